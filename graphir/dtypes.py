@@ -1,0 +1,316 @@
+"""The closed set of element types, and the facts from which everything about loss is derived."""
+
+from __future__ import annotations
+
+import difflib
+from enum import Enum
+from functools import cache
+from typing import Any, Literal, NamedTuple, TypeAlias, cast
+
+import ml_dtypes
+import numpy as np
+
+from graphir.errors import GraphError
+
+Bool: TypeAlias = bool  # inside DType, `bool` is the member
+Kind: TypeAlias = Literal["bool", "int", "uint", "float", "complex"]
+
+
+class Float(NamedTuple):
+    """A binary float format, after IEEE 754-2019 and the OCP 8-bit and microscaling formats.
+
+    `specials` says which patterns are not finite: "ieee" has infinities and NaNs; "fn" has NaN at
+    the all-ones pattern alone; "fnuz" one NaN and no negative zero; "finite" neither infinities nor
+    NaN; "scale" is e8m0: powers of two and NaN, without zero or sign.
+    """
+
+    exponent: int
+    mantissa: int
+    specials: Literal["ieee", "fn", "fnuz", "finite", "scale"] = "ieee"
+    bias: int = 0
+
+    @property
+    def least(self) -> float:
+        """The least positive value: a subnormal, where the format has them."""
+        return 2.0 ** (1 - self.bias - self.mantissa - (self.specials == "scale"))
+
+    @property
+    def max(self) -> float:
+        """The greatest finite value."""
+        top = 2**self.exponent - 1 - self.bias - (self.specials in ("ieee", "scale"))
+        ulps = 2 if self.specials == "fn" else 1
+        return float((2 ** (self.mantissa + 1) - ulps) * 2.0 ** (top - self.mantissa))
+
+
+def _float(exponent: int, mantissa: int, specials: Any = "ieee", bias: int | None = None) -> Float:
+    usual = 2 ** (exponent - 1) - (specials != "fnuz")
+    return Float(exponent, mantissa, specials, usual if bias is None else bias)
+
+
+_STORED_AS: dict[str, Any] = {
+    "index": np.uint64,
+    "address": np.uint64,
+    "tensor_float32": np.float32,
+    "weak_int": np.int64,
+    "weak_float": np.float64,
+    "weak_complex": np.complex128,
+}
+
+
+class DType(Enum):
+    """An element type; members are compared by identity, and any name or alias finds them.
+
+    `kind` is bool, int, uint, float or complex; `bits` the width of a value, `storage` the NumPy
+    dtype that holds it; `short` a name for tables, counted in bits (`i16`, `bf16`, `tf32`);
+    `format` the float format (of a complex: of its parts); `weak` is true of the types of Python
+    scalars; `narrow` of the 2- to 8-bit types of ml_dtypes.
+    """
+
+    bool = "bool", "bool", "bool", 1
+    int8 = "int8", "i8", "int", 8
+    int16 = "int16", "i16", "int", 16
+    int32 = "int32", "i32", "int", 32
+    int64 = "int64", "i64", "int", 64
+    uint8 = "uint8", "u8", "uint", 8
+    uint16 = "uint16", "u16", "uint", 16
+    uint32 = "uint32", "u32", "uint", 32
+    uint64 = "uint64", "u64", "uint", 64
+    index = "index", "index", "uint", 64
+    address = "address", "addr", "uint", 64
+    float16 = "float16", "f16", "float", 16, _float(5, 10), ("half",)
+    bfloat16 = "bfloat16", "bf16", "float", 16, _float(8, 7)
+    float32 = "float32", "f32", "float", 32, _float(8, 23), ("single",)
+    tensor_float32 = "tensor_float32", "tf32", "float", 19, _float(8, 10), ("tensor_float_32",)
+    float64 = "float64", "f64", "float", 64, _float(11, 52), ("double",)
+    complex64 = "complex64", "c64", "complex", 64, _float(8, 23)
+    complex128 = "complex128", "c128", "complex", 128, _float(11, 52)
+    weak_int = "weak_int", "i*", "int", 64
+    weak_float = "weak_float", "f*", "float", 64, _float(11, 52)
+    weak_complex = "weak_complex", "c*", "complex", 128, _float(11, 52)
+    int2 = "int2", "i2", "int", 2
+    int4 = "int4", "i4", "int", 4
+    uint2 = "uint2", "u2", "uint", 2
+    uint4 = "uint4", "u4", "uint", 4
+    float8_e3m4 = "float8_e3m4", "f8e3m4", "float", 8, _float(3, 4)
+    float8_e4m3 = "float8_e4m3", "f8e4m3", "float", 8, _float(4, 3)
+    float8_e4m3b11fnuz = (
+        *("float8_e4m3b11fnuz", "f8e4m3b11fnuz", "float", 8),
+        _float(4, 3, "fnuz", bias=11),
+    )
+    float8_e4m3fn = "float8_e4m3fn", "f8e4m3fn", "float", 8, _float(4, 3, "fn")
+    float8_e4m3fnuz = "float8_e4m3fnuz", "f8e4m3fnuz", "float", 8, _float(4, 3, "fnuz")
+    float8_e5m2 = "float8_e5m2", "f8e5m2", "float", 8, _float(5, 2)
+    float8_e5m2fnuz = "float8_e5m2fnuz", "f8e5m2fnuz", "float", 8, _float(5, 2, "fnuz")
+    float8_e8m0fnu = "float8_e8m0fnu", "f8e8m0fnu", "float", 8, _float(8, 0, "scale")
+    float6_e2m3fn = "float6_e2m3fn", "f6e2m3fn", "float", 6, _float(2, 3, "finite")
+    float6_e3m2fn = "float6_e3m2fn", "f6e3m2fn", "float", 6, _float(3, 2, "finite")
+    float4_e2m1fn = "float4_e2m1fn", "f4e2m1fn", "float", 4, _float(2, 1, "finite")
+
+    # Identity; Enum's own hash is a Python function, and dtypes are keys of every hot table.
+    __hash__ = object.__hash__
+
+    def __init__(
+        self,
+        name: str,
+        short: str,
+        kind: Kind,
+        bits: int,
+        format: Float | None = None,  # noqa: A002 -- the field's own word
+        aliases: tuple[str, ...] = (),
+    ) -> None:
+        self._value_ = name
+        self.short: str = short
+        self.kind: Kind = kind
+        self.bits: int = bits
+        self.format: Float | None = format
+        self.aliases: tuple[str, ...] = aliases
+        self.weak: Bool = short.endswith("*")
+        self.storage: np.dtype[Any] = np.dtype(_STORED_AS.get(name) or getattr(ml_dtypes, name, name))
+        self.narrow: Bool = 1 < bits < 8 or (bits == 8 and kind == "float")
+
+    @classmethod
+    def _missing_(cls, value: object) -> DType:
+        if isinstance(value, str):
+            if (found := _names().get(value)) is not None:
+                return found
+            near = difflib.get_close_matches(value, _names(), n=3, cutoff=0.5)
+            hint = f"; near it are {', '.join(near)}" if near else ""
+            raise GraphError(f"no dtype is named {value!r}{hint}")
+        try:
+            return _by_numpy()[np.dtype(cast(Any, value))]
+        except (TypeError, KeyError):
+            raise GraphError(
+                f"no dtype corresponds to {value!r}; give a DType, one of their names "
+                "or a NumPy dtype"
+            ) from None
+
+    @classmethod
+    def from_numpy(cls, dtype: Any) -> DType:
+        """The DType that a NumPy dtype (or what np.dtype accepts) holds; GraphError if none does."""
+        return cls(np.dtype(dtype))
+
+    def to_numpy(self) -> np.dtype[Any]:
+        """The NumPy dtype in which values are stored: uint64 for index, float32 for tensor_float32."""
+        return self.storage
+
+    def __repr__(self) -> str:
+        return f"DType.{self._value_}"
+
+    def __str__(self) -> str:
+        return cast(str, self._value_)
+
+    @property
+    def is_integer(self) -> Bool:
+        """Whether values are integers; bool is not one."""
+        return self.kind in ("int", "uint")
+
+    @property
+    def is_float(self) -> Bool:
+        return self.kind == "float"
+
+    @property
+    def is_complex(self) -> Bool:
+        return self.kind == "complex"
+
+    @property
+    def part(self) -> DType:
+        """The dtype of a complex number's parts; of any other dtype, itself."""
+        return _PARTS.get(self, self)
+
+    @property
+    def exponent_bits(self) -> int:
+        """Bits of the exponent, 0 for integers; of a complex, of one part."""
+        return self.format.exponent if self.format else 0
+
+    @property
+    def mantissa_bits(self) -> int:
+        """Bits of the stored fraction, 0 for integers; of a complex, of one part."""
+        return self.format.mantissa if self.format else 0
+
+    @property
+    def precision(self) -> int:
+        """Bits in which every integer is exact: of floats the significand, of integers the magnitude."""
+        return self.format.mantissa + 1 if self.format else self.bits - (self.kind == "int")
+
+    @property
+    def max(self) -> int | float:
+        """The greatest finite value; of a complex, of one part."""
+        return self.format.max if self.format else 2**self.precision - 1
+
+    @property
+    def min(self) -> int | float:
+        """The least finite value; of a complex, of one part."""
+        if self.format:
+            return self.format.least if self.format.specials == "scale" else -self.format.max
+        return -(2**self.precision) if self.kind == "int" else 0
+
+    def exact_in(self, other: DType) -> Bool:
+        """Whether every value of this dtype, -0.0, infinities and NaN too, is a value of `other`."""
+        return _witness(self, other) is None
+
+    def witness(self, other: DType) -> complex | None:
+        """The simplest value of this dtype that `other` does not have; None where it has all.
+
+        The least non-negative integer that does not survive; else the negative one nearest zero;
+        else the finite value of least magnitude; else -0.0, inf or NaN.
+        """
+        return _witness(self, other)
+
+
+DTypeLike: TypeAlias = "DType | str | np.dtype[Any] | type[Any]"
+
+_PARTS = {
+    DType.complex64: DType.float32,
+    DType.complex128: DType.float64,
+    DType.weak_complex: DType.weak_float,
+}
+
+
+@cache
+def _names() -> dict[str, DType]:
+    return {name: d for d in DType for name in (str(d), d.short, *d.aliases)}
+
+
+@cache
+def _by_numpy() -> dict[np.dtype[Any], DType]:
+    return {d.storage: d for d in DType if str(d) not in _STORED_AS}
+
+
+@cache
+def _witness(a: DType, b: DType) -> complex | None:
+    """What DType.witness answers, from the facts of both."""
+    if a is b:
+        return None
+    if b.format and b.format.specials == "scale":
+        return 0
+    if a.kind == "bool":
+        return None
+    if a.kind == "complex" and b.kind not in ("bool", "complex"):
+        lost = _lost_real(a, b)
+        imaginary = complex(0.0, a.format.least if a.format else 1.0)
+        return lost if lost is not None and lost == int(lost.real) else imaginary
+    return _lost_real(a, b)
+
+
+def _lost_real(a: DType, b: DType) -> int | float | None:
+    """The witness among real values, in the order of DType.witness."""
+    if (n := _least_lost_integer(a, b, a.max, b.max)) is not None:
+        return n
+    if a.min < 0 and (n := _least_lost_integer(a, b, -a.min, -b.min)) is not None:
+        return -n
+    if not a.format:
+        return None
+    if (x := _least_lost_fraction(a.format, b)) is not None:
+        return x
+    if not b.format:
+        return -0.0 if a.format.specials in ("ieee", "fn", "finite") else float("nan")
+    kept, had = _SPECIALS[b.format.specials], _SPECIALS[a.format.specials]
+    return next((value for name, value in _SPECIAL_VALUES if name in had - kept), None)
+
+
+_SPECIALS = {
+    "ieee": {"-0", "inf", "nan"},
+    "fn": {"-0", "nan"},
+    "fnuz": {"nan"},
+    "finite": {"-0"},
+    "scale": {"nan"},
+}
+_SPECIAL_VALUES = (("-0", -0.0), ("inf", float("inf")), ("nan", float("nan")))
+
+
+def _least_lost_integer(a: DType, b: DType, a_max: float, b_max: float) -> int | None:
+    """The least magnitude of an integer of `a`, on the side where they reach a_max, that `b` lacks.
+
+    Between 2**k and 2**(k+1) the values of a p-bit format are 2**(k-p+1) apart, and at least 1
+    apart where only integers count: so each binade needs one comparison of two spacings.
+    """
+    top, limit = int(a_max), int(b_max)
+    for k in range(top.bit_length()):
+        low = 2**k
+        step = 2 ** max(0, k - a.precision + 1) if a.format else 1
+        kept = 2 ** max(0, k - b.precision + 1) if b.format else 1
+        lost = [low] if low > limit else []
+        if limit < min(2 * low - 1, top):
+            lost.append(low + -(-(max(limit - low, -1) + 1) // step) * step)
+        if step < kept:
+            lost.append(low + step)
+        lost = [n for n in lost if low <= n < 2 * low and n <= top]
+        if lost:
+            return min(lost)
+    return None
+
+
+def _least_lost_fraction(a: Float, b: DType) -> float | None:
+    """The least positive finite value of `a` that `b` lacks, integers being kept."""
+    if not b.format:
+        return a.least
+    k = int(np.log2(a.least))
+    while 2.0**k <= a.max:
+        step = max(a.least, 2.0 ** (k - a.mantissa))
+        kept = max(b.format.least, 2.0 ** (k - b.format.mantissa))
+        if 2.0**k < b.format.least:
+            return 2.0**k
+        if step < kept and 2.0**k + step < 2.0 ** (k + 1):
+            return 2.0**k + step
+        k += 1
+    return None

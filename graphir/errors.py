@@ -1,0 +1,37 @@
+"""The errors a user can meet; every one is a GraphirError and the builtin a caller would expect."""
+
+from __future__ import annotations
+
+
+class GraphirError(Exception):
+    """Any refusal of graphir: the message names what was refused, where, and the fix."""
+
+
+class PromotionError(GraphirError, TypeError):
+    """The rule set in force gives these dtypes no common dtype, or the op does not take this one."""
+
+
+class ShapeError(GraphirError, ValueError):
+    """Shapes or axes that do not fit an op."""
+
+
+class GraphError(GraphirError, ValueError):
+    """A graph built, named or combined in a way that has no meaning."""
+
+
+class ParseError(GraphirError, ValueError):
+    """Malformed text, with the place where reading stopped.
+
+    `line` and `column` count from 1.
+    """
+
+    def __init__(self, message: str, line: int = 1, column: int = 1) -> None:
+        super().__init__(f"line {line}, column {column}: {message}")
+        self.message, self.line, self.column = message, line, column
+
+    def __reduce__(self) -> tuple[type[ParseError], tuple[str, int, int]]:
+        return ParseError, (self.message, self.line, self.column)
+
+
+class ExecutionError(GraphirError, ValueError):
+    """Inputs that do not fit a graph, or a value that an op cannot compute with."""
