@@ -1,0 +1,51 @@
+"""graphir: build graphs of typed symbols, and see every conversion between dtypes that they imply."""
+
+from graphir import ops
+from graphir.dims import Dim
+from graphir.dtypes import DType
+from graphir.errors import (
+    ExecutionError,
+    GraphError,
+    GraphirError,
+    ParseError,
+    PromotionError,
+    ShapeError,
+)
+from graphir.graph import Graph
+from graphir.lattice import Lattice
+from graphir.location import Location, Origin
+from graphir.op import Op
+from graphir.promotion import PromotionRules, implicit_cast_type, register, rule_sets, rules
+from graphir.symbol import Symbol
+from graphir.types import TensorType
+
+__all__ = [
+    "DType",
+    "Dim",
+    "ExecutionError",
+    "Graph",
+    "GraphError",
+    "GraphirError",
+    "Lattice",
+    "Location",
+    "Op",
+    "Origin",
+    "ParseError",
+    "PromotionError",
+    "PromotionRules",
+    "ShapeError",
+    "Symbol",
+    "TensorType",
+    "implicit_cast",
+    "implicit_cast_type",
+    "ops",
+    "register",
+    "rule_sets",
+    "rules",
+]
+
+
+def implicit_cast(a: Symbol, b: Symbol) -> tuple[Symbol, Symbol]:
+    """Both symbols cast to the dtype in which they meet; one that has it already stays itself."""
+    to = a.graph.rules.promote(a, b)
+    return tuple(one if one.dtype is to else one.cast(to) for one in (a, b))  # pyright: ignore[reportReturnType]

@@ -1,0 +1,275 @@
+"""Symbolic dims: integer expressions of named sizes, kept in one normal form."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias
+
+from graphir.errors import GraphError, ShapeError
+
+# A monomial is its sorted atoms: ("n", "n", "m") is n*n*m and () is 1. An atom is a name or a Floor.
+Atom: TypeAlias = "str | Floor"
+Monomial: TypeAlias = tuple[Atom, ...]
+
+
+class Dim:
+    """A polynomial with integer coefficients over named sizes, such as `2*n - m + 1`.
+
+    Equal expressions are equal objects of equal hash and print alike. Arithmetic with ints and
+    dims gives a Dim, or an int where nothing symbolic is left.
+    """
+
+    __slots__ = ("_hash", "terms")
+
+    def __init__(self, terms: Mapping[Monomial, int]) -> None:
+        self.terms = tuple(sorted(((m, c) for m, c in terms.items() if c), key=_term_order))
+        self._hash = hash(self.terms)
+
+    @staticmethod
+    def of(value: DimLike) -> Size:
+        """The dim that an int, a name, an expression's text or a Dim stands for."""
+        if isinstance(value, str):
+            return _DimParser(value).parse()
+        if isinstance(value, Dim):
+            return value
+        if isinstance(value, bool) or not hasattr(value, "__index__"):
+            raise ShapeError(f"a dim is an int, a name or an expression of names, not {value!r}")
+        size = value.__index__()
+        if size < 0:
+            raise ShapeError(f"a dim cannot be negative: {size}")
+        return size
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Dim) and self.terms == other.terms
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> tuple[type[Dim], tuple[dict[Monomial, int]]]:
+        return Dim, (dict(self.terms),)
+
+    def __add__(self, other: Size) -> Size:
+        return _sum((self, other))
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Size:
+        return self * -1
+
+    def __sub__(self, other: Size) -> Size:
+        return _sum((self, other * -1))
+
+    def __rsub__(self, other: Size) -> Size:
+        return _sum((other, self * -1))
+
+    def __mul__(self, other: Size) -> Size:
+        product: dict[Monomial, int] = {}
+        for m, c in self.terms:
+            for n, d in _terms(other):
+                key = tuple(sorted(m + n, key=str))
+                product[key] = product.get(key, 0) + c * d
+        return _lowered(product)
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, divisor: int) -> Size:
+        if divisor <= 0:
+            raise ShapeError(f"a dim is divided by positive ints only, not {divisor}")
+        if all(c % divisor == 0 for _, c in self.terms):
+            return _lowered({m: c // divisor for m, c in self.terms})
+        return Dim({(Floor(self, divisor),): 1})
+
+    def names(self) -> Iterator[str]:
+        """The named sizes it depends on, with repetitions."""
+        for monomial, _ in self.terms:
+            for atom in monomial:
+                if isinstance(atom, str):
+                    yield atom
+                else:
+                    yield from atom.dividend.names()
+
+    def evaluate(self, sizes: Mapping[str, int]) -> int:
+        """Its value where every name has a size; KeyError names the first that has none."""
+        total = 0
+        for monomial, coefficient in self.terms:
+            for atom in monomial:
+                coefficient *= sizes[atom] if isinstance(atom, str) else atom.evaluate(sizes)
+            total += coefficient
+        return total
+
+    def __str__(self) -> str:
+        text = ""
+        for monomial, coefficient in self.terms:
+            factors = [str(a) for a in monomial]
+            if abs(coefficient) != 1 or not factors:
+                factors.insert(0, str(abs(coefficient)))
+            sign = "-" if coefficient < 0 else "+" if text else ""
+            text += sign + "*".join(factors)
+        return text
+
+    def __repr__(self) -> str:
+        return f"Dim({str(self)!r})"
+
+
+class Floor:
+    """The atom `dividend // divisor`, for strides that need not divide."""
+
+    __slots__ = ("dividend", "divisor")
+
+    def __init__(self, dividend: Dim, divisor: int) -> None:
+        self.dividend, self.divisor = dividend, divisor
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Floor) and str(self) == str(other)
+
+    def __hash__(self) -> int:
+        return hash((self.dividend, self.divisor))
+
+    def __reduce__(self) -> tuple[type[Floor], tuple[Dim, int]]:
+        return Floor, (self.dividend, self.divisor)
+
+    def evaluate(self, sizes: Mapping[str, int]) -> int:
+        return self.dividend.evaluate(sizes) // self.divisor
+
+    def __str__(self) -> str:
+        return f"(({self.dividend})//{self.divisor})"
+
+
+Size: TypeAlias = int | Dim
+DimLike: TypeAlias = int | str | Dim
+Shape: TypeAlias = tuple[Size, ...]
+ShapeLike: TypeAlias = "DimLike | Sequence[DimLike]"
+
+
+def shape_of(value: ShapeLike) -> Shape:
+    """A shape from one dim or a sequence of dims."""
+    if isinstance(value, (int, str, Dim)):
+        return (Dim.of(value),)
+    return tuple(Dim.of(dim) for dim in value)
+
+
+def shape_text(shape: Iterable[Size]) -> str:
+    return f"[{', '.join(map(str, shape))}]"
+
+
+def product(dims: Iterable[Size]) -> Size:
+    """The number of elements of a shape."""
+    result: Size = 1
+    for dim in dims:
+        result = result * dim
+    return result
+
+
+def quotient(dim: Size, divisor: Size) -> Size | None:
+    """`dim / divisor` where that is known to leave no remainder; None where it is not."""
+    if isinstance(dim, int) and isinstance(divisor, int):
+        return dim // divisor if divisor and dim % divisor == 0 else None
+    if dim == divisor:
+        return 1
+    divisors = tuple(_terms(divisor))
+    if len(divisors) != 1:
+        return None
+    (atoms, coefficient), result = divisors[0], dict[Monomial, int]()
+    for monomial, c in _terms(dim):
+        rest = list(monomial)
+        for atom in atoms:
+            if atom not in rest:
+                return None
+            rest.remove(atom)
+        if not coefficient or c % coefficient:
+            return None
+        result[tuple(rest)] = c // coefficient
+    return _lowered(result)
+
+
+def evaluate(dim: Size, sizes: Mapping[str, int]) -> int:
+    """The size a dim has once its names are bound; ShapeError where that is negative."""
+    if isinstance(dim, int):
+        return dim
+    try:
+        size = dim.evaluate(sizes)
+    except KeyError as error:
+        raise ShapeError(f"nothing binds {error.args[0]!r}, which dim {dim} needs") from None
+    if size < 0:
+        bound = ", ".join(f"{name}={sizes[name]}" for name in sorted(set(dim.names())))
+        raise ShapeError(f"dim {dim} is {size} for {bound}")
+    return size
+
+
+def _terms(dim: Size) -> Iterable[tuple[Monomial, int]]:
+    return dim.terms if isinstance(dim, Dim) else (((), dim),)
+
+
+def _term_order(term: tuple[Monomial, int]) -> tuple[int, list[str]]:
+    return -len(term[0]), [str(atom) for atom in term[0]]
+
+
+def _sum(dims: Iterable[Size]) -> Size:
+    total: dict[Monomial, int] = {}
+    for dim in dims:
+        for monomial, coefficient in _terms(dim):
+            total[monomial] = total.get(monomial, 0) + coefficient
+    return _lowered(total)
+
+
+def _lowered(terms: dict[Monomial, int]) -> Size:
+    dim = Dim(terms)
+    if not dim.terms:
+        return 0
+    return dim.terms[0][1] if dim.terms[0][0] == () else dim
+
+
+class _DimParser:
+    """Reads `2*n - (m+1)//2` by recursive descent; nothing is ever evaluated as Python."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.tokens: list[str] = re.findall(r"\d+|[^\W\d]\w*|//|\S", text)
+
+    def parse(self) -> Size:
+        value = self._sum()
+        if self.tokens:
+            self._fail()
+        return value
+
+    def _fail(self) -> None:
+        at = f" near {self.tokens[0]!r}" if self.tokens else " at its end"
+        raise GraphError(
+            f"{self.text!r} is not a dim{at}: write names, ints, + - * // and parentheses"
+        )
+
+    def _take(self, *expected: str) -> str | None:
+        if self.tokens and self.tokens[0] in expected:
+            return self.tokens.pop(0)
+        return None
+
+    def _sum(self) -> Size:
+        value = self._term() if not self._take("-") else self._term() * -1
+        while sign := self._take("+", "-"):
+            term = self._term()
+            value = value + term if sign == "+" else value - term
+        return value
+
+    def _term(self) -> Size:
+        value = self._factor()
+        while operator := self._take("*", "//"):
+            right = self._factor()
+            if operator == "*":
+                value = value * right
+            elif isinstance(right, int) and right > 0:
+                value = value // right
+            else:
+                self._fail()
+        return value
+
+    def _factor(self) -> Size:
+        if self._take("("):
+            value = self._sum()
+            if not self._take(")"):
+                self._fail()
+            return value
+        if not self.tokens or not (self.tokens[0].isdecimal() or self.tokens[0].isidentifier()):
+            self._fail()
+        token = self.tokens.pop(0)
+        return int(token) if token.isdecimal() else Dim({(token,): 1})

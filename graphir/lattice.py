@@ -1,0 +1,197 @@
+"""Lattice: a promotion order, given by what lies directly above what; its joins, reasons and laws."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from itertools import combinations_with_replacement
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from graphir.errors import GraphError, PromotionError
+
+Node = TypeVar("Node", bound=Hashable)
+
+
+class NoUpperBound(PromotionError):
+    """Nothing in the lattice lies above all of the operands."""
+
+
+class SeveralUpperBounds(PromotionError):
+    """Several minimal elements lie above all of the operands, and none of them is the least."""
+
+
+class Violation(NamedTuple):
+    """A law that does not hold, with the elements that break it and what was found instead."""
+
+    law: str
+    elements: tuple[Any, ...]
+    found: str
+
+    def __str__(self) -> str:
+        return f"{self.law}: {', '.join(map(str, self.elements))} -- {self.found}"
+
+
+class Lattice(Generic[Node]):
+    """A promotion order over hashable nodes, made from `{node: [nodes directly above it]}`.
+
+    Any acyclic order may be given: `laws()` says where it fails to be a join-semilattice, and
+    `join` raises just there. Nodes are kept in the order of their first mention.
+    """
+
+    def __init__(self, name: str, edges: Mapping[Node, Iterable[Node]]) -> None:
+        self.name = name
+        self.edges = {low: tuple(above) for low, above in edges.items()}
+        mentioned = [n for low, above in self.edges.items() for n in (low, *above)]
+        self.nodes: tuple[Node, ...] = tuple(dict.fromkeys(mentioned))
+        # Sets are bit masks; an element's bit is its place in a topological order from above, so
+        # that the least bit of a mask is an element with nothing of the mask below it.
+        self._order = self._downwards()
+        self._bit = {node: 1 << i for i, node in enumerate(reversed(self._order))}
+        self._up: dict[Node, int] = {}
+        for node in self._order:
+            mask = self._bit[node]
+            for above in self.edges.get(node, ()):
+                mask |= self._up[above]
+            self._up[node] = mask
+        self._joins: dict[tuple[Node, ...], Node] = {}
+
+    def __contains__(self, node: object) -> bool:
+        return node in self._bit
+
+    def __iter__(self) -> Iterator[Node]:
+        return iter(self.nodes)
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def __repr__(self) -> str:
+        return f"<Lattice {self.name}, {len(self.nodes)} nodes>"
+
+    def _downwards(self) -> list[Node]:
+        """The nodes, each after everything above it; GraphError on a cycle."""
+        done: dict[Node, None] = {}
+        open_: dict[Node, None] = {}
+
+        def visit(node: Node) -> None:
+            if node in open_:
+                cycle = [*list(open_)[list(open_).index(node) :], node]
+                raise GraphError(
+                    f"lattice {self.name!r} has a cycle: {' < '.join(map(str, cycle))}"
+                )
+            if node not in done:
+                open_[node] = None
+                for above in self.edges.get(node, ()):
+                    visit(above)
+                del open_[node]
+                done[node] = None
+
+        for node in self.nodes:
+            visit(node)
+        return list(done)
+
+    def below(self, a: Node, b: Node) -> bool:
+        """Whether a <= b."""
+        return bool(self._up[a] & self._bit[b])
+
+    def upper_bounds(self, *nodes: Node) -> tuple[Node, ...]:
+        """The minimal elements above all of `nodes`, themselves included; none, one or several."""
+        mask = -1
+        for node in nodes:
+            mask &= self._up[self._known(node)]
+        candidates = [n for n in self._bit if self._bit[n] & mask]
+        return tuple(
+            n for n in candidates if not any(self.below(m, n) for m in candidates if m != n)
+        )
+
+    def join(self, *nodes: Node) -> Node:
+        """The least upper bound of any number of nodes.
+
+        Looked up: each distinct argument list is searched once. Raises NoUpperBound,
+        SeveralUpperBounds, or PromotionError for a node that the lattice does not have.
+        """
+        try:
+            return self._joins[nodes]
+        except KeyError:
+            pass
+        least = self.upper_bounds(*nodes)
+        if len(least) != 1:
+            names = " and ".join(map(str, dict.fromkeys(nodes)))
+            if not least:
+                raise NoUpperBound(f"{names} have no upper bound in lattice {self.name!r}")
+            raise SeveralUpperBounds(
+                f"{names} have several minimal upper bounds in lattice {self.name!r}: "
+                f"{', '.join(map(str, least))}"
+            )
+        self._joins[nodes] = least[0]
+        return least[0]
+
+    def _known(self, node: Node) -> Node:
+        if node not in self._bit:
+            raise PromotionError(
+                f"{node} is not in lattice {self.name!r}, which has "
+                f"{', '.join(map(str, self.nodes))}"
+            )
+        return node
+
+    def path(self, low: Node, high: Node) -> tuple[Node, ...]:
+        """A shortest chain of edges from `low` up to `high`, both included."""
+        try:
+            return tuple(_networkx().shortest_path(self.graph(), low, high))
+        except _networkx().NetworkXNoPath:
+            raise PromotionError(f"{low} does not lie below {high} in {self.name!r}") from None
+
+    def reason(self, a: Node, b: Node) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
+        """The two paths that lead from `a` and from `b` up to their join."""
+        top = self.join(a, b)
+        return self.path(a, top), self.path(b, top)
+
+    def graph(self) -> Any:
+        """The order as a networkx.DiGraph whose edges point upwards."""
+        graph = _networkx().DiGraph()
+        graph.add_nodes_from(self.nodes)
+        graph.add_edges_from((low, high) for low, above in self.edges.items() for high in above)
+        return graph
+
+    def laws(self) -> list[Violation]:
+        """Every violation of the laws of a join-semilattice, each with its counterexample.
+
+        Existence and uniqueness are checked for all pairs, idempotence and commutativity with
+        them, associativity for all triples whose inner joins exist.
+        """
+        found: list[Violation] = []
+        joins: dict[tuple[Node, Node], Node] = {}
+        for a, b in combinations_with_replacement(self.nodes, 2):
+            least = self.upper_bounds(a, b)
+            if not least:
+                found.append(Violation("existence", (a, b), "no upper bound"))
+            elif len(least) > 1:
+                names = ", ".join(map(str, least))
+                found.append(Violation("uniqueness", (a, b), f"minimal upper bounds: {names}"))
+            else:
+                joins[a, b], joins[b, a] = least[0], self.join(b, a)
+                if joins[a, b] != joins[b, a]:
+                    found.append(Violation("commutativity", (a, b), f"{joins[a, b]}, {joins[b, a]}"))
+                if a == b and joins[a, a] != a:
+                    found.append(Violation("idempotence", (a,), str(joins[a, a])))
+        return found + list(_unassociative(self.nodes, joins))
+
+
+def _unassociative(
+    nodes: tuple[Node, ...], joins: Mapping[tuple[Node, Node], Node]
+) -> Iterator[Violation]:
+    for a in nodes:
+        for b in nodes:
+            if (ab := joins.get((a, b))) is None:
+                continue
+            for c in nodes:
+                if (bc := joins.get((b, c))) is None:
+                    continue
+                left, right = joins.get((ab, c)), joins.get((a, bc))
+                if left != right:
+                    text = f"({a} v {b}) v {c} = {left or 'undefined'}, {a} v ({b} v {c}) = "
+                    yield Violation("associativity", (a, b, c), text + str(right or "undefined"))
+
+
+def _networkx() -> Any:
+    # Imported at first use: joins do not need it, and it doubles the time of `import graphir`.
+    return importlib.import_module("networkx")

@@ -1,0 +1,134 @@
+"""Where in the user's program a symbol arose, and why the compiler put a cast there."""
+
+from __future__ import annotations
+
+import os
+import sys
+from itertools import islice
+from types import CodeType, FrameType
+from typing import Any, NamedTuple, TypeAlias
+
+from graphir.dtypes import DType
+
+_INTERNAL: set[int] = set()
+
+
+def internal(module_globals: dict[str, Any]) -> None:
+    """Mark a module whose frames are never the user's."""
+    _INTERNAL.add(id(module_globals))
+
+
+def user_frame(depth: int = 2) -> FrameType:
+    """The innermost frame outside graphir, looking from `depth` frames above this one."""
+    frame = sys._getframe(depth)  # pyright: ignore[reportPrivateUsage]
+    while id(frame.f_globals) in _INTERNAL and frame.f_back is not None:
+        frame = frame.f_back
+    return frame
+
+
+class Location:
+    """A place in a source file, and the layer of the graph that was open there.
+
+    Made from a code object and an instruction offset, which are cheap to note; the file, line and
+    columns (counted from 1, `end_column` exclusive) are read from them only when asked.
+    """
+
+    __slots__ = ("_code", "_offset", "_place", "layer")
+
+    def __init__(self, code: CodeType, offset: int, layer: str = "") -> None:
+        self._code: CodeType | None = code
+        self._offset = offset
+        self._place: tuple[str, int, int, int, int] | None = None
+        self.layer = layer
+
+    @classmethod
+    def at(
+        cls,
+        file: str,
+        line: int,
+        column: int = 1,
+        end_line: int | None = None,
+        end_column: int | None = None,
+        layer: str = "",
+    ) -> Location:
+        """A location known by its numbers."""
+        new = cls.__new__(cls)
+        new._code, new._offset, new.layer = None, 0, layer
+        new._place = file, line, column, end_line or line, end_column or column
+        return new
+
+    def _resolve(self) -> tuple[str, int, int, int, int]:
+        if self._place is None:
+            code = self._code
+            assert code is not None  # a location has either its code or its place
+            position = next(islice(code.co_positions(), self._offset // 2, None))
+            line, end_line, column, end_column = (n or 0 for n in position)
+            file = _displayed(code.co_filename)
+            self._place = file, line, column + 1, end_line or line, end_column + 1
+        return self._place
+
+    @property
+    def file(self) -> str:
+        return self._resolve()[0]
+
+    @property
+    def line(self) -> int:
+        return self._resolve()[1]
+
+    @property
+    def column(self) -> int:
+        return self._resolve()[2]
+
+    @property
+    def end_line(self) -> int:
+        return self._resolve()[3]
+
+    @property
+    def end_column(self) -> int:
+        return self._resolve()[4]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Location):
+            return NotImplemented
+        return self._resolve()[:3] == other._resolve()[:3] and self.layer == other.layer
+
+    def __hash__(self) -> int:
+        return hash((self._resolve()[:3], self.layer))
+
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
+        return Location.at, (*self._resolve(), self.layer)
+
+    def __str__(self) -> str:
+        file, line, column, *_ = self._resolve()
+        return f"{file}:{line}:{column}"
+
+    def __repr__(self) -> str:
+        return f"<Location {self}>"
+
+
+def _displayed(file: str) -> str:
+    """A path as people write it: relative to the working directory when inside it."""
+    here = os.getcwd() + os.sep
+    return file[len(here) :] if file.startswith(here) else file
+
+
+class Origin(NamedTuple):
+    """One use that an inserted cast serves: whose operand, where, and by which rule.
+
+    `operand` is the operand's name ("result" for the rounding of a result); `rule` the rule set
+    that was in force, or LEGALIZE.
+    """
+
+    operand: str
+    op: str
+    location: Location
+    rule: str
+    source: DType
+    target: DType
+
+
+LEGALIZE = "legalize"
+
+# What a symbol knows of where it comes from: the user's line, or the uses that an inserted cast
+# serves.
+Source: TypeAlias = "Location | tuple[Origin, ...]"

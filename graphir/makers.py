@@ -1,0 +1,45 @@
+"""The form `g.scalar[DType.int16](1)`: a method whose dtype may be given in brackets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Generic, ParamSpec, TypeVar, overload
+
+from graphir.dtypes import DTypeLike
+from graphir.location import internal
+
+internal(globals())
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Maker(Generic[P, R]):
+    """A bound method that takes its dtype in brackets or as its argument `dtype`."""
+
+    __slots__ = ("_function",)
+
+    def __init__(self, function: Callable[P, R]) -> None:
+        self._function = function
+
+    def __getitem__(self, dtype: DTypeLike) -> Callable[..., R]:
+        return partial(self._function, dtype=dtype)  # pyright: ignore[reportCallIssue]
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self._function(*args, **kwargs)
+
+
+class typed(Generic[P, R]):  # noqa: N801 -- a decorator
+    """Make a method of a graph a Maker."""
+
+    def __init__(self, method: Callable[..., R]) -> None:
+        self._method = method
+        self.__doc__ = method.__doc__
+
+    @overload
+    def __get__(self, graph: None, owner: type) -> typed[P, R]: ...
+    @overload
+    def __get__(self, graph: object, owner: type) -> Maker[..., R]: ...
+    def __get__(self, graph: object | None, owner: type) -> Any:
+        return self if graph is None else Maker(partial(self._method, graph))

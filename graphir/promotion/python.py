@@ -1,0 +1,63 @@
+"""The rules of Python's own numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from graphir.dtypes import DType
+from graphir.errors import PromotionError
+from graphir.lattice import Lattice
+from graphir.promotion.rules import WEAK, PromotionRules, Typed
+
+PYTHON_LATTICE = Lattice(
+    "python",
+    {
+        DType.bool: [DType.weak_int],
+        DType.weak_int: [DType.weak_float],
+        DType.weak_float: [DType.weak_complex],
+    },
+)
+
+
+class Python(PromotionRules):
+    """bool < int < float < complex, as Python's operators mix them.
+
+    Ints compute in 64 bits and wrap, where Python's are unbounded. An int literal beside a float
+    becomes one only when the join is taken, so `x + 1` shows its cast.
+    """
+
+    bool_arithmetic = frozenset()
+
+    def literal(self, value: Any, partners: Sequence[Typed]) -> DType:
+        dtype = WEAK[type(value)]
+        if not self.fits(value, dtype):
+            raise PromotionError(f"the literal {value!r} does not fit the 64 bits of an int here")
+        return dtype
+
+    def divided(self, dtype: DType) -> DType:
+        return self.floating(dtype, "divide")
+
+    def floating(self, dtype: DType, op: str) -> DType:
+        """math.sin and / give float for bool and int."""
+        return DType.weak_float if dtype in (DType.bool, DType.weak_int) else dtype
+
+    def accumulated(self, dtype: DType, op: str) -> DType:
+        """sum([True, True]) is 2."""
+        return DType.weak_int if dtype is DType.bool else dtype
+
+    def boolean(self, op: str) -> DType:
+        """True + True is 2."""
+        return DType.weak_int
+
+    def truth(self, dtype: DType, op: str) -> DType:
+        """Anything has a truth value."""
+        return DType.bool
+
+
+PYTHON = Python(
+    "python",
+    "Python's scalars: bool < int < float < complex.",
+    PYTHON_LATTICE,
+    "Python language reference, arithmetic conversions; JEP 9407",
+)

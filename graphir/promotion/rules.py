@@ -1,0 +1,301 @@
+"""PromotionRules: what a graph is built under, and everything a library decides about dtypes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextvars import ContextVar, Token
+from types import TracebackType
+from typing import Any, NamedTuple, Protocol, cast
+
+import numpy as np
+
+from graphir.dtypes import DType
+from graphir.errors import PromotionError
+from graphir.lattice import Lattice
+
+WEAK: dict[type, DType] = {
+    bool: DType.bool,
+    int: DType.weak_int,
+    float: DType.weak_float,
+    complex: DType.weak_complex,
+}
+
+
+class Typed(Protocol):
+    """What promotion needs of an operand: its dtype and its rank. TensorType and Operand have it."""
+
+    @property
+    def dtype(self) -> DType: ...
+    @property
+    def rank(self) -> int: ...
+
+
+class Operand(NamedTuple):
+    """An operand by its dtype alone; a bare dtype counts as an array of one axis."""
+
+    dtype: DType
+    rank: int = 1
+
+
+class Explanation(NamedTuple):
+    """Why operands promote as they do: `str()` is the sentence a person wants.
+
+    `paths` has each operand's way up the lattice (just its two ends where the rules have none),
+    `witnesses` the simplest value that each can lose on it, None where the cast is exact.
+    """
+
+    rules: str
+    operands: tuple[DType, ...]
+    result: DType
+    paths: tuple[tuple[DType, ...], ...]
+    witnesses: tuple[complex | None, ...]
+
+    def __str__(self) -> str:
+        operands = " and ".join(map(str, self.operands))
+        lines = [f"{operands} promote to {self.result} under {self.rules!r}"]
+        for path, witness in zip(self.paths, self.witnesses, strict=True):
+            if len(path) > 1:
+                loss = "exact" if witness is None else f"loses values, the simplest is {witness}"
+                lines.append(f"  {' -> '.join(map(str, path))}: {loss}")
+        return "\n".join(lines)
+
+
+class PromotionRules:
+    """A rule set: how dtypes mix, and what its library does besides the join.
+
+    A subclass or instance says how dtypes join (`lattice`, or `common`) and overrides what differs
+    from the defaults here: those of "max" (MAX 24.1, max.graph.type_promotion), where every
+    silent widening that MAX's lattice does not contain is refused. All methods raise
+    PromotionError with the reason and the fix.
+    """
+
+    index: DType = DType.int64
+    """The dtype of argmax, argsort, searchsorted and shape_of."""
+
+    bool_arithmetic: frozenset[str] = frozenset(
+        ("add", "multiply", "matmul", "tensordot", "outer", "sum", "prod")
+        + ("cumulative_sum", "cumulative_prod", "positive")
+    )
+    """The arithmetic ops that take bool: sums are `or`, products `and`."""
+
+    def __init__(
+        self, name: str, doc: str, lattice: Lattice[DType] | None = None, source: str = ""
+    ) -> None:
+        self.name, self.doc, self.lattice, self.source = name, doc, lattice, source
+        self.dtypes: tuple[DType, ...] = lattice.nodes if lattice else tuple(DType)
+        self._tokens: list[Token[PromotionRules | None]] = []
+
+    # -- the join
+
+    def common(self, operands: Sequence[Typed]) -> DType:
+        """The dtype in which operands meet; those that share one already do not promote."""
+        dtypes = tuple(dict.fromkeys(operand.dtype for operand in operands))
+        return dtypes[0] if len(dtypes) == 1 else self.join(dtypes)
+
+    def join(self, dtypes: tuple[DType, ...]) -> DType:
+        """The join of two or more different dtypes."""
+        if self.lattice is None:
+            raise NotImplementedError(f"rule set {self.name!r} has neither a lattice nor a join")
+        for dtype in dtypes:
+            if dtype not in self.lattice:
+                raise self.refusal(dtypes, f"{dtype} is not in its lattice")
+        return self.lattice.join(*dtypes)
+
+    def literal(self, value: Any, partners: Sequence[Typed]) -> DType:
+        """The dtype that a Python scalar takes beside operands of the given types.
+
+        Under "max": their common dtype, where the value is exactly representable there (a float:
+        where it stays finite).
+        """
+        if not partners:
+            raise PromotionError(
+                f"the literal {value!r} has no dtype of its own under {self.name!r} and nothing "
+                f"beside it has one; write g.scalar({value!r}, DType....)"
+            )
+        dtype = self.common(partners)
+        if not self.fits(value, dtype):
+            raise PromotionError(
+                f"the literal {value!r} does not fit {dtype} under {self.name!r}; cast the other "
+                f"operand, or write g.scalar({value!r}, DType....)"
+            )
+        return dtype
+
+    def fits(self, value: Any, dtype: DType) -> bool:
+        """Whether a Python scalar may become `dtype` unasked."""
+        return fits(value, dtype)
+
+    # -- what the library does besides
+
+    def divided(self, dtype: DType) -> DType:
+        """The dtype in which `/` happens; float64 for bool and integers, as MAX does."""
+        return dtype if dtype.is_float or dtype.is_complex else DType.float64
+
+    def floating(self, dtype: DType, op: str) -> DType:
+        """The float in which functions such as sin and mean happen; "max" refuses integers."""
+        if dtype.is_float or dtype.is_complex:
+            return dtype
+        raise PromotionError(
+            f"{op} takes floats under {self.name!r}, not {dtype}; cast first, for example "
+            f".cast(DType.float32)"
+        )
+
+    def averaged(self, dtype: DType, op: str) -> DType:
+        """The float in which mean, var and std happen."""
+        return self.floating(dtype, op)
+
+    def accumulated(self, dtype: DType, op: str) -> DType:
+        """The dtype in which sum, prod and their cumulative forms accumulate."""
+        return dtype
+
+    def boolean(self, op: str) -> DType:
+        """The dtype in which an arithmetic op on bools happens."""
+        if op in self.bool_arithmetic:
+            return DType.bool
+        raise PromotionError(
+            f"{op} does not take bool under {self.name!r} (there + is or, * is and); cast first, "
+            "for example .cast(DType.int32)"
+        )
+
+    def truth(self, dtype: DType, op: str) -> DType:
+        """The dtype that a truth value must have: logical ops, any, all, where's condition."""
+        if dtype is DType.bool:
+            return dtype
+        raise PromotionError(
+            f"{op} takes bool under {self.name!r}, not {dtype}; write x != 0, or .cast(DType.bool)"
+        )
+
+    def committed(self, weak: DType) -> DType:
+        """The concrete dtype that a weak one has where nothing decided otherwise."""
+        return {
+            DType.weak_int: DType.int64,
+            DType.weak_float: DType.float64,
+            DType.weak_complex: DType.complex128,
+        }.get(weak, weak)
+
+    # -- questions
+
+    def refusal(self, dtypes: Sequence[DType], why: str) -> PromotionError:
+        """The error that says these dtypes do not mix here, and both ways out."""
+        names = " and ".join(map(str, dtypes))
+        return PromotionError(
+            f"{names} do not promote under {self.name!r}: {why}; cast one of them, for example "
+            f".cast(DType.{dtypes[-1]}), or build the graph under other rules"
+        )
+
+    def promote(self, *operands: Any) -> DType:
+        """The dtype that operands have together.
+
+        An operand is a dtype (or name or NumPy dtype), a TensorType, anything with `.type`, an
+        array or NumPy scalar, a Python scalar, or one of the types bool, int, float, complex.
+        """
+        typed: list[Typed] = []
+        literals: list[Any] = []
+        for operand in operands:
+            one = operand_of(operand)
+            if one is None:
+                literals.append(operand)
+            else:
+                typed.append(one)
+        typed += [Operand(self.literal(value, typed), 0) for value in literals]
+        if not typed:
+            raise PromotionError("promote() needs at least one operand")
+        return self.common(typed)
+
+    def explain(self, *operands: Any) -> Explanation:
+        """The same as `promote`, with each operand's path up and what it can lose on the way."""
+        result = self.promote(*operands)
+        known = [operand_of(operand) for operand in operands]
+        dtypes = tuple(result if one is None else one.dtype for one in known)
+        paths = tuple(self.path(dtype, result) for dtype in dtypes)
+        return Explanation(self.name, dtypes, result, paths, tuple(d.witness(result) for d in dtypes))
+
+    def path(self, low: DType, high: DType) -> tuple[DType, ...]:
+        """The way up the lattice from one dtype to another; its two ends where there is none."""
+        if low is high:
+            return (low,)
+        lattice = self.lattice
+        if lattice and low in lattice and high in lattice and lattice.below(low, high):
+            return lattice.path(low, high)
+        return low, high
+
+    def table(self) -> dict[DType, dict[DType, DType | None]]:
+        """All pairs of its dtypes, row by column; None where mixing them raises."""
+        return {a: {b: self._cell(a, b) for b in self.dtypes} for a in self.dtypes}
+
+    def _cell(self, a: DType, b: DType) -> DType | None:
+        try:
+            return self.common((Operand(a), Operand(b)))
+        except PromotionError:
+            return None
+
+    # -- the default rule set, inside a `with` block
+
+    def __enter__(self) -> PromotionRules:
+        self._tokens.append(_DEFAULT.set(self))
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        _DEFAULT.reset(self._tokens.pop())
+
+    def __repr__(self) -> str:
+        return f"<PromotionRules {self.name}>"
+
+
+_DEFAULT: ContextVar[PromotionRules | None] = ContextVar("default promotion rules", default=None)
+
+
+def default() -> PromotionRules | None:
+    """The rule set of the innermost `with rules(...)` block, if there is one."""
+    return _DEFAULT.get()
+
+
+def operand_of(operand: Any) -> Typed | None:
+    """What an operand counts as; None for a Python scalar, which counts by its value.
+
+    NumPy scalars are strong: np.float64 is a float and np.generic is looked at first.
+    """
+    if isinstance(operand, (np.ndarray, np.generic)):
+        array = cast("np.ndarray[Any, Any]", operand)
+        return Operand(DType.from_numpy(array.dtype), array.ndim)
+    if isinstance(operand, (bool, int, float, complex)):
+        return None
+    if isinstance(operand, type) and operand in WEAK:
+        return Operand(WEAK[operand], 0)
+    type_ = getattr(operand, "type", operand)
+    if isinstance(getattr(type_, "dtype", None), DType):
+        return cast(Typed, type_)
+    return Operand(DType(operand))
+
+
+def fits(value: Any, dtype: DType) -> bool:
+    """Whether a Python scalar is exactly representable in `dtype`; a float: stays finite there.
+
+    An int fits a float dtype up to the range in which that has every int.
+    """
+    if isinstance(value, bool):
+        return dtype.format is None or dtype.format.specials != "scale" or value
+    if isinstance(value, int):
+        if dtype.kind == "bool":
+            return value in (0, 1)
+        low = -(2**dtype.precision) if dtype.format else dtype.min
+        high = 2**dtype.precision if dtype.format else dtype.max
+        return max(low, dtype.min) <= value <= min(high, dtype.max)
+    if isinstance(value, float):
+        return dtype.format is not None and _stays_finite(value, dtype)
+    if isinstance(value, complex):
+        return dtype.is_complex and fits(value.real, dtype) and fits(value.imag, dtype)
+    return False
+
+
+def _stays_finite(value: float, dtype: DType) -> bool:
+    """Whether rounding to nearest leaves a finite value finite; the rest stays what it is."""
+    if not np.isfinite(value):
+        return True
+    limit = float(dtype.max)
+    # Half a unit in the last place above the greatest value, rounding goes to infinity.
+    return abs(value) < limit + limit / 2 ** (dtype.mantissa_bits + 2) or abs(value) <= limit

@@ -1,0 +1,365 @@
+"""Symbol: a typed value of a graph, which Python's operators and methods extend."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from graphir import ops
+from graphir.dims import DimLike, Shape, Size
+from graphir.dtypes import DType, DTypeLike
+from graphir.errors import GraphError
+from graphir.indexing import index, pieces
+from graphir.location import Location, Origin, Source, internal
+from graphir.op import Op, Value
+
+if TYPE_CHECKING:
+    from graphir.graph import Graph
+    from graphir.types import TensorType
+
+internal(globals())
+
+# ruff: noqa: A003 -- methods take the names that NumPy gives them
+
+
+class Symbol(Value):
+    """A value in a graph: an op applied to earlier symbols, with its type inferred at once.
+
+    Never changes. `x + 1`, `x[1:]`, `x.sum(axis=0)` add symbols to the same graph; `==` does too,
+    and hashing is by identity. It has no value in Python: bool(), float() and iteration raise.
+    """
+
+    __slots__ = ("args", "attrs", "index", "op", "source", "type")
+
+    def __init__(
+        self,
+        graph: Graph,
+        op: Op,
+        args: tuple[Symbol, ...],
+        attrs: dict[str, Any],
+        type: TensorType,  # noqa: A002
+        source: Source,
+        index: int,
+    ) -> None:
+        self.graph = graph
+        self.op = op
+        self.args = args
+        self.attrs = attrs
+        self.type = type
+        self.source = source
+        self.index = index
+
+    __hash__ = object.__hash__
+    __array_ufunc__ = None  # so that `array + symbol` asks the symbol
+
+    @property
+    def dtype(self) -> DType:
+        """The answer to the question."""
+        return self.type.dtype
+
+    @property
+    def shape(self) -> Shape:
+        return self.type.shape
+
+    @property
+    def rank(self) -> int:
+        """The number of axes."""
+        return len(self.type.shape)
+
+    ndim = rank
+
+    @property
+    def size(self) -> Size:
+        """The number of elements, an int or a symbolic dim."""
+        return self.type.size
+
+    @property
+    def weak(self) -> bool:
+        """Whether the dtype is that of a Python scalar, which gives way to others."""
+        return self.type.dtype.weak
+
+    @property
+    def location(self) -> Location:
+        """Where in the user's program it arose; of an inserted cast, where its first use did."""
+        return self.source if isinstance(self.source, Location) else self.source[0].location
+
+    @property
+    def origins(self) -> tuple[Origin, ...]:
+        """The uses that an inserted cast serves; empty for what the user wrote."""
+        return self.source if isinstance(self.source, tuple) else ()
+
+    @property
+    def name(self) -> str:
+        """Its name in text: %x of an input, %7 of the symbol at place 7."""
+        return self.graph.name_of(self)
+
+    def __repr__(self) -> str:
+        from graphir.printer import symbol_text
+
+        return symbol_text(self)
+
+    # -- conversion and shape
+
+    def cast(self, dtype: DTypeLike) -> Symbol:
+        """In another dtype, rounded once; floats to integers truncate and saturate."""
+        to = dtype if isinstance(dtype, DType) else DType(dtype)
+        return self.graph.emit(ops.cast, (self,), {"to": to})
+
+    astype = cast
+
+    def reshape(self, *shape: Any) -> Symbol:
+        """The same elements in another shape, one dim of which may be -1."""
+        return ops.reshape(self, shape[0] if len(shape) == 1 else shape)
+
+    def broadcast_to(self, *shape: Any) -> Symbol:
+        return ops.broadcast_to(self, shape[0] if len(shape) == 1 else shape)
+
+    def rebind(self, *shape: Any) -> Symbol:
+        """The same with other names for its dims, checked when the graph runs."""
+        return ops.rebind(self, shape[0] if len(shape) == 1 else shape)
+
+    def flatten(self) -> Symbol:
+        return ops.reshape(self, (self.size,))
+
+    def transpose(self, axis1: int = -2, axis2: int = -1) -> Symbol:
+        return ops.transpose(self, axis1, axis2)
+
+    def permute(self, *dims: Any) -> Symbol:
+        return ops.permute(self, dims[0] if len(dims) == 1 else dims)
+
+    @property
+    def T(self) -> Symbol:  # noqa: N802 -- NumPy's name
+        """All axes in reverse."""
+        return ops.permute(self, tuple(reversed(range(self.rank))))
+
+    @property
+    def mT(self) -> Symbol:  # noqa: N802 -- the Array API's name
+        """The last two axes exchanged."""
+        return ops.transpose(self)
+
+    def squeeze(self, axis: int) -> Symbol:
+        return ops.squeeze(self, axis)
+
+    def unsqueeze(self, axis: int) -> Symbol:
+        return ops.unsqueeze(self, axis)
+
+    def split(self, sizes: int | list[DimLike], axis: int = 0) -> tuple[Symbol, ...]:
+        """Slices along an axis: of the given sizes, or all of one size that divides it."""
+        return pieces(self, sizes, axis)
+
+    def __getitem__(self, key: Any) -> Symbol:
+        return index(self, key)
+
+    # -- reductions and the like
+
+    def sum(self, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> Symbol:
+        return ops.sum(self, axis=axis, keepdims=keepdims, dtype=dtype)
+
+    def prod(self, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> Symbol:
+        return ops.prod(self, axis=axis, keepdims=keepdims, dtype=dtype)
+
+    def max(self, axis: Any = None, keepdims: bool = False) -> Symbol:
+        return ops.max(self, axis=axis, keepdims=keepdims)
+
+    def min(self, axis: Any = None, keepdims: bool = False) -> Symbol:
+        return ops.min(self, axis=axis, keepdims=keepdims)
+
+    def mean(self, axis: Any = None, keepdims: bool = False) -> Symbol:
+        return ops.mean(self, axis=axis, keepdims=keepdims)
+
+    def var(self, axis: Any = None, keepdims: bool = False, correction: int = 0) -> Symbol:
+        return ops.var(self, axis=axis, keepdims=keepdims, correction=correction)
+
+    def std(self, axis: Any = None, keepdims: bool = False, correction: int = 0) -> Symbol:
+        return ops.std(self, axis=axis, keepdims=keepdims, correction=correction)
+
+    def any(self, axis: Any = None, keepdims: bool = False) -> Symbol:
+        return ops.any(self, axis=axis, keepdims=keepdims)
+
+    def all(self, axis: Any = None, keepdims: bool = False) -> Symbol:
+        return ops.all(self, axis=axis, keepdims=keepdims)
+
+    def argmax(self, axis: int | None = None, keepdims: bool = False) -> Symbol:
+        return ops.argmax(self, axis=axis, keepdims=keepdims)
+
+    def argmin(self, axis: int | None = None, keepdims: bool = False) -> Symbol:
+        return ops.argmin(self, axis=axis, keepdims=keepdims)
+
+    def clip(self, low: Any = None, high: Any = None) -> Symbol:
+        """Between low and high, either of which may be left out."""
+        if low is None and high is None:
+            raise GraphError("clip needs a low or a high limit")
+        if low is None:
+            return ops.minimum(self, high)
+        return ops.maximum(self, low) if high is None else ops.clip(self, low, high)
+
+    @property
+    def real(self) -> Symbol:
+        return ops.real(self)
+
+    @property
+    def imag(self) -> Symbol:
+        return ops.imag(self)
+
+    def conj(self) -> Symbol:
+        return ops.conj(self)
+
+    # -- operators
+
+    def __add__(self, other: Any) -> Symbol:
+        return self.graph.binary(ops.add, self, other)
+
+    def __radd__(self, other: Any) -> Symbol:
+        return self.graph.binary(ops.add, other, self)
+
+    def __sub__(self, other: Any) -> Symbol:
+        return self.graph.binary(ops.subtract, self, other)
+
+    def __rsub__(self, other: Any) -> Symbol:
+        return self.graph.binary(ops.subtract, other, self)
+
+    def __mul__(self, other: Any) -> Symbol:
+        return self.graph.binary(ops.multiply, self, other)
+
+    def __rmul__(self, other: Any) -> Symbol:
+        return self.graph.binary(ops.multiply, other, self)
+
+    def __truediv__(self, other: Any) -> Symbol:
+        return self.graph.binary(ops.divide, self, other)
+
+    def __rtruediv__(self, other: Any) -> Symbol:
+        return self.graph.binary(ops.divide, other, self)
+
+    def __floordiv__(self, other: Any) -> Symbol:
+        return self.graph.binary(ops.floor_divide, self, other)
+
+    def __rfloordiv__(self, other: Any) -> Symbol:
+        return self.graph.binary(ops.floor_divide, other, self)
+
+    def __mod__(self, other: Any) -> Symbol:
+        return self.graph.binary(ops.remainder, self, other)
+
+    def __rmod__(self, other: Any) -> Symbol:
+        return self.graph.binary(ops.remainder, other, self)
+
+    def __divmod__(self, other: Any) -> tuple[Symbol, Symbol]:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> tuple[Symbol, Symbol]:
+        return other // self, other % self
+
+    def __pow__(self, other: Any) -> Symbol:
+        return self.graph.binary(ops.pow, self, other)
+
+    def __rpow__(self, other: Any) -> Symbol:
+        return self.graph.binary(ops.pow, other, self)
+
+    def __matmul__(self, other: Any) -> Symbol:
+        return self.graph.binary(ops.matmul, self, other)
+
+    def __rmatmul__(self, other: Any) -> Symbol:
+        return self.graph.binary(ops.matmul, other, self)
+
+    def __and__(self, other: Any) -> Symbol:
+        return self.graph.binary(ops.bitwise_and, self, other)
+
+    def __rand__(self, other: Any) -> Symbol:
+        return self.graph.binary(ops.bitwise_and, other, self)
+
+    def __or__(self, other: Any) -> Symbol:
+        return self.graph.binary(ops.bitwise_or, self, other)
+
+    def __ror__(self, other: Any) -> Symbol:
+        return self.graph.binary(ops.bitwise_or, other, self)
+
+    def __xor__(self, other: Any) -> Symbol:
+        return self.graph.binary(ops.bitwise_xor, self, other)
+
+    def __rxor__(self, other: Any) -> Symbol:
+        return self.graph.binary(ops.bitwise_xor, other, self)
+
+    def __lshift__(self, other: Any) -> Symbol:
+        return self.graph.binary(ops.left_shift, self, other)
+
+    def __rlshift__(self, other: Any) -> Symbol:
+        return self.graph.binary(ops.left_shift, other, self)
+
+    def __rshift__(self, other: Any) -> Symbol:
+        return self.graph.binary(ops.right_shift, self, other)
+
+    def __rrshift__(self, other: Any) -> Symbol:
+        return self.graph.binary(ops.right_shift, other, self)
+
+    def __eq__(self, other: object) -> Symbol:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return self.graph.binary(ops.equal, self, other)
+
+    def __ne__(self, other: object) -> Symbol:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return self.graph.binary(ops.not_equal, self, other)
+
+    def __lt__(self, other: Any) -> Symbol:
+        return self.graph.binary(ops.less, self, other)
+
+    def __le__(self, other: Any) -> Symbol:
+        return self.graph.binary(ops.less_equal, self, other)
+
+    def __gt__(self, other: Any) -> Symbol:
+        return self.graph.binary(ops.greater, self, other)
+
+    def __ge__(self, other: Any) -> Symbol:
+        return self.graph.binary(ops.greater_equal, self, other)
+
+    def __neg__(self) -> Symbol:
+        return ops.negative(self)
+
+    def __pos__(self) -> Symbol:
+        return ops.positive(self)
+
+    def __abs__(self) -> Symbol:
+        return ops.abs(self)
+
+    def __invert__(self) -> Symbol:
+        return ops.bitwise_invert(self)
+
+    def __round__(self, digits: None = None) -> Symbol:
+        return ops.round(self)
+
+    # -- what a symbol cannot do, having no value yet
+
+    def __bool__(self) -> bool:
+        self._valueless("bool()", "choose with ops.where(condition, x, y), or run the graph first")
+
+    def __float__(self) -> float:
+        self._valueless("float()", "keep computing with the symbol, or run the graph first")
+
+    def __int__(self) -> int:
+        self._valueless("int()", "keep computing with the symbol, or run the graph first")
+
+    __index__ = __int__
+
+    def __complex__(self) -> complex:
+        self._valueless("complex()", "keep computing with the symbol, or run the graph first")
+
+    def __array__(self, *_: Any, **__: Any) -> NoReturn:
+        self._valueless("a NumPy array", "use graphir.ops, or run the graph first")
+
+    def __len__(self) -> int:
+        if not self.shape:
+            self._valueless("len()", "a 0-d symbol has no axis; its .shape is ()")
+        if not isinstance(self.shape[0], int):
+            self._valueless("len()", f"its first axis is symbolic: .shape[0] is {self.shape[0]}")
+        return self.shape[0]
+
+    def __iter__(self) -> NoReturn:
+        self._valueless("iteration", "take slices x[i], or x.split(...), or an op over the axis")
+
+    def __contains__(self, item: object) -> bool:
+        self._valueless("`in`", "use (x == item).any()")
+
+    def _valueless(self, what: str, fix: str) -> NoReturn:
+        raise ValuelessError(
+            f"a symbol has no value in Python, so {what} of {self.op.name} "
+            f"({self.name}: {self.type}, {self.location}) is not possible; {fix}"
+        )
+
+
+class ValuelessError(GraphError, TypeError):
+    """Python asked a symbol for its value, which it has only when the graph runs."""

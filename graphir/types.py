@@ -1,0 +1,59 @@
+"""TensorType: what a symbol is known to be, an element type and a shape."""
+
+from __future__ import annotations
+
+from weakref import WeakValueDictionary
+
+from graphir.dims import Shape, ShapeLike, Size, product, shape_of, shape_text
+from graphir.dtypes import DType, DTypeLike
+
+_INTERNED: WeakValueDictionary[tuple[DType, Shape], TensorType] = WeakValueDictionary()
+
+
+class TensorType:
+    """A dtype and a shape of ints and symbolic dims: `TensorType("float32", (n, 3))`.
+
+    Interned: equal types are the same object, so they are compared and hashed by identity.
+    """
+
+    __slots__ = ("__weakref__", "_cast", "dtype", "shape")
+
+    dtype: DType
+    shape: Shape
+    _cast: dict[DType, TensorType]
+
+    def __new__(cls, dtype: DTypeLike, shape: ShapeLike = ()) -> TensorType:
+        key = (dtype if isinstance(dtype, DType) else DType(dtype), shape_of(shape))
+        known = _INTERNED.get(key)
+        if known is not None:
+            return known
+        new = super().__new__(cls)
+        new.dtype, new.shape = key
+        new._cast = {}
+        return _INTERNED.setdefault(key, new)
+
+    def __reduce__(self) -> tuple[type[TensorType], tuple[DType, Shape]]:
+        return TensorType, (self.dtype, self.shape)
+
+    @property
+    def rank(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> Size:
+        """The number of elements, an int or a symbolic dim."""
+        return product(self.shape)
+
+    def cast(self, dtype: DType) -> TensorType:
+        """The type of the same shape with another dtype."""
+        found = self._cast.get(dtype)
+        if found is None:
+            found = self._cast[dtype] = TensorType(dtype, self.shape)
+        return found
+
+    def __str__(self) -> str:
+        return f"{self.dtype}{shape_text(self.shape)}"
+
+    def __repr__(self) -> str:
+        return f"TensorType({str(self.dtype)!r}, {shape_text(self.shape)})"

@@ -1,0 +1,58 @@
+"""The verifier: infer every symbol again and compare."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from graphir import ops
+from graphir.attributes import identity
+from graphir.errors import GraphError, GraphirError
+
+if TYPE_CHECKING:
+    from graphir.graph import Graph
+    from graphir.symbol import Symbol
+
+
+def verify(graph: Graph) -> None:
+    """Check a graph whole; GraphError names the first symbol that is wrong, and how."""
+    for place, symbol in enumerate(graph.symbols):
+        if problem := _problem(graph, symbol, place):
+            raise GraphError(f"symbol {place} ({symbol.op.name}) of graph {graph.name!r}: {problem}")
+    inputs = [symbol for symbol in graph.symbols if symbol.op is ops.input]
+    if not _same(inputs, graph.inputs) or len(graph.input_names) != len(inputs):
+        raise GraphError(f"the inputs of graph {graph.name!r} are not its input symbols, in order")
+    for output in graph.outputs:
+        if not _holds(graph, output):
+            raise GraphError(f"an output of graph {graph.name!r} is not one of its symbols")
+
+
+def _problem(graph: Graph, symbol: Symbol, place: int) -> str | None:
+    if symbol.graph is not graph or symbol.index != place:
+        return "it belongs to another graph or place"
+    if ops.CATALOGUE.get(symbol.op.name) is not symbol.op:
+        return "its op is not in the catalogue"
+    for position, arg in enumerate(symbol.args):
+        if not _holds(graph, arg) or arg.index >= place:
+            return f"operand {position} is used before it has been defined"
+    if not symbol.op.variadic and len(symbol.args) != len(symbol.op.operands):
+        return f"it has {len(symbol.args)} operands, not {len(symbol.op.operands)}"
+    try:
+        inferred = graph.infer(symbol.op, symbol.args, symbol.attrs)
+    except GraphirError as error:
+        return str(error)
+    if inferred.type is not symbol.type:
+        return f"its type is {symbol.type}, and {inferred.type} by the rules {graph.rules.name!r}"
+    if inferred.attrs is not symbol.attrs and identity(inferred.attrs) != identity(symbol.attrs):
+        return f"its attributes {symbol.attrs} are not in normal form"
+    if symbol.origins and symbol.op is not ops.cast:
+        return "only a cast can have been inserted"
+    return None
+
+
+def _holds(graph: Graph, symbol: Symbol) -> bool:
+    index = symbol.index
+    return 0 <= index < len(graph.symbols) and graph.symbols[index] is symbol
+
+
+def _same(a: list[Symbol], b: list[Symbol]) -> bool:
+    return len(a) == len(b) and all(x is y for x, y in zip(a, b, strict=True))
