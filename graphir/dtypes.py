@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 from enum import Enum
 from functools import cache
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
@@ -304,13 +305,11 @@ def _least_lost_fraction(a: Float, b: DType) -> float | None:
     """The least positive finite value of `a` that `b` lacks, integers being kept."""
     if not b.format:
         return a.least
-    k = int(np.log2(a.least))
-    while 2.0**k <= a.max:
+    for k in range(int(np.log2(a.least)), math.frexp(a.max)[1]):
         step = max(a.least, 2.0 ** (k - a.mantissa))
         kept = max(b.format.least, 2.0 ** (k - b.format.mantissa))
         if 2.0**k < b.format.least:
             return 2.0**k
         if step < kept and 2.0**k + step < 2.0 ** (k + 1):
             return 2.0**k + step
-        k += 1
     return None

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 
 class GraphirError(Exception):
-    """Any refusal of graphir: the message names what was refused, where, and the fix."""
+    """Any refusal of graphir: the message names what was refused, where, and the fix.
+
+    `location` is the line of the user's program that was refused, where that is known.
+    """
+
+    location: object = None
 
 
 class PromotionError(GraphirError, TypeError):

@@ -14,7 +14,7 @@ from graphir.dims import DimLike, ShapeLike
 from graphir.dtypes import DType, DTypeLike
 from graphir.errors import GraphError, GraphirError
 from graphir.literals import array_of, is_literal, literal_array
-from graphir.location import _INTERNAL, Location, Source, internal  # pyright: ignore[reportPrivateUsage]
+from graphir.location import INTERNAL, Location, Source, internal, placed, placing
 from graphir.makers import typed
 from graphir.op import CURRENT, Inferred, Op
 from graphir.promotion import PromotionRules
@@ -62,6 +62,7 @@ class Graph:
         self._inferred: dict[Any, Inferred] = {}
         self._layer = ""
         self._sites: dict[int, dict[int, Location]] = {}
+        self._memo: dict[str, tuple[Any, Any, Any]] = {}
         self._entered: list[Token[Graph | None]] = []
         for type_ in in_types:
             self.input(type_)
@@ -104,6 +105,15 @@ class Graph:
 
         return parse(text, constants)
 
+    def like(self, rules: PromotionRules | None = None) -> Graph:
+        """An empty graph of the same name and settings, for a pass to emit into.
+
+        Where the rules change, the new graph remembers the name of those that it had.
+        """
+        new = Graph(self.name, (), self.out_types, rules or self.rules, self.tf32)
+        new.rules_before = self.rules.name if rules else self.rules_before
+        return new
+
     def verify(self) -> Graph:
         """Infer every symbol again and compare; GraphError names the first that is wrong."""
         from graphir.verifier import verify
@@ -111,8 +121,15 @@ class Graph:
         verify(self)
         return self
 
+    def memo(self, name: str, value: Any = None) -> Any:
+        """What was derived from this graph under a name, while it has not grown since."""
+        if value is not None:
+            self._memo[name] = len(self.symbols), self.outputs, value
+        size, outputs, known = self._memo.get(name, (None, None, None))
+        return known if size == len(self.symbols) and outputs is self.outputs else None
+
     def __getstate__(self) -> dict[str, Any]:
-        caches: dict[str, Any] = {"_inferred": {}, "_sites": {}, "_entered": []}
+        caches: dict[str, Any] = {"_inferred": {}, "_sites": {}, "_memo": {}, "_entered": []}
         return {**self.__dict__, **caches, "rules": self.rules.name}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -120,6 +137,7 @@ class Graph:
 
     # -- inputs, constants, outputs
 
+    @placing
     def input(
         self, type: TensorType | DTypeLike, shape: ShapeLike = (), name: str | None = None
     ) -> Symbol:
@@ -183,6 +201,7 @@ class Graph:
         size = {"rows": rows, "columns": rows if columns is None else columns}
         return self.emit(ops.eye, (), {"dtype": self._dtype(dtype), **size})
 
+    @placing
     def output(self, *symbols: Symbol) -> None:
         """Name the results, once; GraphError where they are not of this graph or of out_types."""
         if self.outputs:
@@ -251,7 +270,7 @@ class Graph:
             if inferred is not None:
                 # The common case, in line: two symbols whose types have met under this op.
                 frame = _getframe(2)
-                if id(frame.f_globals) not in _INTERNAL:
+                if id(frame.f_globals) not in INTERNAL:
                     try:
                         site = self._sites[id(frame.f_code)][frame.f_lasti]
                     except KeyError:
@@ -296,7 +315,7 @@ class Graph:
 
     def _site(self, frame: FrameType) -> Location:
         """The location of the user's frame at or above this one, one object for each place."""
-        while id(frame.f_globals) in _INTERNAL and frame.f_back is not None:
+        while id(frame.f_globals) in INTERNAL and frame.f_back is not None:
             frame = frame.f_back
         code, offset = frame.f_code, frame.f_lasti
         # By id, since hashing a code object reads all of it; the Location keeps the code alive.
@@ -367,7 +386,7 @@ class Graph:
             for i, one in enumerate(operands)
         ]
         at = self._site(_getframe(2))
-        raise type(error)(f"{at}: {op.name}({', '.join(shown)}): {error}") from None
+        raise placed(error, at, f"{op.name}({', '.join(shown)})") from None
 
 
 range_ = range

@@ -4,24 +4,31 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
+from functools import wraps
 from itertools import islice
 from types import CodeType, FrameType
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
 from graphir.dtypes import DType
+from graphir.errors import GraphirError, ParseError
 
-_INTERNAL: set[int] = set()
+P = ParamSpec("P")
+R = TypeVar("R")
+
+INTERNAL: set[int] = set()
+"""The ids of the globals of modules whose frames are never the user's."""
 
 
 def internal(module_globals: dict[str, Any]) -> None:
     """Mark a module whose frames are never the user's."""
-    _INTERNAL.add(id(module_globals))
+    INTERNAL.add(id(module_globals))
 
 
 def user_frame(depth: int = 2) -> FrameType:
     """The innermost frame outside graphir, looking from `depth` frames above this one."""
     frame = sys._getframe(depth)  # pyright: ignore[reportPrivateUsage]
-    while id(frame.f_globals) in _INTERNAL and frame.f_back is not None:
+    while id(frame.f_globals) in INTERNAL and frame.f_back is not None:
         frame = frame.f_back
     return frame
 
@@ -100,16 +107,43 @@ class Location:
 
     def __str__(self) -> str:
         file, line, column, *_ = self._resolve()
-        return f"{file}:{line}:{column}"
+        return f"{file}:{line}:{column}" if file else f"line {line}, column {column}"
 
     def __repr__(self) -> str:
         return f"<Location {self}>"
+
+
+def placed(error: GraphirError, location: Location, what: str) -> GraphirError:
+    """The same error, saying the user's line and what was refused there; said once at most."""
+    if error.location is not None or isinstance(error, ParseError):
+        return error
+    new = type(error)(f"{location}: {what}: {error}")
+    new.location = location
+    return new
+
+
+def placing(method: Callable[P, R]) -> Callable[P, R]:
+    """Let what a method refuses say the line of the user who called it."""
+
+    @wraps(method)
+    def placed_method(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return method(*args, **kwargs)
+        except GraphirError as error:
+            frame = user_frame()
+            at = Location(frame.f_code, frame.f_lasti)
+            raise placed(error, at, method.__name__.strip("_")) from None
+
+    return placed_method
 
 
 def _displayed(file: str) -> str:
     """A path as people write it: relative to the working directory when inside it."""
     here = os.getcwd() + os.sep
     return file[len(here) :] if file.startswith(here) else file
+
+
+internal(globals())
 
 
 class Origin(NamedTuple):
@@ -128,6 +162,7 @@ class Origin(NamedTuple):
 
 
 LEGALIZE = "legalize"
+CAST = "cast"  # the rule of a cast that the user wrote
 
 # What a symbol knows of where it comes from: the user's line, or the uses that an inserted cast
 # serves.

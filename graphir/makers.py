@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 from graphir.dtypes import DTypeLike
-from graphir.location import internal
+from graphir.location import internal, placing
 
 internal(globals())
 
@@ -34,7 +34,7 @@ class typed(Generic[P, R]):  # noqa: N801 -- a decorator
     """Make a method of a graph a Maker."""
 
     def __init__(self, method: Callable[..., R]) -> None:
-        self._method = method
+        self._method = placing(method)
         self.__doc__ = method.__doc__
 
     @overload

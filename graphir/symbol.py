@@ -9,7 +9,7 @@ from graphir.dims import DimLike, Shape, Size
 from graphir.dtypes import DType, DTypeLike
 from graphir.errors import GraphError
 from graphir.indexing import index, pieces
-from graphir.location import Location, Origin, Source, internal
+from graphir.location import Location, Origin, Source, internal, placing
 from graphir.op import Op, Value
 
 if TYPE_CHECKING:
@@ -142,10 +142,12 @@ class Symbol(Value):
     def unsqueeze(self, axis: int) -> Symbol:
         return ops.unsqueeze(self, axis)
 
+    @placing
     def split(self, sizes: int | list[DimLike], axis: int = 0) -> tuple[Symbol, ...]:
         """Slices along an axis: of the given sizes, or all of one size that divides it."""
         return pieces(self, sizes, axis)
 
+    @placing
     def __getitem__(self, key: Any) -> Symbol:
         return index(self, key)
 
@@ -184,6 +186,7 @@ class Symbol(Value):
     def argmin(self, axis: int | None = None, keepdims: bool = False) -> Symbol:
         return ops.argmin(self, axis=axis, keepdims=keepdims)
 
+    @placing
     def clip(self, low: Any = None, high: Any = None) -> Symbol:
         """Between low and high, either of which may be left out."""
         if low is None and high is None:

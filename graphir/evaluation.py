@@ -1,0 +1,98 @@
+"""What one op computes on values: the meaning that the interpreter and constant folding share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphir import ops
+from graphir.conversions import convert
+from graphir.dims import Dim, evaluate
+from graphir.dtypes import DType
+from graphir.kernels import KERNELS
+from graphir.literals import scalar
+from graphir.op import Inferred, Op
+
+_MACHINE = {
+    DType.index: DType.uint64,
+    DType.address: DType.uint64,
+    DType.float16: DType.float32,
+    DType.bfloat16: DType.float32,
+    DType.tensor_float32: DType.float32,
+    DType.int2: DType.int8,
+    DType.int4: DType.int8,
+    DType.uint2: DType.uint8,
+    DType.uint4: DType.uint8,
+    **{d: DType.float32 for d in DType if d.is_float and d.narrow},
+}
+
+
+def machine(dtype: DType) -> DType:
+    """The dtype in which arithmetic on values of `dtype` happens.
+
+    Float formats narrower than float32 widen to it exactly, compute, and round once more: for
+    their p <= 11 bits, sums, products, quotients and square roots in the normal range come out
+    correctly rounded all the same (Figueroa, "When is double rounding innocuous?", 1995).
+    """
+    return _MACHINE.get(dtype, dtype)
+
+
+def apply(
+    op: Op,
+    inferred: Inferred,
+    sources: Sequence[DType],
+    values: Sequence[NDArray[Any]],
+    sizes: Mapping[str, int],
+    tf32: str = "even",
+) -> NDArray[Any]:
+    """The value of an op: C-contiguous, in the storage of its result's dtype.
+
+    `sources` are the dtypes that the values have; each is converted to the dtype that the op's
+    signature demands, widened to a machine dtype where the op computes, and the result rounded
+    once. `sizes` binds symbolic dims. Raises ExecutionError for values the op cannot compute with.
+    Call inside `np.errstate(all="ignore")`.
+    """
+    result = inferred.type.dtype
+    operands = [
+        convert(value, source, wanted, tf32)
+        for value, source, wanted in zip(values, sources, inferred.operands, strict=True)
+    ]
+    if op is ops.cast:
+        return _contiguous(convert(operands[0], inferred.operands[0], result, tf32))
+    if op.computes:
+        operands = [
+            _contiguous(convert(value, wanted, machine(wanted)))
+            for value, wanted in zip(operands, inferred.operands, strict=True)
+        ]
+    made = KERNELS[op.name](*operands, **_settings(op, inferred, sizes, tf32))
+    made_as = machine(result) if op.computes else result
+    if made.dtype != made_as.storage:  # places and sizes, which NumPy gives as int64
+        made_as = DType.from_numpy(made.dtype)
+    return _contiguous(convert(made, made_as, result, tf32))
+
+
+def _contiguous(array: NDArray[Any]) -> NDArray[Any]:
+    return np.asarray(array, order="C")
+
+
+def _settings(op: Op, inferred: Inferred, sizes: Mapping[str, int], tf32: str) -> dict[str, Any]:
+    """The attributes as kernels take them: dims bound, numbers in the dtype of the result."""
+    settings = {name: _bound(value, sizes) for name, value in inferred.attrs.items()}
+    if op.kind != "creation":
+        settings.pop("dtype", None)
+    if op is ops.full or op is ops.pad:
+        settings["value"] = scalar(settings["value"], inferred.type.dtype, tf32)
+    if op is ops.full or op is ops.constant:
+        del settings["dtype"]
+    return settings
+
+
+def _bound(value: Any, sizes: Mapping[str, int]) -> Any:
+    if isinstance(value, Dim):
+        return evaluate(value, sizes)
+    if isinstance(value, tuple):
+        return tuple(_bound(one, sizes) for one in value)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    return value

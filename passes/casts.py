@@ -1,0 +1,150 @@
+"""The report of casts: where each arose, by which rule, along which path, and what it can lose."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from graphir import DType, Graph, Location, Origin, Symbol, ops, rules
+from graphir.location import CAST, LEGALIZE
+from passes.implicit_cast import implicit_cast
+from passes.rewriting import written
+
+Kind = Literal["implicit", "explicit", "legalization"]
+
+
+@dataclass(frozen=True, slots=True)
+class CastRow:
+    """One use of one cast: `operand` of `op` at `location`, from `source` to `target`.
+
+    `path` is the way up the rule set's lattice; `witness` the simplest value that does not
+    survive, None where the cast is exact. Bytes are of one element in storage.
+    """
+
+    kind: Kind
+    op: str
+    operand: str
+    location: Location
+    source: DType
+    target: DType
+    rule: str
+    path: tuple[DType, ...]
+    witness: complex | None
+    bytes_before: int
+    bytes_after: int
+
+    @property
+    def exact(self) -> bool:
+        return self.witness is None
+
+    def to_json(self) -> dict[str, Any]:
+        """The row as JSON has it: dtypes by name, the witness as text."""
+        place = {"file": self.location.file, "line": self.location.line}
+        place |= {"column": self.location.column, "layer": self.location.layer}
+        row = {name: getattr(self, name) for name in ("kind", "op", "operand", "rule")}
+        return {
+            **row,
+            "location": place,
+            "from": str(self.source),
+            "to": str(self.target),
+            "path": [str(dtype) for dtype in self.path],
+            "exact": self.exact,
+            "witness": None if self.exact else str(self.witness),
+            "bytes_before": self.bytes_before,
+            "bytes_after": self.bytes_after,
+        }
+
+
+class CastReport(Sequence[CastRow]):
+    """The uses of casts in a graph, in its order: `str()` a table, `.to_json()` its data."""
+
+    def __init__(self, graph: str, rows: Sequence[CastRow]) -> None:
+        self.graph, self.rows = graph, tuple(rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, at: Any) -> Any:
+        return self.rows[at]
+
+    def __iter__(self) -> Iterator[CastRow]:
+        return iter(self.rows)
+
+    def only(self, kind: Kind | None = None, exact: bool | None = None) -> CastReport:
+        """The rows of one kind, or those that are exact or not."""
+        return CastReport(
+            self.graph,
+            [r for r in self if kind in (None, r.kind) and exact in (None, r.exact)],
+        )
+
+    def to_json(self) -> str:
+        """The rows as a JSON document."""
+        return json.dumps({"graph": self.graph, "casts": [row.to_json() for row in self]}, indent=2)
+
+    def __str__(self) -> str:
+        lossy = sum(not row.exact for row in self)
+        if not self.rows:
+            return f"graph {self.graph}: no casts"
+        head = f"graph {self.graph}: {len(self)} uses of casts, {lossy} can lose something"
+        return "\n".join([head, *_table([_HEADER, *(_cells(row) for row in self)])])
+
+    __repr__ = __str__
+
+
+_HEADER = ("where", "operand", "from", "to", "kind", "rule and path", "loss", "bytes")
+
+
+def _cells(row: CastRow) -> tuple[str, ...]:
+    path = " -> ".join(dtype.short for dtype in row.path)
+    layer = f" [{row.location.layer}]" if row.location.layer else ""
+    return (
+        f"{row.location}{layer}",
+        f"{row.operand} of {row.op}",
+        str(row.source),
+        str(row.target),
+        row.kind,
+        f"{row.rule}: {path}",
+        "exact" if row.exact else f"loses {row.witness}",
+        f"{row.bytes_before} -> {row.bytes_after}",
+    )
+
+
+def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+
+
+def cast_report(graph: Graph) -> CastReport:
+    """Every use of every cast in a graph; one with implicit casts yet is made explicit first."""
+    explicit = implicit_cast(graph)
+    rows = [
+        _row(origin)
+        for symbol in explicit.symbols
+        if symbol.op is ops.cast
+        for origin in _origins(symbol)
+    ]
+    return CastReport(graph.name, rows)
+
+
+def _origins(cast: Symbol) -> tuple[Origin, ...]:
+    return cast.origins or (written(cast),)
+
+
+def _row(origin: Origin) -> CastRow:
+    source, target = origin.source, origin.target
+    if origin.rule == LEGALIZE:
+        kind, path = "legalization", (source, target)
+    elif origin.rule == CAST:
+        kind, path = "explicit", (source, target)
+    else:
+        kind, path = "implicit", rules(origin.rule).path(source, target)
+    return CastRow(
+        *(kind, origin.op, origin.operand, origin.location, source, target, origin.rule, path),
+        *(source.witness(target), source.storage.itemsize, target.storage.itemsize),
+    )
+

@@ -1,0 +1,52 @@
+"""Compute what is known already."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from graphir import ExecutionError, Graph, Symbol, ops
+from graphir.attributes import constant
+from graphir.evaluation import apply
+from passes.rewriting import Rewriter
+
+LIMIT = 4096
+"""Elements above which a result is left to be computed, so that graphs stay small."""
+
+
+def fold_constants(graph: Graph, limit: int = LIMIT) -> Graph:
+    """Replace ops on constants by their value, to the bit, where that is at most `limit` elements.
+
+    What cannot be computed (an integer to a negative power) is left to raise when the graph runs.
+    """
+    rewriter = Rewriter(graph)
+    with np.errstate(all="ignore"):
+        for symbol in graph.symbols:
+            args = [rewriter.values[arg.index] for arg in symbol.args]
+            folded = _folded(rewriter.new, symbol, args) if _foldable(symbol, args, limit) else None
+            if folded is None:
+                rewriter.copy(symbol)
+            else:
+                rewriter.replace(folded)
+    return rewriter.finish()
+
+
+def _foldable(symbol: Symbol, args: list[Symbol], limit: int) -> bool:
+    size = symbol.size
+    return (
+        bool(args)
+        and isinstance(size, int)
+        and size <= limit
+        and not symbol.weak
+        and all(arg.op is ops.constant and not arg.weak for arg in args)
+    )
+
+
+def _folded(graph: Graph, symbol: Symbol, args: list[Symbol]) -> Symbol | None:
+    inferred = graph.infer(symbol.op, args, symbol.attrs)
+    values = [arg.attrs["value"] for arg in args]
+    try:
+        value = apply(symbol.op, inferred, [a.dtype for a in args], values, {}, graph.tf32)
+    except ExecutionError:
+        return None
+    attrs = {"dtype": symbol.dtype, "value": constant(value)}
+    return graph.append(ops.constant, (), attrs, symbol.type, symbol.location)

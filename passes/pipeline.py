@@ -1,0 +1,67 @@
+"""Sequences of passes, and the one that makes a graph ready to run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from graphir import Graph, GraphError, GraphirError
+from passes.common_subexpressions import common_subexpressions
+from passes.dead_code import dead_code
+from passes.fold_constants import fold_constants
+from passes.implicit_cast import implicit_cast
+from passes.legalize import legalize
+from passes.simplify_casts import simplify_casts
+from passes.weak_types import weak_types
+
+Pass: TypeAlias = Callable[[Graph], Graph]
+
+
+class Pipeline:
+    """Passes in a row, itself a pass; GraphError says which of them failed, and after which.
+
+    `verify_each=True` verifies the graph before the first and after every pass.
+    """
+
+    def __init__(self, passes: Sequence[Pass], verify_each: bool = False) -> None:
+        self.passes = tuple(passes)
+        self.verify_each = verify_each
+
+    def __call__(self, graph: Graph) -> Graph:
+        if self.verify_each:
+            graph.verify()
+        done: list[str] = []
+        for each in self.passes:
+            name = getattr(each, "__name__", repr(each))
+            try:
+                graph = each(graph)
+                if self.verify_each:
+                    graph.verify()
+            except GraphirError as error:
+                raise GraphError(f"in pass {name}, after [{', '.join(done)}]: {error}") from error
+            done.append(name)
+        return graph
+
+
+LOWERING: tuple[Pass, ...] = (
+    implicit_cast,
+    weak_types,
+    legalize,
+    simplify_casts,
+    fold_constants,
+    common_subexpressions,
+    dead_code,
+)
+
+
+def lower(graph: Graph, verify_each: bool = False) -> Graph:
+    """The graph as a machine runs it: explicit, committed, legal, simplified and verified.
+
+    A graph that has been lowered is returned as it is, and asking twice gives the same graph.
+    """
+    known = graph.memo("lower")
+    if known is None:
+        known = Pipeline(LOWERING, verify_each)(graph).verify()
+        graph.memo("lower", known)
+        known.memo("lower", known)
+    return known

@@ -1,0 +1,102 @@
+"""What every pass does: walk a graph once and emit into a new one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from graphir import DType, Graph, Origin, PromotionRules, Symbol, TensorType, ops
+from graphir.location import CAST
+
+
+class Rewriter:
+    """A new graph in the making, and what each symbol of the old one has become in it.
+
+    `values[i]` is the new symbol of the old one at place i. `finish()` gives the new graph, or
+    the old one where the pass said that nothing had changed.
+    """
+
+    def __init__(self, old: Graph, rules: PromotionRules | None = None) -> None:
+        self.old = old
+        self.new = old.like(rules)
+        self.values: list[Symbol] = []
+        self.changed = rules is not None
+
+    def copy(
+        self, symbol: Symbol, attrs: dict[str, Any] | None = None, type: TensorType | None = None
+    ) -> Symbol:
+        """The symbol on what its operands have become, and so that it is found by its users."""
+        values = self.values
+        new = self.new.append(
+            symbol.op,
+            tuple([values[arg.index] for arg in symbol.args]),
+            symbol.attrs if attrs is None else attrs,
+            symbol.type if type is None else type,
+            symbol.source,
+        )
+        values.append(new)
+        return new
+
+    def replace(self, new: Symbol) -> None:
+        """Let the users of the symbol at hand use this one of the new graph."""
+        self.values.append(new)
+        self.changed = True
+
+    def finish(self) -> Graph:
+        """The new graph, with inputs and outputs; or the old one if nothing changed."""
+        if not self.changed:
+            return self.old
+        old, new = self.old, self.new
+        new.inputs = [self.values[symbol.index] for symbol in old.inputs]
+        new.input_names = list(old.input_names)
+        new.outputs = tuple(self.values[symbol.index] for symbol in old.outputs)
+        return new
+
+
+class Casts:
+    """Inserted casts: one for each value and dtype, with an origin for each use that it serves."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._known: dict[tuple[int, DType], Symbol] = {}
+        self._uses: dict[int, list[Origin]] = {}
+
+    def insert(self, value: Symbol, to: DType, origin: Origin) -> Symbol:
+        """The cast of a value of the new graph, made now or by an earlier use."""
+        key = value.index, to
+        cast = self._known.get(key)
+        if cast is None:
+            cast = self._graph.append(
+                ops.cast, (value,), cast_attrs(to), value.type.cast(to), (origin,)
+            )
+            self._known[key] = cast
+        else:
+            self._uses.setdefault(cast.index, list(cast.origins)).append(origin)
+        return cast
+
+    def finish(self) -> None:
+        """Write the later uses into the casts that serve them."""
+        for index, origins in self._uses.items():
+            self._graph.symbols[index].source = tuple(origins)
+
+
+def cast_attrs(to: DType) -> dict[str, Any]:
+    """The attributes of a cast, one dict for each dtype."""
+    return _CAST_ATTRS[to]
+
+
+_CAST_ATTRS: dict[DType, dict[str, Any]] = {dtype: {"to": dtype} for dtype in DType}
+
+
+def merged_origins(casts: Iterable[Symbol]) -> tuple[Origin, ...]:
+    """All uses that some casts serve; one that the user wrote counts as a use by its own line."""
+    found: dict[Origin, None] = {}
+    for cast in casts:
+        for origin in cast.origins or (written(cast),):
+            found[origin] = None
+    return tuple(found)
+
+
+def written(cast: Symbol) -> Origin:
+    """The origin of a cast that the user wrote."""
+    return Origin("x", "cast", cast.location, CAST, cast.args[0].dtype, cast.dtype)

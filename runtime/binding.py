@@ -1,0 +1,131 @@
+"""Inputs to a run: matched to the graph's, checked, and its symbolic dims bound."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphir import DType, ExecutionError, Graph, GraphError, Symbol
+from graphir.conversions import convert
+from graphir.dims import Dim, Size, evaluate
+from graphir.errors import ShapeError
+from graphir.literals import is_literal, literal_array
+
+
+def bind(
+    graph: Graph, inputs: Sequence[Any], named: Mapping[str, Any]
+) -> tuple[list[NDArray[Any]], dict[str, int]]:
+    """The inputs as arrays in the graph's order, and the size of every named dim.
+
+    Raises ExecutionError that says which input is wrong, and how: dtype, rank, size, name, count.
+    """
+    given = _matched(graph, inputs, named)
+    arrays = [
+        _checked(graph, symbol, name, value)
+        for symbol, name, value in zip(graph.inputs, graph.input_names, given, strict=True)
+    ]
+    return arrays, _sizes(graph, arrays)
+
+
+def _matched(graph: Graph, inputs: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
+    names = graph.input_names
+    takes = ", ".join(
+        f"{name}: {symbol.type}" for name, symbol in zip(names, graph.inputs, strict=True)
+    )
+    if len(inputs) > len(names):
+        raise ExecutionError(
+            f"graph {graph.name!r} takes {len(names)} inputs ({takes}), not {len(inputs)}"
+        )
+    for name in named:
+        if name not in names:
+            raise ExecutionError(f"graph {graph.name!r} has no input {name!r}; it takes ({takes})")
+        if name in names[: len(inputs)]:
+            raise ExecutionError(f"input {name!r} of graph {graph.name!r} is given twice")
+    missing = [name for name in names[len(inputs) :] if name not in named]
+    if missing:
+        raise ExecutionError(
+            f"graph {graph.name!r} is missing {', '.join(missing)}; it takes ({takes})"
+        )
+    return [*inputs, *(named[name] for name in names[len(inputs) :])]
+
+
+def _checked(graph: Graph, symbol: Symbol, name: str, value: Any) -> NDArray[Any]:
+    """One input in the storage of its dtype; a Python number serves a 0-d input that it fits."""
+    dtype = graph.rules.committed(symbol.dtype)
+    what = f"input {name!r} of graph {graph.name!r} is {symbol.type}"
+    if is_literal(value):
+        if symbol.rank:
+            raise ExecutionError(f"{what}, not the number {value!r}; give an array")
+        try:
+            return literal_array(value, dtype, None, graph.tf32)[1]
+        except GraphError as error:
+            raise ExecutionError(f"{what}: {error}") from None
+    if not isinstance(value, (np.ndarray, np.generic)) or isinstance(value, np.ma.MaskedArray):
+        raise ExecutionError(
+            f"{what}, not a {type(value).__name__}; give np.asarray(..., {_numpy_name(dtype)})"
+        )
+    array = cast("NDArray[Any]", np.asarray(value))
+    if array.dtype != dtype.storage:
+        raise ExecutionError(
+            f"{what}, stored as {dtype.storage}; the array is {array.dtype}. Convert it "
+            f"yourself, .astype({_numpy_name(dtype)}), or cast inside the graph"
+        )
+    if array.ndim != symbol.rank:
+        raise ExecutionError(
+            f"{what}, of {symbol.rank} axes; the array has {array.ndim}: shape {array.shape}"
+        )
+    return convert(array, DType.float32, dtype, graph.tf32) if dtype is DType.tensor_float32 else array
+
+
+def _numpy_name(dtype: DType) -> str:
+    module = "np" if dtype.storage.isbuiltin == 1 else "ml_dtypes"
+    return f"{module}.{dtype.storage.name}"
+
+
+def _sizes(graph: Graph, arrays: Sequence[NDArray[Any]]) -> dict[str, int]:
+    """Bind names from the plain dims first, then solve expressions of one unknown name."""
+    sizes: dict[str, int] = {}
+    dims = [
+        (name, axis, dim, size)
+        for name, symbol, array in zip(graph.input_names, graph.inputs, arrays, strict=True)
+        for axis, (dim, size) in enumerate(zip(symbol.shape, array.shape, strict=True))
+    ]
+    pending = [dim for _, _, dim, _ in dims]
+    for _ in range(len(pending)):
+        before = len(sizes)
+        for _, _, dim, size in dims:
+            _solve(dim, size, sizes)
+        if len(sizes) == before:
+            break
+    for name, axis, dim, size in dims:
+        _compare(graph, name, axis, dim, size, sizes)
+    return sizes
+
+
+def _solve(dim: Size, size: int, sizes: dict[str, int]) -> None:
+    """Bind the one unknown name of a dim that is linear in it."""
+    if not isinstance(dim, Dim):
+        return
+    unknown = [name for name in dim.names() if name not in sizes]
+    if len(unknown) != 1:
+        return
+    at = [dim.evaluate({**sizes, unknown[0]: n}) for n in (0, 1, 2)]
+    slope = at[1] - at[0]
+    if slope and at[2] - at[1] == slope and (size - at[0]) % slope == 0:
+        sizes[unknown[0]] = (size - at[0]) // slope
+
+
+def _compare(
+    graph: Graph, name: str, axis: int, dim: Size, size: int, sizes: Mapping[str, int]
+) -> None:
+    what = f"axis {axis} of input {name!r} of graph {graph.name!r} is {dim}"
+    try:
+        expected = evaluate(dim, sizes)
+    except ShapeError as error:
+        raise ExecutionError(f"{what}; the array's is {size}: {error}") from None
+    if expected != size:
+        bound = f", which is {expected} here" if isinstance(dim, Dim) else ""
+        raise ExecutionError(f"{what}{bound}; the array's is {size}")
