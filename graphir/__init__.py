@@ -1,4 +1,4 @@
-"""graphir: build graphs of typed symbols, and see every conversion between dtypes that they imply."""
+"""graphir: graphs of typed symbols, and every conversion between dtypes that they imply."""
 
 from graphir import ops
 from graphir.dims import Dim
@@ -48,4 +48,4 @@ __all__ = [
 def implicit_cast(a: Symbol, b: Symbol) -> tuple[Symbol, Symbol]:
     """Both symbols cast to the dtype in which they meet; one that has it already stays itself."""
     to = a.graph.rules.promote(a, b)
-    return tuple(one if one.dtype is to else one.cast(to) for one in (a, b))  # pyright: ignore[reportReturnType]
+    return (a if a.dtype is to else a.cast(to)), (b if b.dtype is to else b.cast(to))

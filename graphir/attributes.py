@@ -21,23 +21,25 @@ def integer(value: Any, types: Types = ()) -> int:
 
 
 def natural(value: Any, types: Types = ()) -> int:
+    """An int that counts something."""
     if (number := integer(value)) < 0:
         raise GraphError(f"a count cannot be negative: {number}")
     return number
 
 
 def flag(value: Any, types: Types = ()) -> bool:
-    if not isinstance(value, (bool, np.bool_)):
+    """True or False."""
+    if type(value) not in (bool, np.bool_):
         raise GraphError(f"True or False is needed here, not {value!r}")
     return bool(value)
 
 
 def number(value: Any, types: Types = ()) -> int | float | complex:
     """A Python scalar; a NumPy scalar counts as one."""
-    value = value.item() if isinstance(value, np.generic) else value
-    if not isinstance(value, (bool, int, float, complex)):
-        raise GraphError(f"a number is needed here, not {value!r}")
-    return value
+    plain: Any = cast(Any, value).item() if isinstance(value, np.generic) else value
+    if not isinstance(plain, (bool, int, float, complex)):
+        raise GraphError(f"a number is needed here, not {plain!r}")
+    return plain
 
 
 def choice(*names: str) -> Callable[[Any, Types], str]:
@@ -52,18 +54,22 @@ def choice(*names: str) -> Callable[[Any, Types], str]:
 
 
 def dtype(value: Any, types: Types = ()) -> DType:
+    """A DType, from any of its names."""
     return value if isinstance(value, DType) else DType(value)
 
 
 def optional_dtype(value: Any, types: Types = ()) -> DType | None:
+    """A DType or None."""
     return None if value is None else dtype(value)
 
 
 def size(value: Any, types: Types = ()) -> Size:
+    """One dim."""
     return Dim.of(value)
 
 
 def shape(value: Any, types: Types = ()) -> Shape:
+    """A shape from one dim or a sequence of dims."""
     return shape_of(value)
 
 
@@ -80,6 +86,7 @@ def axis(value: Any, types: Types) -> int:
 
 
 def optional_axis(value: Any, types: Types) -> int | None:
+    """An axis of the first operand, or None."""
     return None if value is None else axis(value, types)
 
 
@@ -106,6 +113,7 @@ def axes(value: Any, types: Types) -> tuple[int, ...]:
 
 
 def permutation(value: Any, types: Types) -> tuple[int, ...]:
+    """Every axis of the first operand, once."""
     rank = types[0].rank
     found = tuple(_axis(v, rank) for v in _integers(value))
     if sorted(found) != list(range(rank)):
@@ -145,7 +153,7 @@ def contracted(value: Any, types: Types) -> tuple[tuple[int, ...], tuple[int, ..
     """Axes of both operands that tensordot sums over: a count, or a pair of axis lists."""
     left, right = types[0].rank, types[1].rank
     if isinstance(value, (list, tuple)):
-        both: Any = value
+        both = cast("Sequence[Any]", value)
         if len(both) != 2:
             raise ShapeError(f"axes are an int or a pair of axis lists, not {value!r}")
         return (

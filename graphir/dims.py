@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from graphir.errors import GraphError, ShapeError
 
-# A monomial is its sorted atoms: ("n", "n", "m") is n*n*m and () is 1. An atom is a name or a Floor.
+# A monomial is its sorted atoms: ("n", "n", "m") is n*n*m, () is 1. An atom is a name or a Floor.
 Atom: TypeAlias = "str | Floor"
 Monomial: TypeAlias = tuple[Atom, ...]
 
@@ -130,6 +130,7 @@ class Floor:
         return Floor, (self.dividend, self.divisor)
 
     def evaluate(self, sizes: Mapping[str, int]) -> int:
+        """Its value where every name has a size."""
         return self.dividend.evaluate(sizes) // self.divisor
 
     def __str__(self) -> str:
@@ -150,6 +151,7 @@ def shape_of(value: ShapeLike) -> Shape:
 
 
 def shape_text(shape: Iterable[Size]) -> str:
+    """A shape as types print it: `[n, 3]`."""
     return f"[{', '.join(map(str, shape))}]"
 
 

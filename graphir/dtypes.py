@@ -94,10 +94,7 @@ class DType(Enum):
     uint4 = "uint4", "u4", "uint", 4
     float8_e3m4 = "float8_e3m4", "f8e3m4", "float", 8, _float(3, 4)
     float8_e4m3 = "float8_e4m3", "f8e4m3", "float", 8, _float(4, 3)
-    float8_e4m3b11fnuz = (
-        *("float8_e4m3b11fnuz", "f8e4m3b11fnuz", "float", 8),
-        _float(4, 3, "fnuz", bias=11),
-    )
+    float8_e4m3b11fnuz = "float8_e4m3b11fnuz", "f8e4m3b11", "float", 8, _float(4, 3, "fnuz", 11)
     float8_e4m3fn = "float8_e4m3fn", "f8e4m3fn", "float", 8, _float(4, 3, "fn")
     float8_e4m3fnuz = "float8_e4m3fnuz", "f8e4m3fnuz", "float", 8, _float(4, 3, "fnuz")
     float8_e5m2 = "float8_e5m2", "f8e5m2", "float", 8, _float(5, 2)
@@ -126,7 +123,9 @@ class DType(Enum):
         self.format: Float | None = format
         self.aliases: tuple[str, ...] = aliases
         self.weak: Bool = short.endswith("*")
-        self.storage: np.dtype[Any] = np.dtype(_STORED_AS.get(name) or getattr(ml_dtypes, name, name))
+        self.storage: np.dtype[Any] = np.dtype(
+            _STORED_AS.get(name) or getattr(ml_dtypes, name, name)
+        )
         self.narrow: Bool = 1 < bits < 8 or (bits == 8 and kind == "float")
 
     @classmethod
@@ -147,11 +146,11 @@ class DType(Enum):
 
     @classmethod
     def from_numpy(cls, dtype: Any) -> DType:
-        """The DType that a NumPy dtype (or what np.dtype accepts) holds; GraphError if none does."""
+        """The DType that a NumPy dtype, or what np.dtype takes, stands for; else GraphError."""
         return cls(np.dtype(dtype))
 
     def to_numpy(self) -> np.dtype[Any]:
-        """The NumPy dtype in which values are stored: uint64 for index, float32 for tensor_float32."""
+        """The NumPy dtype that stores it: uint64 for index, float32 for tensor_float32."""
         return self.storage
 
     def __repr__(self) -> str:
@@ -190,7 +189,7 @@ class DType(Enum):
 
     @property
     def precision(self) -> int:
-        """Bits in which every integer is exact: of floats the significand, of integers the magnitude."""
+        """Bits in which every integer is exact: of a significand, or of an int's magnitude."""
         return self.format.mantissa + 1 if self.format else self.bits - (self.kind == "int")
 
     @property
@@ -206,7 +205,7 @@ class DType(Enum):
         return -(2**self.precision) if self.kind == "int" else 0
 
     def exact_in(self, other: DType) -> Bool:
-        """Whether every value of this dtype, -0.0, infinities and NaN too, is a value of `other`."""
+        """Whether `other` has every value of this dtype, -0.0, infinities and NaN too."""
         return _witness(self, other) is None
 
     def witness(self, other: DType) -> complex | None:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from graphir.location import Location
+
 
 class GraphirError(Exception):
     """Any refusal of graphir: the message names what was refused, where, and the fix.
@@ -9,11 +14,11 @@ class GraphirError(Exception):
     `location` is the line of the user's program that was refused, where that is known.
     """
 
-    location: object = None
+    location: Location | None = None
 
 
 class PromotionError(GraphirError, TypeError):
-    """The rule set in force gives these dtypes no common dtype, or the op does not take this one."""
+    """The rules in force give these dtypes no common one, or the op does not take this one."""
 
 
 class ShapeError(GraphirError, ValueError):

@@ -10,10 +10,12 @@ import math
 from collections.abc import Iterable
 from decimal import Context, Decimal, localcontext
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+Array: TypeAlias = NDArray[Any]
 
 _PI = Decimal("3.14159265358979323846264338327950288419716939937510")
 # erf is tabulated at multiples of 1/64 up to 6, from where on it is 1 in float64.
@@ -21,7 +23,7 @@ _STEPS, _END, _DEGREE = 64, 6, 7
 _NEAR = 0.125
 
 
-def erf(x: NDArray[Any]) -> NDArray[Any]:
+def erf(x: Array) -> Array:
     """The error function, within 0.6 ulp (float32: float64's result, rounded once).
 
     Below 1/8 it is x + x*R(x**2), R the Maclaurin series of erf(x)/x - 1; elsewhere the Taylor
@@ -92,18 +94,18 @@ def _slopes(x: Decimal, slope: Decimal) -> list[Decimal]:
     return terms
 
 
-def sigmoid(x: NDArray[Any]) -> NDArray[Any]:
+def sigmoid(x: Array) -> Array:
     """1 / (1 + exp(-x)), of negative x as exp(x) / (1 + exp(x)): nothing overflows."""
     one, small = x.dtype.type(1), np.exp(-np.abs(x))
     return np.asarray(np.where(x >= 0, one, small) / (one + small))
 
 
-def silu(x: NDArray[Any]) -> NDArray[Any]:
-    """x * sigmoid(x); of -inf, NaN (-inf * 0)."""
+def silu(x: Array) -> Array:
+    """The product x * sigmoid(x); of -inf, NaN (-inf * 0)."""
     return np.asarray(x * sigmoid(x))
 
 
-def gelu(x: NDArray[Any], approximate: str) -> NDArray[Any]:
+def gelu(x: Array, approximate: str) -> Array:
     """The Gaussian error linear unit (Hendrycks and Gimpel, arXiv 1606.08415); of -inf, NaN.
 
     `approximate` is "none": x/2 * (1 + erf(x / sqrt(2))); "tanh": x/2 * (1 + tanh(sqrt(2/pi) *
@@ -118,29 +120,27 @@ def gelu(x: NDArray[Any], approximate: str) -> NDArray[Any]:
     return np.asarray(x * 0.5 * (inner + 1.0))
 
 
-def softmax(x: NDArray[Any], axis: int) -> NDArray[Any]:
+def softmax(x: Array, axis: int) -> Array:
     """exp(x - max) / sum(exp(x - max)) along an axis; NaN where the greatest is infinite."""
     powers = np.exp(_below_max(x, axis))
     return powers / _sum(powers, axis)
 
 
-def logsoftmax(x: NDArray[Any], axis: int) -> NDArray[Any]:
+def logsoftmax(x: Array, axis: int) -> Array:
     """(x - max) - log(sum(exp(x - max))) along an axis; NaN where the greatest is infinite."""
     shifted = _below_max(x, axis)
     return shifted - np.log(_sum(np.exp(shifted), axis))
 
 
-def _below_max(x: NDArray[Any], axis: int) -> NDArray[Any]:
+def _below_max(x: Array, axis: int) -> Array:
     return x - np.maximum.reduce(x, axis=axis, keepdims=True, initial=-np.inf)
 
 
-def _sum(x: NDArray[Any], axis: int) -> NDArray[Any]:
+def _sum(x: Array, axis: int) -> Array:
     return np.add.reduce(x, axis=axis, dtype=x.dtype, keepdims=True)
 
 
-def layer_norm(
-    x: NDArray[Any], scale: NDArray[Any], shift: NDArray[Any], epsilon: float
-) -> NDArray[Any]:
+def layer_norm(x: Array, scale: Array, shift: Array, epsilon: float) -> Array:
     """(x - mean) / sqrt(var + epsilon) * scale + shift along the last axis, var over n.
 
     `scale` and `shift` have one element for each place on that axis.
@@ -153,7 +153,7 @@ def layer_norm(
     return np.asarray(np.add(scaled, shift, casting="no"))
 
 
-def mean(x: NDArray[Any], axis: tuple[int, ...], keepdims: bool) -> NDArray[Any]:
+def mean(x: Array, axis: tuple[int, ...], keepdims: bool) -> Array:
     """np.mean over axes, in the dtype of x; NaN over no elements."""
     if _count(x, axis):
         return np.asarray(np.mean(x, axis=axis, dtype=x.dtype, keepdims=keepdims))
@@ -162,9 +162,7 @@ def mean(x: NDArray[Any], axis: tuple[int, ...], keepdims: bool) -> NDArray[Any]
     return np.asarray(np.divide(nothing, nothing, casting="no"))
 
 
-def var(
-    x: NDArray[Any], axis: tuple[int, ...], keepdims: bool, correction: int
-) -> NDArray[Any]:
+def var(x: Array, axis: tuple[int, ...], keepdims: bool, correction: int) -> Array:
     """np.var over axes: the mean of |x - mean|**2, over n - correction elements.
 
     Of complex numbers it is real. A divisor that is not positive counts as 0: inf, or NaN where
@@ -177,12 +175,10 @@ def var(
     return np.asarray(np.divide(biased, biased.dtype.type(0), casting="no"))
 
 
-def std(
-    x: NDArray[Any], axis: tuple[int, ...], keepdims: bool, correction: int
-) -> NDArray[Any]:
+def std(x: Array, axis: tuple[int, ...], keepdims: bool, correction: int) -> Array:
     """The square root of `var`."""
     return np.asarray(np.sqrt(var(x, axis, keepdims, correction)))
 
 
-def _count(x: NDArray[Any], axis: tuple[int, ...]) -> int:
+def _count(x: Array, axis: tuple[int, ...]) -> int:
     return math.prod(x.shape[i] for i in axis)

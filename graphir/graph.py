@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import Token
 from sys import _getframe  # pyright: ignore[reportPrivateUsage]
@@ -139,7 +139,10 @@ class Graph:
 
     @placing
     def input(
-        self, type: TensorType | DTypeLike, shape: ShapeLike = (), name: str | None = None
+        self,
+        type: TensorType | DTypeLike,  # noqa: A002 -- what it is
+        shape: ShapeLike = (),
+        name: str | None = None,
     ) -> Symbol:
         """A value given when the graph runs; without a name it is called x0, x1, ..."""
         known = type if isinstance(type, TensorType) else TensorType(type, shape)
@@ -163,7 +166,7 @@ class Graph:
 
     @typed
     def constant(self, value: Any, dtype: DTypeLike | None = None) -> Symbol:
-        """Known values: an array, or nested lists with a dtype; GraphError where one does not fit."""
+        """Known values: an array, or lists with a dtype; GraphError where one does not fit."""
         return self._constant(array_of(value, None if dtype is None else DType(dtype), self.tf32))
 
     @typed
@@ -190,7 +193,7 @@ class Graph:
     @typed
     def full(self, value: Any, shape: ShapeLike, dtype: DTypeLike | None = None) -> Symbol:
         """One value everywhere."""
-        known, array = self._literal(value, dtype)
+        known = self._literal(value, dtype)[0]
         return self.emit(ops.full, (), {"dtype": known, "value": value, "shape": shape})
 
     @typed
@@ -223,7 +226,7 @@ class Graph:
         self.outputs = symbols
 
     @contextmanager
-    def layer(self, name: str) -> Iterator[Graph]:
+    def layer(self, name: str) -> Generator[Graph]:
         """Inside the block, symbols belong to this part of the program: `encoder/attention`."""
         outer = self._layer, self._sites
         self._layer, self._sites = (f"{self._layer}/{name}" if self._layer else name), {}
@@ -250,16 +253,14 @@ class Graph:
         return self.emit(op, args, attrs)
 
     def emit(self, op: Op, args: tuple[Symbol, ...], attrs: Mapping[str, Any]) -> Symbol:
-        """Add an op on symbols of this graph, its type inferred and its place in the user's code."""
+        """Add an op on symbols of this graph, its type inferred, its place in user code noted."""
         try:
             inferred = self.infer(op, args, attrs)
         except GraphirError as error:
             self._refuse(error, op, args)
         symbols = self.symbols
-        symbol = Symbol(
-            *(self, op, args, inferred.attrs, inferred.type),
-            *(self._site(_getframe(1)), len(symbols)),
-        )
+        site = self._site(_getframe(1))
+        symbol = Symbol(self, op, args, inferred.attrs, inferred.type, site, len(symbols))
         symbols.append(symbol)
         return symbol
 
@@ -290,7 +291,7 @@ class Graph:
         op: Op,
         args: tuple[Symbol, ...],
         attrs: dict[str, Any],
-        type: TensorType,
+        type: TensorType,  # noqa: A002
         source: Source,
     ) -> Symbol:
         """Add a symbol whose type and normal attributes a pass knows; the verifier checks them."""
@@ -344,7 +345,7 @@ class Graph:
         return self.emit(ops.constant, (), {"dtype": dtype, "value": array})
 
     def _arguments(self, op: Op, operands: Sequence[Any]) -> tuple[Symbol, ...]:
-        """The operands as symbols: arrays keep their dtype, literals take it from their partners."""
+        """The operands as symbols: arrays keep their dtype, literals take their partners'."""
         made: list[Any] = [
             operand if is_literal(operand) else self._symbol(operand, op) for operand in operands
         ]

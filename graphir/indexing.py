@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
@@ -35,7 +35,7 @@ def index(x: Symbol, key: Any) -> Symbol:
     """
     if isinstance(key, (Value, np.ndarray, list)):
         return _gathered(x, key)
-    keys = _expanded(x, key if isinstance(key, tuple) else (key,))
+    keys = _expanded(x, cast("tuple[Any, ...]", key) if isinstance(key, tuple) else (key,))
     spans: list[_Span] = []
     for k in keys:
         if k is not None:
@@ -66,12 +66,12 @@ def pieces(x: Symbol, sizes: int | list[DimLike], axis: int) -> tuple[Symbol, ..
 
 
 def _gathered(x: Symbol, key: Any) -> Symbol:
-    dtype = key.dtype if isinstance(key, Value) else np.asarray(key).dtype
-    if dtype in (DType.bool, np.bool_):
+    indices: Any = key if isinstance(key, Value) else np.asarray(key)
+    if indices.dtype in (DType.bool, np.bool_):
         raise GraphError(
             "the shape of x[mask] would depend on values; use ops.where(mask, x, other)"
         )
-    return ops.gather(x, key if isinstance(key, Value) else np.asarray(key), axis=0)
+    return ops.gather(x, indices, axis=0)
 
 
 def _expanded(x: Symbol, keys: tuple[Any, ...]) -> list[Any]:
@@ -87,7 +87,7 @@ def _expanded(x: Symbol, keys: tuple[Any, ...]) -> list[Any]:
 
 def _span(key: Any, dim: Size, axis: int) -> _Span:
     if isinstance(key, slice):
-        return _sliced(key, dim)
+        return _sliced(cast(Any, key), dim)
     if isinstance(key, (bool, np.bool_)) or not hasattr(key, "__index__") or isinstance(key, Value):
         raise GraphError(f"index {key!r} of axis {axis} is not an int, a slice, None or ...")
     at = key.__index__()
@@ -104,8 +104,8 @@ def _sliced(key: slice, dim: Size) -> _Span:
     if isinstance(dim, int):
         start, stop, step = key.indices(dim)
         if step > 0:
-            return _Span(start, builtin_max(start, stop), step, False)
-        return _Span(dim - 1 - start, builtin_max(dim - 1 - start, dim - 1 - stop), -step, True)
+            return _Span(start, max(start, stop), step, False)
+        return _Span(dim - 1 - start, max(dim - 1 - start, dim - 1 - stop), -step, True)
     if step > 0:
         start = _counted(key.start or 0, dim)
         return _Span(start, dim if key.stop is None else _counted(key.stop, dim), step, False)
@@ -113,9 +113,6 @@ def _sliced(key: slice, dim: Size) -> _Span:
     first = 0 if key.start is None else dim - 1 - _counted(key.start, dim)
     last = dim if key.stop is None else dim - 1 - _counted(key.stop, dim)
     return _Span(first, last, -step, True)
-
-
-builtin_max = max
 
 
 def _counted(bound: Any, dim: Size) -> Size:
@@ -130,7 +127,9 @@ def _cut(x: Symbol, spans: list[_Span]) -> Symbol:
     flipped = tuple(i for i, span in enumerate(spans) if span.flipped)
     if flipped:
         x = ops.flip(x, axis=flipped)
-    if all(s.start == 0 and s.stop == d and s.step == 1 for s, d in zip(spans, x.shape, strict=True)):
+    if all(
+        s.start == 0 and s.stop == d and s.step == 1 for s, d in zip(spans, x.shape, strict=True)
+    ):
         return x
     start, stop, step, _ = zip(*spans, strict=True)
     return ops.slice(x, start=start, stop=stop, step=step)

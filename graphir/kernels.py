@@ -19,16 +19,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from operator import index
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import functions
-from graphir.conversions import convert
-from graphir.dtypes import DType
+from graphir import functions, movement
 from graphir.errors import ExecutionError
+from graphir.movement import alike
 
 Array: TypeAlias = NDArray[Any]
 Kernel: TypeAlias = Callable[..., Array]
@@ -54,13 +52,6 @@ def _call_whole(function: np.ufunc, *arrays: Array) -> Array:
 def whole(function: np.ufunc) -> Kernel:
     """The kernel that is a ufunc whose results depend on strides: operands are broadcast first."""
     return partial(_call_whole, function)
-
-
-def _alike(name: str, *arrays: Array) -> None:
-    """The casting="no" of what is not a ufunc."""
-    if any(array.dtype != arrays[0].dtype for array in arrays):
-        given = ", ".join(str(array.dtype) for array in arrays)
-        raise TypeError(f"{name} of {given}: a cast to one dtype is missing")
 
 
 # -- elementwise
@@ -92,7 +83,7 @@ def _signbit(x: Array) -> Array:
 
 
 def _where(condition: Array, x: Array, y: Array) -> Array:
-    _alike("where", x, y)
+    alike("where", x, y)
     return np.where(condition, x, y)
 
 
@@ -105,11 +96,11 @@ def _copy(x: Array) -> Array:
 
 
 def _real(x: Array) -> Array:
-    return x.real.copy()
+    return cast(Any, x).real.copy()
 
 
 def _imag(x: Array) -> Array:
-    return x.imag.copy()
+    return cast(Any, x).imag.copy()
 
 
 def _conj(x: Array) -> Array:
@@ -117,7 +108,7 @@ def _conj(x: Array) -> Array:
 
 
 def _as_complex(x: Array, y: Array) -> Array:
-    _alike("as_complex", x, y)
+    alike("as_complex", x, y)
     dtype = np.complex64 if x.dtype == np.float32 else np.complex128
     result = np.empty(np.broadcast_shapes(x.shape, y.shape), dtype)
     result.real, result.imag = x, y
@@ -174,20 +165,14 @@ def _argsort(x: Array, axis: int, descending: bool) -> Array:
 
 
 def _searchsorted(x: Array, values: Array, side: Any) -> Array:
-    _alike("searchsorted", x, values)
+    alike("searchsorted", x, values)
     return np.asarray(np.searchsorted(x, values, side=side), dtype=np.int64)
-
-
-def _layer_norm(x: Array, scale: Array, shift: Array, epsilon: float) -> Array:
-    return functions.layer_norm(x, scale, shift, epsilon)
 
 
 # -- contractions
 
 
-def _tensordot(
-    x: Array, y: Array, axes: tuple[tuple[int, ...], tuple[int, ...]]
-) -> Array:
+def _tensordot(x: Array, y: Array, axes: tuple[tuple[int, ...], tuple[int, ...]]) -> Array:
     left, right = axes
     rows = tuple(i for i in range(x.ndim) if i not in left)
     columns = tuple(i for i in range(y.ndim) if i not in right)
@@ -203,173 +188,6 @@ def _matrix(x: Array, rows: tuple[int, ...], columns: tuple[int, ...]) -> Array:
 
 def _outer(x: Array, y: Array) -> Array:
     return _call(np.multiply, x[:, None], y)
-
-
-# -- movement
-
-
-def _reshape(x: Array, shape: tuple[int, ...]) -> Array:
-    return x.reshape(shape)
-
-
-def _broadcast_to(x: Array, shape: tuple[int, ...]) -> Array:
-    return np.broadcast_to(x, shape)
-
-
-def _rebind(x: Array, shape: tuple[int, ...]) -> Array:
-    if x.shape != shape:
-        raise ExecutionError(
-            f"rebind: the array has shape {list(x.shape)}, not {list(shape)} as was asserted"
-        )
-    return x
-
-
-def _transpose(x: Array, axis1: int, axis2: int) -> Array:
-    return np.swapaxes(x, axis1, axis2)
-
-
-def _permute(x: Array, dims: tuple[int, ...]) -> Array:
-    return x.transpose(dims)
-
-
-def _squeeze(x: Array, axis: int) -> Array:
-    return np.squeeze(x, axis)
-
-
-def _unsqueeze(x: Array, axis: int) -> Array:
-    return np.expand_dims(x, axis)
-
-
-def _slice(
-    x: Array, start: tuple[int, ...], stop: tuple[int, ...], step: tuple[int, ...]
-) -> Array:
-    for axis, (low, high, size) in enumerate(zip(start, stop, x.shape, strict=True)):
-        if not low <= high <= size:
-            raise ExecutionError(
-                f"slice: {low}:{high} is no part of axis {axis}, whose size is {size}"
-            )
-    return x[(*map(slice, start, stop, step), ...)]
-
-
-def _flip(x: Array, axis: tuple[int, ...]) -> Array:
-    return np.flip(x, axis)
-
-
-def _roll(x: Array, shift: int, axis: int) -> Array:
-    return np.roll(x, shift % (x.shape[axis] or 1), axis)
-
-
-def _pad(x: Array, padding: tuple[tuple[int, int], ...], value: Array) -> Array:
-    _alike("pad", x, value)
-    sizes = zip(padding, x.shape, strict=True)
-    result = np.full([before + n + after for (before, after), n in sizes], value, x.dtype)
-    inner = (slice(before, before + n) for (before, _), n in zip(padding, x.shape, strict=True))
-    result[tuple(inner)] = x
-    return result
-
-
-def _tile(x: Array, repeats: tuple[int, ...]) -> Array:
-    return np.tile(x, repeats)
-
-
-def _repeat(x: Array, repeats: int, axis: int) -> Array:
-    return np.repeat(x, repeats, axis)
-
-
-def _concat(*arrays: Array, axis: int) -> Array:
-    return np.concatenate(arrays, axis, dtype=arrays[0].dtype, casting="no")
-
-
-def _stack(*arrays: Array, axis: int) -> Array:
-    return np.stack(arrays, axis, dtype=arrays[0].dtype, casting="no")
-
-
-def _gather(x: Array, indices: Array, axis: int) -> Array:
-    return np.asarray(x.take(_places("gather", indices, x, axis), axis))
-
-
-def _take_along(x: Array, indices: Array, axis: int) -> Array:
-    return np.take_along_axis(x, _places("take_along", indices, x, axis), axis)
-
-
-def _scatter(x: Array, updates: Array, indices: Array, axis: int) -> Array:
-    _alike("scatter", x, updates)
-    result = x.copy()
-    np.put_along_axis(result, _places("scatter", indices, x, axis), updates, axis)
-    return result
-
-
-def _places(name: str, indices: Array, x: Array, axis: int) -> NDArray[np.intp]:
-    """Indices of any integer dtype as NumPy wants them; negative ones count from the end."""
-    # The small integers of ml_dtypes have no minimum and maximum of their own.
-    wide = indices if indices.dtype == np.uint64 else indices.astype(np.int64)
-    size = x.shape[axis]
-    if wide.size:
-        low, high = int(wide.min()), int(wide.max())
-        if low < -size or high >= size:
-            raise ExecutionError(
-                f"{name}: index {high if high >= size else low} is out of range for axis {axis}, "
-                f"whose size is {size}"
-            )
-    return wide.astype(np.intp, copy=False)
-
-
-def _shape_of(x: Array) -> Array:
-    return np.array(x.shape, dtype=np.int64)
-
-
-# -- creation
-
-
-def _constant(dtype: DType, value: Array) -> Array:
-    return value
-
-
-def _full(dtype: DType, value: Array, shape: tuple[int, ...]) -> Array:
-    return np.full(shape, value, value.dtype)
-
-
-def _eye(dtype: DType, rows: int, columns: int, offset: int) -> Array:
-    diagonal = max(-rows, min(offset, columns))
-    return convert(np.eye(rows, columns, diagonal, dtype=np.bool), DType.bool, dtype)
-
-
-def _range(dtype: DType, start: Any, step: Any, size: int) -> Array:
-    """start + i * step: exact for integers, else in float64 or complex128 and then rounded."""
-    try:
-        if dtype.is_complex:
-            return _complex_range(dtype, complex(start), complex(step), size)
-        if dtype.is_float:
-            return convert(_line(float(start), float(step), size), DType.float64, dtype)
-        return _integer_range(dtype, index(start), index(step), size)
-    except (TypeError, OverflowError):
-        raise ExecutionError(
-            f"range: {start!r} and {step!r} are not both values of {dtype}; give it a dtype that "
-            "has them"
-        ) from None
-
-
-def _line(start: float, step: float, size: int) -> Array:
-    return start + np.arange(size, dtype=np.float64) * step
-
-
-def _complex_range(dtype: DType, start: complex, step: complex, size: int) -> Array:
-    result = np.empty(size, np.complex128)
-    result.real = _line(start.real, step.real, size)
-    result.imag = _line(start.imag, step.imag, size)
-    return convert(result, DType.complex128, dtype)
-
-
-def _integer_range(dtype: DType, start: int, step: int, size: int) -> Array:
-    for value in (start, start + step * (size - 1)) if size else ():
-        if not dtype.min <= value <= dtype.max:
-            raise ExecutionError(f"range: {value} does not fit {dtype}; give it a wider dtype")
-    # Both ends fit, so what is in between does: modulo 2**64 it comes out exact.
-    values = np.arange(size, dtype=np.uint64) * np.uint64(step % 2**64)
-    values += np.uint64(start % 2**64)
-    if dtype.kind == "int":
-        return convert(values.view(np.int64), DType.int64, dtype)
-    return convert(values, DType.uint64, dtype)
 
 
 KERNELS: dict[str, Kernel] = {
@@ -481,28 +299,28 @@ KERNELS: dict[str, Kernel] = {
     "tensordot": _tensordot,
     "outer": _outer,
     # -- movement
-    "reshape": _reshape,
-    "broadcast_to": _broadcast_to,
-    "rebind": _rebind,
-    "transpose": _transpose,
-    "permute": _permute,
-    "squeeze": _squeeze,
-    "unsqueeze": _unsqueeze,
-    "slice": _slice,
-    "flip": _flip,
-    "roll": _roll,
-    "pad": _pad,
-    "tile": _tile,
-    "repeat": _repeat,
-    "concat": _concat,
-    "stack": _stack,
-    "gather": _gather,
-    "take_along": _take_along,
-    "scatter": _scatter,
+    "reshape": movement.reshape,
+    "broadcast_to": movement.broadcast_to,
+    "rebind": movement.rebind,
+    "transpose": movement.transpose,
+    "permute": movement.permute,
+    "squeeze": movement.squeeze,
+    "unsqueeze": movement.unsqueeze,
+    "slice": movement.sliced,
+    "flip": movement.flip,
+    "roll": movement.roll,
+    "pad": movement.pad,
+    "tile": movement.tile,
+    "repeat": movement.repeat,
+    "concat": movement.concat,
+    "stack": movement.stack,
+    "gather": movement.gather,
+    "take_along": movement.take_along,
+    "scatter": movement.scatter,
     # -- creation
-    "constant": _constant,
-    "full": _full,
-    "range": _range,
-    "eye": _eye,
-    "shape_of": _shape_of,
+    "constant": movement.constant,
+    "full": movement.full,
+    "range": movement.ranged,
+    "eye": movement.eye,
+    "shape_of": movement.shape_of,
 }

@@ -1,10 +1,10 @@
-"""Lattice: a promotion order, given by what lies directly above what; its joins, reasons and laws."""
+"""Lattice: a promotion order, given by what lies directly above what; joins, reasons, laws."""
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Hashable, Iterable, Iterator, Mapping
-from itertools import combinations_with_replacement
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import combinations, product
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from graphir.errors import GraphError, PromotionError
@@ -12,11 +12,11 @@ from graphir.errors import GraphError, PromotionError
 Node = TypeVar("Node", bound=Hashable)
 
 
-class NoUpperBound(PromotionError):
+class NoUpperBound(PromotionError):  # noqa: N818 -- the field's term
     """Nothing in the lattice lies above all of the operands."""
 
 
-class SeveralUpperBounds(PromotionError):
+class SeveralUpperBounds(PromotionError):  # noqa: N818 -- the field's term
     """Several minimal elements lie above all of the operands, and none of them is the least."""
 
 
@@ -153,43 +153,52 @@ class Lattice(Generic[Node]):
         return graph
 
     def laws(self) -> list[Violation]:
-        """Every violation of the laws of a join-semilattice, each with its counterexample.
-
-        Existence and uniqueness are checked for all pairs, idempotence and commutativity with
-        them, associativity for all triples whose inner joins exist.
-        """
-        found: list[Violation] = []
-        joins: dict[tuple[Node, Node], Node] = {}
-        for a, b in combinations_with_replacement(self.nodes, 2):
-            least = self.upper_bounds(a, b)
-            if not least:
-                found.append(Violation("existence", (a, b), "no upper bound"))
-            elif len(least) > 1:
-                names = ", ".join(map(str, least))
-                found.append(Violation("uniqueness", (a, b), f"minimal upper bounds: {names}"))
-            else:
-                joins[a, b], joins[b, a] = least[0], self.join(b, a)
-                if joins[a, b] != joins[b, a]:
-                    found.append(Violation("commutativity", (a, b), f"{joins[a, b]}, {joins[b, a]}"))
-                if a == b and joins[a, a] != a:
-                    found.append(Violation("idempotence", (a,), str(joins[a, a])))
-        return found + list(_unassociative(self.nodes, joins))
+        """Every violation of the laws of a join-semilattice, each with its counterexample."""
+        return violations(self.nodes, self.join)
 
 
-def _unassociative(
-    nodes: tuple[Node, ...], joins: Mapping[tuple[Node, Node], Node]
+def violations(nodes: Sequence[Node], join: Callable[[Node, Node], Node]) -> list[Violation]:
+    """Where a binary operation on nodes is no join, with a counterexample for each failure.
+
+    It exists and is unique, is commutative and idempotent for all pairs, and associative for all
+    triples in which not every way is undefined. `join` raises PromotionError where undefined.
+    """
+    joins: dict[tuple[Node, Node], Node] = {}
+    found: list[Violation] = []
+    for a, b in product(nodes, repeat=2):
+        try:
+            joins[a, b] = join(a, b)
+        except PromotionError as error:
+            law = "uniqueness" if isinstance(error, SeveralUpperBounds) else "existence"
+            if (b, a) in joins or nodes.index(a) <= nodes.index(b):
+                found.append(Violation(law, (a, b), str(error)))
+    return [*found, *_of_pairs(nodes, joins), *_of_triples(nodes, joins)]
+
+
+def _of_pairs(
+    nodes: Sequence[Node], joins: Mapping[tuple[Node, Node], Node]
 ) -> Iterator[Violation]:
-    for a in nodes:
-        for b in nodes:
-            if (ab := joins.get((a, b))) is None:
-                continue
-            for c in nodes:
-                if (bc := joins.get((b, c))) is None:
-                    continue
-                left, right = joins.get((ab, c)), joins.get((a, bc))
-                if left != right:
-                    text = f"({a} v {b}) v {c} = {left or 'undefined'}, {a} v ({b} v {c}) = "
-                    yield Violation("associativity", (a, b, c), text + str(right or "undefined"))
+    for node in nodes:
+        if (same := joins.get((node, node), node)) != node:
+            yield Violation("idempotence", (node,), f"{node} v {node} = {same}")
+    for a, b in combinations(nodes, 2):
+        left, right = joins.get((a, b)), joins.get((b, a))
+        if left != right:
+            yield Violation(
+                "commutativity", (a, b), f"{left or 'undefined'}, swapped {right or 'undefined'}"
+            )
+
+
+def _of_triples(
+    nodes: Sequence[Node], joins: Mapping[tuple[Node, Node], Node]
+) -> Iterator[Violation]:
+    for a, b, c in product(nodes, repeat=3):
+        ab, bc = joins.get((a, b)), joins.get((b, c))
+        left = None if ab is None else joins.get((ab, c))
+        right = None if bc is None else joins.get((a, bc))
+        if left != right:
+            text = f"({a} v {b}) v {c} = {left or 'undefined'}, {a} v ({b} v {c}) = "
+            yield Violation("associativity", (a, b, c), text + str(right or "undefined"))
 
 
 def _networkx() -> Any:

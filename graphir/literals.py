@@ -30,8 +30,8 @@ def scalar(value: Any, dtype: DType, tf32: str = "even") -> NDArray[Any]:
 def literal_array(
     value: Any, dtype: DType, rules: PromotionRules | None = None, tf32: str = "even"
 ) -> tuple[DType, NDArray[Any]]:
-    """The dtype and the 0-d array of a scalar that is asked for in a dtype; GraphError unless it fits."""
-    value = value.item() if isinstance(value, np.generic) else value
+    """A dtype and the 0-d array of a scalar in it; GraphError unless the scalar fits."""
+    value = cast("np.generic[Any]", value).item() if isinstance(value, np.generic) else value
     if not is_literal(value):
         raise GraphError(f"a Python or NumPy scalar is needed here, not {value!r}")
     known = rules.fits if rules else fits
@@ -49,7 +49,7 @@ def array_of(value: Any, dtype: DType | None, tf32: str = "even") -> tuple[DType
 
     With a dtype, each value must fit it as a scalar must: ints exactly, floats staying finite.
     """
-    array = cast("NDArray[Any]", np.asarray(value))
+    array: NDArray[Any] = np.asarray(value)
     if dtype is None:
         if not hasattr(value, "dtype"):
             raise GraphError("a list has no dtype; write g.constant[DType....](...)")
@@ -90,7 +90,9 @@ def range_attributes(start: Any, stop: Any, step: Any, dtype: DType) -> dict[str
     size: Size
     if isinstance(stop, (str, Dim)):
         if type(start) is not int or type(step) is not int or step < 1:
-            raise ShapeError("a range up to a symbolic dim has an int start and a positive int step")
+            raise ShapeError(
+                "a range up to a symbolic dim has an int start and a positive int step"
+            )
         size = (Dim.of(stop) - start + (step - 1)) // step
     else:
         size = max(0, int(np.ceil((stop - start) / step)))

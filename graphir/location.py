@@ -11,7 +11,7 @@ from types import CodeType, FrameType
 from typing import Any, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
 from graphir.dtypes import DType
-from graphir.errors import GraphirError, ParseError
+from graphir.errors import GraphirError
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -76,22 +76,27 @@ class Location:
 
     @property
     def file(self) -> str:
+        """The source file, relative to the working directory when inside it."""
         return self._resolve()[0]
 
     @property
     def line(self) -> int:
+        """The line, from 1."""
         return self._resolve()[1]
 
     @property
     def column(self) -> int:
+        """The column of the first character, from 1."""
         return self._resolve()[2]
 
     @property
     def end_line(self) -> int:
+        """The line of the last character."""
         return self._resolve()[3]
 
     @property
     def end_column(self) -> int:
+        """The column after the last character."""
         return self._resolve()[4]
 
     def __eq__(self, other: object) -> bool:
@@ -115,7 +120,7 @@ class Location:
 
 def placed(error: GraphirError, location: Location, what: str) -> GraphirError:
     """The same error, saying the user's line and what was refused there; said once at most."""
-    if error.location is not None or isinstance(error, ParseError):
+    if error.location is not None:
         return error
     new = type(error)(f"{location}: {what}: {error}")
     new.location = location

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Generic, ParamSpec, TypeVar, overload
+from typing import Generic, ParamSpec, TypeVar, overload
 
 from graphir.dtypes import DTypeLike
 from graphir.location import internal, placing
@@ -24,9 +24,11 @@ class Maker(Generic[P, R]):
         self._function = function
 
     def __getitem__(self, dtype: DTypeLike) -> Callable[..., R]:
-        return partial(self._function, dtype=dtype)  # pyright: ignore[reportCallIssue]
+        function: Callable[..., R] = self._function
+        return partial(function, dtype=dtype)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """The method itself."""
         return self._function(*args, **kwargs)
 
 
@@ -41,5 +43,5 @@ class typed(Generic[P, R]):  # noqa: N801 -- a decorator
     def __get__(self, graph: None, owner: type) -> typed[P, R]: ...
     @overload
     def __get__(self, graph: object, owner: type) -> Maker[..., R]: ...
-    def __get__(self, graph: object | None, owner: type) -> Any:
+    def __get__(self, graph: object | None, owner: type) -> typed[P, R] | Maker[..., R]:
         return self if graph is None else Maker(partial(self._method, graph))

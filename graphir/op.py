@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 
 from graphir.dims import Shape
 from graphir.dtypes import DType
@@ -26,7 +26,9 @@ Kind: TypeAlias = Literal[
     "elementwise", "reduction", "contraction", "rowwise", "movement", "creation", "cast"
 ]
 REQUIRED: Any = object()
-CURRENT: ContextVar[Graph | None] = ContextVar("the graph of the innermost with block", default=None)
+CURRENT: ContextVar[Graph | None] = ContextVar(
+    "the graph of the innermost with block", default=None
+)
 
 
 class Attr(NamedTuple):
@@ -109,13 +111,15 @@ class Op:
         shape = self.shape(self, types, attrs)
         return Inferred(TensorType(resolved.result, shape), resolved.operands, attrs)
 
-    def bind(self, values: tuple[Any, ...], named: Attributes) -> tuple[tuple[Any, ...], Attributes]:
+    def bind(
+        self, values: tuple[Any, ...], named: Attributes
+    ) -> tuple[tuple[Any, ...], Attributes]:
         """Split a call's arguments into operands and attributes."""
         attrs = dict(named)
         if self.variadic:
             if not values or not isinstance(values[0], (list, tuple)):
                 raise GraphError(f"{self.name} takes a list of operands first")
-            operands, rest = tuple(values[0]), values[1:]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+            operands, rest = tuple(cast("Sequence[Any]", values[0])), values[1:]
         else:
             count = len(self.operands)
             missing = self.operands[len(values) :]
@@ -132,6 +136,7 @@ class Op:
         return operands, attrs
 
     def __call__(self, *values: Any, **named: Any) -> Symbol:
+        """Add the op to the graph of its operands."""
         operands, attrs = self.bind(values, named)
         return _graph_of(self, operands).apply(self, operands, attrs)
 
@@ -171,6 +176,6 @@ def _graph_of(op: Op, operands: Sequence[Any]) -> Graph:
     graph = CURRENT.get()
     if graph is None:
         raise GraphError(
-            f"{op.name} of no symbol belongs to no graph; call it on a symbol or inside `with graph:`"
+            f"{op.name} of no symbol belongs to no graph; call it on a symbol, or inside `with g:`"
         )
     return graph

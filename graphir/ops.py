@@ -13,7 +13,7 @@ from graphir import attributes as at
 from graphir import shapes
 from graphir import signatures as sig
 from graphir.errors import GraphError
-from graphir.op import REQUIRED, Attr, Op, Signature
+from graphir.op import Attr, Op, Signature
 
 _AXIS = Attr("axis", at.axis, -1)
 _AXES = Attr("axis", at.axes, None)
@@ -101,7 +101,9 @@ erf = _unary("erf", sig.REAL_FLOATING, "The error function.")
 sigmoid = _unary("sigmoid", sig.REAL_FLOATING, "1 / (1 + exp(-x)).")
 silu = _unary("silu", sig.REAL_FLOATING, "x * sigmoid(x).")
 gelu = _unary(
-    *("gelu", sig.REAL_FLOATING, "x * Phi(x): by erf, by tanh, or quickly by a sigmoid."),
+    "gelu",
+    sig.REAL_FLOATING,
+    "x * Phi(x): by erf, by tanh, or quickly by a sigmoid.",
     Attr("approximate", at.choice("none", "tanh", "quick"), "none"),
 )
 atan2 = _binary("atan2", sig.REAL_FLOATING, "The angle of the point (y, x), in radians.")
@@ -136,14 +138,21 @@ right_shift = _binary("right_shift", sig.SHIFT, "x >> y; past the width 0, or -1
 
 # -- selection and conversion
 where = Op(
-    *("where", ("condition", "x", "y"), sig.SELECT, shapes.broadcast),
+    "where",
+    ("condition", "x", "y"),
+    sig.SELECT,
+    shapes.broadcast,
     "x where the condition is true, else y.",
 )
 clip = Op("clip", ("x", "low", "high"), sig.ORDERED, shapes.broadcast, "min(max(x, low), high).")
 cast = Op(
-    *("cast", ("x",), sig.CAST, shapes.same),
-    *("x in another dtype, rounded once; floats to integers truncate and saturate.",),
-    *((Attr("to", at.dtype),), "cast"),
+    "cast",
+    ("x",),
+    sig.CAST,
+    shapes.same,
+    "x in another dtype, rounded once; floats to integers truncate and saturate.",
+    (Attr("to", at.dtype),),
+    "cast",
 )
 
 # -- complex numbers
@@ -173,34 +182,60 @@ cumulative_prod = _rowwise("cumulative_prod", sig.ACCUMULATION, "Products so far
 softmax = _rowwise("softmax", sig.REAL_FLOATING, "exp(x - max) / sum of it, along an axis.")
 logsoftmax = _rowwise("logsoftmax", sig.REAL_FLOATING, "log(softmax(x)), computed stably.")
 layer_norm = Op(
-    *("layer_norm", ("x", "scale", "shift"), sig.REAL_FLOATING, shapes.layer_norm),
-    *("(x - mean) / sqrt(var + epsilon) * scale + shift, along the last axis.",),
-    *((Attr("epsilon", at.number, 1e-5),), "rowwise"),
+    "layer_norm",
+    ("x", "scale", "shift"),
+    sig.REAL_FLOATING,
+    shapes.layer_norm,
+    "(x - mean) / sqrt(var + epsilon) * scale + shift, along the last axis.",
+    (Attr("epsilon", at.number, 1e-5),),
+    "rowwise",
 )
 sort = _rowwise("sort", sig.ORDERED, "Sorted, NaN last.", Attr("descending", at.flag, False))
 argsort = _rowwise(
-    *("argsort", sig.POSITION, "The order that sorts, equal values in their order."),
-    *(Attr("descending", at.flag, False), _DTYPE),
+    "argsort",
+    sig.POSITION,
+    "The order that sorts, equal values in their order.",
+    Attr("descending", at.flag, False),
+    _DTYPE,
 )
 searchsorted = Op(
-    *("searchsorted", ("x", "values"), sig.POSITION, shapes.searched),
-    *("Where values go into the sorted vector x.",),
-    *((Attr("side", at.choice("left", "right"), "left"), _DTYPE), "rowwise"),
+    "searchsorted",
+    ("x", "values"),
+    sig.POSITION,
+    shapes.searched,
+    "Where values go into the sorted vector x.",
+    (Attr("side", at.choice("left", "right"), "left"), _DTYPE),
+    "rowwise",
 )
 
 # -- contractions
 _PAIR = ("lhs", "rhs")
 matmul = Op(
-    *("matmul", _PAIR, sig.ARITHMETIC, shapes.matmul),
-    *("The matrix product over the last two axes, batched.", (), "contraction"),
+    "matmul",
+    _PAIR,
+    sig.ARITHMETIC,
+    shapes.matmul,
+    "The matrix product over the last two axes, batched.",
+    (),
+    "contraction",
 )
 tensordot = Op(
-    *("tensordot", _PAIR, sig.ARITHMETIC, shapes.tensordot),
-    *("The product summed over axes.", (Attr("axes", at.contracted, 2),), "contraction"),
+    "tensordot",
+    _PAIR,
+    sig.ARITHMETIC,
+    shapes.tensordot,
+    "The product summed over axes.",
+    (Attr("axes", at.contracted, 2),),
+    "contraction",
 )
 outer = Op(
-    *("outer", _PAIR, sig.ARITHMETIC, shapes.outer),
-    *("All products of two vectors' elements.", (), "contraction"),
+    "outer",
+    _PAIR,
+    sig.ARITHMETIC,
+    shapes.outer,
+    "All products of two vectors' elements.",
+    (),
+    "contraction",
 )
 
 # -- movement
@@ -208,8 +243,11 @@ reshape = _movement("reshape", shapes.given, "The same elements.", Attr("shape",
 broadcast_to = _movement("broadcast_to", shapes.broadcast_to, "Repeated along axes of 1.", _SHAPE)
 rebind = _movement("rebind", shapes.rebind, "The same, dims asserted at run time.", _SHAPE)
 transpose = _movement(
-    *("transpose", shapes.swapped, "Two axes exchanged."),
-    *(Attr("axis1", at.axis, -2), Attr("axis2", at.axis, -1)),
+    "transpose",
+    shapes.swapped,
+    "Two axes exchanged.",
+    Attr("axis1", at.axis, -2),
+    Attr("axis2", at.axis, -1),
 )
 permute = _movement("permute", shapes.permuted, "Axes reordered.", Attr("dims", at.permutation))
 squeeze = _movement("squeeze", shapes.squeezed, "Without an axis of 1.", Attr("axis", at.axis))
@@ -217,47 +255,72 @@ unsqueeze = _movement(
     "unsqueeze", shapes.unsqueezed, "With a new axis of 1.", Attr("axis", at.new_axis)
 )
 slice = _movement(
-    *("slice", shapes.sliced, "The elements from start to stop by step, on every axis."),
-    *(Attr("start", at.limits), Attr("stop", at.limits), Attr("step", at.per_axis)),
+    "slice",
+    shapes.sliced,
+    "The elements from start to stop by step, on every axis.",
+    Attr("start", at.limits),
+    Attr("stop", at.limits),
+    Attr("step", at.per_axis),
 )
 flip = _movement("flip", shapes.same, "Backwards along axes.", _AXES)
 roll = _movement(
     "roll", shapes.same, "Shifted around an axis.", Attr("shift", at.integer), Attr("axis", at.axis)
 )
 pad = _movement(
-    *("pad", shapes.padded, "Surrounded by a value."),
-    *(Attr("padding", at.pairs), Attr("value", at.number, 0)),
+    "pad",
+    shapes.padded,
+    "Surrounded by a value.",
+    Attr("padding", at.pairs),
+    Attr("value", at.number, 0),
     signature=sig.PADDING,
 )
 tile = _movement("tile", shapes.tiled, "Repeated as a whole.", Attr("repeats", at.per_axis))
 repeat = _movement(
-    *("repeat", shapes.repeated, "Each element repeated along an axis."),
-    *(Attr("repeats", at.natural), Attr("axis", at.axis)),
+    "repeat",
+    shapes.repeated,
+    "Each element repeated along an axis.",
+    Attr("repeats", at.natural),
+    Attr("axis", at.axis),
 )
 concat = _movement(
-    *("concat", shapes.concatenated, "One after another along an axis."),
+    "concat",
+    shapes.concatenated,
+    "One after another along an axis.",
     Attr("axis", at.axis, 0),
-    **{"signature": sig.JOIN, "variadic": True},
+    signature=sig.JOIN,
+    variadic=True,
 )
 stack = _movement(
-    *("stack", shapes.stacked, "Side by side along a new axis."),
+    "stack",
+    shapes.stacked,
+    "Side by side along a new axis.",
     Attr("axis", at.new_axis, 0),
-    **{"signature": sig.JOIN, "variadic": True},
+    signature=sig.JOIN,
+    variadic=True,
 )
 gather = _movement(
-    *("gather", shapes.gathered, "The slices that indices name along an axis."),
+    "gather",
+    shapes.gathered,
+    "The slices that indices name along an axis.",
     Attr("axis", at.axis, 0),
-    **{"operands": ("x", "indices"), "signature": sig.LOOKUP},
+    operands=("x", "indices"),
+    signature=sig.LOOKUP,
 )
 take_along = _movement(
-    *("take_along", shapes.along, "The elements that indices name along an axis."),
+    "take_along",
+    shapes.along,
+    "The elements that indices name along an axis.",
     _AXIS,
-    **{"operands": ("x", "indices"), "signature": sig.LOOKUP},
+    operands=("x", "indices"),
+    signature=sig.LOOKUP,
 )
 scatter = _movement(
-    *("scatter", shapes.scattered, "x with updates at indices along an axis, the last winning."),
+    "scatter",
+    shapes.scattered,
+    "x with updates at indices along an axis, the last winning.",
     _AXIS,
-    **{"operands": ("x", "updates", "indices"), "signature": sig.SCATTER},
+    operands=("x", "updates", "indices"),
+    signature=sig.SCATTER,
 )
 
 # -- creation
@@ -265,16 +328,29 @@ input = _creation("input", shapes.given, "A value given when the graph runs.", _
 constant = _creation("constant", shapes.constant, "Known values.", Attr("value", at.constant))
 full = _creation("full", shapes.given, "One value everywhere.", Attr("value", at.number), _SHAPE)
 range = _creation(
-    *("range", shapes.ranged, "start + i * step, rounded once."),
-    *(Attr("start", at.number), Attr("step", at.number), Attr("size", at.size)),
+    "range",
+    shapes.ranged,
+    "start + i * step, rounded once.",
+    Attr("start", at.number),
+    Attr("step", at.number),
+    Attr("size", at.size),
 )
 eye = _creation(
-    *("eye", shapes.eye, "Ones on a diagonal, zeros elsewhere."),
-    *(Attr("rows", at.size), Attr("columns", at.size), Attr("offset", at.integer, 0)),
+    "eye",
+    shapes.eye,
+    "Ones on a diagonal, zeros elsewhere.",
+    Attr("rows", at.size),
+    Attr("columns", at.size),
+    Attr("offset", at.integer, 0),
 )
 shape_of = Op(
-    *("shape_of", ("x",), sig.SIZED, shapes.rank_vector, "The sizes of the axes."),
-    *((_DTYPE,), "movement"),
+    "shape_of",
+    ("x",),
+    sig.SIZED,
+    shapes.rank_vector,
+    "The sizes of the axes.",
+    (_DTYPE,),
+    "movement",
 )
 
 CATALOGUE: dict[str, Op] = {op.name: op for op in list(vars().values()) if isinstance(op, Op)}
@@ -295,6 +371,3 @@ def find(name: str) -> Op:
 def split(x: Any, sizes: Any, axis: int = 0) -> tuple[Any, ...]:
     """A tuple of slices along an axis: `sizes` is a list of dims, or the size of each piece."""
     return x.split(sizes, axis)
-
-
-assert REQUIRED is not None

@@ -17,7 +17,9 @@ def broadcast_shapes(shapes: Iterable[Shape]) -> Shape:
             continue
         longer, shorter = (result, shape) if len(result) >= len(shape) else (shape, result)
         lead = len(longer) - len(shorter)
-        tail = tuple(_meet(a, b, result, shape) for a, b in zip(longer[lead:], shorter, strict=True))
+        tail = tuple(
+            _meet(a, b, result, shape) for a, b in zip(longer[lead:], shorter, strict=True)
+        )
         result = longer[:lead] + tail
     return result
 
@@ -36,14 +38,17 @@ def _meet(a: Size, b: Size, left: Shape, right: Shape) -> Size:
 
 
 def broadcast(op: Op, types: Types, attrs: Attributes) -> Shape:
+    """All operands broadcast."""
     return broadcast_shapes(t.shape for t in types)
 
 
 def same(op: Op, types: Types, attrs: Attributes) -> Shape:
+    """That of the first operand."""
     return types[0].shape
 
 
 def reduced(op: Op, types: Types, attrs: Attributes) -> Shape:
+    """Without the axes reduced, or with 1 in their place."""
     axes, keep = attrs["axis"], attrs["keepdims"]
     shape = types[0].shape
     if keep:
@@ -60,16 +65,18 @@ def located(op: Op, types: Types, attrs: Attributes) -> Shape:
 
 
 def at_least_1d(op: Op, types: Types, attrs: Attributes) -> Shape:
+    """That of the operand, which has an axis to go along."""
     if not types[0].rank:
         raise ShapeError(f"{op.name} needs at least one axis; {types[0]} has none")
     return types[0].shape
 
 
 def matmul(op: Op, types: Types, attrs: Attributes) -> Shape:
+    """Batch axes broadcast; the last two multiply."""
     a, b = types[0].shape, types[1].shape
-    if not a or not b:
+    if types[0].rank == 0 or types[1].rank == 0:
         raise ShapeError(f"{op.name} needs at least one axis on both sides; use * for 0-d")
-    inner_a, inner_b = a[-1], b[-2] if len(b) > 1 else b[0]
+    inner_a, inner_b = a[-1], b[-2:][0]
     if inner_a != inner_b:
         raise ShapeError(
             f"{op.name} of {shape_text(a)} and {shape_text(b)}: inner dims {inner_a} and {inner_b} "
@@ -80,7 +87,9 @@ def matmul(op: Op, types: Types, attrs: Attributes) -> Shape:
 
 
 def tensordot(op: Op, types: Types, attrs: Attributes) -> Shape:
-    (left, right), a, b = attrs["axes"], types[0].shape, types[1].shape
+    """The axes that are not contracted, of both operands in turn."""
+    axes: tuple[tuple[int, ...], tuple[int, ...]] = attrs["axes"]
+    (left, right), a, b = axes, types[0].shape, types[1].shape
     if len(left) != len(right) or any(a[i] != b[j] for i, j in zip(left, right, strict=False)):
         raise ShapeError(
             f"tensordot of {shape_text(a)} and {shape_text(b)} over axes {left} and {right}: "
@@ -92,16 +101,20 @@ def tensordot(op: Op, types: Types, attrs: Attributes) -> Shape:
 
 
 def outer(op: Op, types: Types, attrs: Attributes) -> Shape:
+    """All pairs of two vectors' elements."""
     if types[0].rank != 1 or types[1].rank != 1:
         raise ShapeError(f"outer takes vectors, not {types[0]} and {types[1]}; .reshape(-1) first")
     return types[0].shape + types[1].shape
 
 
 def layer_norm(op: Op, types: Types, attrs: Attributes) -> Shape:
+    """That of x, whose last axis scale and shift have."""
     x, *rest = (t.shape for t in types)
     if not x or any(shape != x[-1:] for shape in rest):
         given = " and ".join(map(shape_text, rest))
-        raise ShapeError(f"layer_norm of {shape_text(x)} takes scale and shift {x[-1:]}, not {given}")
+        raise ShapeError(
+            f"layer_norm of {shape_text(x)} takes scale and shift {x[-1:]}, not {given}"
+        )
     return x
 
 
@@ -111,10 +124,12 @@ def given(op: Op, types: Types, attrs: Attributes) -> Shape:
 
 
 def constant(op: Op, types: Types, attrs: Attributes) -> Shape:
+    """That of the values."""
     return attrs["value"].shape
 
 
 def broadcast_to(op: Op, types: Types, attrs: Attributes) -> Shape:
+    """The shape asked for, to which the operand must broadcast."""
     target: Shape = attrs["shape"]
     if broadcast_shapes((types[0].shape, target)) != target:
         raise ShapeError(f"{types[0]} does not broadcast to {shape_text(target)}")
@@ -122,6 +137,7 @@ def broadcast_to(op: Op, types: Types, attrs: Attributes) -> Shape:
 
 
 def rebind(op: Op, types: Types, attrs: Attributes) -> Shape:
+    """The shape asked for, which sizes that are known must not contradict."""
     old, new = types[0].shape, attrs["shape"]
     never = [(a, b) for a, b in zip(old, new, strict=False) if type(a) is type(b) is int and a != b]
     if len(old) != len(new) or never:
@@ -130,16 +146,20 @@ def rebind(op: Op, types: Types, attrs: Attributes) -> Shape:
 
 
 def swapped(op: Op, types: Types, attrs: Attributes) -> Shape:
+    """Two axes exchanged."""
     i, j, dims = attrs["axis1"], attrs["axis2"], list(types[0].shape)
     dims[i], dims[j] = dims[j], dims[i]
     return tuple(dims)
 
 
 def permuted(op: Op, types: Types, attrs: Attributes) -> Shape:
-    return tuple(types[0].shape[i] for i in attrs["dims"])
+    """Axes in another order."""
+    dims: tuple[int, ...] = attrs["dims"]
+    return tuple(types[0].shape[i] for i in dims)
 
 
 def squeezed(op: Op, types: Types, attrs: Attributes) -> Shape:
+    """Without an axis of 1."""
     shape, axis = types[0].shape, attrs["axis"]
     if shape[axis] != 1:
         raise ShapeError(
@@ -149,13 +169,15 @@ def squeezed(op: Op, types: Types, attrs: Attributes) -> Shape:
 
 
 def unsqueezed(op: Op, types: Types, attrs: Attributes) -> Shape:
+    """With an axis of 1 more."""
     shape, axis = types[0].shape, attrs["axis"]
-    return shape[:axis] + (1,) + shape[axis:]
+    return (*shape[:axis], 1, *shape[axis:])
 
 
 def concatenated(op: Op, types: Types, attrs: Attributes) -> Shape:
-    axis, first = attrs["axis"], types[0].shape
-    total: Size = 0
+    """One axis added up, the others equal."""
+    axis: int = attrs["axis"]
+    first, total = types[0].shape, 0
     for t in types:
         if t.rank != len(first) or t.shape[:axis] + t.shape[axis + 1 :] != (
             first[:axis] + first[axis + 1 :]
@@ -166,6 +188,7 @@ def concatenated(op: Op, types: Types, attrs: Attributes) -> Shape:
 
 
 def stacked(op: Op, types: Types, attrs: Attributes) -> Shape:
+    """A new axis as long as there are operands."""
     axis, first = attrs["axis"], types[0].shape
     for t in types:
         if t.shape != first:
@@ -174,6 +197,7 @@ def stacked(op: Op, types: Types, attrs: Attributes) -> Shape:
 
 
 def sliced(op: Op, types: Types, attrs: Attributes) -> Shape:
+    """What start, stop and step leave of each axis."""
     return tuple(
         _length(start, stop, step)
         for start, stop, step in zip(attrs["start"], attrs["stop"], attrs["step"], strict=True)
@@ -190,6 +214,7 @@ def _length(start: Size, stop: Size, step: int) -> Size:
 
 
 def gathered(op: Op, types: Types, attrs: Attributes) -> Shape:
+    """The indices' shape in place of one axis."""
     axis, (x, indices) = attrs["axis"], (t.shape for t in types)
     return x[:axis] + indices + x[axis + 1 :]
 
@@ -201,6 +226,7 @@ def along(op: Op, types: Types, attrs: Attributes) -> Shape:
 
 
 def scattered(op: Op, types: Types, attrs: Attributes) -> Shape:
+    """That of the data; updates and indices agree, and with the data but on one axis."""
     _alike_but(attrs["axis"], op, (types[0], types[2]))
     if types[1].shape != types[2].shape:
         raise ShapeError(f"scatter: updates {types[1]} and indices {types[2]} differ in shape")
@@ -216,12 +242,14 @@ def _alike_but(axis: int, op: Op, types: Types) -> None:
 
 
 def searched(op: Op, types: Types, attrs: Attributes) -> Shape:
+    """That of the values looked up."""
     if types[0].rank != 1:
         raise ShapeError(f"searchsorted looks values up in a sorted vector, not in {types[0]}")
     return types[1].shape
 
 
 def padded(op: Op, types: Types, attrs: Attributes) -> Shape:
+    """Each axis longer by what is put before and after."""
     return tuple(
         dim + (before + after)
         for dim, (before, after) in zip(types[0].shape, attrs["padding"], strict=True)
@@ -229,21 +257,27 @@ def padded(op: Op, types: Types, attrs: Attributes) -> Shape:
 
 
 def tiled(op: Op, types: Types, attrs: Attributes) -> Shape:
+    """Each axis a multiple."""
     return tuple(dim * n for dim, n in zip(types[0].shape, attrs["repeats"], strict=True))
 
 
 def repeated(op: Op, types: Types, attrs: Attributes) -> Shape:
-    shape, axis = types[0].shape, attrs["axis"]
+    """One axis a multiple."""
+    axis: int = attrs["axis"]
+    shape = types[0].shape
     return (*shape[:axis], shape[axis] * attrs["repeats"], *shape[axis + 1 :])
 
 
 def rank_vector(op: Op, types: Types, attrs: Attributes) -> Shape:
+    """One element for each axis."""
     return (types[0].rank,)
 
 
 def ranged(op: Op, types: Types, attrs: Attributes) -> Shape:
+    """As many elements as the attribute says."""
     return (attrs["size"],)
 
 
 def eye(op: Op, types: Types, attrs: Attributes) -> Shape:
+    """Rows by columns."""
     return attrs["rows"], attrs["columns"]

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 internal(globals())
 
-# ruff: noqa: A003 -- methods take the names that NumPy gives them
-
 
 class Symbol(Value):
     """A value in a graph: an op applied to earlier symbols, with its type inferred at once.
@@ -58,6 +56,7 @@ class Symbol(Value):
 
     @property
     def shape(self) -> Shape:
+        """The dims, ints or symbolic."""
         return self.type.shape
 
     @property
@@ -111,6 +110,7 @@ class Symbol(Value):
         return ops.reshape(self, shape[0] if len(shape) == 1 else shape)
 
     def broadcast_to(self, *shape: Any) -> Symbol:
+        """Repeated along axes of 1, and along new ones in front."""
         return ops.broadcast_to(self, shape[0] if len(shape) == 1 else shape)
 
     def rebind(self, *shape: Any) -> Symbol:
@@ -118,12 +118,15 @@ class Symbol(Value):
         return ops.rebind(self, shape[0] if len(shape) == 1 else shape)
 
     def flatten(self) -> Symbol:
+        """All elements along one axis."""
         return ops.reshape(self, (self.size,))
 
     def transpose(self, axis1: int = -2, axis2: int = -1) -> Symbol:
+        """Two axes exchanged."""
         return ops.transpose(self, axis1, axis2)
 
     def permute(self, *dims: Any) -> Symbol:
+        """Axes in another order."""
         return ops.permute(self, dims[0] if len(dims) == 1 else dims)
 
     @property
@@ -137,9 +140,11 @@ class Symbol(Value):
         return ops.transpose(self)
 
     def squeeze(self, axis: int) -> Symbol:
+        """Without an axis of 1."""
         return ops.squeeze(self, axis)
 
     def unsqueeze(self, axis: int) -> Symbol:
+        """With a new axis of 1."""
         return ops.unsqueeze(self, axis)
 
     @placing
@@ -154,36 +159,47 @@ class Symbol(Value):
     # -- reductions and the like
 
     def sum(self, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> Symbol:
+        """The sum over axes; all of them without `axis`."""
         return ops.sum(self, axis=axis, keepdims=keepdims, dtype=dtype)
 
     def prod(self, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> Symbol:
+        """The product over axes."""
         return ops.prod(self, axis=axis, keepdims=keepdims, dtype=dtype)
 
     def max(self, axis: Any = None, keepdims: bool = False) -> Symbol:
+        """The greatest over axes."""
         return ops.max(self, axis=axis, keepdims=keepdims)
 
     def min(self, axis: Any = None, keepdims: bool = False) -> Symbol:
+        """The least over axes."""
         return ops.min(self, axis=axis, keepdims=keepdims)
 
     def mean(self, axis: Any = None, keepdims: bool = False) -> Symbol:
+        """The mean over axes."""
         return ops.mean(self, axis=axis, keepdims=keepdims)
 
     def var(self, axis: Any = None, keepdims: bool = False, correction: int = 0) -> Symbol:
+        """The variance over axes, by n - correction."""
         return ops.var(self, axis=axis, keepdims=keepdims, correction=correction)
 
     def std(self, axis: Any = None, keepdims: bool = False, correction: int = 0) -> Symbol:
+        """The standard deviation over axes, by n - correction."""
         return ops.std(self, axis=axis, keepdims=keepdims, correction=correction)
 
     def any(self, axis: Any = None, keepdims: bool = False) -> Symbol:
+        """Whether any is true over axes."""
         return ops.any(self, axis=axis, keepdims=keepdims)
 
     def all(self, axis: Any = None, keepdims: bool = False) -> Symbol:
+        """Whether all are true over axes."""
         return ops.all(self, axis=axis, keepdims=keepdims)
 
     def argmax(self, axis: int | None = None, keepdims: bool = False) -> Symbol:
+        """The place of the first greatest, flat without an axis."""
         return ops.argmax(self, axis=axis, keepdims=keepdims)
 
     def argmin(self, axis: int | None = None, keepdims: bool = False) -> Symbol:
+        """The place of the first least, flat without an axis."""
         return ops.argmin(self, axis=axis, keepdims=keepdims)
 
     @placing
@@ -197,13 +213,16 @@ class Symbol(Value):
 
     @property
     def real(self) -> Symbol:
+        """The real part."""
         return ops.real(self)
 
     @property
     def imag(self) -> Symbol:
+        """The imaginary part."""
         return ops.imag(self)
 
     def conj(self) -> Symbol:
+        """The complex conjugate."""
         return ops.conj(self)
 
     # -- operators

@@ -23,6 +23,7 @@ class TensorType:
     _cast: dict[DType, TensorType]
 
     def __new__(cls, dtype: DTypeLike, shape: ShapeLike = ()) -> TensorType:
+        """The one object for this dtype and shape."""
         key = (dtype if isinstance(dtype, DType) else DType(dtype), shape_of(shape))
         known = _INTERNED.get(key)
         if known is not None:

@@ -17,7 +17,9 @@ def verify(graph: Graph) -> None:
     """Check a graph whole; GraphError names the first symbol that is wrong, and how."""
     for place, symbol in enumerate(graph.symbols):
         if problem := _problem(graph, symbol, place):
-            raise GraphError(f"symbol {place} ({symbol.op.name}) of graph {graph.name!r}: {problem}")
+            raise GraphError(
+                f"symbol {place} ({symbol.op.name}) of graph {graph.name!r}: {problem}"
+            )
     inputs = [symbol for symbol in graph.symbols if symbol.op is ops.input]
     if not _same(inputs, graph.inputs) or len(graph.input_names) != len(inputs):
         raise GraphError(f"the inputs of graph {graph.name!r} are not its input symbols, in order")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 from graphir import DType, Graph, Location, Origin, Symbol, ops, rules
 from graphir.location import CAST, LEGALIZE
@@ -37,6 +37,7 @@ class CastRow:
 
     @property
     def exact(self) -> bool:
+        """Whether every value survives."""
         return self.witness is None
 
     def to_json(self) -> dict[str, Any]:
@@ -66,7 +67,11 @@ class CastReport(Sequence[CastRow]):
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __getitem__(self, at: Any) -> Any:
+    @overload
+    def __getitem__(self, at: int) -> CastRow: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[CastRow]: ...
+    def __getitem__(self, at: int | slice) -> CastRow | Sequence[CastRow]:
         return self.rows[at]
 
     def __iter__(self) -> Iterator[CastRow]:
@@ -147,4 +152,3 @@ def _row(origin: Origin) -> CastRow:
         *(kind, origin.op, origin.operand, origin.location, source, target, origin.rule, path),
         *(source.witness(target), source.storage.itemsize, target.storage.itemsize),
     )
-

@@ -50,9 +50,7 @@ def _legalized(rewriter: Rewriter, casts: Casts, symbol: Symbol) -> Symbol:
 def _rounded(casts: Casts, value: Symbol, symbol: Symbol, wide: TensorType) -> Symbol:
     if wide is symbol.type:
         return value
-    return casts.insert(
-        value, symbol.dtype, _origin(symbol, "result", wide.dtype, symbol.dtype)
-    )
+    return casts.insert(value, symbol.dtype, _origin(symbol, "result", wide.dtype, symbol.dtype))
 
 
 def _origin(symbol: Symbol, operand: str, source: DType, target: DType) -> Origin:

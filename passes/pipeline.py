@@ -28,6 +28,7 @@ class Pipeline:
         self.verify_each = verify_each
 
     def __call__(self, graph: Graph) -> Graph:
+        """The graph after all passes."""
         if self.verify_each:
             graph.verify()
         done: list[str] = []

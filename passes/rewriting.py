@@ -23,7 +23,10 @@ class Rewriter:
         self.changed = rules is not None
 
     def copy(
-        self, symbol: Symbol, attrs: dict[str, Any] | None = None, type: TensorType | None = None
+        self,
+        symbol: Symbol,
+        attrs: dict[str, Any] | None = None,
+        type: TensorType | None = None,  # noqa: A002 -- what it is
     ) -> Symbol:
         """The symbol on what its operands have become, and so that it is found by its users."""
         values = self.values

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from graphir import DType, Graph, rules
@@ -21,7 +23,7 @@ def weak_types(graph: Graph) -> Graph:
     rewriter.changed = True
     for symbol in graph.symbols:
         dtype = committed(symbol.dtype)
-        attrs = {
+        attrs: dict[str, Any] = {
             name: committed(value) if isinstance(value, DType) else value
             for name, value in symbol.attrs.items()
         }

@@ -63,11 +63,12 @@ def _checked(graph: Graph, symbol: Symbol, name: str, value: Any) -> NDArray[Any
             return literal_array(value, dtype, None, graph.tf32)[1]
         except GraphError as error:
             raise ExecutionError(f"{what}: {error}") from None
-    if not isinstance(value, (np.ndarray, np.generic)) or isinstance(value, np.ma.MaskedArray):
+    kind = cast("type[Any]", type(value))
+    if not issubclass(kind, (np.ndarray, np.generic)) or issubclass(kind, np.ma.MaskedArray):
         raise ExecutionError(
-            f"{what}, not a {type(value).__name__}; give np.asarray(..., {_numpy_name(dtype)})"
+            f"{what}, not a {kind.__name__}; give np.asarray(..., {_numpy_name(dtype)})"
         )
-    array = cast("NDArray[Any]", np.asarray(value))
+    array: NDArray[Any] = np.asarray(value)
     if array.dtype != dtype.storage:
         raise ExecutionError(
             f"{what}, stored as {dtype.storage}; the array is {array.dtype}. Convert it "
@@ -77,7 +78,9 @@ def _checked(graph: Graph, symbol: Symbol, name: str, value: Any) -> NDArray[Any
         raise ExecutionError(
             f"{what}, of {symbol.rank} axes; the array has {array.ndim}: shape {array.shape}"
         )
-    return convert(array, DType.float32, dtype, graph.tf32) if dtype is DType.tensor_float32 else array
+    return (
+        convert(array, DType.float32, dtype, graph.tf32) if dtype is DType.tensor_float32 else array
+    )
 
 
 def _numpy_name(dtype: DType) -> str:

@@ -34,9 +34,7 @@ def interpret(graph: Graph, *inputs: Any, **named: Any) -> Any:
 class _Run:
     """One walk over the symbols; a value is freed after its last use."""
 
-    def __init__(
-        self, graph: Graph, arrays: Sequence[NDArray[Any]], sizes: dict[str, int]
-    ) -> None:
+    def __init__(self, graph: Graph, arrays: Sequence[NDArray[Any]], sizes: dict[str, int]) -> None:
         self.graph, self.sizes = graph, sizes
         self.values: list[NDArray[Any] | None] = [None] * len(graph.symbols)
         for symbol, array in zip(graph.inputs, arrays, strict=True):

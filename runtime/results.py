@@ -12,7 +12,7 @@ from graphir import ExecutionError, Graph
 
 
 def results(values: Sequence[NDArray[Any]], inputs: Sequence[NDArray[Any]]) -> Any:
-    """The outputs as a caller may keep and change them: never an input, a constant or one another."""
+    """The outputs as callers may keep and change them: no input, no constant, not one another."""
     owned: list[NDArray[Any]] = []
     for value in values:
         held = [*inputs, *owned]

@@ -36,9 +36,7 @@ def rules(which: str | PromotionRules | None = None) -> PromotionRules:
         return _REGISTRY[which]
     except KeyError:
         near = difflib.get_close_matches(which, _REGISTRY, n=3) or _REGISTRY
-        raise GraphError(
-            f"no rule set is named {which!r}; there is {', '.join(near)}"
-        ) from None
+        raise GraphError(f"no rule set is named {which!r}; there is {', '.join(near)}") from None
 
 
 def rule_sets() -> tuple[PromotionRules, ...]:

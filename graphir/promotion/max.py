@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from graphir.dtypes import DType
 from graphir.errors import PromotionError
 from graphir.lattice import Lattice
-from graphir.promotion.rules import PromotionRules
+from graphir.promotion.rules import PromotionRules, Typed
 
 _UNCHECKED = frozenset(d for d in DType if d.narrow and d.is_float) | {DType.bool}
 
@@ -74,6 +75,7 @@ class Strict(PromotionRules):
     """
 
     def join(self, dtypes: tuple[DType, ...]) -> DType:
+        """The join of all, if it holds each of them."""
         result = super().join(dtypes)
         for dtype in dtypes:
             if dtype not in _UNCHECKED and (lost := dtype.witness(result)) is not None:
@@ -81,7 +83,8 @@ class Strict(PromotionRules):
                 raise self.refusal(dtypes, why)
         return result
 
-    def literal(self, value: Any, partners: Any) -> DType:
+    def literal(self, value: Any, partners: Sequence[Typed]) -> DType:
+        """As "max", but no literal becomes a dtype narrower than a byte."""
         dtype = super().literal(value, partners)
         if dtype.bits < 8 and dtype.narrow:
             raise PromotionError(

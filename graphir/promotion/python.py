@@ -30,12 +30,14 @@ class Python(PromotionRules):
     bool_arithmetic = frozenset()
 
     def literal(self, value: Any, partners: Sequence[Typed]) -> DType:
+        """A literal's own type, whatever is beside it."""
         dtype = WEAK[type(value)]
         if not self.fits(value, dtype):
             raise PromotionError(f"the literal {value!r} does not fit the 64 bits of an int here")
         return dtype
 
     def divided(self, dtype: DType) -> DType:
+        """1 / 2 is 0.5."""
         return self.floating(dtype, "divide")
 
     def floating(self, dtype: DType, op: str) -> DType:

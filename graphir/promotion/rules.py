@@ -22,12 +22,17 @@ WEAK: dict[type, DType] = {
 
 
 class Typed(Protocol):
-    """What promotion needs of an operand: its dtype and its rank. TensorType and Operand have it."""
+    """What promotion needs of an operand: its dtype and rank. TensorType and Operand have them."""
 
     @property
-    def dtype(self) -> DType: ...
+    def dtype(self) -> DType:
+        """Its dtype."""
+        ...
+
     @property
-    def rank(self) -> int: ...
+    def rank(self) -> int:
+        """The number of its axes."""
+        ...
 
 
 class Operand(NamedTuple):
@@ -73,8 +78,10 @@ class PromotionRules:
     """The dtype of argmax, argsort, searchsorted and shape_of."""
 
     bool_arithmetic: frozenset[str] = frozenset(
-        ("add", "multiply", "matmul", "tensordot", "outer", "sum", "prod")
-        + ("cumulative_sum", "cumulative_prod", "positive")
+        {
+            *("add", "multiply", "matmul", "tensordot", "outer", "positive"),
+            *("sum", "prod", "cumulative_sum", "cumulative_prod"),
+        }
     )
     """The arithmetic ops that take bool: sums are `or`, products `and`."""
 
@@ -207,7 +214,9 @@ class PromotionRules:
         known = [operand_of(operand) for operand in operands]
         dtypes = tuple(result if one is None else one.dtype for one in known)
         paths = tuple(self.path(dtype, result) for dtype in dtypes)
-        return Explanation(self.name, dtypes, result, paths, tuple(d.witness(result) for d in dtypes))
+        return Explanation(
+            self.name, dtypes, result, paths, tuple(d.witness(result) for d in dtypes)
+        )
 
     def path(self, low: DType, high: DType) -> tuple[DType, ...]:
         """The way up the lattice from one dtype to another; its two ends where there is none."""
