@@ -136,18 +136,19 @@ class DType(Enum):
             near = difflib.get_close_matches(value, _names(), n=3, cutoff=0.5)
             hint = f"; near it are {', '.join(near)}" if near else ""
             raise GraphError(f"no dtype is named {value!r}{hint}")
-        try:
-            return _by_numpy()[np.dtype(cast(Any, value))]
-        except (TypeError, KeyError):
-            raise GraphError(
-                f"no dtype corresponds to {value!r}; give a DType, one of their names "
-                "or a NumPy dtype"
-            ) from None
+        return cls.from_numpy(value)
 
     @classmethod
     def from_numpy(cls, dtype: Any) -> DType:
         """The DType that a NumPy dtype, or what np.dtype takes, stands for; else GraphError."""
-        return cls(np.dtype(dtype))
+        try:
+            known = np.dtype("O" if dtype is None else dtype)  # of None NumPy makes float64
+            return _by_numpy()[known]
+        except (TypeError, KeyError):
+            raise GraphError(
+                f"no dtype corresponds to {dtype!r}; give a DType, one of their names "
+                "or a NumPy dtype"
+            ) from None
 
     def to_numpy(self) -> np.dtype[Any]:
         """The NumPy dtype that stores it: uint64 for index, float32 for tensor_float32."""

@@ -24,7 +24,7 @@ _NEAR = 0.125
 
 
 def erf(x: Array) -> Array:
-    """The error function, within 0.6 ulp (float32: float64's result, rounded once).
+    """The error function, within 0.8 ulp (float32: float64's result, rounded once).
 
     Below 1/8 it is x + x*R(x**2), R the Maclaurin series of erf(x)/x - 1; elsewhere the Taylor
     series about the nearest multiple of 1/64 (DLMF 7.2.1, 7.6.1, 7.10.1). Both use + and * alone,

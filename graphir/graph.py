@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import Token
@@ -104,6 +105,19 @@ class Graph:
         from graphir.parser import parse
 
         return parse(text, constants)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the text to `path`, and constants too large for it beside it, with suffix .npz."""
+        from graphir.files import save
+
+        save(self, path)
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Graph:
+        """The graph that `save` wrote; ParseError names the file and the place of what is wrong."""
+        from graphir.files import load
+
+        return load(path)
 
     def like(self, rules: PromotionRules | None = None) -> Graph:
         """An empty graph of the same name and settings, for a pass to emit into.

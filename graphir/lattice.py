@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
 from itertools import combinations, product
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -69,29 +70,15 @@ class Lattice(Generic[Node]):
 
     def _downwards(self) -> list[Node]:
         """The nodes, each after everything above it; GraphError on a cycle."""
-        done: dict[Node, None] = {}
-        open_: dict[Node, None] = {}
-
-        def visit(node: Node) -> None:
-            if node in open_:
-                cycle = [*list(open_)[list(open_).index(node) :], node]
-                raise GraphError(
-                    f"lattice {self.name!r} has a cycle: {' < '.join(map(str, cycle))}"
-                )
-            if node not in done:
-                open_[node] = None
-                for above in self.edges.get(node, ()):
-                    visit(above)
-                del open_[node]
-                done[node] = None
-
-        for node in self.nodes:
-            visit(node)
-        return list(done)
+        try:
+            return list(TopologicalSorter(self.edges).static_order())
+        except CycleError as error:
+            cycle = " < ".join(map(str, reversed(error.args[1])))
+            raise GraphError(f"lattice {self.name!r} has a cycle: {cycle}") from None
 
     def below(self, a: Node, b: Node) -> bool:
         """Whether a <= b."""
-        return bool(self._up[a] & self._bit[b])
+        return bool(self._up[self._known(a)] & self._bit[self._known(b)])
 
     def upper_bounds(self, *nodes: Node) -> tuple[Node, ...]:
         """The minimal elements above all of `nodes`, themselves included; none, one or several."""
@@ -136,7 +123,8 @@ class Lattice(Generic[Node]):
     def path(self, low: Node, high: Node) -> tuple[Node, ...]:
         """A shortest chain of edges from `low` up to `high`, both included."""
         try:
-            return tuple(_networkx().shortest_path(self.graph(), low, high))
+            ends = self._known(low), self._known(high)
+            return tuple(_networkx().shortest_path(self.graph(), *ends))
         except _networkx().NetworkXNoPath:
             raise PromotionError(f"{low} does not lie below {high} in {self.name!r}") from None
 
@@ -184,9 +172,7 @@ def _of_pairs(
     for a, b in combinations(nodes, 2):
         left, right = joins.get((a, b)), joins.get((b, a))
         if left != right:
-            yield Violation(
-                "commutativity", (a, b), f"{left or 'undefined'}, swapped {right or 'undefined'}"
-            )
+            yield Violation("commutativity", (a, b), f"{_shown(left)}, swapped {_shown(right)}")
 
 
 def _of_triples(
@@ -197,8 +183,12 @@ def _of_triples(
         left = None if ab is None else joins.get((ab, c))
         right = None if bc is None else joins.get((a, bc))
         if left != right:
-            text = f"({a} v {b}) v {c} = {left or 'undefined'}, {a} v ({b} v {c}) = "
-            yield Violation("associativity", (a, b, c), text + str(right or "undefined"))
+            text = f"({a} v {b}) v {c} = {_shown(left)}, {a} v ({b} v {c}) = {_shown(right)}"
+            yield Violation("associativity", (a, b, c), text)
+
+
+def _shown(node: Any) -> str:
+    return "undefined" if node is None else str(node)
 
 
 def _networkx() -> Any:

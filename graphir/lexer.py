@@ -44,7 +44,7 @@ class Tokens:
     def __init__(self, text: str) -> None:
         self.text = text
         self.tokens: list[str] = _TOKEN.findall(text)
-        self.at = 0
+        self.at: int = 0
         self._starts: list[int] = []
         self._lines: list[int] = []
 
@@ -69,12 +69,16 @@ class Tokens:
         """
         try:
             return build(*args)
-        except GraphirError as error:
-            self.fail(str(error), at)
         except Exception as error:
-            self.fail(f"not possible here: {type(error).__name__}: {error}", at)
+            self.refuse(error, at)
+
+    def refuse(self, error: Exception, at: int, prefix: str = "") -> NoReturn:
+        """Raise an error again, as a ParseError at a token."""
+        kind = "" if isinstance(error, GraphirError) else f"not possible: {type(error).__name__}: "
+        self.fail(f"{prefix}{kind}{error}", at)
 
     def expected(self, what: str) -> NoReturn:
+        """Raise ParseError that says what the next token should have been."""
         token = self.tokens[self.at]
         found = f"{token[:40]!r}" if token else "the end of the text"
         if '"' in token and not _STRING.fullmatch(token.removeprefix("%")):

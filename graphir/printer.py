@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,7 +111,7 @@ class _Lines:
             return _literal(value)
         if symbol.index in self.stored:
             return f'npz("{self.stored[symbol.index]}")'
-        return _literal(_elements(value, symbol.dtype))
+        return _literal(_elements(cast("NDArray[Any]", value), symbol.dtype))
 
     def source(self, symbol: Symbol) -> str:
         """Where a symbol comes from, as text with a space before it."""

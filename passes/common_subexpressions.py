@@ -14,27 +14,37 @@ def common_subexpressions(graph: Graph) -> Graph:
 
     The operands of a commutative op have no order. Casts that become one keep all their origins.
     """
+    first = _first_equals(graph)
+    if all(place == index for index, place in enumerate(first)):
+        return graph
     rewriter = Rewriter(graph)
-    known: dict[Any, Symbol] = {}
     merged: dict[int, list[Symbol]] = {}
-    for symbol in graph.symbols:
-        key = _key(rewriter, symbol)
-        found = known.get(key)
-        if found is None or symbol.op is ops.input:
-            known[key] = rewriter.copy(symbol)
+    for symbol, place in zip(graph.symbols, first, strict=True):
+        if place == symbol.index:
+            rewriter.copy(symbol)
             continue
-        rewriter.replace(found)
+        rewriter.replace(rewriter.values[place])
         if symbol.op is ops.cast:
-            merged.setdefault(found.index, [found]).append(symbol)
-    for index, casts in merged.items():
+            merged.setdefault(place, [graph.symbols[place]]).append(symbol)
+    for place, casts in merged.items():
         if any(cast.origins for cast in casts):
-            rewriter.new.symbols[index].source = merged_origins(casts)
+            rewriter.values[place].source = merged_origins(casts)
     return rewriter.finish()
 
 
-def _key(rewriter: Rewriter, symbol: Symbol) -> tuple[Any, ...]:
-    args = [rewriter.values[arg.index].index for arg in symbol.args]
-    if symbol.op.commutative:
-        args.sort()
-    attrs = identity(symbol.attrs) if symbol.attrs else ()
-    return symbol.op, tuple(args), attrs
+def _first_equals(graph: Graph) -> list[int]:
+    """For each symbol, the place of the first one that computes the same."""
+    first: list[int] = []
+    known: dict[Any, int] = {}
+    attributes: dict[int, tuple[Any, ...]] = {}  # by id: symbols share their attribute dicts
+    for place, symbol in enumerate(graph.symbols):
+        op, attrs = symbol.op, symbol.attrs
+        same = attributes.get(id(attrs))
+        if same is None:
+            same = attributes[id(attrs)] = identity(attrs)
+        args = [first[arg.index] for arg in symbol.args]
+        if op.commutative:
+            args.sort()
+        key = place if op is ops.input else (op, same, *args)
+        first.append(known.setdefault(key, place))
+    return first

@@ -18,6 +18,8 @@ def fold_constants(graph: Graph, limit: int = LIMIT) -> Graph:
 
     What cannot be computed (an integer to a negative power) is left to raise when the graph runs.
     """
+    if not any(symbol.op is ops.constant for symbol in graph.symbols):
+        return graph
     rewriter = Rewriter(graph)
     with np.errstate(all="ignore"):
         for symbol in graph.symbols:
@@ -31,14 +33,10 @@ def fold_constants(graph: Graph, limit: int = LIMIT) -> Graph:
 
 
 def _foldable(symbol: Symbol, args: list[Symbol], limit: int) -> bool:
+    if not args or any(arg.op is not ops.constant or arg.weak for arg in args):
+        return False
     size = symbol.size
-    return (
-        bool(args)
-        and isinstance(size, int)
-        and size <= limit
-        and not symbol.weak
-        and all(arg.op is ops.constant and not arg.weak for arg in args)
-    )
+    return isinstance(size, int) and size <= limit and not symbol.weak
 
 
 def _folded(graph: Graph, symbol: Symbol, args: list[Symbol]) -> Symbol | None:

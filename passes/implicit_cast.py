@@ -9,9 +9,9 @@ from passes.rewriting import Casts, Rewriter
 
 
 class _Plan(NamedTuple):
-    """What symbols of one op, one set of types and attributes need."""
+    """What the symbols of one op, one set of operand types and attributes need."""
 
-    casts: tuple[tuple[int, str, DType], ...]
+    casts: tuple[tuple[int, str, DType, DType], ...]
     attrs: dict[str, Any]
 
 
@@ -30,20 +30,21 @@ def implicit_cast(graph: Graph) -> Graph:
     casts = Casts(rewriter.new)
     insert, append, values = casts.insert, rewriter.new.append, rewriter.values
     plans: dict[Any, _Plan] = {}
-    rule = graph.rules.name
+    rule, new_tuple = graph.rules.name, tuple.__new__
     for symbol in graph.symbols:
-        op, args, attrs = symbol.op, symbol.args, symbol.attrs
+        op, args = symbol.op, symbol.args
         # Inference shares attribute dicts among symbols that it found alike.
-        key = (op, id(attrs), *[arg.type for arg in args])
+        key = (op, id(symbol.attrs), *[arg.type for arg in args])
         plan = plans.get(key)
         if plan is None:
             plan = plans[key] = _plan(graph, symbol)
+        needed, attrs = plan
         new_args = [values[arg.index] for arg in args]
-        for position, name, to in plan.casts:
-            arg = new_args[position]
-            origin = Origin(name, op.name, symbol.location, rule, arg.type.dtype, to)
-            new_args[position] = insert(arg, to, origin)
-        values.append(append(op, tuple(new_args), plan.attrs, symbol.type, symbol.source))
+        for position, operand, source, to in needed:
+            # Origin(...) without the Python call that a named tuple costs.
+            origin = new_tuple(Origin, (operand, op.name, symbol.location, rule, source, to))
+            new_args[position] = insert(new_args[position], to, origin)
+        values.append(append(op, tuple(new_args), attrs, symbol.type, symbol.source))
     casts.finish()
     return rewriter.finish()
 
@@ -52,7 +53,7 @@ def _plan(graph: Graph, symbol: Symbol) -> _Plan:
     op, args, attrs = symbol.op, symbol.args, symbol.attrs
     wanted = graph.infer(op, args, attrs).operands
     needed = tuple(
-        (i, op.operand(i), to)
+        (i, op.operand(i), arg.dtype, to)
         for i, (arg, to) in enumerate(zip(args, wanted, strict=True))
         if arg.dtype is not to
     )

@@ -16,20 +16,26 @@ def legalize(graph: Graph) -> Graph:
     index and address compute as uint64. Movement keeps the dtypes it has. Runs on an explicit
     graph; returned as it is where every op is legal.
     """
+    if all(_legal(symbol) for symbol in graph.symbols):
+        return graph
     rewriter = Rewriter(graph)
     casts = Casts(rewriter.new)
     for symbol in graph.symbols:
-        if symbol.op.computes and not _legal(symbol):
-            rewriter.replace(_legalized(rewriter, casts, symbol))
-        else:
+        if _legal(symbol):
             rewriter.copy(symbol)
+        else:
+            rewriter.replace(_legalized(rewriter, casts, symbol))
     casts.finish()
     return rewriter.finish()
 
 
 def _legal(symbol: Symbol) -> bool:
-    dtypes = [symbol.dtype, *(arg.dtype for arg in symbol.args)]
-    return all(machine(dtype) is dtype for dtype in dtypes)
+    if not symbol.op.computes:
+        return True
+    return _LEGAL[symbol.type.dtype] and all([_LEGAL[arg.type.dtype] for arg in symbol.args])
+
+
+_LEGAL = {dtype: machine(dtype) is dtype for dtype in DType}
 
 
 def _legalized(rewriter: Rewriter, casts: Casts, symbol: Symbol) -> Symbol:

@@ -61,18 +61,19 @@ class Casts:
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
-        self._known: dict[tuple[int, DType], Symbol] = {}
+        self._known: dict[DType, dict[int, Symbol]] = {}
         self._uses: dict[int, list[Origin]] = {}
 
     def insert(self, value: Symbol, to: DType, origin: Origin) -> Symbol:
         """The cast of a value of the new graph, made now or by an earlier use."""
-        key = value.index, to
-        cast = self._known.get(key)
+        known = self._known.get(to)
+        if known is None:
+            known = self._known[to] = {}
+        cast = known.get(value.index)
         if cast is None:
-            cast = self._graph.append(
-                ops.cast, (value,), cast_attrs(to), value.type.cast(to), (origin,)
+            cast = known[value.index] = self._graph.append(
+                ops.cast, (value,), _CAST_ATTRS[to], value.type.cast(to), (origin,)
             )
-            self._known[key] = cast
         else:
             self._uses.setdefault(cast.index, list(cast.origins)).append(origin)
         return cast
@@ -83,11 +84,7 @@ class Casts:
             self._graph.symbols[index].source = tuple(origins)
 
 
-def cast_attrs(to: DType) -> dict[str, Any]:
-    """The attributes of a cast, one dict for each dtype."""
-    return _CAST_ATTRS[to]
-
-
+# One dict of attributes for each dtype, shared by all casts to it.
 _CAST_ATTRS: dict[DType, dict[str, Any]] = {dtype: {"to": dtype} for dtype in DType}
 
 

@@ -12,6 +12,8 @@ def simplify_casts(graph: Graph) -> Graph:
     A cast that can lose something is never dropped. Sound because every conversion rounds once:
     a value that survives the first cast is converted by the second as it would be directly.
     """
+    if not any(_may_go(symbol) for symbol in graph.symbols):
+        return graph
     rewriter = Rewriter(graph)
     for symbol in graph.symbols:
         if symbol.op is not ops.cast:
@@ -25,6 +27,14 @@ def simplify_casts(graph: Graph) -> Graph:
         else:
             rewriter.copy(symbol)
     return rewriter.finish()
+
+
+def _may_go(symbol: Symbol) -> bool:
+    """Whether a symbol is a cast that does nothing, or of a cast."""
+    if symbol.op is not ops.cast:
+        return False
+    value = symbol.args[0]
+    return value.op is ops.cast or value.dtype is symbol.dtype
 
 
 def _one(first: DType, middle: DType, last: DType) -> bool:

@@ -1,4 +1,4 @@
-"""DType: its facts against ml_dtypes and NumPy, and loss against every value of the small dtypes."""
+"""DType: facts against ml_dtypes and NumPy, losses against every value of the small dtypes."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 
 from graphir import DType, GraphError
 
-MEMBERS = (
+_MEMBERS = (
     "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 index address float16 bfloat16 float32 "
     "tensor_float32 float64 complex64 complex128 weak_int weak_float weak_complex int2 int4 uint2 "
     "uint4 float8_e3m4 float8_e4m3 float8_e4m3b11fnuz float8_e4m3fn float8_e4m3fnuz float8_e5m2 "
     "float8_e5m2fnuz float8_e8m0fnu float6_e2m3fn float6_e3m2fn float4_e2m1fn"
-).split()
+)
+MEMBERS = _MEMBERS.split()
 SHORT = {
     "i8": "int8",
     "u16": "uint16",
@@ -108,7 +109,12 @@ def test_a_storage_that_is_shared_means_the_plain_dtype():
     assert DType(np.float32) is DType.float32
     assert DType.from_numpy("<f8") is DType.float64
     assert DType(bool) is DType.bool
-    assert DType(np.dtype(">i4")) is DType.int32 if np.dtype(">i4") == np.int32 else True
+
+
+@pytest.mark.parametrize("wrong", ["bogus", "M8[s]", None, np.dtype(np.int32).newbyteorder()])
+def test_from_numpy_of_what_no_dtype_holds_is_an_error(wrong: object):
+    with pytest.raises(GraphError, match="no dtype corresponds"):
+        DType.from_numpy(wrong)
 
 
 @pytest.mark.parametrize(("alias", "name"), SHORT.items())

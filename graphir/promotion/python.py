@@ -42,7 +42,9 @@ class Python(PromotionRules):
 
     def floating(self, dtype: DType, op: str) -> DType:
         """math.sin and / give float for bool and int."""
-        return DType.weak_float if dtype in (DType.bool, DType.weak_int) else dtype
+        if dtype in (DType.bool, DType.weak_int):
+            return DType.weak_float
+        return super().floating(dtype, op)
 
     def accumulated(self, dtype: DType, op: str) -> DType:
         """sum([True, True]) is 2."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from contextvars import ContextVar, Token
 from types import TracebackType
@@ -303,8 +304,8 @@ def fits(value: Any, dtype: DType) -> bool:
 
 def _stays_finite(value: float, dtype: DType) -> bool:
     """Whether rounding to nearest leaves a finite value finite; the rest stays what it is."""
-    if not np.isfinite(value):
-        return True
-    limit = float(dtype.max)
+    if dtype.format and dtype.format.specials == "scale":
+        return 0 < value <= dtype.max
     # Half a unit in the last place above the greatest value, rounding goes to infinity.
-    return abs(value) < limit + limit / 2 ** (dtype.mantissa_bits + 2) or abs(value) <= limit
+    half = 2.0 ** (math.frexp(dtype.max)[1] - dtype.mantissa_bits - 2)
+    return not math.isfinite(value) or abs(value) < dtype.max + half

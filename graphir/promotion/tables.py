@@ -1,0 +1,179 @@
+"""Promotion tables as text, Markdown, HTML, JSON and CSV."""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+import json
+from collections.abc import Callable, Sequence
+from typing import Literal, TypeAlias
+
+from graphir.dtypes import DType
+from graphir.promotion.rules import PromotionRules
+
+Table: TypeAlias = dict[DType, dict[DType, DType | None]]
+Loss: TypeAlias = Literal["exact", "loses", "raises"]
+
+ABSENT = "-"
+"""What stands for a pair that does not mix."""
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows of equal length as lines, each column as wide as its widest cell."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+
+
+def ordered(rules: PromotionRules) -> Table:
+    """All pairs, row by column, in the order of DType; None where mixing them raises."""
+    table = rules.table()
+    order = [dtype for dtype in DType if dtype in table]
+    return {a: {b: table[a][b] for b in order} for a in order}
+
+
+def text_table(rules: PromotionRules) -> str:
+    """Row by column in short names, in columns of equal width."""
+    table = ordered(rules)
+    rows = [(a.short, *map(_short, row.values())) for a, row in table.items()]
+    return "\n".join(aligned([("", *(b.short for b in table)), *rows]))
+
+
+def markdown_table(rules: PromotionRules) -> str:
+    """A table as GitHub's Markdown has it, in full names."""
+    table = ordered(rules)
+    lines = [("", *map(str, table)), ("---",) * (len(table) + 1)]
+    lines += [(f"**{a}**", *map(_name, row.values())) for a, row in table.items()]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def csv_table(rules: PromotionRules) -> str:
+    """A header of dtypes, then each dtype's row, in full names (RFC 4180, lines end in \\n)."""
+    table = ordered(rules)
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["", *table])
+    writer.writerows([a, *map(_name, row.values())] for a, row in table.items())
+    return text.getvalue().rstrip("\n")
+
+
+def json_table(rules: PromotionRules) -> str:
+    """`{"rules", "source", "dtypes", "table": {row: {column: dtype or null}}}`."""
+    table = {
+        str(a): {str(b): None if found is None else str(found) for b, found in row.items()}
+        for a, row in ordered(rules).items()
+    }
+    names = {"rules": rules.name, "source": rules.source, "dtypes": list(table)}
+    return json.dumps({**names, "table": table}, indent=2)
+
+
+def html_table(rules: PromotionRules) -> str:
+    """A page by itself: each cell coloured by what is lost, and titled with what exactly."""
+    table = ordered(rules)
+    head = "".join(f'<th scope="col" title="{b}">{html.escape(b.short)}</th>' for b in table)
+    rows = "\n".join(
+        f'<tr><th scope="row">{a}</th>'
+        + "".join(_html_cell(a, b, found) for b, found in row.items())
+        + "</tr>"
+        for a, row in table.items()
+    )
+    return _PAGE.format(
+        name=html.escape(rules.name),
+        doc=html.escape(rules.doc),
+        source=html.escape(f"Source: {rules.source}." if rules.source else ""),
+        legend=_legend(table),
+        head=head,
+        rows=rows,
+    )
+
+
+FORMATS: dict[str, Callable[[PromotionRules], str]] = {
+    "text": text_table,
+    "markdown": markdown_table,
+    "html": html_table,
+    "json": json_table,
+    "csv": csv_table,
+}
+"""The functions that make a rule set's table, by the name of what they make."""
+
+
+def losses(a: DType, b: DType, found: DType) -> list[str]:
+    """What the operands of a pair can lose on the way to their common dtype, one phrase for each."""
+    return [
+        f"{operand} loses {operand.witness(found)}"
+        for operand in dict.fromkeys((a, b))
+        if not operand.exact_in(found)
+    ]
+
+
+def _name(found: DType | None) -> str:
+    return ABSENT if found is None else str(found)
+
+
+def _short(found: DType | None) -> str:
+    return ABSENT if found is None else found.short
+
+
+def _loss(a: DType, b: DType, found: DType | None) -> Loss:
+    if found is None:
+        return "raises"
+    return "loses" if losses(a, b, found) else "exact"
+
+
+def _html_cell(a: DType, b: DType, found: DType | None) -> str:
+    loss = _loss(a, b, found)
+    if found is None:
+        title = f"{a} with {b}: an error"
+    else:
+        title = f"{a} with {b}: {found}; {' and '.join(losses(a, b, found)) or 'exact'}"
+    return f'<td class="{loss}" title="{html.escape(title)}">{html.escape(_short(found))}</td>'
+
+
+def _legend(table: Table) -> str:
+    """The three colours, what they mean and how many pairs have each."""
+    found = [_loss(a, b, cell) for a, row in table.items() for b, cell in row.items()]
+    return " ".join(
+        f'<span class="{loss}">{found.count(loss)} {meaning}</span>'
+        for loss, meaning in _MEANINGS.items()
+    )
+
+
+_MEANINGS: dict[Loss, str] = {
+    "exact": "hold every value of both",
+    "loses": "can lose values",
+    "raises": "do not mix (-)",
+}
+
+_PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<title>Promotion under {name}</title>
+<style>
+body {{ font: 14px system-ui, sans-serif; margin: 2em; color: #1a1a1a; background: #fff }}
+table {{ border-collapse: collapse; margin-top: 1em }}
+th, td {{ border: 1px solid #ccc; padding: 3px 7px; font: 12px ui-monospace, monospace }}
+thead th {{ position: sticky; top: 0; background: #f3f3f3 }}
+tbody th {{ position: sticky; left: 0; background: #f3f3f3; text-align: right }}
+span {{ padding: 2px 8px; margin-right: 6px }}
+.exact {{ background: #d9f0dd }}
+.loses {{ background: #ffe2b3; font-style: italic }}
+.raises {{ background: #e3e3e8; color: #555 }}
+</style>
+</head>
+<body>
+<h1>Promotion under {name}</h1>
+<p>{doc} {source}</p>
+<p>{legend}</p>
+<table>
+<thead><tr><th></th>{head}</tr></thead>
+<tbody>
+{rows}
+</tbody>
+</table>
+<p>Point at a cell to see the simplest value that is lost.</p>
+</body>
+</html>"""

@@ -1,0 +1,125 @@
+"""Inputs and outputs of a run as files: .npy, .npz, and dtypes that these formats cannot name."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphir import DType, ExecutionError, GraphirError
+
+Array = NDArray[Any]
+
+
+def read_input(text: str, dtype: DType | None = None) -> Any:
+    """The value that `x.npy`, `file.npz`, `file.npz:key` or a Python number stands for.
+
+    Nothing is unpickled. `dtype` is that of the graph's input: it names the raw bits of an array
+    whose dtype the file cannot name, unless its key does (`output0.bfloat16`). Raises
+    ExecutionError that names the file.
+    """
+    path, key = _path_and_key(text)
+    if path is None:
+        value = number(text)
+        if value is None:
+            raise ExecutionError(
+                f"{text!r} is neither a number nor a file; give x.npy, file.npz:key or a number"
+            )
+        return value
+    name, array = _load(path, key)
+    return _named(array, name, dtype)
+
+
+def number(text: str) -> bool | int | float | complex | None:
+    """The Python number that a text spells, None if none; it is parsed, never evaluated."""
+    if text in ("True", "False"):
+        return text == "True"
+    for parse in (_based_int, int, float, complex):
+        try:
+            return parse(text)
+        except ValueError:
+            continue
+    return None
+
+
+def write_outputs(path: str, arrays: Iterable[Array]) -> list[str]:
+    """Save arrays as output0, output1, ... of an .npz; a note for each that is saved as raw bits.
+
+    An .npz cannot name the dtypes of ml_dtypes: such an array is saved as unsigned integers, under
+    a name that ends in its dtype, which `read_input` understands.
+    """
+    stored: dict[str, Array] = {}
+    notes: list[str] = []
+    for i, array in enumerate(arrays):
+        if array.dtype.isbuiltin == 1:
+            stored[f"output{i}"] = array
+            continue
+        name = f"output{i}.{array.dtype.name}"
+        stored[name] = array.view(f"u{array.dtype.itemsize}")
+        notes.append(f"{name} is saved as the raw bits of {array.dtype.name}, as {path}:{name}")
+    with open(path, "wb") as file:
+        np.savez(file, **cast(Any, stored))
+    return notes
+
+
+def _based_int(text: str) -> int:
+    return int(text, 0)
+
+
+def _path_and_key(text: str) -> tuple[str | None, str | None]:
+    """What lies before and after the colon of `file.npz:key`."""
+    if text.endswith((".npy", ".npz")) or Path(text).is_file():
+        return text, None
+    path, colon, key = text.rpartition(".npz:")
+    return (f"{path}.npz", key) if colon else (None, None)
+
+
+def _load(path: str, key: str | None) -> tuple[str, Array]:
+    """An array of a file, and the name it has there."""
+    try:
+        with open(path, "rb") as file:
+            loaded: Any = np.load(file, allow_pickle=False)
+            if isinstance(loaded, np.ndarray):
+                return "", cast(Array, loaded)
+            name = _chosen(path, loaded.files, key)
+            return name, loaded[name]
+    except (OSError, GraphirError):
+        raise
+    except Exception as error:  # zipfile, zlib, tokenize and NumPy raise a dozen kinds
+        reason = " ".join(str(error).split())
+        raise ExecutionError(f"{path} is not a readable .npy or .npz file: {reason}") from None
+
+
+def _chosen(path: str, names: list[str], key: str | None) -> str:
+    if key is None and len(names) == 1:
+        return names[0]
+    if key in names:
+        return cast(str, key)
+    asked = "no array was asked for" if key is None else f"it has no {key!r}"
+    raise ExecutionError(
+        f"{path} holds {', '.join(names) or 'nothing'}, and {asked}; write {path}:NAME"
+    )
+
+
+def _named(array: Array, name: str, dtype: DType | None) -> Array:
+    """The array in the dtype that its raw bits are of, where that is known."""
+    _, dot, suffix = name.rpartition(".")
+    if dot and array.dtype.kind == "u":
+        try:
+            dtype = DType(suffix)
+        except GraphirError:
+            return array
+    elif array.dtype.kind != "V":  # how NumPy reads what it cannot name
+        return array
+    if dtype is None or dtype.storage.itemsize != array.dtype.itemsize:
+        return array
+    return array.view(dtype.storage)
+
+
+def note(text: str) -> None:
+    """A line on stderr that is no error."""
+    print(f"graphir: note: {text}", file=sys.stderr)

@@ -1,0 +1,1 @@
+"""Benchmarks: each prints graphir beside the peers that are installed, measured in one run."""

@@ -1,0 +1,269 @@
+"""Movement and creation: bits stay as they are in every storage dtype."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from graphir import ops
+from graphir.dtypes import DType
+from graphir.errors import ExecutionError
+from graphir.kernels import KERNELS
+
+DTYPES = sorted({d.storage for d in DType}, key=str)
+NARROW_INTEGERS = [np.dtype(getattr(ml_dtypes, n)) for n in ("int2", "int4", "uint2", "uint4")]
+INDEX_DTYPES = [np.dtype(f"{k}{n}") for k in "iu" for n in (1, 2, 4, 8)] + NARROW_INTEGERS
+
+
+def bits(array):
+    """Each element as bytes."""
+    return [element.tobytes() for element in np.ascontiguousarray(array).reshape(-1)]
+
+
+def patterns(dtype, *shape):
+    """An array of random bit patterns of a dtype."""
+    count = int(np.prod(shape))
+    raw = np.random.default_rng(0).integers(0, 256, count * dtype.itemsize, np.uint8)
+    if dtype == bool:
+        raw %= 2
+    mask = {"int2": 3, "uint2": 3, "int4": 15, "uint4": 15, "float4_e2m1fn": 15}.get(str(dtype))
+    raw = raw % 64 if "float6" in str(dtype) else raw & mask if mask else raw
+    return raw.view(dtype).reshape(shape)
+
+
+I64 = np.array([[2, 0, -1], [1, 1, 0]])
+# Each case: attributes, further operands, and where in x (by flat position) each element comes from.
+CASES = {
+    "reshape": ({"shape": (3, 2)}, [[0, 1], [2, 3], [4, 5]]),
+    "broadcast_to": ({"shape": (2, 2, 3)}, [[[0, 1, 2], [3, 4, 5]]] * 2),
+    "rebind": ({"shape": (2, 3)}, [[0, 1, 2], [3, 4, 5]]),
+    "transpose": ({"axis1": 0, "axis2": 1}, [[0, 3], [1, 4], [2, 5]]),
+    "permute": ({"dims": (1, 0)}, [[0, 3], [1, 4], [2, 5]]),
+    "unsqueeze": ({"axis": 1}, [[[0, 1, 2]], [[3, 4, 5]]]),
+    "slice": ({"start": (1, 0), "stop": (2, 3), "step": (1, 2)}, [[3, 5]]),
+    "flip": ({"axis": (0, 1)}, [[5, 4, 3], [2, 1, 0]]),
+    "roll": ({"shift": -4, "axis": 1}, [[1, 2, 0], [4, 5, 3]]),
+    "tile": ({"repeats": (1, 2)}, [[0, 1, 2, 0, 1, 2], [3, 4, 5, 3, 4, 5]]),
+    "repeat": ({"repeats": 2, "axis": 1}, [[0, 0, 1, 1, 2, 2], [3, 3, 4, 4, 5, 5]]),
+    "concat": ({"axis": 1}, [[0, 1, 2, 0, 1, 2], [3, 4, 5, 3, 4, 5]]),
+    "stack": ({"axis": 1}, [[[0, 1, 2]] * 2, [[3, 4, 5]] * 2]),
+    "gather": ({"axis": 1}, [[[2, 0, 2], [1, 1, 0]], [[5, 3, 5], [4, 4, 3]]]),
+    "take_along": ({"axis": 1}, [[2, 0, 2], [4, 4, 3]]),
+}
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("name", CASES)
+def test_elements_move(name, dtype):
+    attrs, expected = CASES[name]
+    x = patterns(dtype, 2, 3)
+    more = {"concat": [x], "stack": [x], "gather": [I64], "take_along": [I64]}.get(name, [])
+    result = KERNELS[name](x, *more, **attrs)
+    assert type(result) is np.ndarray and result.dtype == dtype
+    assert result.shape == np.array(expected).shape
+    assert bits(result) == [bits(x)[i] for i in np.ravel(expected)]
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_scatter_and_pad(dtype):
+    x, updates = patterns(dtype, 2, 3), patterns(dtype, 4, 3)[2:]
+    before = bits(x)
+    result = KERNELS["scatter"](x, updates, I64, axis=1)
+    expected = np.stack([x[0], x[1]])
+    for row, place in np.ndindex(2, 3):
+        expected[row, I64[row, place]] = updates[row, place]
+    assert result.dtype == dtype and bits(result) == bits(expected) and bits(x) == before
+    value = x[1, 2].reshape(()) if isinstance(x[1, 2], np.ndarray) else np.asarray(x[1, 2])
+    result = KERNELS["pad"](x, padding=((1, 0), (0, 2)), value=value)
+    p = bits(value)
+    assert result.dtype == dtype and result.shape == (3, 5)
+    assert bits(result) == p * 5 + bits(x[0]) + p * 2 + bits(x[1]) + p * 2
+    assert bits(KERNELS["pad"](value, padding=(), value=value)) == p
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_squeeze_shape_of_full_and_constant(dtype):
+    x = patterns(dtype, 2, 1, 3)
+    squeezed = KERNELS["squeeze"](x, axis=1)
+    assert squeezed.shape == (2, 3) and bits(squeezed) == bits(x)
+    sizes = KERNELS["shape_of"](x)
+    assert sizes.dtype == np.int64 and sizes.tolist() == [2, 1, 3]
+    value = np.asarray(x[0, 0, 1])
+    for shape in ((), (0, 2), (2, 3)):
+        full = KERNELS["full"](value=value, shape=shape)
+        assert full.dtype == dtype and full.shape == shape and set(bits(full)) <= set(bits(value))
+        assert not np.shares_memory(full, value)
+    assert bits(KERNELS["constant"](value=x)) == bits(x)
+
+
+def test_creation_takes_a_dtype_too():
+    value = np.array(1, np.float32)
+    assert KERNELS["full"](dtype=DType.float32, value=value, shape=(1,)).tolist() == [1]
+    assert KERNELS["constant"](dtype=DType.float32, value=value) is value
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_movement_of_scalars_and_of_nothing(dtype):
+    x, nothing = patterns(dtype, 1).reshape(()), patterns(dtype, 0, 3)
+    zero = np.asarray(patterns(dtype, 1)[0])
+    for name, attrs in {
+        "reshape": {"shape": ()},
+        "broadcast_to": {"shape": ()},
+        "rebind": {"shape": ()},
+        "permute": {"dims": ()},
+        "slice": {"start": (), "stop": (), "step": ()},
+        "flip": {"axis": ()},
+        "tile": {"repeats": ()},
+        "pad": {"padding": (), "value": zero},
+    }.items():
+        result = KERNELS[name](x, **attrs)
+        assert type(result) is np.ndarray and result.shape == () and bits(result) == bits(x)
+    for name, attrs, shape in [
+        ("roll", {"shift": 5, "axis": 0}, (0, 3)),
+        ("repeat", {"repeats": 2, "axis": 0}, (0, 3)),
+        ("tile", {"repeats": (2, 0)}, (0, 0)),
+        ("flip", {"axis": (0,)}, (0, 3)),
+        ("pad", {"padding": ((1, 1), (0, 0)), "value": zero}, (2, 3)),
+        ("slice", {"start": (0, 1), "stop": (0, 3), "step": (1, 1)}, (0, 2)),
+    ]:
+        result = KERNELS[name](nothing, **attrs)
+        assert result.dtype == dtype and result.shape == shape
+    assert KERNELS["shape_of"](x).shape == (0,)
+    assert KERNELS["stack"](x, x, axis=0).shape == (2,)
+    assert KERNELS["gather"](patterns(dtype, 3), np.array(2), axis=0).shape == ()
+    assert KERNELS["gather"](nothing, np.zeros((0, 4), int), axis=0).shape == (0, 4, 3)
+
+
+def test_big_shifts_and_offsets():
+    assert KERNELS["roll"](np.arange(5), shift=10**30 + 1, axis=0).tolist() == [4, 0, 1, 2, 3]
+    for offset in (10**30, -(10**30)):
+        assert not KERNELS["eye"](DType.int8, rows=2, columns=3, offset=offset).any()
+
+
+# -- indices
+
+
+@pytest.mark.parametrize("dtype", INDEX_DTYPES, ids=str)
+def test_indices_of_every_dtype(dtype):
+    x, indices = np.arange(10, 14), np.array([1, 0, 1]).astype(dtype)
+    assert KERNELS["gather"](x, indices, axis=0).tolist() == [11, 10, 11]
+    assert KERNELS["take_along"](x, indices, axis=0).tolist() == [11, 10, 11]
+    assert KERNELS["scatter"](x, x[:3], indices, axis=0).tolist() == [11, 12, 12, 13]
+    if np.array(-1).astype(dtype).astype(int) == -1:
+        assert KERNELS["gather"](x, np.array([-1]).astype(dtype), axis=0).tolist() == [13]
+
+
+@pytest.mark.parametrize(
+    ("index", "dtype"),
+    [(3, "i8"), (-4, "i8"), (3, "u1"), (-4, "i1"), (2**64 - 1, "u8"), (2**63, "u8")]
+    + [(2**32, "i8"), (-(2**63), "i8")],
+)
+def test_indices_out_of_range(index, dtype):
+    x = np.zeros((2, 3), np.float32)
+    indices = np.array([[0, index]], dtype)
+    message = rf"index {index} is out of range for axis 1, whose size is 3"
+    with pytest.raises(ExecutionError, match=f"gather: {message}"):
+        KERNELS["gather"](x, indices, axis=1)
+    with pytest.raises(ExecutionError, match=f"take_along: {message}"):
+        KERNELS["take_along"](x[:1], indices, axis=1)
+    with pytest.raises(ExecutionError, match=f"scatter: {message}"):
+        KERNELS["scatter"](x[:1], x[:1, :2], indices, axis=1)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_the_last_of_many_updates_wins(axis):
+    rng = np.random.default_rng(axis)
+    x = np.zeros((5, 6, 7), np.int64)
+    shape = [40 if i == axis else n for i, n in enumerate(x.shape)]
+    indices = rng.integers(-x.shape[axis], x.shape[axis], shape)
+    updates = rng.permutation(np.arange(indices.size)).reshape(shape)
+    expected = x.copy()
+    for place in np.ndindex(*shape):
+        target = list(place)
+        target[axis] = indices[place]
+        expected[tuple(target)] = updates[place]
+    assert np.array_equal(KERNELS["scatter"](x, updates, indices, axis=axis), expected)
+
+
+# -- asserted shapes
+
+
+def test_a_slice_past_the_end():
+    x = np.arange(6).reshape(2, 3)
+    for start, stop in ((0, 4), (2, 1)):
+        with pytest.raises(ExecutionError, match=f"{start}:{stop} is no part of axis 1, .* is 3"):
+            KERNELS["slice"](x, start=(0, start), stop=(2, stop), step=(1, 2))
+
+
+def test_rebind_checks():
+    with pytest.raises(ExecutionError, match=r"shape \[2, 3\], not \[3, 2\]"):
+        KERNELS["rebind"](np.zeros((2, 3)), shape=(3, 2))
+
+
+# -- creation
+
+INTEGERS = [d for d in DType if d.is_integer]
+
+
+@pytest.mark.parametrize("dtype", INTEGERS, ids=str)
+def test_ranges_of_integers_reach_both_ends(dtype):
+    low, high = int(dtype.min), int(dtype.max)
+    third = (high - low) // 3
+    for start, step, size in [(low, third, 4), (high, -third, 4), (low, 1, 2), (high, 5, 1)]:
+        result = KERNELS["range"](dtype, start=start, step=step, size=size)
+        assert result.dtype == dtype.storage
+        expected = [start + i * step for i in range(size)]
+        assert [int(v) for v in result] == expected
+    for start, step, size in [(high, 1, 2), (low, -1, 2), (high + 1, -1, 2), (0, 2**70, 2)]:
+        with pytest.raises(ExecutionError, match=f"does not fit {dtype}; .* wider"):
+            KERNELS["range"](dtype, start=start, step=step, size=size)
+    assert KERNELS["range"](dtype, start=2**80, step=1, size=0).shape == (0,)
+
+
+def test_ranges_of_floats_are_rounded_once():
+    result = KERNELS["range"](DType.float32, start=0.1, step=0.1, size=1000)
+    assert result.dtype == np.float32
+    assert result.tolist() == [float(np.float32(0.1 + i * 0.1)) for i in range(1000)]
+    result = KERNELS["range"](DType.bfloat16, start=1, step=2, size=300)
+    assert result.dtype == ml_dtypes.bfloat16
+    assert result[128:131].astype(float).tolist() == [256, 260, 260]  # 257, 259, 261
+    tf32 = KERNELS["range"](DType.tensor_float32, start=2049, step=1, size=2)
+    assert tf32.tolist() == [2048, 2050]
+
+
+def test_ranges_of_complex_numbers():
+    result = KERNELS["range"](DType.complex64, start=1, step=0.5 - 1j, size=3)
+    assert result.dtype == np.complex64
+    assert result.tolist() == [1, 1.5 - 1j, 2 - 2j]
+
+
+def test_ranges_of_bools():
+    assert KERNELS["range"](DType.bool, start=False, step=True, size=2).tolist() == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "start", "step"),
+    [
+        (DType.int8, 0.5, 1),
+        (DType.int8, 0, 1j),
+        (DType.float32, 1j, 1),
+        (DType.float64, 10**400, 1),
+    ],
+)
+def test_ranges_of_the_wrong_kind(dtype, start, step):
+    with pytest.raises(ExecutionError, match=f"range: .* {dtype}"):
+        KERNELS["range"](dtype, start=start, step=step, size=3)
+
+
+@pytest.mark.parametrize("dtype", list(DType), ids=str)
+@pytest.mark.parametrize("offset", [-3, -1, 0, 1, 2, 7])
+def test_eye(dtype, offset):
+    result = KERNELS["eye"](dtype, rows=2, columns=3, offset=offset)
+    assert result.dtype == dtype.storage and result.shape == (2, 3)
+    zero = np.nan if dtype is DType.float8_e8m0fnu else 0
+    expected = [1 if j - i == offset else zero for i in range(2) for j in range(3)]
+    assert np.array_equal(result.astype(np.complex128).ravel(), expected, equal_nan=True)
+
+
+def test_every_movement_op_is_tested_here():
+    moving = {name for name, op in ops.CATALOGUE.items() if op.kind == "movement"}
+    assert moving == set(CASES) | {"scatter", "pad", "squeeze", "shape_of"}
