@@ -175,9 +175,10 @@ def new_shape(value: Any, types: Types) -> Shape:
     rest = quotient(total, product(known))
     if len(free) > 1 or rest is None or (not free and product(known) != total):
         shown = shape_text(-1 if i in free else dim for i, dim in enumerate(known))
+        may_be = free or isinstance(product(known) - total, Dim)
+        hint = "; if they do, say so with .rebind(...) first" if may_be else ""
         raise ShapeError(
-            f"{types[0]} has {total} elements, which are not known to fill {shown}; if they do, "
-            "say so with .rebind(...) first"
+            f"{types[0]} has {total} elements, which are not known to fill {shown}{hint}"
         )
     return tuple(rest if i in free else dim for i, dim in enumerate(known))
 

@@ -170,5 +170,5 @@ LEGALIZE = "legalize"
 CAST = "cast"  # the rule of a cast that the user wrote
 
 # What a symbol knows of where it comes from: the user's line, or the uses that an inserted cast
-# serves.
+# serves (of a folded constant: that the casts in it served).
 Source: TypeAlias = "Location | tuple[Origin, ...]"

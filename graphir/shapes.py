@@ -30,7 +30,7 @@ def _meet(a: Size, b: Size, left: Shape, right: Shape) -> Size:
     if a == 1:
         return b
     hint = ""
-    if isinstance(a, Dim) or isinstance(b, Dim):
+    if isinstance(a - b, Dim):  # a difference that is a number is never 0
         hint = f"; if {a} and {b} are equal, say so with .rebind({shape_text(left)})"
     raise ShapeError(
         f"shapes {shape_text(left)} and {shape_text(right)} do not broadcast: {a} meets {b}{hint}"

@@ -83,13 +83,17 @@ class Symbol(Value):
 
     @property
     def origins(self) -> tuple[Origin, ...]:
-        """The uses that an inserted cast serves; empty for what the user wrote."""
+        """The uses that an inserted cast serves, or those folded into a constant; else empty."""
         return self.source if isinstance(self.source, tuple) else ()
 
     @property
     def name(self) -> str:
         """Its name in text: %x of an input, %7 of the symbol at place 7."""
         return self.graph.name_of(self)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        known = f"; it is an op: graphir.ops.{name}(x)" if name in ops.CATALOGUE else ""
+        raise AttributeError(f"a Symbol has no attribute {name!r}{known}")
 
     def __repr__(self) -> str:
         from graphir.printer import symbol_text

@@ -46,8 +46,8 @@ def _problem(graph: Graph, symbol: Symbol, place: int) -> str | None:
         return f"its type is {symbol.type}, and {inferred.type} by the rules {graph.rules.name!r}"
     if inferred.attrs is not symbol.attrs and identity(inferred.attrs) != identity(symbol.attrs):
         return f"its attributes {symbol.attrs} are not in normal form"
-    if symbol.origins and symbol.op is not ops.cast:
-        return "only a cast can have been inserted"
+    if symbol.origins and symbol.op not in (ops.cast, ops.constant):
+        return "only a cast, or a constant made of casts, can have been inserted"
     return None
 
 

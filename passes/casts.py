@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, overload
 
-from graphir import DType, Graph, Location, Origin, Symbol, ops, rules
+from graphir import DType, Graph, Location, Origin, rules
 from graphir.location import CAST, LEGALIZE
 from passes.implicit_cast import implicit_cast
-from passes.rewriting import written
+from passes.rewriting import origins_of
 
 Kind = Literal["implicit", "explicit", "legalization"]
 
@@ -92,7 +92,8 @@ class CastReport(Sequence[CastRow]):
         lossy = sum(not row.exact for row in self)
         if not self.rows:
             return f"graph {self.graph}: no casts"
-        head = f"graph {self.graph}: {len(self)} uses of casts, {lossy} can lose something"
+        uses = "1 use of a cast" if len(self) == 1 else f"{len(self)} uses of casts"
+        head = f"graph {self.graph}: {uses}, {lossy} can lose something"
         return "\n".join([head, *_table([_HEADER, *(_cells(row) for row in self)])])
 
     __repr__ = __str__
@@ -125,19 +126,10 @@ def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:
 
 
 def cast_report(graph: Graph) -> CastReport:
-    """Every use of every cast in a graph; one with implicit casts yet is made explicit first."""
+    """Every use of every cast in a graph; what is still implicit is made explicit first."""
     explicit = implicit_cast(graph)
-    rows = [
-        _row(origin)
-        for symbol in explicit.symbols
-        if symbol.op is ops.cast
-        for origin in _origins(symbol)
-    ]
+    rows = [_row(origin) for symbol in explicit.symbols for origin in origins_of(symbol)]
     return CastReport(graph.name, rows)
-
-
-def _origins(cast: Symbol) -> tuple[Origin, ...]:
-    return cast.origins or (written(cast),)
 
 
 def _row(origin: Origin) -> CastRow:

@@ -7,7 +7,7 @@ import numpy as np
 from graphir import ExecutionError, Graph, Symbol, ops
 from graphir.attributes import constant
 from graphir.evaluation import apply
-from passes.rewriting import Rewriter
+from passes.rewriting import Rewriter, merged_origins
 
 LIMIT = 4096
 """Elements above which a result is left to be computed, so that graphs stay small."""
@@ -16,7 +16,7 @@ LIMIT = 4096
 def fold_constants(graph: Graph, limit: int = LIMIT) -> Graph:
     """Replace ops on constants by their value, to the bit, where that is at most `limit` elements.
 
-    What cannot be computed (an integer to a negative power) is left to raise when the graph runs.
+    A constant keeps the origins of the casts that went into it. What cannot be computed (an integer to a negative power) is left to raise when the graph runs.
     """
     if not any(symbol.op is ops.constant for symbol in graph.symbols):
         return graph
@@ -47,4 +47,6 @@ def _folded(graph: Graph, symbol: Symbol, args: list[Symbol]) -> Symbol | None:
     except ExecutionError:
         return None
     attrs = {"dtype": symbol.dtype, "value": constant(value)}
-    return graph.append(ops.constant, (), attrs, symbol.type, symbol.location)
+    # What a cast lost is lost in the constant too: the report goes on to say so.
+    source = merged_origins([symbol, *args]) or symbol.location
+    return graph.append(ops.constant, (), attrs, symbol.type, source)

@@ -88,15 +88,14 @@ class Casts:
 _CAST_ATTRS: dict[DType, dict[str, Any]] = {dtype: {"to": dtype} for dtype in DType}
 
 
-def merged_origins(casts: Iterable[Symbol]) -> tuple[Origin, ...]:
-    """All uses that some casts serve; one that the user wrote counts as a use by its own line."""
-    found: dict[Origin, None] = {}
-    for cast in casts:
-        for origin in cast.origins or (written(cast),):
-            found[origin] = None
-    return tuple(found)
+def origins_of(symbol: Symbol) -> tuple[Origin, ...]:
+    """The uses of casts that a symbol stands for; a cast that the user wrote is one by itself."""
+    if symbol.op is ops.cast and not symbol.origins:
+        source = symbol.args[0].dtype
+        return (Origin("x", "cast", symbol.location, CAST, source, symbol.dtype),)
+    return symbol.origins
 
 
-def written(cast: Symbol) -> Origin:
-    """The origin of a cast that the user wrote."""
-    return Origin("x", "cast", cast.location, CAST, cast.args[0].dtype, cast.dtype)
+def merged_origins(symbols: Iterable[Symbol]) -> tuple[Origin, ...]:
+    """All uses of casts that some symbols stand for, each once."""
+    return tuple(dict.fromkeys(origin for symbol in symbols for origin in origins_of(symbol)))
