@@ -30,7 +30,7 @@ class Dim:
     def of(value: DimLike) -> Size:
         """The dim that an int, a name, an expression's text or a Dim stands for."""
         if isinstance(value, str):
-            return _DimParser(value).parse()
+            value = _DimParser(value).parse()
         if isinstance(value, Dim):
             return value
         if isinstance(value, bool) or not hasattr(value, "__index__"):
@@ -145,7 +145,7 @@ ShapeLike: TypeAlias = "DimLike | Sequence[DimLike]"
 
 def shape_of(value: ShapeLike) -> Shape:
     """A shape from one dim or a sequence of dims."""
-    if isinstance(value, (int, str, Dim)):
+    if isinstance(value, (str, Dim)) or not isinstance(value, Iterable):
         return (Dim.of(value),)
     return tuple(Dim.of(dim) for dim in value)
 
@@ -230,6 +230,8 @@ class _DimParser:
         self.tokens: list[str] = re.findall(r"\d+|[^\W\d]\w*|//|\S", text)
 
     def parse(self) -> Size:
+        if self.tokens.count("(") > 100 or any(len(token) > 100 for token in self.tokens):
+            raise GraphError(f"a dim of {len(self.text)} characters is too long or deep to read")
         value = self._sum()
         if self.tokens:
             self._fail()

@@ -57,7 +57,7 @@ def lattice_dot(lattice: Lattice[Any]) -> str:
     """A digraph for Graphviz, growing upwards, each level in one rank."""
     lines = [f"digraph {_quoted(lattice.name)} {{", "  rankdir=BT;", "  node [shape=box];"]
     for layer in levels(lattice):
-        lines.append(f"  {{ rank=same; {' '.join(f'{_quoted(node)};' for node in layer)} }}")
+        lines += [f"  {{ rank=same; {' '.join(f'{_quoted(node)};' for node in layer)} }}"]
     lines += [f"  {_quoted(low)} -> {_quoted(high)};" for low, high in _edges(lattice)]
     return "\n".join([*lines, "}"])
 

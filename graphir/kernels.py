@@ -41,6 +41,16 @@ def ufunc(function: np.ufunc) -> Kernel:
     return partial(_call, function)
 
 
+def _call_alike(function: np.ufunc, *arrays: Array) -> Array:
+    alike(function.__name__, *arrays)
+    return _call(function, *arrays)
+
+
+def truth(function: np.ufunc) -> Kernel:
+    """The kernel that is a ufunc to bool, some of which mix dtypes in spite of casting="no"."""
+    return partial(_call_alike, function)
+
+
 def _call_whole(function: np.ufunc, *arrays: Array) -> Array:
     # np.power takes a short cut with other results where an operand has stride 0, as broadcast
     # ones and 0-d ones do: x ** 2 is then x * x.
@@ -248,16 +258,16 @@ KERNELS: dict[str, Kernel] = {
     "is_inf": ufunc(np.isinf),
     "is_finite": ufunc(np.isfinite),
     "signbit": _signbit,
-    "equal": ufunc(np.equal),
-    "not_equal": ufunc(np.not_equal),
-    "less": ufunc(np.less),
-    "less_equal": ufunc(np.less_equal),
-    "greater": ufunc(np.greater),
-    "greater_equal": ufunc(np.greater_equal),
-    "logical_and": ufunc(np.logical_and),
-    "logical_or": ufunc(np.logical_or),
-    "logical_xor": ufunc(np.logical_xor),
-    "logical_not": ufunc(np.logical_not),
+    "equal": truth(np.equal),
+    "not_equal": truth(np.not_equal),
+    "less": truth(np.less),
+    "less_equal": truth(np.less_equal),
+    "greater": truth(np.greater),
+    "greater_equal": truth(np.greater_equal),
+    "logical_and": truth(np.logical_and),
+    "logical_or": truth(np.logical_or),
+    "logical_xor": truth(np.logical_xor),
+    "logical_not": truth(np.logical_not),
     # -- bits
     "bitwise_and": ufunc(np.bitwise_and),
     "bitwise_or": ufunc(np.bitwise_or),

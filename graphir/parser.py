@@ -9,7 +9,7 @@ from graphir import ops
 from graphir.attributes import choice
 from graphir.dtypes import DType
 from graphir.graph import Graph
-from graphir.location import LEGALIZE, Location, Origin, Source
+from graphir.location import CAST, LEGALIZE, Location, Origin, Source
 from graphir.op import Inferred, Op
 from graphir.promotion import PromotionRules, rules
 from graphir.symbol import Symbol
@@ -288,7 +288,7 @@ class _Parser(Values):
     def _rule(self) -> str:
         start = self.at
         name = self.label("the name of a rule set")
-        return name if name == LEGALIZE else self.attempt(start, rules, name).name
+        return name if name in (CAST, LEGALIZE) else self.attempt(start, rules, name).name
 
     def _conversion(self) -> tuple[DType, DType]:
         source = self.dtype()

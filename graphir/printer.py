@@ -174,7 +174,10 @@ def _label(name: str) -> str:
 
 
 def _string(text: str) -> str:
-    return json.dumps(text, ensure_ascii=not text.isprintable())
+    quoted = json.dumps(text, ensure_ascii=False)
+    if quoted.isprintable():
+        return quoted
+    return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in quoted)
 
 
 def _elements(array: NDArray[Any], dtype: DType) -> Any:

@@ -266,7 +266,7 @@ def _exact(values: list[Any], dtype: DType) -> NDArray[Any]:
     back = convert(array, dtype, source)
     a, b = exact.view(np.float64), back.view(np.float64)
     same = ((a == b) & (np.signbit(a) == np.signbit(b))) | (np.isnan(a) & np.isnan(b))
-    lost = ~same.reshape(len(values), -1).all(axis=1)
+    lost = ~same.reshape(len(values), 2 if dtype.is_complex else 1).all(axis=1)
     if lost.any():
         value, near = exact[lost][0].item(), back[lost][0].item()
         raise GraphError(f"{value!r} is not a value of {dtype}; the nearest to it is {near!r}")

@@ -6,9 +6,10 @@ from typing import Any
 
 from graphir import Graph, Symbol, ops
 from graphir.attributes import identity
-from passes.rewriting import Rewriter, merged_origins
+from passes.rewriting import Rewriter, merged_origins, uncollected
 
 
+@uncollected
 def common_subexpressions(graph: Graph) -> Graph:
     """Let symbols of one op, equal operands and attributes equal to the bit be one symbol.
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from graphir import Graph, ops
-from passes.rewriting import Rewriter
+from passes.rewriting import Rewriter, uncollected
 
 
+@uncollected
 def dead_code(graph: Graph) -> Graph:
     """Keep the symbols that outputs depend on, and all inputs, which callers count on."""
     needed = bytearray(len(graph.symbols))

@@ -7,16 +7,18 @@ import numpy as np
 from graphir import ExecutionError, Graph, Symbol, ops
 from graphir.attributes import constant
 from graphir.evaluation import apply
-from passes.rewriting import Rewriter, merged_origins
+from passes.rewriting import Rewriter, merged_origins, uncollected
 
 LIMIT = 4096
 """Elements above which a result is left to be computed, so that graphs stay small."""
 
 
+@uncollected
 def fold_constants(graph: Graph, limit: int = LIMIT) -> Graph:
     """Replace ops on constants by their value, to the bit, where that is at most `limit` elements.
 
-    A constant keeps the origins of the casts that went into it. What cannot be computed (an integer to a negative power) is left to raise when the graph runs.
+    A constant keeps the origins of the casts that went into it. What cannot be computed (an
+    integer to a negative power) is left to raise when the graph runs.
     """
     if not any(symbol.op is ops.constant for symbol in graph.symbols):
         return graph

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from graphir import DType, Graph, Origin, Symbol, rules
-from passes.rewriting import Casts, Rewriter
+from passes.rewriting import Casts, Rewriter, uncollected
 
 
 class _Plan(NamedTuple):
@@ -15,6 +15,7 @@ class _Plan(NamedTuple):
     attrs: dict[str, Any]
 
 
+@uncollected
 def implicit_cast(graph: Graph) -> Graph:
     """Insert a cast wherever an operand's dtype is not the one that its op's signature names.
 

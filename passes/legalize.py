@@ -5,9 +5,10 @@ from __future__ import annotations
 from graphir import DType, Graph, Origin, Symbol, TensorType
 from graphir.evaluation import machine
 from graphir.location import LEGALIZE
-from passes.rewriting import Casts, Rewriter
+from passes.rewriting import Casts, Rewriter, uncollected
 
 
+@uncollected
 def legalize(graph: Graph) -> Graph:
     """Make arithmetic happen only in bool, intN, uintN, float32, float64, complex64, complex128.
 
@@ -32,7 +33,7 @@ def legalize(graph: Graph) -> Graph:
 def _legal(symbol: Symbol) -> bool:
     if not symbol.op.computes:
         return True
-    return _LEGAL[symbol.type.dtype] and all([_LEGAL[arg.type.dtype] for arg in symbol.args])
+    return _LEGAL[symbol.type.dtype] and all(_LEGAL[arg.type.dtype] for arg in symbol.args)
 
 
 _LEGAL = {dtype: machine(dtype) is dtype for dtype in DType}

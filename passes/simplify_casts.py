@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from graphir import DType, Graph, Symbol, ops
-from passes.rewriting import Rewriter, merged_origins
+from passes.rewriting import Rewriter, merged_origins, uncollected
 
 
+@uncollected
 def simplify_casts(graph: Graph) -> Graph:
     """Drop casts to the dtype a value has; make a lossless cast and the next one a single cast.
 

@@ -8,9 +8,10 @@ import numpy as np
 
 from graphir import DType, Graph, rules
 from graphir.conversions import convert
-from passes.rewriting import Rewriter
+from passes.rewriting import Rewriter, uncollected
 
 
+@uncollected
 def weak_types(graph: Graph) -> Graph:
     """Give every weak symbol the dtype its rules commit it to (python: int64, float64, complex128).
 

@@ -5,19 +5,21 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NoReturn, get_args
 
 from graphir import DType, Graph, GraphError, GraphirError, PromotionRules, rule_sets, rules
 from graphir.drawing import LATTICE_FORMATS, lattice_of
+from graphir.printer import large_constants
 from graphir.promotion.tables import FORMATS, aligned
-from runtime.files import note, number, read_input, write_outputs
-
-KINDS = ("implicit", "explicit", "legalization")
+from passes import cast_report, lower
+from passes.casts import Kind
+from runtime.execution import execute
+from runtime.files import number, read_input, write_outputs
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command; 0, or 2 and one line on stderr for bad usage, 1 and the error for bad input."""
+    """Run a command: 0, 2 and one line on stderr for bad usage, 1 and the error for bad input."""
     try:
         asked = _parser().parse_args(argv)
         asked.command(asked)
@@ -36,6 +38,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _failed(message: str) -> int:
     print(f"graphir: {message}", file=sys.stderr)
     return 1
+
+
+def _note(text: str) -> None:
+    print(f"graphir: note: {text}", file=sys.stderr)
 
 
 # -- the commands
@@ -65,29 +71,23 @@ def _rules(asked: argparse.Namespace) -> None:
 
 
 def _lower(asked: argparse.Namespace) -> None:
-    from graphir.printer import large_constants
-    from passes import lower
-
     lowered = lower(Graph.load(asked.file))
     if asked.output:
         lowered.save(asked.output)
         return
     print(lowered)
     if large := large_constants(lowered):
-        note(f"the values of {', '.join(large)} are too large for text; --output saves them too")
+        _note(f"the values of {', '.join(large)} are too large for text; --output saves them too")
 
 
 def _casts(asked: argparse.Namespace) -> None:
-    from passes import cast_report
-
-    report = cast_report(Graph.load(asked.file))
+    graph = Graph.load(asked.file)
+    report = cast_report(lower(graph) if asked.kind == "legalization" else graph)
     report = report.only(kind=asked.kind, exact=False if asked.lossy else None)
     print(report.to_json() if asked.format == "json" else report)
 
 
 def _run(asked: argparse.Namespace) -> None:
-    from runtime.execution import execute
-
     graph = Graph.load(asked.file)
     dtypes = {
         name: graph.rules.committed(symbol.dtype)
@@ -95,14 +95,17 @@ def _run(asked: argparse.Namespace) -> None:
     }
     given = {name: read_input(text, dtypes.get(name)) for name, text in asked.inputs}
     found = execute(graph, **given)
-    arrays = found if isinstance(found, tuple) else (found,)
+    arrays: Sequence[Any] = (found,) if len(graph.outputs) == 1 else found
     if asked.output:
         for line in write_outputs(asked.output, arrays):
-            note(line)
-        return
+            _note(line)
+    else:
+        _show(graph, arrays)
+
+
+def _show(graph: Graph, arrays: Iterable[Any]) -> None:
     for i, (symbol, array) in enumerate(zip(graph.outputs, arrays, strict=True)):
-        print(f"output{i}: {symbol.dtype}{list(array.shape)}")
-        print(array)
+        print(f"output{i}: {symbol.dtype}{list(array.shape)}\n{array}")
 
 
 # -- what may be asked
@@ -157,8 +160,10 @@ def _add_questions(command: Callable[..., Any]) -> None:
     doc = "The dtype in which operands meet, and each one's way there."
     promote = command("promote", _promote, doc, "int16 float32 --rules max")
     promote.add_argument(
-        *("operands",),
-        **{"nargs": "+", "type": _operand, "metavar": "DTYPE"},
+        "operands",
+        nargs="+",
+        type=_operand,
+        metavar="DTYPE",
         help="a dtype, or a Python number such as 1, 2.5 or 1j (after -- if it is negative)",
     )
     doc = "All pairs of a rule set's dtypes; - stands for an error."
@@ -185,11 +190,14 @@ def _add_graphs(command: Callable[..., Any]) -> None:
         each.add_argument("file", metavar="FILE.gir", help="a graph, as Graph.save writes it")
     lower.add_argument("--output", metavar="OUT.gir", help="save it, large constants too")
     casts.add_argument("--format", choices=("text", "json"), default="text")
-    casts.add_argument("--kind", choices=KINDS, help="casts of one kind only")
+    casts.add_argument("--kind", choices=get_args(Kind), help="one kind; legalization lowers first")
     casts.add_argument("--lossy", action="store_true", help="those that can lose something only")
     run.add_argument(
-        *("--input",),
-        **{"action": "append", "default": [], "dest": "inputs", "type": _input},
+        "--input",
+        action="append",
+        default=[],
+        dest="inputs",
+        type=_input,
         metavar="NAME=VALUE",
         help="an input: x.npy, file.npz, file.npz:key or a Python number",
     )

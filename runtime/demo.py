@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import FunctionType
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -28,7 +28,7 @@ _LISTINGS: dict[str, str] = {}
 
 def demo() -> str:
     """What `graphir demo` prints: at most 120 columns wide."""
-    return "\n".join([*_question_answered(), "", *_network_deployed()])
+    return f"{_question_answered()}\n\n{_network_deployed()}"
 
 
 def _program(build: Build) -> Build:
@@ -46,6 +46,7 @@ def _program(build: Build) -> Build:
 
 @_program
 def question() -> Graph:
+    """Add an int16 and a float32."""
     g = Graph("question")
     x = g.scalar[DType.int16](1)
     y = g.scalar[DType.float32](1.0)
@@ -53,22 +54,32 @@ def question() -> Graph:
     return g
 
 
-def _question_answered() -> Iterator[str]:
+def _question_answered() -> str:
     graph = question()
-    explicit = implicit_cast(graph)
     result = execute(graph)
-    yield from _heading("The question: what dtype does int16 + float32 have?")
-    yield from ("A program of demo.py:", "", _LISTINGS["question"], "")
-    yield "The graph that it builds. The sum has its dtype at once, by the rules of MAX:"
-    yield from ("", _indented(str(graph)), "")
-    yield "After implicit_cast. The conversion is an op now, and says where, why and by which rule:"
-    yield from ("", _indented(str(explicit)), "")
-    yield f"Run: {result} ({result.dtype}). The cast explained:"
-    yield from ("", _indented(str(rules("max").explain("int16", "float32"))), "")
-    yield "The path is the reason; the conversion itself is one step, rounded once if at all."
-    yield ""
-    yield from ("What every registered rule set says of int16 + float32:", "")
-    yield from _indented("\n".join(aligned([_verdict(each) for each in rule_sets()]))).split("\n")
+    verdicts = "\n".join(aligned([_verdict(each) for each in rule_sets()]))
+    return f"""\
+{_heading("The question: what dtype does int16 + float32 have?")}
+A program, of demo.py:
+
+{_LISTINGS["question"]}
+
+The graph that it builds. The sum has its dtype at once, by the rules of MAX:
+
+{_indented(str(graph))}
+
+After implicit_cast. The conversion is an op now, and says where, why and by which rule:
+
+{_indented(str(implicit_cast(graph)))}
+
+Run: {result} ({result.dtype}). The cast explained:
+
+{_indented(str(rules("max").explain("int16", "float32")))}
+
+The path is the reason; the conversion itself is one step, rounded once if at all.
+What every registered rule set says of int16 + float32:
+
+{_indented(verdicts)}"""
 
 
 def _verdict(each: PromotionRules) -> tuple[str, str]:
@@ -93,6 +104,7 @@ class Layer(NamedTuple):
 
 @_program
 def network(hidden: Layer, last: Layer, rules: str) -> Graph:
+    """Tell which digit each image shows."""
     g = Graph("digits", rules=rules)
     pixels = g.input("uint8", ("n", 64), name="pixels")
     with g.layer("hidden"):
@@ -106,24 +118,34 @@ def network(hidden: Layer, last: Layer, rules: str) -> Graph:
     return g
 
 
-def _network_deployed() -> Iterator[str]:
+def _network_deployed() -> str:
     random = np.random.default_rng(0)
-    images, labels = _noisy_digits(random, 2000)
-    hidden, last = _fit(random, images, labels)
-    tests, truth = _noisy_digits(random, 1000)
+    hidden, last = _fit(random, *_noisy_digits(random, 2000))
     graph = network(hidden, last, "max")
     report = cast_report(graph).only(kind="implicit")
-    yield from _heading("A network in five dtypes: which casts does nobody see, and what do they cost?")
-    yield "A small float32 network is fitted to 2000 noisy 8x8 images of digits, then deployed with uint8"
-    yield "pixels, int8 weights with float16 scales, bfloat16 activations, float32 bias and logits:"
-    yield from ("", _LISTINGS["network"], "")
-    yield from (f"{len(report)} casts that the program implies, by the rules of MAX:", "")
-    yield from (_indented(_table(report)), "")
-    yield from _losses(report)
-    yield ""
-    yield from ("Under max_strict, which allows only what is exact, the same program is refused:", "")
-    yield from (_indented("\n".join(_wrapped(_refusal(hidden, last)))), "")
-    yield from _accuracy(graph, hidden, last, tests, truth)
+    lossy = report.only(exact=False)
+    return f"""\
+{_heading("A network in five dtypes: which casts does nobody see, and what do they cost?")}
+A small float32 network is fitted to 2000 noisy 8x8 images of digits, then deployed with uint8
+pixels, int8 weights with float16 scales, bfloat16 activations, float32 bias and logits:
+
+{_LISTINGS["network"]}
+
+{len(report)} casts that the program implies, by the rules of MAX:
+
+{_indented(_table(report))}
+
+{len(lossy)} of them can lose something (beside each the simplest value that does not survive):
+
+{_indented(_losses(lossy))}
+
+Under max_strict, which allows only what is exact, the same program is refused:
+
+{_indented(_refusal(hidden, last))}
+
+Accuracy on 1000 other images:
+
+{_indented(_accuracy(graph, hidden, last, *_noisy_digits(random, 1000)))}"""
 
 
 def _table(report: CastReport) -> str:
@@ -142,35 +164,34 @@ def _table(report: CastReport) -> str:
     return "\n".join(aligned([("line", "layer", "operand", "from", "to", "path", "loss"), *rows]))
 
 
-def _losses(report: CastReport) -> Iterator[str]:
-    lossy = report.only(exact=False)
-    yield f"{len(lossy)} of them can lose something (the simplest value that does not survive):"
-    yield ""
-    for row in lossy:
-        yield (
-            f"  {row.location.file}:{row.location.line}  {row.operand} of {row.op}: {row.target} "
-            f"has no {row.witness}, {row.source} has"
+def _losses(lossy: CastReport) -> str:
+    rows = [
+        (
+            f"{row.location.file}:{row.location.line}",
+            f"{row.operand} of {row.op}: {row.source} has {row.witness}, {row.target} has not",
         )
+        for row in lossy
+    ]
+    return "\n".join(aligned(rows))
 
 
 def _refusal(hidden: Layer, last: Layer) -> str:
     try:
         network(hidden, last, "max_strict")
     except GraphirError as error:
-        return str(error)
-    return "it is not"
+        return textwrap.fill(str(error), WIDTH, break_long_words=False, break_on_hyphens=False)
+    raise AssertionError("max_strict refuses float16 with bfloat16")
 
 
-def _accuracy(
-    graph: Graph, hidden: Layer, last: Layer, images: Array, truth: Array
-) -> Iterator[str]:
+def _accuracy(graph: Graph, hidden: Layer, last: Layer, images: Array, labels: Array) -> str:
     reference = _float32_labels(hidden, last, images)
     deployed = execute(graph, pixels=images)
-    yield f"Accuracy on {len(truth)} other images:"
-    yield ""
-    yield f"  float32 network  {np.mean(reference == truth):6.1%}"
-    yield f"  deployed graph   {np.mean(deployed == truth):6.1%}"
-    yield f"  same label       {np.mean(deployed == reference):6.1%}"
+    rows = [
+        ("float32 network", f"{np.mean(reference == labels):6.1%}"),
+        ("deployed graph", f"{np.mean(deployed == labels):6.1%}"),
+        ("the same label", f"{np.mean(deployed == reference):6.1%}"),
+    ]
+    return "\n".join(aligned(rows))
 
 
 # -- data, and a fit in closed form
@@ -196,7 +217,9 @@ def _noisy_digits(random: np.random.Generator, count: int) -> tuple[Array, Array
     templates = np.unpackbits(glyphs, axis=1).reshape(10, 8, 8).astype(np.float64)
     labels = random.integers(0, 10, count)
     shifts = random.integers(-1, 2, (count, 2))
-    clean = np.stack([np.roll(templates[k], s, (0, 1)) for k, s in zip(labels, shifts, strict=True)])
+    clean = np.stack(
+        [np.roll(templates[k], s, (0, 1)) for k, s in zip(labels, shifts, strict=True)]
+    )
     noisy = 150 * clean + random.normal(50, 32, clean.shape)
     return np.clip(np.rint(noisy), 0, 255).astype(np.uint8).reshape(count, 64), labels
 
@@ -227,13 +250,9 @@ def _float32_labels(hidden: Layer, last: Layer, images: Array) -> Array:
 # -- layout
 
 
-def _heading(title: str) -> tuple[str, ...]:
-    return title, "=" * len(title), ""
+def _heading(title: str) -> str:
+    return f"{title}\n{'=' * len(title)}\n"
 
 
 def _indented(text: str) -> str:
     return textwrap.indent(text, "  ")
-
-
-def _wrapped(text: str) -> list[str]:
-    return textwrap.wrap(text, WIDTH, break_long_words=False, break_on_hyphens=False)

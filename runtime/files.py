@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, cast
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir import DType, ExecutionError, GraphirError
+from graphir.values import bits_of, is_foreign
 
 Array = NDArray[Any]
 
@@ -25,12 +25,13 @@ def read_input(text: str, dtype: DType | None = None) -> Any:
     path, key = _path_and_key(text)
     if path is None:
         value = number(text)
-        if value is None:
+        if value is not None:
+            return value
+        if not Path(text).is_file():
             raise ExecutionError(
                 f"{text!r} is neither a number nor a file; give x.npy, file.npz:key or a number"
             )
-        return value
-    name, array = _load(path, key)
+    name, array = _load(path or text, key)
     return _named(array, name, dtype)
 
 
@@ -55,11 +56,11 @@ def write_outputs(path: str, arrays: Iterable[Array]) -> list[str]:
     stored: dict[str, Array] = {}
     notes: list[str] = []
     for i, array in enumerate(arrays):
-        if array.dtype.isbuiltin == 1:
+        if not is_foreign(array.dtype):
             stored[f"output{i}"] = array
             continue
         name = f"output{i}.{array.dtype.name}"
-        stored[name] = array.view(f"u{array.dtype.itemsize}")
+        stored[name] = array.view(bits_of(array.dtype))
         notes.append(f"{name} is saved as the raw bits of {array.dtype.name}, as {path}:{name}")
     with open(path, "wb") as file:
         np.savez(file, **cast(Any, stored))
@@ -72,7 +73,7 @@ def _based_int(text: str) -> int:
 
 def _path_and_key(text: str) -> tuple[str | None, str | None]:
     """What lies before and after the colon of `file.npz:key`."""
-    if text.endswith((".npy", ".npz")) or Path(text).is_file():
+    if text.endswith((".npy", ".npz")):
         return text, None
     path, colon, key = text.rpartition(".npz:")
     return (f"{path}.npz", key) if colon else (None, None)
@@ -90,7 +91,7 @@ def _load(path: str, key: str | None) -> tuple[str, Array]:
     except (OSError, GraphirError):
         raise
     except Exception as error:  # zipfile, zlib, tokenize and NumPy raise a dozen kinds
-        reason = " ".join(str(error).split())
+        reason = " ".join(str(error).split()).split(". ")[0]
         raise ExecutionError(f"{path} is not a readable .npy or .npz file: {reason}") from None
 
 
@@ -98,7 +99,7 @@ def _chosen(path: str, names: list[str], key: str | None) -> str:
     if key is None and len(names) == 1:
         return names[0]
     if key in names:
-        return cast(str, key)
+        return key
     asked = "no array was asked for" if key is None else f"it has no {key!r}"
     raise ExecutionError(
         f"{path} holds {', '.join(names) or 'nothing'}, and {asked}; write {path}:NAME"
@@ -107,19 +108,11 @@ def _chosen(path: str, names: list[str], key: str | None) -> str:
 
 def _named(array: Array, name: str, dtype: DType | None) -> Array:
     """The array in the dtype that its raw bits are of, where that is known."""
-    _, dot, suffix = name.rpartition(".")
-    if dot and array.dtype.kind == "u":
-        try:
-            dtype = DType(suffix)
-        except GraphirError:
-            return array
-    elif array.dtype.kind != "V":  # how NumPy reads what it cannot name
+    suffix = name.rpartition(".")[2]
+    if array.dtype.kind == "u":
+        dtype = next((each for each in DType if str(each) == suffix), None)
+    elif array.dtype.kind != "V" or array.dtype.names:  # V is how NumPy reads what it cannot name
         return array
-    if dtype is None or dtype.storage.itemsize != array.dtype.itemsize:
+    if dtype is None or not is_foreign(dtype.storage):
         return array
-    return array.view(dtype.storage)
-
-
-def note(text: str) -> None:
-    """A line on stderr that is no error."""
-    print(f"graphir: note: {text}", file=sys.stderr)
+    return array.view(dtype.storage) if dtype.storage.itemsize == array.dtype.itemsize else array

@@ -23,7 +23,7 @@ def patterns(dtype, *shape):
     """An array of random bit patterns of a dtype."""
     count = int(np.prod(shape))
     raw = np.random.default_rng(0).integers(0, 256, count * dtype.itemsize, np.uint8)
-    if dtype == bool:
+    if dtype.kind == "b":
         raw %= 2
     mask = {"int2": 3, "uint2": 3, "int4": 15, "uint4": 15, "float4_e2m1fn": 15}.get(str(dtype))
     raw = raw % 64 if "float6" in str(dtype) else raw & mask if mask else raw
@@ -31,7 +31,7 @@ def patterns(dtype, *shape):
 
 
 I64 = np.array([[2, 0, -1], [1, 1, 0]])
-# Each case: attributes, further operands, and where in x (by flat position) each element comes from.
+# Each case: attributes, and the flat position in x of each element of the result.
 CASES = {
     "reshape": ({"shape": (3, 2)}, [[0, 1], [2, 3], [4, 5]]),
     "broadcast_to": ({"shape": (2, 2, 3)}, [[[0, 1, 2], [3, 4, 5]]] * 2),
@@ -148,14 +148,16 @@ def test_indices_of_every_dtype(dtype):
     assert KERNELS["gather"](x, indices, axis=0).tolist() == [11, 10, 11]
     assert KERNELS["take_along"](x, indices, axis=0).tolist() == [11, 10, 11]
     assert KERNELS["scatter"](x, x[:3], indices, axis=0).tolist() == [11, 12, 12, 13]
-    if np.array(-1).astype(dtype).astype(int) == -1:
+    if not str(dtype).startswith("u"):
         assert KERNELS["gather"](x, np.array([-1]).astype(dtype), axis=0).tolist() == [13]
 
 
 @pytest.mark.parametrize(
     ("index", "dtype"),
-    [(3, "i8"), (-4, "i8"), (3, "u1"), (-4, "i1"), (2**64 - 1, "u8"), (2**63, "u8")]
-    + [(2**32, "i8"), (-(2**63), "i8")],
+    [
+        *((3, "i8"), (-4, "i8"), (3, "u1"), (-4, "i1"), (2**32, "i8"), (-(2**63), "i8")),
+        *((2**63, "u8"), (2**64 - 1, "u8")),
+    ],
 )
 def test_indices_out_of_range(index, dtype):
     x = np.zeros((2, 3), np.float32)

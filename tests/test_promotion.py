@@ -215,7 +215,7 @@ def test_floats_fit_where_they_stay_finite(name: str):
 
 def test_floats_that_a_scale_format_has_not_do_not_fit():
     e8m0 = DType.float8_e8m0fnu
-    assert fits(1.0, e8m0) and fits(0.5, e8m0)
+    assert fits(1.0, e8m0) and fits(0.5, e8m0) and fits(float("nan"), e8m0)
     assert not fits(-1.0, e8m0) and not fits(0.0, e8m0)
     assert not fits(0, e8m0) and not fits(False, e8m0)
 

@@ -305,7 +305,7 @@ def fits(value: Any, dtype: DType) -> bool:
 def _stays_finite(value: float, dtype: DType) -> bool:
     """Whether rounding to nearest leaves a finite value finite; the rest stays what it is."""
     if dtype.format and dtype.format.specials == "scale":
-        return 0 < value <= dtype.max
+        return math.isnan(value) or 0 < value <= dtype.max
     # Half a unit in the last place above the greatest value, rounding goes to infinity.
     half = 2.0 ** (math.frexp(dtype.max)[1] - dtype.mantissa_bits - 2)
     return not math.isfinite(value) or abs(value) < dtype.max + half

@@ -101,7 +101,7 @@ FORMATS: dict[str, Callable[[PromotionRules], str]] = {
 
 
 def losses(a: DType, b: DType, found: DType) -> list[str]:
-    """What the operands of a pair can lose on the way to their common dtype, one phrase for each."""
+    """A phrase for each operand of a pair that can lose something in their common dtype."""
     return [
         f"{operand} loses {operand.witness(found)}"
         for operand in dict.fromkeys((a, b))

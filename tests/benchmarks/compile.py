@@ -42,15 +42,15 @@ def jax_trace(nodes: int) -> Callable[[], int]:
 
     jax.config.update("jax_enable_x64", True)
 
-    def program(a: Any, b: Any) -> Any:
-        for _ in range(nodes // 3):
-            r = a + b
-            a, b = r.astype(jnp.int16), r.astype(jnp.uint16)
-        return a, b
-
     types = jax.ShapeDtypeStruct((8,), jnp.int16), jax.ShapeDtypeStruct((8,), jnp.uint16)
 
     def run() -> int:
+        def program(a: Any, b: Any) -> Any:  # a new one each time: jax remembers what it traced
+            for _ in range(nodes // 3):
+                r = a + b
+                a, b = r.astype(jnp.int16), r.astype(jnp.uint16)
+            return a, b
+
         jax.make_jaxpr(program)(*types)
         return nodes
 

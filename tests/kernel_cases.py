@@ -1,0 +1,83 @@
+"""What the tests of kernels share: which dtypes an op takes, values of each, and how to run one."""
+
+import numpy as np
+
+from graphir import ops
+from graphir.kernels import KERNELS
+
+BOOL = [np.dtype(bool)]
+SIGNED = [np.dtype(f"i{n}") for n in (1, 2, 4, 8)]
+UNSIGNED = [np.dtype(f"u{n}") for n in (1, 2, 4, 8)]
+INTEGERS = SIGNED + UNSIGNED
+FLOATS = [np.dtype("f4"), np.dtype("f8")]
+COMPLEX = [np.dtype("c8"), np.dtype("c16")]
+REAL = INTEGERS + FLOATS
+BY_LETTER = {"b": BOOL, "i": SIGNED, "u": UNSIGNED, "f": FLOATS, "c": COMPLEX}
+
+# Which kinds of dtype an elementwise op takes: those that its signature can name.
+TAKES = {
+    "biufc": "add multiply equal not_equal abs positive real imag conj is_nan is_inf is_finite",
+    "iufc": "subtract pow negative sign square round",
+    "fc": """divide reciprocal sqrt rsqrt exp expm1 log log1p log2 log10 sin cos tan asin acos atan
+        sinh cosh tanh asinh acosh atanh""",
+    "iuf": "floor_divide remainder relu floor ceil trunc",
+    "biuf": "maximum minimum less less_equal greater greater_equal clip signbit",
+    "f": """erf sigmoid silu gelu atan2 hypot logaddexp copysign nextafter as_complex""",
+    "biu": "bitwise_and bitwise_or bitwise_xor bitwise_invert",
+    "iu": "left_shift right_shift",
+    "b": "logical_and logical_or logical_xor logical_not",
+}
+KINDS = {name: kinds for kinds, names in TAKES.items() for name in names.split()}
+TRUTH = {
+    *("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"),
+    *("is_nan", "is_inf", "is_finite", "signbit", *TAKES["b"].split()),
+}
+PART = {"abs", "real", "imag"}
+ELEMENTWISE = {name: op for name, op in ops.CATALOGUE.items() if name in KINDS}
+CASES = [(name, dtype) for name in KINDS for letter in KINDS[name] for dtype in BY_LETTER[letter]]
+
+
+def run(name, *arrays, **attrs):
+    """The kernel's result, which is a new contiguous array; defaults of attributes filled in."""
+    full = {a.name: a.default for a in ops.CATALOGUE[name].attrs if a.name != "dtype"} | attrs
+    result = KERNELS[name](*arrays, **full)
+    assert type(result) is np.ndarray
+    if ops.CATALOGUE[name].kind != "movement":
+        assert result.flags.c_contiguous and result.flags.writeable
+        assert not any(np.shares_memory(result, array) for array in arrays)
+    return result
+
+
+def result_dtype(name, dtype):
+    if name in TRUTH:
+        return np.dtype(bool)
+    if name == "as_complex":
+        return np.dtype("c8" if dtype == "f4" else "c16")
+    return dtype.type(0).real.dtype if name in PART else dtype
+
+
+def wrap(value, dtype):
+    bits = 8 * dtype.itemsize
+    value %= 2**bits
+    return value - 2**bits if dtype.kind == "i" and value >= 2 ** (bits - 1) else value
+
+
+def sample(dtype, count, seed=0):
+    """Values of a dtype: the edges first, then random ones of all magnitudes."""
+    rng = np.random.default_rng(seed)
+    if dtype.kind == "b":
+        return rng.integers(0, 2, count).astype(bool)
+    if dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        edges = [info.min, info.min + 1, 0, 1, 2, 3, 7, 8, info.max - 1, info.max]
+        edges += [-1, -2, -8] if dtype.kind == "i" else []
+        wide = rng.integers(info.min, info.max, count, dtype, endpoint=True)
+        values = np.concatenate([np.array(edges, dtype), wide >> rng.integers(0, 8, count, dtype)])
+    elif dtype.kind == "f":
+        edges = [0.0, -0.0, 1.0, -1.0, 0.5, 1.5, 2.5, -2.5, np.inf, -np.inf, np.nan, 1e-30, 1e30]
+        edges += [np.finfo(dtype).max, np.finfo(dtype).smallest_subnormal]
+        spread = rng.normal(size=count) * 10.0 ** rng.integers(-3, 3, count)
+        values = np.concatenate([np.array(edges, dtype), spread.astype(dtype)])
+    else:
+        values = (rng.normal(size=count) + 1j * rng.normal(size=count)).astype(dtype)
+    return rng.permutation(values)[:count] if seed else values[:count]
