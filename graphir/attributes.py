@@ -172,7 +172,7 @@ def new_shape(value: Any, types: Types) -> Shape:
     free = [i for i, dim in enumerate(dims) if isinstance(dim, int) and dim == -1]
     known = shape_of([1 if i in free else dim for i, dim in enumerate(dims)])
     total = types[0].size
-    rest = quotient(total, product(known))
+    rest = quotient(total, product(known)) if free else 1
     if len(free) > 1 or rest is None or (not free and product(known) != total):
         shown = shape_text(-1 if i in free else dim for i, dim in enumerate(known))
         may_be = free or isinstance(product(known) - total, Dim)

@@ -230,7 +230,8 @@ class _DimParser:
         self.tokens: list[str] = re.findall(r"\d+|[^\W\d]\w*|//|\S", text)
 
     def parse(self) -> Size:
-        if self.tokens.count("(") > 100 or any(len(token) > 100 for token in self.tokens):
+        digits = max((len(t) for t in self.tokens if t.isdecimal()), default=0)
+        if self.tokens.count("(") > 100 or digits > 100:
             raise GraphError(f"a dim of {len(self.text)} characters is too long or deep to read")
         value = self._sum()
         if self.tokens:

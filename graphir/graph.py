@@ -11,12 +11,12 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from graphir import attributes, ops
-from graphir.dims import DimLike, ShapeLike
-from graphir.dtypes import DType, DTypeLike
+from graphir.dims import ShapeLike
+from graphir.dtypes import DTypeLike
 from graphir.errors import GraphError, GraphirError
 from graphir.literals import array_of, is_literal, literal_array
 from graphir.location import INTERNAL, Location, Source, internal, placed, placing
-from graphir.makers import typed
+from graphir.makers import Makers
 from graphir.op import CURRENT, Inferred, Op
 from graphir.promotion import PromotionRules
 from graphir.promotion import rules as rules_named
@@ -34,7 +34,7 @@ _BY_VALUE = {
 _NO_ATTRS: dict[str, Any] = {}
 
 
-class Graph:
+class Graph(Makers):
     """An append-only list of symbols in topological order, with inputs, outputs and rules.
 
     `in_types` makes inputs at once; `out_types` is checked when outputs are named, never cast to.
@@ -170,54 +170,6 @@ class Graph:
         self.input_names.append(called)
         return symbol
 
-    @typed
-    def scalar(self, value: Any, dtype: DTypeLike | None = None) -> Symbol:
-        """A 0-d constant: `g.scalar[DType.int16](1)`; GraphError where the value does not fit.
-
-        Without a dtype, a NumPy scalar keeps its own and a Python scalar takes what the rules give.
-        """
-        return self._constant(self._literal(value, dtype))
-
-    @typed
-    def constant(self, value: Any, dtype: DTypeLike | None = None) -> Symbol:
-        """Known values: an array, or lists with a dtype; GraphError where one does not fit."""
-        return self._constant(array_of(value, None if dtype is None else DType(dtype), self.tf32))
-
-    @typed
-    def vector(self, values: Sequence[Any], dtype: DTypeLike | None = None) -> Symbol:
-        """A constant with one axis."""
-        found = array_of(values, None if dtype is None else DType(dtype), self.tf32)
-        if found[1].ndim != 1:
-            raise GraphError(f"a vector has one axis; these values have {found[1].ndim}")
-        return self._constant(found)
-
-    @typed
-    def range(
-        self,
-        start: Any,
-        stop: Any = None,
-        step: Any = 1,
-        dtype: DTypeLike | None = None,
-    ) -> Symbol:
-        """start, start + step, ... before stop; `stop` may be a symbolic dim."""
-        from graphir.literals import range_attributes
-
-        return self.emit(ops.range, (), range_attributes(start, stop, step, self._dtype(dtype)))
-
-    @typed
-    def full(self, value: Any, shape: ShapeLike, dtype: DTypeLike | None = None) -> Symbol:
-        """One value everywhere."""
-        known = self._literal(value, dtype)[0]
-        return self.emit(ops.full, (), {"dtype": known, "value": value, "shape": shape})
-
-    @typed
-    def eye(
-        self, rows: DimLike, columns: DimLike | None = None, dtype: DTypeLike | None = None
-    ) -> Symbol:
-        """Ones on the diagonal of a matrix of zeros."""
-        size = {"rows": rows, "columns": rows if columns is None else columns}
-        return self.emit(ops.eye, (), {"dtype": self._dtype(dtype), **size})
-
     @placing
     def output(self, *symbols: Symbol) -> None:
         """Name the results, once; GraphError where they are not of this graph or of out_types."""
@@ -342,22 +294,6 @@ class Graph:
             site = sites[offset] = Location(code, offset, self._layer)
         return site
 
-    def _dtype(self, dtype: DTypeLike | None) -> DType:
-        if dtype is None:
-            raise GraphError("a dtype is needed here, for example g.range[DType.int64](10)")
-        return DType(dtype)
-
-    def _literal(self, value: Any, dtype: DTypeLike | None) -> tuple[DType, Any]:
-        if dtype is not None:
-            return literal_array(value, DType(dtype), self.rules, self.tf32)
-        if is_literal(value):
-            return literal_array(value, self.rules.literal(value, ()), self.rules, self.tf32)
-        return array_of(value, None, self.tf32)
-
-    def _constant(self, typed_array: tuple[DType, Any]) -> Symbol:
-        dtype, array = typed_array
-        return self.emit(ops.constant, (), {"dtype": dtype, "value": array})
-
     def _arguments(self, op: Op, operands: Sequence[Any]) -> tuple[Symbol, ...]:
         """The operands as symbols: arrays keep their dtype, literals take their partners'."""
         made: list[Any] = [
@@ -372,7 +308,7 @@ class Graph:
             if not isinstance(one, Symbol):
                 alone = joined is not None and i not in joined
                 dtype = op.signature.other if alone else self.rules.literal(one, partners)
-                made[i] = self._constant(literal_array(one, dtype, self.rules, self.tf32))
+                made[i] = self.constant_of(literal_array(one, dtype, self.rules, self.tf32))
         return tuple(made)
 
     def _symbol(self, operand: Any, op: Op) -> Symbol:
@@ -382,7 +318,7 @@ class Graph:
             raise GraphError(
                 f"{operand!r} is no operand; give a symbol, a number, or an array with a dtype"
             )
-        return self._constant(array_of(operand, None, self.tf32))
+        return self.constant_of(array_of(operand, None, self.tf32))
 
     def _own(self, symbol: Symbol, what: str) -> Symbol:
         if symbol.graph is not self:

@@ -53,6 +53,11 @@ def pieces(x: Symbol, sizes: int | list[DimLike], axis: int) -> tuple[Symbol, ..
         dims: list[Size] = [sizes] * (whole // sizes)
     else:
         dims = [Dim.of(size) for size in sizes]
+    total: Size = 0
+    for dim in dims:
+        total = total + dim
+    if total != whole:
+        raise ShapeError(f"pieces of {', '.join(map(str, dims))} make {total}, not {whole}")
     found: list[Symbol] = []
     start: Size = 0
     for dim in dims:
@@ -60,8 +65,6 @@ def pieces(x: Symbol, sizes: int | list[DimLike], axis: int) -> tuple[Symbol, ..
         spans[axis] = _Span(start, start + dim, 1, False)
         found.append(_cut(x, spans))
         start = start + dim
-    if start != whole:
-        raise ShapeError(f"pieces of {', '.join(map(str, dims))} make {start}, not {whole}")
     return tuple(found)
 
 

@@ -1,13 +1,22 @@
-"""The form `g.scalar[DType.int16](1)`: a method whose dtype may be given in brackets."""
+"""What a graph makes from nothing: constants and the like, `g.scalar[DType.int16](1)`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Generic, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
-from graphir.dtypes import DTypeLike
+from graphir import ops
+from graphir.dims import DimLike, ShapeLike
+from graphir.dtypes import DType, DTypeLike
+from graphir.errors import GraphError
+from graphir.literals import array_of, is_literal, literal_array, range_attributes
 from graphir.location import internal, placing
+from graphir.op import Op
+from graphir.promotion import PromotionRules
+
+if TYPE_CHECKING:
+    from graphir.symbol import Symbol
 
 internal(globals())
 
@@ -45,3 +54,77 @@ class typed(Generic[P, R]):  # noqa: N801 -- a decorator
     def __get__(self, graph: object, owner: type) -> Maker[..., R]: ...
     def __get__(self, graph: object | None, owner: type) -> typed[P, R] | Maker[..., R]:
         return self if graph is None else Maker(partial(self._method, graph))
+
+
+class Makers:
+    """The methods of a graph that make symbols of values known here, under its rules."""
+
+    rules: PromotionRules
+    tf32: str
+
+    def emit(self, op: Op, args: tuple[Symbol, ...], attrs: Mapping[str, Any]) -> Symbol:
+        """Add an op; the graph's own."""
+        raise NotImplementedError
+
+    @typed
+    def scalar(self, value: Any, dtype: DTypeLike | None = None) -> Symbol:
+        """A 0-d constant: `g.scalar[DType.int16](1)`; GraphError where the value does not fit.
+
+        Without a dtype, a NumPy scalar keeps its own and a Python scalar takes what the rules give.
+        """
+        return self.constant_of(self._literal(value, dtype))
+
+    @typed
+    def constant(self, value: Any, dtype: DTypeLike | None = None) -> Symbol:
+        """Known values: an array, or lists with a dtype; GraphError where one does not fit."""
+        return self.constant_of(array_of(value, None if dtype is None else DType(dtype), self.tf32))
+
+    @typed
+    def vector(self, values: Sequence[Any], dtype: DTypeLike | None = None) -> Symbol:
+        """A constant with one axis."""
+        found = array_of(values, None if dtype is None else DType(dtype), self.tf32)
+        if found[1].ndim != 1:
+            raise GraphError(f"a vector has one axis; these values have {found[1].ndim}")
+        return self.constant_of(found)
+
+    @typed
+    def range(
+        self,
+        start: Any,
+        stop: Any = None,
+        step: Any = 1,
+        dtype: DTypeLike | None = None,
+    ) -> Symbol:
+        """start, start + step, ... before stop; `stop` may be a symbolic dim."""
+        return self.emit(ops.range, (), range_attributes(start, stop, step, self._dtype(dtype)))
+
+    @typed
+    def full(self, value: Any, shape: ShapeLike, dtype: DTypeLike | None = None) -> Symbol:
+        """One value everywhere."""
+        known = self._literal(value, dtype)[0]
+        return self.emit(ops.full, (), {"dtype": known, "value": value, "shape": shape})
+
+    @typed
+    def eye(
+        self, rows: DimLike, columns: DimLike | None = None, dtype: DTypeLike | None = None
+    ) -> Symbol:
+        """Ones on the diagonal of a matrix of zeros."""
+        size = {"rows": rows, "columns": rows if columns is None else columns}
+        return self.emit(ops.eye, (), {"dtype": self._dtype(dtype), **size})
+
+    def _dtype(self, dtype: DTypeLike | None) -> DType:
+        if dtype is None:
+            raise GraphError("a dtype is needed here, for example g.range[DType.int64](10)")
+        return DType(dtype)
+
+    def _literal(self, value: Any, dtype: DTypeLike | None) -> tuple[DType, Any]:
+        if dtype is not None:
+            return literal_array(value, DType(dtype), self.rules, self.tf32)
+        if is_literal(value):
+            return literal_array(value, self.rules.literal(value, ()), self.rules, self.tf32)
+        return array_of(value, None, self.tf32)
+
+    def constant_of(self, typed_array: tuple[DType, Any]) -> Symbol:
+        """A constant of an array in the storage of a dtype."""
+        dtype, array = typed_array
+        return self.emit(ops.constant, (), {"dtype": dtype, "value": array})

@@ -106,6 +106,8 @@ class Op:
 
     def infer(self, rules: PromotionRules, types: Types, given: Attributes) -> Inferred:
         """Type of the result, dtypes that the operands must have, and normal attributes."""
+        if self.variadic and not types:
+            raise GraphError(f"{self.name} needs at least one operand")
         attrs = self.normalized(given, types)
         resolved = self.signature.resolve(rules, self, types, attrs)
         shape = self.shape(self, types, attrs)
@@ -132,7 +134,10 @@ class Op:
                 )
         if len(rest) > len(self.attrs):
             raise GraphError(f"{self.name} was given {len(values)} arguments, which is too many")
-        attrs.update(zip((attr.name for attr in self.attrs), rest, strict=False))
+        for attr, value in zip(self.attrs, rest, strict=False):
+            if attr.name in attrs:
+                raise GraphError(f"{self.name} was given the attribute {attr.name!r} twice")
+            attrs[attr.name] = value
         return operands, attrs
 
     def __call__(self, *values: Any, **named: Any) -> Symbol:

@@ -110,7 +110,7 @@ atan2 = _binary("atan2", sig.REAL_FLOATING, "The angle of the point (y, x), in r
 hypot = _binary("hypot", sig.REAL_FLOATING, "sqrt(x*x + y*y) without overflow on the way.")
 logaddexp = _binary("logaddexp", sig.REAL_FLOATING, "log(exp(x) + exp(y)).")
 copysign = _binary("copysign", sig.REAL_FLOATING, "The magnitude of x with the sign of y.")
-nextafter = _binary("nextafter", sig.REAL_FLOATING, "The float after x towards y, in their dtype.")
+nextafter = _binary("nextafter", sig.STEP, "The float after x towards y, in their dtype.")
 
 # -- predicates, comparison, logic
 is_nan = _unary("is_nan", sig.PREDICATE, "Whether x is NaN.")

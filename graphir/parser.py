@@ -243,7 +243,7 @@ class _Parser(Values):
         at = self.at
         if not self.take("because"):
             return Location.at("", *self.place(start))
-        if op is not ops.cast:
+        if op not in (ops.cast, ops.constant):  # a constant: casts that were folded
             self.fail(f"only a cast can have been inserted, not {op.name}; give loc(...)", at)
         return self._origins()
 
@@ -255,7 +255,7 @@ class _Parser(Values):
         self.expect(":", " and a column")
         column = self.natural("a column")
         layer = ""
-        if self.take(comma) or (not comma and self.tokens[self.at] == "layer"):
+        if self.take(comma) if comma else self.tokens[self.at] == "layer":
             self.expect("layer")
             self.expect("=")
             layer = self.string("the name of a layer in quotes")

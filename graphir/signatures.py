@@ -81,6 +81,16 @@ def _real_floating(rules: PromotionRules, op: Op, types: Types, attrs: Attribute
     return Resolved(_all(types, dtype), dtype)
 
 
+def _step(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
+    resolved = _real_floating(rules, op, types, attrs)
+    if resolved.result not in (DType.float32, DType.float64, DType.weak_float):
+        raise PromotionError(
+            f"{op.name} steps through float32 or float64, not {resolved.result}, whose arithmetic "
+            "is float32's rounded; .cast(DType.float32) first"
+        )
+    return resolved
+
+
 def _magnitude(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
     dtype = types[0].dtype
     if dtype is DType.bool:
@@ -122,9 +132,10 @@ def _select(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> R
 
 
 def _accumulation(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
-    dtype: DType = attrs["dtype"] or rules.accumulated(types[0].dtype, op.name)
-    if dtype is DType.bool:
-        dtype = rules.boolean(op.name)
+    dtype: DType | None = attrs["dtype"]  # as the user asked, or as the rules accumulate
+    if dtype is None:
+        dtype = rules.accumulated(types[0].dtype, op.name)
+        dtype = rules.boolean(op.name) if dtype is DType.bool else dtype
     _castable(op, types[0].dtype, dtype)
     return Resolved((dtype,), dtype)
 
@@ -207,6 +218,7 @@ ORDER = _signature("order", _order)
 DIVISION = _signature("division", _division)
 FLOATING = _signature("floating", _floating)
 REAL_FLOATING = _signature("real floating", _real_floating)
+STEP = _signature("step", _step)
 MAGNITUDE = _signature("magnitude", _magnitude)
 PART = _signature("part", _part)
 PREDICATE = _signature("predicate", _predicate)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from graphir import DType, Graph, Origin, Symbol, rules
 from passes.rewriting import Casts, Rewriter, uncollected
@@ -31,7 +31,8 @@ def implicit_cast(graph: Graph) -> Graph:
     casts = Casts(rewriter.new)
     insert, append, values = casts.insert, rewriter.new.append, rewriter.values
     plans: dict[Any, _Plan] = {}
-    rule, new_tuple = graph.rules.name, tuple.__new__
+    rule = graph.rules.name
+    new_tuple = cast(Any, tuple).__new__
     for symbol in graph.symbols:
         op, args = symbol.op, symbol.args
         # Inference shares attribute dicts among symbols that it found alike.

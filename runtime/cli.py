@@ -32,6 +32,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _failed(str(error))
     except OSError as error:
         return _failed(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+    except MemoryError as error:
+        return _failed(str(error) or "out of memory")
     return 0
 
 

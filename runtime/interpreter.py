@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import Graph, GraphirError, Symbol, TensorType, ops
+from graphir import ExecutionError, Graph, GraphirError, Symbol, TensorType, ops
 from graphir.evaluation import apply
 from graphir.location import placed
 from graphir.op import Inferred
@@ -73,9 +73,10 @@ class _Run:
         values = [self._known(arg) for arg in symbol.args]
         try:
             return apply(symbol.op, concrete, sources, values, self.sizes, graph.tf32)
-        except GraphirError as error:
+        except (GraphirError, ValueError, OverflowError, MemoryError) as error:
+            known = error if isinstance(error, GraphirError) else ExecutionError(str(error))
             operands = ", ".join(str(arg.type) for arg in symbol.args)
-            raise placed(error, symbol.location, f"{symbol.op.name}({operands})") from None
+            raise placed(known, symbol.location, f"{symbol.op.name}({operands})") from None
 
 
 def last_uses(graph: Graph) -> list[int]:

@@ -15,7 +15,6 @@ from graphir.printer import symbol_text
 from tests.texts import check_same, every_dtype, every_op
 
 
-
 def big_graph():
     g = Graph("big", rules="explicit")
     rng = np.random.default_rng(7)
@@ -119,7 +118,7 @@ def test_a_corrupt_archive(tmp_path, kind):
     archive.write_bytes(corruptions()[kind])
     with pytest.raises(ParseError, match=r"g\.graph with g\.npz: .*(g\.npz|npz\()") as caught:
         Graph.load(path)
-    assert (caught.value.line, caught.value.column) in ((2, 38), (3, 39))
+    assert (caught.value.line, caught.value.column) in ((2, 39), (3, 40))
 
 
 def test_bytes_of_an_archive_changed(tmp_path):
@@ -148,5 +147,3 @@ def test_missing_files(tmp_path):
     path.write_bytes(b"graph \xff")
     with pytest.raises(ParseError, match="UTF-8"):
         Graph.load(path)
-
-

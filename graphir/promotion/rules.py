@@ -46,18 +46,20 @@ class Operand(NamedTuple):
 class Explanation(NamedTuple):
     """Why operands promote as they do: `str()` is the sentence a person wants.
 
-    `paths` has each operand's way up the lattice (just its two ends where the rules have none),
+    A literal among the operands stands there itself. `paths` has each operand's way up the lattice (just its two ends where the rules have none),
     `witnesses` the simplest value that each can lose on it, None where the cast is exact.
     """
 
     rules: str
-    operands: tuple[DType, ...]
+    operands: tuple[Any, ...]
     result: DType
     paths: tuple[tuple[DType, ...], ...]
     witnesses: tuple[complex | None, ...]
 
     def __str__(self) -> str:
-        operands = " and ".join(map(str, self.operands))
+        operands = " and ".join(
+            str(one) if isinstance(one, DType) else f"the literal {one!r}" for one in self.operands
+        )
         lines = [f"{operands} promote to {self.result} under {self.rules!r}"]
         for path, witness in zip(self.paths, self.witnesses, strict=True):
             if len(path) > 1:
@@ -213,11 +215,14 @@ class PromotionRules:
         """The same as `promote`, with each operand's path up and what it can lose on the way."""
         result = self.promote(*operands)
         known = [operand_of(operand) for operand in operands]
-        dtypes = tuple(result if one is None else one.dtype for one in known)
+        dtypes = [result if one is None else one.dtype for one in known]
+        named = [
+            operand if one is None else one.dtype
+            for one, operand in zip(known, operands, strict=True)
+        ]
         paths = tuple(self.path(dtype, result) for dtype in dtypes)
-        return Explanation(
-            self.name, dtypes, result, paths, tuple(d.witness(result) for d in dtypes)
-        )
+        witnesses = tuple(dtype.witness(result) for dtype in dtypes)
+        return Explanation(self.name, tuple(named), result, paths, witnesses)
 
     def path(self, low: DType, high: DType) -> tuple[DType, ...]:
         """The way up the lattice from one dtype to another; its two ends where there is none."""

@@ -161,7 +161,10 @@ def import_ratio(rounds: int) -> tuple[float, float]:
     for _ in range(rounds):
         for name, taken in times.items():
             done = subprocess.run(
-                [sys.executable, "-c", code.format(name)], capture_output=True, text=True, check=True
+                [sys.executable, "-c", code.format(name)],
+                capture_output=True,
+                text=True,
+                check=True,
             )
             taken.append(float(done.stdout))
     return statistics.median(times["numpy"]), statistics.median(times["graphir"])

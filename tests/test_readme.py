@@ -1,0 +1,57 @@
+"""The README's own words: its example runs as printed, and its two commands are what CI runs."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from graphir import rule_sets
+
+ROOT = Path(__file__).resolve().parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_example_prints_what_the_readme_says(tmp_path: Path) -> None:
+    found = re.search(
+        r"<!-- readme: (\S+) -->\n```python\n(.*?)```.*?```text\n(.*?)```", README, re.S
+    )
+    assert found
+    name, code, expected = found.groups()
+    (tmp_path / name).write_text(code, encoding="utf-8")
+    shown = subprocess.run(
+        [sys.executable, "-W", "error", name],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert shown.stdout == expected
+
+
+def test_there_are_two_commands_each_on_a_line_of_its_own() -> None:
+    commands = re.findall(r"^    (python3 -m venv .*)$", README, re.M)
+    assert commands == [
+        "python3 -m venv .venv && .venv/bin/pip install -q . && .venv/bin/graphir demo",
+        "python3 -m venv .venv && .venv/bin/pip install -q '.[test]' && .venv/bin/python -m pytest -q",
+    ]
+
+
+def test_the_map_names_every_file_and_no_other() -> None:
+    listed = README.split("## The map")[1].split("##")[0]
+    named = set(re.findall(r"\b([a-z_]+\.py)\b", listed))
+    there = {
+        path.name
+        for floor in ("graphir", "passes", "runtime")
+        for path in (ROOT / floor).glob("*.py")
+        if not path.name.startswith("__") and path.name != "errors.py"
+    }
+    assert there - {"rules.py"} <= named <= there | {"rules.py"}
+
+
+def test_every_rule_set_is_told_of() -> None:
+    for one in rule_sets():
+        if not one.name.startswith("test"):
+            assert f"`{one.name}`" in README, one.name
