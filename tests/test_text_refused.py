@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphir import Graph, ParseError
@@ -134,7 +134,8 @@ BAD = {
         "2 values for an axis of 3",
     ),
     constant("int8", "[1, [2]]", "[2]"): (2, 36, "nested deeper"),
-    constant("int8", "1", "[n]"): (2, 36, "one value for an axis of n"),
+    constant("int8", "1", "[3]"): (2, 36, "one value for an axis of 3"),
+    constant("int8", "[[], []]", "[2, 0, n]"): (2, 36, "known sizes"),
     constant("int8", 'npz("c0")', "[n]"): (2, 36, "Graph.parse"),
     constant("int8", "npz(c0)", "[n]"): (2, 40, "in quotes"),
     body('%0 = add(%x, %x) : float32[n] loc("a.py)'): (2, 37, "unterminated string"),
@@ -220,7 +221,7 @@ def mutations(draw):
     for _ in range(draw(st.integers(1, 3))):
         words = re.findall(r"\w+|\W", text)
         at = draw(st.integers(0, max(0, len(words) - 1)))
-        other = draw(CHARACTERS | PIECES | st.sampled_from(words or [""]))
+        other = draw(PIECES | st.sampled_from(words or [""]) | CHARACTERS)
         kind = draw(st.sampled_from(["delete", "insert", "replace", "truncate", "double"]))
         if kind == "truncate":
             words = words[:at]
@@ -249,9 +250,16 @@ def parses_or_refuses(text):
         check_same(graph, Graph.parse(again))
 
 
+@pytest.mark.parametrize("text", [QUESTION, EXPLICIT])
+def test_texts_cut_anywhere(text):
+    for at in range(len(text)):
+        with pytest.raises(ParseError):
+            Graph.parse(text[:at])
+        parses_or_refuses(text[:at] + text[at + 1 :])
+
+
 @settings(max_examples=20 * settings().max_examples)
 @given(mutations())
-@example("")
 def test_mutated_texts(text):
     parses_or_refuses(text)
 

@@ -46,8 +46,9 @@ class Operand(NamedTuple):
 class Explanation(NamedTuple):
     """Why operands promote as they do: `str()` is the sentence a person wants.
 
-    A literal among the operands stands there itself. `paths` has each operand's way up the lattice (just its two ends where the rules have none),
-    `witnesses` the simplest value that each can lose on it, None where the cast is exact.
+    A literal among the operands stands there itself. `paths` has each operand's way up the lattice
+    (just its two ends where the rules have none), `witnesses` the simplest value that each can lose
+    on it, None where the cast is exact.
     """
 
     rules: str
