@@ -6,6 +6,7 @@ import os
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import Token
+from itertools import count
 from sys import _getframe  # pyright: ignore[reportPrivateUsage]
 from types import FrameType
 from typing import Any, NoReturn
@@ -160,7 +161,8 @@ class Graph(Makers):
     ) -> Symbol:
         """A value given when the graph runs; without a name it is called x0, x1, ..."""
         known = type if isinstance(type, TensorType) else TensorType(type, shape)
-        called = name if name is not None else f"x{len(self.inputs)}"
+        free = (x for i in count(len(self.inputs)) if (x := f"x{i}") not in self.input_names)
+        called = name if name is not None else next(free)
         if not called.isidentifier():
             raise GraphError(f"an input's name is an identifier, not {called!r}")
         if called in self.input_names:

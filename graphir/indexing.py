@@ -8,6 +8,7 @@ import numpy as np
 
 from graphir import ops
 from graphir.attributes import axis as axis_of
+from graphir.attributes import integer
 from graphir.dims import Dim, DimLike, Size
 from graphir.dtypes import DType
 from graphir.errors import GraphError, ShapeError
@@ -91,9 +92,12 @@ def _expanded(x: Symbol, keys: tuple[Any, ...]) -> list[Any]:
 def _span(key: Any, dim: Size, axis: int) -> _Span:
     if isinstance(key, slice):
         return _sliced(cast(Any, key), dim)
-    if isinstance(key, (bool, np.bool_)) or not hasattr(key, "__index__") or isinstance(key, Value):
-        raise GraphError(f"index {key!r} of axis {axis} is not an int, a slice, None or ...")
-    at = key.__index__()
+    try:
+        at = integer(key)
+    except (GraphError, TypeError):
+        raise GraphError(
+            f"index {key!r} of axis {axis} is not an int, a slice, None or ..."
+        ) from None
     if isinstance(dim, int) and not -dim <= at < dim:
         raise ShapeError(f"index {at} is out of range for axis {axis} of size {dim}")
     start = _counted(at, dim)
@@ -101,29 +105,33 @@ def _span(key: Any, dim: Size, axis: int) -> _Span:
 
 
 def _sliced(key: slice, dim: Size) -> _Span:
-    step = 1 if key.step is None else int(key.step.__index__())
+    start, stop = _bound(key.start), _bound(key.stop)
+    step = 1 if key.step is None else integer(key.step)
     if step == 0:
         raise ShapeError("the step of a slice cannot be 0")
-    if isinstance(dim, int):
-        start, stop, step = key.indices(dim)
+    if isinstance(dim, int) and not isinstance(start, Dim) and not isinstance(stop, Dim):
+        first, last, step = slice(start, stop, step).indices(dim)
         if step > 0:
-            return _Span(start, max(start, stop), step, False)
-        return _Span(dim - 1 - start, max(dim - 1 - start, dim - 1 - stop), -step, True)
+            return _Span(first, max(first, last), step, False)
+        return _Span(dim - 1 - first, max(dim - 1 - first, dim - 1 - last), -step, True)
     if step > 0:
-        start = _counted(key.start or 0, dim)
-        return _Span(start, dim if key.stop is None else _counted(key.stop, dim), step, False)
+        last = dim if stop is None else _counted(stop, dim)
+        return _Span(_counted(start or 0, dim), last, step, False)
     # x[a:b:-k] is flip(x)[n-1-a : n-1-b : k].
-    first = 0 if key.start is None else dim - 1 - _counted(key.start, dim)
-    last = dim if key.stop is None else dim - 1 - _counted(key.stop, dim)
+    first = 0 if start is None else dim - 1 - _counted(start, dim)
+    last = dim if stop is None else dim - 1 - _counted(stop, dim)
     return _Span(first, last, -step, True)
 
 
-def _counted(bound: Any, dim: Size) -> Size:
+def _bound(bound: Any) -> Size | None:
+    if bound is None:
+        return None
+    return Dim.of(bound) if isinstance(bound, (str, Dim)) else integer(bound)
+
+
+def _counted(bound: Size, dim: Size) -> Size:
     """A bound counted from the start of the axis."""
-    if isinstance(bound, (str, Dim)):
-        return Dim.of(bound)
-    at = bound.__index__()
-    return dim + at if at < 0 else at
+    return dim + bound if isinstance(bound, int) and bound < 0 else bound
 
 
 def _cut(x: Symbol, spans: list[_Span]) -> Symbol:

@@ -49,7 +49,12 @@ def array_of(value: Any, dtype: DType | None, tf32: str = "even") -> tuple[DType
 
     With a dtype, each value must fit it as a scalar must: ints exactly, floats staying finite.
     """
-    array: NDArray[Any] = np.asarray(value)
+    if isinstance(value, np.ma.MaskedArray):
+        raise GraphError("a masked array has elements without a value; .filled(...) it first")
+    try:
+        array: NDArray[Any] = np.asarray(value)
+    except ValueError as error:
+        raise GraphError(f"these values are no array: {error}") from None
     if dtype is None:
         if not hasattr(value, "dtype"):
             raise GraphError("a list has no dtype; write g.constant[DType....](...)")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import os
 import sys
 from collections.abc import Callable
@@ -70,8 +71,9 @@ class Location:
             assert code is not None  # a location has either its code or its place
             position = next(islice(code.co_positions(), self._offset // 2, None))
             line, end_line, column, end_column = (n or 0 for n in position)
-            file = _displayed(code.co_filename)
-            self._place = file, line, column + 1, end_line or line, end_column + 1
+            file = code.co_filename
+            ends = _characters(file, line, column), _characters(file, end_line, end_column)
+            self._place = _displayed(file), line, ends[0] + 1, end_line or line, ends[1] + 1
         return self._place
 
     @property
@@ -140,6 +142,12 @@ def placing(method: Callable[P, R]) -> Callable[P, R]:
             raise placed(error, at, method.__name__.strip("_")) from None
 
     return placed_method
+
+
+def _characters(file: str, line: int, size: int) -> int:
+    """How many characters the first bytes of a line are, in which Python counts columns."""
+    text = linecache.getline(file, line)
+    return size if text.isascii() else len(text.encode()[:size].decode(errors="replace"))
 
 
 def _displayed(file: str) -> str:

@@ -94,7 +94,7 @@ def flip(x: Array, axis: Sizes) -> Array:
 
 def roll(x: Array, shift: int, axis: int) -> Array:
     """Element i moved to place i + shift, around the end."""
-    return np.roll(x, shift % (x.shape[axis] or 1), axis)
+    return np.roll(x, shift, axis)
 
 
 def pad(x: Array, padding: tuple[tuple[int, int], ...], value: Array) -> Array:
@@ -177,8 +177,7 @@ def full(value: Array, shape: Sizes, dtype: DType | None = None) -> Array:
 
 def eye(dtype: DType, rows: int, columns: int, offset: int) -> Array:
     """Ones where column - row is `offset`, zeros elsewhere, both as `dtype` has them."""
-    diagonal = max(-rows, min(offset, columns))
-    return convert(np.eye(rows, columns, diagonal, dtype=np.bool), DType.bool, dtype)
+    return convert(np.eye(rows, columns, offset, dtype=np.bool), DType.bool, dtype)
 
 
 def ranged(dtype: DType, start: Any, step: Any, size: int) -> Array:

@@ -198,15 +198,16 @@ def stacked(op: Op, types: Types, attrs: Attributes) -> Shape:
 
 def sliced(op: Op, types: Types, attrs: Attributes) -> Shape:
     """What start, stop and step leave of each axis."""
-    return tuple(
-        _length(start, stop, step)
-        for start, stop, step in zip(attrs["start"], attrs["stop"], attrs["step"], strict=True)
-    )
+    axes = zip(attrs["start"], attrs["stop"], attrs["step"], types[0].shape, strict=True)
+    return tuple(_length(*axis) for axis in axes)
 
 
-def _length(start: Size, stop: Size, step: int) -> Size:
+def _length(start: Size, stop: Size, step: int, dim: Size) -> Size:
     if step < 1:
         raise ShapeError(f"the step of a slice is positive, not {step}; flip first")
+    beyond = stop - dim
+    if isinstance(beyond, int) and beyond > 0:
+        raise ShapeError(f"a slice cannot end at {stop} on an axis of {dim}")
     span = stop - start
     if isinstance(span, int) and span < 0:
         raise ShapeError(f"a slice cannot end at {stop} before its start at {start}")

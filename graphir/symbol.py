@@ -104,8 +104,7 @@ class Symbol(Value):
 
     def cast(self, dtype: DTypeLike) -> Symbol:
         """In another dtype, rounded once; floats to integers truncate and saturate."""
-        to = dtype if isinstance(dtype, DType) else DType(dtype)
-        return self.graph.emit(ops.cast, (self,), {"to": to})
+        return self.graph.emit(ops.cast, (self,), {"to": dtype})
 
     astype = cast
 

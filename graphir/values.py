@@ -181,8 +181,11 @@ def array_of_text(nested: Any, type_: TensorType) -> NDArray[Any]:
     """
     if any(isinstance(dim, Dim) for dim in type_.shape):
         raise ShapeError(f"the axes of a constant are of known sizes, not those of {type_}")
-    flat = _flat(nested, type_.shape, type_)
-    return _exact(flat, type_.dtype).reshape(cast("tuple[int, ...]", type_.shape))
+    array = _exact(_flat(nested, type_.shape, type_), type_.dtype)
+    try:
+        return array.reshape(cast("tuple[int, ...]", type_.shape))
+    except ValueError as error:  # NumPy limits sizes, even beside an axis of 0
+        raise ShapeError(f"no constant has type {type_}: {error}") from None
 
 
 def stored_array(value: Any, type_: TensorType) -> NDArray[Any]:

@@ -9,6 +9,7 @@ from typing import Any, Literal, overload
 
 from graphir import DType, Graph, Location, Origin, rules
 from graphir.location import CAST, LEGALIZE
+from graphir.promotion.tables import aligned
 from passes.implicit_cast import implicit_cast
 from passes.rewriting import origins_of
 
@@ -94,7 +95,7 @@ class CastReport(Sequence[CastRow]):
             return f"graph {self.graph}: no casts"
         uses = "1 use of a cast" if len(self) == 1 else f"{len(self)} uses of casts"
         head = f"graph {self.graph}: {uses}, {lossy} can lose something"
-        return "\n".join([head, *_table([_HEADER, *(_cells(row) for row in self)])])
+        return "\n".join([head, *aligned([_HEADER, *(_cells(row) for row in self)])])
 
     __repr__ = __str__
 
@@ -115,14 +116,6 @@ def _cells(row: CastRow) -> tuple[str, ...]:
         "exact" if row.exact else f"loses {row.witness}",
         f"{row.bytes_before} -> {row.bytes_after}",
     )
-
-
-def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
 
 
 def cast_report(graph: Graph) -> CastReport:

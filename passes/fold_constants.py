@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from graphir import ExecutionError, Graph, Symbol, ops
+from graphir import ExecutionError, Graph, ShapeError, Symbol, ops
 from graphir.attributes import constant
 from graphir.evaluation import apply
 from passes.rewriting import Rewriter, merged_origins, uncollected
@@ -46,7 +46,7 @@ def _folded(graph: Graph, symbol: Symbol, args: list[Symbol]) -> Symbol | None:
     values = [arg.attrs["value"] for arg in args]
     try:
         value = apply(symbol.op, inferred, [a.dtype for a in args], values, {}, graph.tf32)
-    except ExecutionError:
+    except (ExecutionError, ShapeError):  # no value, or a dim that only a run binds
         return None
     attrs = {"dtype": symbol.dtype, "value": constant(value)}
     # What a cast lost is lost in the constant too: the report goes on to say so.

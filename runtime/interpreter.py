@@ -74,7 +74,7 @@ class _Run:
         try:
             return apply(symbol.op, concrete, sources, values, self.sizes, graph.tf32)
         except (GraphirError, ValueError, OverflowError, MemoryError) as error:
-            known = error if isinstance(error, GraphirError) else ExecutionError(str(error))
+            known = error if isinstance(error, ExecutionError) else ExecutionError(str(error))
             operands = ", ".join(str(arg.type) for arg in symbol.args)
             raise placed(known, symbol.location, f"{symbol.op.name}({operands})") from None
 

@@ -221,11 +221,11 @@ class Drawing:
         """The op, on operands cast to a dtype that it takes where it refuses what they have."""
         drawn = [self.one_of(*kind) for kind in (FLOATS, INTEGERS)]
         for to in (None, operands[0].dtype, *drawn, DType.bool):
-            try:
-                cast = [_suited(op, i, x, to) for i, x in enumerate(operands)]
+            wanted = [_suited(op, i, x, to) for i, x in enumerate(operands)]
+            types = [x.type.cast(to) for x, to in zip(operands, wanted, strict=True) if to]
+            if _allowed(self.graph, op, types, attrs):
+                cast = [_cast(x, to) for x, to in zip(operands, wanted, strict=True)]
                 return op(cast, **attrs) if op.variadic else op(*cast, **attrs)
-            except GraphirError:
-                continue
         raise MisfitError
 
     def _created(self, op: Op) -> Symbol:
@@ -260,14 +260,26 @@ def _broadcast(*all_shapes: Shape) -> bool:
         return False
 
 
-def _suited(op: Op, position: int, x: Any, to: DType | None) -> Any:
-    """An operand of the group that joins in a dtype; others (conditions, indices) in their own."""
-    joined = op.signature.joined
-    if to is None or not isinstance(x, Symbol):
-        return x
-    if joined is None or position in joined:
-        return x.cast(to)
-    return x.cast(DType.bool) if op.signature.other is DType.bool else x
+def _allowed(graph: Graph, op: Op, types: list[TensorType], attrs: dict[str, Any]) -> bool:
+    """Whether operands of these types are; a literal that is left out will have such a type too."""
+    try:
+        op.infer(graph.rules, types + types[:1] * (len(op.operands) - len(types)), attrs)
+    except GraphirError:
+        return False
+    return True
+
+
+def _suited(op: Op, position: int, x: Any, to: DType | None) -> DType | None:
+    """An operand's dtype where those that join have `to`: conditions and indices have their own."""
+    if not isinstance(x, Symbol):
+        return None
+    if op.signature.joined is None or position in op.signature.joined:
+        return to or x.dtype
+    return DType.bool if op.signature.other is DType.bool and to else x.dtype
+
+
+def _cast(x: Any, to: DType | None) -> Any:
+    return x if to is None or to is x.dtype else x.cast(to)
 
 
 def _along(drawing: Drawing, shape: Shape, attrs: dict[str, Any]) -> Shape:
@@ -327,7 +339,7 @@ def _reshaped(drawing: Drawing, shape: Shape, dtype: DType, name: str) -> Any:
 
 def _limits(drawing: Drawing, shape: Shape, dtype: DType, name: str) -> Shape:
     if name == "start":
-        return tuple(drawing.one_of(0, 0, 1) for _ in shape)
+        return tuple(drawing.one_of(0, 0, 1, dim - 1) for dim in shape)
     return tuple(drawing.one_of(dim, dim, dim - 1, 2) for dim in shape)
 
 

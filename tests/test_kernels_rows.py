@@ -172,6 +172,15 @@ def test_nan_sorts_last_and_first_in_descending_order():
     assert descending.tobytes() == x[[3, 0, 2, 1, 4]].tobytes()
 
 
+@pytest.mark.parametrize("dtype", BOOL + REAL, ids=str)
+def test_sorting_is_stable(dtype):
+    x = np.random.default_rng(0).integers(0, 2, 1000).astype(dtype)
+    values, places = x.tolist(), range(1000)
+    for descending in (False, True):
+        order = run("argsort", x, axis=0, descending=descending)
+        assert order.tolist() == sorted(places, key=values.__getitem__, reverse=descending)
+
+
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 def test_sorting_keeps_zeros_in_their_order(dtype):
     zeros = np.random.default_rng(0).choice(np.array([0.0, -0.0], dtype), 500)

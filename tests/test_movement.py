@@ -186,7 +186,12 @@ def test_the_last_of_many_updates_wins(axis):
     assert np.array_equal(KERNELS["scatter"](x, updates, indices, axis=axis), expected)
 
 
-# -- asserted shapes
+# -- asserted shapes and dtypes
+
+
+def test_a_padding_value_of_another_dtype():
+    with pytest.raises(TypeError, match="pad of int8, int16: a cast"):
+        KERNELS["pad"](np.int8([1]), padding=((1, 1),), value=np.array(0, np.int16))
 
 
 def test_a_slice_past_the_end():

@@ -136,6 +136,7 @@ BAD = {
     constant("int8", "[1, [2]]", "[2]"): (2, 36, "nested deeper"),
     constant("int8", "1", "[3]"): (2, 36, "one value for an axis of 3"),
     constant("int8", "[[], []]", "[2, 0, n]"): (2, 36, "known sizes"),
+    constant("int8", "[[], []]", f"[2, 0, {2**70}]"): (2, 36, "no constant has type int8"),
     constant("int8", 'npz("c0")', "[n]"): (2, 36, "Graph.parse"),
     constant("int8", "npz(c0)", "[n]"): (2, 40, "in quotes"),
     body('%0 = add(%x, %x) : float32[n] loc("a.py)'): (2, 37, "unterminated string"),
