@@ -96,10 +96,10 @@ def _sizes(graph: Graph, arrays: Sequence[NDArray[Any]]) -> dict[str, int]:
         for name, symbol, array in zip(graph.input_names, graph.inputs, arrays, strict=True)
         for axis, (dim, size) in enumerate(zip(symbol.shape, array.shape, strict=True))
     ]
-    pending = [dim for _, _, dim, _ in dims]
-    for _ in range(len(pending)):
+    plain_first = sorted(dims, key=lambda dim: not str(dim[2]).isidentifier())
+    for _ in dims:
         before = len(sizes)
-        for _, _, dim, size in dims:
+        for _, _, dim, size in plain_first:
             _solve(dim, size, sizes)
         if len(sizes) == before:
             break
@@ -113,12 +113,14 @@ def _solve(dim: Size, size: int, sizes: dict[str, int]) -> None:
     if not isinstance(dim, Dim):
         return
     unknown = [name for name in dim.names() if name not in sizes]
-    if len(unknown) != 1:
+    # Just one, and not inside a floor: then the dim is linear in it.
+    if len(unknown) != 1 or not any(unknown[0] in monomial for monomial, _ in dim.terms):
         return
-    at = [dim.evaluate({**sizes, unknown[0]: n}) for n in (0, 1, 2)]
-    slope = at[1] - at[0]
-    if slope and at[2] - at[1] == slope and (size - at[0]) % slope == 0:
-        sizes[unknown[0]] = (size - at[0]) // slope
+    at_0, at_1 = (dim.evaluate({**sizes, unknown[0]: n}) for n in (0, 1))
+    if slope := at_1 - at_0:
+        found, rest = divmod(size - at_0, slope)
+        if found >= 0 and not rest:
+            sizes[unknown[0]] = found
 
 
 def _compare(

@@ -35,10 +35,16 @@ FORMATS = {
 COMPUTED = dict.fromkeys(("float16", "bfloat16", "tensor_float32"), "float32")
 
 
+@np.errstate(all="ignore")
 def evaluate(graph: Any, inputs: Sequence[Any]) -> list[Any]:
     """The outputs of a graph under "max" of ops in FUNCTIONS, casts, inputs and constants."""
     given, values = iter(inputs), dict[int, tuple[Any, str]]()
+    needed = {symbol.index for symbol in graph.outputs}
+    for symbol in reversed(graph.symbols):
+        needed.update(arg.index for arg in symbol.args if symbol.index in needed)
     for symbol in graph.symbols:
+        if symbol.op.name != "input" and symbol.index not in needed:
+            continue
         operands = [values[arg.index] for arg in symbol.args]
         name, attrs, ties = symbol.op.name, symbol.attrs, graph.tf32
         if name == "input":
@@ -65,10 +71,8 @@ def _computed(name: str, attrs: Any, operands: list[tuple[Any, str]], ties: str)
         dtype = str(attrs["dtype"])
     wide = COMPUTED.get(dtype, dtype)
     arrays = [convert(convert(*one, dtype, ties), dtype, wide, ties) for one in joined]
-    with np.errstate(all="ignore"):
-        value = np.asarray(
-            FUNCTIONS[name](*_broadcast([x for x, _ in condition] + arrays), **attrs)
-        )
+    operands = _broadcast([x for x, _ in condition] + arrays)
+    value = np.asarray(FUNCTIONS[name](*operands, **attrs))
     if name.startswith("arg"):
         dtype = str(attrs["dtype"] or "int64")
         return convert(value, "int64", dtype, ties), dtype

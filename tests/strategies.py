@@ -20,13 +20,11 @@ from graphir.symbol import ValuelessError
 RULES = ("max", "max_strict", "python")
 STRONG = [d for d in DType if not d.weak]
 WEAK = [d for d in DType if d.weak]
-FLOATS = [d for d in STRONG if d.is_float]
-INTEGERS = [d for d in STRONG if d.is_integer]
 MAX_DTYPES = [d for d in STRONG if not d.narrow and not d.is_complex]
 DTYPES = {
     "max": (*MAX_DTYPES, *STRONG),
     "max_strict": (*MAX_DTYPES, *STRONG),
-    "python": (*WEAK, DType.bool, *WEAK, DType.bool, *MAX_DTYPES),
+    "python": (*[DType.bool, *WEAK] * 8, *STRONG),
 }
 TF32 = ("even", "away")
 LAYERS = ("", "encoder", 'a "quoted" \\ name\n')
@@ -134,6 +132,7 @@ class Drawing:
 
     def __init__(self, draw: Any, graph: Graph, dtypes: Sequence[DType]) -> None:
         self.draw, self.graph, self.dtypes = draw, graph, dtypes
+        self.integers = [d for d in dtypes if d.is_integer]
         self.live: list[Symbol] = []
 
     def one_of(self, *values: Any) -> Any:
@@ -180,7 +179,7 @@ class Drawing:
 
     def places(self, shape: Shape) -> Symbol:
         """Indices, most of them in range."""
-        dtype = self.one_of(*INTEGERS)
+        dtype = self.one_of(*self.integers)
         if self.one_of(True, True, True, False):
             return self.leaf(shape, DType.bool).cast(dtype)
         return self.leaf(shape, dtype)
@@ -202,7 +201,7 @@ class Drawing:
             return x.flatten()
         if op.shape is shapes.squeezed:
             return x.unsqueeze(self.draw(st.integers(0, x.rank)))
-        return x if x.rank else x.reshape(1) if self.one_of(True, False) else x
+        return x
 
     def _others(self, op: Op, x: Symbol, attrs: dict[str, Any]) -> list[Any]:
         """The operands after the first, of shapes that the op's shape rule allows."""
@@ -219,7 +218,8 @@ class Drawing:
 
     def _emitted(self, op: Op, operands: list[Any], attrs: dict[str, Any]) -> Symbol:
         """The op, on operands cast to a dtype that it takes where it refuses what they have."""
-        drawn = [self.one_of(*kind) for kind in (FLOATS, INTEGERS)]
+        kinds = [d for d in self.dtypes if d.is_float], self.integers
+        drawn = [self.one_of(*kind) for kind in kinds]
         for to in (None, operands[0].dtype, *drawn, DType.bool):
             wanted = [_suited(op, i, x, to) for i, x in enumerate(operands)]
             types = [x.type.cast(to) for x, to in zip(operands, wanted, strict=True) if to]
@@ -356,8 +356,8 @@ ATTRIBUTES: dict[Any, Attribute] = {
     at.new_axis: lambda d, shape, dtype, name: d.draw(st.integers(-len(shape) - 1, len(shape))),
     at.axes: _axes,
     at.flag: lambda d, shape, dtype, name: d.one_of(False, True),
-    at.dtype: lambda d, shape, dtype, name: d.one_of(*d.dtypes, *STRONG),
-    at.optional_dtype: lambda d, shape, dtype, name: d.one_of(None, *d.dtypes, *INTEGERS),
+    at.dtype: lambda d, shape, dtype, name: d.dtype(),
+    at.optional_dtype: lambda d, shape, dtype, name: d.one_of(None, *d.dtypes, *d.integers),
     at.integer: lambda d, shape, dtype, name: d.one_of(0, 1, -1, 2, 5),
     at.natural: lambda d, shape, dtype, name: d.one_of(2, 1, 0),
     at.number: _number,
