@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from numbers import Integral
 from typing import Any, cast
 
 import numpy as np
@@ -15,9 +16,9 @@ from graphir.op import Types
 
 def integer(value: Any, types: Types = ()) -> int:
     """A Python int; bools and floats are refused."""
-    if isinstance(value, (bool, np.bool_)) or not hasattr(value, "__index__"):
+    if isinstance(value, bool) or not isinstance(value, Integral):
         raise GraphError(f"an int is needed here, not {value!r}")
-    return int(value.__index__())
+    return int(value)
 
 
 def natural(value: Any, types: Types = ()) -> int:
@@ -132,13 +133,13 @@ def per_axis(value: Any, types: Types) -> tuple[int, ...]:
 def pairs(value: Any, types: Types) -> tuple[tuple[int, int], ...]:
     """(before, after) for each axis; one int or one pair serves all axes."""
     rank = types[0].rank
-    try:
-        full = np.broadcast_to(np.asarray(value, dtype=np.int64), (rank, 2)).tolist()
-    except (ValueError, TypeError, OverflowError):
-        raise ShapeError(
-            f"padding is (before, after) for each of the {rank} axes, not {value!r}"
-        ) from None
-    return tuple((natural(before), natural(after)) for before, after in full)
+    several = isinstance(value, (list, tuple))
+    given = cast("Sequence[Any]", value) if several else (value, value)
+    if all(isinstance(one, Integral) for one in given):
+        given = [given] * rank
+    if len(given) != rank or any(len(_integers(pair)) != 2 for pair in given):
+        raise ShapeError(f"padding is (before, after) for each of the {rank} axes, not {value!r}")
+    return tuple((natural(before), natural(after)) for before, after in given)
 
 
 def limits(value: Any, types: Types) -> Shape:
@@ -204,4 +205,6 @@ def _identity(value: Any) -> Any:
         return array.dtype, array.shape, array.tobytes()
     if isinstance(value, (float, complex)):
         return type(value), np.asarray(value).tobytes()
+    if isinstance(value, tuple):
+        return tuple(_identity(one) for one in cast("tuple[Any, ...]", value))
     return type(value), value

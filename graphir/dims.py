@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from numbers import Integral
 from typing import TypeAlias
 
 from graphir.errors import GraphError, ShapeError
@@ -33,9 +34,9 @@ class Dim:
             value = _DimParser(value).parse()
         if isinstance(value, Dim):
             return value
-        if isinstance(value, bool) or not hasattr(value, "__index__"):
+        if isinstance(value, bool) or not isinstance(value, Integral):
             raise ShapeError(f"a dim is an int, a name or an expression of names, not {value!r}")
-        size = value.__index__()
+        size = int(value)
         if size < 0:
             raise ShapeError(f"a dim cannot be negative: {size}")
         return size

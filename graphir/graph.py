@@ -11,7 +11,8 @@ from sys import _getframe  # pyright: ignore[reportPrivateUsage]
 from types import FrameType
 from typing import Any, NoReturn
 
-from graphir import attributes, ops
+from graphir import ops
+from graphir.attributes import choice, identity
 from graphir.dims import ShapeLike
 from graphir.dtypes import DTypeLike
 from graphir.errors import GraphError, GraphirError
@@ -26,12 +27,6 @@ from graphir.types import TensorType
 
 internal(globals())
 
-# Ops with numbers among their attributes: 0.0 and -0.0, 1 and True are equal keys but not equal.
-_BY_VALUE = {
-    op
-    for op in ops.CATALOGUE.values()
-    if any(attr.normalize in (attributes.number, attributes.constant) for attr in op.attrs)
-}
 _NO_ATTRS: dict[str, Any] = {}
 
 
@@ -54,7 +49,7 @@ class Graph(Makers):
     ) -> None:
         self.name = name
         self.rules = rules_named(rules)
-        self.tf32 = attributes.choice("even", "away")(tf32, ())
+        self.tf32 = choice("even", "away")(tf32, ())
         self.rules_before: str | None = None
         self.symbols: list[Symbol] = []
         self.inputs: list[Symbol] = []
@@ -271,9 +266,11 @@ class Graph(Makers):
     def infer(self, op: Op, args: Sequence[Symbol], attrs: Mapping[str, Any]) -> Inferred:
         """Type, operand dtypes and normal attributes of an op on symbols, under the rules here."""
         types = tuple([arg.type for arg in args])
-        if op in _BY_VALUE:
+        if op is ops.constant:  # each has values of its own
             return op.infer(self.rules, types, attrs)
-        key = (op, *types, *attrs.items()) if attrs else (op, *types)
+        # A cast, the most frequent of ops with attributes, is found by its dtype itself.
+        cast = op is ops.cast and len(attrs) == 1
+        key = (op, *types, *(attrs.items() if cast else identity(attrs) if attrs else ()))
         try:
             found = self._inferred.get(key)
         except TypeError:  # a list among the attributes

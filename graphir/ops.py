@@ -325,7 +325,15 @@ scatter = _movement(
 
 # -- creation
 input = _creation("input", shapes.given, "A value given when the graph runs.", _SHAPE)
-constant = _creation("constant", shapes.constant, "Known values.", Attr("value", at.constant))
+constant = Op(
+    "constant",
+    (),
+    sig.KNOWN,
+    shapes.constant,
+    "Known values.",
+    (Attr("dtype", at.dtype), Attr("value", at.constant)),
+    "creation",
+)
 full = _creation("full", shapes.given, "One value everywhere.", Attr("value", at.number), _SHAPE)
 range = _creation(
     "range",

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
+
+import numpy as np
 
 from graphir.dtypes import DType
-from graphir.errors import PromotionError
+from graphir.errors import GraphError, PromotionError
 from graphir.op import Attributes, Op, Resolved, Signature, Types
-from graphir.promotion.rules import PromotionRules
+from graphir.promotion.rules import Operand, PromotionRules
 
 Rule: TypeAlias = Callable[[PromotionRules, Op, Types, Attributes], Resolved]
 
@@ -172,9 +174,26 @@ def _same(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Res
 
 
 def _padding(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
-    if attrs["value"] != 0:
-        rules.literal(attrs["value"], types)
+    value, dtype = attrs["value"], types[0].dtype
+    if rules.name == "explicit":  # the value was accepted by the rules before
+        _of_kind(op, value, dtype)
+    elif value != 0:
+        literal = Operand(rules.literal(value, types), 0)
+        if rules.common((types[0], literal)) is not dtype:
+            raise PromotionError(
+                f"{op.name}: the value {value!r} does not fit {dtype}; cast x first"
+            )
     return _same(rules, op, types, attrs)
+
+
+def _of_kind(op: Op, value: Any, dtype: DType) -> None:
+    """A number that an op makes values of is one that its dtype has, rounded once if a float."""
+    if dtype.format:
+        fits = dtype.is_complex or not isinstance(value, complex)
+    else:
+        fits = not isinstance(value, (float, complex)) and dtype.min <= value <= dtype.max
+    if not fits:
+        raise PromotionError(f"{op.name}: the value {value!r} does not fit {dtype}")
 
 
 def _castable(op: Op, source: DType, target: DType) -> None:
@@ -190,7 +209,27 @@ def _cast(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Res
 
 
 def _created(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
-    return Resolved((), attrs["dtype"])
+    dtype, value = attrs["dtype"], attrs.get("value")
+    if isinstance(value, np.ndarray):
+        _stored(cast(Any, value).dtype, dtype)
+    elif value is not None:
+        _of_kind(op, value, dtype)
+    return Resolved((), dtype)
+
+
+def _stored(found: np.dtype[Any], dtype: DType) -> None:
+    if found != dtype.storage:
+        raise PromotionError(
+            f"a constant of {dtype} is stored as {dtype.storage}, not {found}; "
+            f"g.constant[DType.{dtype}](...) converts what fits"
+        )
+
+
+def _known(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
+    dtype, stored = attrs["dtype"], attrs["value"].dtype
+    if stored != dtype.storage:
+        raise GraphError(f"a constant of {dtype} is stored as {dtype.storage}, not as {stored}")
+    return Resolved((), dtype)
 
 
 def _sized(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
@@ -237,5 +276,6 @@ SAME = _signature("same", _same)
 PADDING = _signature("padding", _padding)
 CAST = _signature("cast", _cast)
 CREATED = _signature("created", _created)
+KNOWN = _signature("known", _known)
 SIZED = _signature("sized", _sized)
 COMPLEX_OF = _signature("complex of", _complex_of)

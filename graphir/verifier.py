@@ -21,8 +21,11 @@ def verify(graph: Graph) -> None:
                 f"symbol {place} ({symbol.op.name}) of graph {graph.name!r}: {problem}"
             )
     inputs = [symbol for symbol in graph.symbols if symbol.op is ops.input]
-    if not _same(inputs, graph.inputs) or len(graph.input_names) != len(inputs):
+    if not _same(inputs, graph.inputs):
         raise GraphError(f"the inputs of graph {graph.name!r} are not its input symbols, in order")
+    names = graph.input_names
+    if not (len(names) == len(set(names)) == len(inputs) and all(map(str.isidentifier, names))):
+        raise GraphError(f"the inputs of graph {graph.name!r} need an identifier each, not {names}")
     for output in graph.outputs:
         if not _holds(graph, output):
             raise GraphError(f"an output of graph {graph.name!r} is not one of its symbols")

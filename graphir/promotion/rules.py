@@ -188,9 +188,10 @@ class PromotionRules:
     def refusal(self, dtypes: Sequence[DType], why: str) -> PromotionError:
         """The error that says these dtypes do not mix here, and both ways out."""
         names = " and ".join(map(str, dtypes))
+        widest = max(dtypes, key=lambda dtype: (_KINDS.index(dtype.kind), dtype.bits))
         return PromotionError(
             f"{names} do not promote under {self.name!r}: {why}; cast one of them, for example "
-            f".cast(DType.{dtypes[-1]}), or build the graph under other rules"
+            f".cast(DType.{widest}), or build the graph under other rules"
         )
 
     def promote(self, *operands: Any) -> DType:
@@ -262,6 +263,7 @@ class PromotionRules:
         return f"<PromotionRules {self.name}>"
 
 
+_KINDS = ("bool", "uint", "int", "float", "complex")
 _DEFAULT: ContextVar[PromotionRules | None] = ContextVar("default promotion rules", default=None)
 
 
