@@ -29,6 +29,9 @@ def verify(graph: Graph) -> None:
     for output in graph.outputs:
         if not _holds(graph, output):
             raise GraphError(f"an output of graph {graph.name!r} is not one of its symbols")
+    found = tuple(output.type for output in graph.outputs)
+    if graph.outputs and graph.out_types not in (None, found):
+        raise GraphError(f"graph {graph.name!r} promises {graph.out_types} and has {found}")
 
 
 def _problem(graph: Graph, symbol: Symbol, place: int) -> str | None:

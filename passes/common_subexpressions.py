@@ -13,7 +13,8 @@ from passes.rewriting import Rewriter, merged_origins, uncollected
 def common_subexpressions(graph: Graph) -> Graph:
     """Let symbols of one op, equal operands and attributes equal to the bit be one symbol.
 
-    The operands of a commutative op have no order. Casts that become one keep all their origins.
+    The operands of a commutative op have no order. Casts that become one keep all their origins;
+    so do constants that casts were folded into.
     """
     first = _first_equals(graph)
     if all(place == index for index, place in enumerate(first)):
@@ -25,11 +26,11 @@ def common_subexpressions(graph: Graph) -> Graph:
             rewriter.copy(symbol)
             continue
         rewriter.replace(rewriter.values[place])
-        if symbol.op is ops.cast:
+        if symbol.op is ops.cast or symbol.origins:  # a folded constant has the origins of casts
             merged.setdefault(place, [graph.symbols[place]]).append(symbol)
-    for place, casts in merged.items():
-        if any(cast.origins for cast in casts):
-            rewriter.values[place].source = merged_origins(casts)
+    for place, equals in merged.items():
+        if any(symbol.origins for symbol in equals):
+            rewriter.values[place].source = merged_origins(equals)
     return rewriter.finish()
 
 

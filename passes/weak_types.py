@@ -31,4 +31,7 @@ def weak_types(graph: Graph) -> Graph:
         if isinstance(attrs.get("value"), np.ndarray):
             attrs["value"] = convert(attrs["value"], symbol.dtype, dtype)
         rewriter.copy(symbol, attrs, symbol.type.cast(dtype))
-    return rewriter.finish()
+    new = rewriter.finish()
+    if new.out_types is not None:
+        new.out_types = tuple(type_.cast(committed(type_.dtype)) for type_ in new.out_types)
+    return new

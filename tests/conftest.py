@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+pytest.register_assert_rewrite("tests.evaluator", "tests.rewrites")
 
 # The same examples on every machine and run, and no time limits that a busy machine would miss.
 settings.register_profile(

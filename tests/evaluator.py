@@ -120,6 +120,7 @@ def _rounded(value: Any, bits: int, low: int, high: int, away: bool) -> float:
     return math.copysign(size, value)
 
 
+@np.errstate(all="ignore")
 def same(one: Any, other: Any) -> bool:
     """Equal in dtype, shape and bits; any NaN equals any NaN, and -0.0 is not 0.0."""
     if one.dtype != other.dtype or one.shape != other.shape:

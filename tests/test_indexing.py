@@ -234,7 +234,7 @@ def test_split_is_the_slices_of_numpy(sizes: list[int], axis: int):
 def test_a_symbol_is_no_bound():
     g = Graph()
     x, i = g.input("float32", (4,)), g.input("int64")
-    with pytest.raises(GraphError, match=r"int\(\)|not an int"):
+    with pytest.raises(GraphError, match="an int is needed here"):
         _ = x[i:]
 
 

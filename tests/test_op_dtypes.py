@@ -1,4 +1,4 @@
-"""The dtype rule of every op under "max", "max_strict" and "python"."""
+"""The dtype rule of every op, under "max" where nothing else is said."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphir import DType, Graph, PromotionError, Symbol, ops, rules
+from graphir import DType, Graph, PromotionError, Symbol, ops
 
 INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 INTEGERS += ["index", "address"]
@@ -350,45 +350,6 @@ def test_complex_from_parts():
     for dtypes in (("int8", "int8"), ("complex64", "complex64")):
         with pytest.raises(PromotionError, match="as_complex"):
             ops.as_complex(*made(*dtypes))
-
-
-# -- the rules of Python
-
-PY = [True, 2, 2.5, 2j]
-
-
-@pytest.mark.parametrize("a", PY)
-@pytest.mark.parametrize("b", PY)
-@pytest.mark.parametrize("name", ["add", "subtract", "multiply", "divide"])
-def test_python_s_scalars_mix_as_python_mixes_them(name: str, a: Any, b: Any):
-    g = Graph(rules="python")
-    x, y = g.scalar(a), g.scalar(b)
-    weak = {bool: "bool", int: "weak_int", float: "weak_float", complex: "weak_complex"}
-    by_python = {"add": a + b, "subtract": a - b, "multiply": a * b, "divide": a / b}[name]
-    for made_ in (op(name)(x, y), op(name)(x, b), op(name)(a, y)):
-        assert str(made_.dtype) == weak[type(by_python)]
-
-
-def test_python_s_functions():
-    g = Graph(rules="python")
-    b, i, f = g.scalar(True), g.scalar(2), g.scalar(2.5)
-    assert ops.sin(b).dtype is ops.sin(i).dtype is DType.weak_float
-    assert (-b).dtype is abs(b).dtype is (b**b).dtype is DType.weak_int
-    assert (i // i).dtype is (i % i).dtype is DType.weak_int
-    assert (i // f).dtype is DType.weak_float
-    assert ops.logical_not(f).dtype is (i < f).dtype is DType.bool
-    assert g.input("bool", (3,)).sum().dtype is DType.weak_int
-    assert i.weak and not b.weak
-    with pytest.raises(PromotionError, match="64 bits"):
-        g.scalar(2**64)
-
-
-def test_weak_dtypes_commit_to_the_widest():
-    committed = rules("python").committed
-    assert committed(DType.weak_int) is DType.int64
-    assert committed(DType.weak_float) is DType.float64
-    assert committed(DType.weak_complex) is DType.complex128
-    assert committed(DType.int8) is DType.int8
 
 
 def test_every_op_of_the_catalogue_says_what_it_does():

@@ -32,10 +32,11 @@ def test_the_example_prints_what_the_readme_says(tmp_path: Path) -> None:
 
 
 def test_there_are_two_commands_each_on_a_line_of_its_own() -> None:
+    install = "python3 -m venv .venv && .venv/bin/pip install"
     commands = re.findall(r"^    (python3 -m venv .*)$", README, re.M)
     assert commands == [
-        "python3 -m venv .venv && .venv/bin/pip install -q . && .venv/bin/graphir demo",
-        "python3 -m venv .venv && .venv/bin/pip install -q '.[test]' && .venv/bin/python -m pytest -q",
+        f"{install} -q . && .venv/bin/graphir demo",
+        f"{install} -q '.[test]' && .venv/bin/python -m pytest -q",
     ]
 
 

@@ -229,6 +229,13 @@ def test_outputs_are_what_was_promised():
         g.verify()
 
 
+def test_weak_outputs_are_promised_as_what_they_are_committed_to():
+    g = Graph("g", [TensorType("weak_int")], [TensorType("weak_float")], rules="python")
+    g.output(g[0] / 2)
+    low = lower(g, verify_each=True)
+    assert low.out_types == (TensorType("float64"),) == tuple(y.type for y in low.outputs)
+
+
 def test_an_implicit_conversion_in_an_explicit_graph_is_refused():
     g = pickle.loads(pickle.dumps(good()))  # without what was inferred under other rules
     g.rules = rules("explicit")

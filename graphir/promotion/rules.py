@@ -188,10 +188,9 @@ class PromotionRules:
     def refusal(self, dtypes: Sequence[DType], why: str) -> PromotionError:
         """The error that says these dtypes do not mix here, and both ways out."""
         names = " and ".join(map(str, dtypes))
-        widest = max(dtypes, key=lambda dtype: (_KINDS.index(dtype.kind), dtype.bits))
         return PromotionError(
-            f"{names} do not promote under {self.name!r}: {why}; cast one of them, for example "
-            f".cast(DType.{widest}), or build the graph under other rules"
+            f"{names} do not promote under {self.name!r}: {why}; cast them, for example "
+            f".cast(DType.{_holding(dtypes)}), or build the graph under other rules"
         )
 
     def promote(self, *operands: Any) -> DType:
@@ -261,6 +260,15 @@ class PromotionRules:
 
     def __repr__(self) -> str:
         return f"<PromotionRules {self.name}>"
+
+
+def _holding(dtypes: Sequence[DType]) -> DType:
+    """The smallest dtype that has every value of these, or else the widest of them."""
+    for dtype in sorted(DType, key=lambda dtype: dtype.bits):
+        usual = dtype.storage.name == str(dtype) and not dtype.narrow
+        if usual and all(one.exact_in(dtype) for one in dtypes):
+            return dtype
+    return max(dtypes, key=lambda dtype: (_KINDS.index(dtype.kind), dtype.bits))
 
 
 _KINDS = ("bool", "uint", "int", "float", "complex")
