@@ -269,6 +269,20 @@ def test_expressions_of_dims_are_solved_and_checked(dim: str, good: Any, bad: An
         execute(g, np.ones(bad[0], np.int8), np.ones(bad[1], np.int8))
 
 
+def test_an_expression_alone_binds_its_name():
+    for dim, size, n in (("n+1", 3, 2), ("2*n", 6, 3), ("7-n", 2, 5), ("3*n+2", 2, 0)):
+        g = Graph()
+        g.output(g.input("int8", (dim,)), g.full["int8"](0, ("n",)))
+        assert execute(g, np.ones(size, np.int8))[1].shape == (n,)
+
+
+def test_a_float32_given_for_a_tensor_float32_is_rounded_on_entry():
+    g = Graph()
+    g.output(g.input("tensor_float32", (2,)))
+    found = execute(g, np.array([1 + 2**-12, 1 + 2**-11 + 2**-12], np.float32))
+    assert found.dtype == np.float32 and found.tolist() == [1.0, 1 + 2**-10]
+
+
 def test_plain_dims_bind_before_expressions_whatever_their_order():
     g = Graph()
     x, y = g.input("int8", ("n+n//3",), name="x"), g.input("int8", ("n",), name="y")

@@ -226,6 +226,15 @@ def test_names_of_inputs(name: str, near: str):
     assert len(g.inputs) == len(g.symbols) == 1
 
 
+def test_symbols_are_numbered_without_the_inputs_before_them():
+    g = Graph()
+    x = g.input("int8", name="x")
+    a = -x
+    y = g.input("int8", name="y")
+    b = a + y
+    assert [s.name for s in (x, a, y, b)] == ["%x", "%0", "%y", "%1"]
+
+
 def test_an_automatic_name_gives_way_to_one_that_is_taken():
     g = Graph()
     g.input("int8", name="x1")

@@ -117,6 +117,17 @@ def test_laws_of_an_operation_that_is_no_join():
     assert len([v for v in found if v.law == "associativity"]) == 27
 
 
+def test_a_join_that_is_undefined_both_ways_is_reported_once():
+    def only_equal(a: int, b: int) -> int:
+        if a != b or a == 2:
+            raise NoUpperBound
+        return a
+
+    found = violations((0, 1, 2), only_equal)
+    assert [v.elements for v in found] == [(0, 1), (0, 2), (1, 2), (2, 2)]
+    assert {v.law for v in found} == {"existence"}
+
+
 def test_what_is_undefined_one_way_round_breaks_commutativity():
     def left_first(a: int, b: int) -> int:
         if a > b:

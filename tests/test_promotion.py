@@ -174,6 +174,22 @@ def test_a_graph_under_strict_rules_agrees_with_the_measurement(lhs: str, rhs: s
         assert str((x + y).dtype) == wanted
 
 
+@pytest.mark.parametrize("name", ["float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2fnuz"])
+def test_strict_takes_ints_up_to_the_greatest_value_of_a_narrow_float(name: str):
+    top = int(ml_dtypes.finfo(DType(name).storage).max)
+    for value in (top, -top):
+        assert STRICT.promote(name, value) is DType(name)
+        with pytest.raises(PromotionError, match="does not fit"):
+            STRICT.promote(name, value + (1 if value > 0 else -1))
+
+
+def test_strict_takes_the_ints_that_a_scale_format_has():
+    assert STRICT.promote("float8_e8m0fnu", 2**127) is DType.float8_e8m0fnu
+    for value in (-1, 0, 2**127 + 1):
+        with pytest.raises(PromotionError):
+            STRICT.promote("float8_e8m0fnu", value)
+
+
 # -- literals under max
 
 

@@ -92,6 +92,7 @@ RULES: list[tuple[str, Callable[..., Any], Callable[..., Any], Shapes, str]] = [
         "[m, 2, n]",
     ),
     ("mT", lambda x: x.mT, lambda x: np.swapaxes(x, -1, -2), [(2, "n", "m")], "[2, m, n]"),
+    ("swap", lambda x: x.transpose(), lambda x: x.swapaxes(-1, -2), [(2, "n", "m")], "[2, m, n]"),
     ("T", lambda x: x.T, np.transpose, [("n", 2, "m")], "[m, 2, n]"),
     (
         *("permute", lambda x: x.permute(1, 2, 0)),
@@ -121,6 +122,10 @@ RULES: list[tuple[str, Callable[..., Any], Callable[..., Any], Shapes, str]] = [
     (
         *("repeat", lambda x: ops.repeat(x, 3, axis=0)),
         *(lambda x: np.repeat(x, 3, 0), [("n", "m")], "[3*n, m]"),
+    ),
+    (
+        *("repeat inner", lambda x: ops.repeat(x, 2, axis=1)),
+        *(lambda x: np.repeat(x, 2, 1), [("n", "m", "k")], "[n, 2*m, k]"),
     ),
     ("tile", lambda x: ops.tile(x, (2, 3)), lambda x: np.tile(x, (2, 3)), [("n", 2)], "[2*n, 6]"),
     ("flip", ops.flip, np.flip, [("n", "m")], "[n, m]"),
@@ -193,6 +198,8 @@ def test_take_along_and_scatter_have_the_shape_of_indices_and_of_data():
         ops.take_along(x, i, axis=0)
     with pytest.raises(ShapeError, match=r"scatter: updates .* differ in shape"):
         ops.scatter(x, g.input("float32", ("n", 3)), i)
+    with pytest.raises(ShapeError, match=r"scatter along axis 1.*differ elsewhere"):
+        ops.scatter(x, g.input("float32", (4, 2)), g.input("int64", (4, 2)))
 
 
 def test_searchsorted_has_the_shape_of_the_values():
@@ -343,6 +350,13 @@ def test_shapes_that_do_not_fit_are_refused(shapes: Shapes, build: Any, near: st
         build(*inputs(shapes))
 
 
+def test_a_variadic_op_takes_a_list():
+    x = Graph().input("float32", (2, 3))
+    for build in (lambda: ops.concat(x), lambda: ops.stack(x, 0), lambda: ops.concat()):
+        with pytest.raises(GraphError, match="takes a list of operands first"):
+            build()
+
+
 @pytest.mark.parametrize(
     "build",
     [
@@ -357,7 +371,6 @@ def test_shapes_that_do_not_fit_are_refused(shapes: Shapes, build: Any, near: st
         lambda x: x.reshape(2.5),
         lambda x: x.reshape("a b"),
         lambda x: ops.concat([]),
-        lambda x: ops.concat(x),
     ],
 )
 def test_attributes_of_a_wrong_kind_are_refused(build: Any):

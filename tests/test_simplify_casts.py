@@ -1,4 +1,4 @@
-"""simplify_casts on every chain of dtypes: equal to the bit on all values, and nothing lossy gone."""
+"""simplify_casts on every chain of dtypes: the bits stay, and nothing lossy is dropped."""
 
 from __future__ import annotations
 

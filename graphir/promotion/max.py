@@ -106,7 +106,7 @@ class Strict(PromotionRules):
 # Measured at 1, -1, 200, 70000, 2**24+1 and 2**63; between those the limits are the formats' own
 # greatest values (float8_e5m2: 2**17, since 70000 is taken).
 _INT_LIMITS = {
-    DType.float8_e8m0fnu: (0, 2**127),
+    DType.float8_e8m0fnu: (1, 2**127),
     DType.float8_e4m3fn: (-448, 448),
     DType.float8_e4m3fnuz: (-240, 240),
     DType.float8_e5m2: (-(2**17), 2**17),
