@@ -22,7 +22,7 @@ from passes import (
     lower,
     simplify_casts,
 )
-from tests.strategies import Program, programs
+from tests.drawing import Program, programs
 
 FILE = "tests/test_cast_report.py"
 
@@ -154,11 +154,18 @@ def test_json_has_every_field() -> None:
     line = first["location"].pop("line")
     assert isinstance(line, int)
     assert first == {
-        "kind": "implicit", "op": "add", "operand": "lhs", "rule": "max",
+        "kind": "implicit",
+        "op": "add",
+        "operand": "lhs",
+        "rule": "max",
         "location": {"file": FILE, "column": 19, "layer": ""},
-        "from": "int8", "to": "bfloat16",
+        "from": "int8",
+        "to": "bfloat16",
         "path": ["int8", "int16", "int32", "int64", "float16", "bfloat16"],
-        "exact": True, "witness": None, "bytes_before": 1, "bytes_after": 2,
+        "exact": True,
+        "witness": None,
+        "bytes_before": 1,
+        "bytes_after": 2,
     }
     last = data["casts"][-1]
     assert (last["from"], last["to"], last["exact"], last["witness"]) == (

@@ -114,6 +114,15 @@ def test_symbols_of_two_graphs_never_mix(mix: Any):
     assert x.graph.outputs == () and all(s.graph is x.graph for s in x.graph)
 
 
+def test_graphs_whose_types_have_met_before_do_not_mix_either():
+    g, h = Graph("one"), Graph("two")
+    x, y = g.input("int16", (3,)), h.input("int16", (3,))
+    for _ in range(2):
+        _ = x + x, y + y  # now the sum of such types is known to both
+        with pytest.raises(GraphError, match="graph 'one' was given"):
+            _ = x + y
+
+
 # -- names
 
 

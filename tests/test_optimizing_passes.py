@@ -138,6 +138,13 @@ def test_fold_constants_needs_every_dim_even_where_the_size_is_known() -> None:
     )
 
 
+def test_fold_constants_rounds_as_the_graph_does() -> None:
+    for ties, expected in (("even", "0x1p+0"), ("away", "0x1.004p+0")):
+        graph = Graph("ties", tf32=ties)
+        graph.output(graph.scalar[DType.float32](1 + 2.0**-11).cast("tensor_float32"))
+        assert f"value={expected}}}" in str(dead_code(fold_constants(graph)))
+
+
 def test_fold_constants_leaves_large_results() -> None:
     graph = Graph("large")
     graph.output(graph.scalar[DType.int8](1).broadcast_to(5000))

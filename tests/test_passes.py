@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from graphir import Graph, GraphError, ops
+from graphir import DType, Graph, GraphError, PromotionRules, ops
 from passes import (
     Pipeline,
     common_subexpressions,
@@ -16,6 +17,8 @@ from passes import (
     simplify_casts,
     weak_types,
 )
+from runtime import interpret
+from tests.evaluator import same
 from tests.rewrites import becomes, parse, stays
 
 # -- implicit_cast
@@ -117,6 +120,22 @@ def test_implicit_cast_writes_down_what_the_rules_decided_besides() -> None:
         }
         """,
     )
+
+
+def test_implicit_cast_keeps_the_dtype_of_positions_that_the_rules_had() -> None:
+    class Short(PromotionRules):
+        index = DType.int32
+
+    graph = Graph("places", rules=Short("short", "int32 for positions"))
+    x = graph.input("float32", ("n", 2))
+    graph.output(ops.argmax(x), ops.shape_of(x), ops.argsort(x, dtype="int8"))
+    explicit = implicit_cast(graph).verify()
+    assert [symbol.attrs["dtype"] for symbol in explicit.outputs] == [
+        *(DType.int32, DType.int32, DType.int8)
+    ]
+    ones = np.ones((3, 2), np.float32)
+    for one, other in zip(interpret(graph, ones), interpret(explicit, ones), strict=True):
+        assert same(one, other)
 
 
 EXPLICIT = """

@@ -16,11 +16,7 @@ from graphir import (
     Graph,
     GraphError,
     PromotionError,
-    PromotionRules,
     TensorType,
-    implicit_cast,
-    implicit_cast_type,
-    rule_sets,
     rules,
 )
 from graphir.promotion.rules import fits
@@ -315,84 +311,3 @@ def test_explain_of_what_does_not_mix_raises_as_promote_does():
     with pytest.raises(PromotionError, match="16777217"):
         STRICT.explain("int32", "float32")
     assert MAX.explain("int8", 3).result is DType.int8
-
-
-# -- the functions of the package
-
-
-def test_implicit_cast_type_takes_rules_by_name_object_or_default():
-    assert implicit_cast_type("int16", "float32") is DType.float32
-    assert implicit_cast_type("uint8", "int8") is DType.int16
-    with pytest.raises(PromotionError):
-        implicit_cast_type("uint8", "int8", rules="max_strict")
-    assert implicit_cast_type("int8", "int16", rules=STRICT) is DType.int16
-    with STRICT, pytest.raises(PromotionError):
-        implicit_cast_type("uint8", "int8")
-
-
-def test_implicit_cast_casts_both_sides_to_the_join():
-    g = Graph()
-    x, y = g.input("int16", ("n",)), g.input("float32", ("n",))
-    a, b = implicit_cast(x, y)
-    assert b is y and (a.dtype, a.op.name, a.args) == (DType.float32, "cast", (x,))
-    c, d = implicit_cast(g.input("uint8"), g.input("int8"))
-    assert c.dtype is d.dtype is DType.int16
-    assert implicit_cast(x, x) == (x, x)
-
-
-# -- the registry
-
-
-def test_the_registry_has_the_rule_sets():
-    names = [each.name for each in rule_sets()]
-    assert {"max", "max_strict", "explicit", "python"} <= set(names)
-    assert len(set(names)) == len(names)
-    for each in rule_sets():
-        assert rules(each.name) is each and rules(each) is each and each.doc
-
-
-def test_an_unknown_rule_set_is_named_with_near_ones():
-    with pytest.raises(GraphError, match=r"'max_strikt'.*max_strict"):
-        rules("max_strikt")
-    with pytest.raises(GraphError, match="max_strict"):
-        Graph(rules="something else entirely")
-
-
-def test_explicit_mixes_nothing():
-    explicit = rules("explicit")
-    assert explicit.promote("int8", "int8") is DType.int8
-    for a, b in (("int8", "int16"), ("float32", "float64"), ("bool", "int8")):
-        with pytest.raises(PromotionError, match=r"'explicit'.*already"):
-            explicit.promote(a, b)
-
-
-def test_a_with_block_sets_the_default_and_nests():
-    assert rules() is MAX and Graph().rules is MAX
-    with rules("max_strict") as inside:
-        assert inside is STRICT and Graph().rules is STRICT
-        assert Graph(rules="max").rules is MAX
-        with rules("python"), rules("max_strict"), rules("python"):
-            assert rules() is rules("python")
-        assert rules() is STRICT
-    assert rules() is MAX
-
-
-def test_a_with_block_is_left_when_it_raises():
-    with pytest.raises(ZeroDivisionError), rules("max_strict"):
-        _ = 1 // 0
-    assert rules() is MAX
-
-
-def test_threads_have_a_default_of_their_own():
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(1) as pool, rules("max_strict"):
-        assert pool.submit(lambda: rules().name).result() == "max"
-
-
-def test_a_name_is_registered_once():
-    from graphir import register
-
-    with pytest.raises(GraphError, match="'max' is registered already"):
-        register(PromotionRules("max", "An impostor."))
-    assert register(MAX) is MAX

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given, note, seed, settings
+from hypothesis import strategies as st
 
 from graphir import DType, ExecutionError, Graph, Op, ops
 from graphir.attributes import identity
 from passes import (
+    Pipeline,
     common_subexpressions,
     dead_code,
     fold_constants,
@@ -22,8 +24,9 @@ from passes import (
     weak_types,
 )
 from runtime import execute, interpret
+from tests.drawing import Program, programs
 from tests.evaluator import FUNCTIONS, evaluate, same
-from tests.strategies import MAX_DTYPES, Program, programs
+from tests.strategies import MAX_DTYPES
 
 MACHINE = {
     *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
@@ -134,6 +137,15 @@ def test_graphs_of_every_op(op: Op) -> None:
 @given(programs(steps=25))
 def test_large_graphs(program: Program) -> None:
     check(program)
+
+
+@settings(max_examples=settings().max_examples * 2)
+@given(programs(steps=12), st.permutations([weak_types, legalize, *OPTIMIZING, *OPTIMIZING]))
+def test_passes_in_any_order(program: Program, steps: list[Any]) -> None:
+    note(str(program.graph))
+    found = Pipeline([implicit_cast, *steps], verify_each=True)(program.graph)
+    meaning = outcome(interpret, program, program.graph)
+    assert agree(outcome(interpret, program, found), meaning), str(found)
 
 
 SOME = [ops.CATALOGUE[name] for name in FUNCTIONS if name in ops.CATALOGUE]

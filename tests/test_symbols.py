@@ -282,7 +282,13 @@ def test_a_literal_that_does_not_fit_is_refused_and_nothing_is_added(dtype: str,
 @pytest.mark.parametrize(
     ("dtype", "literal"),
     [
-        *(("int8", -128), ("uint64", 2**64 - 1), ("address", 2**64 - 1), ("bool", True)),
+        *(
+            ("int8", -128),
+            ("uint64", 2**64 - 1),
+            ("uint64", 2**63),
+            ("address", 2**64 - 1),
+            ("bool", True),
+        ),
         *(("float16", 2048), ("float32", -(2**24)), ("float64", 0.1), ("float32", 0.1)),
         *(("float32", float("inf")), ("bfloat16", float("nan")), ("float32", True)),
         *(("complex64", 2j), ("complex64", 3), ("int8", True), ("float16", 65519.0)),

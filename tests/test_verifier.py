@@ -77,6 +77,18 @@ def foreign_argument(g: Graph) -> None:
     of(g, "add").args = (of(good(), "multiply"), g[1])
 
 
+def foreign_argument_of_a_longer_graph(g: Graph) -> None:
+    longer = good()
+    of(g, "add").args = (longer.outputs[0] + longer.outputs[0], g[1])
+
+
+def argument_past_the_end(g: Graph) -> None:
+    other = good()
+    argument = of(other, "multiply")
+    argument.index = len(g)
+    of(g, "add").args = (argument, g[1])
+
+
 def foreign_symbol(g: Graph) -> None:
     at = of(g, "add").index
     g.symbols[at] = of(good(), "add")
@@ -141,6 +153,8 @@ CORRUPTIONS: list[tuple[Callable[[Graph], None], str]] = [
     (swapped_places, r"\(add\).*another graph or place"),
     (swapped_places_renumbered, r"\(add\).*operand 0 is used before"),
     (foreign_argument, r"\(add\).*operand 0"),
+    (foreign_argument_of_a_longer_graph, r"\(add\).*operand 0"),
+    (argument_past_the_end, r"\(add\).*operand 0"),
     (foreign_symbol, r"\(add\).*another graph"),
     (symbol_of_no_graph, r"\(add\).*another graph"),
     (removed_symbol, "another graph or place"),

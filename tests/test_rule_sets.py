@@ -1,0 +1,120 @@
+"""The registry of rule sets, the default inside a block, and the functions of the package."""
+
+from __future__ import annotations
+
+import re
+from concurrent.futures import ThreadPoolExecutor
+from itertools import product
+
+import pytest
+
+from graphir import (
+    DType,
+    Graph,
+    GraphError,
+    PromotionError,
+    PromotionRules,
+    implicit_cast,
+    implicit_cast_type,
+    register,
+    rule_sets,
+    rules,
+)
+
+MAX, STRICT = rules("max"), rules("max_strict")
+
+
+USUAL = [d for d in DType if not (d.weak or d.narrow) and str(d) not in ("index", "address")]
+
+
+@pytest.mark.parametrize("name", ["max", "max_strict", "explicit"])
+def test_a_refusal_names_a_cast_that_loses_nothing_where_there_is_one(name: str):
+    refused = 0
+    for a, b in product([d for d in DType if not d.weak], repeat=2):
+        try:
+            rules(name).promote(a, b)
+        except PromotionError as error:
+            refused += 1
+            (named,) = {DType(n) for n in re.findall(r"\.cast\(DType\.(\w+)\)", str(error))}
+            if any(a.exact_in(d) and b.exact_in(d) for d in USUAL):
+                assert a.exact_in(named) and b.exact_in(named), str(error)
+            else:
+                assert named in (a, b)
+    assert refused
+
+
+# -- the functions of the package
+
+
+def test_implicit_cast_type_takes_rules_by_name_object_or_default():
+    assert implicit_cast_type("int16", "float32") is DType.float32
+    assert implicit_cast_type("uint8", "int8") is DType.int16
+    with pytest.raises(PromotionError):
+        implicit_cast_type("uint8", "int8", rules="max_strict")
+    assert implicit_cast_type("int8", "int16", rules=STRICT) is DType.int16
+    with STRICT, pytest.raises(PromotionError):
+        implicit_cast_type("uint8", "int8")
+
+
+def test_implicit_cast_casts_both_sides_to_the_join():
+    g = Graph()
+    x, y = g.input("int16", ("n",)), g.input("float32", ("n",))
+    a, b = implicit_cast(x, y)
+    assert b is y and (a.dtype, a.op.name, a.args) == (DType.float32, "cast", (x,))
+    c, d = implicit_cast(g.input("uint8"), g.input("int8"))
+    assert c.dtype is d.dtype is DType.int16
+    assert implicit_cast(x, x) == (x, x)
+
+
+# -- the registry
+
+
+def test_the_registry_has_the_rule_sets():
+    names = [each.name for each in rule_sets()]
+    assert {"max", "max_strict", "explicit", "python"} <= set(names)
+    assert len(set(names)) == len(names)
+    for each in rule_sets():
+        assert rules(each.name) is each and rules(each) is each and each.doc
+
+
+def test_an_unknown_rule_set_is_named_with_near_ones():
+    with pytest.raises(GraphError, match=r"'max_strikt'.*max_strict"):
+        rules("max_strikt")
+    with pytest.raises(GraphError, match="max_strict"):
+        Graph(rules="something else entirely")
+
+
+def test_explicit_mixes_nothing():
+    explicit = rules("explicit")
+    assert explicit.promote("int8", "int8") is DType.int8
+    for a, b in (("int8", "int16"), ("float32", "float64"), ("bool", "int8")):
+        with pytest.raises(PromotionError, match=r"'explicit'.*already"):
+            explicit.promote(a, b)
+
+
+def test_a_with_block_sets_the_default_and_nests():
+    assert rules() is MAX and Graph().rules is MAX
+    with rules("max_strict") as inside:
+        assert inside is STRICT and Graph().rules is STRICT
+        assert Graph(rules="max").rules is MAX
+        with rules("python"), rules("max_strict"), rules("python"):
+            assert rules() is rules("python")
+        assert rules() is STRICT
+    assert rules() is MAX
+
+
+def test_a_with_block_is_left_when_it_raises():
+    with pytest.raises(ZeroDivisionError), rules("max_strict"):
+        _ = 1 // 0
+    assert rules() is MAX
+
+
+def test_threads_have_a_default_of_their_own():
+    with ThreadPoolExecutor(1) as pool, rules("max_strict"):
+        assert pool.submit(lambda: rules().name).result() == "max"
+
+
+def test_a_name_is_registered_once():
+    with pytest.raises(GraphError, match="'max' is registered already"):
+        register(PromotionRules("max", "An impostor."))
+    assert register(MAX) is MAX
