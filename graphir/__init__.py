@@ -1,5 +1,7 @@
 """graphir: graphs of typed symbols, and every conversion between dtypes that they imply."""
 
+from typing import Any
+
 from graphir import ops
 from graphir.dims import Dim
 from graphir.dtypes import DType
@@ -45,7 +47,9 @@ __all__ = [
 ]
 
 
-def implicit_cast(a: Symbol, b: Symbol) -> tuple[Symbol, Symbol]:
-    """Both symbols cast to the dtype in which they meet; one that has it already stays itself."""
-    to = a.graph.rules.promote(a, b)
-    return (a if a.dtype is to else a.cast(to)), (b if b.dtype is to else b.cast(to))
+def implicit_cast(a: Any, b: Any) -> tuple[Symbol, Symbol]:
+    """Two operands, one a symbol, cast to the dtype in which they meet (Graph.implicit_cast)."""
+    for one in (a, b):
+        if isinstance(one, Symbol):
+            return one.graph.implicit_cast(a, b)
+    raise GraphError(f"implicit_cast is of symbols, not of {a!r} and {b!r}")

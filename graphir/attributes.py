@@ -43,6 +43,14 @@ def number(value: Any, types: Types = ()) -> int | float | complex:
     return plain
 
 
+def positive(value: Any, types: Types = ()) -> float:
+    """A finite real number that is not negative."""
+    plain = number(value)
+    if isinstance(plain, (bool, complex)) or not 0 <= plain < float("inf"):
+        raise GraphError(f"a number of at least 0 is needed here, not {value!r}")
+    return float(plain)
+
+
 def choice(*names: str) -> Callable[[Any, Types], str]:
     """One of some names."""
 
@@ -170,7 +178,7 @@ def contracted(value: Any, types: Types) -> tuple[tuple[int, ...], tuple[int, ..
 def new_shape(value: Any, types: Types) -> Shape:
     """The shape that reshape gives, one -1 resolved; ShapeError unless sizes are known equal."""
     dims: list[Any] = list(value) if isinstance(value, (list, tuple)) else [value]  # pyright: ignore[reportUnknownArgumentType]
-    free = [i for i, dim in enumerate(dims) if isinstance(dim, int) and dim == -1]
+    free = [i for i, dim in enumerate(dims) if isinstance(dim, Integral) and dim == -1]
     known = shape_of([1 if i in free else dim for i, dim in enumerate(dims)])
     total = types[0].size
     rest = quotient(total, product(known)) if free else 1

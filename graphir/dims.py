@@ -75,7 +75,7 @@ class Dim:
     __rmul__ = __mul__
 
     def __floordiv__(self, divisor: int) -> Size:
-        if divisor <= 0:
+        if type(divisor) is not int or divisor <= 0:
             raise ShapeError(f"a dim is divided by positive ints only, not {divisor}")
         if all(c % divisor == 0 for _, c in self.terms):
             return _lowered({m: c // divisor for m, c in self.terms})
@@ -110,7 +110,7 @@ class Dim:
         return text
 
     def __repr__(self) -> str:
-        return f"Dim({str(self)!r})"
+        return f"Dim.of({str(self)!r})"
 
 
 class Floor:
@@ -122,7 +122,9 @@ class Floor:
         self.dividend, self.divisor = dividend, divisor
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Floor) and str(self) == str(other)
+        if not isinstance(other, Floor):
+            return False
+        return self.divisor == other.divisor and self.dividend == other.dividend
 
     def __hash__(self) -> int:
         return hash((self.dividend, self.divisor))
@@ -201,7 +203,11 @@ def evaluate(dim: Size, sizes: Mapping[str, int]) -> int:
 
 
 def _terms(dim: Size) -> Iterable[tuple[Monomial, int]]:
-    return dim.terms if isinstance(dim, Dim) else (((), dim),)
+    if isinstance(dim, Dim):
+        return dim.terms
+    if isinstance(dim, bool) or not isinstance(dim, Integral):
+        raise ShapeError(f"dims are computed with ints and dims, not with {dim!r}")
+    return (((), int(dim)),)
 
 
 def _term_order(term: tuple[Monomial, int]) -> tuple[int, list[str]]:

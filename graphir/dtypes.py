@@ -62,9 +62,10 @@ class DType(Enum):
     """An element type; members are compared by identity, and any name or alias finds them.
 
     `kind` is bool, int, uint, float or complex; `bits` the width of a value, `storage` the NumPy
-    dtype that holds it; `short` a name for tables, counted in bits (`i16`, `bf16`, `tf32`);
-    `format` the float format (of a complex: of its parts); `weak` is true of the types of Python
-    scalars; `narrow` of the 2- to 8-bit types of ml_dtypes.
+    dtype that holds it; `short` a name for tables, counted in bits (`i16`, `bf16`, `tf32`; those
+    that NumPy reads in bytes, such as `i8`, find no dtype); `format` the float format (of a
+    complex: of its parts); `weak` is true of the types of Python scalars; `narrow` of the 2- to
+    8-bit types of ml_dtypes.
     """
 
     bool = "bool", "bool", "bool", 1
@@ -122,7 +123,7 @@ class DType(Enum):
         self.bits: int = bits
         self.format: Float | None = format
         self.aliases: tuple[str, ...] = aliases
-        self.weak: Bool = short.endswith("*")
+        self.weak: Bool = name.startswith("weak_")
         self.storage: np.dtype[Any] = np.dtype(
             _STORED_AS.get(name) or getattr(ml_dtypes, name, name)
         )
@@ -133,7 +134,8 @@ class DType(Enum):
         if isinstance(value, str):
             if (found := _names().get(value)) is not None:
                 return found
-            near = difflib.get_close_matches(value, _names(), n=3, cutoff=0.5)
+            near = [str(d) for d in cls if d.short == value]
+            near = near or difflib.get_close_matches(value, _names(), n=3, cutoff=0.5)
             hint = f"; near it are {', '.join(near)}" if near else ""
             raise GraphError(f"no dtype is named {value!r}{hint}")
         return cls.from_numpy(value)
@@ -143,8 +145,8 @@ class DType(Enum):
         """The DType that a NumPy dtype, or what np.dtype takes, stands for; else GraphError."""
         try:
             known = np.dtype("O" if dtype is None else dtype)  # of None NumPy makes float64
-            return _by_numpy()[known]
-        except (TypeError, KeyError):
+            return _by_numpy()[known.newbyteorder("=")]
+        except (TypeError, KeyError, ValueError):
             raise GraphError(
                 f"no dtype corresponds to {dtype!r}; give a DType, one of their names "
                 "or a NumPy dtype"
@@ -205,17 +207,17 @@ class DType(Enum):
             return self.format.least if self.format.specials == "scale" else -self.format.max
         return -(2**self.precision) if self.kind == "int" else 0
 
-    def exact_in(self, other: DType) -> Bool:
+    def exact_in(self, other: DTypeLike) -> Bool:
         """Whether `other` has every value of this dtype, -0.0, infinities and NaN too."""
-        return _witness(self, other) is None
+        return _witness(self, DType(other)) is None
 
-    def witness(self, other: DType) -> complex | None:
+    def witness(self, other: DTypeLike) -> complex | None:
         """The simplest value of this dtype that `other` does not have; None where it has all.
 
         The least non-negative integer that does not survive; else the negative one nearest zero;
         else the finite value of least magnitude; else -0.0, inf or NaN.
         """
-        return _witness(self, other)
+        return _witness(self, DType(other))
 
 
 DTypeLike: TypeAlias = "DType | str | np.dtype[Any] | type[Any]"
@@ -229,7 +231,16 @@ _PARTS = {
 
 @cache
 def _names() -> dict[str, DType]:
-    return {name: d for d in DType for name in (str(d), d.short, *d.aliases)}
+    shorts = {d.short: d for d in DType if not _means_another(d)}
+    return shorts | {name: d for d in DType for name in (str(d), *d.aliases)}
+
+
+def _means_another(dtype: DType) -> bool:
+    """Whether a short name, which counts bits, is one that NumPy reads in bytes: `i8`, `u4`."""
+    try:
+        return np.dtype(dtype.short) != dtype.storage
+    except TypeError:
+        return False
 
 
 @cache

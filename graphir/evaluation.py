@@ -12,6 +12,7 @@ from graphir import ops
 from graphir.conversions import convert
 from graphir.dims import Dim, evaluate
 from graphir.dtypes import DType
+from graphir.errors import ExecutionError
 from graphir.kernels import KERNELS
 from graphir.literals import scalar
 from graphir.op import Inferred, Op
@@ -67,7 +68,13 @@ def apply(
             _contiguous(convert(value, wanted, machine(wanted)))
             for value, wanted in zip(operands, inferred.operands, strict=True)
         ]
-    made = KERNELS[op.name](*operands, **_settings(op, inferred, sizes, tf32))
+    settings = _settings(op, inferred, sizes, tf32)
+    try:
+        made = KERNELS[op.name](*operands, **settings)
+    except ExecutionError:
+        raise
+    except (ValueError, OverflowError, MemoryError) as error:  # sizes beyond all bounds
+        raise ExecutionError(str(error) or "out of memory") from None
     made_as = machine(result) if op.computes else result
     if made.dtype != made_as.storage:  # places and sizes, which NumPy gives as int64
         made_as = DType.from_numpy(made.dtype)
@@ -85,8 +92,8 @@ def _settings(op: Op, inferred: Inferred, sizes: Mapping[str, int], tf32: str) -
         settings.pop("dtype", None)
     if op is ops.full or op is ops.pad:
         settings["value"] = scalar(settings["value"], inferred.type.dtype, tf32)
-    if op is ops.full or op is ops.constant:
-        del settings["dtype"]
+    if "value" in settings:  # which has its dtype
+        settings.pop("dtype", None)
     return settings
 
 

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 def save(graph: Graph, path: str | os.PathLike[str]) -> None:
-    """Write a graph's text to `path`, and its large constants beside it, with suffix .npz.
+    """Write a graph's text to `path`, and its large constants beside it, in `path`.npz.
 
-    OSError where a file cannot be written, GraphError where `path` itself ends in .npz.
+    OSError where a file cannot be written.
     """
     text, beside = Path(path), _beside(path)
     if arrays := large_constants(graph):
@@ -76,9 +76,8 @@ def _arrays(path: Path) -> dict[str, NDArray[Any]]:
 
 
 def _beside(path: str | os.PathLike[str]) -> Path:
-    if Path(path).suffix == ".npz":
-        raise GraphError(f"{path} is the name of the constants; give the text another suffix")
-    return Path(path).with_suffix(".npz")
+    # Added to the whole name: net.v1 and net.v2 must not share their constants.
+    return Path(f"{os.fspath(path)}.npz")
 
 
 def _plain(array: NDArray[Any]) -> NDArray[Any]:

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from contextvars import Token
 from itertools import count
 from sys import _getframe  # pyright: ignore[reportPrivateUsage]
 from types import FrameType
-from typing import Any, NoReturn
+from typing import Any
 
 from graphir import ops
+from graphir.arguments import call_text, may_be_operand, own, symbols_of
 from graphir.attributes import choice, identity
 from graphir.dims import ShapeLike
 from graphir.dtypes import DTypeLike
 from graphir.errors import GraphError, GraphirError
-from graphir.literals import array_of, is_literal, literal_array
-from graphir.location import INTERNAL, Location, Source, internal, placed, placing
+from graphir.location import Location, Source, is_internal, placed, placing
 from graphir.makers import Makers
 from graphir.op import CURRENT, Inferred, Op
 from graphir.promotion import PromotionRules
@@ -25,9 +24,9 @@ from graphir.promotion import rules as rules_named
 from graphir.symbol import Symbol
 from graphir.types import TensorType
 
-internal(globals())
-
 _NO_ATTRS: dict[str, Any] = {}
+# The ids of code of this package that has been met on the way to a user's frame.
+_OURS: set[int] = set()
 
 
 class Graph(Makers):
@@ -47,6 +46,8 @@ class Graph(Makers):
         rules: str | PromotionRules | None = None,
         tf32: str = "even",
     ) -> None:
+        if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise GraphError(f"a graph's name is text, not {name!r}")
         self.name = name
         self.rules = rules_named(rules)
         self.tf32 = choice("even", "away")(tf32, ())
@@ -54,14 +55,14 @@ class Graph(Makers):
         self.symbols: list[Symbol] = []
         self.inputs: list[Symbol] = []
         self.input_names: list[str] = []
+        self._taken: set[str] = set()  # names of inputs
         self.outputs: tuple[Symbol, ...] = ()
-        self.out_types = None if out_types is None else tuple(out_types)
+        self.out_types = None if out_types is None else _types(out_types)
         self._inferred: dict[Any, Inferred] = {}
         self._layer = ""
         self._sites: dict[int, dict[int, Location]] = {}
         self._memo: dict[str, tuple[Any, Any, Any]] = {}
-        self._entered: list[Token[Graph | None]] = []
-        for type_ in in_types:
+        for type_ in _types(in_types):
             self.input(type_)
 
     # -- what it has
@@ -70,8 +71,13 @@ class Graph(Makers):
         return len(self.symbols)
 
     def __getitem__(self, position: int) -> Symbol:
-        """The input at a position."""
-        return self.inputs[position]
+        """The input at a position; GraphError where there is none."""
+        try:
+            return self.inputs[position]
+        except (IndexError, TypeError):
+            raise GraphError(
+                f"graph {self.name!r} has {len(self.inputs)} inputs, and none at {position!r}"
+            ) from None
 
     def __iter__(self) -> Iterator[Symbol]:
         return iter(self.symbols)
@@ -139,11 +145,25 @@ class Graph(Makers):
         return known if size == len(self.symbols) and outputs is self.outputs else None
 
     def __getstate__(self) -> dict[str, Any]:
-        caches: dict[str, Any] = {"_inferred": {}, "_sites": {}, "_memo": {}, "_entered": []}
-        return {**self.__dict__, **caches, "rules": self.rules.name}
+        # Symbols by place, so that a long chain is no deep recursion; what is cached is left out.
+        caches: dict[str, Any] = {"_inferred": {}, "_sites": {}, "_memo": {}}
+        places = {
+            "symbols": [
+                (s.op, [arg.index for arg in s.args], s.attrs, s.type, s.source)
+                for s in self.symbols
+            ],
+            "inputs": [symbol.index for symbol in self.inputs],
+            "outputs": [symbol.index for symbol in self.outputs],
+        }
+        return {**self.__dict__, **caches, **places, "rules": self.rules.name}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, rules=rules_named(state["rules"]))
+        self.__dict__.update(state, rules=rules_named(state["rules"]), symbols=[])
+        at: Callable[[int], Symbol] = self.symbols.__getitem__
+        for op, places, attrs, type_, source in state["symbols"]:
+            self.append(op, tuple(map(at, places)), attrs, type_, source)
+        self.inputs = list(map(at, state["inputs"]))
+        self.outputs = tuple(map(at, state["outputs"]))
 
     # -- inputs, constants, outputs
 
@@ -155,16 +175,18 @@ class Graph(Makers):
         name: str | None = None,
     ) -> Symbol:
         """A value given when the graph runs; without a name it is called x0, x1, ..."""
+        if isinstance(type, TensorType) and shape != ():
+            raise GraphError(f"{type} has its shape; {shape!r} is one too many")
         known = type if isinstance(type, TensorType) else TensorType(type, shape)
-        free = (x for i in count(len(self.inputs)) if (x := f"x{i}") not in self.input_names)
-        called = name if name is not None else next(free)
-        if not called.isidentifier():
-            raise GraphError(f"an input's name is an identifier, not {called!r}")
-        if called in self.input_names:
-            raise GraphError(f"graph {self.name!r} has an input named {called!r} already")
+        if name is not None and not (isinstance(name, str) and name.isidentifier()):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise GraphError(f"an input's name is an identifier, not {name!r}")
+        if name in self._taken:
+            raise GraphError(f"graph {self.name!r} has an input named {name!r} already")
         symbol = self.emit(ops.input, (), {"dtype": known.dtype, "shape": known.shape})
-        self.inputs.append(symbol)
-        self.input_names.append(called)
+        if name is not None:
+            self._taken.remove(self.input_names[-1])
+            self._taken.add(name)
+            self.input_names[-1] = name
         return symbol
 
     @placing
@@ -179,7 +201,7 @@ class Graph(Makers):
         for symbol in symbols:
             if not isinstance(symbol, Symbol):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise GraphError(f"an output is a symbol, not {symbol!r}; g.scalar(...) makes one")
-            self._own(symbol, "output")
+            own(self, symbol, "output")
         found = tuple(symbol.type for symbol in symbols)
         if self.out_types is not None and found != self.out_types:
             raise GraphError(
@@ -191,6 +213,8 @@ class Graph(Makers):
     @contextmanager
     def layer(self, name: str) -> Generator[Graph]:
         """Inside the block, symbols belong to this part of the program: `encoder/attention`."""
+        if not isinstance(name, str) or not name:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise GraphError(f"a layer has a name, which is text, not {name!r}")
         outer = self._layer, self._sites
         self._layer, self._sites = (f"{self._layer}/{name}" if self._layer else name), {}
         try:
@@ -199,33 +223,50 @@ class Graph(Makers):
             self._layer, self._sites = outer
 
     def __enter__(self) -> Graph:
-        self._entered.append(CURRENT.set(self))
+        CURRENT.set((*CURRENT.get(), self))
         return self
 
     def __exit__(self, *_: object) -> None:
-        CURRENT.reset(self._entered.pop())
+        CURRENT.set(CURRENT.get()[:-1])
 
     # -- building
 
+    @placing
+    def implicit_cast(self, a: Any, b: Any) -> tuple[Symbol, Symbol]:
+        """Both operands cast to the dtype in which they meet; one that has it stays itself."""
+        x, y = symbols_of(self, ops.add, (a, b))
+        to = self.rules.common((x.type, y.type))
+        return (x if x.dtype is to else x.cast(to)), (y if y.dtype is to else y.cast(to))
+
     def apply(self, op: Op, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Symbol:
         """Add an op on symbols, arrays and literals of this graph."""
+        before = len(self.symbols)
         try:
-            args = self._arguments(op, operands)
+            return self.emit(op, symbols_of(self, op, operands), attrs)
         except GraphirError as error:
-            self._refuse(error, op, operands)
-        return self.emit(op, args, attrs)
+            del self.symbols[before:]  # the constants of a refused op
+            raise self._refused(error, op, operands) from None
 
     def emit(self, op: Op, args: tuple[Symbol, ...], attrs: Mapping[str, Any]) -> Symbol:
         """Add an op on symbols of this graph, its type inferred, its place in user code noted."""
         try:
             inferred = self.infer(op, args, attrs)
         except GraphirError as error:
-            self._refuse(error, op, args)
+            raise self._refused(error, op, args) from None
         symbols = self.symbols
         site = self._site(_getframe(1))
         symbol = Symbol(self, op, args, inferred.attrs, inferred.type, site, len(symbols))
         symbols.append(symbol)
+        if op is ops.input:
+            self._declare(symbol)
         return symbol
+
+    def _declare(self, symbol: Symbol) -> None:
+        """Count an input among the inputs, under a name that is free."""
+        name = next(x for i in count(len(self.inputs)) if (x := f"x{i}") not in self._taken)
+        self.inputs.append(symbol)
+        self.input_names.append(name)
+        self._taken.add(name)
 
     def binary(self, op: Op, lhs: Any, rhs: Any) -> Symbol:
         """What an operator adds; NotImplemented for an operand that is none of graphir's."""
@@ -234,20 +275,23 @@ class Graph(Makers):
             if inferred is not None:
                 # The common case, in line: two symbols whose types have met under this op.
                 frame = _getframe(2)
-                if id(frame.f_globals) not in INTERNAL:
-                    try:
-                        site = self._sites[id(frame.f_code)][frame.f_lasti]
-                    except KeyError:
-                        site = self._site(frame)
-                    symbols = self.symbols
-                    symbol = Symbol(
-                        self, op, (lhs, rhs), inferred.attrs, inferred.type, site, len(symbols)
-                    )
-                    symbols.append(symbol)
-                    return symbol
-        elif not (_is_operand(lhs) and _is_operand(rhs)):
+                try:
+                    site = self._sites[id(frame.f_code)][frame.f_lasti]
+                except KeyError:
+                    site = self._site(frame)
+                symbols = self.symbols
+                symbol = Symbol(
+                    self, op, (lhs, rhs), inferred.attrs, inferred.type, site, len(symbols)
+                )
+                symbols.append(symbol)
+                return symbol
+        elif not (may_be_operand(lhs) and may_be_operand(rhs)):
             return NotImplemented
         return self.apply(op, (lhs, rhs), _NO_ATTRS)
+
+    def _refused(self, error: GraphirError, op: Op, operands: Sequence[Any]) -> GraphirError:
+        """The error with the op, its operands and the user's line."""
+        return placed(error, self._site(_getframe(2)), call_text(op, operands))
 
     def append(
         self,
@@ -281,66 +325,22 @@ class Graph(Makers):
 
     def _site(self, frame: FrameType) -> Location:
         """The location of the user's frame at or above this one, one object for each place."""
-        while id(frame.f_globals) in INTERNAL and frame.f_back is not None:
-            frame = frame.f_back
-        code, offset = frame.f_code, frame.f_lasti
         # By id, since hashing a code object reads all of it; the Location keeps the code alive.
-        sites = self._sites.get(id(code))
-        if sites is None:
-            sites = self._sites[id(code)] = {}
-        site = sites.get(offset)
+        while (sites := self._sites.get(id(frame.f_code))) is None:
+            if frame.f_back and (id(frame.f_code) in _OURS or is_internal(frame)):
+                _OURS.add(id(frame.f_code))
+                frame = frame.f_back
+            else:
+                sites = self._sites[id(frame.f_code)] = {}
+        site = sites.get(frame.f_lasti)
         if site is None:
-            site = sites[offset] = Location(code, offset, self._layer)
+            site = sites[frame.f_lasti] = Location(frame.f_code, frame.f_lasti, self._layer)
         return site
 
-    def _arguments(self, op: Op, operands: Sequence[Any]) -> tuple[Symbol, ...]:
-        """The operands as symbols: arrays keep their dtype, literals take their partners'."""
-        made: list[Any] = [
-            operand if is_literal(operand) else self._symbol(operand, op) for operand in operands
-        ]
-        if all(isinstance(one, Symbol) for one in made):
-            return tuple(made)
-        joined = op.signature.joined
-        group = [made[i] for i in (joined or range_(len(made)))]
-        partners = [one.type for one in group if isinstance(one, Symbol)]
-        for i, one in enumerate(made):
-            if not isinstance(one, Symbol):
-                alone = joined is not None and i not in joined
-                dtype = op.signature.other if alone else self.rules.literal(one, partners)
-                made[i] = self.constant_of(literal_array(one, dtype, self.rules, self.tf32))
-        return tuple(made)
 
-    def _symbol(self, operand: Any, op: Op) -> Symbol:
-        if isinstance(operand, Symbol):
-            return self._own(operand, op.name)
-        if not _is_operand(operand):
-            raise GraphError(
-                f"{operand!r} is no operand; give a symbol, a number, or an array with a dtype"
-            )
-        return self.constant_of(array_of(operand, None, self.tf32))
-
-    def _own(self, symbol: Symbol, what: str) -> Symbol:
-        if symbol.graph is not self:
-            raise GraphError(
-                f"{what} in graph {self.name!r} was given {symbol.name}: {symbol.type} "
-                f"({symbol.location}) of graph {symbol.graph.name!r}; symbols of two graphs never "
-                "mix: make it an input here"
-            )
-        return symbol
-
-    def _refuse(self, error: GraphirError, op: Op, operands: Sequence[Any]) -> NoReturn:
-        """Raise the error again, with the op, its operands and the user's line."""
-        shown = [
-            f"{op.operand(i) if i < len(op.operands) or op.variadic else i}: "
-            + (f"{one.type} ({one.location})" if isinstance(one, Symbol) else repr(one))
-            for i, one in enumerate(operands)
-        ]
-        at = self._site(_getframe(2))
-        raise placed(error, at, f"{op.name}({', '.join(shown)})") from None
-
-
-range_ = range
-
-
-def _is_operand(value: Any) -> bool:
-    return isinstance(value, Symbol) or is_literal(value) or hasattr(value, "dtype")
+def _types(types: Iterable[TensorType]) -> tuple[TensorType, ...]:
+    found = (types,) if isinstance(types, TensorType) else tuple(types)
+    for type_ in found:
+        if not isinstance(type_, TensorType):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise GraphError(f"in_types and out_types are TensorTypes, not {type_!r}")
+    return found

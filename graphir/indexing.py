@@ -8,17 +8,14 @@ import numpy as np
 
 from graphir import ops
 from graphir.attributes import axis as axis_of
-from graphir.attributes import integer
+from graphir.attributes import integer, natural
 from graphir.dims import Dim, DimLike, Size
 from graphir.dtypes import DType
 from graphir.errors import GraphError, ShapeError
-from graphir.location import internal
 from graphir.op import Value
 
 if TYPE_CHECKING:
     from graphir.symbol import Symbol
-
-internal(globals())
 
 
 class _Span(NamedTuple):
@@ -48,7 +45,8 @@ def pieces(x: Symbol, sizes: int | list[DimLike], axis: int) -> tuple[Symbol, ..
     """Consecutive slices of x along an axis."""
     axis = axis_of(axis, (x.type,))
     whole = x.shape[axis]
-    if isinstance(sizes, int):
+    if not isinstance(sizes, (list, tuple)):
+        sizes = natural(sizes)
         if not isinstance(whole, int) or sizes < 1 or whole % sizes:
             raise ShapeError(f"axis {axis} of {x.type} does not split into pieces of {sizes}")
         dims: list[Size] = [sizes] * (whole // sizes)
@@ -70,7 +68,10 @@ def pieces(x: Symbol, sizes: int | list[DimLike], axis: int) -> tuple[Symbol, ..
 
 
 def _gathered(x: Symbol, key: Any) -> Symbol:
-    indices: Any = key if isinstance(key, Value) else np.asarray(key)
+    try:
+        indices: Any = key if isinstance(key, Value) else np.asarray(key)
+    except ValueError:
+        raise GraphError(f"{key!r} is no array of indices") from None
     if indices.dtype in (DType.bool, np.bool_):
         raise GraphError(
             "the shape of x[mask] would depend on values; use ops.where(mask, x, other)"

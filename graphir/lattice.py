@@ -55,6 +55,7 @@ class Lattice(Generic[Node]):
                 mask |= self._up[above]
             self._up[node] = mask
         self._joins: dict[tuple[Node, ...], Node] = {}
+        self._paths: dict[tuple[Node, Node], tuple[Node, ...]] = {}
 
     def __contains__(self, node: object) -> bool:
         return node in self._bit
@@ -112,21 +113,26 @@ class Lattice(Generic[Node]):
         self._joins[nodes] = least[0]
         return least[0]
 
-    def _known(self, node: Node) -> Node:
-        if node not in self._bit:
+    def _known(self, node: Any) -> Node:
+        """A node, which may be given by its text."""
+        if node in self._bit:
+            return node
+        named = [one for one in self.nodes if str(one) == node]
+        if not named:
             raise PromotionError(
                 f"{node} is not in lattice {self.name!r}, which has "
                 f"{', '.join(map(str, self.nodes))}"
             )
-        return node
+        return named[0]
 
     def path(self, low: Node, high: Node) -> tuple[Node, ...]:
         """A shortest chain of edges from `low` up to `high`, both included."""
-        try:
-            ends = self._known(low), self._known(high)
-            return tuple(_networkx().shortest_path(self.graph(), *ends))
-        except _networkx().NetworkXNoPath:
-            raise PromotionError(f"{low} does not lie below {high} in {self.name!r}") from None
+        ends = self._known(low), self._known(high)
+        if not self.below(*ends):
+            raise PromotionError(f"{low} does not lie below {high} in {self.name!r}")
+        if ends not in self._paths:
+            self._paths[ends] = tuple(_networkx().shortest_path(self.graph(), *ends))
+        return self._paths[ends]
 
     def reason(self, a: Node, b: Node) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
         """The two paths that lead from `a` and from `b` up to their join."""

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, TypeGuard, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphir.conversions import convert
-from graphir.dims import Dim, Size
+from graphir.dims import Dim
 from graphir.dtypes import DType
 from graphir.errors import GraphError, ShapeError
-from graphir.promotion.rules import WEAK, PromotionRules, fits
+from graphir.promotion.rules import WEAK, PromotionRules, fits, int_range, misfit
 
 
 def is_literal(value: object) -> TypeGuard[bool | int | float | complex]:
@@ -34,13 +35,8 @@ def literal_array(
     value = cast("np.generic[Any]", value).item() if isinstance(value, np.generic) else value
     if not is_literal(value):
         raise GraphError(f"a Python or NumPy scalar is needed here, not {value!r}")
-    known = rules.fits if rules else fits
-    if not known(value, dtype):
-        raise GraphError(
-            f"{value!r} does not fit {dtype}, whose values lie in [{dtype.min}, {dtype.max}]"
-            + (f" and are exact for ints up to 2**{dtype.precision}" if dtype.format else "")
-            + "; choose a wider dtype, or make it in one and .cast(...)"
-        )
+    if not (rules.fits if rules else fits)(value, dtype):
+        raise GraphError(misfit(value, dtype))
     return dtype, scalar(value, dtype, tf32)
 
 
@@ -58,13 +54,13 @@ def array_of(value: Any, dtype: DType | None, tf32: str = "even") -> tuple[DType
     if dtype is None:
         if not hasattr(value, "dtype"):
             raise GraphError("a list has no dtype; write g.constant[DType....](...)")
-        return DType.from_numpy(array.dtype), array
+        return DType.from_numpy(array.dtype), native(array)
     if array.dtype == dtype.storage and dtype is not DType.tensor_float32:
         return dtype, array
     if array.dtype == object:
         flat = [literal_array(one, dtype, None, tf32)[1] for one in array.ravel().tolist()]
         return dtype, np.stack(flat).reshape(array.shape) if flat else array.astype(dtype.storage)
-    source = DType.from_numpy(array.dtype)
+    source, array = DType.from_numpy(array.dtype), native(array)
     misfits = ~_fitting(array, source, dtype)
     if misfits.any():
         first = array[misfits].ravel()[0]
@@ -73,26 +69,38 @@ def array_of(value: Any, dtype: DType | None, tf32: str = "even") -> tuple[DType
     return dtype, convert(array, source, dtype, tf32)
 
 
+def native(array: NDArray[Any]) -> NDArray[Any]:
+    """The array in this machine's byte order."""
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+
 def _fitting(array: NDArray[Any], source: DType, dtype: DType) -> NDArray[np.bool_]:
     """Where the values of an array fit a dtype, as `fits` says of scalars."""
     if source.exact_in(dtype):
         return np.ones(array.shape, np.bool_)
-    if source.is_float and dtype.format and dtype.is_complex >= source.is_complex:
-        wide = convert(array, source, DType.float64)
-        with np.errstate(all="ignore"):
-            narrow = convert(convert(wide, DType.float64, dtype.part), dtype.part, DType.float64)
-        return np.isfinite(narrow) | ~np.isfinite(wide)
-    flat = [fits(one, dtype) for one in array.ravel().tolist()]
-    return np.array(flat, np.bool_).reshape(array.shape)
+    if source.is_integer:
+        low, high = int_range(dtype)
+        wide = array.astype(np.int64 if source.kind == "int" else np.uint64)
+        return (wide >= max(low, int(source.min))) & (wide <= min(high, int(source.max)))
+    if source.is_complex > dtype.is_complex or dtype.format is None:
+        return np.zeros(array.shape, np.bool_)
+    if source.is_complex:
+        parts: Any = array
+        return _fitting(parts.real, source.part, dtype) & _fitting(parts.imag, source.part, dtype)
+    wide = convert(array, source, DType.float64)
+    back = convert(convert(wide, DType.float64, dtype.part), dtype.part, DType.float64)
+    return np.where(
+        np.isfinite(wide), np.isfinite(back), (wide == back) | np.isnan(wide) & np.isnan(back)
+    )
 
 
 def range_attributes(start: Any, stop: Any, step: Any, dtype: DType) -> dict[str, Any]:
     """The attributes of a range as NumPy's arange takes its arguments; `stop` may be a dim."""
     if stop is None:
         start, stop = 0, start
+    start, step = _finite(start), _finite(step)
     if not step:
         raise ShapeError("the step of a range cannot be 0")
-    size: Size
     if isinstance(stop, (str, Dim)):
         if type(start) is not int or type(step) is not int or step < 1:
             raise ShapeError(
@@ -100,8 +108,22 @@ def range_attributes(start: Any, stop: Any, step: Any, dtype: DType) -> dict[str
             )
         size = (Dim.of(stop) - start + (step - 1)) // step
     else:
-        size = max(0, int(np.ceil((stop - start) / step)))
-        if size:
-            for end in (start, start + (size - 1) * step):
-                literal_array(end, dtype)
+        size = _length(start, _finite(stop), step)
+        for end in (start, start + (size - 1) * step) if size else ():
+            literal_array(end, dtype)
     return {"dtype": dtype, "start": start, "step": step, "size": size}
+
+
+def _finite(value: Any) -> Any:
+    """A real number that a range may have."""
+    plain: Any = cast(Any, value).item() if isinstance(value, np.generic) else value
+    if not isinstance(plain, (int, float)) or not math.isfinite(plain):
+        raise ShapeError(f"a range is of finite real numbers, not {value!r}")
+    return plain
+
+
+def _length(start: int | float, stop: int | float, step: int | float) -> int:
+    # Of ints exactly, as Python's range counts; of floats as numpy.arange does.
+    exact = all(isinstance(one, int) for one in (start, stop, step))
+    steps = -((start - stop) // step) if exact else math.ceil((stop - start) / step)
+    return max(0, int(steps))

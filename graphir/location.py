@@ -17,21 +17,28 @@ from graphir.errors import GraphirError
 P = ParamSpec("P")
 R = TypeVar("R")
 
-INTERNAL: set[int] = set()
-"""The ids of the globals of modules whose frames are never the user's."""
+
+def is_internal(frame: FrameType) -> bool:
+    """Whether a frame runs code of this package, which is never the user's."""
+    name: str = frame.f_globals.get("__name__", "")
+    return name.partition(".")[0] == _PACKAGE
 
 
-def internal(module_globals: dict[str, Any]) -> None:
-    """Mark a module whose frames are never the user's."""
-    INTERNAL.add(id(module_globals))
+_PACKAGE = __name__.partition(".")[0]
 
 
 def user_frame(depth: int = 2) -> FrameType:
     """The innermost frame outside graphir, looking from `depth` frames above this one."""
     frame = sys._getframe(depth)  # pyright: ignore[reportPrivateUsage]
-    while id(frame.f_globals) in INTERNAL and frame.f_back is not None:
+    while is_internal(frame) and frame.f_back is not None:
         frame = frame.f_back
     return frame
+
+
+def user_location() -> Location:
+    """Where the user called what is running now."""
+    frame = user_frame()
+    return Location(frame.f_code, frame.f_lasti)
 
 
 class Location:
@@ -137,9 +144,7 @@ def placing(method: Callable[P, R]) -> Callable[P, R]:
         try:
             return method(*args, **kwargs)
         except GraphirError as error:
-            frame = user_frame()
-            at = Location(frame.f_code, frame.f_lasti)
-            raise placed(error, at, method.__name__.strip("_")) from None
+            raise placed(error, user_location(), method.__name__.strip("_")) from None
 
     return placed_method
 
@@ -154,9 +159,6 @@ def _displayed(file: str) -> str:
     """A path as people write it: relative to the working directory when inside it."""
     here = os.getcwd() + os.sep
     return file[len(here) :] if file.startswith(here) else file
-
-
-internal(globals())
 
 
 class Origin(NamedTuple):

@@ -11,14 +11,12 @@ from graphir.dims import DimLike, ShapeLike
 from graphir.dtypes import DType, DTypeLike
 from graphir.errors import GraphError
 from graphir.literals import array_of, is_literal, literal_array, range_attributes
-from graphir.location import internal, placing
+from graphir.location import placing
 from graphir.op import Op
 from graphir.promotion import PromotionRules
 
 if TYPE_CHECKING:
     from graphir.symbol import Symbol
-
-internal(globals())
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -165,13 +165,13 @@ def _places(name: str, indices: Array, x: Array, axis: int) -> NDArray[np.intp]:
 # -- creation
 
 
-def constant(value: Array, dtype: DType | None = None) -> Array:
-    """The values themselves, read-only; `dtype` they have already."""
+def constant(value: Array) -> Array:
+    """The values themselves, read-only."""
     return value
 
 
-def full(value: Array, shape: Sizes, dtype: DType | None = None) -> Array:
-    """One value, given as a 0-d array, everywhere; `dtype` it has already."""
+def full(value: Array, shape: Sizes) -> Array:
+    """One value, given as a 0-d array, everywhere."""
     return np.full(shape, value, value.dtype)
 
 
@@ -181,15 +181,15 @@ def eye(dtype: DType, rows: int, columns: int, offset: int) -> Array:
 
 
 def ranged(dtype: DType, start: Any, step: Any, size: int) -> Array:
-    """The vector of start + i * step: exact integers, else float64 or complex128 then rounded.
+    """The vector of start + i * step: exact integers, else float64 or complex128, to be rounded.
 
     ExecutionError for an integer outside of `dtype`, and for a start or step of another kind.
     """
     try:
         if dtype.is_complex:
-            return _complexes(dtype, complex(start), complex(step), size)
+            return _complexes(complex(start), complex(step), size)
         if dtype.is_float:
-            return convert(_line(float(start), float(step), size), DType.float64, dtype)
+            return _line(float(start), float(step), size)
         return _integers(dtype, index(start), index(step), size)
     except (TypeError, OverflowError):
         raise ExecutionError(
@@ -202,11 +202,11 @@ def _line(start: float, step: float, size: int) -> NDArray[np.float64]:
     return start + np.arange(size, dtype=np.float64) * step
 
 
-def _complexes(dtype: DType, start: complex, step: complex, size: int) -> Array:
+def _complexes(start: complex, step: complex, size: int) -> Array:
     values = np.empty(size, np.complex128)
     values.real = _line(start.real, step.real, size)
     values.imag = _line(start.imag, step.imag, size)
-    return convert(values, DType.complex128, dtype)
+    return values
 
 
 def _integers(dtype: DType, start: int, step: int, size: int) -> Array:
@@ -216,6 +216,4 @@ def _integers(dtype: DType, start: int, step: int, size: int) -> Array:
     # Both ends fit, so what is between them does: modulo 2**64 it comes out exact.
     values = np.arange(size, dtype=np.uint64) * np.uint64(step % 2**64)
     values += np.uint64(start % 2**64)
-    if dtype.kind == "int":
-        return convert(values.view(np.int64), DType.int64, dtype)
-    return convert(values, DType.uint64, dtype)
+    return values.view(np.int64) if dtype.kind == "int" else values

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 
 from graphir.dims import Shape
 from graphir.dtypes import DType
-from graphir.errors import GraphError
-from graphir.location import internal
+from graphir.errors import GraphError, GraphirError
+from graphir.location import placed, user_location
 from graphir.promotion.rules import PromotionRules
 from graphir.types import TensorType
 
@@ -18,17 +18,13 @@ if TYPE_CHECKING:
     from graphir.graph import Graph
     from graphir.symbol import Symbol
 
-internal(globals())
-
 Attributes: TypeAlias = Mapping[str, Any]
 Types: TypeAlias = Sequence[TensorType]
 Kind: TypeAlias = Literal[
     "elementwise", "reduction", "contraction", "rowwise", "movement", "creation", "cast"
 ]
 REQUIRED: Any = object()
-CURRENT: ContextVar[Graph | None] = ContextVar(
-    "the graph of the innermost with block", default=None
-)
+CURRENT: ContextVar[tuple[Graph, ...]] = ContextVar("graphs of the with blocks", default=())
 
 
 class Attr(NamedTuple):
@@ -119,8 +115,8 @@ class Op:
         """Split a call's arguments into operands and attributes."""
         attrs = dict(named)
         if self.variadic:
-            if not values or not isinstance(values[0], (list, tuple)):
-                raise GraphError(f"{self.name} takes a list of operands first")
+            if not values or not isinstance(values[0], (list, tuple)) or not values[0]:
+                raise GraphError(f"{self.name} takes a list of at least one operand first")
             operands, rest = tuple(cast("Sequence[Any]", values[0])), values[1:]
         else:
             count = len(self.operands)
@@ -142,8 +138,12 @@ class Op:
 
     def __call__(self, *values: Any, **named: Any) -> Symbol:
         """Add the op to the graph of its operands."""
-        operands, attrs = self.bind(values, named)
-        return _graph_of(self, operands).apply(self, operands, attrs)
+        try:
+            operands, attrs = self.bind(values, named)
+            graph = _graph_of(self, operands)
+        except GraphirError as error:
+            raise placed(error, user_location(), self.name) from None
+        return graph.apply(self, operands, attrs)
 
     def __reduce__(self) -> tuple[Callable[[str], Op], tuple[str]]:
         return find, (self.name,)
@@ -178,9 +178,8 @@ def _graph_of(op: Op, operands: Sequence[Any]) -> Graph:
     for operand in operands:
         if isinstance(operand, Value):
             return operand.graph
-    graph = CURRENT.get()
-    if graph is None:
+    if not CURRENT.get():
         raise GraphError(
             f"{op.name} of no symbol belongs to no graph; call it on a symbol, or inside `with g:`"
         )
-    return graph
+    return CURRENT.get()[-1]

@@ -187,7 +187,7 @@ layer_norm = Op(
     sig.REAL_FLOATING,
     shapes.layer_norm,
     "(x - mean) / sqrt(var + epsilon) * scale + shift, along the last axis.",
-    (Attr("epsilon", at.number, 1e-5),),
+    (Attr("epsilon", at.positive, 1e-5),),
     "rowwise",
 )
 sort = _rowwise("sort", sig.ORDERED, "Sorted, NaN last.", Attr("descending", at.flag, False))

@@ -90,6 +90,8 @@ def tensordot(op: Op, types: Types, attrs: Attributes) -> Shape:
     """The axes that are not contracted, of both operands in turn."""
     axes: tuple[tuple[int, ...], tuple[int, ...]] = attrs["axes"]
     (left, right), a, b = axes, types[0].shape, types[1].shape
+    if len({*left}) != len(left) or len({*right}) != len(right):
+        raise ShapeError(f"tensordot: an axis is repeated in {left} and {right}")
     if len(left) != len(right) or any(a[i] != b[j] for i, j in zip(left, right, strict=False)):
         raise ShapeError(
             f"tensordot of {shape_text(a)} and {shape_text(b)} over axes {left} and {right}: "
@@ -113,7 +115,7 @@ def layer_norm(op: Op, types: Types, attrs: Attributes) -> Shape:
     if not x or any(shape != x[-1:] for shape in rest):
         given = " and ".join(map(shape_text, rest))
         raise ShapeError(
-            f"layer_norm of {shape_text(x)} takes scale and shift {x[-1:]}, not {given}"
+            f"layer_norm of {shape_text(x)} takes scale and shift {shape_text(x[-1:])}, not {given}"
         )
     return x
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias, cast
-
-import numpy as np
+from typing import Any, TypeAlias
 
 from graphir.dtypes import DType
-from graphir.errors import GraphError, PromotionError
+from graphir.errors import PromotionError
 from graphir.op import Attributes, Op, Resolved, Signature, Types
-from graphir.promotion.rules import Operand, PromotionRules
+from graphir.promotion.rules import PromotionRules, fits, misfit
 
 Rule: TypeAlias = Callable[[PromotionRules, Op, Types, Attributes], Resolved]
 
@@ -174,26 +172,14 @@ def _same(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Res
 
 
 def _padding(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
-    value, dtype = attrs["value"], types[0].dtype
-    if rules.name == "explicit":  # the value was accepted by the rules before
-        _of_kind(op, value, dtype)
-    elif value != 0:
-        literal = Operand(rules.literal(value, types), 0)
-        if rules.common((types[0], literal)) is not dtype:
-            raise PromotionError(
-                f"{op.name}: the value {value!r} does not fit {dtype}; cast x first"
-            )
+    _number(op, attrs["value"], types[0].dtype)
     return _same(rules, op, types, attrs)
 
 
-def _of_kind(op: Op, value: Any, dtype: DType) -> None:
-    """A number that an op makes values of is one that its dtype has, rounded once if a float."""
-    if dtype.format:
-        fits = dtype.is_complex or not isinstance(value, complex)
-    else:
-        fits = not isinstance(value, (float, complex)) and dtype.min <= value <= dtype.max
-    if not fits:
-        raise PromotionError(f"{op.name}: the value {value!r} does not fit {dtype}")
+def _number(op: Op, value: Any, dtype: DType) -> None:
+    """A number among the attributes fits the dtype it is to have, whatever the rules."""
+    if not fits(value, dtype):
+        raise PromotionError(f"{op.name}: {misfit(value, dtype)}")
 
 
 def _castable(op: Op, source: DType, target: DType) -> None:
@@ -209,26 +195,18 @@ def _cast(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Res
 
 
 def _created(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
-    dtype, value = attrs["dtype"], attrs.get("value")
-    if isinstance(value, np.ndarray):
-        _stored(cast(Any, value).dtype, dtype)
-    elif value is not None:
-        _of_kind(op, value, dtype)
-    return Resolved((), dtype)
-
-
-def _stored(found: np.dtype[Any], dtype: DType) -> None:
-    if found != dtype.storage:
-        raise PromotionError(
-            f"a constant of {dtype} is stored as {dtype.storage}, not {found}; "
-            f"g.constant[DType.{dtype}](...) converts what fits"
-        )
+    if "value" in attrs:
+        _number(op, attrs["value"], attrs["dtype"])
+    return Resolved((), attrs["dtype"])
 
 
 def _known(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
     dtype, stored = attrs["dtype"], attrs["value"].dtype
     if stored != dtype.storage:
-        raise GraphError(f"a constant of {dtype} is stored as {dtype.storage}, not as {stored}")
+        raise PromotionError(
+            f"a constant of {dtype} is stored as {dtype.storage}, not {stored}; "
+            f"g.constant[DType.{dtype}](...) converts what fits"
+        )
     return Resolved((), dtype)
 
 

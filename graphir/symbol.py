@@ -9,17 +9,16 @@ from graphir.dims import DimLike, Shape, Size
 from graphir.dtypes import DType, DTypeLike
 from graphir.errors import GraphError
 from graphir.indexing import index, pieces
-from graphir.location import Location, Origin, Source, internal, placing
-from graphir.op import Op, Value
+from graphir.location import Location, Origin, Source, placing
+from graphir.op import Op
+from graphir.operators import Operators
 
 if TYPE_CHECKING:
     from graphir.graph import Graph
     from graphir.types import TensorType
 
-internal(globals())
 
-
-class Symbol(Value):
+class Symbol(Operators):
     """A value in a graph: an op applied to earlier symbols, with its type inferred at once.
 
     Never changes. `x + 1`, `x[1:]`, `x.sum(axis=0)` add symbols to the same graph; `==` does too,
@@ -90,6 +89,12 @@ class Symbol(Value):
     def name(self) -> str:
         """Its name in text: %x of an input, %7 of the symbol at place 7."""
         return self.graph.name_of(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _symbol_at, (self.graph, self.index)
+
+    def __copy__(self) -> Symbol:
+        return self  # it never changes
 
     def __getattr__(self, name: str) -> NoReturn:
         known = f"; it is an op: graphir.ops.{name}(x)" if name in ops.CATALOGUE else ""
@@ -228,125 +233,6 @@ class Symbol(Value):
         """The complex conjugate."""
         return ops.conj(self)
 
-    # -- operators
-
-    def __add__(self, other: Any) -> Symbol:
-        return self.graph.binary(ops.add, self, other)
-
-    def __radd__(self, other: Any) -> Symbol:
-        return self.graph.binary(ops.add, other, self)
-
-    def __sub__(self, other: Any) -> Symbol:
-        return self.graph.binary(ops.subtract, self, other)
-
-    def __rsub__(self, other: Any) -> Symbol:
-        return self.graph.binary(ops.subtract, other, self)
-
-    def __mul__(self, other: Any) -> Symbol:
-        return self.graph.binary(ops.multiply, self, other)
-
-    def __rmul__(self, other: Any) -> Symbol:
-        return self.graph.binary(ops.multiply, other, self)
-
-    def __truediv__(self, other: Any) -> Symbol:
-        return self.graph.binary(ops.divide, self, other)
-
-    def __rtruediv__(self, other: Any) -> Symbol:
-        return self.graph.binary(ops.divide, other, self)
-
-    def __floordiv__(self, other: Any) -> Symbol:
-        return self.graph.binary(ops.floor_divide, self, other)
-
-    def __rfloordiv__(self, other: Any) -> Symbol:
-        return self.graph.binary(ops.floor_divide, other, self)
-
-    def __mod__(self, other: Any) -> Symbol:
-        return self.graph.binary(ops.remainder, self, other)
-
-    def __rmod__(self, other: Any) -> Symbol:
-        return self.graph.binary(ops.remainder, other, self)
-
-    def __divmod__(self, other: Any) -> tuple[Symbol, Symbol]:
-        return self // other, self % other
-
-    def __rdivmod__(self, other: Any) -> tuple[Symbol, Symbol]:
-        return other // self, other % self
-
-    def __pow__(self, other: Any) -> Symbol:
-        return self.graph.binary(ops.pow, self, other)
-
-    def __rpow__(self, other: Any) -> Symbol:
-        return self.graph.binary(ops.pow, other, self)
-
-    def __matmul__(self, other: Any) -> Symbol:
-        return self.graph.binary(ops.matmul, self, other)
-
-    def __rmatmul__(self, other: Any) -> Symbol:
-        return self.graph.binary(ops.matmul, other, self)
-
-    def __and__(self, other: Any) -> Symbol:
-        return self.graph.binary(ops.bitwise_and, self, other)
-
-    def __rand__(self, other: Any) -> Symbol:
-        return self.graph.binary(ops.bitwise_and, other, self)
-
-    def __or__(self, other: Any) -> Symbol:
-        return self.graph.binary(ops.bitwise_or, self, other)
-
-    def __ror__(self, other: Any) -> Symbol:
-        return self.graph.binary(ops.bitwise_or, other, self)
-
-    def __xor__(self, other: Any) -> Symbol:
-        return self.graph.binary(ops.bitwise_xor, self, other)
-
-    def __rxor__(self, other: Any) -> Symbol:
-        return self.graph.binary(ops.bitwise_xor, other, self)
-
-    def __lshift__(self, other: Any) -> Symbol:
-        return self.graph.binary(ops.left_shift, self, other)
-
-    def __rlshift__(self, other: Any) -> Symbol:
-        return self.graph.binary(ops.left_shift, other, self)
-
-    def __rshift__(self, other: Any) -> Symbol:
-        return self.graph.binary(ops.right_shift, self, other)
-
-    def __rrshift__(self, other: Any) -> Symbol:
-        return self.graph.binary(ops.right_shift, other, self)
-
-    def __eq__(self, other: object) -> Symbol:  # pyright: ignore[reportIncompatibleMethodOverride]
-        return self.graph.binary(ops.equal, self, other)
-
-    def __ne__(self, other: object) -> Symbol:  # pyright: ignore[reportIncompatibleMethodOverride]
-        return self.graph.binary(ops.not_equal, self, other)
-
-    def __lt__(self, other: Any) -> Symbol:
-        return self.graph.binary(ops.less, self, other)
-
-    def __le__(self, other: Any) -> Symbol:
-        return self.graph.binary(ops.less_equal, self, other)
-
-    def __gt__(self, other: Any) -> Symbol:
-        return self.graph.binary(ops.greater, self, other)
-
-    def __ge__(self, other: Any) -> Symbol:
-        return self.graph.binary(ops.greater_equal, self, other)
-
-    def __neg__(self) -> Symbol:
-        return ops.negative(self)
-
-    def __pos__(self) -> Symbol:
-        return ops.positive(self)
-
-    def __abs__(self) -> Symbol:
-        return ops.abs(self)
-
-    def __invert__(self) -> Symbol:
-        return ops.bitwise_invert(self)
-
-    def __round__(self, digits: None = None) -> Symbol:
-        return ops.round(self)
-
     # -- what a symbol cannot do, having no value yet
 
     def __bool__(self) -> bool:
@@ -388,3 +274,7 @@ class Symbol(Value):
 
 class ValuelessError(GraphError, TypeError):
     """Python asked a symbol for its value, which it has only when the graph runs."""
+
+
+def _symbol_at(graph: Graph, index: int) -> Symbol:
+    return graph.symbols[index]

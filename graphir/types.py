@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from threading import Lock
 from weakref import WeakValueDictionary
 
 from graphir.dims import Shape, ShapeLike, Size, product, shape_of, shape_text
 from graphir.dtypes import DType, DTypeLike
 
+_LOCK = Lock()
 _INTERNED: WeakValueDictionary[tuple[DType, Shape], TensorType] = WeakValueDictionary()
 
 
@@ -31,7 +33,8 @@ class TensorType:
         new = super().__new__(cls)
         new.dtype, new.shape = key
         new._cast = {}
-        return _INTERNED.setdefault(key, new)
+        with _LOCK:  # setdefault of a weak dictionary is not atomic
+            return _INTERNED.setdefault(key, new)
 
     def __reduce__(self) -> tuple[type[TensorType], tuple[DType, Shape]]:
         return TensorType, (self.dtype, self.shape)

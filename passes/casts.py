@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, overload
+from typing import Any, Literal, get_args, overload
 
-from graphir import DType, Graph, Location, Origin, rules
+from graphir import DType, Graph, GraphError, Location, Origin, rules
 from graphir.location import CAST, LEGALIZE
 from graphir.promotion.tables import aligned
 from passes.implicit_cast import implicit_cast
@@ -62,8 +62,10 @@ class CastRow:
 class CastReport(Sequence[CastRow]):
     """The uses of casts in a graph, in its order: `str()` a table, `.to_json()` its data."""
 
-    def __init__(self, graph: str, rows: Sequence[CastRow]) -> None:
+    def __init__(self, graph: str, rows: Sequence[CastRow], of: int | None = None) -> None:
         self.graph, self.rows = graph, tuple(rows)
+        self.of = len(rows) if of is None else of
+        """The number of rows from which these were chosen."""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -79,11 +81,11 @@ class CastReport(Sequence[CastRow]):
         return iter(self.rows)
 
     def only(self, kind: Kind | None = None, exact: bool | None = None) -> CastReport:
-        """The rows of one kind, or those that are exact or not."""
-        return CastReport(
-            self.graph,
-            [r for r in self if kind in (None, r.kind) and exact in (None, r.exact)],
-        )
+        """The rows of one kind, or those that are exact or not; GraphError for no kind."""
+        if kind not in (None, *get_args(Kind)):
+            raise GraphError(f"a cast is {', '.join(get_args(Kind))}, not {kind!r}")
+        rows = [r for r in self if kind in (None, r.kind) and exact in (None, r.exact)]
+        return CastReport(self.graph, rows, self.of)
 
     def to_json(self) -> str:
         """The rows as a JSON document."""
@@ -92,7 +94,8 @@ class CastReport(Sequence[CastRow]):
     def __str__(self) -> str:
         lossy = sum(not row.exact for row in self)
         if not self.rows:
-            return f"graph {self.graph}: no casts"
+            none = f"none of {self.of} uses of casts" if self.of else "no casts"
+            return f"graph {self.graph}: {none}"
         uses = "1 use of a cast" if len(self) == 1 else f"{len(self)} uses of casts"
         head = f"graph {self.graph}: {uses}, {lossy} can lose something"
         return "\n".join([head, *aligned([_HEADER, *(_cells(row) for row in self)])])
@@ -134,6 +137,15 @@ def _row(origin: Origin) -> CastRow:
     else:
         kind, path = "implicit", rules(origin.rule).path(source, target)
     return CastRow(
-        *(kind, origin.op, origin.operand, origin.location, source, target, origin.rule, path),
-        *(source.witness(target), source.storage.itemsize, target.storage.itemsize),
+        kind=kind,
+        op=origin.op,
+        operand=origin.operand,
+        location=origin.location,
+        source=source,
+        target=target,
+        rule=origin.rule,
+        path=path,
+        witness=source.witness(target),
+        bytes_before=source.storage.itemsize,
+        bytes_after=target.storage.itemsize,
     )

@@ -36,10 +36,14 @@ class Pipeline:
             name = getattr(each, "__name__", repr(each))
             try:
                 graph = each(graph)
+                if not isinstance(graph, Graph):  # pyright: ignore[reportUnnecessaryIsInstance]
+                    raise GraphError(f"a pass returns a Graph, not {graph!r}")
                 if self.verify_each:
                     graph.verify()
             except GraphirError as error:
-                raise GraphError(f"in pass {name}, after [{', '.join(done)}]: {error}") from error
+                told = GraphError(f"in pass {name}, after [{', '.join(done)}]: {error}")
+                told.location = error.location
+                raise told from error
             done.append(name)
         return graph
 

@@ -39,10 +39,11 @@ def _matched(graph: Graph, inputs: Sequence[Any], named: Mapping[str, Any]) -> l
         raise ExecutionError(
             f"graph {graph.name!r} takes {len(names)} inputs ({takes}), not {len(inputs)}"
         )
+    known, first = set(names), set(names[: len(inputs)])
     for name in named:
-        if name not in names:
+        if name not in known:
             raise ExecutionError(f"graph {graph.name!r} has no input {name!r}; it takes ({takes})")
-        if name in names[: len(inputs)]:
+        if name in first:
             raise ExecutionError(f"input {name!r} of graph {graph.name!r} is given twice")
     missing = [name for name in names[len(inputs) :] if name not in named]
     if missing:
@@ -64,10 +65,10 @@ def _checked(graph: Graph, symbol: Symbol, name: str, value: Any) -> NDArray[Any
         except GraphError as error:
             raise ExecutionError(f"{what}: {error}") from None
     kind = cast("type[Any]", type(value))
-    if not issubclass(kind, (np.ndarray, np.generic)) or issubclass(kind, np.ma.MaskedArray):
-        raise ExecutionError(
-            f"{what}, not a {kind.__name__}; give np.asarray(..., {_numpy_name(dtype)})"
-        )
+    masked = issubclass(kind, np.ma.MaskedArray)
+    fix = "x.filled(...)" if masked else f"np.asarray(..., {_numpy_name(dtype)})"
+    if masked or not issubclass(kind, (np.ndarray, np.generic)):
+        raise ExecutionError(f"{what}, not a {kind.__name__}; give {fix}")
     array: NDArray[Any] = np.asarray(value)
     if array.dtype != dtype.storage:
         raise ExecutionError(

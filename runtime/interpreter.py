@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import ExecutionError, Graph, GraphirError, Symbol, TensorType, ops
+from graphir import DType, ExecutionError, Graph, GraphirError, Symbol, TensorType, ops
 from graphir.evaluation import apply
 from graphir.location import placed
 from graphir.op import Inferred
@@ -16,7 +16,7 @@ from runtime.binding import bind
 from runtime.results import require_outputs, results
 
 
-def interpret(graph: Graph, *inputs: Any, **named: Any) -> Any:
+def interpret(graph: Graph, /, *inputs: Any, **named: Any) -> Any:
     """The meaning of a graph, lowered or not: its outputs for these inputs.
 
     Before an op each operand is converted to the dtype that the op's signature demands. Inputs
@@ -65,7 +65,7 @@ class _Run:
             TensorType(committed(symbol.dtype), symbol.shape),
             tuple(committed(dtype) for dtype in inferred.operands),
             {
-                name: committed(value) if name in ("dtype", "to") and value else value
+                name: committed(value) if isinstance(value, DType) else value
                 for name, value in symbol.attrs.items()
             },
         )
@@ -73,7 +73,7 @@ class _Run:
         values = [self._known(arg) for arg in symbol.args]
         try:
             return apply(symbol.op, concrete, sources, values, self.sizes, graph.tf32)
-        except (GraphirError, ValueError, OverflowError, MemoryError) as error:
+        except GraphirError as error:
             known = error if isinstance(error, ExecutionError) else ExecutionError(str(error))
             operands = ", ".join(str(arg.type) for arg in symbol.args)
             raise placed(known, symbol.location, f"{symbol.op.name}({operands})") from None

@@ -81,6 +81,24 @@ def test_clip_may_leave_out_a_limit():
         x.clip()
 
 
+def test_axes_may_be_a_list_or_come_one_by_one():
+    x = one("int8", (2, 3, 4))
+    for made in (x.permute(2, 0, 1), x.permute([2, 0, 1]), x.permute((2, 0, 1))):
+        assert made.shape == (4, 2, 3)
+    for made in (x.reshape(4, 6), x.reshape([4, 6]), x.reshape((4, 6))):
+        assert made.shape == (4, 6)
+    for made in (x.broadcast_to(5, 2, 3, 4), x.broadcast_to((5, 2, 3, 4))):
+        assert made.shape == (5, 2, 3, 4)
+    assert x.permute([2, 0, 1]).attrs["dims"] == (2, 0, 1)
+
+
+def test_which_ops_compute_and_which_only_move():
+    compute = ("add", "sin", "sum", "argmax", "matmul", "softmax", "sort", "where", "equal")
+    move = ("reshape", "concat", "gather", "pad", "cast", "constant", "input", "range", "shape_of")
+    assert all(ops.find(name).computes is True for name in compute)
+    assert all(ops.find(name).computes is False for name in move)
+
+
 def test_ops_are_frozen_and_compared_by_identity():
     with pytest.raises(dataclasses.FrozenInstanceError):
         ops.add.name = "plus"  # type: ignore[misc]

@@ -71,6 +71,7 @@ def test_float_facts_are_those_of_finfo(dtype: DType):
 @pytest.mark.parametrize("dtype", COMPLEX, ids=str)
 def test_complex_facts_are_those_of_the_parts(dtype: DType):
     info = np.finfo(dtype.storage)
+    assert dtype.is_complex and not dtype.is_float and not dtype.is_integer
     assert dtype.bits == 8 * dtype.storage.itemsize == 2 * info.bits
     assert (dtype.exponent_bits, dtype.mantissa_bits) == (info.nexp, info.nmant)
     assert dtype.max == float(info.max)
@@ -144,7 +145,7 @@ def test_weak_and_narrow():
     [("flaot32", "float32"), ("bfloat", "bfloat16"), ("int_16", "int16"), ("tf_32", "tf32")],
 )
 def test_an_unknown_name_is_an_error_with_near_matches(wrong: str, near: str):
-    with pytest.raises(GraphError, match=f"{wrong}.*near.*{near}"):
+    with pytest.raises(GraphError, match=rf"{wrong}.*near.*{near}"):
         DType(wrong)
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 
-from graphir import DType, Graph, PromotionError, Symbol, ops
+from graphir import DType, Graph, GraphirError, PromotionError, Symbol, ops
+from passes import implicit_cast
 
 INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 INTEGERS += ["index", "address"]
@@ -321,6 +323,28 @@ def test_indices_are_integers_that_do_not_join_the_data():
     for wrong in ("float32", "bool"):
         with pytest.raises(PromotionError, match=rf"indices of gather are integers, not {wrong}"):
             ops.gather(*made("float32", wrong))
+
+
+def test_a_literal_among_where_s_values_takes_the_dtype_of_the_other():
+    c, x = made("bool", "int16")
+    assert [a.dtype for a in ops.where(c, 5, x).args] == [DType.bool, DType.int16, DType.int16]
+    assert [a.dtype for a in ops.where(c, x, 5).args] == [DType.bool, DType.int16, DType.int16]
+
+
+@pytest.mark.parametrize("under", ["max", "max_strict", "python"])
+def test_padding_that_is_taken_stays_so_when_the_rules_are_explicit(under: str):
+    dtypes = ("weak_int", "weak_float") if under == "python" else ("int8", "float32", "float8_e5m2")
+    for dtype, value in product(dtypes, (0, 7, -1, 70000, 0.0, 0.1, 7.5, 1e40, 1j)):
+        (x,) = made(dtype, under=under)
+        try:
+            x.graph.output(ops.pad(x, 1, value=value))
+        except GraphirError as error:
+            assert f"does not fit {dtype}" in str(error)
+            assert type(value) is not int or value not in (0, 7), "which each of these has"
+        else:
+            assert implicit_cast(x.graph).verify().rules.name == "explicit"
+            assert isinstance(value, int) or dtype not in ("int8", "weak_int")
+            assert not isinstance(value, complex)
 
 
 def test_padding_is_a_literal_that_fits():

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from graphir import DType, ExecutionError, Graph, Op, ops
 from graphir.attributes import identity
+from graphir.printer import large_constants
 from passes import (
     Pipeline,
     common_subexpressions,
@@ -74,7 +75,7 @@ def check(program: Program) -> None:
 def reads_back(graph: Graph) -> None:
     """Printed and parsed, a graph is the same graph."""
     text = str(graph)
-    parsed = Graph.parse(text).verify()
+    parsed = Graph.parse(text, large_constants(graph)).verify()
     assert str(parsed) == text
     listed = sorted(graph.symbols, key=lambda x: x.op is not ops.input)  # the header has inputs
     for one, other in zip(listed, parsed.symbols, strict=True):
@@ -109,7 +110,7 @@ def is_final(graph: Graph) -> None:
     assert lower(graph) is graph
     if any(_has_nan(symbol.attrs) for symbol in graph.symbols):
         return  # text keeps no payloads: NaN that differed may be common subexpressions now
-    parsed = Graph.parse(str(graph))
+    parsed = Graph.parse(str(graph), large_constants(graph))
     assert lower(parsed) is parsed
     for each in (implicit_cast, weak_types, legalize, *OPTIMIZING):
         assert each(parsed) is parsed, each.__name__

@@ -279,13 +279,27 @@ def test_a_constant_is_stored_as_its_dtype_demands(value: Any):
         g.verify()
 
 
-@pytest.mark.parametrize(("dtype", "value"), [("int8", 300), ("uint8", -1), ("int8", 0.5)])
+@pytest.mark.parametrize(
+    ("dtype", "value"),
+    [("int8", 128), ("int8", -129), ("uint8", -1), ("int8", 0.5), ("float32", 1j), ("bool", 2)],
+)
 def test_a_full_value_fits_its_dtype(dtype: str, value: Any):
     g = good()
     attrs = {"dtype": DType(dtype), "value": value, "shape": (2,)}
     g.append(ops.full, (), attrs, TensorType(dtype, (2,)), HERE)
     with pytest.raises(GraphError, match=r"\(full\)"):
         g.verify()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value"),
+    [("int8", 127), ("int8", -128), ("bool", 1), ("float32", 7), ("complex64", 1j)],
+)
+def test_a_full_value_at_the_edge_is_fine(dtype: str, value: Any):
+    g = Graph()
+    attrs = {"dtype": DType(dtype), "value": value, "shape": (2,)}
+    g.append(ops.full, (), attrs, TensorType(dtype, (2,)), HERE)
+    g.verify()
 
 
 def test_values_in_attributes_are_compared_to_the_bit():

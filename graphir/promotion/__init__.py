@@ -18,6 +18,8 @@ _REGISTRY: dict[str, PromotionRules] = {}
 
 def register(new: PromotionRules) -> PromotionRules:
     """Make a rule set findable by its name; GraphError where the name is taken by another."""
+    if not isinstance(new, PromotionRules):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise GraphError(f"register() takes a PromotionRules, not {new!r}")
     if _REGISTRY.setdefault(new.name, new) is not new:
         raise GraphError(f"a rule set named {new.name!r} is registered already")
     return new
@@ -34,9 +36,11 @@ def rules(which: str | PromotionRules | None = None) -> PromotionRules:
         return which
     try:
         return _REGISTRY[which]
-    except KeyError:
-        near = difflib.get_close_matches(which, _REGISTRY, n=3) or _REGISTRY
-        raise GraphError(f"no rule set is named {which!r}; there is {', '.join(near)}") from None
+    except (KeyError, TypeError):
+        near = difflib.get_close_matches(str(which), _REGISTRY, n=3) or _REGISTRY
+        raise GraphError(
+            f"no rule set is named {which!r}; there is {', '.join(near)}, and register() adds one"
+        ) from None
 
 
 def rule_sets() -> tuple[PromotionRules, ...]:

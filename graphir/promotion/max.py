@@ -100,7 +100,7 @@ class Strict(PromotionRules):
         if isinstance(value, int) and not isinstance(value, bool) and dtype in _INT_LIMITS:
             low, high = _INT_LIMITS[dtype]
             return low <= value <= high
-        return super().fits(value, dtype) or isinstance(value, bool)
+        return isinstance(value, bool) or super().fits(value, dtype)
 
 
 # Measured at 1, -1, 200, 70000, 2**24+1 and 2**63; between those the limits are the formats' own

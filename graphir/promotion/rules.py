@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from contextvars import ContextVar, Token
+from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 
-from graphir.dtypes import DType
+from graphir.dtypes import DType, DTypeLike
 from graphir.errors import PromotionError
 from graphir.lattice import Lattice
 
@@ -90,11 +90,10 @@ class PromotionRules:
     """The arithmetic ops that take bool: sums are `or`, products `and`."""
 
     def __init__(
-        self, name: str, doc: str, lattice: Lattice[DType] | None = None, source: str = ""
+        self, name: str, doc: str, lattice: Lattice[Any] | None = None, source: str = ""
     ) -> None:
-        self.name, self.doc, self.lattice, self.source = name, doc, lattice, source
-        self.dtypes: tuple[DType, ...] = lattice.nodes if lattice else tuple(DType)
-        self._tokens: list[Token[PromotionRules | None]] = []
+        self.name, self.doc, self.lattice, self.source = name, doc, _of_dtypes(lattice), source
+        self.dtypes: tuple[DType, ...] = self.lattice.nodes if self.lattice else tuple(DType)
 
     # -- the join
 
@@ -126,7 +125,7 @@ class PromotionRules:
         dtype = self.common(partners)
         if not self.fits(value, dtype):
             raise PromotionError(
-                f"the literal {value!r} does not fit {dtype} under {self.name!r}; cast the other "
+                f"under {self.name!r} the literal {misfit(value, dtype)}; or cast the other "
                 f"operand, or write g.scalar({value!r}, DType....)"
             )
         return dtype
@@ -188,9 +187,13 @@ class PromotionRules:
     def refusal(self, dtypes: Sequence[DType], why: str) -> PromotionError:
         """The error that says these dtypes do not mix here, and both ways out."""
         names = " and ".join(map(str, dtypes))
+        holding = _holding(dtypes)
+        cast = f"cast them, for example .cast(DType.{holding})"
+        if holding is None:
+            cast = "no dtype has every value of both, so choose by a .cast(DType....) what to lose"
         return PromotionError(
-            f"{names} do not promote under {self.name!r}: {why}; cast them, for example "
-            f".cast(DType.{_holding(dtypes)}), or build the graph under other rules"
+            f"{names} do not promote under {self.name!r}: {why}; {cast}, or build the graph under "
+            "other rules"
         )
 
     def promote(self, *operands: Any) -> DType:
@@ -225,8 +228,9 @@ class PromotionRules:
         witnesses = tuple(dtype.witness(result) for dtype in dtypes)
         return Explanation(self.name, tuple(named), result, paths, witnesses)
 
-    def path(self, low: DType, high: DType) -> tuple[DType, ...]:
+    def path(self, low: DTypeLike, high: DTypeLike) -> tuple[DType, ...]:
         """The way up the lattice from one dtype to another; its two ends where there is none."""
+        low, high = DType(low), DType(high)
         if low is high:
             return (low,)
         lattice = self.lattice
@@ -247,7 +251,7 @@ class PromotionRules:
     # -- the default rule set, inside a `with` block
 
     def __enter__(self) -> PromotionRules:
-        self._tokens.append(_DEFAULT.set(self))
+        _DEFAULTS.set((*_DEFAULTS.get(), self))
         return self
 
     def __exit__(
@@ -256,28 +260,36 @@ class PromotionRules:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        _DEFAULT.reset(self._tokens.pop())
+        _DEFAULTS.set(_DEFAULTS.get()[:-1])
 
     def __repr__(self) -> str:
         return f"<PromotionRules {self.name}>"
 
 
-def _holding(dtypes: Sequence[DType]) -> DType:
-    """The smallest dtype that has every value of these, or else the widest of them."""
+def _holding(dtypes: Sequence[DType]) -> DType | None:
+    """The smallest dtype that has every value of these."""
     for dtype in sorted(DType, key=lambda dtype: dtype.bits):
         usual = dtype.storage.name == str(dtype) and not dtype.narrow
         if usual and all(one.exact_in(dtype) for one in dtypes):
             return dtype
-    return max(dtypes, key=lambda dtype: (_KINDS.index(dtype.kind), dtype.bits))
+    return None
 
 
-_KINDS = ("bool", "uint", "int", "float", "complex")
-_DEFAULT: ContextVar[PromotionRules | None] = ContextVar("default promotion rules", default=None)
+# The rule sets of the `with` blocks around, in each context its own.
+_DEFAULTS: ContextVar[tuple[PromotionRules, ...]] = ContextVar("default rules", default=())
 
 
 def default() -> PromotionRules | None:
     """The rule set of the innermost `with rules(...)` block, if there is one."""
-    return _DEFAULT.get()
+    return _DEFAULTS.get()[-1] if _DEFAULTS.get() else None
+
+
+def _of_dtypes(lattice: Lattice[Any] | None) -> Lattice[DType] | None:
+    """The lattice with names of dtypes read as dtypes."""
+    if lattice is None or all(isinstance(node, DType) for node in lattice):
+        return lattice
+    edges = {DType(low): [DType(node) for node in above] for low, above in lattice.edges.items()}
+    return Lattice(lattice.name, edges)
 
 
 def operand_of(operand: Any) -> Typed | None:
@@ -299,29 +311,64 @@ def operand_of(operand: Any) -> Typed | None:
 
 
 def fits(value: Any, dtype: DType) -> bool:
-    """Whether a Python scalar is exactly representable in `dtype`; a float: stays finite there.
+    """Whether a Python scalar is exactly representable in `dtype`; a float: is rounded there.
 
-    An int fits a float dtype up to the range in which that has every int.
+    An int fits a float dtype in the range in which that has every int. A float must stay finite,
+    and infinities and NaN fit where the format has them.
     """
-    if isinstance(value, bool):
-        return dtype.format is None or dtype.format.specials != "scale" or value
     if isinstance(value, int):
-        if dtype.kind == "bool":
-            return value in (0, 1)
-        low = -(2**dtype.precision) if dtype.format else dtype.min
-        high = 2**dtype.precision if dtype.format else dtype.max
-        return max(low, dtype.min) <= value <= min(high, dtype.max)
+        low, high = int_range(dtype)
+        return low <= value <= high
     if isinstance(value, float):
-        return dtype.format is not None and _stays_finite(value, dtype)
+        return dtype.format is not None and _keeps(value, dtype)
     if isinstance(value, complex):
         return dtype.is_complex and fits(value.real, dtype) and fits(value.imag, dtype)
     return False
 
 
-def _stays_finite(value: float, dtype: DType) -> bool:
-    """Whether rounding to nearest leaves a finite value finite; the rest stays what it is."""
-    if dtype.format and dtype.format.specials == "scale":
-        return math.isnan(value) or 0 < value <= dtype.max
-    # Half a unit in the last place above the greatest value, rounding goes to infinity.
-    half = 2.0 ** (math.frexp(dtype.max)[1] - dtype.mantissa_bits - 2)
-    return not math.isfinite(value) or abs(value) < dtype.max + half
+def int_range(dtype: DType) -> tuple[int, int]:
+    """The least and the greatest int that fit a dtype."""
+    if dtype.kind == "bool":
+        return 0, 1
+    if dtype.format is None:
+        return int(dtype.min), int(dtype.max)
+    exact = 2**dtype.precision
+    low = 1 if dtype.format.specials == "scale" else max(-exact, math.ceil(dtype.min))
+    return low, min(exact, math.floor(dtype.max))
+
+
+def _keeps(value: float, dtype: DType) -> bool:
+    """Whether what is finite, infinite or NaN stays that when rounded to nearest."""
+    specials = dtype.format.specials if dtype.format else "ieee"
+    if math.isnan(value):
+        return specials != "finite"
+    if math.isinf(value):
+        return specials == "ieee"
+    if specials == "scale" and value <= 0:
+        return False
+    limit = float(dtype.max)
+    # From half a unit in the last place above the greatest value on, rounding goes beyond it.
+    return abs(value) < limit + limit / 2 ** (dtype.mantissa_bits + 2) or abs(value) <= limit
+
+
+def misfit(value: Any, dtype: DType) -> str:
+    """Why a scalar does not fit a dtype, and what to write instead."""
+    if isinstance(value, float) and dtype.format is None:
+        why = f"is a float; write an int, or .cast(DType.{dtype}) it"
+    elif isinstance(value, complex) and not dtype.is_complex:
+        why = "is complex; take its .real part"
+    elif isinstance(value, int) and dtype.format and fits(float_of(value), dtype):
+        why = f"is beyond the ints that are all exact there; write {float_of(value)!r} to round it"
+    elif isinstance(value, float) and not math.isfinite(value):
+        why = "is no value of that format; choose another dtype"
+    else:
+        why = f"is out of range, [{dtype.min}, {dtype.max}]; choose a wider dtype"
+    return f"{value!r} does not fit {dtype}: it {why}"
+
+
+def float_of(value: int) -> float:
+    """An int as a float; inf where it is too great."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf

@@ -1,0 +1,81 @@
+"""What an op is called on: symbols, arrays and literals, made symbols of one graph."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from reprlib import repr as brief
+from typing import TYPE_CHECKING, Any
+
+from graphir.errors import GraphError
+from graphir.literals import array_of, is_literal, literal_array
+from graphir.op import Op
+from graphir.symbol import Symbol
+
+if TYPE_CHECKING:
+    from graphir.graph import Graph
+
+_SHOWN = 8
+"""The operands that an error shows."""
+
+
+def symbols_of(graph: Graph, op: Op, operands: Sequence[Any]) -> tuple[Symbol, ...]:
+    """The operands as symbols: arrays keep their dtype, literals take their partners'."""
+    made: list[Any] = [
+        operand if is_literal(operand) else _symbol(graph, operand, op) for operand in operands
+    ]
+    if all(isinstance(one, Symbol) for one in made):
+        return tuple(made)
+    joined = op.signature.joined
+    group = [made[i] for i in (joined or range(len(made)))]
+    partners = [one.type for one in group if isinstance(one, Symbol)]
+    for i, one in enumerate(made):
+        if not isinstance(one, Symbol):
+            alone = joined is not None and i not in joined
+            dtype = op.signature.other if alone else graph.rules.literal(one, partners)
+            made[i] = graph.constant_of(literal_array(one, dtype, graph.rules, graph.tf32))
+    return tuple(made)
+
+
+def _symbol(graph: Graph, operand: Any, op: Op) -> Symbol:
+    if isinstance(operand, Symbol):
+        return own(graph, operand, op.name)
+    if not _is_operand(operand):
+        raise GraphError(
+            f"{brief(operand)} is no operand; give a symbol, a number, or an array with a "
+            "dtype, for example g.constant[DType....](...)"
+        )
+    return graph.constant_of(array_of(operand, None, graph.tf32))
+
+
+def own(graph: Graph, symbol: Symbol, what: str) -> Symbol:
+    """The symbol, if it is one of this graph; else GraphError."""
+    if symbol.graph is not graph:
+        raise GraphError(
+            f"{what} in graph {graph.name!r} was given {symbol.name}: {symbol.type} "
+            f"({symbol.location}) of graph {symbol.graph.name!r}; symbols of two graphs never "
+            "mix: make it an input here"
+        )
+    return symbol
+
+
+def call_text(op: Op, operands: Sequence[Any]) -> str:
+    """A call as errors show it: the op, and each operand with its type and line."""
+    shown = [
+        f"{op.operand(i) if i < len(op.operands) or op.variadic else i}: "
+        + (f"{one.type} ({one.location})" if isinstance(one, Symbol) else brief(one))
+        for i, one in enumerate(operands[:_SHOWN])
+    ]
+    more = len(operands) - _SHOWN
+    return f"{op.name}({', '.join(shown)}{f', ... {more} more' if more > 0 else ''})"
+
+
+def _is_operand(value: Any) -> bool:
+    return isinstance(value, Symbol) or is_literal(value) or hasattr(value, "dtype")
+
+
+def may_be_operand(value: Any) -> bool:
+    """Whether an operator takes a value, or should tell of it.
+
+    A list is no operand, but a mistake to tell of: Python would make `x == [1, 2]` False.
+    """
+    return _is_operand(value) or isinstance(value, (list, tuple))

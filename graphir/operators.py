@@ -1,0 +1,145 @@
+"""Python's operators, which add ops to the graph of the symbol they stand beside."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from graphir import ops
+from graphir.errors import GraphError
+from graphir.location import placing
+from graphir.op import Value
+
+if TYPE_CHECKING:
+    from graphir.symbol import Symbol
+
+
+class Operators(Value):
+    """What a symbol inherits: each operator, and its reflection for an operand that is none."""
+
+    __slots__ = ()
+
+    # Defining == would take hashing away.
+    __hash__ = object.__hash__
+
+    def __add__(self, other: Any) -> Symbol:
+        return self.graph.binary(ops.add, self, other)
+
+    def __radd__(self, other: Any) -> Symbol:
+        return self.graph.binary(ops.add, other, self)
+
+    def __sub__(self, other: Any) -> Symbol:
+        return self.graph.binary(ops.subtract, self, other)
+
+    def __rsub__(self, other: Any) -> Symbol:
+        return self.graph.binary(ops.subtract, other, self)
+
+    def __mul__(self, other: Any) -> Symbol:
+        return self.graph.binary(ops.multiply, self, other)
+
+    def __rmul__(self, other: Any) -> Symbol:
+        return self.graph.binary(ops.multiply, other, self)
+
+    def __truediv__(self, other: Any) -> Symbol:
+        return self.graph.binary(ops.divide, self, other)
+
+    def __rtruediv__(self, other: Any) -> Symbol:
+        return self.graph.binary(ops.divide, other, self)
+
+    def __floordiv__(self, other: Any) -> Symbol:
+        return self.graph.binary(ops.floor_divide, self, other)
+
+    def __rfloordiv__(self, other: Any) -> Symbol:
+        return self.graph.binary(ops.floor_divide, other, self)
+
+    def __mod__(self, other: Any) -> Symbol:
+        return self.graph.binary(ops.remainder, self, other)
+
+    def __rmod__(self, other: Any) -> Symbol:
+        return self.graph.binary(ops.remainder, other, self)
+
+    def __divmod__(self, other: Any) -> tuple[Symbol, Symbol]:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> tuple[Symbol, Symbol]:
+        return other // self, other % self
+
+    def __pow__(self, other: Any) -> Symbol:
+        return self.graph.binary(ops.pow, self, other)
+
+    def __rpow__(self, other: Any) -> Symbol:
+        return self.graph.binary(ops.pow, other, self)
+
+    def __matmul__(self, other: Any) -> Symbol:
+        return self.graph.binary(ops.matmul, self, other)
+
+    def __rmatmul__(self, other: Any) -> Symbol:
+        return self.graph.binary(ops.matmul, other, self)
+
+    def __and__(self, other: Any) -> Symbol:
+        return self.graph.binary(ops.bitwise_and, self, other)
+
+    def __rand__(self, other: Any) -> Symbol:
+        return self.graph.binary(ops.bitwise_and, other, self)
+
+    def __or__(self, other: Any) -> Symbol:
+        return self.graph.binary(ops.bitwise_or, self, other)
+
+    def __ror__(self, other: Any) -> Symbol:
+        return self.graph.binary(ops.bitwise_or, other, self)
+
+    def __xor__(self, other: Any) -> Symbol:
+        return self.graph.binary(ops.bitwise_xor, self, other)
+
+    def __rxor__(self, other: Any) -> Symbol:
+        return self.graph.binary(ops.bitwise_xor, other, self)
+
+    def __lshift__(self, other: Any) -> Symbol:
+        return self.graph.binary(ops.left_shift, self, other)
+
+    def __rlshift__(self, other: Any) -> Symbol:
+        return self.graph.binary(ops.left_shift, other, self)
+
+    def __rshift__(self, other: Any) -> Symbol:
+        return self.graph.binary(ops.right_shift, self, other)
+
+    def __rrshift__(self, other: Any) -> Symbol:
+        return self.graph.binary(ops.right_shift, other, self)
+
+    def __eq__(self, other: object) -> Symbol:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return self.graph.binary(ops.equal, self, other)
+
+    def __ne__(self, other: object) -> Symbol:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return self.graph.binary(ops.not_equal, self, other)
+
+    def __lt__(self, other: Any) -> Symbol:
+        return self.graph.binary(ops.less, self, other)
+
+    def __le__(self, other: Any) -> Symbol:
+        return self.graph.binary(ops.less_equal, self, other)
+
+    def __gt__(self, other: Any) -> Symbol:
+        return self.graph.binary(ops.greater, self, other)
+
+    def __ge__(self, other: Any) -> Symbol:
+        return self.graph.binary(ops.greater_equal, self, other)
+
+    def __neg__(self) -> Symbol:
+        return ops.negative(self)
+
+    def __pos__(self) -> Symbol:
+        return ops.positive(self)
+
+    def __abs__(self) -> Symbol:
+        return ops.abs(self)
+
+    def __invert__(self) -> Symbol:
+        return ops.bitwise_invert(self)
+
+    @placing
+    def __round__(self, digits: int | None = None) -> Symbol:
+        if digits:
+            raise GraphError(
+                "round() goes to whole numbers here; scale, round and scale back: "
+                "ops.round(x * 100) / 100"
+            )
+        return ops.round(self)
