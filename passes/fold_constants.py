@@ -50,5 +50,5 @@ def _folded(graph: Graph, symbol: Symbol, args: list[Symbol]) -> Symbol | None:
         return None
     attrs = {"dtype": symbol.dtype, "value": constant(value)}
     # What a cast lost is lost in the constant too: the report goes on to say so.
-    source = merged_origins([symbol, *args]) or symbol.location
+    source = tuple(dict.fromkeys(merged_origins([symbol, *args]))) or symbol.location
     return graph.append(ops.constant, (), attrs, symbol.type, source)

@@ -122,5 +122,5 @@ def origins_of(symbol: Symbol) -> tuple[Origin, ...]:
 
 
 def merged_origins(symbols: Iterable[Symbol]) -> tuple[Origin, ...]:
-    """All uses of casts that some symbols stand for, each once."""
-    return tuple(dict.fromkeys(origin for symbol in symbols for origin in origins_of(symbol)))
+    """All uses of casts that some symbols stand for, one after another."""
+    return tuple(origin for symbol in symbols for origin in origins_of(symbol))

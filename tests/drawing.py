@@ -291,6 +291,7 @@ ATTRIBUTES: dict[Any, Attribute] = {
     at.integer: lambda d, shape, dtype, name: d.one_of(0, 1, -1, 2, 5),
     at.natural: lambda d, shape, dtype, name: d.one_of(2, 1, 0),
     at.number: _number,
+    at.positive: lambda d, shape, dtype, name: d.one_of(0, 1e-5, 1e-3, 0.5),
     at.size: lambda d, shape, dtype, name: d.dim(),
     at.shape: _shape,
     at.new_shape: _reshaped,

@@ -271,7 +271,7 @@ def test_dims_pickle_and_copy(text: str):
 def test_a_dim_is_no_string_and_no_int():
     assert Dim.of("n") != "n" and Dim.of("n") != 1
     assert Dim.of("n") == Dim.of("n") != Dim.of("m")
-    assert repr(Dim.of("n-1")) == "Dim('n-1')"
+    assert repr(Dim.of("n-1")) == "Dim.of('n-1')"
 
 
 # -- types

@@ -178,7 +178,7 @@ def test_the_independent_evaluator_on_every_op_it_knows(op: Op) -> None:
 def test_every_dtype_is_drawn() -> None:
     seen: set[DType] = set()
 
-    @settings(max_examples=settings().max_examples * 8)
+    @settings(max_examples=settings().max_examples * 30)
     @given(programs(steps=3))
     def each(program: Program) -> None:
         seen.update(symbol.dtype for symbol in program.graph.symbols)

@@ -28,12 +28,13 @@ def register(new: PromotionRules) -> PromotionRules:
 def rules(which: str | PromotionRules | None = None) -> PromotionRules:
     """The rule set of that name; without one, the default: that of the innermost block, or "max".
 
+    A rule set given itself is registered by that, so that text and reports find it by its name.
     `with rules("max_strict"):` makes a rule set the default inside the block.
     """
     if which is None:
         return default() or MAX
     if isinstance(which, PromotionRules):
-        return which
+        return register(which)
     try:
         return _REGISTRY[which]
     except (KeyError, TypeError):

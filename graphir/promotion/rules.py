@@ -125,7 +125,7 @@ class PromotionRules:
         dtype = self.common(partners)
         if not self.fits(value, dtype):
             raise PromotionError(
-                f"under {self.name!r} the literal {misfit(value, dtype)}; or cast the other "
+                f"the literal {misfit(value, dtype, f' under {self.name!r}')}; or cast the other "
                 f"operand, or write g.scalar({value!r}, DType....)"
             )
         return dtype
@@ -346,12 +346,14 @@ def _keeps(value: float, dtype: DType) -> bool:
         return specials == "ieee"
     if specials == "scale" and value <= 0:
         return False
+    # Half a unit in the last place above the greatest value the tie is: it goes up, but for "fn",
+    # whose greatest value is even.
     limit = float(dtype.max)
-    # From half a unit in the last place above the greatest value on, rounding goes beyond it.
-    return abs(value) < limit + limit / 2 ** (dtype.mantissa_bits + 2) or abs(value) <= limit
+    tie = limit + 2.0 ** (math.frexp(limit)[1] - dtype.mantissa_bits - 2)
+    return abs(value) < tie or (specials == "fn" and abs(value) == tie)
 
 
-def misfit(value: Any, dtype: DType) -> str:
+def misfit(value: Any, dtype: DType, under: str = "") -> str:
     """Why a scalar does not fit a dtype, and what to write instead."""
     if isinstance(value, float) and dtype.format is None:
         why = f"is a float; write an int, or .cast(DType.{dtype}) it"
@@ -363,7 +365,7 @@ def misfit(value: Any, dtype: DType) -> str:
         why = "is no value of that format; choose another dtype"
     else:
         why = f"is out of range, [{dtype.min}, {dtype.max}]; choose a wider dtype"
-    return f"{value!r} does not fit {dtype}: it {why}"
+    return f"{value!r} does not fit {dtype}{under}: it {why}"
 
 
 def float_of(value: int) -> float:
