@@ -15,8 +15,11 @@ if TYPE_CHECKING:
 
 def verify(graph: Graph) -> None:
     """Check a graph whole; GraphError names the first symbol that is wrong, and how."""
+    rules = graph.like()  # the same rules, and nothing inferred yet
+    alike: set[tuple[int, int]] = set()
     for place, symbol in enumerate(graph.symbols):
-        if problem := _problem(graph, symbol, place):
+        problem = _misplaced(graph, symbol, place) or _mistyped(rules, symbol, alike)
+        if problem:
             raise GraphError(
                 f"symbol {place} ({symbol.op.name}) of graph {graph.name!r}: {problem}"
             )
@@ -34,7 +37,7 @@ def verify(graph: Graph) -> None:
         raise GraphError(f"graph {graph.name!r} promises {graph.out_types} and has {found}")
 
 
-def _problem(graph: Graph, symbol: Symbol, place: int) -> str | None:
+def _misplaced(graph: Graph, symbol: Symbol, place: int) -> str | None:
     if symbol.graph is not graph or symbol.index != place:
         return "it belongs to another graph or place"
     if ops.CATALOGUE.get(symbol.op.name) is not symbol.op:
@@ -44,14 +47,20 @@ def _problem(graph: Graph, symbol: Symbol, place: int) -> str | None:
             return f"operand {position} is used before it has been defined"
     if not symbol.op.variadic and len(symbol.args) != len(symbol.op.operands):
         return f"it has {len(symbol.args)} operands, not {len(symbol.op.operands)}"
+    return None
+
+
+def _mistyped(graph: Graph, symbol: Symbol, alike: set[tuple[int, int]]) -> str | None:
     try:
         inferred = graph.infer(symbol.op, symbol.args, symbol.attrs)
     except GraphirError as error:
         return str(error)
     if inferred.type is not symbol.type:
         return f"its type is {symbol.type}, and {inferred.type} by the rules {graph.rules.name!r}"
-    if inferred.attrs is not symbol.attrs and identity(inferred.attrs) != identity(symbol.attrs):
+    pair = id(inferred.attrs), id(symbol.attrs)  # symbols share their attribute dicts
+    if pair not in alike and identity(inferred.attrs) != identity(symbol.attrs):
         return f"its attributes {symbol.attrs} are not in normal form"
+    alike.add(pair)
     if symbol.origins and symbol.op not in (ops.cast, ops.constant):
         return "only a cast, or a constant made of casts, can have been inserted"
     return None

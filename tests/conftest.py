@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from graphir import promotion
 
 pytest.register_assert_rewrite("tests.evaluator", "tests.rewrites")
 
@@ -22,3 +25,12 @@ settings.register_profile(
     "long", parent=settings.get_profile("default"), derandomize=False, max_examples=2000
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+@pytest.fixture(autouse=True)
+def _registry_as_it_was() -> Iterator[None]:
+    """Rule sets that a test registers are gone after it."""
+    known = dict(promotion._REGISTRY)
+    yield
+    promotion._REGISTRY.clear()
+    promotion._REGISTRY.update(known)

@@ -105,7 +105,7 @@ class PromotionRules:
     def join(self, dtypes: tuple[DType, ...]) -> DType:
         """The join of two or more different dtypes."""
         if self.lattice is None:
-            raise NotImplementedError(f"rule set {self.name!r} has neither a lattice nor a join")
+            raise self.refusal(dtypes, "it has neither a lattice nor a join of its own")
         for dtype in dtypes:
             if dtype not in self.lattice:
                 raise self.refusal(dtypes, f"{dtype} is not in its lattice")
