@@ -132,6 +132,11 @@ def same(one: Any, other: Any) -> bool:
     return bool(np.all(equal | (np.not_equal(one, one) & np.not_equal(other, other))))
 
 
+def _whole(function: Any) -> Any:
+    # NumPy before 2.1 made floats of integers here.
+    return lambda x: x if x.dtype.kind in "biu" else function(x)
+
+
 def _reduction(function: Any) -> Any:
     return lambda x, axis, keepdims, dtype=None: function(x, axis=axis, keepdims=keepdims)
 
@@ -160,9 +165,9 @@ FUNCTIONS: dict[str, Any] = {
     "sign": np.sign,
     "square": np.square,
     "reciprocal": np.reciprocal,
-    "floor": np.floor,
-    "ceil": np.ceil,
-    "trunc": np.trunc,
+    "floor": _whole(np.floor),
+    "ceil": _whole(np.ceil),
+    "trunc": _whole(np.trunc),
     "round": _whole(np.rint),
     "relu": lambda x: np.maximum(x, np.zeros_like(x)),
     "rsqrt": lambda x: 1 / np.sqrt(x),
