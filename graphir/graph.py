@@ -55,7 +55,7 @@ class Graph(Makers):
         self.symbols: list[Symbol] = []
         self.inputs: list[Symbol] = []
         self.input_names: list[str] = []
-        self._taken: set[str] = set()  # names of inputs
+        self._taken: set[str] = set()
         self.outputs: tuple[Symbol, ...] = ()
         self.out_types = None if out_types is None else _types(out_types)
         self._inferred: dict[Any, Inferred] = {}
@@ -180,12 +180,13 @@ class Graph(Makers):
         known = type if isinstance(type, TensorType) else TensorType(type, shape)
         if name is not None and not (isinstance(name, str) and name.isidentifier()):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise GraphError(f"an input's name is an identifier, not {name!r}")
-        if name in self._taken:
+        if name in self._names():
             raise GraphError(f"graph {self.name!r} has an input named {name!r} already")
         symbol = self.emit(ops.input, (), {"dtype": known.dtype, "shape": known.shape})
         if name is not None:
-            self._taken.remove(self.input_names[-1])
-            self._taken.add(name)
+            taken = self._names()
+            taken.remove(self.input_names[-1])
+            taken.add(name)
             self.input_names[-1] = name
         return symbol
 
@@ -263,10 +264,17 @@ class Graph(Makers):
 
     def _declare(self, symbol: Symbol) -> None:
         """Count an input among the inputs, under a name that is free."""
-        name = next(x for i in count(len(self.inputs)) if (x := f"x{i}") not in self._taken)
+        taken = self._names()
+        name = next(x for i in count(len(self.inputs)) if (x := f"x{i}") not in taken)
         self.inputs.append(symbol)
         self.input_names.append(name)
-        self._taken.add(name)
+        taken.add(name)
+
+    def _names(self) -> set[str]:
+        """The names of inputs; passes and the parser fill the list alone."""
+        if len(self._taken) != len(self.input_names):
+            self._taken = set(self.input_names)
+        return self._taken
 
     def binary(self, op: Op, lhs: Any, rhs: Any) -> Symbol:
         """What an operator adds; NotImplemented for an operand that is none of graphir's."""
