@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from numbers import Integral
+from reprlib import repr as brief
 from typing import TypeAlias
 
-from graphir.errors import GraphError, ShapeError
+from graphir.errors import GraphError, ParseError, ShapeError
 
 # A monomial is its sorted atoms: ("n", "n", "m") is n*n*m, () is 1. An atom is a name or a Floor.
 Atom: TypeAlias = "str | Floor"
@@ -24,6 +24,8 @@ class Dim:
     __slots__ = ("_hash", "terms")
 
     def __init__(self, terms: Mapping[Monomial, int]) -> None:
+        if not isinstance(terms, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise GraphError(f"a dim is made by Dim.of({terms!r})")
         self.terms = tuple(sorted(((m, c) for m, c in terms.items() if c), key=_term_order))
         self._hash = hash(self.terms)
 
@@ -31,7 +33,7 @@ class Dim:
     def of(value: DimLike) -> Size:
         """The dim that an int, a name, an expression's text or a Dim stands for."""
         if isinstance(value, str):
-            value = _DimParser(value).parse()
+            value = _read(value)
         if isinstance(value, Dim):
             return value
         if isinstance(value, bool) or not isinstance(value, Integral):
@@ -229,59 +231,16 @@ def _lowered(terms: dict[Monomial, int]) -> Size:
     return dim.terms[0][1] if dim.terms[0][0] == () else dim
 
 
-class _DimParser:
-    """Reads `2*n - (m+1)//2` by recursive descent; nothing is ever evaluated as Python."""
+def _read(text: str) -> Size:
+    """The dim that text stands for; a name is read at once, the rest by the parser of graphs."""
+    if text.isidentifier():
+        return Dim({(text,): 1})
+    from graphir.values import read_dim  # which reads dims into what is defined here
 
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.tokens: list[str] = re.findall(r"\d+|[^\W\d]\w*|//|\S", text)
-
-    def parse(self) -> Size:
-        digits = max((len(t) for t in self.tokens if t.isdecimal()), default=0)
-        if self.tokens.count("(") > 100 or digits > 100:
-            raise GraphError(f"a dim of {len(self.text)} characters is too long or deep to read")
-        value = self._sum()
-        if self.tokens:
-            self._fail()
-        return value
-
-    def _fail(self) -> None:
-        at = f" near {self.tokens[0]!r}" if self.tokens else " at its end"
+    try:
+        return read_dim(text)
+    except ParseError as error:
         raise GraphError(
-            f"{self.text!r} is not a dim{at}: write names, ints, + - * // and parentheses"
-        )
-
-    def _take(self, *expected: str) -> str | None:
-        if self.tokens and self.tokens[0] in expected:
-            return self.tokens.pop(0)
-        return None
-
-    def _sum(self) -> Size:
-        value = self._term() if not self._take("-") else self._term() * -1
-        while sign := self._take("+", "-"):
-            term = self._term()
-            value = value + term if sign == "+" else value - term
-        return value
-
-    def _term(self) -> Size:
-        value = self._factor()
-        while operator := self._take("*", "//"):
-            right = self._factor()
-            if operator == "*":
-                value = value * right
-            elif isinstance(right, int) and right > 0:
-                value = value // right
-            else:
-                self._fail()
-        return value
-
-    def _factor(self) -> Size:
-        if self._take("("):
-            value = self._sum()
-            if not self._take(")"):
-                self._fail()
-            return value
-        if not self.tokens or not (self.tokens[0].isdecimal() or self.tokens[0].isidentifier()):
-            self._fail()
-        token = self.tokens.pop(0)
-        return int(token) if token.isdecimal() else Dim({(token,): 1})
+            f"{brief(text)} is not a dim: at column {error.column}, {error.message}; write names, "
+            "ints, + - * // and parentheses"
+        ) from None

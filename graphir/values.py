@@ -111,7 +111,7 @@ class Values(Tokens):
             return value
         if self.tokens[start][:1].isdigit():
             return self.natural("a dim")
-        return self.attempt(start, Dim.of, self.name("a dim: a name, an int or an expression"))
+        return Dim({(self.name("a dim: a name, an int or an expression"),): 1})
 
     def _combined(self, start: int, combine: Callable[..., Size], a: Size, b: Size) -> Size:
         made = self.attempt(start, combine, a, b)
@@ -287,3 +287,12 @@ def _is_of_kind(value: Any, dtype: DType) -> bool:
     if isinstance(value, complex):
         return dtype.is_complex
     return isinstance(value, float) or (abs(value) < 2**1000 and float(value) == value)
+
+
+def read_dim(text: str) -> Size:
+    """The dim that a whole text stands for; ParseError where it is none."""
+    reader = Values(text)
+    dim = reader.dim()
+    if reader.tokens[reader.at]:
+        reader.expected("an operator or the end")
+    return dim

@@ -128,9 +128,9 @@ def test_normal_form(text: str, shown: str):
 @pytest.mark.parametrize(
     ("text", "near"),
     [
-        ("", "at its end"),
-        ("n+", "at its end"),
-        ("(n", "at its end"),
+        ("", "the end of the text"),
+        ("n+", "the end of the text"),
+        ("(n", "the end of the text"),
         ("n)", r"'\)'"),
         ("n m", "'m'"),
         ("2n", "'n'"),
@@ -327,3 +327,9 @@ def test_a_wrong_shape_is_an_error(shape: Any):
 def test_an_unknown_dtype_is_an_error():
     with pytest.raises(GraphError, match="float32"):
         TensorType("flot32", (2,))
+
+
+@pytest.mark.parametrize("wrong", ["n", 3])
+def test_a_dim_is_made_by_of(wrong: object):
+    with pytest.raises(GraphError, match=r"Dim\.of"):
+        Dim(wrong)  # type: ignore[arg-type]
