@@ -7,13 +7,14 @@ floats follow IEEE 754 and NumPy on C-contiguous operands; integers wrap.
 from __future__ import annotations
 
 import difflib
+from reprlib import repr as brief
 from typing import Any
 
 from graphir import attributes as at
 from graphir import shapes
 from graphir import signatures as sig
 from graphir.errors import GraphError
-from graphir.op import Attr, Op, Signature
+from graphir.op import Attr, Op, Signature, Value
 
 _AXIS = Attr("axis", at.axis, -1)
 _AXES = Attr("axis", at.axes, None)
@@ -378,4 +379,7 @@ def find(name: str) -> Op:
 
 def split(x: Any, sizes: Any, axis: int = 0) -> tuple[Any, ...]:
     """A tuple of slices along an axis: `sizes` is a list of dims, or the size of each piece."""
-    return x.split(sizes, axis)
+    if not isinstance(x, Value):
+        raise GraphError(f"split takes a symbol, not {brief(x)}; g.constant(...) makes one")
+    symbol: Any = x
+    return symbol.split(sizes, axis)

@@ -387,3 +387,8 @@ def test_attributes_of_a_wrong_kind_are_refused(build: Any):
     with g, pytest.raises((GraphError, ShapeError)) as caught:
         build(g.input("float32", (2, 3)))
     assert isinstance(caught.value, GraphirError)
+
+
+def test_split_is_of_symbols():
+    with pytest.raises(GraphError, match="takes a symbol"):
+        ops.split([1, 2], 1)
