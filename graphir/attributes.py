@@ -35,20 +35,25 @@ def flag(value: Any, types: Types = ()) -> bool:
     return bool(value)
 
 
+def plain(value: Any) -> Any:
+    """A NumPy scalar as the Python scalar it is; anything else as it is."""
+    return cast(Any, value).item() if isinstance(value, np.generic) else value
+
+
 def number(value: Any, types: Types = ()) -> int | float | complex:
     """A Python scalar; a NumPy scalar counts as one."""
-    plain: Any = cast(Any, value).item() if isinstance(value, np.generic) else value
-    if not isinstance(plain, (bool, int, float, complex)):
-        raise GraphError(f"a number is needed here, not {plain!r}")
-    return plain
+    found = plain(value)
+    if not isinstance(found, (bool, int, float, complex)):
+        raise GraphError(f"a number is needed here, not {found!r}")
+    return found
 
 
 def positive(value: Any, types: Types = ()) -> float:
     """A finite real number that is not negative."""
-    plain = number(value)
-    if isinstance(plain, (bool, complex)) or not 0 <= plain < float("inf"):
+    found = number(value)
+    if isinstance(found, (bool, complex)) or not 0 <= found < float("inf"):
         raise GraphError(f"a number of at least 0 is needed here, not {value!r}")
-    return float(plain)
+    return float(found)
 
 
 def choice(*names: str) -> Callable[[Any, Types], str]:
@@ -197,6 +202,11 @@ def constant(value: Any, types: Types = ()) -> np.ndarray[Any, Any]:
     array = np.array(value, order="C")
     array.setflags(write=False)
     return array
+
+
+def with_dtypes(attrs: Mapping[str, Any], change: Callable[[DType], DType]) -> dict[str, Any]:
+    """Attributes with each dtype among them changed."""
+    return {n: change(value) if isinstance(value, DType) else value for n, value in attrs.items()}
 
 
 def identity(attrs: Mapping[str, Any]) -> tuple[Any, ...]:

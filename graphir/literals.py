@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any, TypeGuard, cast
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphir.attributes import plain
 from graphir.conversions import convert
 from graphir.dims import Dim
 from graphir.dtypes import DType
@@ -32,7 +33,7 @@ def literal_array(
     value: Any, dtype: DType, rules: PromotionRules | None = None, tf32: str = "even"
 ) -> tuple[DType, NDArray[Any]]:
     """A dtype and the 0-d array of a scalar in it; GraphError unless the scalar fits."""
-    value = cast("np.generic[Any]", value).item() if isinstance(value, np.generic) else value
+    value = plain(value)
     if not is_literal(value):
         raise GraphError(f"a Python or NumPy scalar is needed here, not {value!r}")
     if not (rules.fits if rules else fits)(value, dtype):
@@ -116,10 +117,10 @@ def range_attributes(start: Any, stop: Any, step: Any, dtype: DType) -> dict[str
 
 def _finite(value: Any) -> Any:
     """A real number that a range may have."""
-    plain: Any = cast(Any, value).item() if isinstance(value, np.generic) else value
-    if not isinstance(plain, (int, float)) or not math.isfinite(plain):
+    found = plain(value)
+    if not isinstance(found, (int, float)) or not math.isfinite(found):
         raise ShapeError(f"a range is of finite real numbers, not {value!r}")
-    return plain
+    return found
 
 
 def _length(start: int | float, stop: int | float, step: int | float) -> int:

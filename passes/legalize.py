@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from graphir import DType, Graph, Origin, Symbol, TensorType
+from graphir.attributes import with_dtypes
 from graphir.evaluation import machine
 from graphir.location import LEGALIZE
 from passes.rewriting import Casts, Rewriter, uncollected
@@ -48,8 +49,7 @@ def _legalized(rewriter: Rewriter, casts: Casts, symbol: Symbol) -> Symbol:
         if wide is not arg.dtype:
             arg = casts.insert(arg, wide, _origin(symbol, op.operand(position), arg.dtype, wide))
         args.append(arg)
-    attrs = {n: machine(v) if isinstance(v, DType) else v for n, v in symbol.attrs.items()}
-    inferred = graph.infer(op, args, attrs)
+    inferred = graph.infer(op, args, with_dtypes(symbol.attrs, machine))
     wide_result = graph.append(op, tuple(args), inferred.attrs, inferred.type, symbol.source)
     return _rounded(casts, wide_result, symbol, inferred.type)
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from graphir import DType, Graph, rules
+from graphir import Graph, rules
+from graphir.attributes import with_dtypes
 from graphir.conversions import convert
 from passes.rewriting import Rewriter, uncollected
 
@@ -24,10 +23,7 @@ def weak_types(graph: Graph) -> Graph:
     rewriter.changed = True
     for symbol in graph.symbols:
         dtype = committed(symbol.dtype)
-        attrs: dict[str, Any] = {
-            name: committed(value) if isinstance(value, DType) else value
-            for name, value in symbol.attrs.items()
-        }
+        attrs = with_dtypes(symbol.attrs, committed)
         if isinstance(attrs.get("value"), np.ndarray):
             attrs["value"] = convert(attrs["value"], symbol.dtype, dtype)
         rewriter.copy(symbol, attrs, symbol.type.cast(dtype))

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import DType, ExecutionError, Graph, GraphirError, Symbol, TensorType, ops
+from graphir import ExecutionError, Graph, GraphirError, Symbol, ops
+from graphir.attributes import with_dtypes
 from graphir.evaluation import apply
 from graphir.location import placed
 from graphir.op import Inferred
@@ -62,12 +63,9 @@ class _Run:
         graph, committed = self.graph, self.graph.rules.committed
         inferred = graph.infer(symbol.op, symbol.args, symbol.attrs)
         concrete = Inferred(
-            TensorType(committed(symbol.dtype), symbol.shape),
+            symbol.type.cast(committed(symbol.dtype)),
             tuple(committed(dtype) for dtype in inferred.operands),
-            {
-                name: committed(value) if isinstance(value, DType) else value
-                for name, value in symbol.attrs.items()
-            },
+            with_dtypes(symbol.attrs, committed),
         )
         sources = [committed(arg.dtype) for arg in symbol.args]
         values = [self._known(arg) for arg in symbol.args]
