@@ -15,9 +15,20 @@ from graphir.errors import (
 )
 from graphir.graph import Graph
 from graphir.lattice import Lattice
+from graphir.lattices import lattice, lattices
 from graphir.location import Location, Origin
 from graphir.op import Op
-from graphir.promotion import PromotionRules, implicit_cast_type, register, rule_sets, rules
+from graphir.promotion import (
+    Explanation,
+    PromotionRules,
+    explain,
+    implicit_cast_type,
+    register,
+    rule_sets,
+    rules,
+    set_default_rules,
+)
+from graphir.promotion.laws import laws
 from graphir.symbol import Symbol
 from graphir.types import TensorType
 
@@ -25,6 +36,7 @@ __all__ = [
     "DType",
     "Dim",
     "ExecutionError",
+    "Explanation",
     "Graph",
     "GraphError",
     "GraphirError",
@@ -38,12 +50,17 @@ __all__ = [
     "ShapeError",
     "Symbol",
     "TensorType",
+    "explain",
     "implicit_cast",
     "implicit_cast_type",
+    "lattice",
+    "lattices",
+    "laws",
     "ops",
     "register",
     "rule_sets",
     "rules",
+    "set_default_rules",
 ]
 
 

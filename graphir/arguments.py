@@ -31,8 +31,8 @@ def symbols_of(graph: Graph, op: Op, operands: Sequence[Any]) -> tuple[Symbol, .
     for i, one in enumerate(made):
         if not isinstance(one, Symbol):
             alone = joined is not None and i not in joined
-            dtype = op.signature.other if alone else graph.rules.literal(one, partners)
-            made[i] = graph.constant_of(literal_array(one, dtype, graph.rules, graph.tf32))
+            dtype = op.signature.other if alone else graph.rules.literal(one, partners, op.name)
+            made[i] = graph.constant_of(literal_array(one, dtype, graph.rules, graph.tf32), one)
     return tuple(made)
 
 

@@ -48,6 +48,11 @@ def number(value: Any, types: Types = ()) -> int | float | complex:
     return found
 
 
+def optional_number(value: Any, types: Types = ()) -> int | float | complex | None:
+    """A Python scalar or None."""
+    return None if value is None else number(value)
+
+
 def positive(value: Any, types: Types = ()) -> float:
     """A finite real number that is not negative."""
     found = number(value)

@@ -1,46 +1,53 @@
-"""Drawings of lattices: a listing by levels, DOT and Mermaid."""
+"""Drawings of lattices: a listing by levels, SVG, DOT and Mermaid, with paths picked out."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple, TypeAlias
 
 from graphir.errors import GraphError
 from graphir.lattice import Lattice
-from graphir.promotion import PromotionRules
+
+Paths: TypeAlias = Iterable[Sequence[Any]]
+"""Chains of edges from below, as `Lattice.reason` gives them; nodes may be given by their text."""
+
+ACCENT = "#c2255c"
+"""The colour of paths, which nothing else has."""
 
 
-def lattice_of(rules: PromotionRules) -> Lattice[Any]:
-    """The lattice of a rule set; GraphError where it has none."""
-    if rules.lattice is None:
-        raise GraphError(
-            f"rule set {rules.name!r} has no lattice: its common dtypes are no joins of one order; "
-            f"`graphir table --rules {rules.name}` shows them"
-        )
-    return rules.lattice
+class Marks(NamedTuple):
+    """What paths mark in a drawing: edges, nodes on the way, and joins, where paths end."""
+
+    edges: frozenset[tuple[Any, Any]] = frozenset()
+    nodes: frozenset[Any] = frozenset()
+    joins: frozenset[Any] = frozenset()
 
 
-def levels(lattice: Lattice[Any]) -> list[list[Any]]:
-    """The nodes by the length of the longest chain below each, the least first."""
-    height: dict[Any, int] = dict.fromkeys(lattice.nodes, 0)
-    # As many rounds as there are levels: each moves every node above its neighbours below.
-    for _ in lattice.nodes:
-        for low, above in lattice.edges.items():
-            for high in above:
-                height[high] = max(height[high], height[low] + 1)
-    return [
-        [node for node in lattice.nodes if height[node] == level]
-        for level in range(max(height.values(), default=-1) + 1)
-    ]
+def marks(lattice: Lattice[Any], paths: Paths) -> Marks:
+    """What paths mark; GraphError for a step that is no edge of the lattice."""
+    named = {str(node): node for node in lattice}
+    chains = [tuple(named.get(str(node), node) for node in path) for path in paths]
+    steps = [step for chain in chains for step in pairwise(chain)]
+    for low, high in steps:
+        if high not in lattice.edges.get(low, ()):
+            raise GraphError(f"{low} < {high} is no edge of lattice {lattice.name!r}")
+    nodes = [node for chain in chains for node in chain]
+    if missing := [node for node in nodes if node not in lattice]:
+        raise GraphError(f"{missing[0]} is not in lattice {lattice.name!r}")
+    joins = frozenset(chain[-1] for chain in chains if chain)
+    return Marks(frozenset(steps), frozenset(nodes), joins)
 
 
-def lattice_text(lattice: Lattice[Any]) -> str:
-    """Level by level from below, each node and what lies directly above it."""
-    layers = levels(lattice)
-    count = sum(map(len, lattice.edges.values()))
+def lattice_text(lattice: Lattice[Any], paths: Paths = ()) -> str:
+    """Level by level from below, each node and what lies directly above it; then the paths."""
+    paths = [tuple(path) for path in paths]
+    joins = marks(lattice, paths).joins
+    layers = lattice.levels()
     lines = [
-        f"lattice {lattice.name}: {len(lattice)} nodes, {count} edges, {len(layers)} levels",
+        f"lattice {lattice.name}: {len(lattice)} nodes, {len(lattice.pairs())} edges, "
+        f"{len(layers)} levels",
         "each line: a node -> the nodes directly above it",
     ]
     width = max((len(str(node)) for node in lattice), default=0)
@@ -50,35 +57,62 @@ def lattice_text(lattice: Lattice[Any]) -> str:
             above = ", ".join(map(str, lattice.edges.get(node, ())))
             arrow = f"{str(node).ljust(width)} -> {above}" if above else f"{node} (top)"
             lines.append(f"{label.ljust(9)} {arrow}")
+    lines += [f"path      {' -> '.join(map(str, path))}" for path in paths]
+    if joins:
+        lines.append(f"join      {', '.join(str(node) for node in lattice if node in joins)}")
     return "\n".join(lines)
 
 
-def lattice_dot(lattice: Lattice[Any]) -> str:
+def lattice_dot(lattice: Lattice[Any], paths: Paths = ()) -> str:
     """A digraph for Graphviz, growing upwards, each level in one rank."""
+    marked = marks(lattice, paths)
     lines = [f"digraph {_quoted(lattice.name)} {{", "  rankdir=BT;", "  node [shape=box];"]
-    for layer in levels(lattice):
+    for layer in lattice.levels():
         lines += [f"  {{ rank=same; {' '.join(f'{_quoted(node)};' for node in layer)} }}"]
-    lines += [f"  {_quoted(low)} -> {_quoted(high)};" for low, high in _edges(lattice)]
+    for node in lattice:
+        if node in marked.joins:
+            style = f'style=filled, fillcolor="{ACCENT}", color="{ACCENT}", fontcolor=white'
+            lines.append(f"  {_quoted(node)} [{style}];")
+        elif node in marked.nodes:
+            lines.append(f'  {_quoted(node)} [color="{ACCENT}", penwidth=2];')
+    for low, high in lattice.pairs():
+        style = f' [color="{ACCENT}", penwidth=3]' if (low, high) in marked.edges else ""
+        lines.append(f"  {_quoted(low)} -> {_quoted(high)}{style};")
     return "\n".join([*lines, "}"])
 
 
-def lattice_mermaid(lattice: Lattice[Any]) -> str:
+def lattice_mermaid(lattice: Lattice[Any], paths: Paths = ()) -> str:
     """A Mermaid flowchart, growing upwards."""
+    marked = marks(lattice, paths)
     ids = {node: f"n{i}" for i, node in enumerate(lattice)}
     lines = ["flowchart BT", *(f"  {ids[node]}[{_quoted(node)}]" for node in lattice)]
-    return "\n".join([*lines, *(f"  {ids[a]} --> {ids[b]}" for a, b in _edges(lattice))])
+    lines += [f"  {ids[a]} --> {ids[b]}" for a, b in lattice.pairs()]
+    for node in lattice:
+        if node in marked.joins:
+            lines.append(f"  style {ids[node]} fill:{ACCENT},stroke:{ACCENT},color:#ffffff")
+        elif node in marked.nodes:
+            lines.append(f"  style {ids[node]} stroke:{ACCENT},stroke-width:2px")
+    numbers = [str(i) for i, edge in enumerate(lattice.pairs()) if edge in marked.edges]
+    if numbers:
+        lines.append(f"  linkStyle {','.join(numbers)} stroke:{ACCENT},stroke-width:3px")
+    return "\n".join(lines)
 
 
-LATTICE_FORMATS: dict[str, Callable[[Lattice[Any]], str]] = {
+def lattice_svg(lattice: Lattice[Any], paths: Paths = ()) -> str:
+    """A picture, the least at the bottom, that any browser shows and scales (see graphir.svg)."""
+    # Laid out at first use: the command line draws few pictures.
+    from graphir.svg import picture
+
+    return picture(lattice, marks(lattice, paths))
+
+
+LATTICE_FORMATS: dict[str, Callable[[Lattice[Any], Paths], str]] = {
     "text": lattice_text,
     "dot": lattice_dot,
     "mermaid": lattice_mermaid,
+    "svg": lattice_svg,
 }
-"""The functions that draw a lattice, by the name of what they make."""
-
-
-def _edges(lattice: Lattice[Any]) -> list[tuple[Any, Any]]:
-    return [(low, high) for low, above in lattice.edges.items() for high in above]
+"""The functions that draw a lattice with paths, by the name of what they make."""
 
 
 def _quoted(node: Any) -> str:

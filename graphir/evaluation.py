@@ -14,8 +14,8 @@ from graphir.dims import Dim, evaluate
 from graphir.dtypes import DType
 from graphir.errors import ExecutionError
 from graphir.kernels import KERNELS
-from graphir.literals import scalar
 from graphir.op import Inferred, Op
+from graphir.promotion.scalars import scalar
 
 _MACHINE = {
     DType.index: DType.uint64,
@@ -88,6 +88,7 @@ def _contiguous(array: NDArray[Any]) -> NDArray[Any]:
 def _settings(op: Op, inferred: Inferred, sizes: Mapping[str, int], tf32: str) -> dict[str, Any]:
     """The attributes as kernels take them: dims bound, numbers in the dtype of the result."""
     settings = {name: _bound(value, sizes) for name, value in inferred.attrs.items()}
+    settings.pop("literal", None)
     if op.kind != "creation":
         settings.pop("dtype", None)
     if op is ops.full or op is ops.pad:

@@ -14,13 +14,14 @@ from graphir import ops
 from graphir.arguments import call_text, may_be_operand, own, symbols_of
 from graphir.attributes import choice, identity
 from graphir.dims import ShapeLike
-from graphir.dtypes import DTypeLike
+from graphir.dtypes import DType, DTypeLike
 from graphir.errors import GraphError, GraphirError
 from graphir.location import Location, Source, is_internal, placed, placing
 from graphir.makers import Makers
 from graphir.op import CURRENT, Inferred, Op
 from graphir.promotion import PromotionRules
 from graphir.promotion import rules as rules_named
+from graphir.promotion.operands import Operand
 from graphir.symbol import Symbol
 from graphir.types import TensorType
 
@@ -130,6 +131,11 @@ class Graph(Makers):
         new.rules_before = self.rules.name if rules else self.rules_before
         return new
 
+    def committed(self, dtype: DType) -> DType:
+        """The dtype of values: of a weak one, what the rules that made it commit it to."""
+        rules = rules_named(self.rules_before) if self.rules_before else self.rules
+        return rules.committed(dtype)
+
     def verify(self) -> Graph:
         """Infer every symbol again and compare; GraphError names the first that is wrong."""
         from graphir.verifier import verify
@@ -236,7 +242,7 @@ class Graph(Makers):
     def implicit_cast(self, a: Any, b: Any) -> tuple[Symbol, Symbol]:
         """Both operands cast to the dtype in which they meet; one that has it stays itself."""
         x, y = symbols_of(self, ops.add, (a, b))
-        to = self.rules.common((x.type, y.type))
+        to = self.rules.common(self.types_of((x, y)))
         return (x if x.dtype is to else x.cast(to)), (y if y.dtype is to else y.cast(to))
 
     def apply(self, op: Op, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Symbol:
@@ -317,7 +323,7 @@ class Graph(Makers):
 
     def infer(self, op: Op, args: Sequence[Symbol], attrs: Mapping[str, Any]) -> Inferred:
         """Type, operand dtypes and normal attributes of an op on symbols, under the rules here."""
-        types = tuple([arg.type for arg in args])
+        types: Any = self.types_of(args)
         if op is ops.constant:  # each has values of its own
             return op.infer(self.rules, types, attrs)
         # A cast, the most frequent of ops with attributes, is found by its dtype itself.
@@ -330,6 +336,17 @@ class Graph(Makers):
         if found is None:
             found = self._inferred[key] = op.infer(self.rules, types, attrs)
         return found
+
+    def types_of(self, args: Sequence[Symbol]) -> tuple[TensorType | Operand, ...]:
+        """The types of symbols; of a known 0-d one, under rules that ask for it, its value too."""
+        if not self.rules.by_value:
+            return tuple([arg.type for arg in args])
+        return tuple(
+            Operand(arg.dtype, 0, arg.attrs["value"].item())
+            if arg.op is ops.constant and not arg.shape
+            else arg.type
+            for arg in args
+        )
 
     def _site(self, frame: FrameType) -> Location:
         """The location of the user's frame at or above this one, one object for each place."""

@@ -42,8 +42,12 @@ def ufunc(function: np.ufunc) -> Kernel:
 
 
 def _call_alike(function: np.ufunc, *arrays: Array) -> Array:
-    alike(function.__name__, *arrays)
+    if {array.dtype for array in arrays} != _COMPARED_EXACTLY:
+        alike(function.__name__, *arrays)
     return _call(function, *arrays)
+
+
+_COMPARED_EXACTLY = {np.dtype(np.int64), np.dtype(np.uint64)}
 
 
 def truth(function: np.ufunc) -> Kernel:
@@ -103,6 +107,17 @@ def _clip(x: Array, low: Array, high: Array) -> Array:
 
 def _copy(x: Array) -> Array:
     return x.copy()
+
+
+def _sign(x: Array) -> Array:
+    return x.copy() if x.dtype == np.bool_ else _call(np.sign, x)
+
+
+def _reciprocal(x: Array) -> Array:
+    """1 / x; of an integer truncated, 0 where x is 0, as `//` has it."""
+    if x.dtype.kind in "iu":
+        return np.where(np.abs(x) == 1, x, x.dtype.type(0))
+    return _call(np.reciprocal, x)
 
 
 def _real(x: Array) -> Array:
@@ -214,9 +229,9 @@ KERNELS: dict[str, Kernel] = {
     "negative": ufunc(np.negative),
     "positive": _copy,
     "abs": ufunc(np.absolute),
-    "sign": ufunc(np.sign),
+    "sign": _sign,
     "square": ufunc(np.square),
-    "reciprocal": ufunc(np.reciprocal),
+    "reciprocal": _reciprocal,
     "relu": _relu,
     # -- rounding
     "floor": partial(_rounded, np.floor),

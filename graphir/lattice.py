@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from itertools import combinations, product
@@ -21,6 +22,14 @@ class SeveralUpperBounds(PromotionError):  # noqa: N818 -- the field's term
     """Several minimal elements lie above all of the operands, and none of them is the least."""
 
 
+class Cyclic(GraphError):  # noqa: N818 -- the field's term
+    """Edges that lead from a node back to itself, so that they order nothing: `cycle` has them."""
+
+    def __init__(self, message: str, cycle: Sequence[Any] = ()) -> None:
+        super().__init__(message)
+        self.cycle = tuple(cycle)
+
+
 class Violation(NamedTuple):
     """A law that does not hold, with the elements that break it and what was found instead."""
 
@@ -36,12 +45,13 @@ class Lattice(Generic[Node]):
     """A promotion order over hashable nodes, made from `{node: [nodes directly above it]}`.
 
     Any acyclic order may be given: `laws()` says where it fails to be a join-semilattice, and
-    `join` raises just there. Nodes are kept in the order of their first mention.
+    `join` raises just there. Nodes are kept in the order of their first mention, an edge given
+    twice once; `source` says where the order comes from. Raises Cyclic for what is no order.
     """
 
-    def __init__(self, name: str, edges: Mapping[Node, Iterable[Node]]) -> None:
-        self.name = name
-        self.edges = {low: tuple(above) for low, above in edges.items()}
+    def __init__(self, name: str, edges: Mapping[Node, Iterable[Node]], source: str = "") -> None:
+        self.name, self.source = name, source
+        self.edges = {low: tuple(dict.fromkeys(above)) for low, above in edges.items()}
         mentioned = [n for low, above in self.edges.items() for n in (low, *above)]
         self.nodes: tuple[Node, ...] = tuple(dict.fromkeys(mentioned))
         # Sets are bit masks; an element's bit is its place in a topological order from above, so
@@ -57,6 +67,17 @@ class Lattice(Generic[Node]):
         self._joins: dict[tuple[Node, ...], Node] = {}
         self._paths: dict[tuple[Node, Node], tuple[Node, ...]] = {}
 
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Lattice[Any]:
+        """The lattice that a JSON file gives; GraphError names the file and what is wrong there.
+
+        It holds `{"name": ..., "edges": {"int8": ["int16"], ...}}` or the edges alone; names of
+        dtypes become dtypes, anything else stays text.
+        """
+        from graphir.lattice_files import read_lattice
+
+        return read_lattice(path)
+
     def __contains__(self, node: object) -> bool:
         return node in self._bit
 
@@ -70,12 +91,13 @@ class Lattice(Generic[Node]):
         return f"<Lattice {self.name}, {len(self.nodes)} nodes>"
 
     def _downwards(self) -> list[Node]:
-        """The nodes, each after everything above it; GraphError on a cycle."""
+        """The nodes, each after everything above it; Cyclic on a cycle."""
         try:
             return list(TopologicalSorter(self.edges).static_order())
         except CycleError as error:
-            cycle = " < ".join(map(str, reversed(error.args[1])))
-            raise GraphError(f"lattice {self.name!r} has a cycle: {cycle}") from None
+            cycle: list[Node] = error.args[1][::-1]
+            text = " < ".join(map(str, cycle))
+            raise Cyclic(f"lattice {self.name!r} has a cycle: {text}", cycle) from None
 
     def below(self, a: Node, b: Node) -> bool:
         """Whether a <= b."""
@@ -86,7 +108,7 @@ class Lattice(Generic[Node]):
         mask = -1
         for node in nodes:
             mask &= self._up[self._known(node)]
-        candidates = [n for n in self._bit if self._bit[n] & mask]
+        candidates = [n for n in self.nodes if self._bit[n] & mask]
         return tuple(
             n for n in candidates if not any(self.below(m, n) for m in candidates if m != n)
         )
@@ -139,16 +161,43 @@ class Lattice(Generic[Node]):
         top = self.join(a, b)
         return self.path(a, top), self.path(b, top)
 
+    def pairs(self) -> list[tuple[Node, Node]]:
+        """All edges, each from low to high."""
+        return [(low, high) for low, above in self.edges.items() for high in above]
+
+    def levels(self) -> list[list[Node]]:
+        """The nodes by the length of the longest chain below each, the least first."""
+        height = dict.fromkeys(self.nodes, 0)
+        for low in reversed(self._order):
+            for high in self.edges.get(low, ()):
+                height[high] = max(height[high], height[low] + 1)
+        return [
+            [node for node in self.nodes if height[node] == level]
+            for level in range(max(height.values(), default=-1) + 1)
+        ]
+
     def graph(self) -> Any:
         """The order as a networkx.DiGraph whose edges point upwards."""
         graph = _networkx().DiGraph()
         graph.add_nodes_from(self.nodes)
-        graph.add_edges_from((low, high) for low, above in self.edges.items() for high in above)
+        graph.add_edges_from(self.pairs())
         return graph
 
     def laws(self) -> list[Violation]:
-        """Every violation of the laws of a join-semilattice, each with its counterexample."""
-        return violations(self.nodes, self.join)
+        """Every violation of the laws of a join-semilattice, each with its counterexample.
+
+        Law by law, and those of the lowest elements first.
+        """
+        return violations([node for level in self.levels() for node in level], self.join)
+
+    def redundant(self) -> list[tuple[Node, Node]]:
+        """The edges a < c that the others imply, since some b has a < b < c."""
+        kept = _networkx().transitive_reduction(self.graph()).edges
+        return [edge for edge in self.pairs() if edge not in kept]
+
+
+LAWS = ("existence", "uniqueness", "idempotence", "commutativity", "associativity")
+"""What a join obeys: a least upper bound exists, is one, and is an operation as these say."""
 
 
 def violations(nodes: Sequence[Node], join: Callable[[Node, Node], Node]) -> list[Violation]:
@@ -156,6 +205,7 @@ def violations(nodes: Sequence[Node], join: Callable[[Node, Node], Node]) -> lis
 
     It exists and is unique, is commutative and idempotent for all pairs, and associative for all
     triples in which not every way is undefined. `join` raises PromotionError where undefined.
+    Violations come law by law, those of the nodes given first before others.
     """
     joins: dict[tuple[Node, Node], Node] = {}
     found: list[Violation] = []
@@ -166,7 +216,13 @@ def violations(nodes: Sequence[Node], join: Callable[[Node, Node], Node]) -> lis
             law = "uniqueness" if isinstance(error, SeveralUpperBounds) else "existence"
             if (b, a) in joins or nodes.index(a) <= nodes.index(b):
                 found.append(Violation(law, (a, b), str(error)))
-    return [*found, *_of_pairs(nodes, joins), *_of_triples(nodes, joins)]
+    place = {node: i for i, node in enumerate(nodes)}
+
+    def first(one: Violation) -> tuple[int, int, list[int]]:
+        places = [place[node] for node in one.elements]
+        return LAWS.index(one.law), sum(places), places
+
+    return sorted([*found, *_of_pairs(nodes, joins), *_of_triples(nodes, joins)], key=first)
 
 
 def _of_pairs(

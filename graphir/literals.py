@@ -13,20 +13,13 @@ from graphir.conversions import convert
 from graphir.dims import Dim
 from graphir.dtypes import DType
 from graphir.errors import GraphError, ShapeError
-from graphir.promotion.rules import WEAK, PromotionRules, fits, int_range, misfit
+from graphir.promotion.rules import PromotionRules
+from graphir.promotion.scalars import fits, int_range, misfit, scalar
 
 
 def is_literal(value: object) -> TypeGuard[bool | int | float | complex]:
     """Whether a value is a Python scalar; np.float64, a subclass of float, is a NumPy scalar."""
     return isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic)
-
-
-def scalar(value: Any, dtype: DType, tf32: str = "even") -> NDArray[Any]:
-    """A Python scalar as a 0-d array in a dtype's storage, rounded once; it must fit already."""
-    if isinstance(value, int) and not isinstance(value, bool) and value > 2**63 - 1:
-        return convert(np.asarray(value, np.uint64), DType.uint64, dtype, tf32)
-    source = WEAK[type(value)]
-    return convert(np.asarray(value, source.storage), source, dtype, tf32)
 
 
 def literal_array(

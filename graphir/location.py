@@ -113,6 +113,10 @@ class Location:
             return NotImplemented
         return self._resolve()[:3] == other._resolve()[:3] and self.layer == other.layer
 
+    def matches(self, other: Location) -> bool:
+        """Whether the two are the same stretch of text, to the end where that is known."""
+        return self == other and self._resolve()[3:] == other._resolve()[3:]
+
     def __hash__(self) -> int:
         return hash((self._resolve()[:3], self.layer))
 

@@ -70,7 +70,8 @@ class Makers:
 
         Without a dtype, a NumPy scalar keeps its own and a Python scalar takes what the rules give.
         """
-        return self.constant_of(self._literal(value, dtype))
+        literal = value if dtype is None and is_literal(value) else None
+        return self.constant_of(self._literal(value, dtype), literal)
 
     @typed
     def constant(self, value: Any, dtype: DTypeLike | None = None) -> Symbol:
@@ -122,7 +123,7 @@ class Makers:
             return literal_array(value, self.rules.literal(value, ()), self.rules, self.tf32)
         return array_of(value, None, self.tf32)
 
-    def constant_of(self, typed_array: tuple[DType, Any]) -> Symbol:
-        """A constant of an array in the storage of a dtype."""
+    def constant_of(self, typed_array: tuple[DType, Any], literal: Any = None) -> Symbol:
+        """A constant of an array in the storage of a dtype, and the literal that it was."""
         dtype, array = typed_array
-        return self.emit(ops.constant, (), {"dtype": dtype, "value": array})
+        return self.emit(ops.constant, (), {"dtype": dtype, "value": array, "literal": literal})

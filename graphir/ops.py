@@ -68,7 +68,7 @@ positive = _unary("positive", sig.ARITHMETIC, "+x.")
 abs = _unary("abs", sig.MAGNITUDE, "|x|; of a complex, its magnitude.")
 sign = _unary("sign", sig.ARITHMETIC, "-1, 0 or 1; of a complex z, z / |z|; NaN of NaN.")
 square = _unary("square", sig.ARITHMETIC, "x * x.")
-reciprocal = _unary("reciprocal", sig.FLOATING, "1 / x.")
+reciprocal = _unary("reciprocal", sig.FLOATING, "1 / x; of an integer truncated, and 0 of 0.")
 relu = _unary("relu", sig.REAL_ARITHMETIC, "max(x, 0).")
 
 # -- rounding
@@ -331,8 +331,12 @@ constant = Op(
     (),
     sig.KNOWN,
     shapes.constant,
-    "Known values.",
-    (Attr("dtype", at.dtype), Attr("value", at.constant)),
+    "Known values; `literal` is the Python scalar that the program has there.",
+    (
+        Attr("dtype", at.dtype),
+        Attr("value", at.constant),
+        Attr("literal", at.optional_number, None),
+    ),
     "creation",
 )
 full = _creation("full", shapes.given, "One value everywhere.", Attr("value", at.number), _SHAPE)

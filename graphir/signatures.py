@@ -8,7 +8,8 @@ from typing import Any, TypeAlias
 from graphir.dtypes import DType
 from graphir.errors import PromotionError
 from graphir.op import Attributes, Op, Resolved, Signature, Types
-from graphir.promotion.rules import PromotionRules, fits, misfit
+from graphir.promotion.rules import Family, PromotionRules
+from graphir.promotion.scalars import fits, misfit
 
 Rule: TypeAlias = Callable[[PromotionRules, Op, Types, Attributes], Resolved]
 
@@ -22,68 +23,47 @@ def _no_complex(op: Op, dtype: DType) -> DType:
     return dtype
 
 
-def _integers(op: Op, dtype: DType, *, or_bool: bool = False) -> DType:
-    if dtype.is_integer or (or_bool and dtype is DType.bool):
-        return dtype
-    takes = "integers or bool" if or_bool else "integers"
-    raise PromotionError(
-        f"{op.name} takes {takes}, not {dtype}; cast first, for example .cast(DType.int64)"
-    )
-
-
 def _all(types: Types, dtype: DType) -> tuple[DType, ...]:
     return (dtype,) * len(types)
 
 
-def _arithmetic(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
-    dtype = rules.common(types)
-    if dtype is DType.bool:
-        dtype = rules.boolean(op.name)
-    return Resolved(_all(types, dtype), dtype)
+def _met(family: Family, rules: PromotionRules, op: Op, types: Types) -> DType:
+    """The dtype in which an op of a family happens on operands that promote together."""
+    return rules.computed(family, rules.meeting(types, op.name), op.name)
 
 
-def _real_arithmetic(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
-    resolved = _arithmetic(rules, op, types, attrs)
-    _no_complex(op, resolved.result)
-    return resolved
+def _together(family: Family, *, real: bool = False) -> Rule:
+    """The dtype rule of ops whose operands meet, compute and give a result in one dtype."""
+
+    def resolve(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
+        dtype = _met(family, rules, op, types)
+        return Resolved(_all(types, _no_complex(op, dtype) if real else dtype), dtype)
+
+    return resolve
 
 
-def _joining(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
-    dtype = rules.common(types)
-    return Resolved(_all(types, dtype), dtype)
+def _alone(family: Family) -> Rule:
+    """The dtype rule of ops on one operand whose result is real, as magnitudes and parts are."""
 
+    def resolve(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
+        dtype = _met(family, rules, op, types)
+        return Resolved((dtype,), dtype.part)
 
-def _ordered(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
-    dtype = _no_complex(op, rules.common(types))
-    return Resolved(_all(types, dtype), dtype)
+    return resolve
 
 
 def _comparison(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
-    return Resolved(_all(types, rules.common(types)), DType.bool)
+    return Resolved(rules.compared(types, op.name), DType.bool)
 
 
 def _order(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
-    return Resolved(_all(types, _no_complex(op, rules.common(types))), DType.bool)
-
-
-def _division(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
-    dtype = rules.divided(rules.common(types))
-    return Resolved(_all(types, dtype), dtype)
-
-
-def _floating(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
-    dtype = rules.floating(rules.common(types), op.name)
-    return Resolved(_all(types, dtype), dtype)
-
-
-def _real_floating(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
-    dtype = _no_complex(op, rules.floating(rules.common(types), op.name))
-    return Resolved(_all(types, dtype), dtype)
+    dtypes = rules.compared(types, op.name)
+    return Resolved(tuple(rules.computed("ordered", d, op.name) for d in dtypes), DType.bool)
 
 
 def _step(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
-    resolved = _real_floating(rules, op, types, attrs)
-    if resolved.result not in (DType.float32, DType.float64, DType.weak_float):
+    resolved = _together("floating", real=True)(rules, op, types, attrs)
+    if rules.committed(resolved.result) not in (DType.float32, DType.float64):
         raise PromotionError(
             f"{op.name} steps through float32 or float64, not {resolved.result}, whose arithmetic "
             "is float32's rounded; .cast(DType.float32) first"
@@ -91,88 +71,61 @@ def _step(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Res
     return resolved
 
 
-def _magnitude(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
-    dtype = types[0].dtype
-    if dtype is DType.bool:
-        dtype = rules.boolean(op.name)
-    return Resolved((dtype,), dtype.part)
-
-
-def _part(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
-    dtype = types[0].dtype
-    return Resolved((dtype,), dtype.part)
-
-
 def _predicate(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
-    return Resolved((types[0].dtype,), DType.bool)
+    return Resolved((_met("tested", rules, op, types),), DType.bool)
 
 
 def _sign_predicate(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
-    return Resolved((_no_complex(op, types[0].dtype),), DType.bool)
+    return Resolved((_no_complex(op, _met("tested", rules, op, types)),), DType.bool)
 
 
 def _logical(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
-    return Resolved(tuple(rules.truth(t.dtype, op.name) for t in types), DType.bool)
-
-
-def _bitwise(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
-    dtype = _integers(op, rules.common(types), or_bool=True)
-    return Resolved(_all(types, dtype), dtype)
-
-
-def _shift(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
-    dtype = _integers(op, rules.common(types))
-    return Resolved(_all(types, dtype), dtype)
+    """Each operand as a truth value by itself, of dtypes that mix."""
+    truths = tuple(rules.computed("truth", type_.dtype, op.name) for type_ in types)
+    rules.meeting(types, op.name)
+    return Resolved(truths, rules.verdict(types[0].dtype, op.name))
 
 
 def _select(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
-    condition = rules.truth(types[0].dtype, f"the condition of {op.name}")
-    dtype = rules.common(types[1:])
+    condition = rules.computed("truth", types[0].dtype, op.name)
+    dtype = _met("moved", rules, op, types[1:])
     return Resolved((condition, dtype, dtype), dtype)
 
 
 def _accumulation(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
     dtype: DType | None = attrs["dtype"]  # as the user asked, or as the rules accumulate
     if dtype is None:
-        dtype = rules.accumulated(types[0].dtype, op.name)
-        dtype = rules.boolean(op.name) if dtype is DType.bool else dtype
+        dtype = _met("accumulated", rules, op, types)
     _castable(op, types[0].dtype, dtype)
     return Resolved((dtype,), dtype)
 
 
-def _mean(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
-    dtype = rules.averaged(types[0].dtype, op.name)
-    return Resolved((dtype,), dtype)
-
-
-def _spread(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
-    dtype = rules.averaged(types[0].dtype, op.name)
-    return Resolved((dtype,), dtype.part)
-
-
 def _position(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
-    dtype = _no_complex(op, rules.common(types))
-    result: DType = attrs["dtype"] or rules.index
-    return Resolved(_all(types, dtype), _integers(op, result))
+    dtype = _met("ordered", rules, op, types)
+    result: DType = attrs["dtype"] or rules.position(op.name)
+    return Resolved(_all(types, dtype), _integer(op, result))
 
 
 def _lookup(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
-    """Data operands join; the last operand holds indices, which stay as they are."""
-    data = rules.common(types[:-1])
-    indices = types[-1].dtype
-    if not indices.is_integer:
-        raise PromotionError(
-            f"the indices of {op.name} are integers, not {indices}; .cast(DType.int64)"
-        )
+    """Data operands join; the last operand holds indices."""
+    data = _met("moved", rules, op, types[:-1])
+    for type_ in types[:-1]:
+        _castable(op, type_.dtype, data)
+    indices = rules.indexed(types[-1].dtype, op.name)
     return Resolved((*_all(types[:-1], data), indices), data)
 
 
-def _same(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
-    return Resolved((types[0].dtype,), types[0].dtype)
+def _integer(op: Op, dtype: DType) -> DType:
+    if not dtype.is_integer:
+        raise PromotionError(f"the result of {op.name} is of an integer dtype, not {dtype}")
+    return dtype
+
+
+_same = _together("moved")
 
 
 def _padding(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
-    _number(op, attrs["value"], types[0].dtype)
+    _number(op, attrs["value"], rules.committed(types[0].dtype))
     return _same(rules, op, types, attrs)
 
 
@@ -190,14 +143,14 @@ def _castable(op: Op, source: DType, target: DType) -> None:
 
 
 def _cast(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
-    _castable(op, types[0].dtype, attrs["to"])
+    _castable(op, types[0].dtype, rules.known(attrs["to"]))
     return Resolved((types[0].dtype,), attrs["to"])
 
 
 def _created(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
     if "value" in attrs:
-        _number(op, attrs["value"], attrs["dtype"])
-    return Resolved((), attrs["dtype"])
+        _number(op, attrs["value"], rules.committed(attrs["dtype"]))
+    return Resolved((), rules.known(attrs["dtype"]))
 
 
 def _known(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
@@ -207,46 +160,50 @@ def _known(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Re
             f"a constant of {dtype} is stored as {dtype.storage}, not {stored}; "
             f"g.constant[DType.{dtype}](...) converts what fits"
         )
-    return Resolved((), dtype)
+    return Resolved((), rules.known(dtype))
 
 
 def _sized(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
-    result: DType = attrs["dtype"] or rules.index
-    return Resolved((types[0].dtype,), _integers(op, result))
+    result: DType = attrs["dtype"] or rules.position(op.name)
+    return Resolved((types[0].dtype,), _integer(op, result))
 
 
 def _complex_of(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
-    dtype = _no_complex(op, rules.floating(rules.common(types), op.name))
-    if dtype in (DType.float64, DType.weak_float):
-        return Resolved(_all(types, DType.float64), DType.complex128)
-    return Resolved(_all(types, DType.float32), DType.complex64)
+    dtype = _no_complex(op, _met("floating", rules, op, types))
+    result = _COMPLEX.get(dtype)
+    if result is None:
+        dtype, result = DType.float32, DType.complex64
+    return Resolved(_all(types, dtype), result)
+
+
+_COMPLEX = {DType.float64: DType.complex128, DType.weak_float: DType.weak_complex}
 
 
 def _signature(name: str, resolve: Rule, *joined: int, other: Any = DType.int64) -> Signature:
     return Signature(name, resolve, joined or None, other)
 
 
-ARITHMETIC = _signature("arithmetic", _arithmetic)
-REAL_ARITHMETIC = _signature("real arithmetic", _real_arithmetic)
-JOIN = _signature("join", _joining)
-ORDERED = _signature("ordered", _ordered)
+ARITHMETIC = _signature("arithmetic", _together("arithmetic"))
+REAL_ARITHMETIC = _signature("real arithmetic", _together("arithmetic", real=True))
+JOIN = _signature("join", _same)
+ORDERED = _signature("ordered", _together("ordered"))
 COMPARISON = _signature("comparison", _comparison)
 ORDER = _signature("order", _order)
-DIVISION = _signature("division", _division)
-FLOATING = _signature("floating", _floating)
-REAL_FLOATING = _signature("real floating", _real_floating)
+DIVISION = _signature("division", _together("divided"))
+FLOATING = _signature("floating", _together("floating"))
+REAL_FLOATING = _signature("real floating", _together("floating", real=True))
 STEP = _signature("step", _step)
-MAGNITUDE = _signature("magnitude", _magnitude)
-PART = _signature("part", _part)
+MAGNITUDE = _signature("magnitude", _alone("arithmetic"))
+PART = _signature("part", _alone("tested"))
 PREDICATE = _signature("predicate", _predicate)
 SIGN_PREDICATE = _signature("sign predicate", _sign_predicate)
 LOGICAL = _signature("logical", _logical)
-BITWISE = _signature("bitwise", _bitwise)
-SHIFT = _signature("shift", _shift)
+BITWISE = _signature("bitwise", _together("bitwise"))
+SHIFT = _signature("shift", _together("shifted"))
 SELECT = _signature("select", _select, 1, 2, other=DType.bool)
 ACCUMULATION = _signature("accumulation", _accumulation)
-MEAN = _signature("mean", _mean)
-SPREAD = _signature("spread", _spread)
+MEAN = _signature("mean", _together("averaged"))
+SPREAD = _signature("spread", _alone("averaged"))
 POSITION = _signature("position", _position)
 LOOKUP = _signature("lookup", _lookup, 0)
 SCATTER = _signature("scatter", _lookup, 0, 1)

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args, overload
 
-from graphir import DType, Graph, GraphError, Location, Origin, rules
+from graphir import DType, Graph, GraphError, Location, Origin, Symbol, ops, rules
 from graphir.location import CAST, LEGALIZE
+from graphir.promotion.scalars import survives
 from graphir.promotion.tables import aligned
 from passes.implicit_cast import implicit_cast
 from passes.rewriting import origins_of
@@ -21,7 +22,8 @@ class CastRow:
     """One use of one cast: `operand` of `op` at `location`, from `source` to `target`.
 
     `path` is the way up the rule set's lattice; `witness` the simplest value that does not
-    survive, None where the cast is exact. Bytes are of one element in storage.
+    survive (of a literal: itself), None where the cast is exact. Bytes are of one element in
+    storage.
     """
 
     kind: Kind
@@ -124,11 +126,24 @@ def _cells(row: CastRow) -> tuple[str, ...]:
 def cast_report(graph: Graph) -> CastReport:
     """Every use of every cast in a graph; what is still implicit is made explicit first."""
     explicit = implicit_cast(graph)
-    rows = [_row(origin) for symbol in explicit.symbols for origin in origins_of(symbol)]
+    rows = [
+        _row(origin, _lost(symbol, origin))
+        for symbol in explicit.symbols
+        for origin in origins_of(symbol)
+    ]
     return CastReport(graph.name, rows)
 
 
-def _row(origin: Origin) -> CastRow:
+def _lost(symbol: Symbol, origin: Origin) -> complex | None:
+    """What a cast loses: of a known number whether it does itself, else the simplest value."""
+    x = symbol.args[0] if symbol.op is ops.cast else None
+    if x is None or x.op is not ops.constant or x.rank or x.dtype.storage.kind not in "iufc":
+        return origin.source.witness(origin.target)
+    number: complex = x.attrs["value"].item()
+    return None if survives(number, origin.target) else number
+
+
+def _row(origin: Origin, lost: complex | None) -> CastRow:
     source, target = origin.source, origin.target
     if origin.rule == LEGALIZE:
         kind, path = "legalization", (source, target)
@@ -145,7 +160,7 @@ def _row(origin: Origin) -> CastRow:
         target=target,
         rule=origin.rule,
         path=path,
-        witness=source.witness(target),
+        witness=lost,
         bytes_before=source.storage.itemsize,
         bytes_after=target.storage.itemsize,
     )

@@ -48,7 +48,7 @@ def _folded(graph: Graph, symbol: Symbol, args: list[Symbol]) -> Symbol | None:
         value = apply(symbol.op, inferred, [a.dtype for a in args], values, {}, graph.tf32)
     except (ExecutionError, ShapeError):  # no value, or a dim that only a run binds
         return None
-    attrs = {"dtype": symbol.dtype, "value": constant(value)}
+    attrs = {"dtype": symbol.dtype, "value": constant(value), "literal": None}
     # What a cast lost is lost in the constant too: the report goes on to say so.
     source = tuple(dict.fromkeys(merged_origins([symbol, *args]))) or symbol.location
     return graph.append(ops.constant, (), attrs, symbol.type, source)

@@ -13,6 +13,8 @@ class _Plan(NamedTuple):
 
     casts: tuple[tuple[int, str, DType, DType], ...]
     attrs: dict[str, Any]
+    result: DType
+    """The dtype that the op has where its rules are explicit."""
 
 
 @uncollected
@@ -22,7 +24,8 @@ def implicit_cast(graph: Graph) -> Graph:
     One cast for each value and dtype, shared, with an origin for each use it serves: operand, op,
     rule set, dtypes, location. Afterwards the rules are "explicit": every operand has exactly the
     dtype that its signature names, and what the rule set decided besides is an attribute
-    (`argmax {dtype=int32}`). A graph that is explicit already is returned as it is.
+    (`argmax {dtype=int32}`), or a cast of the result where the op has none such. A graph that is
+    explicit already is returned as it is.
     """
     explicit = rules("explicit")
     if graph.rules is explicit:
@@ -31,22 +34,31 @@ def implicit_cast(graph: Graph) -> Graph:
     casts = Casts(rewriter.new)
     insert, append, values = casts.insert, rewriter.new.append, rewriter.values
     plans: dict[Any, _Plan] = {}
-    rule = graph.rules.name
+    rule, by_value = graph.rules.name, graph.rules.by_value
     new_tuple = cast(Any, tuple).__new__
     for symbol in graph.symbols:
         op, args = symbol.op, symbol.args
         # Inference shares attribute dicts among symbols that it found alike.
-        key = (op, id(symbol.attrs), *[arg.type for arg in args])
+        key = (
+            op,
+            id(symbol.attrs),
+            *(graph.types_of(args) if by_value else [a.type for a in args]),
+        )
         plan = plans.get(key)
         if plan is None:
             plan = plans[key] = _plan(graph, symbol)
-        needed, attrs = plan
+        needed, attrs, result = plan
         new_args = [values[arg.index] for arg in args]
         for position, operand, source, to in needed:
             # Origin(...) without the Python call that a named tuple costs.
             origin = new_tuple(Origin, (operand, op.name, symbol.location, rule, source, to))
             new_args[position] = insert(new_args[position], to, origin)
-        values.append(append(op, tuple(new_args), attrs, symbol.type, symbol.source))
+        if result is symbol.type.dtype:
+            values.append(append(op, tuple(new_args), attrs, symbol.type, symbol.source))
+            continue
+        computed = append(op, tuple(new_args), attrs, symbol.type.cast(result), symbol.source)
+        origin = Origin("result", op.name, symbol.location, rule, result, symbol.dtype)
+        values.append(insert(computed, symbol.dtype, origin))
     casts.finish()
     return rewriter.finish()
 
@@ -59,8 +71,11 @@ def _plan(graph: Graph, symbol: Symbol) -> _Plan:
         for i, (arg, to) in enumerate(zip(args, wanted, strict=True))
         if arg.dtype is not to
     )
-    if "dtype" in attrs and attrs["dtype"] is None:
-        types = [arg.type.cast(to) for arg, to in zip(args, wanted, strict=True)]
-        if op.infer(rules("explicit"), types, attrs).type.dtype is not symbol.dtype:
-            attrs = {**attrs, "dtype": symbol.dtype}
-    return _Plan(needed, attrs)
+    if op.kind == "creation":
+        literal = attrs.get("literal") is not None
+        return _Plan((), {**attrs, "literal": None} if literal else attrs, symbol.dtype)
+    types = [arg.type.cast(to) for arg, to in zip(args, wanted, strict=True)]
+    result = op.infer(rules("explicit"), types, attrs).type.dtype
+    if result is not symbol.dtype and attrs.get("dtype", result) is None:
+        attrs, result = {**attrs, "dtype": symbol.dtype}, symbol.dtype
+    return _Plan(needed, attrs, result)

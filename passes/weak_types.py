@@ -2,31 +2,34 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from graphir import Graph, rules
+from graphir import Graph, ops
 from graphir.attributes import with_dtypes
 from graphir.conversions import convert
-from passes.rewriting import Rewriter, uncollected
+from passes.rewriting import Rewriter, origins_of, uncollected
 
 
 @uncollected
 def weak_types(graph: Graph) -> Graph:
     """Give every weak symbol the dtype its rules commit it to (python: int64, float64, complex128).
 
-    Runs on a graph that is explicit; returned as it is where nothing is weak.
+    A literal that is cast has all of its 64 bits until then, and is rounded once. Runs on a graph
+    that is explicit; returned as it is where nothing is weak.
     """
     if not any(symbol.type.dtype.weak for symbol in graph.symbols):
         return graph
-    committed = rules(graph.rules_before or graph.rules).committed
+    committed = graph.committed
     rewriter = Rewriter(graph)
     rewriter.changed = True
     for symbol in graph.symbols:
-        dtype = committed(symbol.dtype)
-        attrs = with_dtypes(symbol.attrs, committed)
-        if isinstance(attrs.get("value"), np.ndarray):
-            attrs["value"] = convert(attrs["value"], symbol.dtype, dtype)
-        rewriter.copy(symbol, attrs, symbol.type.cast(dtype))
+        type_ = symbol.type.cast(committed(symbol.dtype))
+        of = symbol.args[0] if symbol.op is ops.cast else symbol
+        if of.op is ops.constant and of.weak:
+            value = convert(of.attrs["value"], of.dtype, type_.dtype, graph.tf32)
+            attrs = {"dtype": type_.dtype, "value": value, "literal": None}
+            source = symbol.source if of is symbol else origins_of(symbol)
+            rewriter.values.append(rewriter.new.append(ops.constant, (), attrs, type_, source))
+        else:
+            rewriter.copy(symbol, with_dtypes(symbol.attrs, committed), type_)
     new = rewriter.finish()
     if new.out_types is not None:
         new.out_types = tuple(type_.cast(committed(type_.dtype)) for type_ in new.out_types)

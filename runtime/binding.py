@@ -55,7 +55,7 @@ def _matched(graph: Graph, inputs: Sequence[Any], named: Mapping[str, Any]) -> l
 
 def _checked(graph: Graph, symbol: Symbol, name: str, value: Any) -> NDArray[Any]:
     """One input in the storage of its dtype; a Python number serves a 0-d input that it fits."""
-    dtype = graph.rules.committed(symbol.dtype)
+    dtype = graph.committed(symbol.dtype)
     what = f"input {name!r} of graph {graph.name!r} is {symbol.type}"
     if is_literal(value):
         if symbol.rank:

@@ -6,10 +6,14 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any, NoReturn, get_args
 
 from graphir import DType, Graph, GraphError, GraphirError, PromotionRules, rule_sets, rules
-from graphir.drawing import LATTICE_FORMATS, lattice_of
+from graphir.drawing import LATTICE_FORMATS
+from graphir.findings import edges_text, report
+from graphir.lattice import Cyclic, Lattice, Violation
+from graphir.lattices import element, lattice, lattice_of, lattices
 from graphir.printer import large_constants
 from graphir.promotion.tables import FORMATS, aligned
 from passes import cast_report, lower
@@ -19,10 +23,14 @@ from runtime.files import number, read_input, write_outputs
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command: 0, 2 and one line on stderr for bad usage, 1 and the error for bad input."""
+    """Run a command: 0, 2 and one line on stderr for bad usage, 1 and the error for bad input.
+
+    A command that finds something amiss prints it and gives 1 itself.
+    """
+    status: int | None = None
     try:
         asked = _parser().parse_args(argv)
-        asked.command(asked)
+        status = asked.command(asked)
         sys.stdout.flush()
     except SystemExit as stop:  # argparse: help, version, bad usage
         return int(stop.code or 0)
@@ -34,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _failed(f"{error.filename}: {error.strerror}" if error.filename else str(error))
     except MemoryError as error:
         return _failed(str(error) or "out of memory")
-    return 0
+    return status or 0
 
 
 def _failed(message: str) -> int:
@@ -64,7 +72,32 @@ def _table(asked: argparse.Namespace) -> None:
 
 
 def _lattice(asked: argparse.Namespace) -> None:
-    print(LATTICE_FORMATS[asked.format](lattice_of(asked.rules)))
+    order = _read(asked.lattice) if asked.lattice else lattice_of(asked.rules)
+    nodes = [element(name) for name in asked.path]
+    paths = [order.path(node, order.join(*nodes)) for node in nodes]
+    print(LATTICE_FORMATS[asked.format](order, paths))
+
+
+def _laws(asked: argparse.Namespace) -> int:
+    try:
+        order = _read(asked.lattice)
+    except Cyclic as error:
+        print(f"cycles: {' < '.join(map(str, error.cycle))}, so it is no order")
+        return 1
+    print(f"lattice {order.name}: {len(order)} nodes, {len(order.pairs())} edges\ncycles: none")
+    status = _found(order.laws(), everything=asked.all)
+    print(edges_text(order.redundant()))
+    return status
+
+
+def _found(violations: Sequence[Violation], *, everything: bool) -> int:
+    """Print what breaks which law, and give the status that says whether anything does."""
+    print(report(violations, everything=everything))
+    return 1 if violations else 0
+
+
+def _read(which: Lattice[Any] | Path) -> Lattice[Any]:
+    return Lattice.load(which) if isinstance(which, Path) else which
 
 
 def _rules(asked: argparse.Namespace) -> None:
@@ -92,7 +125,7 @@ def _casts(asked: argparse.Namespace) -> None:
 def _run(asked: argparse.Namespace) -> None:
     graph = Graph.load(asked.file)
     dtypes = {
-        name: graph.rules.committed(symbol.dtype)
+        name: graph.committed(symbol.dtype)
         for name, symbol in zip(graph.input_names, graph.inputs, strict=True)
     }
     given = {name: read_input(text, dtypes.get(name)) for name, text in asked.inputs}
@@ -158,7 +191,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_questions(command: Callable[..., Any]) -> None:
-    """The commands that ask a rule set."""
+    """The commands that ask a rule set or a lattice."""
     doc = "The dtype in which operands meet, and each one's way there."
     promote = command("promote", _promote, doc, "int16 float32 --rules max")
     promote.add_argument(
@@ -170,14 +203,26 @@ def _add_questions(command: Callable[..., Any]) -> None:
     )
     doc = "All pairs of a rule set's dtypes; - stands for an error."
     table = command("table", _table, doc, "--rules max --format html > max.html")
-    doc = "What lies directly above what in a rule set's lattice."
-    lattice = command("lattice", _lattice, doc, "--format dot | dot -Tsvg > max.svg")
-    for each in (promote, table, lattice):
+    doc = (
+        "What lies directly above what in a lattice: that of a rule set, a published one, or yours."
+    )
+    order = command("lattice", _lattice, doc, "jep_option1 --format svg > jep.svg")
+    which = order.add_mutually_exclusive_group()
+    for each in (promote, table, which):
         each.add_argument(
             "--rules", type=_rule_set, default="max", help="a rule set; `graphir rules` lists them"
         )
     table.add_argument("--format", choices=FORMATS, default="text")
-    lattice.add_argument("--format", choices=LATTICE_FORMATS, default="text")
+    order.add_argument("--format", choices=LATTICE_FORMATS, default="text")
+    order.add_argument(
+        "--path", nargs="+", default=[], metavar="NODE", help="pick out the paths to their join"
+    )
+    doc = "Which laws of a join a lattice breaks, and where; status 1 if it breaks any."
+    laws = command("laws", _laws, doc, "my_lattice.json --all")
+    laws.add_argument("--all", action="store_true", help="every counterexample, not just the first")
+    about = f"a rule set, a lattice such as {lattices()[0]}, or a JSON file of edges"
+    which.add_argument("lattice", nargs="?", type=_lattice_or_file, metavar="LATTICE", help=about)
+    laws.add_argument("lattice", type=_lattice_or_file, metavar="LATTICE", help=about)
 
 
 def _add_graphs(command: Callable[..., Any]) -> None:
@@ -222,6 +267,16 @@ def _rule_set(name: str) -> PromotionRules:
     try:
         return rules(name)
     except GraphError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _lattice_or_file(text: str) -> Lattice[Any] | Path:
+    """A lattice by its name, or else a file, which is not read yet: what is in it is no usage."""
+    try:
+        return lattice(text)
+    except GraphError as error:
+        if Path(text).suffix or Path(text).exists():
+            return Path(text)
         raise argparse.ArgumentTypeError(str(error)) from None
 
 

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import ExecutionError, Graph, GraphirError, Symbol, ops
+from graphir import DType, ExecutionError, Graph, GraphirError, Symbol, ops
 from graphir.attributes import with_dtypes
+from graphir.conversions import convert
 from graphir.evaluation import apply
 from graphir.location import placed
 from graphir.op import Inferred
@@ -52,22 +53,34 @@ class _Run:
             for arg in symbol.args:
                 if last[arg.index] == symbol.index:
                     self.values[arg.index] = None
-        return [self._known(symbol) for symbol in self.graph.outputs]
+        return [self._committed(symbol) for symbol in self.graph.outputs]
 
     def _known(self, symbol: Symbol) -> NDArray[Any]:
         value = self.values[symbol.index]
         assert value is not None  # symbols are in topological order and outputs are kept
         return value
 
+    def _committed(self, symbol: Symbol) -> NDArray[Any]:
+        """A result; a literal that is one has the dtype that its rules commit it to."""
+        dtype = self.graph.committed(symbol.dtype)
+        return convert(self._known(symbol), self._dtype(symbol), dtype, self.graph.tf32)
+
+    def _dtype(self, symbol: Symbol) -> DType:
+        """The dtype that a value has here; a weak literal keeps its 64 bits until it is used."""
+        weak = symbol.op is ops.constant and symbol.weak
+        return symbol.dtype if weak else self.graph.committed(symbol.dtype)
+
     def _value(self, symbol: Symbol) -> NDArray[Any]:
-        graph, committed = self.graph, self.graph.rules.committed
+        if symbol.op is ops.constant:
+            return symbol.attrs["value"]
+        graph, committed = self.graph, self.graph.committed
         inferred = graph.infer(symbol.op, symbol.args, symbol.attrs)
         concrete = Inferred(
             symbol.type.cast(committed(symbol.dtype)),
             tuple(committed(dtype) for dtype in inferred.operands),
             with_dtypes(symbol.attrs, committed),
         )
-        sources = [committed(arg.dtype) for arg in symbol.args]
+        sources = [self._dtype(arg) for arg in symbol.args]
         values = [self._known(arg) for arg in symbol.args]
         try:
             return apply(symbol.op, concrete, sources, values, self.sizes, graph.tf32)

@@ -9,7 +9,19 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from hypothesis import strategies as st
 
-from graphir import DType, Graph, GraphirError, Op, Symbol, TensorType, ops, shapes
+from graphir import (
+    DType,
+    Graph,
+    GraphirError,
+    Op,
+    PromotionError,
+    PromotionRules,
+    Symbol,
+    TensorType,
+    ops,
+    rule_sets,
+    shapes,
+)
 from graphir import attributes as at
 from graphir.dims import Dim, Shape, evaluate
 from graphir.op import REQUIRED, Attr
@@ -17,11 +29,9 @@ from graphir.signatures import LOOKUP, SCATTER
 from graphir.symbol import ValuelessError
 from tests.strategies import (
     DIMS,
-    MAX_DTYPES,
     NAMES,
     SIZES,
     STRONG,
-    WEAK,
     arrays,
     count,
     known,
@@ -30,11 +40,18 @@ from tests.strategies import (
     shapes_of,
 )
 
-RULES = ("max", "max_strict", "python")
+
+def _has(rules: PromotionRules, dtype: DType) -> bool:
+    try:
+        return rules.known(dtype) is dtype
+    except PromotionError:
+        return False
+
+
+RULES = tuple(each.name for each in rule_sets() if each.name != "explicit")
 DTYPES = {
-    "max": (*MAX_DTYPES, *STRONG),
-    "max_strict": (*MAX_DTYPES, *STRONG),
-    "python": (*[DType.bool, *WEAK] * 8, *STRONG),
+    each.name: tuple(d for d in (*each.dtypes, *each.dtypes, *STRONG) if _has(each, d))
+    for each in rule_sets()
 }
 TF32 = ("even", "away")
 LAYERS = ("", "encoder", 'a "quoted" \\ name\n')
@@ -291,6 +308,7 @@ ATTRIBUTES: dict[Any, Attribute] = {
     at.integer: lambda d, shape, dtype, name: d.one_of(0, 1, -1, 2, 5),
     at.natural: lambda d, shape, dtype, name: d.one_of(2, 1, 0),
     at.number: _number,
+    at.optional_number: lambda d, shape, dtype, name: d.one_of(None, 1, 0.1),
     at.positive: lambda d, shape, dtype, name: d.one_of(0, 1e-5, 1e-3, 0.5),
     at.size: lambda d, shape, dtype, name: d.dim(),
     at.shape: _shape,

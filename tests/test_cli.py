@@ -13,7 +13,7 @@ from runtime.files import number
 from tests.commands import cli, refused
 
 ROOT = Path(graphir.__file__).parent.parent
-COMMANDS = ["demo", "rules", "promote", "table", "lattice", "lower", "casts", "run"]
+COMMANDS = ["demo", "rules", "promote", "table", "lattice", "laws", "lower", "casts", "run"]
 
 
 def process(*argv, code=0, **kwargs):
@@ -65,7 +65,7 @@ def test_version():
         (("promote", "int8", "__import__('os').getpid()"), "no dtype is named"),
         (("table", "--format", "pdf"), "invalid choice: 'pdf'"),
         (("table", "--rules", "nope"), "no rule set is named 'nope'"),
-        (("lattice", "extra"), "unrecognized arguments: extra"),
+        (("lattice", "max", "extra"), "unrecognized arguments: extra"),
         (("casts", "x.gir", "--kind", "all"), "invalid choice: 'all'"),
         (("run", "x.gir", "--input", "x"), "NAME=VALUE"),
         (("run", "x.gir", "--input", "=3"), "NAME=VALUE"),

@@ -325,12 +325,13 @@ def test_graphs_survive_pickling_with_their_locations(again: Any):
 class Wrapping(PromotionRules):
     """Everything meets in float64 but integers, which meet in the first of them."""
 
-    index = DType.int32
+    def position(self, op: str) -> DType:
+        return DType.int32
 
     def join(self, dtypes: tuple[DType, ...]) -> DType:
         return dtypes[0] if all(d.is_integer for d in dtypes) else DType.float64
 
-    def literal(self, value: Any, partners: Sequence[Any]) -> DType:
+    def literal(self, value: Any, partners: Sequence[Any], op: str = "") -> DType:
         return self.common(partners) if partners else DType.float64
 
     def floating(self, dtype: DType, op: str) -> DType:

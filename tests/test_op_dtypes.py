@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphir import DType, Graph, GraphirError, PromotionError, Symbol, ops
+from graphir import DType, Graph, GraphirError, PromotionError, Symbol, ops, rules
 from passes import implicit_cast
 
 INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
@@ -266,7 +266,7 @@ def test_positions_are_int64_or_what_is_asked_for(name: str):
     operands = made(*["float32"] * (2 if name == "searchsorted" else 1))
     assert op(name)(*operands).dtype is DType.int64
     assert op(name)(*operands, dtype="int32").dtype is DType.int32
-    with pytest.raises(PromotionError, match=f"{name} takes integers, not float32"):
+    with pytest.raises(PromotionError, match=f"result of {name} is of an integer dtype"):
         op(name)(*operands, dtype="float32")
 
 
@@ -277,7 +277,7 @@ def test_where_joins_its_values_and_not_its_condition():
     c, x, y = made("bool", "int16", "float32")
     assert ops.where(c, x, y).dtype is DType.float32
     assert x.graph.infer(ops.where, (c, x, y), {}).operands[0] is DType.bool
-    with pytest.raises(PromotionError, match="condition of where takes bool"):
+    with pytest.raises(PromotionError, match="where takes bool"):
         ops.where(x, x, y)
 
 
@@ -339,7 +339,8 @@ def test_padding_that_is_taken_stays_so_when_the_rules_are_explicit(under: str):
         try:
             x.graph.output(ops.pad(x, 1, value=value))
         except GraphirError as error:
-            assert f"does not fit {dtype}" in str(error)
+            committed = rules(under).committed(DType(dtype))
+            assert f"does not fit {committed}" in str(error)
             assert type(value) is not int or value not in (0, 7), "which each of these has"
         else:
             assert implicit_cast(x.graph).verify().rules.name == "explicit"

@@ -124,7 +124,8 @@ def test_implicit_cast_writes_down_what_the_rules_decided_besides() -> None:
 
 def test_implicit_cast_keeps_the_dtype_of_positions_that_the_rules_had() -> None:
     class Short(PromotionRules):
-        index = DType.int32
+        def position(self, op: str) -> DType:
+            return DType.int32
 
     graph = Graph("places", rules=Short("short", "int32 for positions"))
     x = graph.input("float32", ("n", 2))

@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 
 import graphir
 from graphir import DType, Lattice, rules
-from graphir.drawing import lattice_dot, levels
+from graphir.drawing import lattice_dot
 from graphir.promotion.tables import FORMATS
 from tests.commands import cli, refused
 
@@ -116,7 +116,7 @@ def test_lattice_as_text_lists_levels_from_below():
 def test_levels_put_every_node_above_what_lies_below_it():
     for each in graphir.rule_sets():
         if each.lattice is not None:
-            height = {d: i for i, layer in enumerate(levels(each.lattice)) for d in layer}
+            height = {d: i for i, layer in enumerate(each.lattice.levels()) for d in layer}
             assert set(height) == set(each.lattice.nodes)
             for low, above in each.lattice.edges.items():
                 assert all(height[low] < height[high] for high in above)

@@ -147,7 +147,7 @@ def example_graph():
     g = Graph("question")
     x, y = g.input("int16", "n", "x"), g.input("float32", "n", "y")
     at = Location.at
-    three = {"dtype": DType.int16, "value": np.array(3, np.int16)}
+    three = {"dtype": DType.int16, "value": np.array(3, np.int16), "literal": None}
     c = g.append(ops.constant, (), three, T("int16"), at("question.py", 4, 9))
     s = g.append(ops.add, (x, c), {}, x.type, at("question.py", 5, 10))
     inferred = g.infer(ops.sum, (s,), {"axis": 0, "keepdims": True})

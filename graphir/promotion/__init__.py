@@ -5,13 +5,29 @@ from __future__ import annotations
 import difflib
 
 from graphir.dtypes import DType
-from graphir.errors import GraphError
+from graphir.errors import GraphError, GraphirError
+from graphir.promotion.explanation import Explanation
 from graphir.promotion.explicit import EXPLICIT
+from graphir.promotion.jax import JAX, JAX_2020, JAX_LAX, JAX_STRICT, JAX_X32
+from graphir.promotion.jep import JEP_OPTIONS
 from graphir.promotion.max import MAX, MAX_STRICT
+from graphir.promotion.numpy_ import NUMPY
+from graphir.promotion.numpy_legacy import NUMPY_LEGACY
+from graphir.promotion.numpy_like import CUPY, DASK
 from graphir.promotion.python import PYTHON
-from graphir.promotion.rules import Explanation, PromotionRules, default
+from graphir.promotion.rules import PromotionRules, default, set_default
+from graphir.promotion.torch import TORCH
 
-__all__ = ["Explanation", "PromotionRules", "implicit_cast_type", "register", "rule_sets", "rules"]
+__all__ = [
+    "Explanation",
+    "PromotionRules",
+    "explain",
+    "implicit_cast_type",
+    "register",
+    "rule_sets",
+    "rules",
+    "set_default_rules",
+]
 
 _REGISTRY: dict[str, PromotionRules] = {}
 
@@ -21,12 +37,18 @@ def register(new: PromotionRules) -> PromotionRules:
     if not isinstance(new, PromotionRules):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise GraphError(f"register() takes a PromotionRules, not {new!r}")
     if _REGISTRY.setdefault(new.name, new) is not new:
-        raise GraphError(f"a rule set named {new.name!r} is registered already")
+        raise GraphError(
+            f"a rule set named {new.name!r} is registered already, as rules({new.name!r}); give "
+            "another one another name"
+        )
     return new
 
 
 def rules(which: str | PromotionRules | None = None) -> PromotionRules:
-    """The rule set of that name; without one, the default: that of the innermost block, or "max".
+    """The rule set of that name; without one, the default.
+
+    The default is that of the innermost `with rules(...)` block, else what set_default_rules() was
+    given last, else "max".
 
     A rule set given itself is registered by that, so that text and reports find it by its name.
     `with rules("max_strict"):` makes a rule set the default inside the block.
@@ -49,6 +71,33 @@ def rule_sets() -> tuple[PromotionRules, ...]:
     return tuple(_REGISTRY.values())
 
 
+def set_default_rules(which: str | PromotionRules | None) -> None:
+    """Make a rule set the default of the process, outside of `with rules(...)`; None: "max"."""
+    set_default(None if which is None else rules(which))
+
+
+def explain(*operands: object, rules: str | PromotionRules | None = None) -> Explanation:
+    """Why operands promote as they do under a rule set, and what every other one says.
+
+    Operands are as PromotionRules.promote takes them. Raises PromotionError where they do not mix.
+    """
+    chosen = _rules(rules)
+    told = chosen.explain(*operands)
+    others = {
+        each.name: _verdict(each, operands)
+        for each in rule_sets()
+        if each is not chosen and each is not EXPLICIT
+    }
+    return told._replace(others=others)
+
+
+def _verdict(rules: PromotionRules, operands: tuple[object, ...]) -> Explanation | GraphirError:
+    try:
+        return rules.explain(*operands)
+    except GraphirError as error:
+        return error.with_traceback(None)
+
+
 def implicit_cast_type(
     lhs: object, rhs: object, rules: str | PromotionRules | None = None
 ) -> DType:
@@ -58,5 +107,10 @@ def implicit_cast_type(
 
 _rules = rules
 
-for _each in (MAX, MAX_STRICT, EXPLICIT, PYTHON):
+for _each in (
+    *(MAX, MAX_STRICT, EXPLICIT, PYTHON),
+    *(JAX, JAX_X32, JAX_STRICT, JAX_LAX, JAX_2020),
+    *(NUMPY, NUMPY_LEGACY, CUPY, DASK, TORCH),
+    *JEP_OPTIONS,
+):
     register(_each)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from graphir.dtypes import DType
+from graphir.promotion.library import by_op
+from graphir.promotion.operands import Typed
 from graphir.promotion.rules import PromotionRules
 
 
@@ -13,9 +17,23 @@ class Explicit(PromotionRules):
         """Refused: nothing joins any more."""
         raise self.refusal(dtypes, "every operand must already have the dtype of the op")
 
-    def divided(self, dtype: DType) -> DType:
-        """A float or complex divides as it is."""
-        return self.floating(dtype, "divide")
+    exceptions = by_op({"reciprocal": {dtype: dtype for dtype in DType if dtype.is_integer}})
+    bool_arithmetic = PromotionRules.bool_arithmetic | {"abs", "floor", "ceil", "trunc", "sign"}
 
+    def compared(self, operands: Sequence[Typed], op: str) -> tuple[DType, ...]:
+        """One dtype; or int64 and uint64, which compare exactly though neither holds the other."""
+        dtypes = tuple([operand.dtype for operand in operands])
+        return dtypes if {*dtypes} == _EXACT else super().compared(operands, op)
+
+    def divided(self, dtype: DType, op: str) -> DType:
+        """A float or complex divides as it is."""
+        return self.floating(dtype, op)
+
+    def ordered(self, dtype: DType, op: str) -> DType:
+        """Any; complex numbers by their real parts, then by their imaginary parts."""
+        return dtype
+
+
+_EXACT = {DType.int64, DType.uint64}
 
 EXPLICIT = Explicit("explicit", "What a graph has after implicit_cast: no conversion is implied.")

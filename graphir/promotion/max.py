@@ -8,7 +8,8 @@ from typing import Any
 from graphir.dtypes import DType
 from graphir.errors import PromotionError
 from graphir.lattice import Lattice
-from graphir.promotion.rules import PromotionRules, Typed
+from graphir.promotion.operands import Typed
+from graphir.promotion.rules import PromotionRules
 
 _UNCHECKED = frozenset(d for d in DType if d.narrow and d.is_float) | {DType.bool}
 
@@ -83,9 +84,9 @@ class Strict(PromotionRules):
                 raise self.refusal(dtypes, why)
         return result
 
-    def literal(self, value: Any, partners: Sequence[Typed]) -> DType:
+    def literal(self, value: Any, partners: Sequence[Typed], op: str = "") -> DType:
         """As "max", but no literal becomes a dtype narrower than a byte."""
-        dtype = super().literal(value, partners)
+        dtype = super().literal(value, partners, op)
         if dtype.bits < 8 and dtype.narrow:
             raise PromotionError(
                 f"a literal cannot become {dtype}, which is narrower than a byte, under "

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 from graphir.dtypes import DType
-from graphir.errors import PromotionError
 from graphir.lattice import Lattice
-from graphir.promotion.rules import WEAK, PromotionRules, Typed
+from graphir.promotion.library import LibraryRules
 
 PYTHON_LATTICE = Lattice(
     "python",
@@ -20,25 +16,19 @@ PYTHON_LATTICE = Lattice(
 )
 
 
-class Python(PromotionRules):
+class Python(LibraryRules):
     """bool < int < float < complex, as Python's operators mix them.
 
     Ints compute in 64 bits and wrap, where Python's are unbounded. An int literal beside a float
     becomes one only when the join is taken, so `x + 1` shows its cast.
     """
 
+    library = "Python"
     bool_arithmetic = frozenset()
 
-    def literal(self, value: Any, partners: Sequence[Typed]) -> DType:
-        """A literal's own type, whatever is beside it."""
-        dtype = WEAK[type(value)]
-        if not self.fits(value, dtype):
-            raise PromotionError(f"the literal {value!r} does not fit the 64 bits of an int here")
-        return dtype
-
-    def divided(self, dtype: DType) -> DType:
+    def divided(self, dtype: DType, op: str) -> DType:
         """1 / 2 is 0.5."""
-        return self.floating(dtype, "divide")
+        return self.floating(dtype, op)
 
     def floating(self, dtype: DType, op: str) -> DType:
         """math.sin and / give float for bool and int."""

@@ -2,84 +2,43 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
+from os import PathLike
 from types import TracebackType
-from typing import Any, NamedTuple, Protocol, cast
-
-import numpy as np
+from typing import Any, Literal, TypeAlias
 
 from graphir.dtypes import DType, DTypeLike
-from graphir.errors import PromotionError
-from graphir.lattice import Lattice
+from graphir.errors import GraphError, PromotionError
+from graphir.lattice import Lattice, Violation
+from graphir.promotion.explanation import Explanation
+from graphir.promotion.operands import Operand, Typed, operand_of, smallest_holding, witness
+from graphir.promotion.scalars import fits, misfit
 
-WEAK: dict[type, DType] = {
-    bool: DType.bool,
-    int: DType.weak_int,
-    float: DType.weak_float,
-    complex: DType.weak_complex,
-}
-
-
-class Typed(Protocol):
-    """What promotion needs of an operand: its dtype and rank. TensorType and Operand have them."""
-
-    @property
-    def dtype(self) -> DType:
-        """Its dtype."""
-        ...
-
-    @property
-    def rank(self) -> int:
-        """The number of its axes."""
-        ...
-
-
-class Operand(NamedTuple):
-    """An operand by its dtype alone; a bare dtype counts as an array of one axis."""
-
-    dtype: DType
-    rank: int = 1
-
-
-class Explanation(NamedTuple):
-    """Why operands promote as they do: `str()` is the sentence a person wants.
-
-    A literal among the operands stands there itself. `paths` has each operand's way up the lattice
-    (just its two ends where the rules have none), `witnesses` the simplest value that each can lose
-    on it, None where the cast is exact.
-    """
-
-    rules: str
-    operands: tuple[Any, ...]
-    result: DType
-    paths: tuple[tuple[DType, ...], ...]
-    witnesses: tuple[complex | None, ...]
-
-    def __str__(self) -> str:
-        operands = " and ".join(
-            str(one) if isinstance(one, DType) else f"the literal {one!r}" for one in self.operands
-        )
-        lines = [f"{operands} promote to {self.result} under {self.rules!r}"]
-        for path, witness in zip(self.paths, self.witnesses, strict=True):
-            if len(path) > 1:
-                loss = "exact" if witness is None else f"loses values, the simplest is {witness}"
-                lines.append(f"  {' -> '.join(map(str, path))}: {loss}")
-        return "\n".join(lines)
+Family: TypeAlias = Literal[
+    "arithmetic",
+    "divided",
+    "floating",
+    "averaged",
+    "accumulated",
+    "ordered",
+    "bitwise",
+    "shifted",
+    "truth",
+    "tested",
+    "moved",
+]
+"""The methods of PromotionRules that name the dtype in which an op happens."""
 
 
 class PromotionRules:
     """A rule set: how dtypes mix, and what its library does besides the join.
 
-    A subclass or instance says how dtypes join (`lattice`, or `common`) and overrides what differs
+    A subclass or instance says how dtypes join (`lattice`, or `join`) and overrides what differs
     from the defaults here: those of "max" (MAX 24.1, max.graph.type_promotion), where every
     silent widening that MAX's lattice does not contain is refused. All methods raise
     PromotionError with the reason and the fix.
     """
-
-    index: DType = DType.int64
-    """The dtype of argmax, argsort, searchsorted and shape_of."""
 
     bool_arithmetic: frozenset[str] = frozenset(
         {
@@ -89,18 +48,52 @@ class PromotionRules:
     )
     """The arithmetic ops that take bool: sums are `or`, products `and`."""
 
+    exceptions: Mapping[str, Mapping[DType, DType | None]] = {}
+    """By op and the dtype in which its operands met: where it happens, None where it is refused."""
+
+    by_value: bool = False
+    """Whether 0-d operands count by their values, so that these are handed over where known."""
+
+    instead: str = ""
+    """The rule set that a refusal names as a way out."""
+
     def __init__(
         self, name: str, doc: str, lattice: Lattice[Any] | None = None, source: str = ""
     ) -> None:
         self.name, self.doc, self.lattice, self.source = name, doc, _of_dtypes(lattice), source
         self.dtypes: tuple[DType, ...] = self.lattice.nodes if self.lattice else tuple(DType)
+        self._promoted: dict[tuple[Any, ...], DType] = {}
+
+    @classmethod
+    def from_lattice(
+        cls,
+        lattice: Lattice[Any] | str | PathLike[str],
+        name: str = "",
+        doc: str = "",
+        source: str = "",
+    ) -> PromotionRules:
+        """A rule set whose results are the joins of a lattice of dtypes, or of one in a JSON file.
+
+        It is named like the lattice unless `name` says otherwise; where a pair has no join, or
+        several minimal bounds, mixing it raises. GraphError for a lattice of other things.
+        """
+        order = lattice if isinstance(lattice, Lattice) else Lattice.load(lattice)
+        foreign = [str(node) for node in order if not _is_dtype(node)]
+        if foreign or not len(order):
+            what = f"{', '.join(foreign)}, which no dtype is named" if foreign else "nothing"
+            raise GraphError(
+                f"rules are made of dtypes, and lattice {order.name!r} has {what}; write names "
+                "such as int8, bfloat16 or weak_float"
+            )
+        doc = doc or f"The joins of lattice {order.name!r}."
+        return cls(name or order.name, doc, order, source or order.source)
 
     # -- the join
 
     def common(self, operands: Sequence[Typed]) -> DType:
         """The dtype in which operands meet; those that share one already do not promote."""
-        dtypes = tuple(dict.fromkeys(operand.dtype for operand in operands))
-        return dtypes[0] if len(dtypes) == 1 else self.join(dtypes)
+        dtypes = tuple(dict.fromkeys([operand.dtype for operand in operands]))
+        return self.known(dtypes[0]) if len(dtypes) == 1 else self.join(dtypes)
 
     def join(self, dtypes: tuple[DType, ...]) -> DType:
         """The join of two or more different dtypes."""
@@ -109,10 +102,26 @@ class PromotionRules:
         for dtype in dtypes:
             if dtype not in self.lattice:
                 raise self.refusal(dtypes, f"{dtype} is not in its lattice")
-        return self.lattice.join(*dtypes)
+        try:
+            return self.lattice.join(*dtypes)
+        except PromotionError as error:  # no bound, or several
+            why = str(error).replace(" and ".join(map(str, dtypes)), "they", 1)
+            raise type(error)(str(self.refusal(dtypes, why))) from None
 
-    def literal(self, value: Any, partners: Sequence[Typed]) -> DType:
-        """The dtype that a Python scalar takes beside operands of the given types.
+    def known(self, dtype: DType) -> DType:
+        """A dtype that a graph may have under these rules; PromotionError where there is none."""
+        return dtype
+
+    def meeting(self, operands: Sequence[Typed], op: str) -> DType:
+        """The dtype in which the operands of an op meet."""
+        return self.common(operands)
+
+    def compared(self, operands: Sequence[Typed], op: str) -> tuple[DType, ...]:
+        """The dtypes at which operands are compared: all at their join."""
+        return (self.meeting(operands, op),) * len(operands)
+
+    def literal(self, value: Any, partners: Sequence[Typed], op: str = "") -> DType:
+        """The dtype that a Python scalar takes beside operands of the given types, in an op.
 
         Under "max": their common dtype, where the value is exactly representable there (a float:
         where it stays finite).
@@ -124,19 +133,41 @@ class PromotionRules:
             )
         dtype = self.common(partners)
         if not self.fits(value, dtype):
-            raise PromotionError(
-                f"the literal {misfit(value, dtype, f' under {self.name!r}')}; or cast the other "
-                f"operand, or write g.scalar({value!r}, DType....)"
-            )
+            raise self.misfit(value, dtype)
         return dtype
 
     def fits(self, value: Any, dtype: DType) -> bool:
         """Whether a Python scalar may become `dtype` unasked."""
         return fits(value, dtype)
 
-    # -- what the library does besides
+    # -- what the library does besides: the dtype in which an op happens whose operands met in one
 
-    def divided(self, dtype: DType) -> DType:
+    def computed(self, family: Family, dtype: DType, op: str) -> DType:
+        """The dtype in which an op of a family happens: what `exceptions` or its method says."""
+        special = self.exceptions.get(op)
+        if special is None or dtype not in special:
+            return getattr(self, family)(dtype, op)
+        found = special[dtype]
+        if found is None:
+            taken = [d for d in _USUAL if special.get(d, d) is not None]
+            fix = f"cast first, for example .cast(DType.{taken[0]})" if taken else "no cast helps"
+            raise PromotionError(f"{op} is not defined for {dtype} under {self.name!r}; {fix}")
+        return found
+
+    def arithmetic(self, dtype: DType, op: str) -> DType:
+        """The dtype of + - * // % ** and of what is made of them: the operands' own."""
+        return self.boolean(op) if dtype is DType.bool else dtype
+
+    def boolean(self, op: str) -> DType:
+        """The dtype in which an arithmetic op on bools happens."""
+        if op in self.bool_arithmetic:
+            return DType.bool
+        raise PromotionError(
+            f"{op} does not take bool under {self.name!r} (there + is or, * is and); cast first, "
+            "for example .cast(DType.int32)"
+        )
+
+    def divided(self, dtype: DType, op: str) -> DType:
         """The dtype in which `/` happens; float64 for bool and integers, as MAX does."""
         return dtype if dtype.is_float or dtype.is_complex else DType.float64
 
@@ -155,15 +186,31 @@ class PromotionRules:
 
     def accumulated(self, dtype: DType, op: str) -> DType:
         """The dtype in which sum, prod and their cumulative forms accumulate."""
-        return dtype
+        return self.boolean(op) if dtype is DType.bool else dtype
 
-    def boolean(self, op: str) -> DType:
-        """The dtype in which an arithmetic op on bools happens."""
-        if op in self.bool_arithmetic:
-            return DType.bool
+    def ordered(self, dtype: DType, op: str) -> DType:
+        """The dtype in which values are put in order; "max" has no order of complex numbers."""
+        if not dtype.is_complex:
+            return dtype
         raise PromotionError(
-            f"{op} does not take bool under {self.name!r} (there + is or, * is and); cast first, "
-            "for example .cast(DType.int32)"
+            f"{op} is not defined for {dtype}, whose values have no order; take .real, .imag or "
+            "abs() first"
+        )
+
+    def bitwise(self, dtype: DType, op: str) -> DType:
+        """The dtype of & | ^ ~: an integer's or bool."""
+        if dtype.is_integer or dtype is DType.bool:
+            return dtype
+        raise PromotionError(
+            f"{op} takes integers or bool, not {dtype}; cast first, for example .cast(DType.int64)"
+        )
+
+    def shifted(self, dtype: DType, op: str) -> DType:
+        """The dtype of << and >>: an integer's."""
+        if dtype.is_integer:
+            return dtype
+        raise PromotionError(
+            f"{op} takes integers, not {dtype}; cast first, for example .cast(DType.int64)"
         )
 
     def truth(self, dtype: DType, op: str) -> DType:
@@ -174,26 +221,52 @@ class PromotionRules:
             f"{op} takes bool under {self.name!r}, not {dtype}; write x != 0, or .cast(DType.bool)"
         )
 
+    def verdict(self, dtype: DType, op: str) -> DType:
+        """The dtype of the result of logical ops, any and all."""
+        return DType.bool
+
+    def indexed(self, dtype: DType, op: str) -> DType:
+        """The dtype of indices, in gather and the like: their own, an integer's."""
+        if dtype.is_integer:
+            return dtype
+        raise PromotionError(f"the indices of {op} are integers, not {dtype}; .cast(DType.int64)")
+
+    def tested(self, dtype: DType, op: str) -> DType:
+        """The dtype in which is_nan and the like, real, imag and abs look at a value."""
+        return dtype
+
+    def moved(self, dtype: DType, op: str) -> DType:
+        """The dtype of what is only moved, or chosen among."""
+        return dtype
+
+    def position(self, op: str) -> DType:
+        """The dtype of argmax, argsort, searchsorted and shape_of."""
+        return DType.int64
+
     def committed(self, weak: DType) -> DType:
         """The concrete dtype that a weak one has where nothing decided otherwise."""
-        return {
-            DType.weak_int: DType.int64,
-            DType.weak_float: DType.float64,
-            DType.weak_complex: DType.complex128,
-        }.get(weak, weak)
+        return _COMMITTED.get(weak, weak)
 
     # -- questions
 
     def refusal(self, dtypes: Sequence[DType], why: str) -> PromotionError:
         """The error that says these dtypes do not mix here, and both ways out."""
         names = " and ".join(map(str, dtypes))
-        holding = _holding(dtypes)
+        holding = smallest_holding(dtypes)
         cast = f"cast them, for example .cast(DType.{holding})"
         if holding is None:
             cast = "no dtype has every value of both, so choose by a .cast(DType....) what to lose"
+        others = f"rules={self.instead!r}" if self.instead else "other rules"
         return PromotionError(
             f"{names} do not promote under {self.name!r}: {why}; {cast}, or build the graph under "
-            "other rules"
+            f"{others}"
+        )
+
+    def misfit(self, value: Any, dtype: DType) -> PromotionError:
+        """The error that says a literal does not fit the dtype it would take."""
+        return PromotionError(
+            f"the literal {misfit(value, dtype, f' under {self.name!r}')}; or cast the other "
+            f"operand, or write g.scalar({value!r}, DType....)"
         )
 
     def promote(self, *operands: Any) -> DType:
@@ -202,31 +275,48 @@ class PromotionRules:
         An operand is a dtype (or name or NumPy dtype), a TensorType, anything with `.type`, an
         array or NumPy scalar, a Python scalar, or one of the types bool, int, float, complex.
         """
-        typed: list[Typed] = []
-        literals: list[Any] = []
-        for operand in operands:
-            one = operand_of(operand)
-            if one is None:
-                literals.append(operand)
-            else:
-                typed.append(one)
-        typed += [Operand(self.literal(value, typed), 0) for value in literals]
-        if not typed:
+        try:
+            return self._promoted[operands]
+        except (KeyError, TypeError):
+            pass
+        found = self.common(self.operands(operands))
+        if all(isinstance(operand, DType) for operand in operands):
+            self._promoted[operands] = found
+        return found
+
+    def answer(self, *operands: Any) -> DType | None:
+        """What `promote` answers, None where it refuses."""
+        try:
+            return self.promote(*operands)
+        except PromotionError:
+            return None
+
+    def operands(self, given: Sequence[Any]) -> list[Typed]:
+        """What `promote` takes, each by its dtype, rank and value; literals as they enter here."""
+        if not given:
             raise PromotionError("promote() needs at least one operand")
-        return self.common(typed)
+        known = [operand_of(operand) for operand in given]
+        typed = [one for one in known if one is not None]
+        return [
+            Operand(self.literal(value, typed), 0, value) if one is None else one
+            for one, value in zip(known, given, strict=True)
+        ]
 
     def explain(self, *operands: Any) -> Explanation:
         """The same as `promote`, with each operand's path up and what it can lose on the way."""
-        result = self.promote(*operands)
-        known = [operand_of(operand) for operand in operands]
-        dtypes = [result if one is None else one.dtype for one in known]
-        named = [
-            operand if one is None else one.dtype
-            for one, operand in zip(known, operands, strict=True)
-        ]
-        paths = tuple(self.path(dtype, result) for dtype in dtypes)
-        witnesses = tuple(dtype.witness(result) for dtype in dtypes)
-        return Explanation(self.name, tuple(named), result, paths, witnesses)
+        typed = self.operands(operands)
+        result = self.common(typed)
+        named = tuple(
+            given if isinstance(one, Operand) and one.value is given else one.dtype
+            for one, given in zip(typed, operands, strict=True)
+        )
+        return Explanation(
+            self.name,
+            named,
+            result,
+            tuple(self.path(one.dtype, result) for one in typed),
+            tuple(witness(one, result) for one in typed),
+        )
 
     def path(self, low: DTypeLike, high: DTypeLike) -> tuple[DType, ...]:
         """The way up the lattice from one dtype to another; its two ends where there is none."""
@@ -240,13 +330,13 @@ class PromotionRules:
 
     def table(self) -> dict[DType, dict[DType, DType | None]]:
         """All pairs of its dtypes, row by column; None where mixing them raises."""
-        return {a: {b: self._cell(a, b) for b in self.dtypes} for a in self.dtypes}
+        return {a: {b: self.answer(a, b) for b in self.dtypes} for a in self.dtypes}
 
-    def _cell(self, a: DType, b: DType) -> DType | None:
-        try:
-            return self.common((Operand(a), Operand(b)))
-        except PromotionError:
-            return None
+    def laws(self) -> list[Violation]:
+        """Every violation of the laws of promotion, each with its counterexample (graphir.laws)."""
+        from graphir.promotion.laws import laws  # which asks rule sets
+
+        return laws(self)
 
     # -- the default rule set, inside a `with` block
 
@@ -266,22 +356,33 @@ class PromotionRules:
         return f"<PromotionRules {self.name}>"
 
 
-def _holding(dtypes: Sequence[DType]) -> DType | None:
-    """The smallest dtype that has every value of these."""
-    for dtype in sorted(DType, key=lambda dtype: dtype.bits):
-        usual = dtype.storage.name == str(dtype) and not dtype.narrow
-        if usual and all(one.exact_in(dtype) for one in dtypes):
-            return dtype
-    return None
-
+_USUAL = (DType.int32, DType.float32, DType.bool, DType.int64)
+_COMMITTED = {
+    DType.weak_int: DType.int64,
+    DType.weak_float: DType.float64,
+    DType.weak_complex: DType.complex128,
+}
 
 # The rule sets of the `with` blocks around, in each context its own.
 _DEFAULTS: ContextVar[tuple[PromotionRules, ...]] = ContextVar("default rules", default=())
+_OF_PROCESS: list[PromotionRules | None] = [None]
 
 
 def default() -> PromotionRules | None:
-    """The rule set of the innermost `with rules(...)` block, if there is one."""
-    return _DEFAULTS.get()[-1] if _DEFAULTS.get() else None
+    """The rule set of the innermost `with rules(...)` block, else of the process, if any is set."""
+    return _DEFAULTS.get()[-1] if _DEFAULTS.get() else _OF_PROCESS[0]
+
+
+def set_default(rules: PromotionRules | None) -> None:
+    """Set or clear the default of the process."""
+    _OF_PROCESS[0] = rules
+
+
+def _is_dtype(node: Any) -> bool:
+    try:
+        return bool(DType(node))
+    except GraphError:
+        return False
 
 
 def _of_dtypes(lattice: Lattice[Any] | None) -> Lattice[DType] | None:
@@ -290,87 +391,3 @@ def _of_dtypes(lattice: Lattice[Any] | None) -> Lattice[DType] | None:
         return lattice
     edges = {DType(low): [DType(node) for node in above] for low, above in lattice.edges.items()}
     return Lattice(lattice.name, edges)
-
-
-def operand_of(operand: Any) -> Typed | None:
-    """What an operand counts as; None for a Python scalar, which counts by its value.
-
-    NumPy scalars are strong: np.float64 is a float and np.generic is looked at first.
-    """
-    if isinstance(operand, (np.ndarray, np.generic)):
-        array = cast("np.ndarray[Any, Any]", operand)
-        return Operand(DType.from_numpy(array.dtype), array.ndim)
-    if isinstance(operand, (bool, int, float, complex)):
-        return None
-    if isinstance(operand, type) and operand in WEAK:
-        return Operand(WEAK[operand], 0)
-    type_ = getattr(operand, "type", operand)
-    if isinstance(getattr(type_, "dtype", None), DType):
-        return cast(Typed, type_)
-    return Operand(DType(operand))
-
-
-def fits(value: Any, dtype: DType) -> bool:
-    """Whether a Python scalar is exactly representable in `dtype`; a float: is rounded there.
-
-    An int fits a float dtype in the range in which that has every int. A float must stay finite,
-    and infinities and NaN fit where the format has them.
-    """
-    if isinstance(value, int):
-        low, high = int_range(dtype)
-        return low <= value <= high
-    if isinstance(value, float):
-        return dtype.format is not None and _keeps(value, dtype)
-    if isinstance(value, complex):
-        return dtype.is_complex and fits(value.real, dtype) and fits(value.imag, dtype)
-    return False
-
-
-def int_range(dtype: DType) -> tuple[int, int]:
-    """The least and the greatest int that fit a dtype."""
-    if dtype.kind == "bool":
-        return 0, 1
-    if dtype.format is None:
-        return int(dtype.min), int(dtype.max)
-    exact = 2**dtype.precision
-    low = 1 if dtype.format.specials == "scale" else max(-exact, math.ceil(dtype.min))
-    return low, min(exact, math.floor(dtype.max))
-
-
-def _keeps(value: float, dtype: DType) -> bool:
-    """Whether what is finite, infinite or NaN stays that when rounded to nearest."""
-    specials = dtype.format.specials if dtype.format else "ieee"
-    if math.isnan(value):
-        return specials != "finite"
-    if math.isinf(value):
-        return specials == "ieee"
-    if specials == "scale" and value <= 0:
-        return False
-    # Half a unit in the last place above the greatest value the tie is: it goes up, but for "fn",
-    # whose greatest value is even.
-    limit = float(dtype.max)
-    tie = limit + 2.0 ** (math.frexp(limit)[1] - dtype.mantissa_bits - 2)
-    return abs(value) < tie or (specials == "fn" and abs(value) == tie)
-
-
-def misfit(value: Any, dtype: DType, under: str = "") -> str:
-    """Why a scalar does not fit a dtype, and what to write instead."""
-    if isinstance(value, float) and dtype.format is None:
-        why = f"is a float; write an int, or .cast(DType.{dtype}) it"
-    elif isinstance(value, complex) and not dtype.is_complex:
-        why = "is complex; take its .real part"
-    elif isinstance(value, int) and dtype.format and fits(float_of(value), dtype):
-        why = f"is beyond the ints that are all exact there; write {float_of(value)!r} to round it"
-    elif isinstance(value, float) and not math.isfinite(value):
-        why = "is no value of that format; choose another dtype"
-    else:
-        why = f"is out of range, [{dtype.min}, {dtype.max}]; choose a wider dtype"
-    return f"{value!r} does not fit {dtype}{under}: it {why}"
-
-
-def float_of(value: int) -> float:
-    """An int as a float; inf where it is too great."""
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf

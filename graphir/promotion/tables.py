@@ -6,7 +6,9 @@ import csv
 import html
 import io
 import json
+import re
 from collections.abc import Callable, Sequence
+from itertools import combinations
 from typing import Literal, TypeAlias
 
 from graphir.dtypes import DType
@@ -35,11 +37,48 @@ def ordered(rules: PromotionRules) -> Table:
     return {a: {b: table[a][b] for b in order} for a in order}
 
 
-def text_table(rules: PromotionRules) -> str:
-    """Row by column in short names, in columns of equal width."""
+def unlike(table: Table) -> list[tuple[DType, DType]]:
+    """The pairs, each once, that answer otherwise where the operands are swapped."""
+    return [(a, b) for a, b in combinations(table, 2) if table[a][b] is not table[b][a]]
+
+
+def text_table(rules: PromotionRules, color: bool = False) -> str:
+    """Row by column in short names, in columns of equal width, and what there is of each kind.
+
+    In colour, cells say what they lose, and those that differ from their mirror are underlined.
+    """
     table = ordered(rules)
     rows = [(a.short, *map(_short, row.values())) for a, row in table.items()]
-    return "\n".join(aligned([("", *(b.short for b in table)), *rows]))
+    lines = aligned([("", *(b.short for b in table)), *rows])
+    notes = [_counts(table, color)]
+    if pairs := unlike(table):
+        notes.append(f"row = lhs, column = rhs; not symmetric in {_counted(len(pairs))}")
+    if color:
+        lines[1:] = [_painted(line, a, table) for line, a in zip(lines[1:], table, strict=True)]
+    return "\n".join([*lines, "", *notes])
+
+
+def _painted(line: str, a: DType, table: Table) -> str:
+    """A line of a table, each cell but the first in the colour of what it loses."""
+    pieces = re.split(r"( +)", line)
+    cells = iter(table[a].items())
+    for place in range(2, len(pieces), 2):
+        b, found = next(cells)
+        style = _ANSI[_loss(a, b, found)] + (_UNDERLINED if found is not table[b][a] else "")
+        pieces[place] = f"\x1b[{style}m{pieces[place]}\x1b[0m"
+    return "".join(pieces)
+
+
+def _counts(table: Table, color: bool) -> str:
+    """How many cells there are of each kind, in the colour of each."""
+    found = [_loss(a, b, cell) for a, row in table.items() for b, cell in row.items()]
+    told = [(loss, f"{found.count(loss)} {meaning}") for loss, meaning in _MEANINGS.items()]
+    shown = [f"\x1b[{_ANSI[loss]}m{text}\x1b[0m" if color else text for loss, text in told]
+    return f"{_counted(len(found))}: {', '.join(shown)}"
+
+
+def _counted(pairs: int) -> str:
+    return "1 pair" if pairs == 1 else f"{pairs} pairs"
 
 
 def markdown_table(rules: PromotionRules) -> str:
@@ -76,9 +115,9 @@ def html_table(rules: PromotionRules) -> str:
     head = "".join(f'<th scope="col" title="{b}">{html.escape(b.short)}</th>' for b in table)
     rows = "\n".join(
         f'<tr><th scope="row">{a}</th>'
-        + "".join(_html_cell(a, b, found) for b, found in row.items())
+        + "".join(_html_cell(a, b, table) for b in table)
         + "</tr>"
-        for a, row in table.items()
+        for a in table
     )
     return _PAGE.format(
         name=html.escape(rules.name),
@@ -123,22 +162,28 @@ def _loss(a: DType, b: DType, found: DType | None) -> Loss:
     return "loses" if losses(a, b, found) else "exact"
 
 
-def _html_cell(a: DType, b: DType, found: DType | None) -> str:
-    loss = _loss(a, b, found)
-    if found is None:
-        title = f"{a} with {b}: an error"
-    else:
-        title = f"{a} with {b}: {found}; {' and '.join(losses(a, b, found)) or 'exact'}"
-    return f'<td class="{loss}" title="{html.escape(title)}">{html.escape(_short(found))}</td>'
+def _html_cell(a: DType, b: DType, table: Table) -> str:
+    found, swapped = table[a][b], table[b][a]
+    title = f"{a} with {b}: {found or 'an error'}"
+    if found is not None:
+        title += f"; {' and '.join(losses(a, b, found)) or 'exact'}"
+    kind: str = _loss(a, b, found)
+    if found is not swapped:
+        kind, title = f"{kind} unlike", f"{title}; swapped: {swapped or 'an error'}"
+    return f'<td class="{kind}" title="{html.escape(title)}">{html.escape(_short(found))}</td>'
 
 
 def _legend(table: Table) -> str:
-    """The three colours, what they mean and how many pairs have each."""
+    """The colours, what they mean and how many pairs have each."""
     found = [_loss(a, b, cell) for a, row in table.items() for b, cell in row.items()]
-    return " ".join(
+    spans = [
         f'<span class="{loss}">{found.count(loss)} {meaning}</span>'
         for loss, meaning in _MEANINGS.items()
-    )
+    ]
+    if pairs := unlike(table):
+        text = f"row = lhs, column = rhs; not symmetric in {_counted(len(pairs))}"
+        spans.append(f'<span class="unlike">{text}</span>')
+    return "\n".join(spans)
 
 
 _MEANINGS: dict[Loss, str] = {
@@ -146,34 +191,44 @@ _MEANINGS: dict[Loss, str] = {
     "loses": "can lose values",
     "raises": "do not mix (-)",
 }
+_ANSI: dict[Loss, str] = {"exact": "32", "loses": "33", "raises": "90"}
+_UNDERLINED = ";4"
 
 _PAGE = """<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Promotion under {name}</title>
 <style>
-body {{ font: 14px system-ui, sans-serif; margin: 2em; color: #1a1a1a; background: #fff }}
-table {{ border-collapse: collapse; margin-top: 1em }}
-th, td {{ border: 1px solid #ccc; padding: 3px 7px; font: 12px ui-monospace, monospace }}
-thead th {{ position: sticky; top: 0; background: #f3f3f3 }}
+body {{ font: 14px/1.5 system-ui, sans-serif; margin: 1.5em; color: #1a1a1a; background: #fff }}
+.scroll {{ overflow: auto; max-height: 92vh; border: 1px solid #ccc; width: fit-content;
+  max-width: 100% }}
+table {{ border-collapse: separate; border-spacing: 0 }}
+th, td {{ border: solid #ddd; border-width: 0 1px 1px 0; padding: 3px 7px; white-space: nowrap;
+  font: 12px ui-monospace, monospace }}
+thead th {{ position: sticky; top: 0; z-index: 1; background: #f3f3f3 }}
 tbody th {{ position: sticky; left: 0; background: #f3f3f3; text-align: right }}
-span {{ padding: 2px 8px; margin-right: 6px }}
+thead th:first-child {{ left: 0; z-index: 2 }}
+span {{ display: inline-block; padding: 2px 8px; margin: 0 4px 4px 0 }}
 .exact {{ background: #d9f0dd }}
 .loses {{ background: #ffe2b3; font-style: italic }}
 .raises {{ background: #e3e3e8; color: #555 }}
+.unlike {{ box-shadow: inset 0 0 0 2px #c2255c }}
 </style>
 </head>
 <body>
 <h1>Promotion under {name}</h1>
 <p>{doc} {source}</p>
 <p>{legend}</p>
+<div class="scroll" tabindex="0">
 <table>
 <thead><tr><th></th>{head}</tr></thead>
 <tbody>
 {rows}
 </tbody>
 </table>
+</div>
 <p>Point at a cell to see the simplest value that is lost.</p>
 </body>
 </html>"""

@@ -1,0 +1,51 @@
+"""Findings about laws as a report: law by law, how often each is broken and where first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from graphir.lattice import LAWS, Violation
+
+
+def report(
+    findings: Sequence[Violation], laws: Sequence[str] = LAWS, *, everything: bool = False
+) -> str:
+    """A line for each law: that it holds, or how often it does not and the first counterexample.
+
+    The laws are those named and any others found. With `everything` all counterexamples follow,
+    each on its own line.
+    """
+    named = dict.fromkeys((*laws, *(one.law for one in findings)))
+    lines: list[str] = []
+    for law in named:
+        found = [one for one in findings if one.law == law]
+        lines.append(f"{law}: {_summary(found, brief=everything)}")
+        lines += [f"  {one.found}" for one in found if everything]
+    return "\n".join(lines)
+
+
+def _summary(found: Sequence[Violation], brief: bool) -> str:
+    if not found:
+        return "holds"
+    count = _counted(len(found), _UNITS.get(len(found[0].elements), "case"))
+    if brief:
+        return count
+    return (
+        f"{count}: {found[0].found}" if len(found) == 1 else f"{count}; the first: {found[0].found}"
+    )
+
+
+_UNITS = {1: "element", 2: "pair", 3: "triple"}
+
+
+def _counted(count: int, unit: str) -> str:
+    return f"{count} {unit}" if count == 1 else f"{count} {unit}s"
+
+
+def edges_text(edges: Sequence[tuple[Any, Any]]) -> str:
+    """Redundant edges in a line: how many, and which."""
+    if not edges:
+        return "redundant edges: none"
+    shown = ", ".join(f"{low} < {high}" for low, high in edges)
+    return f"redundant edges: {len(edges)}, implied by others: {shown}"

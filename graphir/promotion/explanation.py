@@ -1,0 +1,100 @@
+"""Why operands promote as they do, and what the other rule sets say."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from graphir.dtypes import DType
+from graphir.errors import GraphirError
+
+WIDTH = 100
+"""The columns of the terminal in which an explanation is readable."""
+
+
+class Explanation(NamedTuple):
+    """Why operands promote as they do: `str()` is what a person wants to read.
+
+    A literal among the operands stands there itself. `paths` has each operand's way up the lattice
+    (just its two ends where the rules have none), `witnesses` the simplest value that each can lose
+    on it (a literal: itself), None where the cast is exact. `others` has, by name, what each other
+    rule set answers: its own Explanation, or the error with which it refuses.
+    """
+
+    rules: str
+    operands: tuple[Any, ...]
+    result: DType
+    paths: tuple[tuple[DType, ...], ...]
+    witnesses: tuple[complex | None, ...]
+    others: Mapping[str, Explanation | GraphirError] = {}
+
+    @property
+    def exact(self) -> bool:
+        """Whether every value of every operand survives."""
+        return all(witness is None for witness in self.witnesses)
+
+    @property
+    def losses(self) -> tuple[str, ...]:
+        """What each operand can lose, in a phrase: `257 of int32`."""
+        return tuple(
+            f"{witness} of {one}" if isinstance(one, DType) else f"the literal {one!r}"
+            for one, witness in dict.fromkeys(zip(self.operands, self.witnesses, strict=True))
+            if witness is not None
+        )
+
+    def __str__(self) -> str:
+        operands = " and ".join(map(_named, self.operands))
+        lines = [f"{operands} promote to {self.result} under {self.rules!r}"]
+        lines += map(_way, self.operands, self.paths, self.witnesses)
+        if self.others:
+            lines += ["", "Other rule sets:", *_aligned(list(map(_row, self.others.items())))]
+        return "\n".join(folded for line in lines if line is not None for folded in _folded(line))
+
+
+def reason(error: GraphirError) -> str:
+    """The first clause of why: what an error says before it tells the ways out."""
+    said, _, why = str(error).partition("; ")[0].partition(": ")
+    return (why or said).partition(", so there is none")[0]
+
+
+def _named(operand: Any) -> str:
+    return str(operand) if isinstance(operand, DType) else f"the literal {operand!r}"
+
+
+def _way(operand: Any, path: tuple[DType, ...], witness: complex | None) -> str | None:
+    """An operand's way up and what it costs; None for one that stays what it is."""
+    if len(path) == 1 and witness is None:
+        return None
+    if witness is None:
+        cost = "exact"
+    elif isinstance(operand, DType):
+        cost = f"loses values, the simplest is {witness}"
+    else:
+        cost = f"loses {_named(operand)}"
+    return f"  {' -> '.join(map(str, path))}: {cost}"
+
+
+def _row(other: tuple[str, Explanation | GraphirError]) -> tuple[str, str, str]:
+    name, verdict = other
+    if isinstance(verdict, GraphirError):
+        return name, "refuses", reason(verdict)
+    losses = " and ".join(verdict.losses)
+    return name, str(verdict.result), f"loses {losses}" if losses else "exact"
+
+
+def _aligned(rows: Sequence[tuple[str, str, str]]) -> Iterator[str]:
+    """A line for each row, its last cell shortened to fit."""
+    name, answer = (max(len(row[column]) for row in rows) for column in (0, 1))
+    for row in rows:
+        start = f"  {row[0].ljust(name)}  {row[1].ljust(answer)}  "
+        yield start + textwrap.shorten(row[2], max(WIDTH - len(start), 20), placeholder=" ...")
+
+
+def _folded(line: str) -> list[str]:
+    """A line as lines that are not too wide, broken between words."""
+    if len(line) <= WIDTH:
+        return [line]
+    return textwrap.wrap(
+        line, WIDTH, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+    )

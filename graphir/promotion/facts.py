@@ -1,0 +1,169 @@
+"""What a rule set says besides the join, found by asking it: a line for each matter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from graphir import ops
+from graphir.dtypes import DType
+from graphir.errors import GraphirError, PromotionError
+from graphir.graph import Graph
+from graphir.op import Inferred, Op
+from graphir.promotion.rules import PromotionRules
+from graphir.promotion.scalars import scalar, survives
+from graphir.types import TensorType
+
+
+class Fact(NamedTuple):
+    """A question, and what a rule set answers to it in a line."""
+
+    subject: str
+    answer: str
+
+
+def facts(rules: PromotionRules, among: Iterable[DType] = tuple(DType)) -> tuple[Fact, ...]:
+    """What a rule set says of division, functions, reductions, bool, places, order and literals.
+
+    Each answer is that of an op on arrays of the dtypes that the rules have, among those given. A
+    question about dtypes of which there is none is left out.
+    """
+    asked = {*among}
+    known = [dtype for dtype in DType if dtype in asked and _has(rules, dtype)]
+    strong = [dtype for dtype in known if not dtype.weak and not dtype.narrow] or known
+    whole = [dtype for dtype in strong if dtype.is_integer or dtype is DType.bool]
+    found = [
+        *(Fact(subject, _over(rules, op, whole)) for subject, op in _OF_INTS.items()),
+        *(Fact(subject, _over(rules, op, strong)) for subject, op in _OF_ALL.items()),
+        Fact("bool arithmetic", _of_bool(rules) if DType.bool in known else ""),
+        Fact("is a truth value", _over(rules, ops.logical_not, strong, lambda _: "yes")),
+        Fact("places", _places(rules, strong)),
+        Fact("comparison", "; ".join(_compared(rules, pair) for pair in _pairs(_COMPARED, known))),
+        *(Fact(f"{x} + {value!r}", _with(rules, x, value)) for x, value in _pairs(_FITS, known)),
+        *(Fact(f"{value!r} alone", _alone(rules, value)) for value in (True, 1, 1.5, 1j)),
+    ]
+    return tuple(fact for fact in found if fact.answer)
+
+
+_OF_INTS = {"int / int": ops.divide, "sin(int)": ops.sin, "mean(int)": ops.mean}
+_OF_ALL = {"sum accumulates": ops.sum, "cumulative_sum": ops.cumulative_sum}
+_OF_BOOL = {
+    "+": ops.add,
+    "-": ops.subtract,
+    "*": ops.multiply,
+    "/": ops.divide,
+    "//": ops.floor_divide,
+    "**": ops.pow,
+    "-x": ops.negative,
+    "~x": ops.bitwise_invert,
+}
+_PLACES = (ops.argmax, ops.argsort, ops.searchsorted, ops.shape_of)
+_COMPARED = (
+    (DType.int64, DType.uint64),
+    (DType.int64, DType.float32),
+    (DType.float16, DType.bfloat16),
+)
+_FITS: tuple[tuple[DType, Any], ...] = (
+    (DType.bool, 1),
+    (DType.int8, 100),
+    (DType.int8, 300),
+    (DType.uint8, -1),
+    (DType.int32, 1.5),
+    (DType.int32, 2**40),
+    (DType.float16, 1),
+    (DType.float16, 2049),
+    (DType.float16, 1e6),
+    (DType.float32, 0.1),
+    (DType.float32, 1j),
+)
+_REFUSED = "refused"
+
+
+def _has(rules: PromotionRules, dtype: DType) -> bool:
+    try:
+        return dtype in rules.dtypes and rules.known(dtype) is dtype
+    except PromotionError:
+        return False
+
+
+def _pairs(asked: Iterable[tuple[DType, Any]], known: Sequence[DType]) -> list[tuple[DType, Any]]:
+    """Those whose dtypes a rule set has."""
+    return [(x, y) for x, y in asked if x in known and (not isinstance(y, DType) or y in known)]
+
+
+def _inferred(rules: PromotionRules, op: Op, *dtypes: DType) -> Inferred | None:
+    """An op on arrays of some dtypes; None where it is refused."""
+    try:
+        return op.infer(rules, [TensorType(dtype, ("n",)) for dtype in dtypes], {})
+    except GraphirError:
+        return None
+
+
+def _over(
+    rules: PromotionRules,
+    op: Op,
+    dtypes: Sequence[DType],
+    answer: Callable[[DType], str] = str,
+) -> str:
+    """What an op of one dtype gives for each, those that give the same named together."""
+    groups: dict[str, list[DType]] = {}
+    for dtype in dtypes:
+        found = _inferred(rules, op, *(dtype,) * len(op.operands))
+        told = _REFUSED if found is None else answer(found.type.dtype)
+        groups.setdefault("its own" if told == str(dtype) else told, []).append(dtype)
+    *first, last = sorted(groups, key=lambda told: len(groups[told])) or [""]
+    named = [f"{told} of {' '.join(map(str, groups[told]))}" for told in groups if told in first]
+    return "; ".join([*named, f"else {last}" if first else last])
+
+
+def _of_bool(rules: PromotionRules) -> str:
+    return ", ".join(
+        f"{sign} {_name(_inferred(rules, op, *(DType.bool,) * len(op.operands)))}"
+        for sign, op in _OF_BOOL.items()
+    )
+
+
+def _places(rules: PromotionRules, dtypes: Sequence[DType]) -> str:
+    """The dtypes of places, asked of the first dtype that each op takes."""
+    told: list[str] = []
+    for op in _PLACES:
+        tried = (_inferred(rules, op, *(dtype,) * len(op.operands)) for dtype in dtypes)
+        told.append(f"{op.name} {_name(next((one for one in tried if one), None))}")
+    return ", ".join(told)
+
+
+def _name(found: Inferred | None) -> str:
+    return _REFUSED if found is None else str(found.type.dtype)
+
+
+def _compared(rules: PromotionRules, pair: tuple[DType, DType]) -> str:
+    found = _inferred(rules, ops.less, *pair)
+    met = dict.fromkeys(found.operands) if found else ()
+    return f"{pair[0]} < {pair[1]} {'at ' + ' and '.join(map(str, met)) if met else _REFUSED}"
+
+
+def _with(rules: PromotionRules, dtype: DType, value: Any) -> str:
+    """What an array and a literal give, and what becomes of the literal there."""
+    graph = Graph("literal", rules=rules)
+    try:
+        result = (graph.input(dtype, ("n",)) + value).dtype
+    except GraphirError:
+        return _REFUSED
+    kept = rules.committed(result)
+    if survives(value, kept):
+        return str(result)
+    return f"{result}, where it is {_shown(scalar(value, kept, graph.tf32), kept)}"
+
+
+def _shown(array: Any, dtype: DType) -> str:
+    return str(array.item() if dtype.storage.kind in "biufc" else float(array))
+
+
+def _alone(rules: PromotionRules, value: Any) -> str:
+    """What a literal is by itself, and what it is committed to."""
+    try:
+        dtype = Graph("literal", rules=rules).scalar(value).dtype
+    except GraphirError:
+        return _REFUSED
+    kept = rules.committed(dtype)
+    return str(dtype) if kept is dtype else f"{dtype}, {kept} in the end"

@@ -1,0 +1,91 @@
+"""The laws that a rule set keeps or breaks, each with its smallest counterexample."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import product
+from typing import Any, TypeAlias
+
+from graphir.dtypes import DType, DTypeLike
+from graphir.errors import PromotionError
+from graphir.lattice import LAWS as JOIN_LAWS
+from graphir.lattice import Lattice, Violation, violations
+from graphir.promotion.rules import PromotionRules
+
+Table: TypeAlias = Mapping[Any, Mapping[Any, "DTypeLike | None"]]
+Join: TypeAlias = Callable[[DType, DType], DType]
+
+LAWS = (*JOIN_LAWS, "width", "exactness")
+"""A join's laws, and two of conversions: no result is narrower than an operand; none loses values.
+
+Weak dtypes, which give way by design, are not asked about width and exactness.
+"""
+
+
+def laws(subject: PromotionRules | Lattice[Any] | Table) -> list[Violation]:
+    """Every violation of LAWS by a rule set, a lattice or a printed table.
+
+    Law by law, the counterexample of the smallest dtypes first. A table is by row (lhs), then by
+    column, of dtypes or their names; None, or no cell, stands for a pair that raises. A lattice of
+    other things than dtypes is asked for the laws of a join alone.
+    """
+    if isinstance(subject, Lattice):
+        known: Iterable[Any] = [node for node in subject if isinstance(node, DType)]
+        return [*subject.laws(), *_conversions(_sorted(known), subject.join)]
+    if isinstance(subject, PromotionRules):
+        dtypes, join = _sorted(subject.dtypes), subject.promote
+    else:
+        cells = _cells(subject)
+        dtypes, join = _sorted(dtype for pair in cells for dtype in pair), _reader(cells)
+    return [*violations(dtypes, join), *_conversions(dtypes, join)]
+
+
+def _sorted(dtypes: Iterable[DType]) -> list[DType]:
+    """The narrow first; of equal width, in the order of DType."""
+    known = {*dtypes}
+    return sorted((d for d in DType if d in known), key=lambda dtype: dtype.bits)
+
+
+def _cells(table: Table) -> dict[tuple[DType, DType], DType | None]:
+    return {
+        (DType(a), DType(b)): None if found is None else DType(found)
+        for a, row in table.items()
+        for b, found in row.items()
+    }
+
+
+def _reader(cells: Mapping[tuple[DType, DType], DType | None]) -> Join:
+    def join(a: DType, b: DType) -> DType:
+        if (found := cells.get((a, b))) is None:
+            raise PromotionError(f"{a} and {b} have no common dtype in this table")
+        return found
+
+    return join
+
+
+def _conversions(dtypes: list[DType], join: Join) -> Iterator[Violation]:
+    """Where a result is narrower than an operand, then where it loses values of one."""
+    results = _results([dtype for dtype in dtypes if not dtype.weak], join)
+    for (a, b), result in results.items():
+        wide = max(a, b, key=lambda dtype: dtype.bits)
+        if result.bits < wide.bits:
+            text = f"{a} v {b} = {result}, which is narrower than {wide}"
+            yield Violation("width", (a, b), text)
+    for (a, b), result in results.items():
+        for operand in dict.fromkeys((a, b)):
+            if (lost := operand.witness(result)) is not None:
+                text = f"{a} v {b} = {result}, which lacks {lost} of {operand}"
+                yield Violation("exactness", (a, b), text)
+                break
+
+
+def _results(dtypes: list[DType], join: Join) -> dict[tuple[DType, DType], DType]:
+    """What the pairs that mix give, those of the first dtypes first."""
+    place = {dtype: i for i, dtype in enumerate(dtypes)}
+    found: dict[tuple[DType, DType], DType] = {}
+    for a, b in sorted(product(dtypes, dtypes), key=lambda pair: place[pair[0]] + place[pair[1]]):
+        try:
+            found[a, b] = join(a, b)
+        except PromotionError:
+            continue
+    return found

@@ -1,0 +1,75 @@
+"""LibraryRules: what the rule sets of array libraries share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from graphir.dtypes import DType
+from graphir.errors import PromotionError
+from graphir.lattice import Lattice
+from graphir.promotion.operands import Typed
+from graphir.promotion.rules import PromotionRules
+from graphir.promotion.scalars import WEAK
+
+
+class LibraryRules(PromotionRules):
+    """The rules of a library: it has certain dtypes and no others, and Python scalars are weak.
+
+    A Python scalar is a constant of a weak dtype (bool: of bool) that gives way to what it meets,
+    so the conversion that follows shows as a cast. `dtypes` are those of its table, without them
+    the lattice's; `more` those that it has besides.
+    """
+
+    library: str
+    """What messages call it."""
+
+    def __init__(
+        self,
+        name: str,
+        doc: str,
+        lattice: Lattice[Any] | None = None,
+        source: str = "",
+        dtypes: Iterable[DType] = (),
+        more: Iterable[DType] = (),
+    ) -> None:
+        super().__init__(name, doc, lattice, source)
+        self.dtypes = tuple(dtypes) or self.dtypes
+        self._known = {*self.dtypes, *more, *WEAK.values()}
+
+    def common(self, operands: Sequence[Typed]) -> DType:
+        """The dtype in which operands meet, all of which the library has."""
+        for operand in operands:
+            self.known(operand.dtype)
+        return super().common(operands)
+
+    def known(self, dtype: DType) -> DType:
+        """The dtype, if the library has it."""
+        if dtype not in self._known:
+            raise PromotionError(
+                f"{self.library} has no {dtype}, so there is none under {self.name!r}; .cast(...) "
+                f"to a dtype that it has, or build the graph under other rules"
+            )
+        return dtype
+
+    def literal(self, value: Any, partners: Sequence[Typed], op: str = "") -> DType:
+        """The weak dtype of its type, whatever is beside it."""
+        dtype = WEAK[type(value)]
+        if dtype is DType.weak_int and not -(2**63) <= value < 2**63:
+            raise PromotionError(
+                f"the literal {value!r} does not fit the 64 bits of an int under {self.name!r}; "
+                "write it as a float, or g.scalar[DType.uint64](...) where that holds it"
+            )
+        return dtype
+
+
+Facts: TypeAlias = Mapping[str, Mapping[DType, "DType | None"]]
+
+
+def by_op(facts: Facts) -> Facts:
+    """Exceptions for each op, from exceptions for names of ops in one string: `"floor ceil"`."""
+    found: dict[str, dict[DType, DType | None]] = {}
+    for names, dtypes in facts.items():
+        for name in names.split():
+            found.setdefault(name, {}).update(dtypes)
+    return found

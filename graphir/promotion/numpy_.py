@@ -1,0 +1,216 @@
+"""The rules of NumPy 2 (NEP 50).
+
+Sources: NEP 50; numpy/_core/src/multiarray: common_dtype.c (all operands at once), dtypemeta.c (the
+table of pairs), abstractdtypes.c (literals); the loops of numpy/_core/code_generators/
+generate_umath.py; numpy/_core/_methods.py (mean, var). Every cell and every op is measured, on
+NumPy 2.0.0, 2.4.6 and 2.5.5; tests/test_peer_numpy.py names what the first and the last do else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from graphir.dtypes import DType
+from graphir.errors import PromotionError
+from graphir.promotion.library import Facts, LibraryRules, by_op
+from graphir.promotion.operands import Operand, Typed
+from graphir.promotion.scalars import WEAK
+
+SIGNED = (DType.int8, DType.int16, DType.int32, DType.int64)
+UNSIGNED = (DType.uint8, DType.uint16, DType.uint32, DType.uint64)
+REALS = (DType.float16, DType.float32, DType.float64)
+COMPLEX = (DType.complex64, DType.complex128)
+DTYPES = (DType.bool, *SIGNED, *UNSIGNED, *REALS, *COMPLEX)
+FLOATS = {
+    **dict.fromkeys((*SIGNED, *UNSIGNED), DType.float64),
+    **dict.fromkeys((DType.bool, DType.int8, DType.uint8), DType.float16),
+    **dict.fromkeys((DType.int16, DType.uint16), DType.float32),
+}
+"""The first float loop to which bool and integers cast safely."""
+
+FACTS: Facts = {
+    "negative positive sign subtract relu": {DType.bool: None},
+    "square reciprocal conj pow floor_divide remainder": {DType.bool: DType.int8},
+    "left_shift right_shift": {DType.bool: DType.int8},
+    "round": {DType.bool: DType.float16},
+    "reciprocal": {dtype: dtype for dtype in (*SIGNED, *UNSIGNED)},
+}
+"""Ops without a loop for bool take the first to which it casts, or none; 1 / int is an int."""
+
+BINARY_FLOATS = frozenset({"atan2", "hypot", "logaddexp", "copysign", "nextafter"})
+LOGICAL = frozenset({"logical_and", "logical_or", "logical_xor"})
+OF_ARRAYS = frozenset({"matmul", "tensordot", "outer", "searchsorted", "concat", "stack"})
+"""The functions that make arrays of what they are given, so that literals are int64, float64 ..."""
+
+_COMPARISONS = frozenset({"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"})
+_ANY_INT = BINARY_FLOATS | LOGICAL | {"divide", ""}
+
+
+class Numpy(LibraryRules):
+    """NumPy 2: operands of any number join at once, and literals are weak.
+
+    Integers beside an inexact dtype each ask for a float of twice their width, so `join` is no fold
+    of pairs. An int literal must fit the integer dtype it takes; `where` refuses it too, as NumPy
+    does since 2.5 (numpy/numpy#30803). `/` and functions of floats take any, and comparisons are
+    exact. graphir's literals end at 64 bits (NumPy's: beside floats, and in comparisons, nowhere),
+    and a bound of `clip` that exceeds the dtype is refused as by NumPy 2.0; later ones ignore it.
+    """
+
+    library = "NumPy"
+    exceptions = by_op(FACTS)
+
+    def common(self, operands: Sequence[Typed]) -> DType:
+        """What np.result_type answers; never a weak dtype."""
+        return self.committed(super().common(operands))
+
+    def join(self, dtypes: tuple[DType, ...]) -> DType:
+        """The join of all at once: first the kinds and widths of arrays, then the literals."""
+        sized = [dtype for dtype in dtypes if not dtype.weak and dtype is not DType.bool]
+        weak = max((dtype for dtype in dtypes if dtype.weak), key=_WEAK.index, default=None)
+        if any(not dtype.is_integer for dtype in sized):
+            part = _widest(FLOATS.get(dtype, dtype).part for dtype in sized)
+            return _WITH_PARTS[part] if any(dtype.is_complex for dtype in dtypes) else part
+        if weak and (weak is not DType.weak_int or not sized):
+            return self.committed(weak)
+        return _integer(sized)
+
+    def known(self, dtype: DType) -> DType:
+        """A dtype of NumPy's own."""
+        if dtype is DType.bfloat16 or dtype.narrow:
+            raise PromotionError(
+                f"there is no {dtype} under {self.name!r}: for the types of ml_dtypes NumPy itself "
+                "gives three different answers (of bfloat16 and 1.5 np.result_type says float64, "
+                "np.add float32; of bfloat16 and int16 np.result_type raises); .cast(...) to a "
+                "dtype of NumPy's own, or build the graph under other rules"
+            )
+        return super().known(dtype)
+
+    def meeting(self, operands: Sequence[Typed], op: str) -> DType:
+        """The join; of functions of two floats, the join of the float of each operand."""
+        if op == "scatter":
+            return self._put(*operands)
+        if op not in BINARY_FLOATS:
+            return self.common(operands)
+        dtypes = [self.common(operands) if one.dtype.weak else one.dtype for one in operands]
+        return self.common([Operand(self.floating(self.known(d), op)) for d in dtypes])
+
+    def _put(self, x: Typed, updates: Typed) -> DType:
+        """The dtype of what is put into; NumPy would only warn of a lost imaginary part."""
+        dtype = self.common([x])
+        if updates.dtype.is_complex and not dtype.is_complex:
+            why = "scatter would drop the imaginary part of what it puts"
+            raise self.refusal((dtype, updates.dtype), why)
+        self.known(updates.dtype)
+        return dtype
+
+    def compared(self, operands: Sequence[Typed], op: str) -> tuple[DType, ...]:
+        """Their join; integers whose join is a float, in 64 bits each, which compare exactly."""
+        met = self.common(operands)
+        if met.is_float and all(one.dtype.is_integer for one in operands):
+            return tuple(
+                DType.int64 if one.dtype.kind == "int" else DType.uint64 for one in operands
+            )
+        return (met,) * len(operands)
+
+    # -- literals
+
+    def literal(self, value: Any, partners: Sequence[Typed], op: str = "") -> DType:
+        """A weak dtype; where that cannot hold it, or nothing is beside it, a dtype of its own."""
+        own = self.own(value)
+        if not partners or op in OF_ARRAYS:
+            return own
+        weak = WEAK[type(value)]
+        if weak is not DType.weak_int:
+            return weak
+        met = self.common([*partners, Operand(weak, 0)])
+        if own is DType.int64 and (op in _ANY_INT or self.fits(value, met)):
+            return weak
+        if op in _COMPARISONS and any(one.dtype.is_integer for one in partners):
+            return own
+        taken = self._taken(met, op)
+        if op and not self.fits(value, taken):
+            raise self.misfit(value, taken)
+        return taken
+
+    def _taken(self, met: DType, op: str) -> DType:
+        """The dtype that an op makes of an int literal: the float it computes in, or int64."""
+        if op == "divide":
+            return self.divided(met, op)
+        if op in BINARY_FLOATS:
+            return self.floating(met, op)
+        return DType.int64 if op in LOGICAL else met
+
+    def own(self, value: Any) -> DType:
+        """The dtype that NumPy gives a Python scalar by itself."""
+        if isinstance(value, int) and not -(2**63) <= value < 2**64:
+            raise PromotionError(
+                f"the literal {value!r} does not fit 64 bits, and graphir has no wider int, where "
+                f"{self.library} would make it an object or a float; write it as a float"
+            )
+        huge = isinstance(value, int) and value >= 2**63
+        return DType.uint64 if huge else self.committed(WEAK[type(value)])
+
+    def fits(self, value: Any, dtype: DType) -> bool:
+        """An int becomes a float by rounding."""
+        rounded = isinstance(value, int) and (dtype.is_float or dtype.is_complex)
+        return rounded or super().fits(value, dtype)
+
+    # -- what NumPy does besides
+
+    def boolean(self, op: str) -> DType:
+        """Bool: + is or, * is and."""
+        return DType.bool
+
+    def floating(self, dtype: DType, op: str) -> DType:
+        """float16 of integers of 8 bits, float32 of those of 16, else float64."""
+        return FLOATS.get(dtype, dtype)
+
+    def averaged(self, dtype: DType, op: str) -> DType:
+        """float64 of all integers, as `/`."""
+        return self.divided(dtype, op)
+
+    def accumulated(self, dtype: DType, op: str) -> DType:
+        """Integers in 64 bits."""
+        if dtype is DType.bool or dtype in SIGNED:
+            return DType.int64
+        return DType.uint64 if dtype in UNSIGNED else dtype
+
+    def ordered(self, dtype: DType, op: str) -> DType:
+        """Any dtype: complex numbers by their real parts, then by their imaginary parts."""
+        return dtype
+
+    def truth(self, dtype: DType, op: str) -> DType:
+        """Whatever is not 0 is true."""
+        return DType.bool
+
+
+_WEAK = (DType.weak_int, DType.weak_float, DType.weak_complex)
+_WITH_PARTS = {
+    DType.float16: DType.complex64,
+    DType.float32: DType.complex64,
+    DType.float64: DType.complex128,
+}
+
+
+def _widest(dtypes: Iterable[DType]) -> DType:
+    return max(dtypes, key=lambda dtype: dtype.bits)
+
+
+def _integer(dtypes: Sequence[DType]) -> DType:
+    """The integer dtype of integers; float64 where none is as wide as it would have to be."""
+    signed = max((dtype.bits for dtype in dtypes if dtype.kind == "int"), default=0)
+    unsigned = max((dtype.bits for dtype in dtypes if dtype.kind == "uint"), default=0)
+    if not signed:
+        return DType(f"uint{unsigned}")
+    if signed > unsigned:
+        return DType(f"int{signed}")
+    return DType(f"int{2 * unsigned}") if unsigned < 64 else DType.float64
+
+
+NUMPY = Numpy(
+    "numpy",
+    "NumPy 2: NEP 50, literals are weak, values never count.",
+    source="NEP 50; numpy/_core/src/multiarray of 2.x",
+    dtypes=DTYPES,
+)

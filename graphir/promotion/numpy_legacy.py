@@ -1,0 +1,199 @@
+"""The rules of NumPy before 2.0, which looked at the values of 0-d arrays and Python scalars.
+
+Sources, as of 1.26: numpy/core/src/multiarray/convert_datatype.c (min_scalar_type_num,
+should_use_min_scalar, promote_types, can_cast_scalar_to); the loop search of
+numpy/core/src/umath/ufunc_type_resolution.c; NEP 50, "Current status". Measured on 1.26.4
+(tests/golden/numpy_legacy.json).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial, reduce
+from itertools import product
+from typing import Any, NamedTuple
+
+from graphir.dtypes import DType
+from graphir.errors import PromotionError
+from graphir.promotion.library import by_op
+from graphir.promotion.numpy_ import (
+    BINARY_FLOATS,
+    COMPLEX,
+    DTYPES,
+    FACTS,
+    FLOATS,
+    LOGICAL,
+    OF_ARRAYS,
+    REALS,
+    SIGNED,
+    UNSIGNED,
+    Numpy,
+)
+from graphir.promotion.operands import Operand, Typed
+
+_INTEGERS = tuple(dtype for pair in zip(SIGNED, UNSIGNED, strict=True) for dtype in pair)
+_LOOPS = {
+    "pow": (*_INTEGERS, *REALS, *COMPLEX),
+    **dict.fromkeys(("floor_divide", "remainder"), (*_INTEGERS, *REALS)),
+    **dict.fromkeys(("bitwise_and", "bitwise_or", "bitwise_xor"), (DType.bool, *_INTEGERS)),
+    **dict.fromkeys(("left_shift", "right_shift"), _INTEGERS),
+    **dict.fromkeys(BINARY_FLOATS, REALS),
+}
+"""The ops that take the first loop to which their operands cast, by the dtypes of the loops."""
+
+
+class Least(NamedTuple):
+    """What an operand counts as; `small` of an unsigned whose value fits the signed dtype too."""
+
+    dtype: DType
+    small: bool = False
+
+    def beside(self, other: DType) -> DType:
+        """Its dtype beside another: signed where it is small and the other is not unsigned."""
+        if self.small and other.kind not in ("bool", "uint"):
+            return SIGNED[UNSIGNED.index(self.dtype)]
+        return self.dtype
+
+
+class NumpyLegacy(Numpy):
+    """NumPy 1: a 0-d operand counts by its value where an n-d one is of its category or above.
+
+    Categories are bool, integers, and floats with complex numbers. A value counts as the least
+    dtype that holds it, precision aside. Literals are bool, int64 (from 2**63 on uint64), float64
+    or complex128 of rank 0, and grow what they do not fit: `x_i8 + 300` is int16. Where the value
+    of a 0-d operand is not known, the dtype must be the same for all that it may have.
+    """
+
+    library = "NumPy 1"
+    by_value = True
+    exceptions = by_op({**FACTS, "floor ceil trunc": FLOATS})
+
+    def operands(self, given: Sequence[Any]) -> list[Typed]:
+        """No dtype is weak: the type `int` is that of a 0-d int64 whose value is not known."""
+        return [
+            Operand(self.committed(one.dtype), 0) if one.dtype.weak else one
+            for one in super().operands(given)
+        ]
+
+    def common(self, operands: Sequence[Typed]) -> DType:
+        """By values a fold of pairs, from left to right; else NumPy 2's join of all at once."""
+        if not _values_count(operands):
+            return super().common(operands)
+        return self._settled(operands, self._folded)
+
+    def meeting(self, operands: Sequence[Typed], op: str) -> DType:
+        """The join; of some ops the first loop to which all operands cast."""
+        if op in _LOOPS:
+            return self._settled(operands, partial(self._loop, op))
+        if op == "divide" and all(one.dtype in FLOATS for one in operands):
+            return DType.float64
+        return super().meeting(_as_arrays(operands) if op in OF_ARRAYS | LOGICAL else operands, op)
+
+    def compared(self, operands: Sequence[Typed], op: str) -> tuple[DType, ...]:
+        """As in NumPy 2; where a value is not known, integers by dtype, which is as exact."""
+        integers = all(one.dtype.is_integer for one in operands)
+        unknown = any(not one.rank and _value(one) is None for one in operands)
+        return super().compared(_as_arrays(operands) if integers and unknown else operands, op)
+
+    def literal(self, value: Any, partners: Sequence[Typed], op: str = "") -> DType:
+        """The dtype of its own: that it gives way is for its value to decide."""
+        return self.own(value)
+
+    def _settled(
+        self, operands: Sequence[Typed], answer: Callable[[Sequence[Least]], DType]
+    ) -> DType:
+        """The answer for the values that operands have, or may have, if there is just one."""
+        for operand in operands:
+            self.known(operand.dtype)
+        count = _values_count(operands)
+        cases = product(*(_least(one) if count else [Least(one.dtype)] for one in operands))
+        found = dict.fromkeys(answer(case) for case in cases)
+        if len(found) == 1:
+            return next(iter(found))
+        unknown = [one.dtype for one in operands if not one.rank and _value(one) is None]
+        raise PromotionError(
+            f"under {self.name!r} the dtype here depends on the value of the 0-d operand of "
+            f"{' and '.join(map(str, unknown))}, which is not known before the graph runs: it may "
+            f"be {' or '.join(map(str, found))}; .cast(...) that operand to the dtype of the "
+            "other, make it a constant, or give it an axis"
+        )
+
+    def _folded(self, operands: Sequence[Least]) -> DType:
+        """The join of pairs, each result before the next; it is small where both are."""
+
+        def pair(answer: Least, one: Least) -> Least:
+            both = one.beside(answer.dtype), answer.beside(one.dtype)
+            return Least(self.promote(*both), one.small and answer.small)
+
+        return reduce(pair, operands).dtype
+
+    def _loop(self, op: str, operands: Sequence[Least]) -> DType:
+        """The first loop to which all cast; where there is none, the join, which the op refuses."""
+        for loop in _LOOPS[op]:
+            if all(self.promote(one.beside(loop), loop) is loop for one in operands):
+                return loop
+        return self.promote(*(one.dtype for one in operands))
+
+
+def _category(operand: Typed) -> int:
+    """Of bool 0, integers 1, floats and complex numbers 2."""
+    return 0 if operand.dtype is DType.bool else 1 if operand.dtype.is_integer else 2
+
+
+def _values_count(operands: Sequence[Typed]) -> bool:
+    """Whether there are n-d operands, one of a category not below that of any 0-d one."""
+    arrays = [_category(one) for one in operands if one.rank]
+    scalars = [_category(one) for one in operands if not one.rank]
+    return bool(arrays and scalars) and max(arrays) >= max(scalars)
+
+
+def _as_arrays(operands: Sequence[Typed]) -> list[Operand]:
+    return [Operand(one.dtype) for one in operands]
+
+
+def _value(operand: Typed) -> Any:
+    return getattr(operand, "value", None)
+
+
+_EDGES = (
+    *(0, 128, 256, 2**15, 2**16, 2**31, 2**32, 2**63),
+    *(-1, -129, -(2**15) - 1, -(2**31) - 1),
+)
+"""A value of each Least that integers may count as."""
+
+
+def _least(operand: Typed) -> list[Least]:
+    """What an operand counts as beside others: its dtype, that of its value, or of all values."""
+    dtype, value = operand.dtype, _value(operand)
+    if operand.rank:
+        return [Least(dtype)]
+    if value is not None:
+        return [least(dtype, value)]
+    if dtype.is_integer:
+        return [least(dtype, edge) for edge in _EDGES if dtype.min <= edge <= dtype.max]
+    return [least(dtype, edge) for edge in (0.0, 65000.0, 1e39)]
+
+
+def least(dtype: DType, value: Any) -> Least:
+    """What np.min_scalar_type makes of a 0-d value: the least of its kind that holds it."""
+    if dtype.is_integer and value < 0:
+        return Least(next(one for one in SIGNED if value >= one.min))
+    if dtype.is_integer:
+        found = next(one for one in UNSIGNED if value <= one.max)
+        return Least(found, value <= found.max // 2)
+    if dtype in (DType.float32, DType.float64):
+        if abs(value) < 65000 or not math.isfinite(value):
+            return Least(DType.float16)
+        return Least(DType.float32 if abs(value) < 3.4e38 else dtype)
+    if dtype is DType.complex128 and abs(value.real) < 3.4e38 and abs(value.imag) < 3.4e38:
+        return Least(DType.complex64)  # not of an infinity or NaN, other than among floats
+    return Least(dtype)
+
+
+NUMPY_LEGACY = NumpyLegacy(
+    "numpy_legacy",
+    "NumPy 1: 0-d arrays and Python scalars count by their values.",
+    source="numpy/core/src/multiarray/convert_datatype.c of 1.26; NEP 50",
+    dtypes=DTYPES,
+)

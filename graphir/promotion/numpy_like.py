@@ -1,0 +1,53 @@
+"""CuPy and Dask, whose dtypes are NumPy's but for what is said here.
+
+Measured on CuPy 14.2.0 (its dispatch tables; no kernel ran) and Dask 2026.8.0, both with NumPy
+2.4.6. Before CuPy 14 and on NumPy 1, both promoted by the values of scalars, but never by those of
+0-d arrays.
+"""
+
+from __future__ import annotations
+
+from graphir.dtypes import DType
+from graphir.promotion.library import by_op
+from graphir.promotion.numpy_ import COMPLEX, DTYPES, FACTS, Numpy
+
+
+class Cupy(Numpy):
+    """CuPy 14: NumPy 2, but clip and logical ops refuse complex numbers, and sign takes bool.
+
+    CuPy's own atan2, hypot, copysign and nextafter would take complex numbers; nothing here does.
+    """
+
+    library = "CuPy"
+    exceptions = by_op(
+        {
+            **FACTS,
+            "clip logical_and logical_or logical_xor logical_not": dict.fromkeys(COMPLEX),
+            "sign": {DType.bool: DType.int8},
+        }
+    )
+
+
+class Dask(Numpy):
+    """Dask: its elementwise ops ask NumPy's functions for the dtype, 0-d arrays being like others.
+
+    One difference depends on chunks, which graphs do not have: where an axis that matmul or
+    tensordot contracts has more than one, Dask sums partial products by `sum`, so that bool and
+    integers come out in 64 bits. Dask has no sort, argsort or take_along.
+    """
+
+    library = "Dask"
+
+
+CUPY = Cupy(
+    "cupy",
+    "CuPy 14: NumPy 2, with fewer ops on complex numbers.",
+    source="github.com/cupy/cupy/pull/8323 (NEP 50), cupy/_core of 14.2",
+    dtypes=DTYPES,
+)
+DASK = Dask(
+    "dask",
+    "dask.array: NumPy 2, to which it delegates.",
+    source="dask/array/core.py, elemwise and apply_infer_dtype",
+    dtypes=DTYPES,
+)

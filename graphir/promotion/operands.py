@@ -1,0 +1,77 @@
+"""Operands as promotion sees them: a dtype, a rank and, where known, a value."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol, cast
+
+import numpy as np
+
+from graphir.dtypes import DType
+from graphir.promotion.scalars import WEAK, survives
+
+
+class Typed(Protocol):
+    """What promotion needs of an operand: its dtype and rank. TensorType and Operand have them."""
+
+    @property
+    def dtype(self) -> DType:
+        """Its dtype."""
+        ...
+
+    @property
+    def rank(self) -> int:
+        """The number of its axes."""
+        ...
+
+
+class Operand(NamedTuple):
+    """An operand by its dtype alone; a bare dtype counts as an array of one axis.
+
+    `value` is the Python scalar that a 0-d operand is known to be, else None.
+    """
+
+    dtype: DType
+    rank: int = 1
+    value: bool | int | float | complex | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """A shape of this rank."""
+        return (1,) * self.rank
+
+
+def operand_of(operand: Any) -> Typed | None:
+    """What an operand counts as; None for a Python scalar, which counts by its value.
+
+    NumPy scalars are strong: np.float64 is a float and np.generic is looked at first.
+    """
+    if isinstance(operand, (np.ndarray, np.generic)):
+        array = cast("np.ndarray[Any, Any]", operand)
+        value = None if array.ndim else array.item()
+        return Operand(DType.from_numpy(array.dtype), array.ndim, value)
+    if isinstance(operand, (bool, int, float, complex)):
+        return None
+    if isinstance(operand, type) and operand in WEAK:
+        return Operand(WEAK[operand], 0)
+    type_ = getattr(operand, "type", operand)
+    if isinstance(getattr(type_, "dtype", None), DType):
+        return cast(Typed, type_)
+    return Operand(DType(operand))
+
+
+def witness(operand: Typed, dtype: DType) -> complex | None:
+    """What an operand loses in a dtype: its value, where that is known, else the simplest one."""
+    value = getattr(operand, "value", None)
+    if value is None or isinstance(value, bool):
+        return operand.dtype.witness(dtype)
+    return None if survives(value, dtype) else value
+
+
+def smallest_holding(dtypes: Sequence[DType]) -> DType | None:
+    """The smallest dtype that has every value of these."""
+    for dtype in sorted(DType, key=lambda dtype: dtype.bits):
+        usual = dtype.storage.name == str(dtype) and not dtype.narrow
+        if usual and all(one.exact_in(dtype) for one in dtypes):
+            return dtype
+    return None

@@ -1,0 +1,103 @@
+"""Python scalars: which dtypes they fit, and what their own are."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphir.conversions import convert
+from graphir.dtypes import DType
+
+WEAK: dict[type, DType] = {
+    bool: DType.bool,
+    int: DType.weak_int,
+    float: DType.weak_float,
+    complex: DType.weak_complex,
+}
+"""The dtypes of the types of Python scalars."""
+
+
+def fits(value: Any, dtype: DType) -> bool:
+    """Whether a Python scalar is exactly representable in `dtype`; a float: is rounded there.
+
+    An int fits a float dtype in the range in which that has every int. A float must stay finite,
+    and infinities and NaN fit where the format has them.
+    """
+    if isinstance(value, int):
+        low, high = int_range(dtype)
+        return low <= value <= high
+    if isinstance(value, float):
+        return dtype.format is not None and _keeps(value, dtype)
+    if isinstance(value, complex):
+        return dtype.is_complex and fits(value.real, dtype) and fits(value.imag, dtype)
+    return False
+
+
+def scalar(value: Any, dtype: DType, tf32: str = "even") -> NDArray[Any]:
+    """A Python scalar as a 0-d array in a dtype's storage, rounded once; an int has 64 bits."""
+    if isinstance(value, int) and not isinstance(value, bool) and value > 2**63 - 1:
+        return convert(np.asarray(value, np.uint64), DType.uint64, dtype, tf32)
+    source = WEAK[type(value)]
+    return convert(np.asarray(value, source.storage), source, dtype, tf32)
+
+
+def survives(value: Any, dtype: DType) -> bool:
+    """Whether a dtype has the very value of a Python number of at most 64 bits."""
+    if isinstance(value, complex) and not dtype.is_complex:
+        return False
+    made = scalar(value, dtype)
+    found = made.item() if dtype.storage.kind in "biufc" else float(made)
+    return found == value or (found != found and value != value)
+
+
+def int_range(dtype: DType) -> tuple[int, int]:
+    """The least and the greatest int that fit a dtype."""
+    if dtype.kind == "bool":
+        return 0, 1
+    if dtype.format is None:
+        return int(dtype.min), int(dtype.max)
+    exact = 2**dtype.precision
+    low = 1 if dtype.format.specials == "scale" else max(-exact, math.ceil(dtype.min))
+    return low, min(exact, math.floor(dtype.max))
+
+
+def _keeps(value: float, dtype: DType) -> bool:
+    """Whether what is finite, infinite or NaN stays that when rounded to nearest."""
+    specials = dtype.format.specials if dtype.format else "ieee"
+    if math.isnan(value):
+        return specials != "finite"
+    if math.isinf(value):
+        return specials == "ieee"
+    if specials == "scale" and value <= 0:
+        return False
+    # Half a unit in the last place above the greatest value the tie is: it goes up, but for "fn",
+    # whose greatest value is even.
+    limit = float(dtype.max)
+    tie = limit + 2.0 ** (math.frexp(limit)[1] - dtype.mantissa_bits - 2)
+    return abs(value) < tie or (specials == "fn" and abs(value) == tie)
+
+
+def misfit(value: Any, dtype: DType, under: str = "") -> str:
+    """Why a scalar does not fit a dtype, and what to write instead."""
+    if isinstance(value, float) and dtype.format is None:
+        why = f"is a float; write an int, or .cast(DType.{dtype}) it"
+    elif isinstance(value, complex) and not dtype.is_complex:
+        why = "is complex; take its .real part"
+    elif isinstance(value, int) and dtype.format and fits(float_of(value), dtype):
+        why = f"is beyond the ints that are all exact there; write {float_of(value)!r} to round it"
+    elif isinstance(value, float) and not math.isfinite(value):
+        why = "is no value of that format; choose another dtype"
+    else:
+        why = f"is out of range, [{dtype.min}, {dtype.max}]; choose a wider dtype"
+    return f"{value!r} does not fit {dtype}{under}: it {why}"
+
+
+def float_of(value: int) -> float:
+    """An int as a float; inf where it is too great."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf

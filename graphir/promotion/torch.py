@@ -1,0 +1,223 @@
+"""The rules of PyTorch: a ladder of n-d tensors, 0-d tensors and Python numbers.
+
+Sources, all of 2.13: c10/core/ScalarType.cpp (promoteTypes, toComplexType), c10/core/Scalar.h;
+aten/src/ATen/native: TypeProperties.cpp (combine_categories, result_type), BinaryOps.cpp and .h,
+UnaryOps.cpp, ReduceOps.cpp, TensorCompare.cpp, TensorAdvancedIndexing.cpp, LinearAlgebra.cpp,
+layer_norm.cpp; measured for every op (tests/test_peer_torch.py).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any
+
+from graphir.dtypes import DType
+from graphir.errors import PromotionError
+from graphir.lattice import Lattice
+from graphir.promotion.library import LibraryRules, by_op
+from graphir.promotion.operands import Operand, Typed
+from graphir.promotion.rules import PromotionRules
+
+_HALVES = (DType.float16, DType.bfloat16)
+_FLOAT8 = "float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu"
+_WITHOUT_INTS = (DType.uint16, DType.uint32, DType.uint64)
+
+TORCH_LATTICE = Lattice(
+    "torch",
+    {
+        DType.bool: [DType.uint8, DType.int8],
+        DType.uint8: [DType.int16],
+        DType.int8: [DType.int16],
+        DType.int16: [DType.int32],
+        DType.int32: [DType.int64],
+        DType.int64: _HALVES,
+        **dict.fromkeys(_WITHOUT_INTS, _HALVES),
+        **dict.fromkeys(_HALVES, (DType.float32,)),
+        DType.float32: [DType.float64, DType.complex64],
+        DType.float64: [DType.complex128],
+        DType.complex64: [DType.complex128],
+        **{DType(name): [] for name in _FLOAT8.split()},
+    },
+)
+"""promoteTypes, but that uint16, uint32 and uint64 do not mix with complex numbers either."""
+
+_COMPLEX = {
+    DType.float16: None,  # ComplexHalf, complex32
+    DType.bfloat16: DType.complex64,
+    DType.float32: DType.complex64,
+    DType.float64: DType.complex128,
+}
+"""toComplexType."""
+
+_NUMBERS = {
+    DType.weak_int: DType.int64,
+    DType.weak_float: DType.float32,
+    DType.weak_complex: DType.complex64,
+}
+"""What a number counts as; torch.set_default_dtype, float32 as it comes, changes the last two."""
+
+_INTS = tuple(d for d in TORCH_LATTICE if d.is_integer)
+_NO_INTS = dict.fromkeys((DType.bool, *_INTS))
+_NO_COMPLEX = dict.fromkeys(d for d in TORCH_LATTICE if d.is_complex)
+
+_CHECKED = {
+    "clip": {*_INTS, *_HALVES, DType.float32},
+    "where": {*_INTS, DType.float32, DType.complex64},
+    "pow": {*_INTS, *_HALVES},
+}
+"""The ops, and dtypes in which their operands meet, that check a number's range; others wrap it."""
+
+_ALIKE = frozenset({"matmul", "tensordot", "scatter", "layer_norm", "as_complex"})
+"""The ops that promote nothing."""
+
+
+class Torch(LibraryRules):
+    """PyTorch, its default dtype float32.
+
+    Operands of a higher rung outweigh those of a lower one, unless these are of a higher category
+    (bool, integer, float, complex). Beside the join: functions of floats and `/` take integers as
+    float32, but many take none; sums accumulate integers in int64; numbers wrap.
+    """
+
+    library = "PyTorch"
+    bool_arithmetic = frozenset({"add", "multiply", "outer", "sign"})
+    exceptions = by_op(
+        {
+            "square": {DType.bool: DType.int64},
+            "clip argmax argmin searchsorted": {DType.bool: None},
+            "sign round": _NO_COMPLEX,
+            "silu gelu softmax logsoftmax layer_norm hypot logaddexp nextafter": _NO_INTS,
+            "as_complex": dict.fromkeys(
+                d for d in TORCH_LATTICE if d not in (DType.float32, DType.float64)
+            ),
+        }
+    )
+
+    def common(self, operands: Sequence[Typed]) -> DType:
+        """Each rung joins in the order of its operands, then the rungs combine from the lowest."""
+        rungs: tuple[list[DType], ...] = ([], [], [])  # numbers, 0-d, n-d
+        for operand in operands:
+            dtype = self.known(operand.dtype)
+            rungs[0 if dtype.weak else 2 if operand.rank else 1].append(_NUMBERS.get(dtype, dtype))
+        lowest, *others = [self.join(tuple(rung)) for rung in rungs if rung]
+        found: DType | None = lowest
+        for higher in others:
+            found = self._combined(found, higher)
+        if found is None:
+            dtypes = [operand.dtype for operand in operands]
+            raise self.refusal(dtypes, "they meet in complex32, which graphir does not have")
+        return found
+
+    def _combined(self, lower: DType | None, higher: DType) -> DType | None:
+        """combine_categories; None is complex32, which a higher rung may still outweigh."""
+        if lower is not None and _category(lower) <= _category(higher):
+            return higher
+        if lower is not None and not lower.is_complex:
+            return self.join((higher, lower))
+        if higher.narrow:
+            raise self.refusal((higher, lower or DType.weak_complex), "8 bits have no complex form")
+        return higher if higher.is_complex else _COMPLEX[higher] if higher.is_float else lower
+
+    def join(self, dtypes: tuple[DType, ...]) -> DType:
+        """promoteTypes, from the left: int8, float32, uint16 join; int8, uint16, float32 do not."""
+        return reduce(self._promoted_pair, dtypes)
+
+    def _promoted_pair(self, a: DType, b: DType) -> DType:
+        for one, other in ((a, b), (b, a)) if a is not b else ():
+            if one.narrow:
+                raise self.refusal((a, b), "floats of 8 bits promote with none")
+            if one in _WITHOUT_INTS and not other.is_float:
+                raise self.refusal((a, b), "uint16, uint32 and uint64 promote with floats alone")
+        return TORCH_LATTICE.join(a, b)
+
+    def meeting(self, operands: Sequence[Typed], op: str) -> DType:
+        """The join; some ops promote nothing, and `-` takes no bool even beside other dtypes."""
+        dtypes = tuple(dict.fromkeys([operand.dtype for operand in operands]))
+        if op in _ALIKE and len(dtypes) > 1:
+            raise self.refusal(dtypes, f"{op} takes operands of one dtype")
+        if op == "subtract" and DType.bool in dtypes:
+            self.boolean(op)
+        return self.common(operands)
+
+    def literal(self, value: Any, partners: Sequence[Typed], op: str = "") -> DType:
+        """The weak dtype of its type, of ints from 2**63 on uint64; checked in a few ops."""
+        wide = isinstance(value, int) and 2**63 <= value < 2**64
+        dtype = DType.uint64 if wide else super().literal(value, partners, op)
+        if op in _CHECKED:
+            found = self.common([*partners, Operand(dtype, 0)])
+            if found in _CHECKED[op] and not _converts(value, found, op):
+                raise self.misfit(value, found)
+        return dtype
+
+    def floating(self, dtype: DType, op: str) -> DType:
+        """float32 of integers and bool."""
+        return dtype if dtype.is_float or dtype.is_complex else DType.float32
+
+    def divided(self, dtype: DType, op: str) -> DType:
+        """As functions of floats."""
+        return self.floating(dtype, op)
+
+    def averaged(self, dtype: DType, op: str) -> DType:
+        """Integers are refused."""
+        return PromotionRules.floating(self, dtype, op)
+
+    def accumulated(self, dtype: DType, op: str) -> DType:
+        """int64 of all integers, uint64 too, and of bool."""
+        return DType.int64 if dtype.is_integer or dtype is DType.bool else dtype
+
+    def truth(self, dtype: DType, op: str) -> DType:
+        """Whatever is not 0 is true; where's condition is bool, or still uint8."""
+        if op.startswith("the condition") and dtype not in (DType.bool, DType.uint8):
+            return super().truth(dtype, op)
+        return DType.bool
+
+    def indexed(self, dtype: DType, op: str) -> DType:
+        """int64; of gather and scatter int32 too."""
+        if dtype is DType.int64 or (dtype is DType.int32 and op != "take_along"):
+            return dtype
+        raise PromotionError(
+            f"the indices of {op} are int64 under {self.name!r}, not {dtype}; .cast(DType.int64)"
+        )
+
+    def tested(self, dtype: DType, op: str) -> DType:
+        """Any dtype; imag takes complex numbers alone."""
+        if op == "imag" and not dtype.is_complex:
+            raise PromotionError(
+                f"imag takes complex numbers under {self.name!r}, not {dtype}; the imaginary part "
+                "of a real number is 0"
+            )
+        return dtype
+
+    def verdict(self, dtype: DType, op: str) -> DType:
+        """Bool; uint8 of any and all of uint8, as before PyTorch had bool."""
+        return dtype if dtype is DType.uint8 and op in ("any", "all") else DType.bool
+
+
+def _category(dtype: DType) -> int:
+    """bool, integer, float, complex."""
+    return 3 if dtype.is_complex else 2 if dtype.is_float else int(dtype.is_integer)
+
+
+def _converts(value: Any, dtype: DType, op: str) -> bool:
+    """Whether a number becomes a dtype without overflow (c10::overflows).
+
+    Unsigned integers take negative ones down to minus their greatest, but as exponents none. The
+    base of pow wraps in PyTorch; here it is checked as the exponent is, for want of knowing which.
+    """
+    if isinstance(value, complex):
+        return _converts(value.real, dtype, op) and _converts(value.imag, dtype, op)
+    if dtype.is_integer:
+        low = -dtype.max if dtype.kind == "uint" and op != "pow" else dtype.min
+        return low <= value <= dtype.max
+    return abs(value) <= dtype.part.max or not math.isfinite(value)
+
+
+TORCH = Torch(
+    "torch",
+    "PyTorch: n-d tensors outweigh 0-d ones, these Python numbers, within a category.",
+    TORCH_LATTICE,
+    "PyTorch 2.13 source and documentation, torch.result_type",
+    dtypes=(*TORCH_LATTICE, *_NUMBERS),
+)

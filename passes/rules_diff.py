@@ -1,0 +1,138 @@
+"""What two rule sets answer differently: cells of their tables, and what they say besides."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple, overload
+
+from graphir import DType, PromotionRules
+from graphir.promotion.facts import facts
+from graphir.promotion.tables import ABSENT, aligned
+
+
+class Cell(NamedTuple):
+    """A pair of dtypes that two rule sets answer differently; None is a refusal."""
+
+    lhs: DType
+    rhs: DType
+    before: DType | None
+    after: DType | None
+
+
+class RulesDiff(Sequence[Cell]):
+    """The cells in which two rule sets differ, among the dtypes that both have: `str()` a table.
+
+    `both_refuse` counts the pairs that neither mixes; `facts` are the questions besides the join
+    that they answer differently, each with both answers.
+    """
+
+    def __init__(self, before: PromotionRules, after: PromotionRules) -> None:
+        self.before, self.after = before, after
+        self.dtypes = [d for d in DType if d in before.dtypes and d in after.dtypes]
+        asked = [
+            Cell(a, b, before.answer(a, b), after.answer(a, b))
+            for a in self.dtypes
+            for b in self.dtypes
+        ]
+        self.pairs = len(asked)
+        self.both_refuse = sum(cell.before is None and cell.after is None for cell in asked)
+        self.cells = tuple(cell for cell in asked if cell.before is not cell.after)
+
+    def __len__(self) -> int:
+        return len(self.cells)
+
+    @overload
+    def __getitem__(self, at: int) -> Cell: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Cell]: ...
+    def __getitem__(self, at: int | slice) -> Cell | Sequence[Cell]:
+        return self.cells[at]
+
+    def __iter__(self) -> Iterator[Cell]:
+        return iter(self.cells)
+
+    def only(self, one: PromotionRules) -> list[DType]:
+        """The dtypes that one of the two has and the other lacks."""
+        return [dtype for dtype in DType if dtype in one.dtypes and dtype not in self.dtypes]
+
+    @cached_property
+    def facts(self) -> tuple[tuple[str, str, str], ...]:
+        """What they answer differently besides: the question, and both answers."""
+        after = dict(facts(self.after, self.dtypes))
+        return tuple(
+            (subject, answer, after[subject])
+            for subject, answer in facts(self.before, self.dtypes)
+            if after.get(subject, answer) != answer
+        )
+
+    def to_json(self) -> str:
+        """The cells and answers as a JSON document; null is a refusal."""
+        told: dict[str, Any] = {"before": self.before.name, "after": self.after.name}
+        told |= {"pairs": self.pairs, "both_refuse": self.both_refuse}
+        told["only_before"] = [str(dtype) for dtype in self.only(self.before)]
+        told["only_after"] = [str(dtype) for dtype in self.only(self.after)]
+        names = [[None if one is None else str(one) for one in cell] for cell in self]
+        told["cells"] = [dict(zip(Cell._fields, cell, strict=True)) for cell in names]
+        keys = ("question", "before", "after")
+        told["facts"] = [dict(zip(keys, fact, strict=True)) for fact in self.facts]
+        return json.dumps(told, indent=2)
+
+    def __str__(self) -> str:
+        names = self.before.name, self.after.name
+        lines = [self._head(), *self._alone()]
+        if self.cells:
+            lines += ["", *aligned([("lhs", "rhs", *names), *_grouped(self.cells)])]
+        if self.facts:
+            lines += ["", "besides the join:"]
+        for subject, *answers in self.facts:
+            told = aligned(list(zip(names, answers, strict=True)))
+            lines += [f"  {subject}", *(f"    {line}" for line in told)]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _head(self) -> str:
+        names = self.before.name, self.after.name
+        gone = sum(cell.after is None for cell in self)
+        new = sum(cell.before is None for cell in self)
+        parts = [
+            f"{len(self) - gone - new} have another dtype",
+            f"{gone} are refused by {names[1]} alone",
+            f"{new} by {names[0]} alone",
+        ]
+        return (
+            f"{names[0]} and {names[1]} differ in {len(self)} of {self.pairs} pairs of the dtypes "
+            f"that both have: {', '.join(parts)}; both refuse {self.both_refuse}"
+        )
+
+    def _alone(self) -> list[str]:
+        both = [(one.name, self.only(one)) for one in (self.before, self.after)]
+        return [f"only {name} has {' '.join(map(str, dtypes))}" for name, dtypes in both if dtypes]
+
+
+def _grouped(cells: Sequence[Cell]) -> list[tuple[str, ...]]:
+    """A row for all cells of one change whose operands are the same lists.
+
+    A pair that changes alike in both orders is there once.
+    """
+    known = {cell[:2]: cell[2:] for cell in cells}
+    partners: dict[tuple[DType, tuple[DType | None, ...]], list[DType]] = {}
+    seen: set[tuple[DType, DType]] = set()
+    for a, b, *ends in cells:
+        if (b, a) not in seen or known.get((b, a)) != tuple(ends):
+            seen.add((a, b))
+            partners.setdefault((a, tuple(ends)), []).append(b)
+    rows: dict[tuple[Any, ...], list[DType]] = {}
+    for (a, ends), others in partners.items():
+        rows.setdefault((ends, *others), []).append(a)
+    return [(_names(lhs), _names(rhs), *map(_name, ends)) for (ends, *rhs), lhs in rows.items()]
+
+
+def _names(dtypes: Iterable[DType]) -> str:
+    return " ".join(dtype.short for dtype in dtypes)
+
+
+def _name(dtype: DType | None) -> str:
+    return ABSENT if dtype is None else str(dtype)

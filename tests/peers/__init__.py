@@ -1,0 +1,134 @@
+"""What graphir and the libraries answer to the same questions: the dtype of every op's result.
+
+Each module here speaks for one library: `DTYPES` (what it calls our dtypes), `OPS` (its functions
+by our names of ops), `result(op, *operands)` and `result_type(*operands)`. An operand is a dtype
+and a shape, or a Python scalar; an answer is a DType, weak where the library says so, or None where
+it raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import product
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeAlias
+
+from graphir import DType, Graph, GraphirError, PromotionRules, ops
+
+Operand: TypeAlias = tuple[DType, tuple[int, ...]] | bool | int | float | complex
+
+
+class Call(NamedTuple):
+    """How an op is called when only dtypes matter: shapes of its operands, and attributes.
+
+    `free` are the operands whose dtypes vary; the others have the dtype given in `fixed`.
+    """
+
+    shapes: tuple[tuple[int, ...], ...]
+    attrs: dict[str, Any]
+    fixed: Mapping[int, DType] = MappingProxyType({})
+
+    @property
+    def free(self) -> tuple[int, ...]:
+        return tuple(i for i in range(len(self.shapes)) if i not in self.fixed)
+
+    def operands(self, *dtypes: DType) -> list[Operand]:
+        """The operands, the free ones of these dtypes."""
+        given = iter(dtypes)
+        return [
+            (self.fixed[i] if i in self.fixed else next(given), shape)
+            for i, shape in enumerate(self.shapes)
+        ]
+
+
+SQUARE = (2, 2)
+_OF_OPERANDS: dict[str, Call] = {
+    "searchsorted": Call(((2,), (2,)), {}),
+    "layer_norm": Call((SQUARE, (2,), (2,)), {}),
+    "outer": Call(((2,), (2,)), {}),
+    "tensordot": Call((SQUARE, SQUARE), {"axes": 1}),
+    "where": Call((SQUARE, SQUARE, SQUARE), {}, {0: DType.bool}),
+    "gather": Call((SQUARE, (2,)), {}, {1: DType.int64}),
+    "take_along": Call((SQUARE, SQUARE), {}, {1: DType.int64}),
+    "scatter": Call((SQUARE, SQUARE, SQUARE), {}, {2: DType.int64}),
+    "concat": Call((SQUARE, SQUARE), {}),
+    "stack": Call((SQUARE, SQUARE), {}),
+    "reshape": Call((SQUARE,), {"shape": (4,)}),
+    "broadcast_to": Call((SQUARE,), {"shape": (2, 2, 2)}),
+    "rebind": Call((SQUARE,), {"shape": SQUARE}),
+    "permute": Call((SQUARE,), {"dims": (1, 0)}),
+    "squeeze": Call(((1, 2),), {"axis": 0}),
+    "unsqueeze": Call((SQUARE,), {"axis": 0}),
+    "slice": Call((SQUARE,), {"start": (0, 0), "stop": (1, 1), "step": (1, 1)}),
+    "roll": Call((SQUARE,), {"shift": 1, "axis": 0}),
+    "pad": Call((SQUARE,), {"padding": ((1, 0), (0, 0))}),
+    "tile": Call((SQUARE,), {"repeats": (2, 1)}),
+    "repeat": Call((SQUARE,), {"repeats": 2, "axis": 0}),
+}
+CALLS: dict[str, Call] = {
+    name: _OF_OPERANDS.get(name, Call((SQUARE,) * len(op.operands), {}))
+    for name, op in ops.CATALOGUE.items()
+    if op.operands and name != "cast"
+}
+"""Every op that has operands, but `cast`, which says its dtype itself."""
+
+
+def ours(rules: str | PromotionRules, name: str, *operands: Operand) -> DType | None:
+    """What graphir answers: the dtype of the op's result; None where it refuses."""
+    g = Graph(rules=rules)
+    try:
+        made = [g.input(*one) if isinstance(one, tuple) else one for one in operands]
+        op = ops.CATALOGUE[name]
+        return op(*([made] if op.variadic else made), **CALLS[name].attrs).dtype
+    except GraphirError:
+        return None
+
+
+class Deviation(NamedTuple):
+    """Ops (names in one string) and dtypes for which graphir differs from a library, and why."""
+
+    ops: str
+    where: Callable[[Sequence[DType]], bool]
+    why: str
+
+
+Difference: TypeAlias = tuple[str, tuple[DType, ...], "DType | None", "DType | None"]
+
+
+def differences(
+    rules: str, result: Callable[..., DType | None], names: Iterable[str], dtypes: Sequence[DType]
+) -> Iterator[Difference]:
+    """Where the dtype of an op's result is not the library's: op, dtypes, our answer, theirs."""
+    for name in names:
+        for chosen in choices(len(CALLS[name].free), dtypes):
+            operands = CALLS[name].operands(*chosen)
+            answers = ours(rules, name, *operands), result(name, *operands)
+            if answers[0] is not answers[1]:
+                yield name, chosen, *answers
+
+
+def choices(count: int, dtypes: Sequence[DType]) -> Iterator[tuple[DType, ...]]:
+    """All dtypes or pairs of them; of three, those in which two are the same."""
+    for chosen in product(dtypes, repeat=min(count, 2)):
+        if count < 3:
+            yield chosen
+        else:
+            a, b = chosen
+            yield from dict.fromkeys([(a, b, b), (b, a, b), (a, a, b)])
+
+
+def unexplained(
+    found: Iterable[Difference], deviations: Sequence[Deviation]
+) -> tuple[list[Difference], list[Deviation]]:
+    """The differences that no deviation names, and the deviations that nothing needs."""
+    unused, rest = list(deviations), []
+    for one in found:
+        reasons = [d for d in deviations if one[0] in d.ops.split() and d.where(one[1])]
+        unused = [d for d in unused if d not in reasons]
+        if not reasons:
+            rest.append(one)
+    return rest, unused
+
+
+def any_complex(dtypes: Sequence[DType]) -> bool:
+    return any(dtype.is_complex for dtype in dtypes)

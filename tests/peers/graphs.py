@@ -1,0 +1,453 @@
+"""Random programs, run by graphir and by a library, and where the two differ.
+
+A program is data: arrays, and steps on what there is so far. `applied` runs a step on the symbols
+of a graph and on the arrays of a library, with Python's operators and the functions of each; so the
+dtype of every intermediate and the value of every result are compared, one step at a time.
+"""
+
+from __future__ import annotations
+
+import operator
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
+from importlib import import_module
+from random import Random
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+import runtime
+from graphir import DType, Graph, GraphirError, PromotionRules, Symbol, ops, rules
+from graphir.conversions import convert
+from tests.evaluator import same
+from tests.strategies import pool, whole_bytes
+
+Array: TypeAlias = np.ndarray[Any, Any]
+
+
+# -- programs
+
+
+class Value(NamedTuple):
+    """An operand: what a step or input gave, counted around those that there are."""
+
+    place: int
+
+
+class Step(NamedTuple):
+    """An op on values and literals; `to` is the dtype of a cast."""
+
+    op: str
+    operands: tuple[Any, ...]
+    to: DType | None = None
+
+
+class Program(NamedTuple):
+    """Inputs, each of a dtype, and steps on them."""
+
+    inputs: tuple[tuple[DType, Array], ...]
+    steps: tuple[Step, ...]
+
+
+OPERATORS: dict[str, Callable[..., Any]] = {
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "negative": operator.neg,
+    "abs": operator.abs,
+    "equal": operator.eq,
+    "not_equal": operator.ne,
+    "less": operator.lt,
+    "less_equal": operator.le,
+    "greater": operator.gt,
+    "greater_equal": operator.ge,
+}
+ARITHMETIC = ("add", "subtract", "multiply")
+COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
+MOVES: dict[str, Callable[[tuple[int, ...]], dict[str, Any]]] = {
+    "reshape": lambda shape: {"shape": (*shape[1:], *shape[:1])},
+    "broadcast_to": lambda shape: {"shape": (2, 3)},
+    "transpose": lambda shape: {},
+    "flip": lambda shape: {},
+    "unsqueeze": lambda shape: {"axis": 0},
+    "concat": lambda shape: {},
+    "stack": lambda shape: {},
+}
+"""Movement, by the attributes that it has on an operand of a shape."""
+_OPS = (*ARITHMETIC * 4, "maximum", "minimum", *COMPARISONS, "negative", "abs", "where", "where")
+_OPS += ("cast", "cast", "cast", *MOVES)
+_SHAPES = ((2, 3), (3,), ())
+
+LITERALS = (
+    *(True, False, 0, 1, -1, 2, 3, 100, 127, 128, -129, 255, 300, 2049, 70000, 2**24 + 1, 2**31),
+    *(2**40, 2**63 - 1, -(2**63), 2**63, 2**64),
+    *(0.5, 1.0, -0.0, 0.1, 1.5, 2049.0, 65520.0, 1e10, 1e39, 1e300, 1e-40, 1e-320),
+    *(float("inf"), float("nan"), 1j, 0.1 + 1e39j),
+)
+REFUSALS = (TypeError, ValueError, OverflowError, IndexError)
+SCALARS = (
+    *(np.float64(1), np.float64(0.1), np.float32(0.1), np.float16(3), np.bool_(True)),
+    *(np.int8(100), np.uint8(200), np.int64(2**40), np.complex64(1j)),
+)
+"""Scalars of NumPy, which are not Python's."""
+
+
+def program(seed: int, library: Library, size: int = 10) -> Program:
+    """A random program of a few inputs, and of up to `size` steps."""
+    random = Random(seed)
+    chosen = [random.choice(library.dtypes) for _ in range(3)]
+    inputs = [(dtype, random.choice(_SHAPES)) for dtype in chosen]
+    return Program(
+        tuple((d, _array(random, library.rules.committed(d), shape)) for d, shape in inputs),
+        tuple(_step(random, library) for _ in range(size)),
+    )
+
+
+def _array(random: Random, dtype: DType, shape: tuple[int, ...]) -> Array:
+    """Telling values, or any bits at all."""
+    size = int(np.prod(shape, dtype=int))
+    if whole_bytes(dtype) and not random.randrange(4):
+        raw = random.randbytes(size * dtype.storage.itemsize)
+        return np.frombuffer(raw, np.uint8).view(dtype.storage).reshape(shape)
+    places = [random.randrange(2**16) for _ in range(size)]
+    return pool(dtype).take(places, mode="wrap").reshape(shape)
+
+
+def _step(random: Random, library: Library) -> Step:
+    op = random.choice(_OPS)
+    x, y, z = (Value(random.randrange(64)) for _ in range(3))
+    if op == "cast":
+        return Step(op, (x,), random.choice([d for d in library.dtypes if not d.weak]))
+    if op in ("concat", "stack"):
+        return Step(op, (x, y, z)[: random.randrange(1, 4)])
+    if op in (*MOVES, "negative", "abs"):
+        return Step(op, (x,))
+    pair = [x, random.choice(library.literals) if random.randrange(2) else y]
+    random.shuffle(pair)
+    return Step(op, (z, *pair) if op == "where" else tuple(pair))
+
+
+# -- both sides
+
+
+class Library(NamedTuple):
+    """A library and the rule set that speaks for it."""
+
+    rules: PromotionRules
+    functions: Mapping[str, Callable[..., Any]]
+    dtypes: Sequence[DType]
+    make: Callable[[Array, DType], Any]
+    read: Callable[[Any], Array]
+    dtype: Callable[[Any], DType | None]
+    refusals: tuple[type[Exception], ...] = REFUSALS
+    lacks: Callable[[Exception], bool] = lambda error: False
+    settings: Callable[[], AbstractContextManager[Any]] = nullcontext
+    literals: Sequence[Any] = (*LITERALS, *SCALARS)
+    jit: Callable[[Any], Any] | None = None
+
+
+OURS: dict[str, Callable[..., Any]] = {**ops.CATALOGUE, "cast": lambda x, to: x.cast(to)}
+
+
+def applied(step: Step, operands: Sequence[Any], functions: Mapping[str, Any]) -> Any:
+    """A step on symbols or arrays, and literals: what both sides run."""
+    if step.op == "cast":
+        return functions["cast"](operands[0], step.to)
+    if step.op in OPERATORS:
+        return OPERATORS[step.op](*operands)
+    attrs = MOVES[step.op](tuple(operands[0].shape)) if step.op in MOVES else {}
+    variadic = ops.CATALOGUE[step.op].variadic
+    return functions[step.op](*([list(operands)] if variadic else operands), **attrs)
+
+
+class Conversion(NamedTuple):
+    """An operand as it is given, and as our op gets it."""
+
+    before: Array
+    after: Array
+    source: DType
+    target: DType
+
+
+class Case:
+    """A step as it was run, or an input: on both sides the dtype (None: refused) and the value.
+
+    `conversions` are those of the operands, to the dtypes that our op demands.
+    """
+
+    def __init__(self, library: Library, step: Step, operands: Sequence[Any]) -> None:
+        self.library, self.step, self.operands = library, step, tuple(operands)
+        self.results: tuple[Any, Any] = (None, None)
+        self.dtypes: tuple[DType | None, DType | None] = (None, None)
+        self.values: tuple[Any, Any] = (None, None)
+        self.conversions: list[Conversion] = []
+
+    @property
+    def op(self) -> str:
+        return self.step.op
+
+    @property
+    def given(self) -> tuple[Any, ...]:
+        """The dtypes of the operands; a literal itself."""
+        return tuple(x.dtypes[0] if isinstance(x, Case) else x for x in self.operands)
+
+    @property
+    def alike(self) -> bool:
+        """Whether both sides have the same dtype, or neither any."""
+        return self.dtypes[0] is self.dtypes[1]
+
+    def ancestors(self) -> Iterator[Case]:
+        """The step itself and all that it depends on."""
+        yield self
+        for operand in self.operands:
+            if isinstance(operand, Case):
+                yield from operand.ancestors()
+
+    def compiled(self, array: Any) -> Case:
+        """The same, with what a compiled program gave for it."""
+        made = Case(self.library, self.step, self.operands)
+        made.__dict__.update(self.__dict__)
+        made.dtypes = self.dtypes[0], self.library.dtype(array)
+        made.values = self.values[0], self.library.read(array)
+        return made
+
+    def __repr__(self) -> str:
+        shown = [
+            f"{x.dtypes[0]}{list(x.results[0].shape)}" if isinstance(x, Case) else repr(x)
+            for x in self.operands
+        ]
+        to = f", to={self.step.to}" if self.step.to else ""
+        answers = " | ".join(map(str, self.dtypes))
+        return f"{self.library.rules.name}: {self.op}({', '.join(shown)}{to}) -> {answers}"
+
+
+class Run:
+    """A program on both sides: a case for each step that was taken or refused."""
+
+    def __init__(self, program: Program, library: Library) -> None:
+        self.library, self.graph = library, Graph("peer", rules=library.rules)
+        self.known = [self._input(*one) for one in program.inputs]
+        self.cases = [case for step in program.steps if (case := self._case(step))]
+        self._evaluate([array for _, array in program.inputs])
+
+    def _input(self, dtype: DType, array: Array) -> Case:
+        case = Case(self.library, Step("input", ()), ())
+        case.results = self.graph.input(dtype, array.shape), self.library.make(array, dtype)
+        case.dtypes, case.values = (dtype, dtype), (array, array)
+        return case
+
+    def _case(self, step: Step) -> Case | None:
+        known = self.known
+        operands = [
+            known[x.place % len(known)] if isinstance(x, Value) else x for x in step.operands
+        ]
+        case, library = Case(self.library, step, operands), self.library
+        ours = _tried(case, 0, OURS, (GraphirError,))
+        theirs = _tried(case, 1, library.functions, library.refusals)
+        if isinstance(theirs, Exception) and library.lacks(theirs):
+            return None
+        case.results = ours, theirs
+        case.dtypes = (
+            None if isinstance(ours, Exception) else ours.dtype,
+            None if isinstance(theirs, Exception) else library.dtype(theirs),
+        )
+        if case.alike and case.dtypes[0]:
+            known.append(case)
+        return case
+
+    def _evaluate(self, inputs: Sequence[Array]) -> None:
+        """Fill in the values, ours by one run of the graph."""
+        symbols = [case.results[0] for case in self.known]
+        self.graph.output(*symbols)
+        values = runtime.interpret(self.graph, *inputs)
+        found = {x.index: value for x, value in zip(symbols, values, strict=True)}
+        for case in self.computed:
+            symbol = case.results[0]
+            case.values = found[symbol.index], self.library.read(case.results[1])
+            case.conversions = self._conversions(symbol, found)
+
+    def _conversions(self, symbol: Symbol, found: Mapping[int, Array]) -> list[Conversion]:
+        committed, made = self.graph.committed, []
+        wanted = self.graph.infer(symbol.op, symbol.args, symbol.attrs).operands
+        for arg, target in zip(symbol.args, wanted, strict=True):
+            before = found[arg.index] if arg.index in found else arg.attrs["value"]
+            types = committed(arg.dtype), committed(symbol.attrs.get("to", target))
+            made.append(Conversion(before, convert(before, *types), *types))
+        return made
+
+    @property
+    def computed(self) -> list[Case]:
+        """The steps that both sides took."""
+        return [case for case in self.known if case.op != "input"]
+
+    def jitted(self) -> Iterator[Case]:
+        """The results that nothing uses, as they are when all is compiled at once."""
+        used = {id(x) for case in self.known for x in case.operands}
+        inputs = [case for case in self.known if case.op == "input"]
+        leaves = [case for case in self.computed if id(case) not in used]
+
+        def run(*arrays: Any) -> list[Any]:
+            values = {id(case): array for case, array in zip(inputs, arrays, strict=True)}
+            for case in self.computed:
+                values[id(case)] = applied(
+                    case.step, [values.get(id(x), x) for x in case.operands], self.library.functions
+                )
+            return [values[id(case)] for case in leaves]
+
+        jit = self.library.jit
+        assert jit
+        for case, array in zip(leaves, jit(run)(*(x.results[1] for x in inputs)), strict=True):
+            yield case.compiled(array)
+
+
+def _tried(case: Case, side: int, functions: Any, refusals: tuple[type[Exception], ...]) -> Any:
+    operands = [x.results[side] if isinstance(x, Case) else x for x in case.operands]
+    try:
+        return applied(case.step, operands, functions)
+    except refusals as error:
+        return error
+
+
+Mask: TypeAlias = Callable[[Case], Any]
+"""The elements of a result that may differ; of a refusal, whether one side may refuse."""
+
+
+def differences(cases: Iterable[Case], expected: Mask) -> Iterator[Case]:
+    """The steps whose dtypes or values differ where that was not expected.
+
+    What comes of a value that differs may differ too.
+    """
+    tainted: set[int] = set()
+    for case in cases:
+        if not case.alike:
+            if not np.any(expected(case)):
+                yield case
+        elif case.dtypes[0] and not same(*case.values):
+            late = any(id(x) in tainted for x in case.operands)
+            tainted.add(id(case))
+            if not late and not _only(case, expected(case)):
+                yield case
+
+
+def _only(case: Case, expected: Any) -> bool:
+    """Whether the values have one dtype and shape, and differ in the elements expected alone."""
+    if case.values[0].shape != case.values[1].shape:
+        return False
+    return same(*(np.where(expected, np.zeros((), x.dtype), x) for x in case.values))
+
+
+# -- the libraries
+
+
+def _library(name: str, peer: Any, cast: Callable[[Any, Any], Any], **more: Any) -> Library:
+    """A library by its adapter here; `cast` takes the library's own dtype."""
+    names = {theirs: ours for ours, theirs in peer.DTYPES.items()}
+    settings: dict[str, Any] = {
+        "rules": getattr(import_module(f"graphir.promotion.{name}"), name.strip("_").upper()),
+        "functions": {**peer.OPS, "cast": lambda x, to: cast(x, peer.DTYPES[to])},
+        "dtypes": tuple(peer.DTYPES),
+        "make": lambda x, dtype: x.copy(),
+        "read": np.asarray,
+        "dtype": lambda x: names.get(x.dtype),
+    }
+    return Library(**{**settings, **more})
+
+
+def numpy_library() -> Library:
+    from tests.peers import numpy_ as peer
+
+    return _library("numpy_", peer, lambda x, to: x.astype(to))
+
+
+def array_api_library() -> Library:
+    import array_api_strict as xp
+
+    from tests.peers import array_api as peer
+
+    make = {"make": lambda x, dtype: xp.asarray(x), "literals": LITERALS}
+    return _library("array_api", peer, xp.astype, **make)
+
+
+def torch_library() -> Library:
+    import torch
+
+    from tests.peers import torch_ as peer
+
+    def make(x: Array, dtype: DType) -> Any:
+        if dtype is DType.bfloat16 or dtype.narrow:
+            bits = x.view(np.int16 if x.itemsize == 2 else np.uint8).copy()
+            return torch.from_numpy(bits).view(peer.DTYPES[dtype])
+        return torch.from_numpy(x.copy())
+
+    def read(x: Any) -> Array:
+        storage = next(ours.storage for ours, theirs in peer.DTYPES.items() if theirs is x.dtype)
+        if storage.isbuiltin == 2:  # one of ml_dtypes
+            bits = torch.int16 if storage.itemsize == 2 else torch.uint8
+            return x.contiguous().view(bits).numpy().view(storage)
+        return x.resolve_neg().numpy()
+
+    return _library(
+        "torch",
+        peer,
+        lambda x, to: x.to(to),
+        make=make,
+        read=read,
+        refusals=(*REFUSALS, RuntimeError),
+        lacks=lambda error: bool(peer._NO_KERNEL.search(str(error))),
+        literals=LITERALS,
+    )
+
+
+def jax_library(name: str) -> Library:
+    """jax.numpy under the rule set of that name.
+
+    Without the float6 dtypes, of which jaxlib makes no arrays, and those of 2 bits, on which XLA
+    aborts the process.
+    """
+    import jax
+    import jax.numpy as jnp
+
+    from tests.peers import jax_ as peer
+
+    wide, strict = name != "jax_x32", name == "jax_strict"
+    out = {"int2", "uint2", "float6_e2m3fn", "float6_e3m2fn"}
+    out |= set() if wide else {"int64", "uint64", "float64", "complex128"}
+
+    @contextmanager
+    def settings() -> Iterator[None]:
+        promotion = jax.numpy_dtype_promotion("strict" if strict else "standard")
+        with warnings.catch_warnings(), jax.enable_x64(wide), promotion:
+            warnings.simplefilter("ignore")  # of complex numbers that become real
+            yield
+
+    def make(x: Array, dtype: DType) -> Any:
+        if not dtype.weak:
+            return jnp.asarray(x)
+        return jnp.stack([jnp.asarray(one) for one in x.ravel().tolist()]).reshape(x.shape)
+
+    return _library(
+        "jax",
+        peer,
+        lambda x, to: x.astype(to),
+        rules=rules(name),
+        dtypes=[dtype for dtype in peer.DTYPES if str(dtype) not in out],
+        make=make,
+        dtype=lambda x: peer.Answer(np.dtype(x.dtype), bool(x.weak_type)).ours,
+        refusals=(*REFUSALS, jax.errors.JaxRuntimeError),
+        lacks=lambda error: isinstance(error, jax.errors.JaxRuntimeError),
+        settings=settings,
+        jit=jax.jit,
+    )
+
+
+LIBRARIES: dict[str, tuple[str, Callable[[], Library]]] = {
+    "numpy": ("numpy", numpy_library),
+    "array_api": ("array_api_strict", array_api_library),
+    "torch": ("torch", torch_library),
+    "jax": ("jax", partial(jax_library, "jax")),
+    "jax_x32": ("jax", partial(jax_library, "jax_x32")),
+    "jax_strict": ("jax", partial(jax_library, "jax_strict")),
+}
+"""By rule set: the module that must be there, and what makes the library of it."""

@@ -1,0 +1,186 @@
+"""What NumPy 1.26 answers, whose promotion looked at the values of 0-d arrays and Python scalars.
+
+graphir does not import beside that NumPy, so this prints to stdout what
+tests/golden/numpy_legacy.json keeps:
+
+    python tests/peers/numpy_legacy.py > tests/golden/numpy_legacy.json
+
+A dtype is NumPy's character for it, a row of them one character for each n-d array of `dtypes`;
+"O" is object, "-" that it raises. An operand is "b" (n-d), "b=-1" (0-d) or "=300" (Python scalar).
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+import sys
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+DTYPES = "?bhilBHILefdFD"  # bool, int8 ... int64, uint8 ... uint64, float16 ..., complex64 ...
+CHARS = {np.dtype(char): char for char in DTYPES}  # long long is long here, and counts as it
+INTS = (
+    *(0, 1, -1, 127, 128, 255, 256, -128, -129, 32767, 32768, 65535, 65536, -32768, -32769),
+    *(2**31 - 1, 2**31, 2**32, 2**63, 2**64 - 1, 2**64, -(2**31) - 1, -(2**63)),
+)
+FLOATS = (
+    *(0.0, 1.5, 0.1, 1e-8, 64999.0, 65000.0, 65504.0, 65520.0, 3.3e38, 3.4e38, 1e39, 1e300),
+    *(-65000.0, float("inf"), float("-inf"), float("nan")),
+)
+COMPLEX = (0j, 1j, 1.5 + 0j, 65000j, 3.3e38j, 3.4e38j, 1e39 + 0j, 1e300j, complex("inf"))
+LITERALS = (False, True, *INTS, *FLOATS, *COMPLEX)
+
+OLD_NAMES = {
+    **{f"a{name}": f"arc{name}" for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh", "tan2")},
+    "pow": "power",
+    "bitwise_invert": "invert",
+    "concat": "concatenate",
+    "is_nan": "isnan",
+    "is_inf": "isinf",
+    "is_finite": "isfinite",
+    "cumulative_sum": "cumsum",
+    "cumulative_prod": "cumprod",
+}
+
+
+def functions(*names: str) -> dict[str, Callable[..., Any]]:
+    """NumPy's functions by the names of graphir's ops."""
+    return {name: getattr(np, OLD_NAMES.get(name, name)) for name in names}
+
+
+UNARY = functions(
+    *("negative", "positive", "abs", "sign", "square", "reciprocal"),
+    *("floor", "ceil", "trunc", "round", "sqrt", "exp", "expm1", "log", "log1p", "log2", "log10"),
+    *("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh"),
+    *("asinh", "acosh", "atanh", "is_nan", "is_inf", "is_finite", "signbit"),
+    *("logical_not", "bitwise_invert", "real", "imag", "conj", "sum", "prod", "max", "min"),
+    *("mean", "var", "std", "any", "all", "argmax", "argmin", "cumulative_sum", "cumulative_prod"),
+    *("sort", "argsort"),
+)
+BINARY = functions(
+    *("add", "subtract", "multiply", "divide", "floor_divide", "remainder", "pow"),
+    *("maximum", "minimum", "atan2", "hypot", "logaddexp", "copysign", "nextafter"),
+    *("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"),
+    *("logical_and", "logical_or", "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor"),
+    *("left_shift", "right_shift", "searchsorted", "outer"),
+) | {
+    "where": lambda x, y: np.where(True, x, y),
+    "clip": lambda x, y: np.clip(x, y, y),
+    "concat": lambda *both: np.concatenate(both),
+    "stack": lambda *both: np.stack(both),
+    "matmul": lambda *both: np.matmul(*both),
+    "tensordot": lambda *both: np.tensordot(*both, 1),
+}
+BY_VALUE = ("add", "where", "clip", "divide", "pow", "floor_divide", "atan2", "bitwise_and")
+"""Ops whose answers are kept for scalars too: those of one group differ from those of another."""
+
+
+def char(call: Callable[..., Any], *operands: Any) -> str:
+    """The character of the dtype of a result; "-" where it raises."""
+    try:
+        answer = call(*operands)
+    except (TypeError, ValueError, OverflowError, AttributeError):
+        return "-"
+    dtype = answer if isinstance(answer, np.dtype) else np.asarray(answer).dtype
+    return CHARS.get(dtype, dtype.char)
+
+
+def row(call: Callable[..., Any], operand: Any) -> str:
+    """The answers for each n-d array with an operand on its right, which all are as on its left."""
+    right = "".join(char(call, np.ones(0, dtype), operand) for dtype in DTYPES)
+    left = "".join(char(call, operand, np.ones(0, dtype)) for dtype in DTYPES)
+    return right if left == right else f"{right}|{left}"
+
+
+def zero_d(dtype: str) -> dict[str, Any]:
+    """The 0-d arrays of a dtype by their names, of the values above that it has."""
+    values = {"?": LITERALS[:2], "e": FLOATS, "f": FLOATS, "d": FLOATS}.get(dtype, INTS)
+    if dtype in "FD":
+        values = COMPLEX
+    made: dict[str, Any] = {}
+    for value in values:
+        if dtype in "bhilBHIL":
+            info = np.iinfo(dtype)
+            if not info.min <= value <= info.max:
+                continue
+        array = np.array(value, dtype)
+        if np.isfinite(array) == np.isfinite(value):
+            made[f"{dtype}={array.item()}"] = array
+    return made
+
+
+def grouped(rows: dict[str, str]) -> dict[str, str]:
+    """Names by their row, all in one string."""
+    found: dict[str, list[str]] = {}
+    for name, one in rows.items():
+        found.setdefault(one, []).append(name)
+    return {one: " ".join(names) for one, names in found.items()}
+
+
+def several(operands: dict[str, Any], count: int) -> dict[str, str]:
+    """np.result_type of two to five random operands, one of them n-d."""
+    rng = random.Random(0)
+    arrays = {dtype: np.ones(2, dtype) for dtype in DTYPES}
+    found: dict[str, str] = {}
+    for _ in range(count):
+        names = rng.choices(list(arrays), k=rng.randint(1, 2))
+        names += rng.choices(list(operands), k=rng.randint(1, 3))
+        rng.shuffle(names)
+        given = [arrays[name] if name in arrays else operands[name] for name in names]
+        found[" ".join(names)] = char(np.result_type, *given)
+    return found
+
+
+def measured() -> dict[str, Any]:
+    """All of it."""
+    arrays = {dtype: np.ones((2, 2), dtype) for dtype in DTYPES}
+    vectors = {dtype: np.ones(2, dtype) for dtype in DTYPES}
+    zeros = {name: array for dtype in DTYPES for name, array in zero_d(dtype).items()}
+    scalars = zeros | {f"={value}": value for value in LITERALS}
+    tables: dict[str, str] = {}
+    for name, call in {"result_type": np.result_type, **BINARY}.items():
+        given = vectors.values() if name == "searchsorted" else arrays.values()
+        tables[name] = " ".join("".join(char(call, a, b) for b in given) for a in given)
+    plain = dict(zip(DTYPES, tables["result_type"].split(), strict=True))
+    types = {name: char(np.asarray, value) for name, value in scalars.items()}
+    alone = {
+        f"{a} {b}": char(np.result_type, x, y) + char(np.add, x, y)
+        for (a, x), (b, y) in itertools.product(scalars.items(), repeat=2)
+        if "O" not in (types[a], types[b])
+    }
+    at_result = {name: row(np.result_type, one) for name, one in scalars.items()}
+    found: dict[str, Any] = {
+        "numpy": np.__version__,
+        "dtypes": DTYPES,
+        "unary": grouped(
+            {
+                name: "".join(char(call, one) for one in arrays.values())
+                for name, call in UNARY.items()
+            }
+        ),
+        "binary": grouped(tables),
+        "result_type with scalars": grouped(at_result),
+    }
+    for op in BY_VALUE:
+        rows = {name: row(BINARY[op], one) for name, one in scalars.items()}
+        if op == "clip":  # the array comes first; the scalar is both bounds
+            rows = {name: one.partition("|")[0] for name, one in rows.items()}
+        differing = {name: one for name, one in rows.items() if one != at_result[name]}
+        found[f"{op} with scalars, where not the result_type"] = grouped(differing)
+    found["two scalars, where not the result_type of their dtypes"] = {
+        pair: answer
+        for pair, answer in alone.items()
+        if answer != 2 * plain[types[(names := pair.split())[0]]][DTYPES.index(types[names[1]])]
+    }
+    found["several"] = several(scalars, 700)
+    return found
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    json.dump(measured(), sys.stdout, indent=0)
+    print()

@@ -1,0 +1,202 @@
+"""TensorFlow on CPU, eagerly: as it comes, or in one of its modes that promote, after `enable`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import cache
+from multiprocessing import get_context
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+# Read while it is imported: they silence what it says about itself.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
+import tensorflow as tf
+from tensorflow.python.framework import flexible_dtypes, weak_tensor
+
+from graphir import DType, ops
+from tests.peers import CALLS, Operand
+
+Tensor: TypeAlias = Any
+
+VERSION = f"tensorflow {tf.__version__}"
+
+DTYPES: dict[DType, Any] = {
+    DType(name): getattr(tf, name, None) or getattr(tf.dtypes.experimental, name)
+    for name in (
+        *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+        *("float16", "bfloat16", "float32", "float64", "complex64", "complex128"),
+        *("int2", "int4", "uint2", "uint4", "float8_e4m3b11fnuz", "float8_e4m3fn"),
+        *("float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float4_e2m1fn"),
+    )
+}
+_OURS = {theirs: ours for ours, theirs in DTYPES.items()}
+_WEAK = {
+    DType.weak_int: tf.int32,
+    DType.weak_float: tf.float32,
+    DType.weak_complex: tf.complex128,
+}
+_WEAK_OF_KIND = {dtype.kind: dtype for dtype in _WEAK}
+_promotes = False
+
+
+def enable(mode: Literal["all", "safe"]) -> None:
+    """Make this process promote, for good, before anything is asked; weak tensors exist then."""
+    global _promotes
+    tf.experimental.numpy.experimental_enable_numpy_behavior(dtype_conversion_mode=mode)
+    _promotes = True
+    DTYPES.update(_WEAK)
+
+
+def _transpose(x: Tensor, axis1: int = -2, axis2: int = -1) -> Tensor:
+    axes = list(range(len(x.shape)))
+    axes[axis1], axes[axis2] = axes[axis2], axes[axis1]
+    return tf.transpose(x, axes)
+
+
+def _take_along(x: Tensor, indices: Tensor) -> Tensor:
+    return tf.gather(x, indices, axis=-1, batch_dims=len(indices.shape) - 1)
+
+
+def _scatter(x: Tensor, updates: Tensor, indices: Tensor) -> Tensor:
+    rows = tf.cast(tf.zeros_like(indices), indices.dtype)
+    return tf.tensor_scatter_nd_update(x, tf.stack([rows, indices], axis=-1), updates)
+
+
+OPS: dict[str, Callable[..., Tensor]] = {
+    name: getattr(tf.math, name)
+    for name in (
+        *("add", "subtract", "multiply", "divide", "pow", "maximum", "minimum"),
+        *("negative", "abs", "sign", "square", "reciprocal", "floor", "ceil", "round"),
+        *("sqrt", "rsqrt", "exp", "expm1", "log", "log1p", "sin", "cos", "tan"),
+        *("asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh"),
+        *("erf", "sigmoid", "atan2", "nextafter", "is_nan", "is_inf", "is_finite"),
+        *("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"),
+        *("logical_and", "logical_or", "logical_xor", "logical_not"),
+        *("real", "imag", "conj", "argmax", "argmin"),
+    )
+} | {
+    "floor_divide": tf.math.floordiv,
+    "remainder": tf.math.floormod,
+    "relu": tf.nn.relu,
+    "silu": tf.nn.silu,
+    "gelu": tf.nn.gelu,
+    "bitwise_and": tf.bitwise.bitwise_and,
+    "bitwise_or": tf.bitwise.bitwise_or,
+    "bitwise_xor": tf.bitwise.bitwise_xor,
+    "bitwise_invert": tf.bitwise.invert,
+    "left_shift": tf.bitwise.left_shift,
+    "right_shift": tf.bitwise.right_shift,
+    "where": tf.where,
+    "clip": tf.clip_by_value,
+    "as_complex": tf.complex,
+    "sum": tf.reduce_sum,
+    "prod": tf.reduce_prod,
+    "max": tf.reduce_max,
+    "min": tf.reduce_min,
+    "mean": tf.reduce_mean,
+    "var": tf.math.reduce_variance,
+    "std": tf.math.reduce_std,
+    "any": tf.reduce_any,
+    "all": tf.reduce_all,
+    "cumulative_sum": lambda x: tf.cumsum(x, axis=-1),
+    "cumulative_prod": lambda x: tf.math.cumprod(x, axis=-1),
+    "softmax": tf.nn.softmax,
+    "logsoftmax": tf.nn.log_softmax,
+    "sort": tf.sort,
+    "argsort": tf.argsort,
+    "searchsorted": tf.searchsorted,
+    "matmul": tf.matmul,
+    "tensordot": tf.tensordot,
+    "reshape": tf.reshape,
+    "broadcast_to": tf.broadcast_to,
+    "rebind": tf.ensure_shape,
+    "transpose": _transpose,
+    "permute": lambda x, dims: tf.transpose(x, dims),
+    "squeeze": tf.squeeze,
+    "unsqueeze": tf.expand_dims,
+    "slice": lambda x, start, stop, step: tf.strided_slice(x, start, stop, step),
+    "flip": lambda x: tf.reverse(x, list(range(len(x.shape)))),
+    "roll": tf.roll,
+    "pad": lambda x, padding: tf.pad(x, padding),
+    "tile": lambda x, repeats: tf.tile(x, repeats),
+    "repeat": tf.repeat,
+    "concat": lambda xs: tf.concat(xs, axis=0),
+    "stack": tf.stack,
+    "gather": lambda x, indices: tf.gather(x, indices, axis=0),
+    "take_along": _take_along,
+    "scatter": _scatter,
+    "shape_of": tf.shape,
+}
+"""Without positive, trunc, log2, log10, hypot, logaddexp, copysign, signbit, outer, layer_norm:
+only tf.experimental.numpy has some of them, and promotes by rules of its own."""
+
+
+# AttributeError is what functions of tensors alone say of a Python scalar, and SystemError what
+# comes of -1 beside uint64.
+_REFUSALS = (TypeError, ValueError, OverflowError, NotImplementedError, AttributeError)
+_REFUSALS += (SystemError, tf.errors.OpError)
+
+
+def result(op: str, *operands: Operand) -> DType | None:
+    """The dtype of the result on tensors of ones; None where there is no kernel or it refuses."""
+    made = [_made(one) for one in operands]
+    try:
+        answer = OPS[op](*([made] if ops.CATALOGUE[op].variadic else made), **CALLS[op].attrs)
+    except _REFUSALS:
+        return None
+    return _named(answer.dtype, isinstance(answer, weak_tensor.WeakTensor))
+
+
+def result_type(*operands: Operand) -> DType | None:
+    """What flexible_dtypes says; in a process that does not promote, what tf.stack makes."""
+    made = [_made((one[0], ()) if isinstance(one, tuple) else one) for one in operands]
+    try:
+        if _promotes:
+            return _named(*flexible_dtypes.result_type(*made))
+        return _named(tf.stack(made).dtype, False)
+    except _REFUSALS:
+        return None
+
+
+Mode: TypeAlias = Literal["plain", "all", "safe"]
+Question: TypeAlias = tuple[str, tuple[Operand, ...]]
+"""An op, or "result_type", and its operands."""
+
+
+def answers(questions: Sequence[Question], mode: Mode) -> list[DType | None]:
+    """What TensorFlow answers: here if plain, else in a process that is in that mode for good."""
+    if mode == "plain":
+        return _answers(questions)
+    return _process(mode).submit(_answers, questions).result()
+
+
+@cache
+def _process(mode: Mode) -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(1, get_context("spawn"), enable, (mode,))
+
+
+def _answers(questions: Sequence[Question]) -> list[DType | None]:
+    return [
+        result_type(*operands) if op == "result_type" else result(op, *operands)
+        for op, operands in questions
+    ]
+
+
+def _named(dtype: Any, weak: bool) -> DType:
+    """Ours; weak float32 and weak float64 are both weak_float."""
+    named = _OURS[dtype]
+    return _WEAK_OF_KIND[named.kind] if weak else named
+
+
+def _made(operand: Operand) -> Any:
+    return _ones(*operand) if isinstance(operand, tuple) else operand
+
+
+@cache
+def _ones(dtype: DType, shape: tuple[int, ...]) -> Tensor:
+    ones = np.ones(shape, dtype.to_numpy())
+    return tf.constant(ones.tolist()) if dtype.weak else tf.constant(ones, DTYPES[dtype])
