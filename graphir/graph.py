@@ -136,6 +136,14 @@ class Graph(Makers):
         rules = rules_named(self.rules_before) if self.rules_before else self.rules
         return rules.committed(dtype)
 
+    def stored(self, symbol: Symbol) -> DType:
+        """The dtype that a symbol's values have: a weak literal keeps its 64 bits until it is used.
+
+        Other weak values have the dtype that they are committed to.
+        """
+        literal = symbol.op is ops.constant and symbol.weak
+        return symbol.dtype if literal else self.committed(symbol.dtype)
+
     def verify(self) -> Graph:
         """Infer every symbol again and compare; GraphError names the first that is wrong."""
         from graphir.verifier import verify

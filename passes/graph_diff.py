@@ -9,8 +9,9 @@ from typing import Any, NamedTuple, TypeAlias, overload
 
 from graphir import DType, Graph, GraphirError, PromotionRules, Symbol
 from graphir.promotion.tables import aligned
-from passes.rebuild import Rebuilt, literals_in_expressions, rebuilt
+from passes.rebuild import Rebuilt, rebuilt
 from passes.rewriting import uncollected
+from passes.written_literals import Literals
 
 End: TypeAlias = "DType | GraphirError"
 """What a rule set makes of a symbol: its dtype, or the error with which it refuses."""
@@ -102,10 +103,23 @@ class GraphDiff(Sequence[Change]):
 
     def _errors(self) -> list[str]:
         """Every error once: of first causes, of what follows, of what both refuse."""
-        changes = (*self.causes, *(change for change in self if change.causes), *self.both_refused)
-        said = [str(error) for change in changes for error in change.errors]
-        said += [] if self.broken is None else [str(self.broken)]
-        return ["", *dict.fromkeys(said)] if said else []
+        changes = (*self.causes, *(change for change in self if change.causes))
+        both = [str(error) for change in self.both_refused for error in change.errors]
+        told = {
+            f"{self.after.name} refuses": _said(change.after for change in changes),
+            f"{self.before.name} refuses": _said(change.before for change in changes),
+            "both refuse": dict.fromkeys(both),
+            "broken promise": [] if self.broken is None else [str(self.broken)],
+        }
+        lines: list[str] = []
+        for heading, errors in told.items():
+            lines += ["", f"{heading}:", *(f"  {error}" for error in errors)] if errors else []
+        return lines
+
+
+def _said(ends: Iterable[End]) -> dict[str, None]:
+    """What the errors among them say, each once."""
+    return dict.fromkeys(str(end) for end in ends if isinstance(end, GraphirError))
 
 
 @uncollected
@@ -130,8 +144,8 @@ def _as_it_is(graph: Graph) -> Rebuilt:
     """A graph as what its own rules make of it."""
     if graph.rules_before is not None:
         return rebuilt(graph, graph.rules)  # which says why not
-    written = literals_in_expressions(graph)
-    twins = [None if symbol.index in written else symbol for symbol in graph.symbols]
+    inside = Literals(graph).inside
+    twins = [None if symbol.index in inside else symbol for symbol in graph.symbols]
     return Rebuilt(graph, twins, {}, None)
 
 

@@ -5,12 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from graphir import Graph, GraphError, GraphirError, PromotionError, PromotionRules, Symbol, ops
+from graphir import (
+    Graph,
+    GraphError,
+    GraphirError,
+    PromotionError,
+    PromotionRules,
+    Symbol,
+    ops,
+)
 from graphir.arguments import call_text, symbols_of
 from graphir.literals import literal_array
 from graphir.location import placed
 from graphir.promotion import rules as rules_named
 from passes.rewriting import uncollected
+from passes.written_literals import Literals, is_literal
 
 SHOWN = 100
 """The most refusals that one error lists."""
@@ -69,41 +78,13 @@ def rebuilt(
     """
     if graph.rules_before is not None:
         raise GraphError(
-            f"graph {graph.name!r} is explicit: what {graph.rules_before!r} decided is in its casts "
-            "already; take the graph as it was before implicit_cast"
+            f"graph {graph.name!r} is explicit: what {graph.rules_before!r} decided is in its "
+            "casts already; take the graph as it was before implicit_cast"
         )
     rebuilding = _Rebuilding(graph, rules, graph.symbols if assumed is None else assumed)
     for symbol in graph.symbols:
         rebuilding.add(symbol)
     return rebuilding.finished()
-
-
-def literals_in_expressions(graph: Graph) -> set[int]:
-    """The places of the literals that were written as such, `x + 1`, not as `g.scalar(1)`.
-
-    One that the rules would not have given its dtype by itself was; any other, where it has the
-    location of its first user, or none.
-    """
-    first: dict[int, Symbol] = {}
-    for symbol in graph.symbols:
-        for arg in symbol.args:
-            if arg.op is ops.constant and arg.attrs["literal"] is not None:
-                first.setdefault(arg.index, symbol)
-    return {
-        place
-        for place, user in first.items()
-        if not graph.symbols[place].location.file
-        or graph.symbols[place].location.matches(user.location)
-        or not _stands_alone(graph, graph.symbols[place])
-    }
-
-
-def _stands_alone(graph: Graph, literal: Symbol) -> bool:
-    """Whether a literal has the dtype that the rules give it by itself."""
-    try:
-        return graph.rules.literal(literal.attrs["literal"], ()) is literal.dtype
-    except GraphirError:
-        return False
 
 
 class _Rebuilding:
@@ -114,15 +95,18 @@ class _Rebuilding:
     ) -> None:
         self.old, self.assumed = graph, assumed
         self.new = Graph(graph.name, out_types=graph.out_types, rules=rules, tf32=graph.tf32)
-        self.written = literals_in_expressions(graph)
+        self.literals = Literals(graph)
         places = [symbol.index for symbol in graph.inputs]
         self.names = dict(zip(places, graph.input_names, strict=True))
         self.twins: list[Symbol | None] = []
         self.refusals: dict[int, Refusal] = {}
+        # What is refused once is refused again: making an error takes longer than finding it.
+        self._known: dict[tuple[Any, ...] | None, GraphirError] = {}
+        self._shown: Sequence[Any] = ()
 
     def add(self, symbol: Symbol) -> None:
         """Build the twin of the next symbol."""
-        self.twins.append(None if symbol.index in self.written else self._twin(symbol))
+        self.twins.append(None if symbol.index in self.literals.inside else self._twin(symbol))
 
     def finished(self) -> Rebuilt:
         """What has been built, with its inputs and outputs."""
@@ -133,14 +117,24 @@ class _Rebuilding:
         return Rebuilt(new, self.twins, self.refusals, _broken(new))
 
     def _built(self, symbols: Iterable[Symbol]) -> list[Symbol]:
-        """What symbols have become; of a literal that is an output too, itself."""
-        found = [(symbol, self.twins[symbol.index]) for symbol in symbols]
-        return [self._twin(symbol) if twin is None else twin for symbol, twin in found]
+        """What symbols have become."""
+        found: list[Symbol] = []
+        for symbol in symbols:
+            try:
+                found.append(self._found(symbol))
+            except GraphirError as error:
+                found.append(self._refused(symbol, error))
+        return found
+
+    def _found(self, symbol: Symbol) -> Symbol:
+        """What a symbol has become; a literal that stands alone after all is made now."""
+        twin = self.twins[symbol.index]
+        return self._alone(symbol) if twin is None else twin
 
     def _twin(self, symbol: Symbol) -> Symbol:
         before = len(self.new.symbols)
         try:
-            return self._alone(symbol) if _of_literal(symbol) else self._applied(symbol)
+            return self._alone(symbol) if is_literal(symbol) else self._applied(symbol)
         except GraphirError as error:
             del self.new.symbols[before:]
             return self._refused(symbol, error)
@@ -148,26 +142,51 @@ class _Rebuilding:
     def _alone(self, symbol: Symbol) -> Symbol:
         """A literal that no expression gives its dtype."""
         new, value = self.new, symbol.attrs["literal"]
+        if not self.literals.alone(symbol):  # one that its rules cannot have given it by itself
+            return new.append(symbol.op, (), symbol.attrs, symbol.type, symbol.source)
         dtype, array = literal_array(value, new.rules.literal(value, ()), new.rules, new.tf32)
         attrs = {"dtype": dtype, "value": array, "literal": value}
         found = new.infer(ops.constant, (), attrs)
         return new.append(ops.constant, (), found.attrs, found.type, symbol.source)
 
     def _applied(self, symbol: Symbol) -> Symbol:
+        self._shown = symbol.args
+        operands, attrs = self._operands(symbol), self._attrs(symbol)
+        self._shown = operands
+        key = None if self.new.rules.by_value else _key(symbol, operands)
+        if key in self._known:
+            raise self._known[key]
+        try:
+            return self._made(symbol, operands, attrs)
+        except GraphirError as error:
+            # An error that shows the constants made of literals shows where they are.
+            if key is not None and self._shown is operands:
+                self._known[key] = _unplaced(error)
+            raise
+
+    def _made(self, symbol: Symbol, operands: list[Any], attrs: dict[str, Any]) -> Symbol:
         new, op, before = self.new, symbol.op, len(self.new.symbols)
-        args = symbols_of(new, op, self._operands(symbol))
+        args = symbols_of(new, op, operands)
         for constant in new.symbols[before:]:
             constant.source = symbol.source
-        found = new.infer(op, args, self._attrs(symbol))
+            self._shown = args
+        found = new.infer(op, args, attrs)
         return new.append(op, args, found.attrs, found.type, symbol.source)
 
     def _operands(self, symbol: Symbol) -> list[Any]:
         """What the operands have become; a literal in the expression, itself."""
-        found = [(arg, self.twins[arg.index]) for arg in symbol.args]
-        return [arg.attrs["literal"] if twin is None else twin for arg, twin in found]
+        return [self._operand(symbol, i, arg) for i, arg in enumerate(symbol.args)]
+
+    def _operand(self, symbol: Symbol, position: int, arg: Symbol) -> Any:
+        if not is_literal(arg):
+            return self._found(arg)
+        # The users of a refused one are asked as if it stood with them.
+        if arg.index in self.refusals or self.literals.within(symbol, position):
+            return arg.attrs["literal"]
+        return self._found(arg)
 
     def _attrs(self, symbol: Symbol) -> dict[str, Any]:
-        """The attributes; a number that was given no dtype takes one anew."""
+        """The attributes; a full of a weak dtype was given none, and takes one anew."""
         attrs = symbol.attrs
         if symbol.op is not ops.full or not symbol.weak:
             return attrs
@@ -178,10 +197,7 @@ class _Rebuilding:
     def _refused(self, symbol: Symbol, error: GraphirError) -> Symbol:
         """Note a refusal, and let the users of the symbol go on with the type assumed for it."""
         follows = any(arg.index in self.refusals for arg in symbol.args)
-        # One that has a place already has that of this file, where constants are made.
-        cause = error.__context__ if error.location is not None else error
-        plain = cause if isinstance(cause, GraphirError) else error
-        told = placed(plain, symbol.location, self._call(symbol))
+        told = placed(_unplaced(error), symbol.location, self._call(symbol))
         self.refusals[symbol.index] = Refusal(symbol, told, follows)
         known = self.assumed[symbol.index]
         type_ = symbol.type if known is None else known.type
@@ -190,13 +206,21 @@ class _Rebuilding:
     def _call(self, symbol: Symbol) -> str:
         if symbol.op is ops.input:
             return f"input %{self.names[symbol.index]}: {symbol.type}"
-        if _of_literal(symbol):
-            return f"scalar({symbol.attrs['literal']!r})"
-        return call_text(symbol.op, self._operands(symbol))
+        if is_literal(symbol):
+            return "scalar"
+        return call_text(symbol.op, self._shown)
 
 
-def _of_literal(symbol: Symbol) -> bool:
-    return symbol.op is ops.constant and symbol.attrs["literal"] is not None
+def _key(symbol: Symbol, operands: list[Any]) -> tuple[Any, ...]:
+    """What decides whether an op is refused; what inference found alike shares attributes."""
+    types = [one.type if isinstance(one, Symbol) else repr(one) for one in operands]
+    return (symbol.op, id(symbol.attrs), *types)
+
+
+def _unplaced(error: GraphirError) -> GraphirError:
+    """An error without the place in this file that making a constant gives it."""
+    cause = error.__context__ if error.location is not None else error
+    return (cause if isinstance(cause, GraphirError) else error).with_traceback(None)
 
 
 def _broken(graph: Graph) -> GraphError | None:

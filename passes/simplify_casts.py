@@ -23,7 +23,7 @@ def simplify_casts(graph: Graph) -> Graph:
         value = rewriter.values[symbol.args[0].index]
         if value.dtype is symbol.dtype:
             rewriter.replace(value)
-        elif value.op is ops.cast and _one(value.args[0].dtype, value.dtype, symbol.dtype):
+        elif value.op is ops.cast and _one(*map(graph.stored, (value.args[0], value, symbol))):
             rewriter.replace(_combined(rewriter.new, value, symbol))
         else:
             rewriter.copy(symbol)

@@ -6,20 +6,15 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from typing import Any, NoReturn, get_args
 
-from graphir import DType, Graph, GraphError, GraphirError, PromotionRules, rule_sets, rules
-from graphir.drawing import LATTICE_FORMATS
-from graphir.findings import edges_text, report
-from graphir.lattice import Cyclic, Lattice, Violation
-from graphir.lattices import element, lattice, lattice_of, lattices
+from graphir import Graph, GraphirError
 from graphir.printer import large_constants
-from graphir.promotion.tables import FORMATS, aligned
 from passes import cast_report, lower
 from passes.casts import Kind
+from runtime.cli_questions import add_questions
 from runtime.execution import execute
-from runtime.files import number, read_input, write_outputs
+from runtime.files import read_input, write_outputs
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -61,48 +56,6 @@ def _demo(asked: argparse.Namespace) -> None:
     from runtime.demo import demo
 
     print(demo())
-
-
-def _promote(asked: argparse.Namespace) -> None:
-    print(asked.rules.explain(*asked.operands))
-
-
-def _table(asked: argparse.Namespace) -> None:
-    print(FORMATS[asked.format](asked.rules))
-
-
-def _lattice(asked: argparse.Namespace) -> None:
-    order = _read(asked.lattice) if asked.lattice else lattice_of(asked.rules)
-    nodes = [element(name) for name in asked.path]
-    paths = [order.path(node, order.join(*nodes)) for node in nodes]
-    print(LATTICE_FORMATS[asked.format](order, paths))
-
-
-def _laws(asked: argparse.Namespace) -> int:
-    try:
-        order = _read(asked.lattice)
-    except Cyclic as error:
-        print(f"cycles: {' < '.join(map(str, error.cycle))}, so it is no order")
-        return 1
-    print(f"lattice {order.name}: {len(order)} nodes, {len(order.pairs())} edges\ncycles: none")
-    status = _found(order.laws(), everything=asked.all)
-    print(edges_text(order.redundant()))
-    return status
-
-
-def _found(violations: Sequence[Violation], *, everything: bool) -> int:
-    """Print what breaks which law, and give the status that says whether anything does."""
-    print(report(violations, everything=everything))
-    return 1 if violations else 0
-
-
-def _read(which: Lattice[Any] | Path) -> Lattice[Any]:
-    return Lattice.load(which) if isinstance(which, Path) else which
-
-
-def _rules(asked: argparse.Namespace) -> None:
-    rows = [(each.name, each.doc, each.source or "-") for each in rule_sets()]
-    print("\n".join(aligned([("name", "what it is", "source"), *rows])))
 
 
 def _lower(asked: argparse.Namespace) -> None:
@@ -184,45 +137,9 @@ def _parser() -> argparse.ArgumentParser:
         return made
 
     command("demo", _demo, "Answer the question of the project, on a graph and a network.", "")
-    command("rules", _rules, "List the rule sets, and where each comes from.", "")
-    _add_questions(command)
+    add_questions(command)
     _add_graphs(command)
     return parser
-
-
-def _add_questions(command: Callable[..., Any]) -> None:
-    """The commands that ask a rule set or a lattice."""
-    doc = "The dtype in which operands meet, and each one's way there."
-    promote = command("promote", _promote, doc, "int16 float32 --rules max")
-    promote.add_argument(
-        "operands",
-        nargs="+",
-        type=_operand,
-        metavar="DTYPE",
-        help="a dtype, or a Python number such as 1, 2.5 or 1j (after -- if it is negative)",
-    )
-    doc = "All pairs of a rule set's dtypes; - stands for an error."
-    table = command("table", _table, doc, "--rules max --format html > max.html")
-    doc = (
-        "What lies directly above what in a lattice: that of a rule set, a published one, or yours."
-    )
-    order = command("lattice", _lattice, doc, "jep_option1 --format svg > jep.svg")
-    which = order.add_mutually_exclusive_group()
-    for each in (promote, table, which):
-        each.add_argument(
-            "--rules", type=_rule_set, default="max", help="a rule set; `graphir rules` lists them"
-        )
-    table.add_argument("--format", choices=FORMATS, default="text")
-    order.add_argument("--format", choices=LATTICE_FORMATS, default="text")
-    order.add_argument(
-        "--path", nargs="+", default=[], metavar="NODE", help="pick out the paths to their join"
-    )
-    doc = "Which laws of a join a lattice breaks, and where; status 1 if it breaks any."
-    laws = command("laws", _laws, doc, "my_lattice.json --all")
-    laws.add_argument("--all", action="store_true", help="every counterexample, not just the first")
-    about = f"a rule set, a lattice such as {lattices()[0]}, or a JSON file of edges"
-    which.add_argument("lattice", nargs="?", type=_lattice_or_file, metavar="LATTICE", help=about)
-    laws.add_argument("lattice", type=_lattice_or_file, metavar="LATTICE", help=about)
 
 
 def _add_graphs(command: Callable[..., Any]) -> None:
@@ -251,33 +168,6 @@ def _add_graphs(command: Callable[..., Any]) -> None:
     run.add_argument(
         "--output", metavar="OUT.npz", help="save output0, output1, ... instead of printing them"
     )
-
-
-def _operand(text: str) -> Any:
-    try:
-        return DType(text)
-    except GraphError as error:
-        value = number(text)
-        if value is None:
-            raise argparse.ArgumentTypeError(str(error)) from None
-        return value
-
-
-def _rule_set(name: str) -> PromotionRules:
-    try:
-        return rules(name)
-    except GraphError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def _lattice_or_file(text: str) -> Lattice[Any] | Path:
-    """A lattice by its name, or else a file, which is not read yet: what is in it is no usage."""
-    try:
-        return lattice(text)
-    except GraphError as error:
-        if Path(text).suffix or Path(text).exists():
-            return Path(text)
-        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _input(text: str) -> tuple[str, str]:

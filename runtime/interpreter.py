@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import DType, ExecutionError, Graph, GraphirError, Symbol, ops
+from graphir import ExecutionError, Graph, GraphirError, Symbol, ops
 from graphir.attributes import with_dtypes
 from graphir.conversions import convert
 from graphir.evaluation import apply
@@ -63,24 +63,20 @@ class _Run:
     def _committed(self, symbol: Symbol) -> NDArray[Any]:
         """A result; a literal that is one has the dtype that its rules commit it to."""
         dtype = self.graph.committed(symbol.dtype)
-        return convert(self._known(symbol), self._dtype(symbol), dtype, self.graph.tf32)
-
-    def _dtype(self, symbol: Symbol) -> DType:
-        """The dtype that a value has here; a weak literal keeps its 64 bits until it is used."""
-        weak = symbol.op is ops.constant and symbol.weak
-        return symbol.dtype if weak else self.graph.committed(symbol.dtype)
+        return convert(self._known(symbol), self.graph.stored(symbol), dtype, self.graph.tf32)
 
     def _value(self, symbol: Symbol) -> NDArray[Any]:
         if symbol.op is ops.constant:
             return symbol.attrs["value"]
         graph, committed = self.graph, self.graph.committed
         inferred = graph.infer(symbol.op, symbol.args, symbol.attrs)
+        sources = [graph.stored(arg) for arg in symbol.args]
         concrete = Inferred(
             symbol.type.cast(committed(symbol.dtype)),
-            tuple(committed(dtype) for dtype in inferred.operands),
+            # What is cast is converted by that alone.
+            tuple(sources if symbol.op is ops.cast else map(committed, inferred.operands)),
             with_dtypes(symbol.attrs, committed),
         )
-        sources = [self._dtype(arg) for arg in symbol.args]
         values = [self._known(arg) for arg in symbol.args]
         try:
             return apply(symbol.op, concrete, sources, values, self.sizes, graph.tf32)

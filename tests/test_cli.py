@@ -13,7 +13,9 @@ from runtime.files import number
 from tests.commands import cli, refused
 
 ROOT = Path(graphir.__file__).parent.parent
-COMMANDS = ["demo", "rules", "promote", "table", "lattice", "laws", "lower", "casts", "run"]
+COMMANDS = [
+    *("demo", "rules", "promote", "table", "lattice", "laws", "diff", "lower", "casts", "run"),
+]
 
 
 def process(*argv, code=0, **kwargs):
@@ -65,6 +67,8 @@ def test_version():
         (("promote", "int8", "__import__('os').getpid()"), "no dtype is named"),
         (("table", "--format", "pdf"), "invalid choice: 'pdf'"),
         (("table", "--rules", "nope"), "no rule set is named 'nope'"),
+        (("table", "--color", "sometimes"), "invalid choice: 'sometimes'"),
+        (("promote", "int8", "--format", "json"), "invalid choice: 'json'"),
         (("lattice", "max", "extra"), "unrecognized arguments: extra"),
         (("casts", "x.gir", "--kind", "all"), "invalid choice: 'all'"),
         (("run", "x.gir", "--input", "x"), "NAME=VALUE"),

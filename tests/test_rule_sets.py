@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
+from threading import Event
 
 import pytest
 
@@ -19,6 +21,7 @@ from graphir import (
     register,
     rule_sets,
     rules,
+    set_default_rules,
 )
 
 MAX, STRICT = rules("max"), rules("max_strict")
@@ -128,6 +131,85 @@ def test_a_with_block_is_left_when_it_raises():
 def test_threads_have_a_default_of_their_own():
     with ThreadPoolExecutor(1) as pool, rules("max_strict"):
         assert pool.submit(lambda: rules().name).result() == "max"
+
+
+@pytest.fixture
+def process() -> Iterator[None]:
+    """The process has no default of its own, before and after."""
+    set_default_rules(None)
+    yield
+    set_default_rules(None)
+
+
+def test_the_process_has_a_default(process: None):
+    set_default_rules("max_strict")
+    assert rules() is STRICT and Graph().rules is STRICT
+    with pytest.raises(PromotionError, match="'max_strict'"):
+        implicit_cast_type("uint8", "int8")
+    assert Graph(rules="max").rules is MAX
+    set_default_rules(rules("python"))
+    assert Graph().rules is rules("python")
+
+
+def test_none_resets_the_default_of_the_process(process: None):
+    set_default_rules("max_strict")
+    set_default_rules(None)
+    assert rules() is MAX
+    set_default_rules(None)
+    assert Graph().rules is MAX
+
+
+def test_a_with_block_wins_over_the_process_and_gives_back_to_it(process: None):
+    set_default_rules("max_strict")
+    with rules("max"):
+        assert rules() is MAX
+        set_default_rules("python")  # seen where the block is over
+        assert rules() is MAX
+        with rules("max_strict"):
+            assert Graph().rules is STRICT
+    assert rules() is rules("python")
+
+
+def test_threads_share_the_default_of_the_process(process: None):
+    with ThreadPoolExecutor(2) as pool:
+        assert pool.submit(lambda: rules().name).result() == "max"
+        set_default_rules("max_strict")
+        with rules("python"):
+            seen = [pool.submit(lambda: Graph().rules.name) for _ in range(4)]
+            assert {one.result() for one in seen} == {"max_strict"}
+        pool.submit(set_default_rules, "python").result()
+        assert rules() is rules("python")
+
+
+def test_a_block_in_a_thread_is_seen_by_no_other(process: None):
+    inside, looked = Event(), Event()
+
+    def hold() -> str:
+        with rules("python"):
+            inside.set()
+            looked.wait(10)
+            return rules().name
+
+    with ThreadPoolExecutor(1) as pool:
+        held = pool.submit(hold)
+        assert inside.wait(10)
+        here = rules()
+        looked.set()
+        assert (here, held.result()) == (MAX, "python")
+
+
+def test_an_unknown_default_is_refused_and_changes_nothing(process: None):
+    set_default_rules("max_strict")
+    with pytest.raises(GraphError, match="'max_strikt'"):
+        set_default_rules("max_strikt")
+    assert rules() is STRICT
+
+
+def test_a_graph_keeps_the_rules_that_it_was_made_under(process: None):
+    set_default_rules("max_strict")
+    g = Graph()
+    set_default_rules(None)
+    assert g.rules is STRICT and Graph.parse(str(g)).rules is STRICT
 
 
 def test_a_name_is_registered_once():

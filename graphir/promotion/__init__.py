@@ -6,9 +6,12 @@ import difflib
 
 from graphir.dtypes import DType
 from graphir.errors import GraphError, GraphirError
+from graphir.promotion.array_api import ARRAY_API
 from graphir.promotion.explanation import Explanation
 from graphir.promotion.explicit import EXPLICIT
-from graphir.promotion.jax import JAX, JAX_2020, JAX_LAX, JAX_STRICT, JAX_X32
+from graphir.promotion.jax import JAX, JAX_STRICT, JAX_X32
+from graphir.promotion.jax_2020 import JAX_2020
+from graphir.promotion.jax_lax import JAX_LAX
 from graphir.promotion.jep import JEP_OPTIONS
 from graphir.promotion.max import MAX, MAX_STRICT
 from graphir.promotion.numpy_ import NUMPY
@@ -16,6 +19,7 @@ from graphir.promotion.numpy_legacy import NUMPY_LEGACY
 from graphir.promotion.numpy_like import CUPY, DASK
 from graphir.promotion.python import PYTHON
 from graphir.promotion.rules import PromotionRules, default, set_default
+from graphir.promotion.tensorflow import TENSORFLOW, TF_ALL, TF_SAFE
 from graphir.promotion.torch import TORCH
 
 __all__ = [
@@ -111,6 +115,7 @@ for _each in (
     *(MAX, MAX_STRICT, EXPLICIT, PYTHON),
     *(JAX, JAX_X32, JAX_STRICT, JAX_LAX, JAX_2020),
     *(NUMPY, NUMPY_LEGACY, CUPY, DASK, TORCH),
+    *(TENSORFLOW, TF_ALL, TF_SAFE, ARRAY_API),
     *JEP_OPTIONS,
 ):
     register(_each)

@@ -46,10 +46,11 @@ class Explanation(NamedTuple):
     def __str__(self) -> str:
         operands = " and ".join(map(_named, self.operands))
         lines = [f"{operands} promote to {self.result} under {self.rules!r}"]
-        lines += map(_way, self.operands, self.paths, self.witnesses)
+        ways = zip(self.operands, self.paths, self.witnesses, strict=True)
+        lines += [_way(*way) for way in ways if len(way[1]) > 1 or way[2] is not None]
         if self.others:
             lines += ["", "Other rule sets:", *_aligned(list(map(_row, self.others.items())))]
-        return "\n".join(folded for line in lines if line is not None for folded in _folded(line))
+        return "\n".join(folded for line in lines for folded in _folded(line))
 
 
 def reason(error: GraphirError) -> str:
@@ -62,10 +63,8 @@ def _named(operand: Any) -> str:
     return str(operand) if isinstance(operand, DType) else f"the literal {operand!r}"
 
 
-def _way(operand: Any, path: tuple[DType, ...], witness: complex | None) -> str | None:
-    """An operand's way up and what it costs; None for one that stays what it is."""
-    if len(path) == 1 and witness is None:
-        return None
+def _way(operand: Any, path: tuple[DType, ...], witness: complex | None) -> str:
+    """An operand's way up and what it costs."""
     if witness is None:
         cost = "exact"
     elif isinstance(operand, DType):

@@ -142,9 +142,16 @@ def _compared(rules: PromotionRules, pair: tuple[DType, DType]) -> str:
     return f"{pair[0]} < {pair[1]} {'at ' + ' and '.join(map(str, met)) if met else _REFUSED}"
 
 
+def _graph(rules: PromotionRules) -> Graph:
+    """A graph under rules that need not be registered, and are not by this."""
+    graph = Graph("literal")
+    graph.rules = rules
+    return graph
+
+
 def _with(rules: PromotionRules, dtype: DType, value: Any) -> str:
     """What an array and a literal give, and what becomes of the literal there."""
-    graph = Graph("literal", rules=rules)
+    graph = _graph(rules)
     try:
         result = (graph.input(dtype, ("n",)) + value).dtype
     except GraphirError:
@@ -162,7 +169,7 @@ def _shown(array: Any, dtype: DType) -> str:
 def _alone(rules: PromotionRules, value: Any) -> str:
     """What a literal is by itself, and what it is committed to."""
     try:
-        dtype = Graph("literal", rules=rules).scalar(value).dtype
+        dtype = _graph(rules).scalar(value).dtype
     except GraphirError:
         return _REFUSED
     kept = rules.committed(dtype)

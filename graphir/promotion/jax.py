@@ -8,28 +8,26 @@ nn/functions.py, lax/lax.py (naryop_dtype_rule). All is measured (tests/test_pee
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import reduce
 from typing import Any, TypeAlias
 
 from graphir.dtypes import DType
 from graphir.errors import PromotionError
 from graphir.lattice import Lattice
-from graphir.promotion.library import Facts, LibraryRules, by_op
+from graphir.promotion.library import LibraryRules, by_op
 from graphir.promotion.operands import Operand, Typed
-from graphir.promotion.rules import Family, PromotionRules
+from graphir.promotion.rules import Family
 
-_SMALL_INTS = (DType.int2, DType.int4, DType.uint2, DType.uint4)
-_SMALL_FLOATS = tuple(dtype for dtype in DType if dtype.is_float and dtype.narrow)
-_INTS = tuple(dtype for dtype in DType if dtype.is_integer and dtype.storage.name == str(dtype))
-_FLOATS = (DType.bfloat16, DType.float16, DType.float32, DType.float64)
-_COMPLEX = (DType.complex64, DType.complex128)
-_WEAK = (DType.weak_int, DType.weak_float, DType.weak_complex)
+SMALL_INTS = (DType.int2, DType.int4, DType.uint2, DType.uint4)
+SMALL_FLOATS = tuple(dtype for dtype in DType if dtype.is_float and dtype.narrow)
+INTS = tuple(dtype for dtype in DType if dtype.is_integer and dtype.storage.name == str(dtype))
+FLOATS = (DType.bfloat16, DType.float16, DType.float32, DType.float64)
+COMPLEX = (DType.complex64, DType.complex128)
 
 JAX_LATTICE = Lattice(
     "jax",
     {
         DType.bool: [DType.weak_int],
-        DType.weak_int: [DType.uint8, DType.int8, *_SMALL_INTS],
+        DType.weak_int: [DType.uint8, DType.int8, *SMALL_INTS],
         DType.uint8: [DType.int16, DType.uint16],
         DType.uint16: [DType.int32, DType.uint32],
         DType.uint32: [DType.int64, DType.uint64],
@@ -38,7 +36,7 @@ JAX_LATTICE = Lattice(
         DType.int16: [DType.int32],
         DType.int32: [DType.int64],
         DType.int64: [DType.weak_float],
-        DType.weak_float: [DType.bfloat16, DType.float16, DType.weak_complex, *_SMALL_FLOATS],
+        DType.weak_float: [DType.bfloat16, DType.float16, DType.weak_complex, *SMALL_FLOATS],
         DType.bfloat16: [DType.float32],
         DType.float16: [DType.float32],
         DType.float32: [DType.float64, DType.complex64],
@@ -53,29 +51,18 @@ STRICT_LATTICE = Lattice(
     "jax_strict",
     {
         DType.bool: [],
-        DType.weak_int: [DType.weak_float, *_INTS],
-        DType.weak_float: [DType.weak_complex, *_FLOATS, *_SMALL_FLOATS],
-        DType.weak_complex: _COMPLEX,
+        DType.weak_int: [DType.weak_float, *INTS],
+        DType.weak_float: [DType.weak_complex, *FLOATS, *SMALL_FLOATS],
+        DType.weak_complex: COMPLEX,
     },
 )
 """_type_promotion_lattice, strict: what is weak gives way to its own kind and higher ones."""
 
-LAX_LATTICE = Lattice(
-    "jax_lax",
-    {
-        **{dtype: [] for dtype in (DType.bool, *_INTS, *_FLOATS, *_COMPLEX, *_SMALL_FLOATS)},
-        DType.weak_int: [DType.int64],
-        DType.weak_float: [DType.float64],
-        DType.weak_complex: [DType.complex128],
-    },
-)
-"""No promotion: what is weak is just of its default dtype."""
-
 _None: TypeAlias = dict[DType, None]
-_NO_INTS: _None = dict.fromkeys((DType.bool, *_INTS, DType.weak_int))
-_NO_COMPLEX: _None = dict.fromkeys((*_COMPLEX, DType.weak_complex))
-_NO_SMALL_INTS: _None = dict.fromkeys(_SMALL_INTS)
-_NO_SMALL_FLOATS: _None = dict.fromkeys(_SMALL_FLOATS)
+NO_INTS: _None = dict.fromkeys((DType.bool, *INTS, DType.weak_int))
+NO_COMPLEX: _None = dict.fromkeys((*COMPLEX, DType.weak_complex))
+NO_SMALL_INTS: _None = dict.fromkeys(SMALL_INTS)
+NO_SMALL_FLOATS: _None = dict.fromkeys(SMALL_FLOATS)
 
 
 class Jax(LibraryRules):
@@ -84,7 +71,8 @@ class Jax(LibraryRules):
     Beside the join: `/` and functions of floats take integers of up to 32 bits as float32, of 64 as
     float64; sums and products accumulate integers in 64 bits; bool adds by or, multiplies by and;
     complex numbers have an order; scatter keeps the dtype of what it updates. A literal is weak: an
-    int of 64 bits that wraps, a float that rounds, to infinity too, where it does not fit.
+    int of 64 bits that wraps, a float that rounds, to infinity too, where it does not fit. An
+    exponent is an operand like others, though JAX takes an int there for no array of any dtype.
     """
 
     library = "JAX"
@@ -93,18 +81,18 @@ class Jax(LibraryRules):
         {
             "negative sign round subtract": {DType.bool: None},
             "square pow floor_divide remainder left_shift right_shift": {DType.bool: DType.int32},
-            "pow": {DType.weak_int: DType.int64, **_NO_SMALL_INTS},
+            "pow": {DType.weak_int: DType.int64, **NO_SMALL_INTS},
             "relu": {DType.bool: DType.weak_int},
-            "rsqrt sigmoid silu": _NO_INTS,
+            "rsqrt sigmoid silu": NO_INTS,
             "softmax logsoftmax": {DType.bool: None},
             "logsoftmax": {DType.int4: None, DType.uint4: None},
-            "sum prod cumulative_sum": _NO_SMALL_INTS,
+            "sum prod cumulative_sum": NO_SMALL_INTS,
             "abs": {DType.int2: None, DType.int4: None},
-            "signbit copysign": _NO_SMALL_FLOATS,
+            "signbit copysign": NO_SMALL_FLOATS,
         }
     )
     inexact: Mapping[DType, DType] = {
-        **dict.fromkeys((DType.bool, *_INTS), DType.float32),
+        **dict.fromkeys((DType.bool, *INTS), DType.float32),
         DType.int64: DType.float64,
         DType.uint64: DType.float64,
         DType.weak_int: DType.weak_float,
@@ -127,7 +115,7 @@ class Jax(LibraryRules):
         dtype = self.common(operands)
         if op == "scatter":
             return self._put(operands)
-        if op == "pow" and operands[0].dtype.weak and operands[1].dtype in _INTS:
+        if op == "pow" and operands[0].dtype.weak and operands[1].dtype in INTS:
             return self.committed(dtype)
         return dtype
 
@@ -252,7 +240,7 @@ JAX_X32 = JaxX32("jax_x32", "jax.numpy with 64 bits off, as it comes.", JAX_LATT
 class JaxStrict(Jax):
     """jax.numpy with jax_numpy_dtype_promotion="strict"."""
 
-    exceptions: Facts = {**Jax.exceptions, "relu": {DType.bool: None}, "logsoftmax": _NO_INTS}
+    exceptions = by_op({**Jax.exceptions, "relu": {DType.bool: None}, "logsoftmax": NO_INTS})
     """jax.nn.relu compares with the int 0, and log_softmax takes a float from x."""
 
     def meeting(self, operands: Sequence[Typed], op: str) -> DType:
@@ -269,112 +257,4 @@ JAX_STRICT = JaxStrict(
     'jax_numpy_dtype_promotion="strict": only what is weak gives way.',
     STRICT_LATTICE,
     JAX.source,
-)
-
-
-class JaxLax(Jax):
-    """jax.lax with 64 bits on: operands have one dtype, and ops take those that XLA's take.
-
-    Sums and products keep the dtype; functions take floats, logical ops and reductions bool;
-    `divide` takes floats and complex numbers, since lax.div of integers truncates, as no `/` does.
-    """
-
-    exceptions = by_op(
-        {
-            "pow": _NO_INTS,
-            "floor ceil round is_finite": _NO_INTS | _NO_COMPLEX,
-            "abs": dict.fromkeys(d for d in _INTS if d.kind == "uint" or d in _SMALL_INTS),
-            "conj": _NO_INTS
-            | dict.fromkeys((*_FLOATS, *_SMALL_FLOATS))
-            | {
-                DType.float32: DType.complex64,
-                DType.float64: DType.complex128,
-                DType.weak_float: DType.weak_complex,
-            },
-            "as_complex": {DType.float16: None, DType.bfloat16: None, **_NO_SMALL_FLOATS},
-            "matmul tensordot": {DType.bool: DType.bool},
-        }
-    )
-    strong = frozenset[str]()
-    unordered = frozenset({"argmax", "argmin", "less", "less_equal", "greater", "greater_equal"})
-
-    def meeting(self, operands: Sequence[Typed], op: str) -> DType:
-        """The one dtype of all; of a float or complex to the power of any integer the base's."""
-        if op == "pow" and operands[1].dtype.is_integer and not operands[0].dtype.is_integer:
-            dtype = self.common(operands[:1])
-            return self.committed(dtype) if operands[1].dtype in _INTS else dtype
-        return self.common(operands)
-
-    def boolean(self, op: str) -> DType:
-        """Refused."""
-        raise PromotionError(
-            f"{op} does not take bool under {self.name!r}: jax.lax computes with numbers alone; "
-            "use | or &, or .cast(DType.int32) first"
-        )
-
-    def floating(self, dtype: DType, op: str) -> DType:
-        """Integers are refused."""
-        return PromotionRules.floating(self, dtype, op)
-
-    def accumulated(self, dtype: DType, op: str) -> DType:
-        """The dtype itself."""
-        return PromotionRules.accumulated(self, dtype, op)
-
-    def truth(self, dtype: DType, op: str) -> DType:
-        """Bool alone."""
-        return PromotionRules.truth(self, dtype, op)
-
-    def tested(self, dtype: DType, op: str) -> DType:
-        """Any dtype; real and imag take complex numbers alone."""
-        if op in ("real", "imag") and not dtype.is_complex:
-            raise PromotionError(
-                f"{op} takes complex numbers under {self.name!r}, not {dtype}; leave it out"
-            )
-        return dtype
-
-
-JAX_LAX = JaxLax("jax_lax", "jax.lax: nothing is converted.", LAX_LATTICE, JAX.source)
-
-
-class Jax2020(Jax):
-    """The table of 2020, before weak types: 64-bit unsigned with signed is float64.
-
-    Operands join one after the other, which is not associative. A Python scalar counts where its
-    kind is higher than those of all arrays, and then as int64, float64 or complex128. Functions of
-    floats take all integers as float64. Sources: jax/dtypes.py (result_type) and
-    jax/numpy/lax_numpy.py (_to_inexact_dtype) of 2020.
-    """
-
-    inexact = dict.fromkeys((DType.bool, *_INTS), DType.float64)
-
-    def common(self, operands: Sequence[Typed]) -> DType:
-        """The join of the arrays, and of the scalars whose kind is higher; never weak."""
-        arrays = [one for one in operands if not one.dtype.weak]
-        highest = max((_kind(one.dtype) for one in arrays), default=())
-        scalars = [
-            Operand(self.committed(one.dtype), one.rank)
-            for one in operands
-            if one.dtype.weak and _kind(one.dtype) > highest
-        ]
-        return super().common([*arrays, *scalars])
-
-    def join(self, dtypes: tuple[DType, ...]) -> DType:
-        """One after the other; what would be weak today has 64 bits."""
-        return reduce(lambda a, b: self.committed(JAX_LATTICE.join(a, b)), dtypes)
-
-    def computed(self, family: Family, dtype: DType, op: str) -> DType:
-        """As today, but never weak."""
-        return self.committed(super().computed(family, dtype, op))
-
-
-def _kind(dtype: DType) -> tuple[bool, ...]:
-    """Greater for complex numbers than for floats, integers and bool."""
-    return dtype.is_complex, dtype.is_float, dtype.is_integer
-
-
-JAX_2020 = Jax2020(
-    "jax_2020",
-    "jax.numpy before weak types; not associative.",
-    source="JAX documentation of 2020, Type promotion semantics",
-    dtypes=[d for d in JAX_LATTICE if not d.weak and not d.narrow],
 )

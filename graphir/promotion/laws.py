@@ -33,7 +33,7 @@ def laws(subject: PromotionRules | Lattice[Any] | Table) -> list[Violation]:
         known: Iterable[Any] = [node for node in subject if isinstance(node, DType)]
         return [*subject.laws(), *_conversions(_sorted(known), subject.join)]
     if isinstance(subject, PromotionRules):
-        dtypes, join = _sorted(subject.dtypes), subject.promote
+        dtypes, join = _sorted(subject.dtypes), _asker(subject)
     else:
         cells = _cells(subject)
         dtypes, join = _sorted(dtype for pair in cells for dtype in pair), _reader(cells)
@@ -44,6 +44,16 @@ def _sorted(dtypes: Iterable[DType]) -> list[DType]:
     """The narrow first; of equal width, in the order of DType."""
     known = {*dtypes}
     return sorted((d for d in DType if d in known), key=lambda dtype: dtype.bits)
+
+
+def _asker(rules: PromotionRules) -> Join:
+    def join(a: DType, b: DType) -> DType:
+        try:
+            return rules.promote(a, b)
+        except PromotionError as error:  # why, without the ways out
+            raise type(error)(str(error).partition("; ")[0]) from None
+
+    return join
 
 
 def _cells(table: Table) -> dict[tuple[DType, DType], DType | None]:

@@ -37,8 +37,13 @@ class Operand(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """A shape of this rank."""
+        """A shape of this rank, of one element."""
         return (1,) * self.rank
+
+    @property
+    def size(self) -> int:
+        """One element."""
+        return 1
 
 
 def operand_of(operand: Any) -> Typed | None:

@@ -65,16 +65,22 @@ def _painted(line: str, a: DType, table: Table) -> str:
     for place in range(2, len(pieces), 2):
         b, found = next(cells)
         style = _ANSI[_loss(a, b, found)] + (_UNDERLINED if found is not table[b][a] else "")
-        pieces[place] = f"\x1b[{style}m{pieces[place]}\x1b[0m"
+        pieces[place] = _ansi(style, pieces[place])
     return "".join(pieces)
 
 
 def _counts(table: Table, color: bool) -> str:
     """How many cells there are of each kind, in the colour of each."""
     found = [_loss(a, b, cell) for a, row in table.items() for b, cell in row.items()]
-    told = [(loss, f"{found.count(loss)} {meaning}") for loss, meaning in _MEANINGS.items()]
-    shown = [f"\x1b[{_ANSI[loss]}m{text}\x1b[0m" if color else text for loss, text in told]
+    told: dict[Loss, str] = {
+        loss: f"{found.count(loss)} {meaning}" for loss, meaning in _MEANINGS.items()
+    }
+    shown = [_ansi(_ANSI[loss], text) if color else text for loss, text in told.items()]
     return f"{_counted(len(found))}: {', '.join(shown)}"
+
+
+def _ansi(style: str, text: str) -> str:
+    return f"\x1b[{style}m{text}\x1b[0m"
 
 
 def _counted(pairs: int) -> str:
@@ -114,9 +120,7 @@ def html_table(rules: PromotionRules) -> str:
     table = ordered(rules)
     head = "".join(f'<th scope="col" title="{b}">{html.escape(b.short)}</th>' for b in table)
     rows = "\n".join(
-        f'<tr><th scope="row">{a}</th>'
-        + "".join(_html_cell(a, b, table) for b in table)
-        + "</tr>"
+        f'<tr><th scope="row">{a}</th>' + "".join(_html_cell(a, b, table) for b in table) + "</tr>"
         for a in table
     )
     return _PAGE.format(

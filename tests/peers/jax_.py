@@ -39,12 +39,12 @@ WEAK: dict[str, DType] = {
 """What a weak result of each kind is to graphir."""
 
 
-def _compiled(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """The function, which is compiled too where it is traced: tracing lets complex argmax pass."""
+def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, which is lowered too where it is traced: tracing lets complex argmax pass."""
 
-    def called(x: Any) -> Any:
-        jax.jit(function).lower(jax.ShapeDtypeStruct(x.shape, x.dtype))
-        return function(x)
+    def called(x: Any, **attrs: Any) -> Any:
+        jax.jit(partial(function, **attrs)).lower(jax.ShapeDtypeStruct(x.shape, x.dtype))
+        return function(x, **attrs)
 
     return called
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -69,7 +70,7 @@ def _scatter(x: Tensor, updates: Tensor, indices: Tensor) -> Tensor:
 OPS: dict[str, Callable[..., Tensor]] = {
     name: getattr(tf.math, name)
     for name in (
-        *("add", "subtract", "multiply", "divide", "pow", "maximum", "minimum"),
+        *("subtract", "multiply", "divide", "pow", "maximum", "minimum"),
         *("negative", "abs", "sign", "square", "reciprocal", "floor", "ceil", "round"),
         *("sqrt", "rsqrt", "exp", "expm1", "log", "log1p", "sin", "cos", "tan"),
         *("asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh"),
@@ -79,15 +80,16 @@ OPS: dict[str, Callable[..., Tensor]] = {
         *("real", "imag", "conj", "argmax", "argmin"),
     )
 } | {
+    "add": operator.add,
     "floor_divide": tf.math.floordiv,
     "remainder": tf.math.floormod,
     "relu": tf.nn.relu,
     "silu": tf.nn.silu,
     "gelu": tf.nn.gelu,
-    "bitwise_and": tf.bitwise.bitwise_and,
-    "bitwise_or": tf.bitwise.bitwise_or,
-    "bitwise_xor": tf.bitwise.bitwise_xor,
-    "bitwise_invert": tf.bitwise.invert,
+    "bitwise_and": operator.and_,
+    "bitwise_or": operator.or_,
+    "bitwise_xor": operator.xor,
+    "bitwise_invert": operator.invert,
     "left_shift": tf.bitwise.left_shift,
     "right_shift": tf.bitwise.right_shift,
     "where": tf.where,
@@ -152,12 +154,12 @@ def result(op: str, *operands: Operand) -> DType | None:
 
 
 def result_type(*operands: Operand) -> DType | None:
-    """What flexible_dtypes says; in a process that does not promote, what tf.stack makes."""
-    made = [_made((one[0], ()) if isinstance(one, tuple) else one) for one in operands]
+    """What flexible_dtypes says; in a process that does not promote, what tf.add makes of two."""
     try:
-        if _promotes:
-            return _named(*flexible_dtypes.result_type(*made))
-        return _named(tf.stack(made).dtype, False)
+        if not _promotes:
+            return _named(tf.add(*map(_made, operands)).dtype, False)
+        made = [_made((one[0], ()) if isinstance(one, tuple) else one) for one in operands]
+        return _named(*flexible_dtypes.result_type(*made))
     except _REFUSALS:
         return None
 

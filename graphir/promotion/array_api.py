@@ -1,0 +1,172 @@
+"""The rules of the Python array API standard, which leaves undefined what libraries disagree on.
+
+Sources: data-apis.org/array-api 2025.12, "Type Promotion Rules" and the data types that each
+function names; array-api-strict 2.6.1, against which every op is measured
+(tests/test_peer_array_api.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from graphir.dtypes import DType
+from graphir.errors import PromotionError
+from graphir.lattice import Lattice, NoUpperBound
+from graphir.promotion.library import LibraryRules
+from graphir.promotion.operands import Typed
+from graphir.promotion.rules import Family
+from graphir.promotion.scalars import fits
+
+ARRAY_API_LATTICE = Lattice(
+    "array_api",
+    {
+        DType.bool: [],
+        DType.int8: [DType.int16],
+        DType.int16: [DType.int32],
+        DType.int32: [DType.int64],
+        DType.uint8: [DType.uint16, DType.int16],
+        DType.uint16: [DType.uint32, DType.int32],
+        DType.uint32: [DType.uint64, DType.int64],
+        DType.float32: [DType.float64, DType.complex64],
+        DType.float64: [DType.complex128],
+        DType.complex64: [DType.complex128],
+        DType.weak_int: [DType.int8, DType.uint8, DType.float32],
+        DType.weak_float: [DType.float32],
+        DType.weak_complex: [DType.complex64],
+    },
+)
+"""Bool, the integers, and floats with complex numbers: islands that only a Python int bridges."""
+
+_INTS = (
+    *(DType.int64, DType.int32, DType.int16, DType.int8),
+    *(DType.uint64, DType.uint32, DType.uint16, DType.uint8),
+)
+_REAL_FLOATS = (DType.float64, DType.float32)
+_FLOATS = (*_REAL_FLOATS, DType.complex128, DType.complex64)
+
+_NUMBERS = (*_INTS, *_FLOATS)
+_REAL = (*_INTS, *_REAL_FLOATS)
+
+_CATEGORIES = {
+    "add subtract multiply pow matmul tensordot outer": _NUMBERS,
+    "negative positive abs sign square round conj real is_nan is_inf is_finite": _NUMBERS,
+    "sum prod cumulative_sum cumulative_prod": _NUMBERS,
+    "floor_divide remainder maximum minimum clip floor ceil trunc relu": _REAL,
+    "less less_equal greater greater_equal": _REAL,
+    "max min sort argsort argmax argmin searchsorted": _REAL,
+    "divide reciprocal sqrt rsqrt exp expm1 log log1p log2 log10 mean": _FLOATS,
+    "sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh": _FLOATS,
+    "atan2 hypot logaddexp copysign nextafter signbit var std": _REAL_FLOATS,
+    "as_complex erf sigmoid silu gelu softmax logsoftmax layer_norm": _REAL_FLOATS,
+    "imag": _FLOATS[2:],
+    "logical_and logical_or logical_xor logical_not": (DType.bool,),
+    "bitwise_and bitwise_or bitwise_xor bitwise_invert": (*_INTS, DType.bool),
+    "left_shift right_shift": _INTS,
+}
+_TAKES = {op: dtypes for ops, dtypes in _CATEGORIES.items() for op in ops.split()}
+"""The data types that each function takes; the others take all.
+
+Ops that the standard has not (relu, rsqrt, as_complex, erf to layer_norm) are with their like.
+"""
+
+_ARRAYS_ONLY = {"concat", "stack", "matmul", "tensordot", "outer"}
+_UNDEFINED = "the standard does not define this"
+
+
+class ArrayApi(LibraryRules):
+    """The standard, taken at its word: what it leaves undefined is refused.
+
+    There is no `/` of integers and no arithmetic of bools; sums are of 64 bits; clip keeps the
+    dtype of its first operand. A Python scalar beside an array takes its dtype, where it is of
+    that kind or a lower one, bool aside; a complex one beside a float makes it complex.
+    """
+
+    library = "The array API standard"
+    instead = "numpy"
+
+    def known(self, dtype: DType) -> DType:
+        """One of the standard's data types."""
+        if dtype in self._known:
+            return dtype
+        raise PromotionError(
+            f"{dtype} is no data type of {self.name!r}: {_UNDEFINED}; .cast(...) to one that it "
+            "has, or build the graph under other rules"
+        )
+
+    def common(self, operands: Sequence[Typed]) -> DType:
+        """The join of arrays, and of Python scalars beside them."""
+        dtype = super().common(operands)
+        if all(operand.dtype.weak for operand in operands):
+            what = [operand.dtype for operand in operands]
+            raise self.refusal(what, f"no array is among the operands, and {_UNDEFINED}")
+        return dtype
+
+    def join(self, dtypes: tuple[DType, ...]) -> DType:
+        """The join, where there is one."""
+        try:
+            return super().join(dtypes)
+        except NoUpperBound:
+            raise self.refusal(dtypes, _UNDEFINED) from None
+
+    def meeting(self, operands: Sequence[Typed], op: str) -> DType:
+        """The join; clip keeps its first operand's dtype, between bounds of the same kind."""
+        if op != "clip":
+            return self.common(operands)
+        first = self.common(operands[:1])
+        for bound in (operand.dtype for operand in operands[1:]):
+            same = (bound.is_integer, bound.is_float) == (first.is_integer, first.is_float)
+            if not same and bound is not DType.weak_int:
+                raise self.refusal([first, bound], f"clip by another kind: {_UNDEFINED}")
+        return first
+
+    def compared(self, operands: Sequence[Typed], op: str) -> tuple[DType, ...]:
+        """All at their join, if the function takes that."""
+        return (self.computed("moved", self.meeting(operands, op), op),) * len(operands)
+
+    def computed(self, family: Family, dtype: DType, op: str) -> DType:
+        """The dtype in which a function happens, if its category has the operands'."""
+        taken = _TAKES.get(op)
+        if taken and dtype not in taken:
+            raise self._undefined(dtype, op, taken[0])
+        return super().computed(family, dtype, op)
+
+    def accumulated(self, dtype: DType, op: str) -> DType:
+        """Integers in the default integer dtype, int64, or unsigned in uint64."""
+        wide = {"int": DType.int64, "uint": DType.uint64}
+        return wide.get(dtype.kind, dtype)
+
+    def truth(self, dtype: DType, op: str) -> DType:
+        """Bool; any and all take every dtype, where what is not 0 is true."""
+        if dtype is not DType.bool and op not in ("any", "all"):
+            raise self._undefined(dtype, op, DType.bool)
+        return DType.bool
+
+    def literal(self, value: Any, partners: Sequence[Typed], op: str = "") -> DType:
+        """Weak; an int must be in the range of the integers beside it."""
+        if op in _ARRAYS_ONLY:
+            raise PromotionError(
+                f"{op} of the Python scalar {value!r}: {_UNDEFINED} under {self.name!r}; write "
+                f"g.scalar[DType....]({value!r})"
+            )
+        if isinstance(value, int) and not isinstance(value, bool) and partners:
+            beside = self.common(partners)
+            if beside.is_integer and not fits(value, beside):
+                raise PromotionError(f"{self.misfit(value, beside)}; {_UNDEFINED}")
+            if beside is DType.uint64:
+                return beside
+        return super().literal(value, partners, op)
+
+    def _undefined(self, dtype: DType, op: str, taken: DType) -> PromotionError:
+        way = f"cast first, for example .cast(DType.{taken})"
+        if dtype.is_complex and taken is not DType.bool:
+            way = "take .real, .imag or abs() first"
+        return PromotionError(f"{op} of {dtype}: {_UNDEFINED} under {self.name!r}; {way}")
+
+
+ARRAY_API = ArrayApi(
+    "array_api",
+    "The Python array API standard: what it leaves undefined is refused.",
+    ARRAY_API_LATTICE,
+    "Python array API standard 2025.12; array-api-strict 2.6.1",
+)

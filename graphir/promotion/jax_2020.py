@@ -1,0 +1,55 @@
+"""The rules of JAX in 2020, before it had weak types."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+from graphir.dtypes import DType
+from graphir.promotion.jax import INTS, JAX_LATTICE, Jax
+from graphir.promotion.operands import Operand, Typed
+from graphir.promotion.rules import Family
+
+
+class Jax2020(Jax):
+    """The table of 2020, before weak types: 64-bit unsigned with signed is float64.
+
+    Operands join one after the other, which is not associative. A Python scalar counts where its
+    kind is higher than those of all arrays, and then as int64, float64 or complex128. Functions of
+    floats take all integers as float64. Sources: jax/dtypes.py (result_type) and
+    jax/numpy/lax_numpy.py (_to_inexact_dtype) of 2020.
+    """
+
+    inexact = dict.fromkeys((DType.bool, *INTS), DType.float64)
+
+    def common(self, operands: Sequence[Typed]) -> DType:
+        """The join of the arrays, and of the scalars whose kind is higher; never weak."""
+        arrays = [one for one in operands if not one.dtype.weak]
+        highest = max((_kind(one.dtype) for one in arrays), default=())
+        scalars = [
+            Operand(self.committed(one.dtype), one.rank)
+            for one in operands
+            if one.dtype.weak and _kind(one.dtype) > highest
+        ]
+        return super().common([*arrays, *scalars])
+
+    def join(self, dtypes: tuple[DType, ...]) -> DType:
+        """One after the other; what would be weak today has 64 bits."""
+        return reduce(lambda a, b: self.committed(JAX_LATTICE.join(a, b)), dtypes)
+
+    def computed(self, family: Family, dtype: DType, op: str) -> DType:
+        """As today, but never weak."""
+        return self.committed(super().computed(family, dtype, op))
+
+
+def _kind(dtype: DType) -> tuple[bool, ...]:
+    """Greater for complex numbers than for floats, integers and bool."""
+    return dtype.is_complex, dtype.is_float, dtype.is_integer
+
+
+JAX_2020 = Jax2020(
+    "jax_2020",
+    "jax.numpy before weak types; not associative.",
+    source="JAX documentation of 2020, Type promotion semantics",
+    dtypes=[d for d in JAX_LATTICE if not d.weak and not d.narrow],
+)

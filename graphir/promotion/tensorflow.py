@@ -1,0 +1,290 @@
+"""The rules of TensorFlow: as it comes, and in the two modes in which it promotes.
+
+Sources: the table of JEP 9407; tensorflow/python/framework/flexible_dtypes.py and ops/math_ops.py,
+weak_tensor_ops.py of 2.21, against which every op is measured, eagerly and on CPU
+(tests/test_peer_tensorflow.py).
+
+Where TensorFlow's operators and functions differ, ops are its operators: `1 + x` is `x + 1`, where
+tf.add(1, x) makes 1 an int32 first; & | ^ ~ of bools are the logical functions, where tf.bitwise
+refuses bool. But * takes no bool here, as tf.multiply does, where x * True is computed in int32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from graphir.dtypes import DType
+from graphir.lattice import Lattice
+from graphir.promotion.jax import JAX_LATTICE
+from graphir.promotion.library import Facts, LibraryRules, by_op
+from graphir.promotion.operands import Operand, Typed
+from graphir.promotion.rules import Family
+from graphir.promotion.scalars import fits
+
+_SIGNED = (DType.int8, DType.int16, DType.int32, DType.int64)
+_UNSIGNED = (DType.uint8, DType.uint16, DType.uint32, DType.uint64)
+_FLOATS = (DType.bfloat16, DType.float16, DType.float32, DType.float64)
+_COMPLEX = (DType.complex64, DType.complex128)
+_WEAK = {
+    DType.weak_int: DType.int32,
+    DType.weak_float: DType.float32,
+    DType.weak_complex: DType.complex128,
+}
+_SMALL_INTS = (DType.int2, DType.int4, DType.uint2, DType.uint4)
+_SMALL_FLOATS = (
+    *(DType.float8_e4m3b11fnuz, DType.float8_e4m3fn, DType.float8_e4m3fnuz),
+    *(DType.float8_e5m2, DType.float8_e5m2fnuz, DType.float4_e2m1fn),
+)
+_SMALL = (*_SMALL_INTS, *_SMALL_FLOATS)
+_INTS = (*_SIGNED, *_UNSIGNED)
+_REAL = (*_INTS, *_FLOATS)
+_NUMBERS = (*_REAL, *_COMPLEX)
+_USUAL = (DType.bool, *_NUMBERS)
+_ALL = (*_USUAL, *_SMALL)
+
+_TAKES = {
+    "add subtract multiply outer positive square": _NUMBERS,
+    "negative abs sign pow": (*_SIGNED, *_FLOATS, *_COMPLEX),
+    "matmul tensordot": (DType.int32, DType.int64, *_FLOATS, *_COMPLEX),
+    "floor_divide remainder maximum minimum clip relu": _REAL,
+    "max min sort argsort searchsorted less less_equal greater greater_equal": _REAL,
+    "argmax argmin": (DType.bool, *_REAL),
+    "sum prod cumulative_sum cumulative_prod real": _NUMBERS,
+    "round": (*_REAL, *_SMALL_INTS),
+    "floor ceil trunc is_nan is_inf is_finite signbit": _FLOATS,
+    "erf gelu softmax logsoftmax layer_norm atan2 hypot logaddexp copysign": _FLOATS,
+    "nextafter as_complex": (DType.float32, DType.float64),
+    "reciprocal sqrt rsqrt exp expm1 log log1p log2 log10 sin cos tan": (*_FLOATS, *_COMPLEX),
+    "asin acos atan sinh cosh tanh asinh acosh atanh": (*_FLOATS, *_COMPLEX),
+    "sigmoid silu mean var std": (*_FLOATS, *_COMPLEX),
+    "bitwise_and bitwise_or bitwise_xor bitwise_invert": (DType.bool, *_INTS),
+    "left_shift right_shift": _INTS,
+    "equal not_equal where scatter flip roll pad imag": _USUAL,
+    "conj": _ALL[1:],
+    "tile repeat": tuple(dtype for dtype in _USUAL if dtype is not DType.uint16),
+    "gather take_along broadcast_to transpose permute slice concat stack": (
+        *(*_USUAL, DType.float8_e4m3fn, DType.float8_e5m2),
+    ),
+}
+"""The dtypes that an op takes, and gives. Those TensorFlow has not are as those beside them.
+
+Its mean of integers is an integer, which no kernel here computes.
+"""
+
+
+def _facts() -> Facts:
+    """What is computed for each dtype; a weak one is taken where its strong one is."""
+    strong = {dtype: dtype for dtype in _ALL} | _WEAK
+    facts: dict[str, dict[DType, DType | None]] = {
+        names: {dtype: dtype if of in taken else None for dtype, of in strong.items()}
+        for names, taken in _TAKES.items()
+    }
+    facts["divide"] = {
+        **dict.fromkeys(_ALL),
+        **{d: DType.float32 if d.bits < 32 else DType.float64 for d in _INTS},
+        **{d: d for d in (*_FLOATS, *_COMPLEX, *_WEAK)},
+        DType.weak_int: DType.weak_float,
+    }
+    # Its parts are weak float64, where weak floats are float32 else: here they are just float64.
+    facts["abs real imag var std"] = {DType.weak_complex: DType.complex128}
+    return by_op(facts)
+
+
+# The order in which a Python scalar is taken; bool has no part in it.
+_RANK = {"int": 1, "uint": 1, "float": 2, "complex": 3}
+
+# What True becomes when eager TensorFlow converts it (pywrap_tensor.cc, py_seq_tensor.cc).
+_TAKE_TRUE = {
+    *(DType.int32, DType.int64, DType.uint64),
+    *(DType.float16, DType.float32, DType.float64, DType.complex128),
+}
+
+
+class TensorFlow(LibraryRules):
+    """TensorFlow as it comes: tensors of two dtypes never mix, and the first operand decides.
+
+    `promote` is tf.add: its first operand becomes a tensor by itself, a Python scalar of int32,
+    float32 or complex128; the second must have that dtype, or be a Python scalar of no higher
+    kind. So the table is not symmetric. In ops the tensors decide, wherever they stand. A literal
+    that does not fit wraps, or is rounded; there are no weak tensors.
+
+    Ops keep the dtype, so that sums of int8 are int8; `/` of integers up to 16 bits is float32, of
+    wider ones float64 (math_ops._TRUEDIV_TABLE).
+    """
+
+    library = "TensorFlow"
+    instead = "tf_all"
+    exceptions = _facts()
+
+    def common(self, operands: Sequence[Typed]) -> DType:
+        """What tf.add gives, which takes no bool."""
+        dtype = self._coerced(operands)
+        return dtype if len(operands) == 1 else self.computed("arithmetic", dtype, "add")
+
+    def meeting(self, operands: Sequence[Typed], op: str) -> DType:
+        """The dtype of the tensors, wherever literals stand; tf.add alone heeds that."""
+        if op in ("matmul", "tensordot") and {one.dtype for one in operands} == _MIXED_PRODUCT:
+            return DType.float32
+        return self._coerced(sorted(self._made(operands, op), key=lambda one: one.dtype.weak))
+
+    def _made(self, operands: Sequence[Typed], op: str) -> Sequence[Typed]:
+        """The operands, made tensors by themselves where the function begins with that."""
+        if op not in ("as_complex", "tensordot"):
+            return operands
+        return [Operand(self.committed(one.dtype)) for one in operands]
+
+    def _coerced(self, operands: Sequence[Typed]) -> DType:
+        """The dtype of the first, that the others have or, being Python scalars, take."""
+        first = self.committed(self.known(operands[0].dtype))
+        for one in operands[1:]:
+            dtype = self.known(one.dtype)
+            if dtype is first or (dtype.weak and _RANK[dtype.kind] <= _RANK.get(first.kind, 0)):
+                continue
+            why = f"only Python scalars, of no higher kind, become {first}"
+            if operands[0].dtype.weak:
+                why = f"a Python scalar that comes first is {first}; write it second"
+            raise self.refusal([operands[0].dtype, dtype], why)
+        return first
+
+    def compared(self, operands: Sequence[Typed], op: str) -> tuple[DType, ...]:
+        """All at their one dtype, if the op takes that."""
+        return (self.computed("moved", self.meeting(operands, op), op),) * len(operands)
+
+    def computed(self, family: Family, dtype: DType, op: str) -> DType:
+        """As the tables have it; a condition is bool, whatever `where` may choose among."""
+        return self.truth(dtype, op) if family == "truth" else super().computed(family, dtype, op)
+
+    def literal(self, value: Any, partners: Sequence[Typed], op: str = "") -> DType:
+        """Weak; True as eager TensorFlow converts it; alone, int64 where int32 does not hold it."""
+        beside = next((one.dtype for one in partners if not one.dtype.weak), None)
+        if isinstance(value, bool) and beside in _TAKE_TRUE:
+            return beside
+        if isinstance(value, int) and beside is DType.uint64 and 2**63 <= value < 2**64:
+            return beside
+        weak = super().literal(value, partners, op)
+        wide = weak is DType.weak_int and not partners and not fits(value, DType.int32)
+        return DType.int64 if wide else weak
+
+    def position(self, op: str) -> DType:
+        """int32, but of argmax and argmin int64."""
+        return DType.int64 if op in ("argmax", "argmin") else DType.int32
+
+    def committed(self, weak: DType) -> DType:
+        """int32, float32 and complex128."""
+        return _WEAK.get(weak, weak)
+
+
+_MIXED_PRODUCT = {DType.bfloat16, DType.float32}
+"""The one pair that mixes: their matmul is float32 (math_ops.matmul, BatchMatMulV3)."""
+
+_SOURCE = "JEP 9407; tensorflow 2.21, flexible_dtypes.py"
+
+TENSORFLOW = TensorFlow(
+    "tensorflow",
+    "TensorFlow as it comes: tensors never mix, a scalar takes the dtype of what stands first.",
+    source=_SOURCE,
+    dtypes=(*_USUAL, *_WEAK),
+    more=_SMALL,
+)
+
+_IN_MODES = {
+    "add subtract multiply divide floor_divide remainder pow equal": "promotes",
+    "matmul tensordot outer": "promotes",
+    "maximum minimum": "commits",
+    "negative abs sign square reciprocal floor ceil round sqrt rsqrt exp expm1 log log1p": "keeps",
+    "sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf sigmoid silu gelu": "keeps",
+    "real imag conj sum prod max min mean var std logsoftmax": "keeps",
+    "reshape transpose permute squeeze unsqueeze": "keeps",
+    "positive trunc log2 log10 bitwise_invert": "keeps",
+}
+_ROLES = {op: role for ops, role in _IN_MODES.items() for op in ops.split()}
+"""What ops do besides: join operands, and give a weak result or commit it; keep one weak.
+
+weak_tensor_ops.py: weak_tensor_binary_op_wrapper, weak_tensor_unary_op_wrapper.
+"""
+
+TF_LATTICE = Lattice(
+    "tf_all",
+    {
+        low: [high for high in above if high in TENSORFLOW.dtypes]
+        for low, above in JAX_LATTICE.edges.items()
+        if low in TENSORFLOW.dtypes
+    },
+)
+"""flexible_dtypes.py, _BINARY_DTYPE_RES_HALF: cell by cell what JAX's lattice says."""
+
+
+class TensorFlowAll(TensorFlow):
+    """tf.experimental.numpy.experimental_enable_numpy_behavior(dtype_conversion_mode="all").
+
+    Twelve ops promote, those of + - * / // % ** ==, matmul, tensordot, maximum and minimum (and so
+    clip), and take what they take at the join. The others, != and < among them, still want one
+    dtype. Results are weak where the join is, but of the ops that commit it.
+    """
+
+    instead = "jax"
+
+    def common(self, operands: Sequence[Typed]) -> DType:
+        """The join."""
+        return LibraryRules.common(self, operands)
+
+    def meeting(self, operands: Sequence[Typed], op: str) -> DType:
+        """The join, if the op promotes; clip is maximum(minimum(x, high), low)."""
+        if op == "clip":
+            x, low, high = operands
+            lesser = self.computed("ordered", self.meeting([x, high], "minimum"), op)
+            return self.meeting([Operand(lesser), low], "maximum")
+        if op not in _ROLES:
+            return super().meeting(operands, op)
+        dtype = self.common(self._made(operands, op))
+        if _ROLES[op] != "commits":
+            return dtype
+        # A weak float is one of 64 bits once an integer has joined it.
+        wide = dtype is DType.weak_float and any(one.dtype in _INTS for one in operands)
+        return DType.float64 if wide else self.committed(dtype)
+
+    def literal(self, value: Any, partners: Sequence[Typed], op: str = "") -> DType:
+        """As without promotion; where the op promotes, an int has 32 bits."""
+        promotes = op in _ROLES or op in ("", "clip")
+        if promotes and isinstance(value, int) and not fits(value, DType.int32):
+            raise self.misfit(value, DType.int32)
+        dtype = super().literal(value, partners, op)
+        numbers = [one.dtype for one in partners if one.dtype in _NUMBERS]
+        if op and dtype is DType.bool and numbers:
+            raise self.refusal((dtype, numbers[0]), f"{value} is not converted to {numbers[0]}")
+        return dtype
+
+
+class TensorFlowSafe(TensorFlowAll):
+    """The same in the mode "safe": a join that neither operand has, or that loses, is refused.
+
+    More than two operands join one after another, so that their order counts.
+    """
+
+    instead = "tf_all"
+
+    def join(self, dtypes: tuple[DType, ...]) -> DType:
+        """From left to right, each join checked."""
+        result = dtypes[0]
+        for dtype in dtypes[1:]:
+            pair = (result, dtype)
+            result = super().join(pair)
+            if not self._is_safe(pair, result):
+                raise self.refusal(pair, f"{result}, in which they join, is not safe for both")
+        return result
+
+    def _is_safe(self, pair: tuple[DType, DType], result: DType) -> bool:
+        if result.weak and all(dtype.weak for dtype in pair):
+            return True
+        if result is DType.weak_float and any(dtype.is_integer for dtype in pair):
+            return False  # it is a weak float64, which neither of them is
+        held = self.committed(result)
+        strong = [dtype for dtype in pair if not dtype.weak]
+        return held in map(self.committed, pair) and all(dtype.exact_in(held) for dtype in strong)
+
+
+TF_ALL = TensorFlowAll("tf_all", 'TensorFlow in its mode "all".', TF_LATTICE, _SOURCE, more=_SMALL)
+TF_SAFE = TensorFlowSafe(
+    "tf_safe", 'TensorFlow in its mode "safe".', TF_LATTICE, _SOURCE, more=_SMALL
+)

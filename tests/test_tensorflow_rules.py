@@ -1,0 +1,217 @@
+"""The rules of TensorFlow in its three modes: the tables as printed and measured, and surprises."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from itertools import product
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graphir import DType, Graph, PromotionError, PromotionRules, ops
+from graphir.promotion.tensorflow import TENSORFLOW, TF_ALL, TF_SAFE
+from passes import lower
+from runtime import interpret
+from tests.peers import CALLS, ours
+
+GOLDEN: dict[str, Any] = json.loads(
+    (Path(__file__).parent / "golden" / "tensorflow.json").read_text()
+)
+SHORT = {dtype.short: dtype for dtype in DType}
+TABLES: dict[str, PromotionRules] = {"add": TENSORFLOW, "all": TF_ALL, "safe": TF_SAFE}
+SCALARS: dict[str, Any] = {"i*": 1, "f*": 1.5, "c*": 1j}
+STRONG = tuple(dtype for dtype in TENSORFLOW.dtypes if not dtype.weak)
+INTS = tuple(dtype for dtype in STRONG if dtype.is_integer)
+
+
+def cells(table: str) -> dict[tuple[str, str], DType | None]:
+    """A golden table: by row and column, the dtype, or None where there is `-`."""
+    rows = {row: line.split() for row, line in GOLDEN[table].items()}
+    columns = rows.pop("")
+    return {
+        (row, column): SHORT.get(cell)
+        for row, line in rows.items()
+        for column, cell in zip(columns, line, strict=True)
+    }
+
+
+# -- the tables
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_the_table_cell_by_cell(table: str):
+    asked = cells(table)
+    assert len(asked) == 18 * 18 == len(TABLES[table].dtypes) ** 2
+    for (row, column), expected in asked.items():
+        assert TABLES[table].answer(SHORT[row], SHORT[column]) is expected, (row, column)
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_add_is_what_the_table_says_with_literals_on_either_side(table: str):
+    for (row, column), expected in cells(table).items():
+        pair = [SCALARS.get(name) or (SHORT[name], (2,)) for name in (row, column)]
+        if any(isinstance(one, tuple) for one in pair) and (row, column) != ("bool", "bool"):
+            if table == "add" and row in SCALARS:  # 1 + x is what x + 1 is
+                expected = cells(table)[column, row]
+            assert ours(TABLES[table], "add", *pair) is expected, (row, column)
+
+
+def test_the_first_operand_decides_in_the_table_alone():
+    assert TENSORFLOW.promote(DType.int8, int) is DType.int8
+    assert TENSORFLOW.answer(int, DType.int8) is None
+    with pytest.raises(PromotionError, match="comes first is int32; write it second"):
+        TENSORFLOW.promote(int, DType.int8)
+    x = Graph(rules=TENSORFLOW).input(DType.int8, (2,))
+    for made in (x + 1, 1 + x, 1 - x, 2 * x, ops.maximum(1, x), ops.add(1, x)):
+        assert made.dtype is DType.int8
+
+
+def test_the_order_of_three_counts_in_safe():
+    i8, u8, i16 = DType.int8, DType.uint8, DType.int16
+    assert TF_SAFE.promote(i8, i16, u8) is TF_ALL.promote(i8, u8, i16) is i16
+    assert TF_SAFE.answer(i8, u8, i16) is None
+
+
+# -- ops
+
+
+def symbols(rules: PromotionRules, *dtypes: DType) -> Any:
+    """Inputs of one graph, by their short names."""
+    g = Graph(rules=rules)
+    return SimpleNamespace(g=g, **{dtype.short: g.input(dtype, (2,)) for dtype in dtypes})
+
+
+REFUSED: list[Callable[[Any], Any]] = [
+    lambda a: a.i8 + a.i16,
+    lambda a: a.bool + a.bool,
+    lambda a: a.bool + 1,
+    lambda a: a.i8 + 1.5,
+    lambda a: a.i8 + True,
+    lambda a: -a.u8,
+    lambda a: abs(a.u8),
+    lambda a: a.u8**a.u8,
+    lambda a: ops.floor(a.i8),
+    lambda a: ops.sin(a.i32),
+    lambda a: ops.is_nan(a.i32),
+    lambda a: ops.var(a.i32),
+    lambda a: ops.mean(a.i32),
+    lambda a: ops.matmul(a.i8, a.i8),
+    lambda a: ops.tile(a.u16, (2,)),
+    lambda a: ops.where(a.i8, a.i8, a.i8),
+    lambda a: ops.any(a.i8),
+    lambda a: a.bool < a.bool,
+    lambda a: ops.as_complex(a.bf16, a.bf16),
+    lambda a: ops.nextafter(a.f16, a.f16),
+]
+
+
+@pytest.mark.parametrize("call", REFUSED)
+def test_what_is_refused_names_a_cast(call: Callable[[Any], Any]):
+    operands = symbols(TENSORFLOW, *STRONG)
+    with pytest.raises(PromotionError, match="'tensorflow'") as error:
+        call(operands)
+    assert "cast" in str(error.value)
+
+
+def test_ops_keep_the_dtype_but_division():
+    a = symbols(TENSORFLOW, *STRONG)
+    for op in (ops.sum, ops.cumulative_prod, ops.max, ops.sign, ops.round, ops.conj):
+        assert op(a.i8).dtype is DType.int8
+    assert (a.u16 / 2).dtype is DType.float32 and (a.i32 / a.i32).dtype is DType.float64
+    assert ops.imag(a.bool).dtype is DType.bool and ops.real(a.c64).dtype is DType.float32
+    assert ops.argmax(a.f32).dtype is DType.int64
+    assert ops.argsort(a.f32).dtype is ops.searchsorted(a.f32, a.f32).dtype is DType.int32
+    assert ops.shape_of(a.f32).dtype is DType.int32
+    assert ops.matmul(a.bf16, a.f32).dtype is ops.matmul(a.f32, a.bf16).dtype is DType.float32
+
+
+@pytest.mark.parametrize("rules", [TF_ALL, TF_SAFE])
+def test_twelve_ops_promote_and_the_others_do_not(rules: PromotionRules):
+    a = symbols(rules, *STRONG)
+    assert (a.i8 + a.i16).dtype is DType.int16 and (a.u8 == a.f32).dtype is DType.bool
+    assert ops.maximum(a.bool, a.i8).dtype is DType.int8
+    for call in (
+        lambda: a.i8 != a.i16,
+        lambda: a.i8 < a.i16,
+        lambda: a.i8 & a.i16,
+        lambda: ops.where(a.bool, a.i8, a.i16),
+        lambda: ops.concat([a.i8, a.i16]),
+        lambda: ops.atan2(a.f16, a.f32),
+    ):
+        with pytest.raises(PromotionError, match=r"int8|float16"):
+            call()
+
+
+def test_weak_results_and_those_that_commit():
+    a = symbols(TF_ALL, *STRONG)
+    weak = a.i8 + 1.5
+    assert weak.dtype is (-weak).dtype is ops.sum(weak).dtype is DType.weak_float
+    assert (weak + a.f16).dtype is DType.float16 and (a.i8 / a.i8).dtype is DType.float32
+    assert ops.maximum(a.i8, 1.5).dtype is ops.clip(a.i8, 0.5, 1.5).dtype is DType.float64
+    assert ops.maximum(a.i8, 1).dtype is DType.int8 and ops.clip(a.bool, 0, 1).dtype is DType.int32
+    assert ops.relu(weak).dtype is ops.softmax(weak).dtype is DType.float32
+    with pytest.raises(PromotionError, match=r"weak_float.*not safe for both"):
+        symbols(TF_SAFE, DType.int8).i8 + 1.5
+
+
+# -- literals
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value", "literal", "expected"),
+    [
+        (DType.int8, 1, 300, 45),
+        (DType.uint8, 1, -2, 255),
+        (DType.int32, 1, 2**31 - 1, -(2**31)),
+        (DType.uint64, 1, 2**63, 2**63 + 1),
+        (DType.int32, 1, True, 2),
+        (DType.float16, 1, 65520.0, float("inf")),
+        (DType.float32, 0, 2**24 + 1, 2.0**24),
+        (DType.complex64, 1, 2j, 1 + 2j),
+    ],
+)
+def test_literals_wrap_and_round(dtype: DType, value: Any, literal: Any, expected: Any):
+    for rules in (TENSORFLOW, TF_ALL):
+        if rules is TENSORFLOW or not isinstance(literal, int) or literal < 2**31:
+            g = Graph(rules=rules)
+            g.output(g.input(dtype, (1,)) + literal)
+            found = interpret(g, np.full(1, value, dtype.storage))
+            assert found.dtype == dtype.storage and found[0] == expected
+
+
+def test_an_int_literal_has_32_bits_where_ops_promote():
+    a = symbols(TF_ALL, DType.int64)
+    with pytest.raises(PromotionError, match="does not fit int32"):
+        a.i64 + 2**31
+    assert (a.i64 < 2**31).dtype is DType.bool
+    assert (symbols(TENSORFLOW, DType.int64).i64 + 2**31).dtype is DType.int64
+
+
+def test_a_literal_alone():
+    g = Graph(rules=TENSORFLOW)
+    assert g.scalar(2**40).dtype is DType.int64
+    with g:
+        assert ops.add(1, 1).dtype is DType.int32 and ops.add(1.5, 1).dtype is DType.float32
+        assert ops.negative(1j).dtype is DType.complex128
+
+
+# -- afterwards
+
+
+@pytest.mark.parametrize("rules", TABLES.values())
+def test_all_that_is_accepted_is_accepted_once_it_is_explicit(rules: PromotionRules):
+    count = 0
+    for (name, call), dtype in product(CALLS.items(), rules.dtypes):
+        g, dtypes = Graph(rules=rules), [dtype] * len(call.free)
+        if (result := ours(rules, name, *call.operands(*dtypes))) is None:
+            continue
+        made = [g.input(*operand) for operand in call.operands(*dtypes)]
+        op = ops.CATALOGUE[name]
+        g.output(op(*([made] if op.variadic else made), **call.attrs))
+        assert lower(g).outputs[0].dtype is rules.committed(result)
+        count += 1
+    assert count > 900
