@@ -19,7 +19,7 @@ from graphir.literals import literal_array
 from graphir.location import placed
 from graphir.promotion import rules as rules_named
 from passes.rewriting import uncollected
-from passes.written_literals import Literals, is_literal
+from passes.written_literals import Literals, is_literal, own_dtype
 
 SHOWN = 100
 """The most refusals that one error lists."""
@@ -103,6 +103,7 @@ class _Rebuilding:
         # What is refused once is refused again: making an error takes longer than finding it.
         self._known: dict[tuple[Any, ...] | None, GraphirError] = {}
         self._shown: Sequence[Any] = ()
+        self._lone: dict[int, Symbol] = {}
 
     def add(self, symbol: Symbol) -> None:
         """Build the twin of the next symbol."""
@@ -129,7 +130,11 @@ class _Rebuilding:
     def _found(self, symbol: Symbol) -> Symbol:
         """What a symbol has become; a literal that stands alone after all is made now."""
         twin = self.twins[symbol.index]
-        return self._alone(symbol) if twin is None else twin
+        if twin is None:
+            twin = self._lone.get(symbol.index)
+        if twin is None:
+            twin = self._lone[symbol.index] = self._alone(symbol)
+        return twin
 
     def _twin(self, symbol: Symbol) -> Symbol:
         before = len(self.new.symbols)
@@ -190,7 +195,7 @@ class _Rebuilding:
         attrs = symbol.attrs
         if symbol.op is not ops.full or not symbol.weak:
             return attrs
-        if self.old.rules.literal(attrs["value"], ()) is not symbol.dtype:
+        if own_dtype(self.old.rules, attrs["value"]) is not symbol.dtype:
             return attrs
         return {**attrs, "dtype": self.new.rules.literal(attrs["value"], ())}
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from graphir import DType, Graph, GraphirError, Symbol, ops
+from typing import Any
+
+from graphir import DType, Graph, GraphirError, PromotionRules, Symbol, ops
 
 
 class Literals:
@@ -33,10 +35,7 @@ class Literals:
 
     def alone(self, literal: Symbol) -> bool:
         """Whether a literal has the dtype that its rules give it by itself."""
-        try:
-            return self.graph.rules.literal(literal.attrs["literal"], ()) is literal.dtype
-        except GraphirError:
-            return False
+        return own_dtype(self.graph.rules, literal.attrs["literal"]) is literal.dtype
 
     def _begins_in(self, literal: Symbol, user: Symbol) -> bool:
         return _together(literal, user) or not self.alone(literal)
@@ -52,6 +51,14 @@ class Literals:
             return self.graph.rules.literal(args[position].attrs["literal"], types, user.op.name)
         except GraphirError:
             return None
+
+
+def own_dtype(rules: PromotionRules, value: Any) -> DType | None:
+    """The dtype that rules give a number by itself; None where they give it none."""
+    try:
+        return rules.literal(value, ())
+    except GraphirError:
+        return None
 
 
 def is_literal(symbol: Symbol) -> bool:

@@ -175,3 +175,13 @@ def test_their_laws_are_those_of_the_lattice():
     pairs = {one.elements for one in split.laws() if one.law == "uniqueness"}
     assert pairs == {(DType.int8, DType.uint8)}
     assert PromotionRules.from_lattice(OWN).laws() == []
+
+
+def test_an_equal_lattice_given_again_is_the_same_rule_set():
+    def made(*above: str) -> PromotionRules:
+        return PromotionRules.from_lattice(Lattice("twice", {"int8": [*above]}))
+
+    first = Graph(rules=made("int16")).rules
+    assert Graph(rules=made("int16")).rules is first
+    with pytest.raises(GraphError, match="named 'twice' is registered already"):
+        Graph(rules=made("int32"))

@@ -130,6 +130,15 @@ def test_a_number_without_a_dtype_takes_one_anew_or_is_refused():
     assert "full(): the literal 1.0 has no dtype of its own under 'max'" in lines[2]
 
 
+def test_a_weak_dtype_that_was_given_is_kept():
+    g = Graph(rules="max")
+    g.output(g.full(1.0, (3,), "weak_float"), g.full(1, (3,), "weak_float"))
+    assert [str(s.dtype) for s in rebuilt(g, rules("max")).graph.outputs] == ["weak_float"] * 2
+    g = Graph(rules="jax")
+    g.output(g.full(1, (3,), "weak_float"))
+    assert [str(s.dtype) for s in rebuild(g, "jax_x32").outputs] == ["weak_float"]
+
+
 def test_one_that_is_used_twice_is_one_still():
     g = Graph(rules="jax")
     x = g.input("int8", (3,))

@@ -37,15 +37,26 @@ _REGISTRY: dict[str, PromotionRules] = {}
 
 
 def register(new: PromotionRules) -> PromotionRules:
-    """Make a rule set findable by its name; GraphError where the name is taken by another."""
+    """Make a rule set findable by its name; GraphError where the name is taken by another.
+
+    One made of an equal lattice is no other: the first is returned.
+    """
     if not isinstance(new, PromotionRules):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise GraphError(f"register() takes a PromotionRules, not {new!r}")
-    if _REGISTRY.setdefault(new.name, new) is not new:
+    known = _REGISTRY.setdefault(new.name, new)
+    if known is not new and not _alike(known, new):
         raise GraphError(
             f"a rule set named {new.name!r} is registered already, as rules({new.name!r}); give "
             "another one another name"
         )
-    return new
+    return known
+
+
+def _alike(a: PromotionRules, b: PromotionRules) -> bool:
+    """Whether both say just what one lattice says."""
+    if not (type(a) is type(b) is PromotionRules and a.lattice and b.lattice):
+        return False
+    return a.lattice.edges == b.lattice.edges
 
 
 def rules(which: str | PromotionRules | None = None) -> PromotionRules:

@@ -96,7 +96,7 @@ class Strict(PromotionRules):
 
     def fits(self, value: Any, dtype: DType) -> bool:
         """Ints by exact range, floats into any float unchecked; both as measured from MAX 26.7."""
-        if isinstance(value, float):
+        if isinstance(value, float) and not dtype.is_complex:
             return dtype.is_float
         if isinstance(value, int) and not isinstance(value, bool) and dtype in _INT_LIMITS:
             low, high = _INT_LIMITS[dtype]

@@ -44,6 +44,10 @@ class Python(LibraryRules):
         """True + True is 2."""
         return DType.weak_int
 
+    def position(self, op: str) -> DType:
+        """An int."""
+        return DType.weak_int
+
     def truth(self, dtype: DType, op: str) -> DType:
         """Anything has a truth value."""
         return DType.bool

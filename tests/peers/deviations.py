@@ -33,6 +33,7 @@ class Deviation(NamedTuple):
     `where` gives the elements of a result that may differ; or, of what one side refuses, whether
     it may. Then an example: steps on inputs, and what comes of the last, ours and theirs: values,
     a dtype, or None where it is refused. "jitted" are all libraries that compile, when they do.
+    `here` says whether it holds on this machine and in this version.
     """
 
     what: str
@@ -44,6 +45,12 @@ class Deviation(NamedTuple):
     steps: tuple[Step, ...]
     ours: Any
     theirs: Any
+    here: bool = True
+
+    @property
+    def names(self) -> list[str]:
+        """The rule sets of its libraries."""
+        return ["jax", "jax_x32"] if self.libraries == "jitted" else self.libraries.split()
 
     def explains(self, case: Case) -> Any:
         names = {case.library.rules.name, "jitted" if case.jitted else ""}
@@ -172,6 +179,27 @@ def near(case: Case) -> Any:
 def given(test: Callable[[Any], bool]) -> Callable[[Case], bool]:
     """Whether an operand, a dtype or a literal, passes a test."""
     return lambda case: any(map(test, case.given))
+
+
+def with_complex(case: Case) -> bool:
+    """Whether an operand is complex, a literal or not."""
+    return any(isinstance(x, complex) or getattr(x, "is_complex", False) for x in case.given)
+
+
+def misfits(case: Case) -> bool:
+    """Whether an int is out of range of the integers that the library makes of it."""
+    dtype = case.dtypes[1]
+    ints = [x for x in case.given if type(x) is int]
+    return bool(dtype and dtype.is_integer) and any(not dtype.min <= x <= dtype.max for x in ints)
+
+
+def number_beside_0d(case: Case) -> bool:
+    """Whether a 0-d tensor is beside an int from 2**63 on, or one that mixes with no bool True."""
+    dtypes = [x for x in case.given if isinstance(x, DType)]
+    ranks = [x.results[0].rank for x in case.operands if isinstance(x, Case)]
+    lonely = any(x.narrow or (x.kind == "uint" and x.bits > 8) for x in dtypes)
+    huge = any(type(x) is int and x >= 2**63 for x in case.given)
+    return 0 in ranks and (huge or (lonely and any(type(x) is bool for x in case.given)))
 
 
 def _inexact_steps(case: Case, names: tuple[str, ...]) -> list[Case]:
