@@ -129,7 +129,7 @@ def test_a_graph_registers_them_so_that_text_and_pickles_find_them():
 def test_a_name_that_is_taken_says_how_to_reach_what_has_it():
     register(PromotionRules.from_lattice(OWN))
     with pytest.raises(GraphError, match=r"'own' is registered already, as rules\('own'\); give"):
-        program(PromotionRules.from_lattice(OWN))
+        program(PromotionRules.from_lattice(SPLIT, name="own"))
     assert program(PromotionRules.from_lattice(OWN, name="twin")).rules.name == "twin"
 
 
