@@ -169,7 +169,7 @@ class Torch(LibraryRules):
 
     def truth(self, dtype: DType, op: str) -> DType:
         """Whatever is not 0 is true; where's condition is bool, or still uint8."""
-        if op.startswith("the condition") and dtype not in (DType.bool, DType.uint8):
+        if op == "where" and dtype not in (DType.bool, DType.uint8):
             return super().truth(dtype, op)
         return DType.bool
 

@@ -138,15 +138,21 @@ def through_float32(one: Conversion) -> Any:
     return ~(np.equal(*found) | (np.isnan(found[0]) & np.isnan(found[1]))).all(-1)
 
 
-def lost(dtype: DType) -> Callable[[Conversion], Any]:
-    """Where a number has become NaN in a dtype."""
+def made_nan(dtype: DType) -> Callable[[Case], Any]:
+    """Where a number, or a product of numbers, has become NaN in a float dtype."""
 
-    def test(one: Conversion) -> Any:
+    def lost(one: Conversion) -> Any:
         if one.target is not dtype or one.source.is_complex:
             return False
         return np.isnan(parts(one.after)).any(-1) & ~np.isnan(parts(one.before)).any(-1)
 
-    return test
+    def where(case: Case) -> Any:
+        if case.op != "multiply" or case.dtypes[0] is not dtype:
+            return over(case, lost)
+        operands = over(case, lambda one: np.isnan(parts(one.before)).any(-1))
+        return np.isnan(parts(case.values[0])).any(-1) & ~operands
+
+    return where
 
 
 def inexact_half(one: Conversion) -> Any:
@@ -155,15 +161,16 @@ def inexact_half(one: Conversion) -> Any:
     return one.target in halves and (parts(one.before) != parts(one.after)).any(-1)
 
 
-def scaled(case: Case) -> Any:
-    """Where float8_e8m0fnu has no value for a number or a product."""
-    result = case.dtypes[0] is DType.float8_e8m0fnu and np.isnan(parts(case.values[0])).any(-1)
-    return over(case, lost(DType.float8_e8m0fnu)) | result
-
-
 def equal_numbers(case: Case) -> Any:
     """Where only the signs of zeros differ."""
-    return np.equal(*case.values)
+    ours, theirs = map(parts, case.values)
+    return ((ours == theirs) | (np.isnan(ours) & np.isnan(theirs))).all(-1)
+
+
+def multiplied_by_1(case: Case) -> Any:
+    """Where complex numbers differ in signs of zeros, or operands are not finite."""
+    infinite = part(case, lambda x: ~np.isfinite(x))
+    return infinite | (case.dtypes[0].is_complex and equal_numbers(case))
 
 
 def near(case: Case) -> Any:
@@ -172,8 +179,8 @@ def near(case: Case) -> Any:
         return False
     ours, theirs = (x.astype(np.complex128) for x in case.values)
     sizes = [abs(one.after.astype(np.complex128)) for one in case.conversions]
-    close = abs(ours - theirs) <= np.finfo(case.values[0].dtype).eps * reduce(np.multiply, sizes)
-    return ~np.isfinite(ours) | ~np.isfinite(theirs) | close
+    allowed = 2 * np.finfo(case.values[0].dtype).eps * reduce(np.multiply, sizes)
+    return ~np.isfinite(ours) | ~np.isfinite(theirs) | (abs(ours - theirs) <= allowed)
 
 
 def given(test: Callable[[Any], bool]) -> Callable[[Case], bool]:
@@ -211,9 +218,9 @@ def _inexact_steps(case: Case, names: tuple[str, ...]) -> list[Case]:
 
 
 def after(case: Case, later: tuple[str, ...], earlier: tuple[str, ...]) -> bool:
-    """Whether a result depends on floats that come of some ops, and those of others."""
-    found = _inexact_steps(case, later)
-    return any(x is not one for one in found for x in _inexact_steps(one, earlier))
+    """Whether a result depends on floats that come of some ops, and those on others."""
+    found = [(one, x) for one in _inexact_steps(case, later) for x in one.ancestors()]
+    return any(x is not one and x.op in earlier for one, x in found)
 
 
 def literally(case: Case) -> bool:
