@@ -7,7 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from graphir import rule_sets
+import pytest
+
+from graphir import lattice, rule_sets
+from graphir.drawing import lattice_svg
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -56,3 +59,24 @@ def test_every_rule_set_is_told_of() -> None:
     for one in rule_sets():
         if not one.name.startswith("test"):
             assert f"`{one.name}`" in README, one.name
+
+
+@pytest.mark.parametrize(("picture", "name"), [("max", "max"), ("jax", "jax_doc")])
+def test_the_pictures_are_those_of_today(picture: str, name: str) -> None:
+    assert f"examples/{picture}.svg" in README
+    drawn = (ROOT / "examples" / f"{picture}.svg").read_text()
+    assert drawn.rstrip() == lattice_svg(lattice(name)).rstrip()
+
+
+def test_the_questions_of_the_readme_have_answers(tmp_path: Path) -> None:
+    code = next(c for c in re.findall(r"```python\n(.*?)```", README, re.S) if "explain(" in c)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    for words in ("int32 and float16 promote to float16", "int8, uint8, float16", "graph net"):
+        assert words in done.stdout
