@@ -31,6 +31,8 @@ def literal_array(
         raise GraphError(f"a Python or NumPy scalar is needed here, not {value!r}")
     if not (rules.fits if rules else fits)(value, dtype):
         raise GraphError(misfit(value, dtype))
+    if isinstance(value, int) and not -(2**63) <= value < 2**64:
+        raise GraphError(f"{value!r} does not fit the 64 bits of an int; write it as a float")
     return dtype, scalar(value, dtype, tf32)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import pickle
 from pathlib import Path
@@ -17,6 +18,7 @@ from graphir import (
     Lattice,
     PromotionError,
     PromotionRules,
+    TensorType,
     lattice,
     ops,
     register,
@@ -185,3 +187,23 @@ def test_an_equal_lattice_given_again_is_the_same_rule_set():
     assert Graph(rules=made("int16")).rules is first
     with pytest.raises(GraphError, match="named 'twice' is registered already"):
         Graph(rules=made("int32"))
+
+
+def test_copies_of_a_registered_rule_set_are_itself():
+    jax = rules("jax")
+    assert pickle.loads(pickle.dumps(jax)) is jax is copy.deepcopy(jax)
+    alone = PromotionRules.from_lattice(Lattice("alone", {"int8": ["int16"]}))
+    assert copy.deepcopy(alone).promote("int8", "int16") is DType.int16
+
+
+def test_an_int_beyond_64_bits_is_refused_by_name():
+    for under, dtype in (("numpy", "float64"), ("max_strict", "float8_e8m0fnu")):
+        with pytest.raises(GraphError, match=r"does not fit the 64 bits of an int"):
+            Graph(rules=under).scalar(2**70, dtype)
+
+
+def test_many_operands_of_unknown_value_are_answered_at_once():
+    unknown = [TensorType("int64", ())] * 12
+    numpy_legacy = rules("numpy_legacy")
+    assert numpy_legacy.answer(*unknown, TensorType("int8", (2,))) is None
+    assert numpy_legacy.answer(*unknown, TensorType("float64", (2,))) is DType.float64

@@ -22,13 +22,17 @@ Weak dtypes, which give way by design, are not asked about width and exactness.
 """
 
 
-def laws(subject: PromotionRules | Lattice[Any] | Table) -> list[Violation]:
-    """Every violation of LAWS by a rule set, a lattice or a printed table.
+def laws(subject: str | PromotionRules | Lattice[Any] | Table) -> list[Violation]:
+    """Every violation of LAWS by a rule set (or that of a name), a lattice or a printed table.
 
     Law by law, the counterexample of the smallest dtypes first. A table is by row (lhs), then by
     column, of dtypes or their names; None, or no cell, stands for a pair that raises. A lattice of
     other things than dtypes is asked for the laws of a join alone.
     """
+    if isinstance(subject, str):
+        from graphir.promotion import rules  # the registry, which imports what is here
+
+        subject = rules(subject)
     if isinstance(subject, Lattice):
         known: Iterable[Any] = [node for node in subject if isinstance(node, DType)]
         return [*subject.laws(), *_conversions(_sorted(known), subject.join)]

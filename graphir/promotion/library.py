@@ -47,8 +47,8 @@ class LibraryRules(PromotionRules):
         """The dtype, if the library has it."""
         if dtype not in self._known:
             raise PromotionError(
-                f"{self.library} has no {dtype}, so there is none under {self.name!r}; .cast(...) "
-                f"to a dtype that it has, or build the graph under other rules"
+                f"{self.library} has no {dtype}, so there is none under {self.name!r}; choose "
+                f"one of {', '.join(map(str, self.dtypes))}, or build the graph under other rules"
             )
         return dtype
 

@@ -9,8 +9,8 @@ numpy/core/src/umath/ufunc_type_resolution.c; NEP 50, "Current status". Measured
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from functools import partial, reduce
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -80,12 +80,12 @@ class NumpyLegacy(Numpy):
         """By values a fold of pairs, from left to right; else NumPy 2's join of all at once."""
         if not _values_count(operands):
             return super().common(operands)
-        return self._settled(operands, self._folded)
+        return self._settled(operands, self._folds)
 
     def meeting(self, operands: Sequence[Typed], op: str) -> DType:
         """The join; of some ops the first loop to which all operands cast."""
         if op in _LOOPS:
-            return self._settled(operands, partial(self._loop, op))
+            return self._settled(operands, partial(self._loops, op))
         if op == "divide" and all(one.dtype in FLOATS for one in operands):
             return DType.float64
         return super().meeting(_as_arrays(operands) if op in OF_ARRAYS | LOGICAL else operands, op)
@@ -101,14 +101,16 @@ class NumpyLegacy(Numpy):
         return self.own(value)
 
     def _settled(
-        self, operands: Sequence[Typed], answer: Callable[[Sequence[Least]], DType]
+        self,
+        operands: Sequence[Typed],
+        answers: Callable[[Sequence[Sequence[Least]]], Iterable[DType]],
     ) -> DType:
         """The answer for the values that operands have, or may have, if there is just one."""
         for operand in operands:
             self.known(operand.dtype)
         count = _values_count(operands)
-        cases = product(*(_least(one) if count else [Least(one.dtype)] for one in operands))
-        found = dict.fromkeys(answer(case) for case in cases)
+        cases = [_least(one) if count else [Least(one.dtype)] for one in operands]
+        found = dict.fromkeys(answers(cases))
         if len(found) == 1:
             return next(iter(found))
         unknown = [one.dtype for one in operands if not one.rank and _value(one) is None]
@@ -119,21 +121,26 @@ class NumpyLegacy(Numpy):
             "other, make it a constant, or give it an axis"
         )
 
-    def _folded(self, operands: Sequence[Least]) -> DType:
-        """The join of pairs, each result before the next; it is small where both are."""
+    def _folds(self, cases: Sequence[Sequence[Least]]) -> Iterable[DType]:
+        """The joins of pairs, each result before the next; it is small where both are."""
+        found = dict.fromkeys(cases[0])
+        for case in cases[1:]:
+            found = dict.fromkeys(self._pair(answer, one) for answer in found for one in case)
+        return [answer.dtype for answer in found]
 
-        def pair(answer: Least, one: Least) -> Least:
-            both = one.beside(answer.dtype), answer.beside(one.dtype)
-            return Least(self.promote(*both), one.small and answer.small)
+    def _pair(self, answer: Least, one: Least) -> Least:
+        both = one.beside(answer.dtype), answer.beside(one.dtype)
+        return Least(self.promote(*both), one.small and answer.small)
 
-        return reduce(pair, operands).dtype
-
-    def _loop(self, op: str, operands: Sequence[Least]) -> DType:
+    def _loops(self, op: str, cases: Sequence[Sequence[Least]]) -> Iterable[DType]:
         """The first loop to which all cast; where there is none, the join, which the op refuses."""
-        for loop in _LOOPS[op]:
-            if all(self.promote(one.beside(loop), loop) is loop for one in operands):
-                return loop
-        return self.promote(*(one.dtype for one in operands))
+        for operands in product(*cases):
+            fitting = (
+                loop
+                for loop in _LOOPS[op]
+                if all(self.promote(one.beside(loop), loop) is loop for one in operands)
+            )
+            yield next(fitting, None) or self.promote(*(one.dtype for one in operands))
 
 
 def _category(operand: Typed) -> int:

@@ -36,8 +36,7 @@ class PromotionRules:
 
     A subclass or instance says how dtypes join (`lattice`, or `join`) and overrides what differs
     from the defaults here: those of "max" (MAX 24.1, max.graph.type_promotion), where every
-    silent widening that MAX's lattice does not contain is refused. All methods raise
-    PromotionError with the reason and the fix.
+    silent widening that MAX's lattice does not contain is refused. All raise PromotionError.
     """
 
     bool_arithmetic: frozenset[str] = frozenset(
@@ -151,6 +150,7 @@ class PromotionRules:
         if found is None:
             taken = [d for d in _USUAL if special.get(d, d) is not None]
             fix = f"cast first, for example .cast(DType.{taken[0]})" if taken else "no cast helps"
+            fix = "take .real, .imag or abs() first" if dtype.is_complex else fix
             raise PromotionError(f"{op} is not defined for {dtype} under {self.name!r}; {fix}")
         return found
 
@@ -256,7 +256,7 @@ class PromotionRules:
         cast = f"cast them, for example .cast(DType.{holding})"
         if holding is None:
             cast = "no dtype has every value of both, so choose by a .cast(DType....) what to lose"
-        others = f"rules={self.instead!r}" if self.instead else "other rules"
+        others = f"rules={self.instead!r}" if self.instead not in ("", self.name) else "other rules"
         return PromotionError(
             f"{names} do not promote under {self.name!r}: {why}; {cast}, or build the graph under "
             f"{others}"
@@ -351,6 +351,13 @@ class PromotionRules:
         trace: TracebackType | None,
     ) -> None:
         _DEFAULTS.set(_DEFAULTS.get()[:-1])
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        from graphir.promotion import named, rules
+
+        return (
+            (rules, (self.name,)) if named(self.name) is self else super().__reduce_ex__(protocol)
+        )
 
     def __repr__(self) -> str:
         return f"<PromotionRules {self.name}>"
