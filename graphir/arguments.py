@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from reprlib import repr as brief
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from graphir.errors import GraphError
 from graphir.literals import array_of, is_literal, literal_array
 from graphir.op import Op
@@ -20,9 +22,9 @@ _SHOWN = 8
 
 def symbols_of(graph: Graph, op: Op, operands: Sequence[Any]) -> tuple[Symbol, ...]:
     """The operands as symbols: arrays keep their dtype, literals take their partners'."""
-    made: list[Any] = [
-        operand if is_literal(operand) else _symbol(graph, operand, op) for operand in operands
-    ]
+    enter = graph.rules.entering
+    given = [enter(one) if isinstance(one, np.generic) else one for one in operands]
+    made: list[Any] = [one if is_literal(one) else _symbol(graph, one, op) for one in given]
     if all(isinstance(one, Symbol) for one in made):
         return tuple(made)
     joined = op.signature.joined

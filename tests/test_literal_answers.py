@@ -124,8 +124,6 @@ its dispatch tables. JAX's table of 2020 and the options of JEP 9407 speak of dt
 which values are as JAX has them; Python has no arrays; of MAX 26.7, which ran, see golden/."""
 
 DIFFERENT = {
-    ("tensorflow", "float32 + np.float64(1)"): "error",  # there it is a Python number
-    ("array_api", "float32 + np.float64(1)"): "float64 2",  # here an array of rank 0
     ("tf_all", "int8 + 1.5"): "float32* 2.5",  # there a weak float64, which graphir has not
 }
 """Where graphir answers otherwise."""

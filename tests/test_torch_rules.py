@@ -296,3 +296,10 @@ def test_literals_in_text():
 def test_a_dtype_asked_for_is_checked():
     with pytest.raises(GraphirError, match="does not fit int8"):
         Graph(rules=TORCH).scalar[DType.int8](300)
+
+
+def test_a_numpy_scalar_is_a_python_number():
+    g = Graph(rules="torch")
+    assert (g.input("int8", (2,)) + np.float64(1)).dtype is DType.float32
+    assert (g.input("float32") / np.sqrt(64)).dtype is DType.float32
+    assert TORCH.promote("int8", np.float64(1)) is DType.float32

@@ -7,6 +7,7 @@ import difflib
 from graphir.dtypes import DType
 from graphir.errors import GraphError, GraphirError
 from graphir.promotion.array_api import ARRAY_API
+from graphir.promotion.defaults import default, set_default
 from graphir.promotion.explanation import Explanation
 from graphir.promotion.explicit import EXPLICIT
 from graphir.promotion.jax import JAX, JAX_STRICT, JAX_X32
@@ -18,7 +19,7 @@ from graphir.promotion.numpy_ import NUMPY
 from graphir.promotion.numpy_legacy import NUMPY_LEGACY
 from graphir.promotion.numpy_like import CUPY, DASK
 from graphir.promotion.python import PYTHON
-from graphir.promotion.rules import PromotionRules, default, set_default
+from graphir.promotion.rules import PromotionRules
 from graphir.promotion.tensorflow import TENSORFLOW, TF_ALL, TF_SAFE
 from graphir.promotion.torch import TORCH
 

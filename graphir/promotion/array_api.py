@@ -94,6 +94,13 @@ class ArrayApi(LibraryRules):
             "has, or build the graph under other rules"
         )
 
+    def entering(self, scalar: Any) -> Any:
+        """Refused: only Python scalars mix with arrays."""
+        raise PromotionError(
+            f"{scalar!r} is neither an array nor a Python scalar: {_UNDEFINED}; write "
+            f"{scalar.item()!r}, or g.constant(...)"
+        )
+
     def common(self, operands: Sequence[Typed]) -> DType:
         """The join of arrays, and of Python scalars beside them."""
         dtype = super().common(operands)

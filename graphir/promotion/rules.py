@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextvars import ContextVar
 from os import PathLike
 from types import TracebackType
 from typing import Any, Literal, TypeAlias
 
+import numpy as np
+
 from graphir.dtypes import DType, DTypeLike
 from graphir.errors import GraphError, PromotionError
 from graphir.lattice import Lattice, Violation
+from graphir.promotion.defaults import BLOCKS
 from graphir.promotion.explanation import Explanation
 from graphir.promotion.operands import Operand, Typed, operand_of, smallest_holding, witness
 from graphir.promotion.scalars import fits, misfit
@@ -134,6 +136,10 @@ class PromotionRules:
         if not self.fits(value, dtype):
             raise self.misfit(value, dtype)
         return dtype
+
+    def entering(self, scalar: Any) -> Any:
+        """What a NumPy scalar counts as: itself, a strong one, or a Python scalar."""
+        return scalar
 
     def fits(self, value: Any, dtype: DType) -> bool:
         """Whether a Python scalar may become `dtype` unasked."""
@@ -295,6 +301,7 @@ class PromotionRules:
         """What `promote` takes, each by its dtype, rank and value; literals as they enter here."""
         if not given:
             raise PromotionError("promote() needs at least one operand")
+        given = [self.entering(one) if isinstance(one, np.generic) else one for one in given]
         known = [operand_of(operand) for operand in given]
         typed = [one for one in known if one is not None]
         return [
@@ -341,7 +348,7 @@ class PromotionRules:
     # -- the default rule set, inside a `with` block
 
     def __enter__(self) -> PromotionRules:
-        _DEFAULTS.set((*_DEFAULTS.get(), self))
+        BLOCKS.set((*BLOCKS.get(), self))
         return self
 
     def __exit__(
@@ -350,7 +357,7 @@ class PromotionRules:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        _DEFAULTS.set(_DEFAULTS.get()[:-1])
+        BLOCKS.set(BLOCKS.get()[:-1])
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         from graphir.promotion import named, rules
@@ -369,20 +376,6 @@ _COMMITTED = {
     DType.weak_float: DType.float64,
     DType.weak_complex: DType.complex128,
 }
-
-# The rule sets of the `with` blocks around, in each context its own.
-_DEFAULTS: ContextVar[tuple[PromotionRules, ...]] = ContextVar("default rules", default=())
-_OF_PROCESS: list[PromotionRules | None] = [None]
-
-
-def default() -> PromotionRules | None:
-    """The rule set of the innermost `with rules(...)` block, else of the process, if any is set."""
-    return _DEFAULTS.get()[-1] if _DEFAULTS.get() else _OF_PROCESS[0]
-
-
-def set_default(rules: PromotionRules | None) -> None:
-    """Set or clear the default of the process."""
-    _OF_PROCESS[0] = rules
 
 
 def _is_dtype(node: Any) -> bool:

@@ -117,6 +117,10 @@ class TensorFlow(LibraryRules):
     instead = "tf_all"
     exceptions = _facts()
 
+    def entering(self, scalar: Any) -> Any:
+        """A Python scalar, as TensorFlow converts it beside a tensor."""
+        return scalar.item()
+
     def common(self, operands: Sequence[Typed]) -> DType:
         """What tf.add gives, which takes no bool."""
         dtype = self._coerced(operands)
@@ -224,6 +228,10 @@ class TensorFlowAll(TensorFlow):
     """
 
     instead = "jax"
+
+    def entering(self, scalar: Any) -> Any:
+        """Itself: where TensorFlow promotes, NumPy scalars have their own dtype."""
+        return scalar
 
     def common(self, operands: Sequence[Typed]) -> DType:
         """The join."""

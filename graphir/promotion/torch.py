@@ -95,6 +95,10 @@ class Torch(LibraryRules):
         }
     )
 
+    def entering(self, scalar: Any) -> Any:
+        """A Python number, as PyTorch takes it."""
+        return scalar.item()
+
     def common(self, operands: Sequence[Typed]) -> DType:
         """Each rung joins in the order of its operands, then the rungs combine from the lowest."""
         rungs: tuple[list[DType], ...] = ([], [], [])  # numbers, 0-d, n-d
