@@ -28,7 +28,7 @@ def report(
 def _summary(found: Sequence[Violation], brief: bool) -> str:
     if not found:
         return "holds"
-    count = _counted(len(found), _UNITS.get(len(found[0].elements), "case"))
+    count = counted(len(found), _UNITS.get(len(found[0].elements), "case"))
     if brief:
         return count
     return (
@@ -39,7 +39,8 @@ def _summary(found: Sequence[Violation], brief: bool) -> str:
 _UNITS = {1: "element", 2: "pair", 3: "triple"}
 
 
-def _counted(count: int, unit: str) -> str:
+def counted(count: int, unit: str) -> str:
+    """A count of things, in words: `1 pair`, `2 pairs`."""
     return f"{count} {unit}" if count == 1 else f"{count} {unit}s"
 
 

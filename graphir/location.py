@@ -123,6 +123,16 @@ class Location:
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
         return Location.at, (*self._resolve(), self.layer)
 
+    @property
+    def layered(self) -> str:
+        """Its text, and the layer if there is one: `net.py:3:5 [encoder]`."""
+        return f"{self} [{self.layer}]" if self.layer else str(self)
+
+    def to_json(self) -> dict[str, Any]:
+        """The place as JSON has it."""
+        file, line, column, *_ = self._resolve()
+        return {"file": file, "line": line, "column": column, "layer": self.layer}
+
     def __str__(self) -> str:
         file, line, column, *_ = self._resolve()
         return f"{file}:{line}:{column}" if file else f"line {line}, column {column}"

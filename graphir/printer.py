@@ -34,7 +34,7 @@ def graph_text(graph: Graph, locations: bool = True) -> str:
     `locations`, places in the user's program are left out.
     """
     stored = {symbol.index: name for name, symbol in _large(graph).items()}
-    lines = _Lines(_names(graph), stored, locations)
+    lines = _Lines(names_of(graph), stored, locations)
     body = [f"  {lines.line(symbol)}" for symbol in graph.symbols if symbol.op is not ops.input]
     if graph.outputs:
         body.append(f"  return {lines.operands(graph.outputs)}")
@@ -134,7 +134,8 @@ class _Lines:
         )
 
 
-def _names(graph: Graph) -> dict[int, str]:
+def names_of(graph: Graph) -> dict[int, str]:
+    """The names that symbols have in text, by place."""
     names = {
         symbol.index: f"%{_label(name)}"
         for symbol, name in zip(graph.inputs, graph.input_names, strict=True)

@@ -45,12 +45,10 @@ class CastRow:
 
     def to_json(self) -> dict[str, Any]:
         """The row as JSON has it: dtypes by name, the witness as text."""
-        place = {"file": self.location.file, "line": self.location.line}
-        place |= {"column": self.location.column, "layer": self.location.layer}
         row = {name: getattr(self, name) for name in ("kind", "op", "operand", "rule")}
         return {
             **row,
-            "location": place,
+            "location": self.location.to_json(),
             "from": str(self.source),
             "to": str(self.target),
             "path": [str(dtype) for dtype in self.path],
@@ -110,9 +108,8 @@ _HEADER = ("where", "operand", "from", "to", "kind", "rule and path", "loss", "b
 
 def _cells(row: CastRow) -> tuple[str, ...]:
     path = " -> ".join(dtype.short for dtype in row.path)
-    layer = f" [{row.location.layer}]" if row.location.layer else ""
     return (
-        f"{row.location}{layer}",
+        row.location.layered,
         f"{row.operand} of {row.op}",
         str(row.source),
         str(row.target),

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import count
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias, overload
 
 from graphir import DType, Graph, GraphirError, PromotionRules, Symbol
+from graphir.printer import names_of
 from graphir.promotion.tables import aligned
 from passes.rebuild import Rebuilt, rebuilt
 from passes.rewriting import uncollected
@@ -73,7 +73,7 @@ class GraphDiff(Sequence[Change]):
 
     def to_json(self) -> str:
         """The changes as a JSON document: a dtype, or null and the error, before and after."""
-        names = _names(self.graph)
+        names = names_of(self.graph)
         told: dict[str, Any] = {"graph": self.graph.name, "symbols": len(self.graph)}
         told |= {"before": self.before.name, "after": self.after.name}
         told["changes"] = [_json(change, names) for change in self]
@@ -83,7 +83,7 @@ class GraphDiff(Sequence[Change]):
 
     def __str__(self) -> str:
         first, rest = self.causes, [change for change in self if change.causes]
-        rows = _rows((*first, *rest), _names(self.graph))
+        rows = _rows((*first, *rest), names_of(self.graph))
         head = ("where", "symbol", self.before.name, self.after.name, "because of")
         return "\n".join([self._head(), *(aligned([head, *rows]) if rows else []), *self._errors()])
 
@@ -154,21 +154,14 @@ def _end(built: Rebuilt, twin: Symbol, place: int) -> End:
     return twin.dtype if refusal is None else refusal.error
 
 
-def _names(graph: Graph) -> list[str]:
-    """The names that symbols have in text, by place."""
-    inputs = {s.index: name for s, name in zip(graph.inputs, graph.input_names, strict=True)}
-    places = count()
-    return [f"%{inputs[i] if i in inputs else next(places)}" for i in range(len(graph))]
-
-
-def _rows(changes: Iterable[Change], names: Sequence[str]) -> list[tuple[str, ...]]:
+def _rows(changes: Iterable[Change], names: Mapping[int, str]) -> list[tuple[str, ...]]:
     """A row for all changes alike at one place of the program, as a loop makes them."""
     alike: dict[tuple[str, ...], list[str]] = {}
     because: dict[tuple[str, ...], str] = {}
     for change in changes:
         symbol, ends = change.symbol, [_name(end) for end in (change.before, change.after)]
-        causes = [(names[one.index], _where(one)) for one in change.causes]
-        key = (_where(symbol), symbol.op.name, *ends, *(where for _, where in causes))
+        causes = [(names[one.index], one.location.layered) for one in change.causes]
+        key = (symbol.location.layered, symbol.op.name, *ends, *(where for _, where in causes))
         alike.setdefault(key, []).append(names[symbol.index])
         because.setdefault(key, ", ".join(f"{name} ({where})" for name, where in causes))
     return [
@@ -181,11 +174,6 @@ def _several(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{names[0]} ... {names[-1]} ({len(names)})"
 
 
-def _where(symbol: Symbol) -> str:
-    location = symbol.location
-    return f"{location} [{location.layer}]" if location.layer else str(location)
-
-
 def _name(end: End) -> str:
     return str(end) if isinstance(end, DType) else "refused"
 
@@ -194,14 +182,13 @@ def _refusals(ends: Iterable[End]) -> int:
     return sum(isinstance(end, GraphirError) for end in ends)
 
 
-def _json(change: Change, names: Sequence[str]) -> dict[str, Any]:
-    symbol, place = change.symbol, change.symbol.location
-    where = {"file": place.file, "line": place.line, "column": place.column, "layer": place.layer}
+def _json(change: Change, names: Mapping[int, str]) -> dict[str, Any]:
+    symbol = change.symbol
     ends = {"before": change.before, "after": change.after}
     return {
         "symbol": names[symbol.index],
         "op": symbol.op.name,
-        "location": where,
+        "location": symbol.location.to_json(),
         **{key: str(end) if isinstance(end, DType) else None for key, end in ends.items()},
         "because": [names[one.index] for one in change.causes],
         "errors": {key: str(e) for key, e in ends.items() if isinstance(e, GraphirError)},

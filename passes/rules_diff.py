@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, overload
 
 from graphir import DType, PromotionRules
 from graphir.promotion.facts import facts
-from graphir.promotion.tables import ABSENT, aligned
+from graphir.promotion.tables import aligned, named
 
 
 class Cell(NamedTuple):
@@ -127,12 +127,8 @@ def _grouped(cells: Sequence[Cell]) -> list[tuple[str, ...]]:
     rows: dict[tuple[Any, ...], list[DType]] = {}
     for (a, ends), others in partners.items():
         rows.setdefault((ends, *others), []).append(a)
-    return [(_names(lhs), _names(rhs), *map(_name, ends)) for (ends, *rhs), lhs in rows.items()]
+    return [(_names(lhs), _names(rhs), *map(named, ends)) for (ends, *rhs), lhs in rows.items()]
 
 
 def _names(dtypes: Iterable[DType]) -> str:
     return " ".join(dtype.short for dtype in dtypes)
-
-
-def _name(dtype: DType | None) -> str:
-    return ABSENT if dtype is None else str(dtype)

@@ -66,13 +66,11 @@ class _Run:
         return convert(self._known(symbol), self.graph.stored(symbol), dtype, self.graph.tf32)
 
     def _value(self, symbol: Symbol) -> NDArray[Any]:
-        if symbol.op is ops.constant:
-            return symbol.attrs["value"]
         graph, committed = self.graph, self.graph.committed
         inferred = graph.infer(symbol.op, symbol.args, symbol.attrs)
         sources = [graph.stored(arg) for arg in symbol.args]
         concrete = Inferred(
-            symbol.type.cast(committed(symbol.dtype)),
+            symbol.type.cast(graph.stored(symbol)),
             # What is cast is converted by that alone.
             tuple(sources if symbol.op is ops.cast else map(committed, inferred.operands)),
             with_dtypes(symbol.attrs, committed),

@@ -14,8 +14,6 @@ from graphir import (
     Graph,
     GraphirError,
     Op,
-    PromotionError,
-    PromotionRules,
     Symbol,
     TensorType,
     ops,
@@ -40,17 +38,9 @@ from tests.strategies import (
     shapes_of,
 )
 
-
-def _has(rules: PromotionRules, dtype: DType) -> bool:
-    try:
-        return rules.known(dtype) is dtype
-    except PromotionError:
-        return False
-
-
 RULES = tuple(each.name for each in rule_sets() if each.name != "explicit")
 DTYPES = {
-    each.name: tuple(d for d in (*each.dtypes, *each.dtypes, *STRONG) if _has(each, d))
+    each.name: tuple(d for d in (*each.dtypes, *each.dtypes, *STRONG) if each.has(d))
     for each in rule_sets()
 }
 TF32 = ("even", "away")

@@ -88,7 +88,7 @@ class Program(NamedTuple):
 def programs(draw: Any, names: Sequence[str] = NAMES) -> Program:
     """Programs of a few steps."""
     name = draw(st.sampled_from(names))
-    known = [dtype for dtype in DTYPES if _has(rules(name), dtype)]
+    known = [dtype for dtype in DTYPES if rules(name).has(dtype)]
     inputs = tuple(draw(st.lists(st.sampled_from(known), min_size=2, max_size=3)))
     g = Graph(rules=name)
     live, steps = [g.input(dtype, (3,)) for dtype in inputs], []
@@ -115,10 +115,3 @@ def _steps(known: Sequence[DType]) -> st.SearchStrategy[Step]:
             st.sampled_from(known),
         )
     )
-
-
-def _has(one: PromotionRules, dtype: DType) -> bool:
-    try:
-        return one.known(dtype) is dtype
-    except GraphirError:
-        return False

@@ -15,6 +15,7 @@ from graphir import DType, Graph, PromotionError, Symbol, ops
 from graphir.promotion.array_api import ARRAY_API, ARRAY_API_LATTICE
 from passes import lower
 from runtime import interpret
+from tests import tables
 from tests.peers import CALLS, ours
 
 GOLDEN: dict[str, Any] = json.loads(
@@ -32,13 +33,7 @@ UNDEFINED = "the standard does not define this"
 
 def cells(table: str) -> dict[tuple[str, str], DType | None]:
     """A golden table: by row and column, the dtype, or None where there is `-`."""
-    rows = {row: line.split() for row, line in GOLDEN[table].items()}
-    columns = rows.pop("")
-    return {
-        (row, column): SHORT.get(cell)
-        for row, line in rows.items()
-        for column, cell in zip(columns, line, strict=True)
-    }
+    return {pair: SHORT.get(cell) for pair, cell in tables.cells(GOLDEN[table]).items()}
 
 
 # -- the tables

@@ -17,6 +17,7 @@ from graphir import DType, Graph, GraphirError, PromotionError, PromotionRules, 
 from graphir.promotion.jax import JAX, JAX_STRICT, JAX_X32
 from graphir.promotion.jax_2020 import JAX_2020
 from graphir.promotion.jax_lax import JAX_LAX
+from tests import tables
 from tests.peers import CALLS, ours
 
 GOLDEN: dict[str, Any] = json.loads((Path(__file__).parent / "golden" / "jax.json").read_text())
@@ -31,13 +32,7 @@ Cells = dict[tuple[str, str], str]
 
 def cells(table: str) -> Cells:
     """A golden table, by row and column; `-` is an error."""
-    rows = {row: line.split() for row, line in GOLDEN[table].items()}
-    columns = rows.pop("")
-    return {
-        (row, column): cell
-        for row, line in rows.items()
-        for column, cell in zip(columns, line, strict=True)
-    }
+    return tables.cells(GOLDEN[table])
 
 
 def promoted(rules: PromotionRules, *names: str) -> str:

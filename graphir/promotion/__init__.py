@@ -82,11 +82,6 @@ def rules(which: str | PromotionRules | None = None) -> PromotionRules:
         ) from None
 
 
-def named(name: str) -> PromotionRules | None:
-    """The registered rule set of that name, if there is one."""
-    return _REGISTRY.get(name)
-
-
 def rule_sets() -> tuple[PromotionRules, ...]:
     """Every registered rule set, in order of registration."""
     return tuple(_REGISTRY.values())

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 from graphir import ops
 from graphir.dtypes import DType
-from graphir.errors import GraphirError, PromotionError
+from graphir.errors import GraphirError
 from graphir.graph import Graph
 from graphir.op import Inferred, Op
 from graphir.promotion.rules import PromotionRules
-from graphir.promotion.scalars import scalar, survives
+from graphir.promotion.scalars import rounded, survives
 from graphir.types import TensorType
 
 
@@ -28,8 +28,10 @@ def facts(rules: PromotionRules, among: Iterable[DType] = tuple(DType)) -> tuple
     Each answer is that of an op on arrays of the dtypes that the rules have, among those given. A
     question about dtypes of which there is none is left out.
     """
-    asked = {*among}
-    known = [dtype for dtype in DType if dtype in asked and _has(rules, dtype)]
+    asked = {*among} & {*rules.dtypes}
+    known = [
+        dtype for dtype in DType if dtype in asked and dtype in rules.dtypes and rules.has(dtype)
+    ]
     strong = [dtype for dtype in known if not dtype.weak and not dtype.narrow] or known
     whole = [dtype for dtype in strong if dtype.is_integer or dtype is DType.bool]
     found = [
@@ -77,13 +79,6 @@ _FITS: tuple[tuple[DType, Any], ...] = (
     (DType.float32, 1j),
 )
 _REFUSED = "refused"
-
-
-def _has(rules: PromotionRules, dtype: DType) -> bool:
-    try:
-        return dtype in rules.dtypes and rules.known(dtype) is dtype
-    except PromotionError:
-        return False
 
 
 def _pairs(asked: Iterable[tuple[DType, Any]], known: Sequence[DType]) -> list[tuple[DType, Any]]:
@@ -159,11 +154,7 @@ def _with(rules: PromotionRules, dtype: DType, value: Any) -> str:
     kept = rules.committed(result)
     if survives(value, kept):
         return str(result)
-    return f"{result}, where it is {_shown(scalar(value, kept, graph.tf32), kept)}"
-
-
-def _shown(array: Any, dtype: DType) -> str:
-    return str(array.item() if dtype.storage.kind in "biufc" else float(array))
+    return f"{result}, where it is {rounded(value, kept, graph.tf32)}"
 
 
 def _alone(rules: PromotionRules, value: Any) -> str:

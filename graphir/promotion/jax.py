@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from graphir.dtypes import DType
 from graphir.errors import PromotionError
 from graphir.lattice import Lattice
-from graphir.promotion.library import LibraryRules, by_op
+from graphir.promotion.library import COMPLEX, LibraryRules, by_op
 from graphir.promotion.operands import Operand, Typed
 from graphir.promotion.rules import Family
 
@@ -21,7 +21,6 @@ SMALL_INTS = (DType.int2, DType.int4, DType.uint2, DType.uint4)
 SMALL_FLOATS = tuple(dtype for dtype in DType if dtype.is_float and dtype.narrow)
 INTS = tuple(dtype for dtype in DType if dtype.is_integer and dtype.storage.name == str(dtype))
 FLOATS = (DType.bfloat16, DType.float16, DType.float32, DType.float64)
-COMPLEX = (DType.complex64, DType.complex128)
 
 JAX_LATTICE = Lattice(
     "jax",
@@ -114,18 +113,10 @@ class Jax(LibraryRules):
         """The join; of a weak float to the power of an array of ints its default dtype."""
         dtype = self.common(operands)
         if op == "scatter":
-            return self._put(operands)
+            return self.put(*operands)
         if op == "pow" and operands[0].dtype.weak and operands[1].dtype in INTS:
             return self.committed(dtype)
         return dtype
-
-    def _put(self, operands: Sequence[Typed]) -> DType:
-        """The dtype of what is put into; JAX would only warn of a lost imaginary part."""
-        into, put = (operand.dtype for operand in operands)
-        if put.is_complex and not into.is_complex:
-            why = "scatter would drop the imaginary part of what it puts"
-            raise self.refusal((into, put), why)
-        return self.common(operands[:1])
 
     def literal(self, value: Any, partners: Sequence[Typed], op: str = "") -> DType:
         """Weak; beside an integer in pow it must fit, as exponents do not wrap.

@@ -11,7 +11,6 @@ from graphir.dtypes import DType
 from graphir.errors import PromotionError
 from graphir.lattice import Lattice
 from graphir.promotion.jax import (
-    COMPLEX,
     FLOATS,
     INTS,
     JAX,
@@ -22,7 +21,7 @@ from graphir.promotion.jax import (
     SMALL_INTS,
     Jax,
 )
-from graphir.promotion.library import by_op
+from graphir.promotion.library import COMPLEX, by_op
 from graphir.promotion.operands import Typed
 from graphir.promotion.rules import PromotionRules
 

@@ -12,6 +12,10 @@ from graphir.promotion.operands import Typed
 from graphir.promotion.rules import PromotionRules
 from graphir.promotion.scalars import WEAK
 
+SIGNED = (DType.int8, DType.int16, DType.int32, DType.int64)
+UNSIGNED = (DType.uint8, DType.uint16, DType.uint32, DType.uint64)
+COMPLEX = (DType.complex64, DType.complex128)
+
 
 class LibraryRules(PromotionRules):
     """The rules of a library: it has certain dtypes and no others, and Python scalars are weak.
@@ -42,6 +46,14 @@ class LibraryRules(PromotionRules):
         for operand in operands:
             self.known(operand.dtype)
         return super().common(operands)
+
+    def put(self, into: Typed, updates: Typed) -> DType:
+        """The dtype of what scatter puts into, where libraries only warn of imaginary parts."""
+        dtype, put = self.common([into]), self.known(updates.dtype)
+        if put.is_complex and not dtype.is_complex:
+            why = "scatter would drop the imaginary part of what it puts"
+            raise self.refusal((dtype, put), why)
+        return dtype
 
     def known(self, dtype: DType) -> DType:
         """The dtype, if the library has it."""

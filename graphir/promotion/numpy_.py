@@ -13,14 +13,11 @@ from typing import Any
 
 from graphir.dtypes import DType
 from graphir.errors import PromotionError
-from graphir.promotion.library import Facts, LibraryRules, by_op
+from graphir.promotion.library import COMPLEX, SIGNED, UNSIGNED, Facts, LibraryRules, by_op
 from graphir.promotion.operands import Operand, Typed
 from graphir.promotion.scalars import WEAK
 
-SIGNED = (DType.int8, DType.int16, DType.int32, DType.int64)
-UNSIGNED = (DType.uint8, DType.uint16, DType.uint32, DType.uint64)
 REALS = (DType.float16, DType.float32, DType.float64)
-COMPLEX = (DType.complex64, DType.complex128)
 DTYPES = (DType.bool, *SIGNED, *UNSIGNED, *REALS, *COMPLEX)
 FLOATS = {
     **dict.fromkeys((*SIGNED, *UNSIGNED), DType.float64),
@@ -89,20 +86,11 @@ class Numpy(LibraryRules):
     def meeting(self, operands: Sequence[Typed], op: str) -> DType:
         """The join; of functions of two floats, the join of the float of each operand."""
         if op == "scatter":
-            return self._put(*operands)
+            return self.put(*operands)
         if op not in BINARY_FLOATS:
             return self.common(operands)
         dtypes = [self.common(operands) if one.dtype.weak else one.dtype for one in operands]
         return self.common([Operand(self.floating(self.known(d), op)) for d in dtypes])
-
-    def _put(self, x: Typed, updates: Typed) -> DType:
-        """The dtype of what is put into; NumPy would only warn of a lost imaginary part."""
-        dtype = self.common([x])
-        if updates.dtype.is_complex and not dtype.is_complex:
-            why = "scatter would drop the imaginary part of what it puts"
-            raise self.refusal((dtype, updates.dtype), why)
-        self.known(updates.dtype)
-        return dtype
 
     def compared(self, operands: Sequence[Typed], op: str) -> tuple[DType, ...]:
         """Their join; integers whose join is a float, in 64 bits each, which compare exactly."""

@@ -16,18 +16,15 @@ from typing import Any, NamedTuple
 
 from graphir.dtypes import DType
 from graphir.errors import PromotionError
-from graphir.promotion.library import by_op
+from graphir.promotion.library import COMPLEX, SIGNED, UNSIGNED, by_op
 from graphir.promotion.numpy_ import (
     BINARY_FLOATS,
-    COMPLEX,
     DTYPES,
     FACTS,
     FLOATS,
     LOGICAL,
     OF_ARRAYS,
     REALS,
-    SIGNED,
-    UNSIGNED,
     Numpy,
 )
 from graphir.promotion.operands import Operand, Typed

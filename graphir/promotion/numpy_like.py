@@ -8,8 +8,8 @@ Measured on CuPy 14.2.0 (its dispatch tables; no kernel ran) and Dask 2026.8.0, 
 from __future__ import annotations
 
 from graphir.dtypes import DType
-from graphir.promotion.library import by_op
-from graphir.promotion.numpy_ import COMPLEX, DTYPES, FACTS, Numpy
+from graphir.promotion.library import COMPLEX, by_op
+from graphir.promotion.numpy_ import DTYPES, FACTS, Numpy
 
 
 class Cupy(Numpy):

@@ -94,7 +94,7 @@ class PromotionRules:
     def common(self, operands: Sequence[Typed]) -> DType:
         """The dtype in which operands meet; those that share one already do not promote."""
         dtypes = tuple(dict.fromkeys([operand.dtype for operand in operands]))
-        return self.known(dtypes[0]) if len(dtypes) == 1 else self.join(dtypes)
+        return dtypes[0] if len(dtypes) == 1 else self.join(dtypes)
 
     def join(self, dtypes: tuple[DType, ...]) -> DType:
         """The join of two or more different dtypes."""
@@ -112,6 +112,13 @@ class PromotionRules:
     def known(self, dtype: DType) -> DType:
         """A dtype that a graph may have under these rules; PromotionError where there is none."""
         return dtype
+
+    def has(self, dtype: DType) -> bool:
+        """Whether a graph may have a dtype under these rules."""
+        try:
+            return self.known(dtype) is dtype
+        except PromotionError:
+            return False
 
     def meeting(self, operands: Sequence[Typed], op: str) -> DType:
         """The dtype in which the operands of an op meet."""
@@ -360,11 +367,9 @@ class PromotionRules:
         BLOCKS.set(BLOCKS.get()[:-1])
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        from graphir.promotion import named, rules
+        from graphir.promotion import rule_sets, rules
 
-        return (
-            (rules, (self.name,)) if named(self.name) is self else super().__reduce_ex__(protocol)
-        )
+        return (rules, (self.name,)) if self in rule_sets() else super().__reduce_ex__(protocol)
 
     def __repr__(self) -> str:
         return f"<PromotionRules {self.name}>"

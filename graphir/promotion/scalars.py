@@ -44,12 +44,17 @@ def scalar(value: Any, dtype: DType, tf32: str = "even") -> NDArray[Any]:
     return convert(np.asarray(value, source.storage), source, dtype, tf32)
 
 
+def rounded(value: Any, dtype: DType, tf32: str = "even") -> Any:
+    """The Python number that one becomes in a dtype."""
+    made = scalar(value, dtype, tf32)
+    return made.item() if dtype.storage.kind in "biufc" else float(made)
+
+
 def survives(value: Any, dtype: DType) -> bool:
     """Whether a dtype has the very value of a Python number of at most 64 bits."""
     if isinstance(value, complex) and not dtype.is_complex:
         return False
-    made = scalar(value, dtype)
-    found = made.item() if dtype.storage.kind in "biufc" else float(made)
+    found = rounded(value, dtype)
     return found == value or (found != found and value != value)
 
 

@@ -12,6 +12,7 @@ from itertools import combinations
 from typing import Literal, TypeAlias
 
 from graphir.dtypes import DType
+from graphir.findings import counted
 from graphir.promotion.rules import PromotionRules
 
 Table: TypeAlias = dict[DType, dict[DType, DType | None]]
@@ -50,9 +51,8 @@ def text_table(rules: PromotionRules, color: bool = False) -> str:
     table = ordered(rules)
     rows = [(a.short, *map(_short, row.values())) for a, row in table.items()]
     lines = aligned([("", *(b.short for b in table)), *rows])
-    notes = [_counts(table, color)]
-    if pairs := unlike(table):
-        notes.append(f"row = lhs, column = rhs; not symmetric in {_counted(len(pairs))}")
+    counts = [_ansi(_ANSI[k], told) if color else told for k, told in _counts(table).items()]
+    notes = [f"{counted(len(table) ** 2, 'pair')}: {', '.join(counts)}", *_swapped(table)]
     if color:
         lines[1:] = [_painted(line, a, table) for line, a in zip(lines[1:], table, strict=True)]
     return "\n".join([*lines, "", *notes])
@@ -69,29 +69,28 @@ def _painted(line: str, a: DType, table: Table) -> str:
     return "".join(pieces)
 
 
-def _counts(table: Table, color: bool) -> str:
-    """How many cells there are of each kind, in the colour of each."""
+def _counts(table: Table) -> dict[Loss, str]:
+    """How many cells there are of each kind."""
     found = [_loss(a, b, cell) for a, row in table.items() for b, cell in row.items()]
-    told: dict[Loss, str] = {
-        loss: f"{found.count(loss)} {meaning}" for loss, meaning in _MEANINGS.items()
-    }
-    shown = [_ansi(_ANSI[loss], text) if color else text for loss, text in told.items()]
-    return f"{_counted(len(found))}: {', '.join(shown)}"
+    return {loss: f"{found.count(loss)} {meaning}" for loss, meaning in _MEANINGS.items()}
+
+
+def _swapped(table: Table) -> list[str]:
+    """That the table is not symmetric, where it is not."""
+    pairs = unlike(table)
+    told = f"row = lhs, column = rhs; not symmetric in {counted(len(pairs), 'pair')}"
+    return [told] if pairs else []
 
 
 def _ansi(style: str, text: str) -> str:
     return f"\x1b[{style}m{text}\x1b[0m"
 
 
-def _counted(pairs: int) -> str:
-    return "1 pair" if pairs == 1 else f"{pairs} pairs"
-
-
 def markdown_table(rules: PromotionRules) -> str:
     """A table as GitHub's Markdown has it, in full names."""
     table = ordered(rules)
     lines = [("", *map(str, table)), ("---",) * (len(table) + 1)]
-    lines += [(f"**{a}**", *map(_name, row.values())) for a, row in table.items()]
+    lines += [(f"**{a}**", *map(named, row.values())) for a, row in table.items()]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
@@ -101,7 +100,7 @@ def csv_table(rules: PromotionRules) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["", *table])
-    writer.writerows([a, *map(_name, row.values())] for a, row in table.items())
+    writer.writerows([a, *map(named, row.values())] for a, row in table.items())
     return text.getvalue().rstrip("\n")
 
 
@@ -152,7 +151,8 @@ def losses(a: DType, b: DType, found: DType) -> list[str]:
     ]
 
 
-def _name(found: DType | None) -> str:
+def named(found: DType | None) -> str:
+    """A cell of a table in full."""
     return ABSENT if found is None else str(found)
 
 
@@ -179,14 +179,8 @@ def _html_cell(a: DType, b: DType, table: Table) -> str:
 
 def _legend(table: Table) -> str:
     """The colours, what they mean and how many pairs have each."""
-    found = [_loss(a, b, cell) for a, row in table.items() for b, cell in row.items()]
-    spans = [
-        f'<span class="{loss}">{found.count(loss)} {meaning}</span>'
-        for loss, meaning in _MEANINGS.items()
-    ]
-    if pairs := unlike(table):
-        text = f"row = lhs, column = rhs; not symmetric in {_counted(len(pairs))}"
-        spans.append(f'<span class="unlike">{text}</span>')
+    spans = [f'<span class="{loss}">{told}</span>' for loss, told in _counts(table).items()]
+    spans += [f'<span class="unlike">{told}</span>' for told in _swapped(table)]
     return "\n".join(spans)
 
 

@@ -17,15 +17,12 @@ from typing import Any
 from graphir.dtypes import DType
 from graphir.lattice import Lattice
 from graphir.promotion.jax import JAX_LATTICE
-from graphir.promotion.library import Facts, LibraryRules, by_op
+from graphir.promotion.library import COMPLEX, SIGNED, UNSIGNED, Facts, LibraryRules, by_op
 from graphir.promotion.operands import Operand, Typed
 from graphir.promotion.rules import Family
 from graphir.promotion.scalars import fits
 
-_SIGNED = (DType.int8, DType.int16, DType.int32, DType.int64)
-_UNSIGNED = (DType.uint8, DType.uint16, DType.uint32, DType.uint64)
 _FLOATS = (DType.bfloat16, DType.float16, DType.float32, DType.float64)
-_COMPLEX = (DType.complex64, DType.complex128)
 _WEAK = {
     DType.weak_int: DType.int32,
     DType.weak_float: DType.float32,
@@ -37,16 +34,16 @@ _SMALL_FLOATS = (
     *(DType.float8_e5m2, DType.float8_e5m2fnuz, DType.float4_e2m1fn),
 )
 _SMALL = (*_SMALL_INTS, *_SMALL_FLOATS)
-_INTS = (*_SIGNED, *_UNSIGNED)
+_INTS = (*SIGNED, *UNSIGNED)
 _REAL = (*_INTS, *_FLOATS)
-_NUMBERS = (*_REAL, *_COMPLEX)
+_NUMBERS = (*_REAL, *COMPLEX)
 _USUAL = (DType.bool, *_NUMBERS)
 _ALL = (*_USUAL, *_SMALL)
 
 _TAKES = {
     "add subtract multiply outer positive square": _NUMBERS,
-    "negative abs sign pow": (*_SIGNED, *_FLOATS, *_COMPLEX),
-    "matmul tensordot": (DType.int32, DType.int64, *_FLOATS, *_COMPLEX),
+    "negative abs sign pow": (*SIGNED, *_FLOATS, *COMPLEX),
+    "matmul tensordot": (DType.int32, DType.int64, *_FLOATS, *COMPLEX),
     "floor_divide remainder maximum minimum clip relu": _REAL,
     "max min sort argsort searchsorted less less_equal greater greater_equal": _REAL,
     "argmax argmin": (DType.bool, *_REAL),
@@ -55,9 +52,9 @@ _TAKES = {
     "floor ceil trunc is_nan is_inf is_finite signbit": _FLOATS,
     "erf gelu softmax logsoftmax layer_norm atan2 hypot logaddexp copysign": _FLOATS,
     "nextafter as_complex": (DType.float32, DType.float64),
-    "reciprocal sqrt rsqrt exp expm1 log log1p log2 log10 sin cos tan": (*_FLOATS, *_COMPLEX),
-    "asin acos atan sinh cosh tanh asinh acosh atanh": (*_FLOATS, *_COMPLEX),
-    "sigmoid silu mean var std": (*_FLOATS, *_COMPLEX),
+    "reciprocal sqrt rsqrt exp expm1 log log1p log2 log10 sin cos tan": (*_FLOATS, *COMPLEX),
+    "asin acos atan sinh cosh tanh asinh acosh atanh": (*_FLOATS, *COMPLEX),
+    "sigmoid silu mean var std": (*_FLOATS, *COMPLEX),
     "bitwise_and bitwise_or bitwise_xor bitwise_invert": (DType.bool, *_INTS),
     "left_shift right_shift": _INTS,
     "equal not_equal where scatter flip roll pad imag": _USUAL,
@@ -83,7 +80,7 @@ def _facts() -> Facts:
     facts["divide"] = {
         **dict.fromkeys(_ALL),
         **{d: DType.float32 if d.bits < 32 else DType.float64 for d in _INTS},
-        **{d: d for d in (*_FLOATS, *_COMPLEX, *_WEAK)},
+        **{d: d for d in (*_FLOATS, *COMPLEX, *_WEAK)},
         DType.weak_int: DType.weak_float,
     }
     # Its parts are weak float64, where weak floats are float32 else: here they are just float64.

@@ -8,6 +8,7 @@ it raises.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from types import MappingProxyType
@@ -91,6 +92,15 @@ class Deviation(NamedTuple):
     where: Callable[[Sequence[DType]], bool]
     why: str
 
+
+COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+    "equal": operator.eq,
+    "not_equal": operator.ne,
+    "less": operator.lt,
+    "less_equal": operator.le,
+    "greater": operator.gt,
+    "greater_equal": operator.ge,
+}
 
 Difference: TypeAlias = tuple[str, tuple[DType, ...], "DType | None", "DType | None"]
 

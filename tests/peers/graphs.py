@@ -19,6 +19,7 @@ import runtime
 from graphir import DType, Graph, GraphirError, PromotionRules, Symbol, ops
 from graphir.conversions import convert
 from tests.evaluator import same
+from tests.peers import COMPARISONS
 from tests.strategies import pool, whole_bytes
 
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -54,12 +55,7 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     "multiply": operator.mul,
     "negative": operator.neg,
     "abs": operator.abs,
-    "equal": operator.eq,
-    "not_equal": operator.ne,
-    "less": operator.lt,
-    "less_equal": operator.le,
-    "greater": operator.gt,
-    "greater_equal": operator.ge,
+    **COMPARISONS,
 }
 ARITHMETIC = ("add", "subtract", "multiply")
 COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import re
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
@@ -11,7 +10,7 @@ import torch
 from torch.nn import functional
 
 from graphir import DType, ops
-from tests.peers import CALLS, Operand
+from tests.peers import CALLS, COMPARISONS, Operand
 
 Array: TypeAlias = torch.Tensor | bool | int | float | complex
 
@@ -58,12 +57,7 @@ OPS: dict[str, Callable[..., Any]] = {name: getattr(torch, name) for name in _SA
     "is_inf": torch.isinf,
     "is_finite": torch.isfinite,
     # the operators, since the functions take a number on the right alone
-    "equal": operator.eq,
-    "not_equal": operator.ne,
-    "less": operator.lt,
-    "less_equal": operator.le,
-    "greater": operator.gt,
-    "greater_equal": operator.ge,
+    **COMPARISONS,
     "bitwise_invert": torch.bitwise_not,
     "left_shift": torch.bitwise_left_shift,
     "right_shift": torch.bitwise_right_shift,
