@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from graphir.dtypes import DType
 from graphir.errors import GraphError
 from graphir.literals import array_of, is_literal, literal_array
 from graphir.op import Op
+from graphir.promotion.operands import Place, operand_of
+from graphir.promotion.rules import PromotionRules
 from graphir.symbol import Symbol
 
 if TYPE_CHECKING:
@@ -27,15 +30,27 @@ def symbols_of(graph: Graph, op: Op, operands: Sequence[Any]) -> tuple[Symbol, .
     made: list[Any] = [one if is_literal(one) else _symbol(graph, one, op) for one in given]
     if all(isinstance(one, Symbol) for one in made):
         return tuple(made)
-    joined = op.signature.joined
-    group = [made[i] for i in (joined or range(len(made)))]
-    partners = [one.type for one in group if isinstance(one, Symbol)]
-    for i, one in enumerate(made):
-        if not isinstance(one, Symbol):
-            alone = joined is not None and i not in joined
-            dtype = op.signature.other if alone else graph.rules.literal(one, partners, op.name)
-            made[i] = graph.constant_of(literal_array(one, dtype, graph.rules, graph.tf32), one)
-    return tuple(made)
+    return tuple(
+        one if isinstance(one, Symbol) else _constant(graph, one, *taken(graph.rules, op, made, i))
+        for i, one in enumerate(made)
+    )
+
+
+def taken(
+    rules: PromotionRules, op: Op, operands: Sequence[Any], position: int
+) -> tuple[Any, DType]:
+    """The number and dtype that a literal is taken as, among symbols and other literals."""
+    value, joined = operands[position], op.signature.joined or range(len(operands))
+    if position not in joined:
+        return value, op.signature.other
+    types = [operand_of(operands[i]) for i in joined]
+    place = Place(types, joined.index(position), op.name)
+    number = rules.meant(value, place)
+    return number, rules.literal(number, place)
+
+
+def _constant(graph: Graph, literal: Any, number: Any, dtype: DType) -> Symbol:
+    return graph.constant_of(literal_array(number, dtype, graph.rules, graph.tf32), literal)
 
 
 def _symbol(graph: Graph, operand: Any, op: Op) -> Symbol:

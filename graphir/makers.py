@@ -101,7 +101,9 @@ class Makers:
     def full(self, value: Any, shape: ShapeLike, dtype: DTypeLike | None = None) -> Symbol:
         """One value everywhere."""
         known = self._literal(value, dtype)[0]
-        return self.emit(ops.full, (), {"dtype": known, "value": value, "shape": shape})
+        literal = value if dtype is None and is_literal(value) else None
+        attrs = {"dtype": known, "value": value, "shape": shape, "literal": literal}
+        return self.emit(ops.full, (), attrs)
 
     @typed
     def eye(
@@ -120,7 +122,7 @@ class Makers:
         if dtype is not None:
             return literal_array(value, DType(dtype), self.rules, self.tf32)
         if is_literal(value):
-            return literal_array(value, self.rules.literal(value, ()), self.rules, self.tf32)
+            return literal_array(value, self.rules.literal(value), self.rules, self.tf32)
         return array_of(value, None, self.tf32)
 
     def constant_of(self, typed_array: tuple[DType, Any], literal: Any = None) -> Symbol:

@@ -21,6 +21,7 @@ _AXES = Attr("axis", at.axes, None)
 _KEEP = Attr("keepdims", at.flag, False)
 _DTYPE = Attr("dtype", at.optional_dtype, None)
 _SHAPE = Attr("shape", at.shape)
+_LITERAL = Attr("literal", at.optional_number, None)
 
 
 def _unary(name: str, signature: Signature, doc: str, *attrs: Attr) -> Op:
@@ -335,11 +336,18 @@ constant = Op(
     (
         Attr("dtype", at.dtype),
         Attr("value", at.constant),
-        Attr("literal", at.optional_number, None),
+        _LITERAL,
     ),
     "creation",
 )
-full = _creation("full", shapes.given, "One value everywhere.", Attr("value", at.number), _SHAPE)
+full = _creation(
+    "full",
+    shapes.given,
+    "One value everywhere; `literal` where it gave the dtype.",
+    Attr("value", at.number),
+    _SHAPE,
+    _LITERAL,
+)
 range = _creation(
     "range",
     shapes.ranged,

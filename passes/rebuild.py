@@ -19,7 +19,7 @@ from graphir.literals import literal_array
 from graphir.location import placed
 from graphir.promotion import rules as rules_named
 from passes.rewriting import uncollected
-from passes.written_literals import Literals, is_literal, own_dtype
+from passes.written_literals import Literals, is_literal
 
 SHOWN = 100
 """The most refusals that one error lists."""
@@ -149,7 +149,7 @@ class _Rebuilding:
         new, value = self.new, symbol.attrs["literal"]
         if not self.literals.alone(symbol):  # one that its rules cannot have given it by itself
             return new.append(symbol.op, (), symbol.attrs, symbol.type, symbol.source)
-        dtype, array = literal_array(value, new.rules.literal(value, ()), new.rules, new.tf32)
+        dtype, array = literal_array(value, new.rules.literal(value), new.rules, new.tf32)
         attrs = {"dtype": dtype, "value": array, "literal": value}
         found = new.infer(ops.constant, (), attrs)
         return new.append(ops.constant, (), found.attrs, found.type, symbol.source)
@@ -191,13 +191,11 @@ class _Rebuilding:
         return self._found(arg)
 
     def _attrs(self, symbol: Symbol) -> dict[str, Any]:
-        """The attributes; a full of a weak dtype was given none, and takes one anew."""
-        attrs = symbol.attrs
-        if symbol.op is not ops.full or not symbol.weak:
+        """The attributes; a full whose value gave its dtype takes one anew."""
+        attrs, rules = symbol.attrs, self.new.rules
+        if symbol.op is not ops.full or attrs["literal"] is None:
             return attrs
-        if own_dtype(self.old.rules, attrs["value"]) is not symbol.dtype:
-            return attrs
-        return {**attrs, "dtype": self.new.rules.literal(attrs["value"], ())}
+        return {**attrs, "dtype": rules.literal(attrs["literal"])}
 
     def _refused(self, symbol: Symbol, error: GraphirError) -> Symbol:
         """Note a refusal, and let the users of the symbol go on with the type assumed for it."""

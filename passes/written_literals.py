@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from graphir import DType, Graph, GraphirError, PromotionRules, Symbol, ops
+from graphir.arguments import taken
 
 
 class Literals:
@@ -42,13 +43,9 @@ class Literals:
 
     def _given(self, user: Symbol, position: int) -> DType | None:
         """The dtype that a literal would be given beside the other operands of an op."""
-        signature, args = user.op.signature, user.args
-        if signature.joined is not None and position not in signature.joined:
-            return signature.other
-        group = [args[i] for i in signature.joined or range(len(args)) if not is_literal(args[i])]
+        operands = [arg.attrs["literal"] if is_literal(arg) else arg for arg in user.args]
         try:
-            types = [one.type for one in group]
-            return self.graph.rules.literal(args[position].attrs["literal"], types, user.op.name)
+            return taken(self.graph.rules, user.op, operands, position)[1]
         except GraphirError:
             return None
 
@@ -56,7 +53,7 @@ class Literals:
 def own_dtype(rules: PromotionRules, value: Any) -> DType | None:
     """The dtype that rules give a number by itself; None where they give it none."""
     try:
-        return rules.literal(value, ())
+        return rules.literal(value)
     except GraphirError:
         return None
 

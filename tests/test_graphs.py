@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import pickle
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import ml_dtypes
@@ -26,6 +26,7 @@ from graphir import (
     rules,
 )
 from graphir.promotion import _REGISTRY  # type: ignore[attr-defined]
+from graphir.promotion.operands import ALONE, Place
 
 
 def held(symbol: Any) -> np.ndarray[Any, Any]:
@@ -331,8 +332,8 @@ class Wrapping(PromotionRules):
     def join(self, dtypes: tuple[DType, ...]) -> DType:
         return dtypes[0] if all(d.is_integer for d in dtypes) else DType.float64
 
-    def literal(self, value: Any, partners: Sequence[Any], op: str = "") -> DType:
-        return self.common(partners) if partners else DType.float64
+    def literal(self, value: Any, place: Place = ALONE) -> DType:
+        return self.common(place.partners) if place.partners else DType.float64
 
     def floating(self, dtype: DType, op: str) -> DType:
         return DType.float64

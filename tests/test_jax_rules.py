@@ -148,7 +148,7 @@ def test_small_dtypes_join_what_is_weak_alone():
         "jax: sum f* = f64; max i* = i64; mean i* = f64; log2 f* = f64; hypot f* f* = f64",
         "jax: log f* = f*; sort i* = i*; where i* f* = f*; where i8 1.5 = f*; atan2 f* f* = f*",
         "jax: less c64 c64 = bool; maximum c64 f64 = c128; clip c64 c64 c64 = -; argmax c64 = -",
-        "jax: pow i* i* = i64; pow i* i8 = i8; pow f* i8 = f64; pow f* i* = f*; pow bool 1 = i64",
+        "jax: pow i* i* = i64; pow i* i8 = i8; pow f* i8 = f64; pow f* i* = f*; pow bool 1 = i32",
         "jax: rsqrt i32 = -; sigmoid i32 = -; softmax i32 = f32; softmax bool = -; relu bool = i*",
         "jax: left_shift bool bool = i32; bitwise_and bool 1 = i*; bitwise_and i8 1.5 = -",
         "jax: logical_and i8 f32 = bool; logical_and f8e5m2 f16 = -; any c64 = bool; var c64 = f32",
@@ -269,7 +269,11 @@ def valued(rules: PromotionRules, op: str, dtype: str, value: Any, *literals: An
         ("clip", "int8", 100, [0, 300], 44),
         ("clip", "int8", 100, [-1000, 1000], -24),
         ("maximum", "uint8", 1, [-1], 255),
+        ("clip", "uint8", 5, [-1, 1.5], 1.5),  # the lower bound is 255
         ("pow", "int8", 3, [5], -13),
+        ("pow", "int8", 3, [200], -95),
+        ("pow", "uint64", 3, [2**70], 1),
+        ("pow", "bool", True, [300], 1),
     ],
 )
 def test_literals_wrap_and_round(op: str, dtype: str, value: Any, literals: Any, result: Any):
@@ -285,8 +289,8 @@ def test_literals_wrap_and_round(op: str, dtype: str, value: Any, literals: Any,
         (JAX_X32, "add", "int8", 2**31, "32 bits of an int under 'jax_x32'"),
         (JAX_X32, "add", "float32", 2**40, "32 bits"),
         (JAX_X32, "less", "int64", -(2**31) - 1, "32 bits"),
-        (JAX, "pow", "int8", 128, "does not fit int8"),
-        (JAX, "pow", "uint8", -1, "does not fit uint8"),
+        (JAX, "pow", "int8", -1, "negative power -1; write -1.0, or cast the int8"),
+        (JAX, "pow", "float32", 2**63, "64 bits"),
     ],
 )
 def test_literals_refused(rules: PromotionRules, op: str, dtype: str, literal: int, why: str):

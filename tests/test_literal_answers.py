@@ -6,29 +6,53 @@ Taken from the libraries by running them, written down, and compared with those 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
 
 import runtime
-from graphir import DType, Graph, PromotionError, PromotionRules, rule_sets
+from graphir import DType, Graph, GraphirError, PromotionRules, ops, rule_sets
 
-QUESTIONS: dict[str, tuple[str, Callable[[Any], Any]]] = {
-    "float32 + np.float64(1)": ("float32", lambda x: x + np.float64(1)),
-    "float32 + 1.0": ("float32", lambda x: x + 1.0),
-    "int8 + True": ("int8", lambda x: x + True),
-    "int8 + 128": ("int8", lambda x: x + 128),
-    "int8 + 1.5": ("int8", lambda x: x + 1.5),
-    "uint8 + (-1)": ("uint8", lambda x: x + (-1)),
-    "float16 + 2049": ("float16", lambda x: x + 2049),
-    "float16 + 1e10": ("float16", lambda x: x + 1e10),
-    "bool + 1": ("bool", lambda x: x + 1),
-    "int8 < 300": ("int8", lambda x: x < 300),
+Shape: TypeAlias = tuple[int, ...]
+Question: TypeAlias = Callable[[Any, Any], Any]
+
+QUESTIONS: dict[str, tuple[str, Question]] = {
+    "float32 + np.float64(1)": ("float32", lambda x, call: x + np.float64(1)),
+    "float32 + 1.0": ("float32", lambda x, call: x + 1.0),
+    "int8 + True": ("int8", lambda x, call: x + True),
+    "int8 + 128": ("int8", lambda x, call: x + 128),
+    "int8 + 1.5": ("int8", lambda x, call: x + 1.5),
+    "uint8 + (-1)": ("uint8", lambda x, call: x + (-1)),
+    "float16 + 2049": ("float16", lambda x, call: x + 2049),
+    "float16 + 1e10": ("float16", lambda x, call: x + 1e10),
+    "bool + 1": ("bool", lambda x, call: x + 1),
+    "int8 < 300": ("int8", lambda x, call: x < 300),
 }
-"""Each is asked of an array of one element, which is 1, or True."""
+"""Each is asked of an array of one element, which is 1, or True; `call` names a function."""
+
+PLACED: dict[str, tuple[str, Question]] = {
+    "200 ** int8": ("int8", lambda x, call: 200**x),
+    "int8 ** 200": ("int8", lambda x, call: x**200),
+    "bool ** 2": ("bool", lambda x, call: x**2),
+    "bool ** 3": ("bool", lambda x, call: x**3),
+    "2 ** bool": ("bool", lambda x, call: 2**x),
+    "bool // 2": ("bool", lambda x, call: x // 2),
+    "bool % 2": ("bool", lambda x, call: x % 2),
+    "bool << 1": ("bool", lambda x, call: x << 1),
+    "clip(uint8, -1, 1.5)": ("uint8", lambda x, call: call("clip", x, -1, 1.5)),
+    "clip(uint8, 0, 300)": ("uint8", lambda x, call: call("clip", x, 0, 300)),
+    "clip(uint8, 300, 1.5)": ("uint8", lambda x, call: call("clip", x, 300, 1.5)),
+    "where(bool, 1, 1.5)": ("bool", lambda x, call: call("where", x, 1, 1.5)),
+    "where(bool, 300, 1.5)": ("bool", lambda x, call: call("where", x, 300, 1.5)),
+    "float32[] ** 0.5": ("float32[]", lambda x, call: x**0.5),
+    "float32[] ** 1.5": ("float32[]", lambda x, call: x**1.5),
+    "int8[] ** 2": ("int8[]", lambda x, call: x**2),
+    "bool ** 2.0": ("bool", lambda x, call: x**2.0),
+}
+"""Where the place of a literal counts, or the literals beside it."""
 
 PRESENT = {
     "numpy": (
@@ -123,17 +147,88 @@ ABSENT = {
 its dispatch tables. JAX's table of 2020 and the options of JEP 9407 speak of dtypes alone, in
 which values are as JAX has them; Python has no arrays; of MAX 26.7, which ran, see golden/."""
 
+PLACED_PRESENT = {
+    "numpy": (
+        "OverflowError | OverflowError | int8 1 | int64 1 | int64 2 | int64 0 | int64 1 | "
+        "int64 2 | float64 1 | uint8 1 | float64 1.5 | float64 1 | float64 300 | float32 1 | "
+        "float32 1 | int8 1 | float64 1"
+    ),
+    "jax": (
+        "int8 -56 | int8 1 | int32 1 | int32 1 | int64 2 | int64* 0 | int64* 1 | int64* 2 | "
+        "float64* 1.5 | uint8 1 | float64* 1.5 | float64* 1 | float64* 300 | float32 1 | "
+        "float32 1 | int8 1 | float64* 1"
+    ),
+    "jax_x32": (
+        "int8 -56 | int8 1 | int32 1 | int32 1 | int32 2 | int32* 0 | int32* 1 | int32* 2 | "
+        "float32* 1.5 | uint8 1 | float32* 1.5 | float32* 1 | float32* 300 | float32 1 | "
+        "float32 1 | int8 1 | float32* 1"
+    ),
+    "jax_strict": (
+        "int8 -56 | int8 1 | int32 1 | int32 1 | TypePromotionError | TypePromotionError | "
+        "TypePromotionError | TypePromotionError | TypePromotionError | uint8 1 | "
+        "TypePromotionError | float64* 1 | float64* 300 | float32 1 | float32 1 | int8 1 | "
+        "TypePromotionError"
+    ),
+    "torch": (
+        "int8 -56 | RuntimeError | int64 1 | int64 1 | int64 2 | int64 0 | int64 1 | int64 2 | "
+        "float32 1 | RuntimeError | float32 1.5 | float32 1 | float32 300 | float32 1 | "
+        "float32 1 | int8 1 | float32 1"
+    ),
+    "array_api": (
+        "OverflowError | OverflowError | TypeError | TypeError | TypeError | TypeError | "
+        "TypeError | TypeError | TypeError | uint8 1 | TypeError | TypeError | TypeError | "
+        "float32 1 | float32 1 | int8 1 | TypeError"
+    ),
+    "tensorflow": (
+        "int8 -56 | InvalidArgumentError | TypeError | TypeError | TypeError | TypeError | "
+        "TypeError | TypeError | TypeError | uint8 1 | TypeError | TypeError | TypeError | "
+        "float32 1 | float32 1 | int8 1 | TypeError"
+    ),
+}
+PLACED_ABSENT = {
+    "numpy_legacy": (
+        "int16 200 | int16 1 | int8 1 | int64 1 | int64 2 | int64 0 | int64 1 | int64 2 | "
+        "float64 1 | uint16 1 | float64 1.5 | float64 1 | float64 300 | float32 1 | float64 1 | "
+        "int8 1 | int8 1"
+    ),
+    "dask": (
+        "OverflowError | OverflowError | int8 1 | int64 1 | int64 2 | int64 0 | int64 1 | "
+        "int64 2 | float64 1 | uint8 1 | float64 1.5 | float64 1 | float64 300 | float32 1 | "
+        "float32 1 | int8 1 | float64 1"
+    ),
+    "tf_all": (
+        "int8 -56 | InvalidArgumentError | int32* 1 | int32* 1 | int32* 2 | int32* 0 | "
+        "int32* 1 | TypeError | float64 1 | uint8 1 | float64 300 | TypeError | TypeError | "
+        "float32 1 | float32 1 | int8 1 | float32* 1"
+    ),
+    "tf_safe": (
+        "int8 -56 | InvalidArgumentError | int32* 1 | int32* 1 | int32* 2 | int32* 0 | "
+        "int32* 1 | TypeError | TypeError | uint8 1 | TypeError | TypeError | TypeError | "
+        "float32 1 | float32 1 | int8 1 | float32* 1"
+    ),
+}
+"""The same libraries. In NumPy 1, int8[] is a 0-d array."""
+
 DIFFERENT = {
+    ("array_api", "clip(uint8, 0, 300)"): "error",  # the standard leaves it undefined
+    ("tf_all", "clip(uint8, 300, 1.5)"): "float64 1.5",  # there the lower bound is met last
     ("tf_all", "int8 + 1.5"): "float32* 2.5",  # there a weak float64, which graphir has not
 }
 """Where graphir answers otherwise."""
 
 
-LIBRARIES, ANSWERS = (
-    {name: dict(zip(QUESTIONS, row.split(" | "), strict=True)) for name, row in table.items()}
-    for table in (PRESENT, PRESENT | ABSENT)
-)
-CASES = [(name, question) for name in ANSWERS for question in QUESTIONS]
+def _answers(table: Mapping[str, str], placed: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    """By rule set and question, from the rows of both tables."""
+    return {
+        name: dict(zip(QUESTIONS, row.split(" | "), strict=True))
+        | (dict(zip(PLACED, placed[name].split(" | "), strict=True)) if name in placed else {})
+        for name, row in table.items()
+    }
+
+
+LIBRARIES = _answers(PRESENT, PLACED_PRESENT)
+ANSWERS = LIBRARIES | _answers(ABSENT, PLACED_ABSENT)
+CASES = [(name, question) for name, row in ANSWERS.items() for question in row]
 
 
 def _shown(dtype: Any, weak: bool, value: Any) -> str:
@@ -159,15 +254,21 @@ def _rules(name: str) -> PromotionRules:
 
 def ours(name: str, question: str) -> str:
     """What graphir answers."""
-    dtype, asked = QUESTIONS[question]
+    dtype, shape, asked = _asked(question)
     graph = Graph(rules=_rules(name))
     try:
-        found = asked(graph.input(DType(dtype), (1,)))
-    except PromotionError:
+        found = asked(graph.input(DType(dtype), shape), lambda op, *args: getattr(ops, op)(*args))
+        graph.output(found)
+        value = runtime.interpret(graph, np.ones(shape, dtype))
+    except GraphirError:
         return "error"
-    graph.output(found)
-    value = runtime.interpret(graph, np.ones(1, dtype))
     return _shown(value.dtype, found.weak, value)
+
+
+def _asked(question: str) -> tuple[str, Shape, Question]:
+    """The dtype and shape of the array, and what is asked of it."""
+    dtype, asked = (QUESTIONS | PLACED)[question]
+    return dtype.removesuffix("[]"), () if dtype.endswith("[]") else (1,), asked
 
 
 def test_every_rule_set_has_its_answers():
@@ -185,17 +286,21 @@ def test_graphir_answers_as_the_library(name: str, question: str):
 # -- the libraries themselves
 
 
-def _numpy(name: str, dtype: str, asked: Callable[[Any], Any]) -> str:
-    found = asked(np.ones(1, dtype))
+def _calling(functions: Any) -> Any:
+    return lambda name, *args: getattr(functions, name)(*args)
+
+
+def _numpy(name: str, dtype: str, shape: Shape, asked: Question) -> str:
+    found = asked(np.ones(shape, dtype), _calling(np))
     return _shown(found.dtype, False, found)
 
 
-def _jax(name: str, dtype: str, asked: Callable[[Any], Any]) -> str:
+def _jax(name: str, dtype: str, shape: Shape, asked: Question) -> str:
     jax = import_module("jax")
     promotion = "strict" if name == "jax_strict" else "standard"
     with jax.enable_x64(name != "jax_x32"), jax.numpy_dtype_promotion(promotion):
-        x = jax.numpy.ones(1, dtype)
-        found = asked(_Lax(x) if name == "jax_lax" else x)
+        x = jax.numpy.ones(shape, dtype)
+        found = asked(_Lax(x) if name == "jax_lax" else x, _calling(jax.numpy))
         return _shown(found.dtype, found.weak_type and found.dtype != bool, found)
 
 
@@ -212,20 +317,22 @@ class _Lax:
         return self.lax.lt(self.array, other)
 
 
-def _torch(name: str, dtype: str, asked: Callable[[Any], Any]) -> str:
+def _torch(name: str, dtype: str, shape: Shape, asked: Question) -> str:
     torch = import_module("torch")
-    found = asked(torch.ones(1).to(getattr(torch, dtype)))
+    found = asked(torch.ones(shape).to(getattr(torch, dtype)), _calling(torch))
     return _shown(str(found.dtype).removeprefix("torch."), False, found.tolist())
 
 
-def _array_api(name: str, dtype: str, asked: Callable[[Any], Any]) -> str:
+def _array_api(name: str, dtype: str, shape: Shape, asked: Question) -> str:
     xp = import_module("array_api_strict")
-    found = asked(xp.ones(1, dtype=getattr(xp, dtype)))
+    found = asked(xp.ones(shape, dtype=getattr(xp, dtype)), _calling(xp))
     return _shown(np.asarray(found).dtype, False, np.asarray(found))
 
 
-def _tensorflow(name: str, dtype: str, asked: Callable[[Any], Any]) -> str:
-    found = asked(import_module("tensorflow").constant(np.ones(1, dtype)))
+def _tensorflow(name: str, dtype: str, shape: Shape, asked: Question) -> str:
+    tf = import_module("tensorflow")
+    functions = {"clip": tf.clip_by_value, "where": tf.where}
+    found = asked(tf.constant(np.ones(shape, dtype)), lambda op, *args: functions[op](*args))
     return _shown(found.dtype.name, False, found.numpy())
 
 
@@ -242,12 +349,11 @@ LIVE = {
 def test_libraries_answer_as_written_down(name: str):
     module, live = LIVE[name]
     pytest.importorskip(module, reason=f"{module} is not installed: nothing to compare with")
-    for question, (dtype, asked) in QUESTIONS.items():
+    for question, expected in LIBRARIES[name].items():
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             try:
-                found = live(name, dtype, asked)
+                found = live(name, *_asked(question))
             except Exception as error:
                 found = type(error).__name__
-        expected = LIBRARIES[name][question]
         assert _same(found, expected) and (" " in expected or found == expected), question

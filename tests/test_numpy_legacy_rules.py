@@ -117,6 +117,15 @@ def test_scalars_beside_arrays_in_graphs(op: str):
                 assert CHAR_OF[ours(NUMPY_LEGACY, op, *call)] == char, (name, dtype)
 
 
+def test_exponents_of_which_another_function_is_made():
+    asked = rows(GOLDEN["to the power of a number"])
+    for name, row in asked.items():
+        shape, exponent = (2,) * int(name[0]), number(name[1:])
+        answers = (ours(NUMPY_LEGACY, "pow", (dtype, shape), exponent) for dtype in DTYPES)
+        assert "".join(CHAR_OF[found] for found in answers) == row, name
+    assert len(asked) == 26
+
+
 def test_several_operands_fold_from_left_to_right():
     for names, char in GOLDEN["several"].items():
         found = NUMPY_LEGACY.answer(*map(operand, names.split()))

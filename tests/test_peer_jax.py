@@ -248,18 +248,24 @@ def asked(ops_: Iterable[str], dtypes: Iterable[DType], literals: Sequence[Any])
             yield Asked(op, dtype, literal, place)
 
 
-def _whole_exponent(one: Asked) -> bool:
+def _exponent(one: Asked) -> bool:
     return one.op == "pow" and one.place == 1 and isinstance(one.literal, int)
 
 
-def _base_that_wraps(one: Asked) -> bool:
-    whole = one.op == "pow" and one.place == 0 and isinstance(one.literal, int)
-    return whole and one.dtype.is_integer and not one.dtype.min <= one.literal <= one.dtype.max
-
-
 LITERAL_DEVIATIONS: dict[str, Callable[[Asked], bool]] = {
-    "a whole exponent has no dtype in JAX (lax.integer_pow): see the test of it": _whole_exponent,
-    "the base of pow wraps in JAX, and is checked here as the exponent is": _base_that_wraps,
+    "a weak integer to the power of an int is weak in JAX": (
+        lambda one: _exponent(one) and one.dtype is DType.weak_int
+    ),
+    "an exponent of floats has no bounds in JAX (lax.integer_pow), here those of an int": (
+        lambda one: (
+            _exponent(one)
+            and (one.dtype.is_float or one.dtype.is_complex)
+            and not -(2**31) <= one.literal < 2**31
+        )
+    ),
+    "integers of 2 and 4 bits have no power here, as arrays of them have none in JAX": (
+        lambda one: _exponent(one) and one.dtype.is_integer and one.dtype.narrow
+    ),
     "JAX divides int2 and uint2 in 2 bits": (
         lambda one: one.op == "divide" and one.dtype.bits == 2
     ),
@@ -289,31 +295,19 @@ def test_literals_are_taken_and_refused_alike(name: str):
     assert not unused
 
 
-@pytest.mark.parametrize("name", JOINING)
-def test_whole_exponents(name: str):
-    """JAX multiplies so often: any int that is not negative will do, and x keeps its dtype.
-
-    Here an exponent is an operand: bool ** 2 is what an int is by itself, not int32, integers of 2
-    and 4 bits have no power, and one that does not fit an integer x, or an int, is refused.
-    """
-    mode = MODES[name]
-    default = mode.rules.committed(DType.weak_int)
-    limit = 2**31 if default is DType.int32 else 2**63
-    for dtype, value in product(LITERAL_DTYPES, (2, 100, 127, 128, -1, 2**31, 2**70)):
-        operands: list[Operand] = [(dtype, N_D), value]
-        us = ours(mode.rules, "pow", *operands)
-        them = peer.result("pow", *operands, **mode.settings)
-        if us is None:
-            exceeds = dtype.is_integer and not dtype.min <= value <= dtype.max
-            strict_bool = dtype is DType.bool and name == "jax_strict"
-            assert exceeds or strict_bool or dtype.narrow or value >= limit, (dtype, value)
-        elif value < 0 and (dtype.is_integer or dtype is DType.bool):
-            assert them is None  # as here when it runs
-        elif dtype in (DType.bool, DType.weak_int):
-            assert us is default
-            assert them is (DType.int32 if dtype is DType.bool else dtype)
-        else:
-            assert us is them, (dtype, value)
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int32", "uint32", "int64", "uint64"])
+def test_whole_exponents_give_the_same_values(dtype: str):
+    """JAX multiplies so often; here an exponent is one that the base has, with the same powers."""
+    mode, exponents = MODES["jax"], (0, True, 2, 63, 127, 128, 200, 255, 2**31 + 1, 2**63, 2**70)
+    bases = np.array([*(0, 1, 2, 3, 5, 6, 7, 100, 127), *np.random.default_rng(0).bytes(9)])
+    bases = bases.astype(DType(dtype).storage)
+    g = Graph(rules=mode.rules)
+    x = g.input(dtype, bases.shape)
+    g.output(*[x**n for n in exponents])
+    with peer.jax.enable_x64(True):
+        for n, ours_ in zip(exponents, runtime.interpret(g, bases), strict=True):
+            theirs = np.asarray(peer.jnp.asarray(bases) ** n)
+            np.testing.assert_array_equal(ours_, theirs, strict=True, err_msg=str(n))
 
 
 # The values of & and | are left out: compiling int8 & 300, XLA may crash (jaxlib 0.10.2, CPU).

@@ -201,9 +201,6 @@ LITERAL_DEVIATIONS: dict[str, Callable[[Asked], bool]] = {
     "bool ** True is bool in PyTorch, though bool ** a bool tensor raises": (
         lambda one: one.op == "pow" and one.dtype is DType.bool and one.literal is True
     ),
-    "the base of pow wraps in PyTorch, and is checked here as the exponent is": (
-        lambda one: one.op == "pow" and one.first
-    ),
     "float16 and a complex number compare in complex32, which gives bool all the same": (
         lambda one: (
             one.op == "equal" and one.dtype is DType.float16 and isinstance(one.literal, complex)

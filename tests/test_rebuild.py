@@ -139,6 +139,27 @@ def test_a_weak_dtype_that_was_given_is_kept():
     assert [str(s.dtype) for s in rebuild(g, "jax_x32").outputs] == ["weak_float"]
 
 
+def test_a_full_takes_its_dtype_anew_unless_it_was_given():
+    g = Graph(rules="numpy")
+    g.output(g.full(1, (3,)), g.full(1, (3,), "int64"), g.full(True, (3,)))
+    for graph in (g, Graph.parse(str(g))):
+        dtypes = [str(s.dtype) for s in rebuild(graph, "jax").outputs]
+        assert dtypes == ["weak_int", "int64", "bool"]
+    assert "full {dtype=int64, value=1, shape=[3], literal=1}" in str(g)
+    assert "literal" not in str(implicit_cast(g))
+
+
+def test_a_literal_is_taken_anew_where_it_stood_for_another_number():
+    g = Graph(rules="jax")
+    x = g.input("int8", (1,))
+    g.output(x**200, ops.clip(x, -300, 1.5), g.input("bool", (1,)) ** 2)
+    assert [s.attrs["value"].item() for s in g if s.op is ops.constant] == [8, -44, 1.5, True]
+    for graph in (g, Graph.parse(str(g))):
+        assert str(rebuild(graph, "jax_x32")) == str(g).replace("=jax", "=jax_x32")
+        new = rebuild(graph, "numpy_legacy")
+        assert [str(s.dtype) for s in new.outputs] == ["int16", "float64", "int8"]
+
+
 def test_one_that_is_used_twice_is_one_still():
     g = Graph(rules="jax")
     x = g.input("int8", (3,))

@@ -285,7 +285,7 @@ def test_a_constant_is_stored_as_its_dtype_demands(value: Any):
 )
 def test_a_full_value_fits_its_dtype(dtype: str, value: Any):
     g = good()
-    attrs = {"dtype": DType(dtype), "value": value, "shape": (2,)}
+    attrs = {"dtype": DType(dtype), "value": value, "shape": (2,), "literal": None}
     g.append(ops.full, (), attrs, TensorType(dtype, (2,)), HERE)
     with pytest.raises(GraphError, match=r"\(full\)"):
         g.verify()
@@ -297,7 +297,7 @@ def test_a_full_value_fits_its_dtype(dtype: str, value: Any):
 )
 def test_a_full_value_at_the_edge_is_fine(dtype: str, value: Any):
     g = Graph()
-    attrs = {"dtype": DType(dtype), "value": value, "shape": (2,)}
+    attrs = {"dtype": DType(dtype), "value": value, "shape": (2,), "literal": None}
     g.append(ops.full, (), attrs, TensorType(dtype, (2,)), HERE)
     g.verify()
 

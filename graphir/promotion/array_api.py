@@ -14,7 +14,7 @@ from graphir.dtypes import DType
 from graphir.errors import PromotionError
 from graphir.lattice import Lattice, NoUpperBound
 from graphir.promotion.library import LibraryRules
-from graphir.promotion.operands import Typed
+from graphir.promotion.operands import ALONE, Place, Typed
 from graphir.promotion.rules import Family
 from graphir.promotion.scalars import fits
 
@@ -149,20 +149,20 @@ class ArrayApi(LibraryRules):
             raise self._undefined(dtype, op, DType.bool)
         return DType.bool
 
-    def literal(self, value: Any, partners: Sequence[Typed], op: str = "") -> DType:
+    def literal(self, value: Any, place: Place = ALONE) -> DType:
         """Weak; an int must be in the range of the integers beside it."""
-        if op in _ARRAYS_ONLY:
+        if place.op in _ARRAYS_ONLY:
             raise PromotionError(
-                f"{op} of the Python scalar {value!r}: {_UNDEFINED} under {self.name!r}; write "
-                f"g.scalar[DType....]({value!r})"
+                f"{place.op} of the Python scalar {value!r}: {_UNDEFINED} under {self.name!r}; "
+                f"write g.scalar[DType....]({value!r})"
             )
-        if isinstance(value, int) and not isinstance(value, bool) and partners:
-            beside = self.common(partners)
+        if isinstance(value, int) and not isinstance(value, bool) and place.partners:
+            beside = self.common(place.partners)
             if beside.is_integer and not fits(value, beside):
                 raise PromotionError(f"{self.misfit(value, beside)}; {_UNDEFINED}")
             if beside is DType.uint64:
                 return beside
-        return super().literal(value, partners, op)
+        return super().literal(value, place)
 
     def _undefined(self, dtype: DType, op: str, taken: DType) -> PromotionError:
         way = f"cast first, for example .cast(DType.{taken})"

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from graphir.dtypes import DType
 from graphir.errors import GraphirError
+from graphir.promotion.operands import Operand, witness
+
+if TYPE_CHECKING:
+    from graphir.promotion.rules import PromotionRules
 
 WIDTH = 100
 """The columns of the terminal in which an explanation is readable."""
@@ -51,6 +55,19 @@ class Explanation(NamedTuple):
         if self.others:
             lines += ["", "Other rule sets:", *_aligned(list(map(_row, self.others.items())))]
         return "\n".join(folded for line in lines for folded in _folded(line))
+
+
+def explained(rules: PromotionRules, operands: Sequence[Any]) -> Explanation:
+    """What a rule set answers, with each operand's path up and what it can lose on the way."""
+    typed = rules.operands(operands)
+    result = rules.common(typed)
+    named = tuple(
+        given if isinstance(one, Operand) and one.value is given else one.dtype
+        for one, given in zip(typed, operands, strict=True)
+    )
+    paths = tuple(rules.path(one.dtype, result) for one in typed)
+    losses = tuple(witness(one, result) for one in typed)
+    return Explanation(rules.name, named, result, paths, losses)
 
 
 def reason(error: GraphirError) -> str:

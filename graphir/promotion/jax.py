@@ -14,7 +14,7 @@ from graphir.dtypes import DType
 from graphir.errors import PromotionError
 from graphir.lattice import Lattice
 from graphir.promotion.library import COMPLEX, LibraryRules, by_op
-from graphir.promotion.operands import Operand, Typed
+from graphir.promotion.operands import ALONE, Operand, Place, Typed
 from graphir.promotion.rules import Family
 
 SMALL_INTS = (DType.int2, DType.int4, DType.uint2, DType.uint4)
@@ -70,8 +70,8 @@ class Jax(LibraryRules):
     Beside the join: `/` and functions of floats take integers of up to 32 bits as float32, of 64 as
     float64; sums and products accumulate integers in 64 bits; bool adds by or, multiplies by and;
     complex numbers have an order; scatter keeps the dtype of what it updates. A literal is weak: an
-    int of 64 bits that wraps, a float that rounds, to infinity too, where it does not fit. An
-    exponent is an operand like others, though JAX takes an int there for no array of any dtype.
+    int of 64 bits that wraps, a float that rounds, to infinity too, where it does not fit.
+    A weak integer to the power of an int is of its default dtype, where JAX leaves it weak.
     """
 
     library = "JAX"
@@ -118,16 +118,25 @@ class Jax(LibraryRules):
             return self.committed(dtype)
         return dtype
 
-    def literal(self, value: Any, partners: Sequence[Typed], op: str = "") -> DType:
-        """Weak; beside an integer in pow it must fit, as exponents do not wrap.
+    def meant(self, value: Any, place: Place) -> Any:
+        """An exponent that the base has, with the same powers; a lower bound of clip wrapped.
 
-        That concerns the base too, for want of knowing which.
+        JAX multiplies as often as an int says (lax.integer_pow), in the dtype of the base; bool has
+        bool exponents here, with which it is int32. clip is a maximum and then a minimum, so that
+        the lower bound meets x alone, though the upper one may be a float.
         """
-        dtype = super().literal(value, partners, op)
-        for partner in partners if op == "pow" and dtype is DType.weak_int else ():
-            if partner.dtype.is_integer and not self.fits(value, partner.dtype):
-                raise self.misfit(value, partner.dtype)
-        return dtype
+        if not isinstance(value, int) or place.op not in ("pow", "clip") or place.at != 1:
+            return value
+        first = self.common(place.operands[:1])
+        if place.op == "clip":
+            self.literal(value, place)
+            wraps = first in INTS and first.bits < self.committed(DType.weak_int).bits
+            return _wrapped(value, first) if wraps and type(value) is int else value
+        value = int(value)  # of True
+        if first.is_float or first.is_complex:
+            return value
+        self.exponent(value, first)
+        return bool(value) if first is DType.bool else _exponent(value, self.committed(first))
 
     def floating(self, dtype: DType, op: str) -> DType:
         """float32 of integers up to 32 bits, float64 of those of 64; none of those of 2 bits."""
@@ -168,6 +177,17 @@ class Jax(LibraryRules):
     def position(self, op: str) -> DType:
         """int64; of searchsorted int32, as long as that counts the elements."""
         return DType.int32 if op == "searchsorted" else DType.int64
+
+
+def _wrapped(value: int, dtype: DType) -> int:
+    low = int(dtype.min)
+    return (value - low) % 2**dtype.bits + low
+
+
+def _exponent(value: int, dtype: DType) -> int:
+    """One in range: from `bits` on, even bases give 0, and odd ones repeat (lambda of 2**bits)."""
+    bits = dtype.bits
+    return value if value < 2 ** (bits - 1) else bits + (value - bits) % 2 ** (bits - 2)
 
 
 JAX = Jax(
@@ -214,9 +234,9 @@ class JaxX32(Jax):
         """int32, float32 and complex64."""
         return demoted(super().committed(weak)) if weak.weak else weak
 
-    def literal(self, value: Any, partners: Sequence[Typed], op: str = "") -> DType:
+    def literal(self, value: Any, place: Place = ALONE) -> DType:
         """An int has 32 bits: JAX raises OverflowError for others, whatever is beside them."""
-        dtype = super().literal(value, partners, op)
+        dtype = super().literal(value, place)
         if dtype is DType.weak_int and not -(2**31) <= value < 2**31:
             raise PromotionError(
                 f"the literal {value!r} does not fit the 32 bits of an int under {self.name!r}; "

@@ -6,6 +6,7 @@ Source: jax/_src/lax/lax.py of 0.10.2, measured (tests/test_peer_jax.py).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from graphir.dtypes import DType
 from graphir.errors import PromotionError
@@ -22,7 +23,7 @@ from graphir.promotion.jax import (
     Jax,
 )
 from graphir.promotion.library import COMPLEX, by_op
-from graphir.promotion.operands import Typed
+from graphir.promotion.operands import Place, Typed
 from graphir.promotion.rules import PromotionRules
 
 LAX_LATTICE = Lattice(
@@ -70,6 +71,10 @@ class JaxLax(Jax):
             dtype = self.common(operands[:1])
             return self.committed(dtype) if operands[1].dtype in INTS else dtype
         return self.common(operands)
+
+    def meant(self, value: Any, place: Place) -> Any:
+        """Itself: lax.pow takes an exponent as it is."""
+        return value
 
     def boolean(self, op: str) -> DType:
         """Refused."""

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from graphir.dtypes import DType
 from graphir.errors import PromotionError
 from graphir.lattice import Lattice
-from graphir.promotion.operands import Typed
+from graphir.promotion.operands import ALONE, Place, Typed
 from graphir.promotion.rules import PromotionRules
 from graphir.promotion.scalars import WEAK
 
@@ -64,7 +64,7 @@ class LibraryRules(PromotionRules):
             )
         return dtype
 
-    def literal(self, value: Any, partners: Sequence[Typed], op: str = "") -> DType:
+    def literal(self, value: Any, place: Place = ALONE) -> DType:
         """The weak dtype of its type, whatever is beside it."""
         dtype = WEAK[type(value)]
         if dtype is DType.weak_int and not -(2**63) <= value < 2**63:
@@ -73,6 +73,14 @@ class LibraryRules(PromotionRules):
                 "write it as a float, or g.scalar[DType.uint64](...) where that holds it"
             )
         return dtype
+
+    def exponent(self, value: Any, dtype: DType) -> None:
+        """Refuse a literal that an integer cannot be raised to."""
+        if value < 0:
+            raise PromotionError(
+                f"{self.library} raises no integer to the negative power {value!r}; write "
+                f"{float(value)!r}, or cast the {dtype} to a float"
+            )
 
 
 Facts: TypeAlias = Mapping[str, Mapping[DType, "DType | None"]]

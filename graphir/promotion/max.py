@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from graphir.dtypes import DType
 from graphir.errors import PromotionError
 from graphir.lattice import Lattice
-from graphir.promotion.operands import Typed
+from graphir.promotion.operands import ALONE, Place
 from graphir.promotion.rules import PromotionRules
 
 _UNCHECKED = frozenset(d for d in DType if d.narrow and d.is_float) | {DType.bool}
@@ -84,9 +83,9 @@ class Strict(PromotionRules):
                 raise self.refusal(dtypes, why)
         return result
 
-    def literal(self, value: Any, partners: Sequence[Typed], op: str = "") -> DType:
+    def literal(self, value: Any, place: Place = ALONE) -> DType:
         """As "max", but no literal becomes a dtype narrower than a byte."""
-        dtype = super().literal(value, partners, op)
+        dtype = super().literal(value, place)
         if dtype.bits < 8 and dtype.narrow:
             raise PromotionError(
                 f"a literal cannot become {dtype}, which is narrower than a byte, under "

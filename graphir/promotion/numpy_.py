@@ -14,7 +14,7 @@ from typing import Any
 from graphir.dtypes import DType
 from graphir.errors import PromotionError
 from graphir.promotion.library import COMPLEX, SIGNED, UNSIGNED, Facts, LibraryRules, by_op
-from graphir.promotion.operands import Operand, Typed
+from graphir.promotion.operands import ALONE, Operand, Place, Typed
 from graphir.promotion.scalars import WEAK
 
 REALS = (DType.float16, DType.float32, DType.float64)
@@ -50,8 +50,9 @@ class Numpy(LibraryRules):
     Integers beside an inexact dtype each ask for a float of twice their width, so `join` is no fold
     of pairs. An int literal must fit the integer dtype it takes; `where` refuses it too, as NumPy
     does since 2.5 (numpy/numpy#30803). `/` and functions of floats take any, and comparisons are
-    exact. graphir's literals end at 64 bits (NumPy's: beside floats, and in comparisons, nowhere),
-    and a bound of `clip` that exceeds the dtype is refused as by NumPy 2.0; later ones ignore it.
+    exact. graphir's literals end at 64 bits (NumPy's: beside floats, and in comparisons, nowhere).
+    `promote` is np.result_type, which looks at no value: of int8 and 300 it says int8, though `+`
+    refuses them.
     """
 
     library = "NumPy"
@@ -103,23 +104,39 @@ class Numpy(LibraryRules):
 
     # -- literals
 
-    def literal(self, value: Any, partners: Sequence[Typed], op: str = "") -> DType:
+    def literal(self, value: Any, place: Place = ALONE) -> DType:
         """A weak dtype; where that cannot hold it, or nothing is beside it, a dtype of its own."""
-        own = self.own(value)
-        if not partners or op in OF_ARRAYS:
+        own, op, partners = self.own(value), place.op, place.partners
+        first = op == "clip" and not place.at  # which is made an array
+        if not place.others or op in OF_ARRAYS or first:
             return own
         weak = WEAK[type(value)]
         if weak is not DType.weak_int:
-            return weak
-        met = self.common([*partners, Operand(weak, 0)])
+            return weak if partners else own
+        met = self.common(place.operands)
         if own is DType.int64 and (op in _ANY_INT or self.fits(value, met)):
-            return weak
+            return weak if partners else own
         if op in _COMPARISONS and any(one.dtype.is_integer for one in partners):
             return own
         taken = self._taken(met, op)
         if op and not self.fits(value, taken):
             raise self.misfit(value, taken)
         return taken
+
+    def meant(self, value: Any, place: Place) -> Any:
+        """True for the exponent 2 of a bool, as `**` squares; a bound that clips no int, the limit.
+
+        Sources: fast_scalar_power in number.c, of `**` alone; _clip in numpy/_core/_methods.py,
+        since 2.1.
+        """
+        if type(value) is not int or place.op not in ("pow", "clip") or not place.at:
+            return value
+        first = place.operands[0].dtype
+        if place.op == "pow":
+            return True if value == 2 and first is DType.bool else value
+        if not first.is_integer or first.weak:
+            return value
+        return max(value, int(first.min)) if place.at == 1 else min(value, int(first.max))
 
     def _taken(self, met: DType, op: str) -> DType:
         """The dtype that an op makes of an int literal: the float it computes in, or int64."""

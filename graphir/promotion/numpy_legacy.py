@@ -27,7 +27,7 @@ from graphir.promotion.numpy_ import (
     REALS,
     Numpy,
 )
-from graphir.promotion.operands import Operand, Typed
+from graphir.promotion.operands import ALONE, Operand, Place, Typed
 
 _INTEGERS = tuple(dtype for pair in zip(SIGNED, UNSIGNED, strict=True) for dtype in pair)
 _LOOPS = {
@@ -93,9 +93,18 @@ class NumpyLegacy(Numpy):
         unknown = any(not one.rank and _value(one) is None for one in operands)
         return super().compared(_as_arrays(operands) if integers and unknown else operands, op)
 
-    def literal(self, value: Any, partners: Sequence[Typed], op: str = "") -> DType:
-        """The dtype of its own: that it gives way is for its value to decide."""
-        return self.own(value)
+    def meant(self, value: Any, place: Place) -> Any:
+        """True for the exponent 2 or 2.0 of a bool; a bound of clip is an operand like others."""
+        squared = _quick(value, place) and place.operands[0].dtype is DType.bool
+        return True if squared else value
+
+    def literal(self, value: Any, place: Place = ALONE) -> DType:
+        """The dtype of its own: that it gives way is for its value to decide.
+
+        Of some exponents that of the base, also of a 0-d array (fast_scalar_power in number.c); not
+        of a NumPy scalar, which is no array: np.float32(2) ** 0.5 is float64 in NumPy 1.
+        """
+        return place.operands[0].dtype if _quick(value, place) else self.own(value)
 
     def _settled(
         self,
@@ -138,6 +147,16 @@ class NumpyLegacy(Numpy):
                 if all(self.promote(one.beside(loop), loop) is loop for one in operands)
             )
             yield next(fitting, None) or self.promote(*(one.dtype for one in operands))
+
+
+def _quick(value: Any, place: Place) -> bool:
+    """Whether `**` makes a function of x of this exponent, in the dtype of x."""
+    if place.op != "pow" or not place.at or isinstance(value, (bool, complex)):
+        return False
+    base = place.operands[0].dtype
+    if base.is_float or base.is_complex:
+        return value in (-1, 0, 0.5, 1, 2)
+    return (base is DType.bool or isinstance(value, int)) and value == 2
 
 
 def _category(operand: Typed) -> int:

@@ -7,9 +7,12 @@ Measured on CuPy 14.2.0 (its dispatch tables; no kernel ran) and Dask 2026.8.0, 
 
 from __future__ import annotations
 
+from typing import Any
+
 from graphir.dtypes import DType
 from graphir.promotion.library import COMPLEX, by_op
 from graphir.promotion.numpy_ import DTYPES, FACTS, Numpy
+from graphir.promotion.operands import Place
 
 
 class Cupy(Numpy):
@@ -26,6 +29,10 @@ class Cupy(Numpy):
             "sign": {DType.bool: DType.int8},
         }
     )
+
+    def meant(self, value: Any, place: Place) -> Any:
+        """Itself: `**` is the function power (cupy/_core/core.pyx)."""
+        return value
 
 
 class Dask(Numpy):

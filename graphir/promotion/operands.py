@@ -46,8 +46,46 @@ class Operand(NamedTuple):
         return 1
 
 
-def operand_of(operand: Any) -> Typed | None:
-    """What an operand counts as; None for a Python scalar, which counts by its value.
+class Number(NamedTuple):
+    """A Python scalar among operands, which counts by its type and value."""
+
+    value: bool | int | float | complex
+
+    @property
+    def dtype(self) -> DType:
+        """The weak dtype of its type; of a bool, bool."""
+        return WEAK[type(self.value)]
+
+    @property
+    def rank(self) -> int:
+        """It has no axis."""
+        return 0
+
+
+class Place(NamedTuple):
+    """Where a literal stands: `at` among the operands of an op that promote together, in order."""
+
+    operands: Sequence[Typed] = ()
+    at: int = 0
+    op: str = ""
+
+    @property
+    def others(self) -> list[Typed]:
+        """The operands beside it, Numbers among them."""
+        return [one for i, one in enumerate(self.operands) if i != self.at]
+
+    @property
+    def partners(self) -> list[Typed]:
+        """The operands that are no literals."""
+        return [one for one in self.others if not isinstance(one, Number)]
+
+
+ALONE = Place()
+"""The place of a literal with nothing beside it."""
+
+
+def operand_of(operand: Any) -> Typed:
+    """What an operand counts as.
 
     NumPy scalars are strong: np.float64 is a float and np.generic is looked at first.
     """
@@ -56,7 +94,7 @@ def operand_of(operand: Any) -> Typed | None:
         value = None if array.ndim else array.item()
         return Operand(DType.from_numpy(array.dtype), array.ndim, value)
     if isinstance(operand, (bool, int, float, complex)):
-        return None
+        return Number(operand)
     if isinstance(operand, type) and operand in WEAK:
         return Operand(WEAK[operand], 0)
     type_ = getattr(operand, "type", operand)

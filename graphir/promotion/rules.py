@@ -13,8 +13,16 @@ from graphir.dtypes import DType, DTypeLike
 from graphir.errors import GraphError, PromotionError
 from graphir.lattice import Lattice, Violation
 from graphir.promotion.defaults import BLOCKS
-from graphir.promotion.explanation import Explanation
-from graphir.promotion.operands import Operand, Typed, operand_of, smallest_holding, witness
+from graphir.promotion.explanation import Explanation, explained
+from graphir.promotion.operands import (
+    ALONE,
+    Number,
+    Operand,
+    Place,
+    Typed,
+    operand_of,
+    smallest_holding,
+)
 from graphir.promotion.scalars import fits, misfit
 
 Family: TypeAlias = Literal[
@@ -128,12 +136,13 @@ class PromotionRules:
         """The dtypes at which operands are compared: all at their join."""
         return (self.meeting(operands, op),) * len(operands)
 
-    def literal(self, value: Any, partners: Sequence[Typed], op: str = "") -> DType:
-        """The dtype that a Python scalar takes beside operands of the given types, in an op.
+    def literal(self, value: Any, place: Place = ALONE) -> DType:
+        """The dtype that a Python scalar takes where it stands.
 
-        Under "max": their common dtype, where the value is exactly representable there (a float:
-        where it stays finite).
+        Under "max": the common dtype of the operands that are no literals, where the value is
+        exactly representable there (a float: where it stays finite).
         """
+        partners = place.partners
         if not partners:
             raise PromotionError(
                 f"the literal {value!r} has no dtype of its own under {self.name!r} and nothing "
@@ -143,6 +152,10 @@ class PromotionRules:
         if not self.fits(value, dtype):
             raise self.misfit(value, dtype)
         return dtype
+
+    def meant(self, value: Any, place: Place) -> Any:
+        """The number that a Python scalar stands for in an op: itself."""
+        return value
 
     def entering(self, scalar: Any) -> Any:
         """What a NumPy scalar counts as: itself, a strong one, or a Python scalar."""
@@ -309,28 +322,17 @@ class PromotionRules:
         if not given:
             raise PromotionError("promote() needs at least one operand")
         given = [self.entering(one) if isinstance(one, np.generic) else one for one in given]
-        known = [operand_of(operand) for operand in given]
-        typed = [one for one in known if one is not None]
+        typed = [operand_of(operand) for operand in given]
         return [
-            Operand(self.literal(value, typed), 0, value) if one is None else one
-            for one, value in zip(known, given, strict=True)
+            Operand(self.literal(one.value, Place(typed, i)), 0, one.value)
+            if isinstance(one, Number)
+            else one
+            for i, one in enumerate(typed)
         ]
 
     def explain(self, *operands: Any) -> Explanation:
         """The same as `promote`, with each operand's path up and what it can lose on the way."""
-        typed = self.operands(operands)
-        result = self.common(typed)
-        named = tuple(
-            given if isinstance(one, Operand) and one.value is given else one.dtype
-            for one, given in zip(typed, operands, strict=True)
-        )
-        return Explanation(
-            self.name,
-            named,
-            result,
-            tuple(self.path(one.dtype, result) for one in typed),
-            tuple(witness(one, result) for one in typed),
-        )
+        return explained(self, operands)
 
     def path(self, low: DTypeLike, high: DTypeLike) -> tuple[DType, ...]:
         """The way up the lattice from one dtype to another; its two ends where there is none."""

@@ -18,7 +18,7 @@ from graphir.dtypes import DType
 from graphir.lattice import Lattice
 from graphir.promotion.jax import JAX_LATTICE
 from graphir.promotion.library import COMPLEX, SIGNED, UNSIGNED, Facts, LibraryRules, by_op
-from graphir.promotion.operands import Operand, Typed
+from graphir.promotion.operands import ALONE, Operand, Place, Typed
 from graphir.promotion.rules import Family
 from graphir.promotion.scalars import fits
 
@@ -156,14 +156,15 @@ class TensorFlow(LibraryRules):
         """As the tables have it; a condition is bool, whatever `where` may choose among."""
         return self.truth(dtype, op) if family == "truth" else super().computed(family, dtype, op)
 
-    def literal(self, value: Any, partners: Sequence[Typed], op: str = "") -> DType:
+    def literal(self, value: Any, place: Place = ALONE) -> DType:
         """Weak; True as eager TensorFlow converts it; alone, int64 where int32 does not hold it."""
+        partners = place.partners
         beside = next((one.dtype for one in partners if not one.dtype.weak), None)
         if isinstance(value, bool) and beside in _TAKE_TRUE:
             return beside
         if isinstance(value, int) and beside is DType.uint64 and 2**63 <= value < 2**64:
             return beside
-        weak = super().literal(value, partners, op)
+        weak = super().literal(value, place)
         wide = weak is DType.weak_int and not partners and not fits(value, DType.int32)
         return DType.int64 if wide else weak
 
@@ -249,12 +250,13 @@ class TensorFlowAll(TensorFlow):
         wide = dtype is DType.weak_float and any(one.dtype in _INTS for one in operands)
         return DType.float64 if wide else self.committed(dtype)
 
-    def literal(self, value: Any, partners: Sequence[Typed], op: str = "") -> DType:
+    def literal(self, value: Any, place: Place = ALONE) -> DType:
         """As without promotion; where the op promotes, an int has 32 bits."""
+        op, partners = place.op, place.partners
         promotes = op in _ROLES or op in ("", "clip")
         if promotes and isinstance(value, int) and not fits(value, DType.int32):
             raise self.misfit(value, DType.int32)
-        dtype = super().literal(value, partners, op)
+        dtype = super().literal(value, place)
         numbers = [one.dtype for one in partners if one.dtype in _NUMBERS]
         if op and dtype is DType.bool and numbers:
             raise self.refusal((dtype, numbers[0]), f"{value} is not converted to {numbers[0]}")

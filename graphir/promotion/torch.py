@@ -17,7 +17,7 @@ from graphir.dtypes import DType
 from graphir.errors import PromotionError
 from graphir.lattice import Lattice
 from graphir.promotion.library import LibraryRules, by_op
-from graphir.promotion.operands import Operand, Typed
+from graphir.promotion.operands import ALONE, Operand, Place, Typed
 from graphir.promotion.rules import PromotionRules
 
 _HALVES = (DType.float16, DType.bfloat16)
@@ -145,13 +145,20 @@ class Torch(LibraryRules):
             self.boolean(op)
         return self.common(operands)
 
-    def literal(self, value: Any, partners: Sequence[Typed], op: str = "") -> DType:
-        """The weak dtype of its type, of ints from 2**63 on uint64; checked in a few ops."""
+    def literal(self, value: Any, place: Place = ALONE) -> DType:
+        """The weak dtype of its type, of ints from 2**63 on uint64; checked in a few ops.
+
+        There a number must be in the range of the dtype in which all operands meet, but the base
+        of pow wraps.
+        """
         wide = isinstance(value, int) and 2**63 <= value < 2**64
-        dtype = DType.uint64 if wide else super().literal(value, partners, op)
-        if op in _CHECKED:
-            found = self.common([*partners, Operand(dtype, 0)])
-            if found in _CHECKED[op] and not _converts(value, found, op):
+        dtype = DType.uint64 if wide else super().literal(value, place)
+        op = place.op
+        if op in _CHECKED and (op != "pow" or place.at):
+            found = self.common([*place.others, Operand(dtype, 0)])
+            if op == "pow" and found.is_integer:
+                self.exponent(value, found)
+            if found in _CHECKED[op] and not _converts(value, found):
                 raise self.misfit(value, found)
         return dtype
 
@@ -204,16 +211,15 @@ def _category(dtype: DType) -> int:
     return 3 if dtype.is_complex else 2 if dtype.is_float else int(dtype.is_integer)
 
 
-def _converts(value: Any, dtype: DType, op: str) -> bool:
+def _converts(value: Any, dtype: DType) -> bool:
     """Whether a number becomes a dtype without overflow (c10::overflows).
 
-    Unsigned integers take negative ones down to minus their greatest, but as exponents none. The
-    base of pow wraps in PyTorch; here it is checked as the exponent is, for want of knowing which.
+    Unsigned integers take negative ones down to minus their greatest.
     """
     if isinstance(value, complex):
-        return _converts(value.real, dtype, op) and _converts(value.imag, dtype, op)
+        return _converts(value.real, dtype) and _converts(value.imag, dtype)
     if dtype.is_integer:
-        low = -dtype.max if dtype.kind == "uint" and op != "pow" else dtype.min
+        low = -dtype.max if dtype.kind == "uint" else dtype.min
         return low <= value <= dtype.max
     return abs(value) <= dtype.part.max or not math.isfinite(value)
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import operator
 import random
 import sys
 import warnings
@@ -32,6 +33,8 @@ FLOATS = (
     *(-65000.0, float("inf"), float("-inf"), float("nan")),
 )
 COMPLEX = (0j, 1j, 1.5 + 0j, 65000j, 3.3e38j, 3.4e38j, 1e39 + 0j, 1e300j, complex("inf"))
+EXPONENTS = (True, *(0, 1, 2, 3), *(-1.0, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0), 2 + 0j)
+"""Those of which `**` makes another function, and some others."""
 LITERALS = (False, True, *INTS, *FLOATS, *COMPLEX)
 
 OLD_NAMES = {
@@ -176,6 +179,14 @@ def measured() -> dict[str, Any]:
         for pair, answer in alone.items()
         if answer != 2 * plain[types[(names := pair.split())[0]]][DTYPES.index(types[names[1]])]
     }
+    found["to the power of a number"] = grouped(
+        {
+            f"{rank}{number!r}": "".join(
+                char(operator.pow, np.ones((2,) * rank, dtype), number) for dtype in DTYPES
+            )
+            for rank, number in itertools.product((0, 1), EXPONENTS)
+        }
+    )
     found["several"] = several(scalars, 700)
     return found
 
