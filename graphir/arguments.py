@@ -12,7 +12,7 @@ from graphir.dtypes import DType
 from graphir.errors import GraphError
 from graphir.literals import array_of, is_literal, literal_array
 from graphir.op import Op
-from graphir.promotion.operands import Place, operand_of
+from graphir.promotion.operands import Number, Place
 from graphir.promotion.rules import PromotionRules
 from graphir.symbol import Symbol
 
@@ -40,11 +40,13 @@ def taken(
     rules: PromotionRules, op: Op, operands: Sequence[Any], position: int
 ) -> tuple[Any, DType]:
     """The number and dtype that a literal is taken as, among symbols and other literals."""
-    value, joined = operands[position], op.signature.joined or range(len(operands))
-    if position not in joined:
-        return value, op.signature.other
-    types = [operand_of(operands[i]) for i in joined]
-    place = Place(types, joined.index(position), op.name)
+    value, joined = operands[position], op.signature.joined
+    if joined is not None:
+        if position not in joined:
+            return value, op.signature.other
+        operands, position = [operands[i] for i in joined], joined.index(position)
+    types = [one.type if isinstance(one, Symbol) else Number(one) for one in operands]
+    place = Place(types, position, op.name)
     number = rules.meant(value, place)
     return number, rules.literal(number, place)
 

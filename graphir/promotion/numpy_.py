@@ -108,7 +108,7 @@ class Numpy(LibraryRules):
         """A weak dtype; where that cannot hold it, or nothing is beside it, a dtype of its own."""
         own, op, partners = self.own(value), place.op, place.partners
         first = op == "clip" and not place.at  # which is made an array
-        if not place.others or op in OF_ARRAYS or first:
+        if len(place.operands) < 2 or op in OF_ARRAYS or first:
             return own
         weak = WEAK[type(value)]
         if weak is not DType.weak_int:

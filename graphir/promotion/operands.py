@@ -77,7 +77,7 @@ class Place(NamedTuple):
     @property
     def partners(self) -> list[Typed]:
         """The operands that are no literals."""
-        return [one for one in self.others if not isinstance(one, Number)]
+        return [one for one in self.operands if not isinstance(one, Number)]
 
 
 ALONE = Place()
