@@ -94,15 +94,14 @@ def _select(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> R
 
 def _accumulation(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
     dtype: DType | None = attrs["dtype"]  # as the user asked, or as the rules accumulate
-    if dtype is None:
-        dtype = _met("accumulated", rules, op, types)
+    dtype = _met("accumulated", rules, op, types) if dtype is None else rules.known(dtype)
     _castable(op, types[0].dtype, dtype)
     return Resolved((dtype,), dtype)
 
 
 def _position(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
     dtype = _met("ordered", rules, op, types)
-    result: DType = attrs["dtype"] or rules.position(op.name)
+    result = rules.known(attrs["dtype"] or rules.position(op.name))
     return Resolved(_all(types, dtype), _integer(op, result))
 
 
@@ -164,7 +163,7 @@ def _known(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Re
 
 
 def _sized(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
-    result: DType = attrs["dtype"] or rules.position(op.name)
+    result = rules.known(attrs["dtype"] or rules.position(op.name))
     return Resolved((types[0].dtype,), _integer(op, result))
 
 
