@@ -95,7 +95,8 @@ def _diff(asked: argparse.Namespace) -> int:
     else:
         found = diff(subject, asked.before, asked.after)
     print(found.to_json() if asked.format == "json" else found)
-    return 1 if len(found) else 0
+    besides = isinstance(found, RulesDiff) and (found.facts or found.ops)
+    return 1 if len(found) or besides else 0
 
 
 def _in_color(when: str) -> bool:

@@ -105,6 +105,7 @@ def test_diff_of_two_rule_sets():
     assert cli("diff", "max", "jax") == (1, f"{diff('max', 'jax')}\n", "")
     assert cli("diff", "max", "jax", "--format", "json")[1] == f"{diff('max', 'jax').to_json()}\n"
     assert cli("diff", "max", "max")[0] == 0
+    assert cli("diff", "numpy", "cupy")[0] == 1  # in ops, though in no pair
 
 
 def test_diff_of_a_graph_and_rules(saved: Path):
