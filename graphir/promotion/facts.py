@@ -50,9 +50,7 @@ def facts(rules: PromotionRules, among: Iterable[DType] = tuple(DType)) -> tuple
 
 _OF_INTS = {"int / int": ops.divide, "sin(int)": ops.sin, "mean(int)": ops.mean}
 _OF_ALL = {"sum accumulates": ops.sum, "cumulative_sum": ops.cumulative_sum}
-OF_OPS = frozenset(
-    {*_OF_INTS, *_OF_ALL, "bool arithmetic", "is a truth value", "places"},
-)
+OF_OPS = frozenset({*_OF_INTS, *_OF_ALL, "bool arithmetic", "is a truth value", "places"})
 """The subjects that are results of ops on arrays of one dtype."""
 
 _OF_BOOL = {
@@ -168,15 +166,15 @@ def _beside(rules: PromotionRules) -> str:
     graph = _graph(rules)
     x = graph.input(DType.int8, ("n",))
     told: dict[str, str] = {}
-    for value in (1, 300, None):
+    for which, value in {"1": 1, "300": 300, "not known": None}.items():
         y = graph.input(DType.int64) if value is None else graph.scalar(value, DType.int64)
         try:
-            told["not known" if value is None else str(value)] = str((x + y).dtype)
+            told[which] = str((x + y).dtype)
         except GraphirError:
-            told["not known" if value is None else str(value)] = _REFUSED
+            told[which] = _REFUSED
     if len({*told.values()}) == 1:
         return f"int8 beside a 0-d int64 is {told['1']}"
-    by_value = ", ".join(f"{found} where that is {value}" for value, found in told.items())
+    by_value = ", ".join(f"{found} where that is {which}" for which, found in told.items())
     return f"int8 beside a 0-d int64 is {by_value}"
 
 
