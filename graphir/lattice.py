@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from itertools import combinations, product
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 from graphir.errors import GraphError, PromotionError
 
@@ -46,12 +46,13 @@ class Lattice(Generic[Node]):
 
     Any acyclic order may be given: `laws()` says where it fails to be a join-semilattice, and
     `join` raises just there. Nodes are kept in the order of their first mention, an edge given
-    twice once; `source` says where the order comes from. Raises Cyclic for what is no order.
+    twice once; `source` says where the order comes from. Raises Cyclic for what is no order, and
+    GraphError for what gives none.
     """
 
     def __init__(self, name: str, edges: Mapping[Node, Iterable[Node]], source: str = "") -> None:
         self.name, self.source = name, source
-        self.edges = {low: tuple(dict.fromkeys(above)) for low, above in edges.items()}
+        self.edges = _edges(name, edges)
         mentioned = [n for low, above in self.edges.items() for n in (low, *above)]
         self.nodes: tuple[Node, ...] = tuple(dict.fromkeys(mentioned))
         # Sets are bit masks; an element's bit is its place in a topological order from above, so
@@ -69,7 +70,7 @@ class Lattice(Generic[Node]):
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Lattice[Any]:
-        """The lattice that a JSON file gives; GraphError names the file and what is wrong there.
+        """The lattice that a JSON file gives; GraphError names the file and what is wrong with it.
 
         It holds `{"name": ..., "edges": {"int8": ["int16"], ...}}` or the edges alone; names of
         dtypes become dtypes, anything else stays text.
@@ -251,6 +252,26 @@ def _of_triples(
 
 def _shown(node: Any) -> str:
     return "undefined" if node is None else str(node)
+
+
+def _edges(name: str, edges: Any) -> dict[Any, tuple[Any, ...]]:
+    """What lies directly above each node, once; GraphError where it is no mapping to nodes."""
+    if not isinstance(edges, Mapping):
+        raise GraphError(
+            f"lattice {name!r} is made of {{node: [nodes directly above it]}}, not {edges!r}"
+        )
+    found: dict[Any, tuple[Any, ...]] = {}
+    for low, above in cast("Mapping[Any, Any]", edges).items():
+        try:
+            if isinstance(above, str):
+                raise TypeError("its letters would be nodes")
+            found[low] = tuple(dict.fromkeys(above))
+        except TypeError as error:
+            raise GraphError(
+                f"lattice {name!r}: what lies directly above {low} is a list of nodes, not "
+                f"{above!r}: {error}"
+            ) from None
+    return found
 
 
 def _networkx() -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import os
 import re
@@ -12,7 +13,7 @@ from typing import Any, cast
 from graphir.dtypes import DType
 from graphir.errors import GraphError
 from graphir.lattice import Cyclic, Lattice
-from graphir.lattices import element
+from graphir.lattices import element, lattices
 
 
 def read_lattice(path: str | os.PathLike[str]) -> Lattice[Any]:
@@ -20,11 +21,20 @@ def read_lattice(path: str | os.PathLike[str]) -> Lattice[Any]:
 
     The edges alone will do; without a name it has the file's. Names, aliases and short names
     (which count bits) of dtypes become dtypes, anything else stays text. GraphError names the file
-    and the place in it that is wrong, Cyclic the cycle; OSError where there is no file.
+    and the place in it that is wrong, or why it cannot be read; Cyclic the cycle.
     """
+    if not isinstance(path, (str, os.PathLike)):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise GraphError(
+            f"a lattice is read from the path of a JSON file, not from {path!r}; edges at hand "
+            "make one by Lattice('mine', {low: [high, ...]})"
+        )
     try:
         name, source, edges = _fields(_parsed(Path(path)))
         return Lattice(name or Path(path).stem, _edges(edges), source)
+    except OSError as error:
+        near = difflib.get_close_matches(Path(path).name, lattices(), n=1)
+        named = f"; there is a published lattice({near[0]!r})" if near else ""
+        raise GraphError(f"{path}: {error.strerror}{named}") from None
     except Cyclic as error:
         raise Cyclic(f"{path}: {error}", error.cycle) from None
     except GraphError as error:

@@ -96,6 +96,22 @@ def _dtypes() -> dict[str, DType]:
     return shorts | {name: dtype for dtype in DType for name in (str(dtype), *dtype.aliases)}
 
 
+def is_dtype(node: Any) -> bool:
+    """Whether a node is a dtype, or names one as DType(...) takes it."""
+    try:
+        return bool(DType(node))
+    except GraphError:
+        return False
+
+
+def of_dtypes(lattice: Lattice[Any] | None) -> Lattice[DType] | None:
+    """The lattice with names of dtypes read as dtypes."""
+    if lattice is None or all(isinstance(node, DType) for node in lattice):
+        return lattice
+    edges = {DType(low): [DType(node) for node in above] for low, above in lattice.edges.items()}
+    return Lattice(lattice.name, edges, lattice.source)
+
+
 @cache
 def published(name: str) -> Lattice[Any]:
     """The published lattice of that name."""

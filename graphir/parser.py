@@ -248,18 +248,23 @@ class _Parser(Values):
         return self._origins()
 
     def _location(self, comma: str) -> Location:
-        """A place, and a layer after the comma that belongs before it."""
+        """A place, its end where that is told, and a layer after the comma that belongs before."""
         file = self.string("a file in quotes")
         self.expect(":", " and a line")
         line = self.natural("a line")
         self.expect(":", " and a column")
         column = self.natural("a column")
+        end: tuple[int | None, int | None] = (None, None)
+        if self.take("to"):
+            end_line = line if self.tokens[self.at] == ":" else self.natural("a line or ':'")
+            self.expect(":", " and a column")
+            end = end_line, self.natural("a column")
         layer = ""
         if self.take(comma) if comma else self.tokens[self.at] == "layer":
             self.expect("layer")
             self.expect("=")
             layer = self.string("the name of a layer in quotes")
-        return Location.at(file, line, column, layer=layer)
+        return Location.at(file, line, column, *end, layer=layer)
 
     def _origins(self) -> tuple[Origin, ...]:
         self.expect("(")

@@ -167,7 +167,10 @@ def _place(location: Location, comma: str) -> str:
     if not location.file:
         return ""
     layer = f"{comma}layer={_string(location.layer)}" if location.layer else ""
-    return f"{_string(location.file)}:{location.line}:{location.column}{layer}"
+    start, end = (location.line, location.column), (location.end_line, location.end_column)
+    line = "" if end[0] == start[0] else end[0]
+    to = f" to {line}:{end[1]}" if end != start else ""  # as MLIR writes a range
+    return f"{_string(location.file)}:{start[0]}:{start[1]}{to}{layer}"
 
 
 def _label(name: str) -> str:

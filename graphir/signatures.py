@@ -93,16 +93,14 @@ def _select(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> R
 
 
 def _accumulation(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
-    dtype: DType | None = attrs["dtype"]  # as the user asked, or as the rules accumulate
-    if dtype is None:
-        dtype = _met("accumulated", rules, op, types)
+    dtype = _asked(rules, attrs) or _met("accumulated", rules, op, types)
     _castable(op, types[0].dtype, dtype)
     return Resolved((dtype,), dtype)
 
 
 def _position(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
     dtype = _met("ordered", rules, op, types)
-    result: DType = attrs["dtype"] or rules.position(op.name)
+    result = _asked(rules, attrs) or rules.position(op.name)
     return Resolved(_all(types, dtype), _integer(op, result))
 
 
@@ -113,6 +111,11 @@ def _lookup(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> R
         _castable(op, type_.dtype, data)
     indices = rules.indexed(types[-1].dtype, op.name)
     return Resolved((*_all(types[:-1], data), indices), data)
+
+
+def _asked(rules: PromotionRules, attrs: Attributes) -> DType | None:
+    """The dtype that the user asked for, if any, which the rules must have."""
+    return attrs["dtype"] and rules.known(attrs["dtype"])
 
 
 def _integer(op: Op, dtype: DType) -> DType:
@@ -164,7 +167,7 @@ def _known(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Re
 
 
 def _sized(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
-    result: DType = attrs["dtype"] or rules.position(op.name)
+    result = _asked(rules, attrs) or rules.position(op.name)
     return Resolved((types[0].dtype,), _integer(op, result))
 
 

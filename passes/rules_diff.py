@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple, overload
 
-from graphir import DType, PromotionRules
-from graphir.promotion.facts import facts
+from graphir import DType, Op, PromotionRules, ops
+from graphir.promotion.facts import OF_OPS, facts, inferred
 from graphir.promotion.tables import aligned, named
 
 
@@ -21,11 +21,21 @@ class Cell(NamedTuple):
     after: DType | None
 
 
+class Result(NamedTuple):
+    """An op on arrays of one dtype that gives other results; None is a refusal."""
+
+    op: str
+    dtype: DType
+    before: DType | None
+    after: DType | None
+
+
 class RulesDiff(Sequence[Cell]):
     """The cells in which two rule sets differ, among the dtypes that both have: `str()` a table.
 
     `both_refuse` counts the pairs that neither mixes; `facts` are the questions besides the join
-    that they answer differently, each with both answers.
+    that they answer differently, each with both answers; `ops` the results in which they differ of
+    ops on arrays of one dtype.
     """
 
     def __init__(self, before: PromotionRules, after: PromotionRules) -> None:
@@ -67,6 +77,17 @@ class RulesDiff(Sequence[Cell]):
             if after.get(subject, answer) != answer
         )
 
+    @cached_property
+    def ops(self) -> tuple[Result, ...]:
+        """The ops on arrays of one dtype, without attributes, that give another result."""
+        asked = [
+            Result(op.name, dtype, _result(self.before, op, dtype), _result(self.after, op, dtype))
+            for op in ops.CATALOGUE.values()
+            if op.operands
+            for dtype in self.dtypes
+        ]
+        return tuple(one for one in asked if one.before is not one.after)
+
     def to_json(self) -> str:
         """The cells and answers as a JSON document; null is a refusal."""
         told: dict[str, Any] = {"before": self.before.name, "after": self.after.name}
@@ -77,6 +98,8 @@ class RulesDiff(Sequence[Cell]):
         told["cells"] = [dict(zip(Cell._fields, cell, strict=True)) for cell in names]
         keys = ("question", "before", "after")
         told["facts"] = [dict(zip(keys, fact, strict=True)) for fact in self.facts]
+        results = [[None if one is None else str(one) for one in found] for found in self.ops]
+        told["ops"] = [dict(zip(Result._fields, found, strict=True)) for found in results]
         return json.dumps(told, indent=2)
 
     def __str__(self) -> str:
@@ -84,11 +107,16 @@ class RulesDiff(Sequence[Cell]):
         lines = [self._head(), *self._alone()]
         if self.cells:
             lines += ["", *aligned([("lhs", "rhs", *names), *_grouped(self.cells)])]
-        if self.facts:
+        # In text, what is a result of ops is told op by op alone.
+        besides = [fact for fact in self.facts if fact[0] not in OF_OPS]
+        if besides:
             lines += ["", "besides the join:"]
-        for subject, *answers in self.facts:
+        for subject, *answers in besides:
             told = aligned(list(zip(names, answers, strict=True)))
             lines += [f"  {subject}", *(f"    {line}" for line in told)]
+        if self.ops:
+            table = aligned([("of", *names, "ops"), *_by_op(self.ops)])
+            lines += ["", "op by op, on arrays of one dtype:", *table]
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -128,6 +156,33 @@ def _grouped(cells: Sequence[Cell]) -> list[tuple[str, ...]]:
     for (a, ends), others in partners.items():
         rows.setdefault((ends, *others), []).append(a)
     return [(_names(lhs), _names(rhs), *map(named, ends)) for (ends, *rhs), lhs in rows.items()]
+
+
+def _result(rules: PromotionRules, op: Op, dtype: DType) -> DType | None:
+    found = inferred(rules, op, *(dtype,) * len(op.operands))
+    return None if found is None else found.type.dtype
+
+
+def _by_op(found: Sequence[Result]) -> list[tuple[str, ...]]:
+    """A row for all ops that change alike on the same dtypes.
+
+    "its own" is the operands' dtype, of ops that give several.
+    """
+    given: dict[tuple[str, int], set[DType | None]] = {}
+    for op, _, *ends in found:
+        for side, end in enumerate(ends):
+            given.setdefault((op, side), {None}).add(end)
+    changed: dict[tuple[str, ...], list[DType]] = {}
+    for op, dtype, *ends in found:
+        told = [
+            "its own" if end is dtype and len(given[op, side]) > 2 else named(end)
+            for side, end in enumerate(ends)
+        ]
+        changed.setdefault((op, *told), []).append(dtype)
+    rows: dict[tuple[str, ...], list[str]] = {}
+    for (op, *told), dtypes in changed.items():
+        rows.setdefault((_names(dtypes), *told), []).append(op)
+    return [(*row, " ".join(names)) for row, names in rows.items()]
 
 
 def _names(dtypes: Iterable[DType]) -> str:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn, get_args
 
-from graphir import Graph, GraphirError
+from graphir import ExecutionError, Graph, GraphirError
 from graphir.printer import large_constants
 from passes import cast_report, lower
 from passes.casts import Kind
-from runtime.cli_questions import add_questions
+from runtime.cli_questions import add_questions, path
 from runtime.execution import execute
 from runtime.files import read_input, write_outputs
 
@@ -23,6 +24,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     A command that finds something amiss prints it and gives 1 itself.
     """
     status: int | None = None
+    _open_streams()
     try:
         asked = _parser().parse_args(argv)
         status = asked.command(asked)
@@ -34,10 +36,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     except GraphirError as error:
         return _failed(str(error))
     except OSError as error:
-        return _failed(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        place = f"{error.filename}: " if error.filename else ""
+        return _failed(f"{place}{error.strerror or error}")
+    except KeyboardInterrupt:
+        return 130  # as a shell says of SIGINT
     except MemoryError as error:
         return _failed(str(error) or "out of memory")
     return status or 0
+
+
+def _open_streams() -> None:
+    """Let what is printed go where it can: nowhere if closed, escaped where it has no letter."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 -- for the process's life
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _failed(message: str) -> int:
@@ -81,6 +96,9 @@ def _run(asked: argparse.Namespace) -> None:
         name: graph.committed(symbol.dtype)
         for name, symbol in zip(graph.input_names, graph.inputs, strict=True)
     }
+    names = [name for name, _ in asked.inputs]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise ExecutionError(f"--input {twice[0]}=... is given {names.count(twice[0])} times")
     given = {name: read_input(text, dtypes.get(name)) for name, text in asked.inputs}
     found = execute(graph, **given)
     arrays: Sequence[Any] = (found,) if len(graph.outputs) == 1 else found
@@ -151,8 +169,12 @@ def _add_graphs(command: Callable[..., Any]) -> None:
     doc = "Run a graph."
     run = command("run", _run, doc, "model.gir --input x=x.npy --input y=3 --output out.npz")
     for each in (lower, casts, run):
-        each.add_argument("file", metavar="FILE.gir", help="a graph, as Graph.save writes it")
-    lower.add_argument("--output", metavar="OUT.gir", help="save it, large constants too")
+        each.add_argument(
+            "file", type=path, metavar="FILE.gir", help="a graph, as Graph.save writes it"
+        )
+    lower.add_argument(
+        "--output", type=path, metavar="OUT.gir", help="save it, large constants too"
+    )
     casts.add_argument("--format", choices=("text", "json"), default="text")
     casts.add_argument("--kind", choices=get_args(Kind), help="one kind; legalization lowers first")
     casts.add_argument("--lossy", action="store_true", help="those that can lose something only")
@@ -166,7 +188,10 @@ def _add_graphs(command: Callable[..., Any]) -> None:
         help="an input: x.npy, file.npz, file.npz:key or a Python number",
     )
     run.add_argument(
-        "--output", metavar="OUT.npz", help="save output0, output1, ... instead of printing them"
+        "--output",
+        type=path,
+        metavar="OUT.npz",
+        help="save output0, output1, ... instead of printing them",
     )
 
 

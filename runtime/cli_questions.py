@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +37,14 @@ def _promote(asked: argparse.Namespace) -> None:
     if asked.format == "text":
         print(explain(*asked.operands, rules=asked.rules))
         return
-    paths = asked.rules.explain(*asked.operands).paths
-    print(LATTICE_FORMATS[asked.format](lattice_of(asked.rules), paths))
+    order = lattice_of(asked.rules)
+    ways = asked.rules.explain(*asked.operands).paths
+    edges = {*order.pairs()}
+    drawn = [way for way in ways if edges.issuperset(pairwise(way)) and way[0] in order]
+    for way in dict.fromkeys(way for way in ways if way not in drawn):
+        told = " -> ".join(map(str, way))
+        print(f"graphir: note: {told} is no way up lattice {order.name!r}", file=sys.stderr)
+    print(LATTICE_FORMATS[asked.format](order, drawn))
 
 
 def _rules(asked: argparse.Namespace) -> None:
@@ -69,7 +76,7 @@ def _lattice(asked: argparse.Namespace) -> None:
 
 
 def _laws(asked: argparse.Namespace) -> int:
-    """Which laws a rule set or a lattice breaks; status 1 if any of those asked for."""
+    """Which laws a rule set or a lattice breaks; status 1 if one of a join, or one asked for."""
     try:
         subject: PromotionRules | Lattice[Any] = _read(asked.subject)
     except Cyclic as error:
@@ -83,7 +90,7 @@ def _laws(asked: argparse.Namespace) -> int:
     print(report(found, chosen, everything=asked.all))
     if isinstance(subject, Lattice):
         print(edges_text(subject.redundant()))
-    return 1 if found else 0
+    return 1 if any(asked.law or one.law in JOIN_LAWS for one in found) else 0
 
 
 def _diff(asked: argparse.Namespace) -> int:
@@ -95,7 +102,8 @@ def _diff(asked: argparse.Namespace) -> int:
     else:
         found = diff(subject, asked.before, asked.after)
     print(found.to_json() if asked.format == "json" else found)
-    return 1 if len(found) else 0
+    besides = isinstance(found, RulesDiff) and (found.facts or found.ops)
+    return 1 if len(found) or besides else 0
 
 
 def _in_color(when: str) -> bool:
@@ -189,14 +197,18 @@ def _add_lattice(command: Callable[..., Any]) -> None:
 
 
 def _add_laws(command: Callable[..., Any]) -> None:
-    doc = "Which laws a rule set or a lattice breaks, and where; status 1 if it breaks any."
+    doc = (
+        "Which laws a rule set or a lattice breaks, and where; status 1 if it is no join, or "
+        "breaks a law asked for by --law."
+    )
     made = command("laws", _laws, doc, "my_lattice.json --law join")
     made.add_argument("subject", type=_lawful, metavar="LATTICE", help=_SUBJECTS)
     made.add_argument(
         "--law",
         action="append",
         choices=(*LAWS, "join"),
-        help=f"this one alone, or those given; join: the first {len(JOIN_LAWS)}",
+        help=f"this one alone, or those given; join: the first {len(JOIN_LAWS)}, which without "
+        "--law are those that count for the status",
     )
     made.add_argument("--all", action="store_true", help="every counterexample, not just the first")
 
@@ -237,6 +249,13 @@ def _operand(text: str) -> Any:
         return value
 
 
+def path(text: str) -> str:
+    """A path of a file, which is not looked for yet."""
+    if not text:
+        raise argparse.ArgumentTypeError("'' names no file")
+    return text
+
+
 def _rule_set(name: str) -> PromotionRules:
     try:
         return rules(name)
@@ -263,6 +282,6 @@ def _or_file(find: Callable[[str], Any], text: str) -> Any:
     try:
         return find(text)
     except GraphError as error:
-        if Path(text).suffix or Path(text).exists():
+        if text and (Path(text).suffix or Path(text).exists()):
             return Path(text)
         raise argparse.ArgumentTypeError(str(error)) from None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -73,6 +75,9 @@ def test_version():
         (("casts", "x.gir", "--kind", "all"), "invalid choice: 'all'"),
         (("run", "x.gir", "--input", "x"), "NAME=VALUE"),
         (("run", "x.gir", "--input", "=3"), "NAME=VALUE"),
+        (("run", ""), "'' names no file"),
+        (("lower", "x.gir", "--output", ""), "'' names no file"),
+        (("diff", "", "max"), "no rule set is named ''"),
     ],
 )
 def test_bad_usage_is_status_2_and_one_line(argv, said):
@@ -147,6 +152,14 @@ def test_numbers_are_parsed_as_python_spells_them(text, value):
     assert type(found) is type(value)
 
 
+def test_what_is_no_way_up_the_lattice_is_not_drawn():
+    status, out, err = cli("promote", "300", "int8", "--rules", "torch", "--format", "mermaid")
+    assert (status, err) == (0, "graphir: note: weak_int -> int8 is no way up lattice 'torch'\n")
+    assert out == cli("lattice", "torch", "--path", "int8", "--format", "mermaid")[1]
+    out = cli("promote", "int8", "float32", "--format", "dot")[1]
+    assert out == cli("lattice", "max", "--path", "int8", "float32", "--format", "dot")[1]
+
+
 # -- rules, demo
 
 
@@ -216,3 +229,12 @@ def test_a_reader_that_stops_early_is_no_error():
     err = writer.stderr.read()
     writer.stderr.close()
     assert (writer.wait(60), err) == (0, b"")
+
+
+def test_a_stdout_that_is_closed_or_has_not_the_letters_is_no_traceback(tmp_path):
+    command = f"{shlex.quote(sys.executable)} -m graphir table >&-"
+    done = subprocess.run(command, shell=True, capture_output=True, cwd=ROOT, check=True)
+    assert done.stderr == b""
+    graphir.Graph("\u03b1").save(tmp_path / "alpha.gir")
+    env = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    assert "\\u03b1" in process("lower", tmp_path / "alpha.gir", env=env).stdout

@@ -157,6 +157,9 @@ def test_bad_inputs_are_named(mixed, tmp_path, monkeypatch, value, said):
 def test_a_missing_or_unknown_input_is_named(mixed):
     assert "missing x, y, w" in refused(1, "run", mixed)
     assert "has no input 'z'" in refused(1, "run", mixed, "--input", "z=1")
+    assert "--input y=... is given 2 times" in refused(
+        1, "run", mixed, "--input", "y=1", "--input", "y=2"
+    )
 
 
 def test_an_output_that_cannot_be_written_is_named(tmp_path):

@@ -195,9 +195,21 @@ def test_text_that_is_not_utf_8_is_refused(tmp_path: Path):
         Lattice.load(path)
 
 
-def test_a_missing_file_is_an_os_error(tmp_path: Path):
-    with pytest.raises(FileNotFoundError):
+def test_what_cannot_be_read_is_refused(tmp_path: Path):
+    with pytest.raises(GraphError, match=r"none\.json: No such file") as caught:
         Lattice.load(tmp_path / "none.json")
+    assert caught.value.__suppress_context__
+    with pytest.raises(GraphError, match="Is a directory"):
+        Lattice.load(tmp_path)
+    edges: Any = {"int8": ["int16"]}
+    with pytest.raises(GraphError, match=r"the path of a JSON file, not from .*Lattice\('mine'"):
+        Lattice.load(edges)
+
+
+@pytest.mark.parametrize("edges", [None, ["a"], {"a": 3}, {"a": "bc"}, {"a": [["b"]]}])
+def test_a_lattice_is_made_of_lists_of_nodes(edges: Any):
+    with pytest.raises(GraphError, match=r"^lattice 'x'.*\bnot "):
+        Lattice("x", edges)
 
 
 def test_a_cycle_in_a_file_is_named(tmp_path: Path):

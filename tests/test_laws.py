@@ -89,6 +89,12 @@ def test_a_name_that_is_no_dtype_is_an_error():
         laws({"int8": {"int8": "int17"}})
 
 
+@pytest.mark.parametrize("subject", [None, [1], {"int8": "int16"}])
+def test_what_has_no_laws_is_refused(subject: Any):
+    with pytest.raises(GraphError, match=r"laws are those of .*, not of "):
+        laws(subject)
+
+
 def test_a_dtype_that_is_not_itself_is_found():
     assert broken({"int8": {"int8": "int16"}, "int16": {"int16": "int16"}})["idempotence"] == [
         (DType.int8,)

@@ -79,8 +79,20 @@ def test_types_of_ml_dtypes_are_refused_with_the_reason(dtype: DType):
     for ask in (lambda: NUMPY.promote(dtype, "int8"), lambda: Graph(rules=NUMPY).input(dtype)):
         with pytest.raises(PromotionError, match=f"no {dtype} under 'numpy'.* three different"):
             ask()
-    with pytest.raises(PromotionError, match="NumPy has no index"):
+    with pytest.raises(PromotionError, match=r"NumPy has no index, .*write DType\.uint64, .*'max'"):
         NUMPY.promote("index", "int8")
+
+
+def test_a_dtype_that_numpy_lacks_is_refused_wherever_it_is_asked_for():
+    g = Graph(rules=NUMPY)
+    x = g.input("int8", "n")
+    asks = (
+        *(lambda: g.input("int4"), lambda: g.scalar(1, "int4"), lambda: x.cast("int4")),
+        *(lambda: x.sum(dtype="int4"), lambda: ops.argmax(x, dtype="int4")),
+    )
+    for ask in asks:
+        with pytest.raises(PromotionError, match=r"no int4 under 'numpy'.*write DType\.int8, "):
+            ask()
 
 
 def test_a_path_has_no_lattice_and_says_what_is_lost():

@@ -93,8 +93,10 @@ def test_what_orders_no_dtypes_makes_no_rules(tmp_path: Path):
 def test_a_file_that_is_wrong_is_named(tmp_path: Path):
     with pytest.raises(Cyclic, match=r"mine\.json: lattice 'mine' has a cycle"):
         PromotionRules.from_lattice(written(tmp_path, {"int8": ["int16"], "int16": ["int8"]}))
-    with pytest.raises(OSError, match="nope"):
+    with pytest.raises(GraphError, match=r"nope\.json: No such file"):
         PromotionRules.from_lattice(tmp_path / "nope.json")
+    with pytest.raises(GraphError, match=r"lattice\('jep_option1'\)"):
+        PromotionRules.from_lattice("jep_option1")
 
 
 # -- in graphs

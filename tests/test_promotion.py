@@ -211,6 +211,23 @@ def test_ints_fit_an_integer_dtype_within_its_limits(dtype: DType):
             MAX.promote(dtype, value)
 
 
+@pytest.mark.parametrize(
+    ("dtype", "value", "other"),
+    [
+        *(("int8", 1.5, "float16"), ("int64", 1.5, "float64"), ("bool", 2, "int8")),
+        *(("int8", 300, "int16"), ("uint8", -1, "int16"), ("float16", 1e6, "float32")),
+    ],
+)
+def test_the_way_out_for_a_literal_can_be_typed(dtype: str, value: Any, other: str):
+    g = Graph(rules=MAX)
+    x = g.input(dtype, "n")
+    with pytest.raises(PromotionError) as caught:
+        x * value
+    said = str(caught.value)
+    assert f".cast(DType.{other})" in said and f"g.scalar({value!r}, DType.{other})" in said
+    assert (x.cast(other) * value).dtype is (x * g.scalar(value, other)).dtype is DType(other)
+
+
 @pytest.mark.parametrize("name", ["float16", "bfloat16", "float32"])
 def test_floats_fit_where_they_stay_finite(name: str):
     dtype = DType(name)

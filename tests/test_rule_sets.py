@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from threading import Event
+from typing import Any
 
+import numpy as np
 import pytest
 
 from graphir import (
@@ -18,13 +20,48 @@ from graphir import (
     PromotionRules,
     implicit_cast,
     implicit_cast_type,
+    ops,
     register,
     rule_sets,
     rules,
     set_default_rules,
 )
+from runtime import execute
 
 MAX, STRICT = rules("max"), rules("max_strict")
+
+
+@pytest.mark.parametrize(
+    ("op", "values", "expected", "unlike"),
+    [
+        ("sign", [3 + 4j, -1j], [0.6 + 0.8j, -1j], "numpy_legacy"),
+        *(("any", [1j], True, "jax"), ("all", [1j], True, "jax")),
+        *(("var", [1.0, 2.0], 0.25, "torch"), ("std", [1.0, 2.0], 0.5, "torch")),
+    ],
+)
+def test_rules_decide_dtypes_and_ops_keep_their_values(
+    op: str, values: list[complex], expected: Any, unlike: str
+):
+    asked = [each.name for each in rule_sets() if each.has(DType.complex128)]
+    answered: list[str] = []
+    for name in asked:
+        g = Graph(rules=name)
+        array = np.array(values)
+        try:
+            g.output(ops.CATALOGUE[op](g.input(array.dtype.name, "n", name="x")))
+        except PromotionError:
+            continue
+        assert np.allclose(execute(g, array), expected)
+        answered.append(name)
+    assert unlike in answered  # whose library has other values
+
+
+def test_jax_x32_keeps_64_bits_until_it_computes():
+    g = Graph(rules="jax_x32")
+    x, y = g.input("int64", "n"), g.input("float32", "n")
+    known = g.scalar[DType.int64](2**40)
+    assert x.dtype is known.dtype is y.cast("int64").dtype is DType.int64
+    assert (x + known).dtype is DType.int32
 
 
 USUAL = [d for d in DType if not (d.weak or d.narrow) and str(d) not in ("index", "address")]

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from itertools import product
 
 import pytest
 
 from graphir import DType, GraphError, Lattice, PromotionError, PromotionRules, rule_sets, rules
 from graphir.promotion.facts import facts
+from graphir.promotion.library import COMPLEX
+from graphir.promotion.numpy_ import LOGICAL
 from passes import RulesDiff, diff
 
 NAMES = [each.name for each in rule_sets()]
@@ -120,8 +123,37 @@ def test_what_they_say_besides_the_join():
         if before[subject] != after[subject]
     }
     text = str(found)
-    assert "besides the join:\n  int / int\n    max  float64\n    jax  float64 of int64" in text
+    assert "besides the join:\n  comparison\n    max  int64 < uint64 at float16; " in text
+    assert "int / int" not in text and "float64  float32     divide\n" in text
     assert "int8 + 100" not in text
+
+
+def test_ops_that_differ_are_named():
+    found = diff("numpy", "cupy")
+    assert {(one.op, one.dtype) for one in found.ops} == {
+        ("sign", DType.bool),
+        *((op, d) for op in (*LOGICAL, "logical_not", "clip") for d in COMPLEX),
+    }
+    lines = [line.split(maxsplit=3) for line in str(found).splitlines()]
+    assert ["bool", "-", "int8", "sign"] in lines
+    told = json.loads(found.to_json())["ops"]
+    assert {"op": "sign", "dtype": "bool", "before": None, "after": "int8"} in told
+
+
+def test_the_results_of_ops_are_grouped_by_what_changes():
+    rows = [re.split(" {2,}", line) for line in str(diff("max", "jax")).splitlines()]
+    told = {ops: cells for *cells, ops in rows}
+    assert told["divide"] == ["bool i8 i16 i32 u8 u16 u32", "float64", "float32"]
+    assert told["where"][1:] == ["-", "its own"]
+    assert told["searchsorted"][1:] == ["int64", "int32"]  # not "its own" of int64
+
+
+def test_that_values_of_0_d_operands_count_is_told():
+    told = {subject: answers for subject, *answers in diff("numpy", "numpy_legacy").facts}
+    before, after = told["0-d operands"]
+    assert before == "int8 beside a 0-d int64 is int64"
+    assert "int8 where that is 1, int16 where that is 300, refused where" in after
+    assert dict(facts(rules("torch")))["0-d operands"].endswith(" is int8")
 
 
 def test_an_asymmetric_rule_set_is_told_by_order():
@@ -163,7 +195,7 @@ def test_as_json(before: str, after: str):
 def test_a_rule_set_does_not_differ_from_itself():
     for name in NAMES:
         found = diff(name, rules(name))
-        assert len(found) == 0 and found.facts == () and not found.only(rules(name))
+        assert len(found) == 0 and found.facts == () == found.ops and not found.only(rules(name))
         assert len(str(found).splitlines()) == 1
 
 

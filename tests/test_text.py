@@ -74,6 +74,16 @@ def test_legalization_is_an_origin():
     assert 'because(result of add "a.py":1:1, legalize: bfloat16 -> float32)' in round_trip(g)
 
 
+@pytest.mark.parametrize("end", ["", " to :9", " to 12:2"])
+def test_where_an_expression_ends(end: str):
+    negative = f'negative(%x) : int8[] loc("a.py":3:5{end}, layer="l")'
+    text = f"graph @g rules=max (%x: int8[]) -> (int8[]) {{\n  %0 = {negative}\n  return %0\n}}"
+    location = Graph.parse(text).symbols[1].location
+    ends = {"": (3, 5), " to :9": (3, 9), " to 12:2": (12, 2)}
+    assert (location.end_line, location.end_column) == ends[end]
+    assert round_trip(Graph.parse(text)) == text
+
+
 def test_a_graph_without_anything():
     assert round_trip(Graph()) == "graph @graph rules=max () -> () {\n}"
 

@@ -143,6 +143,7 @@ BAD = {
     body('%0 = add(%x, %x) : float32[n] loc("a.py")'): (2, 43, "expected ':' and a line"),
     body('%0 = add(%x, %x) : float32[n] loc("a.py":1:x)'): (2, 46, "a column, not 'x'"),
     body('%0 = add(%x, %x) : float32[n] loc("a.py":1:2, 3)'): (2, 49, "expected 'layer'"),
+    body('%0 = add(%x, %x) : float32[n] loc("a.py":1:2 to)'): (2, 50, "a line or ':', not"),
     body('%0 = add(%x, %x) : float32[n] because(lhs of add "a":1:1, max: int8 -> f32)'): (
         *(2, 33, "only a cast"),
     ),

@@ -89,10 +89,7 @@ class ArrayApi(LibraryRules):
         """One of the standard's data types."""
         if dtype in self._known:
             return dtype
-        raise PromotionError(
-            f"{dtype} is no data type of {self.name!r}: {_UNDEFINED}; .cast(...) to one that it "
-            "has, or build the graph under other rules"
-        )
+        raise self.lacking(dtype, f"{dtype} is no data type of {self.name!r}: {_UNDEFINED}")
 
     def entering(self, scalar: Any) -> Any:
         """Refused: only Python scalars mix with arrays."""

@@ -41,6 +41,7 @@ def facts(rules: PromotionRules, among: Iterable[DType] = tuple(DType)) -> tuple
         Fact("is a truth value", _over(rules, ops.logical_not, strong, lambda _: "yes")),
         Fact("places", _places(rules, strong)),
         Fact("comparison", "; ".join(_compared(rules, pair) for pair in _pairs(_COMPARED, known))),
+        Fact("0-d operands", _beside(rules) if {DType.int8, DType.int64} <= {*known} else ""),
         *(Fact(f"{x} + {value!r}", _with(rules, x, value)) for x, value in _pairs(_FITS, known)),
         *(Fact(f"{value!r} alone", _alone(rules, value)) for value in (True, 1, 1.5, 1j)),
     ]
@@ -49,6 +50,9 @@ def facts(rules: PromotionRules, among: Iterable[DType] = tuple(DType)) -> tuple
 
 _OF_INTS = {"int / int": ops.divide, "sin(int)": ops.sin, "mean(int)": ops.mean}
 _OF_ALL = {"sum accumulates": ops.sum, "cumulative_sum": ops.cumulative_sum}
+OF_OPS = frozenset({*_OF_INTS, *_OF_ALL, "bool arithmetic", "is a truth value", "places"})
+"""The subjects that are results of ops on arrays of one dtype."""
+
 _OF_BOOL = {
     "+": ops.add,
     "-": ops.subtract,
@@ -86,8 +90,8 @@ def _pairs(asked: Iterable[tuple[DType, Any]], known: Sequence[DType]) -> list[t
     return [(x, y) for x, y in asked if x in known and (not isinstance(y, DType) or y in known)]
 
 
-def _inferred(rules: PromotionRules, op: Op, *dtypes: DType) -> Inferred | None:
-    """An op on arrays of some dtypes; None where it is refused."""
+def inferred(rules: PromotionRules, op: Op, *dtypes: DType) -> Inferred | None:
+    """An op on arrays of some dtypes, without attributes; None where it is refused."""
     try:
         return op.infer(rules, [TensorType(dtype, ("n",)) for dtype in dtypes], {})
     except GraphirError:
@@ -103,7 +107,7 @@ def _over(
     """What an op of one dtype gives for each, those that give the same named together."""
     groups: dict[str, list[DType]] = {}
     for dtype in dtypes:
-        found = _inferred(rules, op, *(dtype,) * len(op.operands))
+        found = inferred(rules, op, *(dtype,) * len(op.operands))
         told = _REFUSED if found is None else answer(found.type.dtype)
         groups.setdefault("its own" if told == str(dtype) else told, []).append(dtype)
     *first, last = sorted(groups, key=lambda told: len(groups[told])) or [""]
@@ -113,7 +117,7 @@ def _over(
 
 def _of_bool(rules: PromotionRules) -> str:
     return ", ".join(
-        f"{sign} {_name(_inferred(rules, op, *(DType.bool,) * len(op.operands)))}"
+        f"{sign} {_name(inferred(rules, op, *(DType.bool,) * len(op.operands)))}"
         for sign, op in _OF_BOOL.items()
     )
 
@@ -122,7 +126,7 @@ def _places(rules: PromotionRules, dtypes: Sequence[DType]) -> str:
     """The dtypes of places, asked of the first dtype that each op takes."""
     told: list[str] = []
     for op in _PLACES:
-        tried = (_inferred(rules, op, *(dtype,) * len(op.operands)) for dtype in dtypes)
+        tried = (inferred(rules, op, *(dtype,) * len(op.operands)) for dtype in dtypes)
         told.append(f"{op.name} {_name(next((one for one in tried if one), None))}")
     return ", ".join(told)
 
@@ -132,7 +136,7 @@ def _name(found: Inferred | None) -> str:
 
 
 def _compared(rules: PromotionRules, pair: tuple[DType, DType]) -> str:
-    found = _inferred(rules, ops.less, *pair)
+    found = inferred(rules, ops.less, *pair)
     met = dict.fromkeys(found.operands) if found else ()
     return f"{pair[0]} < {pair[1]} {'at ' + ' and '.join(map(str, met)) if met else _REFUSED}"
 
@@ -155,6 +159,23 @@ def _with(rules: PromotionRules, dtype: DType, value: Any) -> str:
     if survives(value, kept):
         return str(result)
     return f"{result}, where it is {rounded(value, kept, graph.tf32)}"
+
+
+def _beside(rules: PromotionRules) -> str:
+    """What an array and a 0-d operand of a wider dtype give, by its value where that counts."""
+    graph = _graph(rules)
+    x = graph.input(DType.int8, ("n",))
+    told: dict[str, str] = {}
+    for which, value in {"1": 1, "300": 300, "not known": None}.items():
+        y = graph.input(DType.int64) if value is None else graph.scalar(value, DType.int64)
+        try:
+            told[which] = str((x + y).dtype)
+        except GraphirError:
+            told[which] = _REFUSED
+    if len({*told.values()}) == 1:
+        return f"int8 beside a 0-d int64 is {told['1']}"
+    by_value = ", ".join(f"{found} where that is {which}" for which, found in told.items())
+    return f"int8 beside a 0-d int64 is {by_value}"
 
 
 def _alone(rules: PromotionRules, value: Any) -> str:

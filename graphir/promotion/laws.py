@@ -7,7 +7,7 @@ from itertools import product
 from typing import Any, TypeAlias
 
 from graphir.dtypes import DType, DTypeLike
-from graphir.errors import PromotionError
+from graphir.errors import GraphError, PromotionError
 from graphir.lattice import LAWS as JOIN_LAWS
 from graphir.lattice import Lattice, Violation, violations
 from graphir.promotion.rules import PromotionRules
@@ -61,6 +61,13 @@ def _asker(rules: PromotionRules) -> Join:
 
 
 def _cells(table: Table) -> dict[tuple[DType, DType], DType | None]:
+    given: Any = table
+    rows: list[Any] = [*table.values()] if isinstance(given, Mapping) else [given]
+    if not all(isinstance(row, Mapping) for row in rows):
+        raise GraphError(
+            f"laws are those of a rule set, its name, a lattice or a table such as "
+            f"{{'int8': {{'int16': 'int16'}}}}, not of {given!r}"
+        )
     return {
         (DType(a), DType(b)): None if found is None else DType(found)
         for a, row in table.items()

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from graphir.dtypes import DType
 from graphir.errors import PromotionError
 from graphir.lattice import Lattice
-from graphir.promotion.operands import ALONE, Place, Typed
+from graphir.promotion.operands import ALONE, Place, Typed, instead_of
 from graphir.promotion.rules import PromotionRules
 from graphir.promotion.scalars import WEAK
 
@@ -58,11 +58,22 @@ class LibraryRules(PromotionRules):
     def known(self, dtype: DType) -> DType:
         """The dtype, if the library has it."""
         if dtype not in self._known:
-            raise PromotionError(
-                f"{self.library} has no {dtype}, so there is none under {self.name!r}; choose "
-                f"one of {', '.join(map(str, self.dtypes))}, or build the graph under other rules"
+            raise self.lacking(
+                dtype, f"{self.library} has no {dtype}, so there is none under {self.name!r}"
             )
         return dtype
+
+    def lacking(self, dtype: DType, why: str) -> PromotionError:
+        """The error that says why there is no such dtype, and what to take instead."""
+        from graphir.promotion import rule_sets  # which are made of this
+
+        near = instead_of(dtype, self.dtypes)
+        fix = f"write DType.{near}, which has all its values" if near else ""
+        if near is None or not dtype.exact_in(near):
+            fix = f"choose one of {', '.join(map(str, self.dtypes))}"
+        have = (each.name for each in rule_sets() if each.lattice and dtype in each.dtypes)
+        other = next((f"rules={name!r}, which has it" for name in have), "other rules")
+        return PromotionError(f"{why}; {fix}, or build the graph under {other}")
 
     def literal(self, value: Any, place: Place = ALONE) -> DType:
         """The weak dtype of its type, whatever is beside it."""

@@ -76,12 +76,12 @@ class Numpy(LibraryRules):
     def known(self, dtype: DType) -> DType:
         """A dtype of NumPy's own."""
         if dtype is DType.bfloat16 or dtype.narrow:
-            raise PromotionError(
+            why = (
                 f"there is no {dtype} under {self.name!r}: for the types of ml_dtypes NumPy itself "
                 "gives three different answers (of bfloat16 and 1.5 np.result_type says float64, "
-                "np.add float32; of bfloat16 and int16 np.result_type raises); .cast(...) to a "
-                "dtype of NumPy's own, or build the graph under other rules"
+                "np.add float32; of bfloat16 and int16 np.result_type raises)"
             )
+            raise self.lacking(dtype, why)
         return super().known(dtype)
 
     def meeting(self, operands: Sequence[Typed], op: str) -> DType:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
@@ -113,8 +113,17 @@ def witness(operand: Typed, dtype: DType) -> complex | None:
 
 def smallest_holding(dtypes: Sequence[DType]) -> DType | None:
     """The smallest dtype that has every value of these."""
-    for dtype in sorted(DType, key=lambda dtype: dtype.bits):
-        usual = dtype.storage.name == str(dtype) and not dtype.narrow
-        if usual and all(one.exact_in(dtype) for one in dtypes):
+    for dtype in sorted(filter(_usual, DType), key=lambda dtype: dtype.bits):
+        if all(one.exact_in(dtype) for one in dtypes):
             return dtype
     return None
+
+
+def instead_of(dtype: DType, among: Iterable[DType]) -> DType | None:
+    """The dtype to take instead of one: the smallest that has all its values, else one as wide."""
+    wide = [one for one in among if _usual(one) and one.bits >= dtype.bits]
+    return min(wide, key=lambda one: (not dtype.exact_in(one), one.bits), default=None)
+
+
+def _usual(dtype: DType) -> bool:
+    return dtype.storage.name == str(dtype) and not dtype.narrow

@@ -12,6 +12,7 @@ import numpy as np
 from graphir.dtypes import DType, DTypeLike
 from graphir.errors import GraphError, PromotionError
 from graphir.lattice import Lattice, Violation
+from graphir.lattices import is_dtype, of_dtypes
 from graphir.promotion.defaults import BLOCKS
 from graphir.promotion.explanation import Explanation, explained
 from graphir.promotion.operands import (
@@ -20,6 +21,7 @@ from graphir.promotion.operands import (
     Operand,
     Place,
     Typed,
+    instead_of,
     operand_of,
     smallest_holding,
 )
@@ -69,7 +71,7 @@ class PromotionRules:
     def __init__(
         self, name: str, doc: str, lattice: Lattice[Any] | None = None, source: str = ""
     ) -> None:
-        self.name, self.doc, self.lattice, self.source = name, doc, _of_dtypes(lattice), source
+        self.name, self.doc, self.lattice, self.source = name, doc, of_dtypes(lattice), source
         self.dtypes: tuple[DType, ...] = self.lattice.nodes if self.lattice else tuple(DType)
         self._promoted: dict[tuple[Any, ...], DType] = {}
 
@@ -87,7 +89,7 @@ class PromotionRules:
         several minimal bounds, mixing it raises. GraphError for a lattice of other things.
         """
         order = lattice if isinstance(lattice, Lattice) else Lattice.load(lattice)
-        foreign = [str(node) for node in order if not _is_dtype(node)]
+        foreign = [str(node) for node in order if not is_dtype(node)]
         if foreign or not len(order):
             what = f"{', '.join(foreign)}, which no dtype is named" if foreign else "nothing"
             raise GraphError(
@@ -290,9 +292,10 @@ class PromotionRules:
 
     def misfit(self, value: Any, dtype: DType) -> PromotionError:
         """The error that says a literal does not fit the dtype it would take."""
+        wide = instead_of(dtype, [one for one in self.dtypes if self.fits(value, one)]) or "..."
         return PromotionError(
-            f"the literal {misfit(value, dtype, f' under {self.name!r}')}; or cast the other "
-            f"operand, or write g.scalar({value!r}, DType....)"
+            f"the literal {misfit(value, dtype, f' under {self.name!r}')}; .cast(DType.{wide}) the "
+            f"other operand, or write g.scalar({value!r}, DType.{wide})"
         )
 
     def promote(self, *operands: Any) -> DType:
@@ -383,18 +386,3 @@ _COMMITTED = {
     DType.weak_float: DType.float64,
     DType.weak_complex: DType.complex128,
 }
-
-
-def _is_dtype(node: Any) -> bool:
-    try:
-        return bool(DType(node))
-    except GraphError:
-        return False
-
-
-def _of_dtypes(lattice: Lattice[Any] | None) -> Lattice[DType] | None:
-    """The lattice with names of dtypes read as dtypes."""
-    if lattice is None or all(isinstance(node, DType) for node in lattice):
-        return lattice
-    edges = {DType(low): [DType(node) for node in above] for low, above in lattice.edges.items()}
-    return Lattice(lattice.name, edges)

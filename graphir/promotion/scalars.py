@@ -88,7 +88,8 @@ def _keeps(value: float, dtype: DType) -> bool:
 def misfit(value: Any, dtype: DType, under: str = "") -> str:
     """Why a scalar does not fit a dtype, and what to write instead."""
     if isinstance(value, float) and dtype.format is None:
-        why = f"is a float; write an int, or .cast(DType.{dtype}) it"
+        as_int = f"write int({value!r}), or " if math.isfinite(value) else ""
+        why = f"is a float; {as_int}choose a float dtype"
     elif isinstance(value, complex) and not dtype.is_complex:
         why = "is complex; take its .real part"
     elif isinstance(value, int) and dtype.format and fits(float_of(value), dtype):
