@@ -12,6 +12,7 @@ from graphir.errors import GraphError
 from graphir.literals import array_of, is_literal, literal_array
 from graphir.op import Op
 from graphir.symbol import Symbol
+from graphir.types import TensorType
 
 if TYPE_CHECKING:
     from graphir.graph import Graph
@@ -24,21 +25,26 @@ def symbols_of(graph: Graph, op: Op, operands: Sequence[Any]) -> tuple[Symbol, .
     """The operands as symbols: arrays keep their dtype, literals take their partners'."""
     enter = graph.rules.entering
     given = [enter(one) if isinstance(one, np.generic) else one for one in operands]
-    made: list[Any] = [one if is_literal(one) else _symbol(graph, one, op) for one in given]
+    joined = op.signature.joined
+    places = range(len(given)) if joined is None else joined
+    beside = [given[i].type for i in places if isinstance(given[i], Symbol)]
+    made: list[Any] = [
+        one if is_literal(one) else _symbol(graph, one, op, beside if i in places else ())
+        for i, one in enumerate(given)
+    ]
     if all(isinstance(one, Symbol) for one in made):
         return tuple(made)
-    joined = op.signature.joined
-    group = [made[i] for i in (joined or range(len(made)))]
+    group = [made[i] for i in places]
     partners = [one.type for one in group if isinstance(one, Symbol)]
     for i, one in enumerate(made):
         if not isinstance(one, Symbol):
-            alone = joined is not None and i not in joined
-            dtype = op.signature.other if alone else graph.rules.literal(one, partners, op.name)
+            known = graph.rules.literal(one, partners, op.name) if i in places else None
+            dtype = known or op.signature.other
             made[i] = graph.constant_of(literal_array(one, dtype, graph.rules, graph.tf32), one)
     return tuple(made)
 
 
-def _symbol(graph: Graph, operand: Any, op: Op) -> Symbol:
+def _symbol(graph: Graph, operand: Any, op: Op, partners: Sequence[TensorType]) -> Symbol:
     if isinstance(operand, Symbol):
         return own(graph, operand, op.name)
     if not _is_operand(operand):
@@ -46,7 +52,9 @@ def _symbol(graph: Graph, operand: Any, op: Op) -> Symbol:
             f"{brief(operand)} is no operand; give a symbol, a number, or an array with a "
             "dtype, for example g.constant[DType....](...)"
         )
-    return graph.constant_of(array_of(operand, None, graph.tf32))
+    made = graph.constant_of(array_of(operand, None, graph.tf32))
+    to = graph.rules.array(made.dtype, partners, op.name)
+    return made if to is made.dtype else made.cast(to)
 
 
 def own(graph: Graph, symbol: Symbol, what: str) -> Symbol:

@@ -236,6 +236,26 @@ def test_an_int_literal_has_32_bits_where_ops_promote():
     assert (symbols(TENSORFLOW, DType.int64).i64 + 2**31).dtype is DType.int64
 
 
+def test_numpy_arrays_are_cast_to_the_dtype_of_the_tensor():
+    """As TensorFlow 2.21 has it, and where it promotes only of ops that do not."""
+    a = symbols(TENSORFLOW, DType.int8, DType.float32)
+    wide, half = np.array([1, 300]), np.array([1.5, 0.5])
+    assert ops.where(np.array([True, False]), half, a.f32).dtype is (a.f32 + wide).dtype
+    assert (half + a.f32).dtype is (a.f32 + np.float64(1)).dtype is DType.float32
+    a.g.output(a.i8 + wide, a.i8 + np.float64(1.5), wide < a.i8)
+    found = interpret(a.g, np.int8([3, 7]), np.float32([0, 0]))
+    assert [x.tolist() for x in found] == [[4, 51], [4, 8], [True, False]]
+    with pytest.raises(PromotionError, match=r"imaginary part; take \.real"):
+        a.f32 + np.array([1j, 2])
+    with pytest.raises(PromotionError, match="float32 and float64 do not promote"):
+        ops.tensordot(a.f32, half, 1)
+    assert TENSORFLOW.promote(DType.int8, half) is DType.int8  # tf.add, whose first is a tensor
+    assert TENSORFLOW.answer(half, DType.int8) is None
+    b = symbols(TF_ALL, DType.int8, DType.float32)
+    assert (b.i8 + wide).dtype is DType.int64 and (b.f32 + half).dtype is DType.float64
+    assert ops.stack([half, b.f32]).dtype is DType.float32 and (b.i8 < wide).dtype is DType.bool
+
+
 def test_a_literal_alone():
     g = Graph(rules=TENSORFLOW)
     assert g.scalar(2**40).dtype is DType.int64

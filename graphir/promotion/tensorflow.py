@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
 from graphir.dtypes import DType
 from graphir.errors import PromotionError
 from graphir.lattice import Lattice
@@ -111,9 +113,21 @@ class TensorFlow(LibraryRules):
     instead = "tf_all"
     exceptions = _facts()
 
-    def entering(self, scalar: Any) -> Any:
-        """A Python scalar, as TensorFlow converts it beside a tensor."""
-        return scalar.item()
+    def array(self, dtype: DType, partners: Sequence[Typed], op: str = "") -> DType:
+        """That of the tensor beside it, to which TensorFlow casts: `x_i8 + np.array([300])` wraps.
+
+        Not where the function makes it a tensor by itself.
+        """
+        tensors = [one.dtype for one in partners if not one.dtype.weak]
+        return tensors[0] if tensors and op not in _BY_THEMSELVES else dtype
+
+    def operands(self, given: Sequence[Any]) -> list[Typed]:
+        """As everywhere, but that arrays are cast to the dtype of a tensor before them."""
+        found: list[Typed] = []
+        for value, one in zip(given, super().operands(given), strict=True):
+            enters = isinstance(value, (np.ndarray, np.generic))
+            found.append(Operand(self.array(one.dtype, found), one.rank) if enters else one)
+        return found
 
     def common(self, operands: Sequence[Typed]) -> DType:
         """What tf.add gives, which takes no bool."""
@@ -205,6 +219,9 @@ class TensorFlow(LibraryRules):
         return _WEAK.get(weak, weak)
 
 
+_BY_THEMSELVES = ("as_complex", "tensordot", "searchsorted")
+"""The functions that convert each operand by itself, as far as NumPy arrays are concerned."""
+
 _MASKED = {DType.bool, DType.weak_int, *(d for d in (*_INTS, *_SMALL_INTS) if 4 <= d.bits <= 32)}
 """What a mask multiplies: int32 keeps it apart from 0 (int2 it does not take)."""
 
@@ -263,9 +280,10 @@ class TensorFlowAll(TensorFlow):
     instead = "jax"
     by_value = True
 
-    def entering(self, scalar: Any) -> Any:
-        """Itself: where TensorFlow promotes, NumPy scalars have their own dtype."""
-        return scalar
+    def array(self, dtype: DType, partners: Sequence[Typed], op: str = "") -> DType:
+        """Its own where the op promotes; the others cast it here too."""
+        promotes = op in _ROLES or op in ("", "clip")
+        return dtype if promotes else super().array(dtype, partners, op)
 
     def common(self, operands: Sequence[Typed]) -> DType:
         """The join."""
