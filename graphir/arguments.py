@@ -15,6 +15,7 @@ from graphir.op import Op
 from graphir.promotion.operands import Number, Place
 from graphir.promotion.rules import PromotionRules
 from graphir.symbol import Symbol
+from graphir.types import TensorType
 
 if TYPE_CHECKING:
     from graphir.graph import Graph
@@ -25,9 +26,17 @@ _SHOWN = 8
 
 def symbols_of(graph: Graph, op: Op, operands: Sequence[Any]) -> tuple[Symbol, ...]:
     """The operands as symbols: arrays keep their dtype, literals take their partners'."""
+    if all(isinstance(one, Symbol) for one in operands):
+        return tuple([own(graph, one, op.name) for one in operands])
     enter = graph.rules.entering
     given = [enter(one) if isinstance(one, np.generic) else one for one in operands]
-    made: list[Any] = [one if is_literal(one) else _symbol(graph, one, op) for one in given]
+    joined = op.signature.joined
+    places = range(len(given)) if joined is None else joined
+    beside = [given[i].type for i in places if isinstance(given[i], Symbol)]
+    made: list[Any] = [
+        one if is_literal(one) else _symbol(graph, one, op, beside if i in places else ())
+        for i, one in enumerate(given)
+    ]
     if all(isinstance(one, Symbol) for one in made):
         return tuple(made)
     return tuple(
@@ -55,7 +64,7 @@ def _constant(graph: Graph, literal: Any, number: Any, dtype: DType) -> Symbol:
     return graph.constant_of(literal_array(number, dtype, graph.rules, graph.tf32), literal)
 
 
-def _symbol(graph: Graph, operand: Any, op: Op) -> Symbol:
+def _symbol(graph: Graph, operand: Any, op: Op, partners: Sequence[TensorType]) -> Symbol:
     if isinstance(operand, Symbol):
         return own(graph, operand, op.name)
     if not _is_operand(operand):
@@ -63,7 +72,9 @@ def _symbol(graph: Graph, operand: Any, op: Op) -> Symbol:
             f"{brief(operand)} is no operand; give a symbol, a number, or an array with a "
             "dtype, for example g.constant[DType....](...)"
         )
-    return graph.constant_of(array_of(operand, None, graph.tf32))
+    made = graph.constant_of(array_of(operand, None, graph.tf32))
+    to = graph.rules.array(made.dtype, partners, op.name)
+    return made if to is made.dtype else made.cast(to)
 
 
 def own(graph: Graph, symbol: Symbol, what: str) -> Symbol:

@@ -1,15 +1,16 @@
 """The functions of floats that NumPy lacks, and those whose NumPy form would warn.
 
 All take C-contiguous float32 or float64 arrays (`mean`, `var` and `std` complex ones too) and give
-new arrays of the same dtype. They compute in that dtype; `erf` alone goes through float64.
+new arrays of the same dtype. They compute in that dtype; `erf` and `gelu` go through float64.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from decimal import Context, Decimal, localcontext
 from functools import cache
+from operator import mul
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -21,6 +22,8 @@ _PI = Decimal("3.14159265358979323846264338327950288419716939937510")
 # erf is tabulated at multiples of 1/64 up to 6, from where on it is 1 in float64.
 _STEPS, _END, _DEGREE = 64, 6, 7
 _NEAR = 0.125
+# The tail of the normal distribution is 0 in float64 from 39 on.
+_TAIL_END, _TAIL_DEGREE, _TAIL_SCALE = 39, 13, 2.0**64
 
 
 def erf(x: Array) -> Array:
@@ -41,11 +44,28 @@ def _erf_near(x: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _erf_far(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    return _interpolated(x, _END, _taylor())
+
+
+def _tail(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The upper tail of the normal distribution from x >= 0 on, times 2**64: none underflows.
+
+    That is erfc(x / sqrt(2)) / 2 (DLMF 7.2.2), which a rounded x / sqrt(2) would lose x**2 ulp of;
+    so the series is of the tail itself, about the nearest multiple of 1/64, within 1.5 ulp.
+    """
+    found = _interpolated(x, _TAIL_END, _tail_taylor())
+    return np.where(x < _TAIL_END, found, 0.0)
+
+
+def _interpolated(
+    x: NDArray[np.float64], end: int, table: tuple[NDArray[np.float64], ...]
+) -> NDArray[np.float64]:
+    """The series in the row of the nearest centre; from `end` on what is there, of NaN NaN."""
     # fmin drops NaN, which is no place in a table; minimum keeps it for the result.
-    place = np.rint(np.fmin(x, _END) * _STEPS)
-    rest = np.minimum(x, _END) - place / _STEPS
+    place = np.rint(np.fmin(x, end) * _STEPS)
+    rest = np.minimum(x, end) - place / _STEPS
     row = place.astype(np.intp)
-    value, *series = _taylor()
+    value, *series = table
     return value.take(row) + _polynomial(rest, (c.take(row) for c in reversed(series)))
 
 
@@ -74,23 +94,53 @@ def _taylor() -> tuple[NDArray[np.float64], ...]:
     Each centre is reached from the one before by the series itself, in 45 digits.
     """
     with localcontext(Context(prec=45)):
-        step, value, slope = Decimal(1) / _STEPS, Decimal(0), 2 / _PI.sqrt()
-        rows: list[list[float]] = []
-        for centre in range(_END * _STEPS + 1):
-            slopes = _slopes(centre * step, slope)
-            series = [term / (n + 1) for n, term in enumerate(slopes)]
-            lost = value - Decimal(float(value))
-            rows.append([float(value), float(lost), *map(float, series[:_DEGREE])])
-            value += sum(term * step ** (n + 1) for n, term in enumerate(series))
-            slope = sum((term * step**n for n, term in enumerate(slopes)), Decimal(0))
-    return tuple(np.array(rows).T.copy())
+        slope = 2 / _PI.sqrt()
+        return _columns(_centres(range(_END * _STEPS + 1), 1, 2, Decimal(0), slope), _DEGREE)
 
 
-def _slopes(x: Decimal, slope: Decimal) -> list[Decimal]:
-    """The Taylor series of erf' about x, where it is `slope`, from erf'' = -2 x erf'."""
-    terms = [slope, -2 * x * slope]
+@cache
+def _tail_taylor() -> tuple[NDArray[np.float64], ...]:
+    """The same of the tail, times 2**64, from its expansion at the far end (DLMF 7.12.1).
+
+    On the way back all terms are positive, so that what that lacks counts for less and less.
+    """
+    with localcontext(Context(prec=45)):
+        end, scale = Decimal(_TAIL_END), Decimal(_TAIL_SCALE)
+        slope = -scale * (-end * end / 2).exp() / (2 * _PI).sqrt()
+        value = -slope / end * (1 - 1 / end**2 + 3 / end**4)
+        centres = range(_TAIL_END * _STEPS, -1, -1)
+        return _columns(list(_centres(centres, -1, 1, value, slope))[::-1], _TAIL_DEGREE)
+
+
+def _centres(
+    centres: range, way: int, factor: int, value: Decimal, slope: Decimal
+) -> Iterator[tuple[Decimal, list[Decimal]]]:
+    """At each multiple of 1/64 the value and the series of what begins with these."""
+    powers = [(Decimal(way) / _STEPS) ** n for n in range(25)]
+    for centre in centres:
+        slopes = _slopes(Decimal(centre) / _STEPS, slope, factor)
+        series = [term / (n + 1) for n, term in enumerate(slopes)]
+        yield value, series
+        value += sum(map(mul, series, powers[1:]))
+        slope = sum(map(mul, slopes, powers), Decimal(0))
+
+
+def _columns(
+    rows: Iterable[tuple[Decimal, list[Decimal]]], degree: int
+) -> tuple[NDArray[np.float64], ...]:
+    """The columns of a table: value, what its rounding lost, and coefficients up to a degree."""
+    table = [
+        [float(value), float(value - Decimal(float(value))), *map(float, series[:degree])]
+        for value, series in rows
+    ]
+    return tuple(np.array(table).T.copy())
+
+
+def _slopes(x: Decimal, slope: Decimal, factor: int) -> list[Decimal]:
+    """The Taylor series about x of what is `slope` there, and y' = -factor x y."""
+    terms = [slope, -factor * x * slope]
     for n in range(1, 24):
-        terms.append(-2 * (x * terms[n] + terms[n - 1]) / (n + 1))
+        terms.append(-factor * (x * terms[n] + terms[n - 1]) / (n + 1))
     return terms
 
 
@@ -108,16 +158,20 @@ def silu(x: Array) -> Array:
 def gelu(x: Array, approximate: str) -> Array:
     """The Gaussian error linear unit (Hendrycks and Gimpel, arXiv 1606.08415); of -inf, NaN.
 
-    `approximate` is "none": x/2 * (1 + erf(x / sqrt(2))); "tanh": x/2 * (1 + tanh(sqrt(2/pi) *
-    (x + 0.044715 x**3))); or "quick": x * sigmoid(1.702 x).
+    `approximate` is "none": x/2 * (1 + erf(x / sqrt(2))), within 2 ulp (float32: float64's result,
+    rounded once), by + and * alone; "tanh": x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x**3))); or
+    "quick": x * sigmoid(1.702 x).
     """
     if approximate == "quick":
         return np.asarray(x * sigmoid(np.asarray(x * 1.702)))
     if approximate == "tanh":
         inner = np.tanh((x + x * x * x * 0.044715) * math.sqrt(2 / math.pi))
-    else:
-        inner = erf(np.asarray(x * math.sqrt(0.5)))
-    return np.asarray(x * 0.5 * (inner + 1.0))
+        return np.asarray(x * 0.5 * (inner + 1.0))
+    wide = np.atleast_1d(x).astype(np.float64)
+    tail = _tail(np.abs(wide))
+    # 1 + erf(x / sqrt(2)), twice what the tail leaves of 1, would cancel where x is negative.
+    result = np.where(wide < 0, wide * tail / _TAIL_SCALE, wide * (1 - tail / _TAIL_SCALE))
+    return result.astype(x.dtype).reshape(x.shape)
 
 
 def softmax(x: Array, axis: int) -> Array:

@@ -64,7 +64,7 @@ BOUNDS: dict[str, Bound] = {
     "erf": Bound(0.8, 0.8),
     "sigmoid": Bound(3, 2),
     "silu": Bound(4, 3, _tail),
-    "gelu": Bound(2, 2, abs),
+    "gelu": Bound(0.6, 2),
     "pow": Bound(3, 1),
     "atan2": Bound(3, 1),
     "hypot": Bound(1, 1),
@@ -74,8 +74,7 @@ BOUNDS: dict[str, Bound] = {
 
 All but rsqrt, erf, sigmoid, silu and gelu are NumPy's, which are those of the C library, or on x86
 with AVX512 Intel's SVML, and are bounded for both. In float16 and bfloat16 they are computed in
-float32 and rounded once more: half a unit, and what a float32 unit is of theirs (`of_half`). `gelu`
-is x/2 + x/2 * erf(x/sqrt(2)), so that of a large negative x nothing is left of a tiny result.
+float32 and rounded once more: half a unit, and what a float32 unit is of theirs (`of_half`).
 """
 
 

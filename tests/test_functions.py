@@ -130,6 +130,14 @@ def test_gelu(dtype):
         assert ends[0] == np.inf and np.isnan(ends[1:3]).all() and ends[3] == 0
 
 
+def test_gelu_of_negatives_keeps_its_digits():
+    x = np.linspace(-37, 0, 500)
+    expected = [v / 2 * math.erfc(-v / math.sqrt(2)) for v in x.tolist()]  # within x**2 ulp
+    assert np.allclose(functions.gelu(x, "none"), expected, rtol=1e-12, atol=0)
+    far = functions.gelu(np.array([-39.0, -1e300, 1e300]), "none")
+    assert far.tolist() == [0, 0, 1e300]
+
+
 # -- softmax and norms
 
 

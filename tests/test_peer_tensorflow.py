@@ -86,20 +86,36 @@ def test_all_triples_stacked():
     assert compared("plain", [("stack", triple) for triple in triples]) == []
 
 
+def less_safe(mode: peer.Mode, found: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Without what the last of the deviations explains."""
+    if mode != "safe":
+        return found
+    explained = [
+        one
+        for one in found
+        if one[2] is None
+        and an_integer_and_a_weak_float([x[0] for x in one[1] if isinstance(x, tuple)])
+    ]
+    assert explained
+    return [one for one in found if one not in explained]
+
+
 @PROMOTING
 def test_pairs_in_the_modes_that_promote(mode: peer.Mode):
     questions = pairs(mode, [(2,), ()])
-    found = compared(mode, [("result_type", pair) for pair in questions])
+    found = less_safe(mode, compared(mode, [("result_type", pair) for pair in questions]))
     # The table lacks the small types, which here meet themselves.
     assert all(one[2].narrow and {dtype for dtype, _ in one[1]} == {one[2]} for one in found)
-    assert compared(mode, [("add", pair) for pair in questions]) == []
+    added = less_safe(mode, compared(mode, [("add", pair) for pair in questions]))
+    # A Python float that is not joined by an integer is a weak float32, and here float32.
+    assert added and {one[2:] for one in added} == {(DType.float32, peer.WEAK_FLOAT32)}
 
 
 @PROMOTING
 def test_all_triples_in_the_modes_that_promote(mode: peer.Mode):
     triples = product([*USUAL, *WEAK], repeat=3)
     questions = [("result_type", tuple((one, ()) for one in triple)) for triple in triples]
-    assert compared(mode, questions) == []
+    assert less_safe(mode, compared(mode, questions)) == []
 
 
 # -- every op
@@ -109,9 +125,18 @@ def some_weak(dtypes: Sequence[DType]) -> bool:
     return any(dtype.weak for dtype in dtypes)
 
 
+def an_integer_and_a_weak_float(dtypes: Sequence[DType]) -> bool:
+    return DType.weak_float in dtypes and any(d.is_integer and not d.weak for d in dtypes)
+
+
 NO_KERNELS = [
     Deviation("sigmoid silu", any_complex, "graphir computes them of real numbers alone"),
     Deviation("mean", lambda d: d[0].is_integer, "graphir has no mean that is an integer"),
+    Deviation(
+        "multiply",
+        lambda d: DType.bool in d and any(x.is_float or x.is_complex or x.bits == 64 for x in d),
+        "TensorFlow makes both int32, then bool: here 0.5 and 2**32 shall not become False",
+    ),
 ]
 DEVIATIONS: dict[peer.Mode, list[Deviation]] = {
     "plain": NO_KERNELS,
@@ -122,11 +147,6 @@ DEVIATIONS: dict[peer.Mode, list[Deviation]] = {
             "bitwise_or bitwise_xor left_shift right_shift where searchsorted concat stack scatter",
             some_weak,
             "graphir's literals are weak symbols: these ops take both, TensorFlow literals alone",
-        ),
-        Deviation(
-            "abs real imag var std",
-            lambda dtypes: dtypes[0] is DType.weak_complex,
-            "parts of complex128 are weak float64, where graphir's weak floats are float32",
         ),
         Deviation(
             "clip",
@@ -140,7 +160,14 @@ DEVIATIONS: dict[peer.Mode, list[Deviation]] = {
         ),
     ],
 }
-DEVIATIONS["safe"] = DEVIATIONS["all"]
+DEVIATIONS["safe"] = [
+    *DEVIATIONS["all"],
+    Deviation(
+        "add subtract multiply divide floor_divide remainder pow equal maximum minimum clip matmul",
+        an_integer_and_a_weak_float,
+        "integers are safe beside a weak float64, not beside a literal: graphir refuses both",
+    ),
+]
 
 
 @MODES
@@ -255,6 +282,9 @@ LITERAL_DEVIATIONS: dict[str, Callable[[Asked], bool]] = {
 IN_MODES: dict[str, Callable[[Asked], bool]] = {
     "in the modes that promote, & refuses a scalar on its left": (
         lambda one: one.op == "bitwise_and" and one.first
+    ),
+    "a Python float beside bool is a weak float32, which is a strong one here": (
+        lambda one: one.dtype is DType.bool and isinstance(one.literal, float)
     ),
 }
 

@@ -52,6 +52,8 @@ def test_add_is_what_the_table_says_with_literals_on_either_side(table: str):
         if any(isinstance(one, tuple) for one in pair) and (row, column) != ("bool", "bool"):
             if table == "add" and row in SCALARS:  # 1 + x is what x + 1 is
                 expected = cells(table)[column, row]
+            if {row, column} == {"bool", "f*"} and expected:
+                expected = DType.float32  # a weak one in TensorFlow, as that of an integer is not
             assert ours(TABLES[table], "add", *pair) is expected, (row, column)
 
 
@@ -148,7 +150,10 @@ def test_weak_results_and_those_that_commit():
     assert (weak + a.f16).dtype is DType.float16 and (a.i8 / a.i8).dtype is DType.float32
     assert ops.maximum(a.i8, 1.5).dtype is ops.clip(a.i8, 0.5, 1.5).dtype is DType.float64
     assert ops.maximum(a.i8, 1).dtype is DType.int8 and ops.clip(a.bool, 0, 1).dtype is DType.int32
-    assert ops.relu(weak).dtype is ops.softmax(weak).dtype is DType.float32
+    assert ops.relu(weak).dtype is ops.softmax(weak).dtype is DType.float64
+    assert ops.maximum(weak, 1.5).dtype is DType.float64
+    assert (a.bool + 1.5).dtype is ops.maximum(a.bool, 1.5).dtype is DType.float32
+    assert (a.bool + weak).dtype is (a.bool / 2).dtype is abs(a.bool + 1j).dtype is DType.weak_float
     with pytest.raises(PromotionError, match=r"weak_float.*not safe for both"):
         symbols(TF_SAFE, DType.int8).i8 + 1.5
 
@@ -178,12 +183,77 @@ def test_literals_wrap_and_round(dtype: DType, value: Any, literal: Any, expecte
             assert found.dtype == dtype.storage and found[0] == expected
 
 
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        (lambda a: a.i32 + 0.1, np.float64([3.1, -0.9])),
+        (lambda a: a.i32 / 2, np.float64([1.5, -0.5])),
+        (lambda a: a.bool / 2, np.float64([0.5, 0])),
+        (lambda a: a.bool + 0.1, np.float32([1.1, 0.1])),
+        (lambda a: ops.sum(a.i32 * 0.1), np.float64(3 * 0.1 - 0.1)),
+        (lambda a: a.i32 * 0.1 + a.f32, np.float32([1.8, 1.9])),
+        (lambda a: ops.where(a.bool, 0.1, 0.2), np.float32([0.1, 0.2])),
+        (lambda a: a.bool * a.i32, np.array([True, False])),
+    ],
+)
+def test_values_where_weak_floats_meet(call: Callable[[Any], Any], expected: Any):
+    """As TensorFlow 2.21 in its mode "all" has them."""
+    a = symbols(TF_ALL, DType.bool, DType.int32, DType.float32)
+    a.g.output(call(a))
+    given = {"x0": np.array([True, False]), "x1": np.int32([3, -1]), "x2": np.float32([1.5, 2])}
+    found = [interpret(g, **given) for g in (a.g, lower(a.g))]
+    for one in found:
+        assert one.dtype == expected.dtype
+        np.testing.assert_array_equal(one, expected)
+
+
+@pytest.mark.parametrize("rules", TABLES.values())
+def test_a_mask_times_what_int32_keeps_is_a_mask(rules: PromotionRules):
+    a = symbols(rules, DType.bool, DType.uint32, DType.int64, DType.float32)
+    for made in (a.bool * a.bool, a.bool * True, a.bool * 2, a.u32 * a.bool):
+        assert made.dtype is DType.bool
+    for call in (lambda: a.bool * a.i64, lambda: a.f32 * a.bool, lambda: a.bool * 0.5):
+        with pytest.raises(
+            PromotionError, match=r"0\.5 and 2\*\*32.*cast\(DType\.(int64|float32)\)"
+        ):
+            call()
+
+
+def test_the_mean_of_integers_is_refused_and_how_to_have_it_works():
+    a = symbols(TENSORFLOW, DType.int8)
+    with pytest.raises(PromotionError, match=r"the mean of int8 is int8 .* fraction cut off"):
+        ops.mean(a.i8)
+    mean = ops.mean(a.i8.cast(DType.float64))
+    a.g.output(mean, ops.trunc(mean).cast(DType.int8))
+    assert [float(x) for x in interpret(a.g, np.int8([3, -8]))] == [-2.5, -2]  # tf.reduce_mean: -2
+
+
 def test_an_int_literal_has_32_bits_where_ops_promote():
     a = symbols(TF_ALL, DType.int64)
     with pytest.raises(PromotionError, match="does not fit int32"):
         a.i64 + 2**31
     assert (a.i64 < 2**31).dtype is DType.bool
     assert (symbols(TENSORFLOW, DType.int64).i64 + 2**31).dtype is DType.int64
+
+
+def test_numpy_arrays_are_cast_to_the_dtype_of_the_tensor():
+    """As TensorFlow 2.21 has it, and where it promotes only of ops that do not."""
+    a = symbols(TENSORFLOW, DType.int8, DType.float32)
+    wide, half = np.array([1, 300]), np.array([1.5, 0.5])
+    assert ops.where(np.array([True, False]), half, a.f32).dtype is (a.f32 + wide).dtype
+    assert (half + a.f32).dtype is (a.f32 + np.float64(1)).dtype is DType.float32
+    a.g.output(a.i8 + wide, a.i8 + np.float64(1.5), wide < a.i8)
+    found = interpret(a.g, np.int8([3, 7]), np.float32([0, 0]))
+    assert [x.tolist() for x in found] == [[4, 51], [4, 8], [True, False]]
+    with pytest.raises(PromotionError, match=r"imaginary part; take \.real"):
+        a.f32 + np.array([1j, 2])
+    with pytest.raises(PromotionError, match="float32 and float64 do not promote"):
+        ops.tensordot(a.f32, half, 1)
+    assert TENSORFLOW.promote(DType.int8, half) is DType.int8  # tf.add, whose first is a tensor
+    assert TENSORFLOW.answer(half, DType.int8) is None
+    b = symbols(TF_ALL, DType.int8, DType.float32)
+    assert (b.i8 + wide).dtype is DType.int64 and (b.f32 + half).dtype is DType.float64
+    assert ops.stack([half, b.f32]).dtype is DType.float32 and (b.i8 < wide).dtype is DType.bool
 
 
 def test_a_literal_alone():

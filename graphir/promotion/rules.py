@@ -141,8 +141,8 @@ class PromotionRules:
     def literal(self, value: Any, place: Place = ALONE) -> DType:
         """The dtype that a Python scalar takes where it stands.
 
-        Under "max": the common dtype of the operands that are no literals, where the value is
-        exactly representable there (a float: where it stays finite).
+        Under "max": the common dtype of the operands that are no literals, where it is exact there
+        (a float: where it stays finite).
         """
         partners = place.partners
         if not partners:
@@ -162,6 +162,10 @@ class PromotionRules:
     def entering(self, scalar: Any) -> Any:
         """What a NumPy scalar counts as: itself, a strong one, or a Python scalar."""
         return scalar
+
+    def array(self, dtype: DType, partners: Sequence[Typed], op: str = "") -> DType:
+        """The dtype of an array that enters beside operands of the given types: its own."""
+        return dtype
 
     def fits(self, value: Any, dtype: DType) -> bool:
         """Whether a Python scalar may become `dtype` unasked."""
@@ -279,15 +283,14 @@ class PromotionRules:
 
     def refusal(self, dtypes: Sequence[DType], why: str) -> PromotionError:
         """The error that says these dtypes do not mix here, and both ways out."""
-        names = " and ".join(map(str, dtypes))
         holding = smallest_holding(dtypes)
         cast = f"cast them, for example .cast(DType.{holding})"
         if holding is None:
             cast = "no dtype has every value of both, so choose by a .cast(DType....) what to lose"
         others = f"rules={self.instead!r}" if self.instead not in ("", self.name) else "other rules"
         return PromotionError(
-            f"{names} do not promote under {self.name!r}: {why}; {cast}, or build the graph under "
-            f"{others}"
+            f"{' and '.join(map(str, dtypes))} do not promote under {self.name!r}: {why}; {cast}, "
+            f"or build the graph under {others}"
         )
 
     def misfit(self, value: Any, dtype: DType) -> PromotionError:

@@ -6,15 +6,18 @@ weak_tensor_ops.py of 2.21, against which every op is measured, eagerly and on C
 
 Where TensorFlow's operators and functions differ, ops are its operators: `1 + x` is `x + 1`, where
 tf.add(1, x) makes 1 an int32 first; & | ^ ~ of bools are the logical functions, where tf.bitwise
-refuses bool. But * takes no bool here, as tf.multiply does, where x * True is computed in int32.
+refuses bool; * with a bool tensor is bool, where tf.multiply refuses or promotes it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
 from graphir.dtypes import DType
+from graphir.errors import PromotionError
 from graphir.lattice import Lattice
 from graphir.promotion.jax import JAX_LATTICE
 from graphir.promotion.library import COMPLEX, SIGNED, UNSIGNED, Facts, LibraryRules, by_op
@@ -41,7 +44,8 @@ _USUAL = (DType.bool, *_NUMBERS)
 _ALL = (*_USUAL, *_SMALL)
 
 _TAKES = {
-    "add subtract multiply outer positive square": _NUMBERS,
+    "add subtract outer positive square": _NUMBERS,
+    "multiply": (DType.bool, *_NUMBERS),
     "negative abs sign pow": (*SIGNED, *_FLOATS, *COMPLEX),
     "matmul tensordot": (DType.int32, DType.int64, *_FLOATS, *COMPLEX),
     "floor_divide remainder maximum minimum clip relu": _REAL,
@@ -64,10 +68,7 @@ _TAKES = {
         *(*_USUAL, DType.float8_e4m3fn, DType.float8_e5m2),
     ),
 }
-"""The dtypes that an op takes, and gives. Those TensorFlow has not are as those beside them.
-
-Its mean of integers is an integer, which no kernel here computes.
-"""
+"""The dtypes that an op takes, and gives. Those TensorFlow has not are as those beside them."""
 
 
 def _facts() -> Facts:
@@ -83,8 +84,6 @@ def _facts() -> Facts:
         **{d: d for d in (*_FLOATS, *COMPLEX, *_WEAK)},
         DType.weak_int: DType.weak_float,
     }
-    # Its parts are weak float64, where weak floats are float32 else: here they are just float64.
-    facts["abs real imag var std"] = {DType.weak_complex: DType.complex128}
     return by_op(facts)
 
 
@@ -114,9 +113,21 @@ class TensorFlow(LibraryRules):
     instead = "tf_all"
     exceptions = _facts()
 
-    def entering(self, scalar: Any) -> Any:
-        """A Python scalar, as TensorFlow converts it beside a tensor."""
-        return scalar.item()
+    def array(self, dtype: DType, partners: Sequence[Typed], op: str = "") -> DType:
+        """That of the tensor beside it, to which TensorFlow casts: `x_i8 + np.array([300])` wraps.
+
+        Not where the function makes it a tensor by itself.
+        """
+        tensors = [one.dtype for one in partners if not one.dtype.weak]
+        return tensors[0] if tensors and op not in _BY_THEMSELVES else dtype
+
+    def operands(self, given: Sequence[Any]) -> list[Typed]:
+        """As everywhere, but that arrays are cast to the dtype of a tensor before them."""
+        found: list[Typed] = []
+        for value, one in zip(given, super().operands(given), strict=True):
+            enters = isinstance(value, (np.ndarray, np.generic))
+            found.append(Operand(self.array(one.dtype, found), one.rank) if enters else one)
+        return found
 
     def common(self, operands: Sequence[Typed]) -> DType:
         """What tf.add gives, which takes no bool."""
@@ -125,19 +136,40 @@ class TensorFlow(LibraryRules):
 
     def meeting(self, operands: Sequence[Typed], op: str) -> DType:
         """The dtype of the tensors, wherever literals stand; tf.add alone heeds that."""
-        if op in ("matmul", "tensordot") and {one.dtype for one in operands} == _MIXED_PRODUCT:
+        dtypes = {one.dtype for one in operands}
+        if op in ("matmul", "tensordot") and dtypes == _MIXED_PRODUCT:
             return DType.float32
+        if op == "multiply" and DType.bool in dtypes:
+            return self._masked(dtypes)
         return self._coerced(sorted(self._made(operands, op), key=lambda one: one.dtype.weak))
+
+    def _masked(self, dtypes: Iterable[DType]) -> DType:
+        """The operator * where one is bool: all become int32, then bool (_mul_dispatch_factory).
+
+        So a mask times x is bool. What may be 0 in int32 alone is refused: fractions, 64 bits.
+        """
+        for dtype in dtypes:
+            if dtype not in _MASKED:
+                raise PromotionError(
+                    f"bool and {dtype} do not multiply under {self.name!r}: * makes both int32, "
+                    "then bool, so that 0.5 and 2**32 would count as False; cast the bool, for "
+                    f"example .cast(DType.{_WEAK.get(dtype, dtype)})"
+                )
+        return DType.bool
 
     def _made(self, operands: Sequence[Typed], op: str) -> Sequence[Typed]:
         """The operands, made tensors by themselves where the function begins with that."""
         if op not in ("as_complex", "tensordot"):
             return operands
-        return [Operand(self.committed(one.dtype)) for one in operands]
+        return [Operand(self.by_itself(one)) for one in operands]
+
+    def by_itself(self, operand: Typed) -> DType:
+        """The dtype of the tensor that an operand is, or becomes where nothing is beside it."""
+        return self.committed(self.known(operand.dtype))
 
     def _coerced(self, operands: Sequence[Typed]) -> DType:
         """The dtype of the first, that the others have or, being Python scalars, take."""
-        first = self.committed(self.known(operands[0].dtype))
+        first = self.by_itself(operands[0])
         for one in operands[1:]:
             dtype = self.known(one.dtype)
             if dtype is first or (dtype.weak and _RANK[dtype.kind] <= _RANK.get(first.kind, 0)):
@@ -154,6 +186,12 @@ class TensorFlow(LibraryRules):
 
     def computed(self, family: Family, dtype: DType, op: str) -> DType:
         """As the tables have it; a condition is bool, whatever `where` may choose among."""
+        if op == "mean" and dtype.is_integer:
+            raise PromotionError(
+                f"the mean of {dtype} is {dtype} under {self.name!r}, with its fraction cut off, "
+                "which no kernel computes; take ops.mean(x.cast(DType.float64)), and of that, for "
+                f"TensorFlow's number, ops.trunc(...).cast(DType.{self.committed(dtype)})"
+            )
         return self.truth(dtype, op) if family == "truth" else super().computed(family, dtype, op)
 
     def literal(self, value: Any, place: Place = ALONE) -> DType:
@@ -164,7 +202,12 @@ class TensorFlow(LibraryRules):
             return beside
         if isinstance(value, int) and beside is DType.uint64 and 2**63 <= value < 2**64:
             return beside
+        masks = place.op == "multiply" and beside is DType.bool
+        if masks and isinstance(value, int) and not fits(value, DType.int32):
+            raise self.misfit(value, DType.int32)
         weak = super().literal(value, place)
+        if weak is DType.bool and beside in _NUMBERS and place.op:
+            raise self.refusal((weak, beside), f"{value} is not converted to {beside}")
         wide = weak is DType.weak_int and not partners and not fits(value, DType.int32)
         return DType.int64 if wide else weak
 
@@ -176,6 +219,12 @@ class TensorFlow(LibraryRules):
         """int32, float32 and complex128."""
         return _WEAK.get(weak, weak)
 
+
+_BY_THEMSELVES = ("as_complex", "tensordot", "searchsorted")
+"""The functions that convert each operand by itself, as far as NumPy arrays are concerned."""
+
+_MASKED = {DType.bool, DType.weak_int, *(d for d in (*_INTS, *_SMALL_INTS) if 4 <= d.bits <= 32)}
+"""What a mask multiplies: int32 keeps it apart from 0 (int2 it does not take)."""
 
 _MIXED_PRODUCT = {DType.bfloat16, DType.float32}
 """The one pair that mixes: their matmul is float32 (math_ops.matmul, BatchMatMulV3)."""
@@ -223,13 +272,19 @@ class TensorFlowAll(TensorFlow):
     Twelve ops promote, those of + - * / // % ** ==, matmul, tensordot, maximum and minimum (and so
     clip), and take what they take at the join. The others, != and < among them, still want one
     dtype. Results are weak where the join is, but of the ops that commit it.
+
+    TensorFlow has two weak floats: float32, a Python float, and float64, which an integer makes of
+    it: `x_i32 * 0.1`. weak_float is the second; a Python float that meets bools and literals alone
+    is float32, not weak: `mask + 0.5` beside bfloat16 is float32, where TensorFlow has bfloat16.
     """
 
     instead = "jax"
+    by_value = True
 
-    def entering(self, scalar: Any) -> Any:
-        """Itself: where TensorFlow promotes, NumPy scalars have their own dtype."""
-        return scalar
+    def array(self, dtype: DType, partners: Sequence[Typed], op: str = "") -> DType:
+        """Its own where the op promotes; the others cast it here too."""
+        promotes = op in _ROLES or op in ("", "clip")
+        return dtype if promotes else super().array(dtype, partners, op)
 
     def common(self, operands: Sequence[Typed]) -> DType:
         """The join."""
@@ -241,26 +296,35 @@ class TensorFlowAll(TensorFlow):
             x, low, high = operands
             lesser = self.computed("ordered", self.meeting([x, high], "minimum"), op)
             return self.meeting([Operand(lesser), low], "maximum")
-        if op not in _ROLES:
+        masked = op == "multiply" and any(one.dtype is DType.bool for one in operands)
+        if op not in _ROLES or masked:
             return super().meeting(operands, op)
         dtype = self.common(self._made(operands, op))
-        if _ROLES[op] != "commits":
-            return dtype
-        # A weak float is one of 64 bits once an integer has joined it.
-        wide = dtype is DType.weak_float and any(one.dtype in _INTS for one in operands)
-        return DType.float64 if wide else self.committed(dtype)
+        if dtype is DType.weak_float and all(map(_is_narrow, operands)):
+            return DType.float32
+        return self.committed(dtype) if _ROLES[op] == "commits" else dtype
+
+    def by_itself(self, operand: Typed) -> DType:
+        """float32 of a Python float, float64 of a weak result."""
+        narrow = operand.dtype is DType.weak_float and _is_narrow(operand)
+        return DType.float32 if narrow else super().by_itself(operand)
+
+    def committed(self, weak: DType) -> DType:
+        """int32, float64 and complex128."""
+        return DType.float64 if weak is DType.weak_float else super().committed(weak)
 
     def literal(self, value: Any, place: Place = ALONE) -> DType:
         """As without promotion; where the op promotes, an int has 32 bits."""
-        op, partners = place.op, place.partners
-        promotes = op in _ROLES or op in ("", "clip")
+        promotes = place.op in _ROLES or place.op in ("", "clip")
         if promotes and isinstance(value, int) and not fits(value, DType.int32):
             raise self.misfit(value, DType.int32)
-        dtype = super().literal(value, place)
-        numbers = [one.dtype for one in partners if one.dtype in _NUMBERS]
-        if op and dtype is DType.bool and numbers:
-            raise self.refusal((dtype, numbers[0]), f"{value} is not converted to {numbers[0]}")
-        return dtype
+        return super().literal(value, place)
+
+
+def _is_narrow(operand: Typed) -> bool:
+    """Whether a weak float beside it stays one of 32 bits: a literal, bool, or weak integer."""
+    literal = getattr(operand, "value", None) is not None
+    return operand.dtype not in _INTS and (literal or operand.dtype is not DType.weak_float)
 
 
 class TensorFlowSafe(TensorFlowAll):
@@ -285,7 +349,7 @@ class TensorFlowSafe(TensorFlowAll):
         if result.weak and all(dtype.weak for dtype in pair):
             return True
         if result is DType.weak_float and any(dtype.is_integer for dtype in pair):
-            return False  # it is a weak float64, which neither of them is
+            return False  # a Python float is a weak float32, which the result is not
         held = self.committed(result)
         strong = [dtype for dtype in pair if not dtype.weak]
         return held in map(self.committed, pair) and all(dtype.exact_in(held) for dtype in strong)

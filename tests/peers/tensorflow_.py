@@ -37,9 +37,12 @@ DTYPES: dict[DType, Any] = {
 _OURS = {theirs: ours for ours, theirs in DTYPES.items()}
 _WEAK = {
     DType.weak_int: tf.int32,
-    DType.weak_float: tf.float32,
+    DType.weak_float: tf.float64,
     DType.weak_complex: tf.complex128,
 }
+WEAK_FLOAT32 = "weak float32"
+"""The other weak float, which graphir has not: a Python float where no integer has joined it."""
+Answer: TypeAlias = DType | Literal["weak float32"] | None
 _WEAK_OF_KIND = {dtype.kind: dtype for dtype in _WEAK}
 _promotes = False
 
@@ -70,7 +73,7 @@ def _scatter(x: Tensor, updates: Tensor, indices: Tensor) -> Tensor:
 OPS: dict[str, Callable[..., Tensor]] = {
     name: getattr(tf.math, name)
     for name in (
-        *("subtract", "multiply", "divide", "pow", "maximum", "minimum"),
+        *("subtract", "divide", "pow", "maximum", "minimum"),
         *("negative", "abs", "sign", "square", "reciprocal", "floor", "ceil", "round"),
         *("sqrt", "rsqrt", "exp", "expm1", "log", "log1p", "sin", "cos", "tan"),
         *("asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh"),
@@ -81,6 +84,7 @@ OPS: dict[str, Callable[..., Tensor]] = {
     )
 } | {
     "add": operator.add,
+    "multiply": operator.mul,
     "floor_divide": tf.math.floordiv,
     "remainder": tf.math.floormod,
     "relu": tf.nn.relu,
@@ -143,18 +147,22 @@ _REFUSALS = (TypeError, ValueError, OverflowError, NotImplementedError, Attribut
 _REFUSALS += (SystemError, tf.errors.OpError)
 
 
-def result(op: str, *operands: Operand) -> DType | None:
+def result(op: str, *operands: Operand) -> Answer:
     """The dtype of the result on tensors of ones; None where there is no kernel or it refuses."""
     made = [_made(one) for one in operands]
     try:
         answer = OPS[op](*([made] if ops.CATALOGUE[op].variadic else made), **CALLS[op].attrs)
     except _REFUSALS:
         return None
-    return _named(answer.dtype, isinstance(answer, weak_tensor.WeakTensor))
+    named = _named(answer.dtype, isinstance(answer, weak_tensor.WeakTensor))
+    return WEAK_FLOAT32 if named is DType.weak_float and answer.dtype != tf.float64 else named
 
 
 def result_type(*operands: Operand) -> DType | None:
-    """What flexible_dtypes says; in a process that does not promote, what tf.add makes of two."""
+    """What flexible_dtypes says; in a process that does not promote, what tf.add makes of two.
+
+    Of both weak floats weak_float.
+    """
     try:
         if not _promotes:
             return _named(tf.add(*map(_made, operands)).dtype, False)
@@ -169,7 +177,7 @@ Question: TypeAlias = tuple[str, tuple[Operand, ...]]
 """An op, or "result_type", and its operands."""
 
 
-def answers(questions: Sequence[Question], mode: Mode) -> list[DType | None]:
+def answers(questions: Sequence[Question], mode: Mode) -> list[Answer]:
     """What TensorFlow answers: here if plain, else in a process that is in that mode for good."""
     if mode == "plain":
         return _answers(questions)
@@ -181,7 +189,7 @@ def _process(mode: Mode) -> ProcessPoolExecutor:
     return ProcessPoolExecutor(1, get_context("spawn"), enable, (mode,))
 
 
-def _answers(questions: Sequence[Question]) -> list[DType | None]:
+def _answers(questions: Sequence[Question]) -> list[Answer]:
     return [
         result_type(*operands) if op == "result_type" else result(op, *operands)
         for op, operands in questions
@@ -189,7 +197,6 @@ def _answers(questions: Sequence[Question]) -> list[DType | None]:
 
 
 def _named(dtype: Any, weak: bool) -> DType:
-    """Ours; weak float32 and weak float64 are both weak_float."""
     named = _OURS[dtype]
     return _WEAK_OF_KIND[named.kind] if weak else named
 
@@ -200,5 +207,5 @@ def _made(operand: Operand) -> Any:
 
 @cache
 def _ones(dtype: DType, shape: tuple[int, ...]) -> Tensor:
-    ones = np.ones(shape, dtype.to_numpy())
-    return tf.constant(ones.tolist()) if dtype.weak else tf.constant(ones, DTYPES[dtype])
+    ones = tf.constant(np.ones(shape, dtype.to_numpy()), DTYPES[dtype])
+    return weak_tensor.WeakTensor(ones) if dtype.weak else ones
