@@ -68,9 +68,9 @@ def apply(
             _contiguous(convert(value, wanted, machine(wanted)))
             for value, wanted in zip(operands, inferred.operands, strict=True)
         ]
-    settings = _settings(op, inferred, sizes, tf32)
+    settings = settings_of(op, result, inferred.attrs, sizes, tf32)
     try:
-        made = KERNELS[op.name](*operands, **settings)
+        made = np.asarray(KERNELS[op.name](*operands, **settings))
     except ExecutionError:
         raise
     except (ValueError, OverflowError, MemoryError) as error:  # sizes beyond all bounds
@@ -85,14 +85,16 @@ def _contiguous(array: NDArray[Any]) -> NDArray[Any]:
     return np.asarray(array, order="C")
 
 
-def _settings(op: Op, inferred: Inferred, sizes: Mapping[str, int], tf32: str) -> dict[str, Any]:
+def settings_of(
+    op: Op, result: DType, attrs: Mapping[str, Any], sizes: Mapping[str, int], tf32: str
+) -> dict[str, Any]:
     """The attributes as kernels take them: dims bound, numbers in the dtype of the result."""
-    settings = {name: _bound(value, sizes) for name, value in inferred.attrs.items()}
+    settings = {name: _bound(value, sizes) for name, value in attrs.items()}
     settings.pop("literal", None)
     if op.kind != "creation":
         settings.pop("dtype", None)
     if op is ops.full or op is ops.pad:
-        settings["value"] = scalar(settings["value"], inferred.type.dtype, tf32)
+        settings["value"] = scalar(settings["value"], result, tf32)
     if "value" in settings:  # which has its dtype
         settings.pop("dtype", None)
     return settings

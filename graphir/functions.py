@@ -147,12 +147,12 @@ def _slopes(x: Decimal, slope: Decimal, factor: int) -> list[Decimal]:
 def sigmoid(x: Array) -> Array:
     """1 / (1 + exp(-x)), of negative x as exp(x) / (1 + exp(x)): nothing overflows."""
     one, small = x.dtype.type(1), np.exp(-np.abs(x))
-    return np.asarray(np.where(x >= 0, one, small) / (one + small))
+    return np.where(x >= 0, one, small) / (one + small)
 
 
 def silu(x: Array) -> Array:
     """The product x * sigmoid(x); of -inf, NaN (-inf * 0)."""
-    return np.asarray(x * sigmoid(x))
+    return x * sigmoid(x)
 
 
 def gelu(x: Array, approximate: str) -> Array:
@@ -163,10 +163,10 @@ def gelu(x: Array, approximate: str) -> Array:
     "quick": x * sigmoid(1.702 x).
     """
     if approximate == "quick":
-        return np.asarray(x * sigmoid(np.asarray(x * 1.702)))
+        return x * sigmoid(x * 1.702)
     if approximate == "tanh":
         inner = np.tanh((x + x * x * x * 0.044715) * math.sqrt(2 / math.pi))
-        return np.asarray(x * 0.5 * (inner + 1.0))
+        return x * 0.5 * (inner + 1.0)
     wide = np.atleast_1d(x).astype(np.float64)
     tail = _tail(np.abs(wide))
     # 1 + erf(x / sqrt(2)), twice what the tail leaves of 1, would cancel where x is negative.
@@ -208,12 +208,12 @@ def layer_norm(x: Array, scale: Array, shift: Array, epsilon: float) -> Array:
 
 
 def mean(x: Array, axis: tuple[int, ...], keepdims: bool) -> Array:
-    """np.mean over axes, in the dtype of x; NaN over no elements."""
-    if _count(x, axis):
-        return np.asarray(np.mean(x, axis=axis, dtype=x.dtype, keepdims=keepdims))
-    # np.mean gives a Python warning, which errstate does not silence.
-    nothing = np.add.reduce(x, axis=axis, dtype=x.dtype, keepdims=keepdims)
-    return np.asarray(np.divide(nothing, nothing, casting="no"))
+    """The sum over axes, as NumPy adds, divided by the count, in the dtype of x; NaN of none.
+
+    The count is an integer of 64 bits, so that the quotient is one of float64, as in np.mean.
+    """
+    total = np.asarray(np.add.reduce(x, axis=axis, dtype=x.dtype, keepdims=keepdims))
+    return np.true_divide(total, np.intp(_count(x, axis)), out=total, casting="unsafe")
 
 
 def var(x: Array, axis: tuple[int, ...], keepdims: bool, correction: int) -> Array:

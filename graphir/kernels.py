@@ -6,8 +6,10 @@ float32, float64, complex64, complex128. Movement ops, which only move values, t
 storage dtype. Attributes have their normal form, symbolic dims being ints by now; `dtype` is given
 to creation ops alone; the `value` of `full` and `pad` is a 0-d array of the result's dtype.
 
-A result is a new array, 0-d too, of the operands' dtype where nothing else is said (predicates and
-comparisons: bool; positions: int64). Movement and constants may give a view, perhaps read-only.
+A result is a new array, or of 0-d operands perhaps a NumPy scalar, of the operands' dtype where
+nothing else is said (predicates and comparisons: bool; positions: int64). Movement and constants
+may give a view, perhaps read-only. Elementwise kernels that are made of ufuncs, operators, np.where
+and .copy() alone can be traced, and then run without temporary arrays.
 
 Nothing is ever promoted: ufuncs run with casting="no" and the rest checks (TypeError: a cast is
 missing before the kernel). Integers wrap; ExecutionError is for values that an op has no result
@@ -33,7 +35,7 @@ Kernel: TypeAlias = Callable[..., Array]
 
 
 def _call(function: np.ufunc, *arrays: Array) -> Array:
-    return np.asarray(function(*arrays, casting="no"))
+    return function(*arrays, casting="no")
 
 
 def ufunc(function: np.ufunc) -> Kernel:

@@ -2,5 +2,6 @@
 
 from runtime.execution import execute
 from runtime.interpreter import interpret
+from runtime.program import Program
 
-__all__ = ["execute", "interpret"]
+__all__ = ["Program", "execute", "interpret"]

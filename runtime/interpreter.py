@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import ExecutionError, Graph, GraphirError, Symbol, ops
+from graphir import Graph, GraphirError, Symbol, ops
 from graphir.attributes import with_dtypes
 from graphir.conversions import convert
 from graphir.evaluation import apply
-from graphir.location import placed
 from graphir.op import Inferred
 from runtime.binding import bind
-from runtime.results import require_outputs, results
+from runtime.results import refused, require_outputs, results
 
 
 def interpret(graph: Graph, /, *inputs: Any, **named: Any) -> Any:
@@ -79,9 +78,7 @@ class _Run:
         try:
             return apply(symbol.op, concrete, sources, values, self.sizes, graph.tf32)
         except GraphirError as error:
-            known = error if isinstance(error, ExecutionError) else ExecutionError(str(error))
-            operands = ", ".join(str(arg.type) for arg in symbol.args)
-            raise placed(known, symbol.location, f"{symbol.op.name}({operands})") from None
+            raise refused(error, symbol) from None
 
 
 def last_uses(graph: Graph) -> list[int]:

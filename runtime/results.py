@@ -7,18 +7,27 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from graphir import ExecutionError, Graph
+from graphir import ExecutionError, Graph, GraphirError, Symbol
+from graphir.location import placed
 
 
 def results(values: Sequence[NDArray[Any]], inputs: Sequence[NDArray[Any]]) -> Any:
-    """The outputs as callers may keep and change them: no input, no constant, not one another."""
+    """The outputs as callers may keep and change them: one array, or a tuple of several."""
+    found = owned(values, inputs)
+    return found[0] if len(found) == 1 else found
+
+
+def owned(
+    values: Sequence[NDArray[Any]], inputs: Sequence[NDArray[Any]]
+) -> tuple[NDArray[Any], ...]:
+    """The values, those copied that are an input, a constant or one another."""
     held = {id(_owner(array)) for array in inputs}
-    owned: list[NDArray[Any]] = []
+    found: list[NDArray[Any]] = []
     for value in values:
         free = value.flags.writeable and id(_owner(value)) not in held
-        owned.append(value if free else value.copy())
-        held.add(id(_owner(owned[-1])))
-    return owned[0] if len(owned) == 1 else tuple(owned)
+        found.append(value if free else value.copy())
+        held.add(id(_owner(found[-1])))
+    return tuple(found)
 
 
 def _owner(array: Any) -> Any:
@@ -36,3 +45,18 @@ def require_outputs(graph: Graph) -> None:
         raise ExecutionError(
             f"graph {graph.name!r} has no outputs to compute; name them with g.output(...)"
         )
+
+
+REFUSED = GraphirError, ValueError, OverflowError, MemoryError
+"""What kernels raise for operands they cannot compute with, and for sizes beyond all bounds."""
+
+
+def refused(error: BaseException, symbol: Symbol) -> GraphirError:
+    """One of REFUSED as an ExecutionError that names the op, its line and its operands."""
+    known = error if isinstance(error, ExecutionError) else ExecutionError(_text(error))
+    operands = ", ".join(str(arg.type) for arg in symbol.args)
+    return placed(known, symbol.location, f"{symbol.op.name}({operands})")
+
+
+def _text(error: BaseException) -> str:
+    return str(error) or "out of memory"

@@ -1,0 +1,157 @@
+"""Iteration spaces cut into blocks, operands laid out along them, and threads over them."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from threading import Thread
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from runtime.program.memory import Lane
+
+Array: TypeAlias = NDArray[Any]
+Range: TypeAlias = tuple[int, int]
+
+
+def uniform(size: int, block: int) -> list[Range]:
+    """Blocks of one size, the last one perhaps smaller."""
+    return [(a, min(a + block, size)) for a in range(0, size, block)]
+
+
+def boxes(a: int, b: int, shape: Sequence[int]) -> Iterator[tuple[slice | int, ...]]:
+    """The indices of the boxes that make up elements a to b of a shape, in row-major order."""
+    inner = math.prod(shape[1:])
+    (first, low), (last, high) = divmod(a, inner), divmod(b, inner)
+    if first == last:
+        yield from ((first, *rest) for rest in boxes(low, high, shape[1:]))
+        return
+    if low:
+        yield from ((first, *rest) for rest in boxes(low, inner, shape[1:]))
+        first += 1
+    if first < last:
+        yield (slice(first, last),)
+    if high:
+        yield from ((last, *rest) for rest in boxes(0, high, shape[1:]))
+
+
+class Flat:
+    """An operand, or a result, whose elements lie one after another."""
+
+    def __init__(self, array: Array) -> None:
+        self.array = array.reshape(-1)
+
+    def block(self, a: int, b: int) -> Array:
+        """Elements a to b."""
+        return self.array[a:b]
+
+
+class Same:
+    """An operand of one element."""
+
+    def __init__(self, array: Array) -> None:
+        self.array = array.reshape(())
+
+    def block(self, a: int, b: int) -> Array:
+        """The element, 0-d."""
+        return self.array
+
+
+class Tiled:
+    """An operand that is repeated along leading axes: a few periods of it lie one after another."""
+
+    def __init__(self, array: Array, period: int, block: int) -> None:
+        self.period = period
+        self.array = np.tile(array.reshape(-1), -(-block // period) + 1)
+
+    def block(self, a: int, b: int) -> Array:
+        """Elements a to b."""
+        start = a % self.period
+        return self.array[start : start + b - a]
+
+
+class Strided:
+    """Any other operand, copied block by block."""
+
+    def __init__(self, array: Array) -> None:
+        self.array = array
+
+    def block(self, a: int, b: int) -> Array:
+        """Elements a to b, copied."""
+        found = np.empty(b - a, self.array.dtype)
+        at = 0
+        for box in boxes(a, b, self.array.shape):
+            part = self.array[box]
+            found[at : at + part.size].reshape(part.shape)[...] = part
+            at += part.size
+        return found
+
+
+Operand: TypeAlias = "Flat | Same | Tiled | Strided"
+
+
+def laid_out(array: Array, shape: tuple[int, ...], block: int) -> Operand:
+    """An operand along an iteration space of that shape, into which it broadcasts."""
+    if array.shape == shape and array.flags.c_contiguous:
+        return Flat(array)
+    if array.size == 1:
+        return Same(array)
+    dims = array.shape
+    while dims and dims[0] == 1:
+        dims = dims[1:]
+    period = math.prod(dims)
+    if dims == shape[len(shape) - len(dims) :] and period <= block:
+        return Tiled(array, period, block)
+    return Strided(np.broadcast_to(array, shape))
+
+
+def share(
+    count: int,
+    work: Callable[[Lane, Iterator[int]], None],
+    threads: int,
+    lane: Lane,
+    progress: Callable[[int], None] | None = None,
+) -> None:
+    """Have `work` done on the numbers below `count`, by this thread, in its lane, and some more.
+
+    Each takes the next number that is left. What one raises stops the others, and is raised here;
+    all threads have ended by then. `progress` is told how many numbers have been taken.
+    """
+    if threads == 1 and progress is None:
+        work(lane, iter(range(count)))
+        return
+    left = itertools.count()
+    errors: list[BaseException] = []
+
+    def numbers(tell: Callable[[int], None] | None = None) -> Iterator[int]:
+        for i in left:
+            if i >= count or errors:
+                return
+            yield i
+            if tell:
+                tell(i + 1)
+
+    def helper() -> None:
+        try:
+            other = Lane()
+            other.context.run(work, other, numbers())
+        except BaseException as error:
+            errors.append(error)
+
+    helpers = [Thread(target=helper, daemon=True) for _ in range(min(threads, count) - 1)]
+    try:
+        for one in helpers:
+            one.start()
+        work(lane, numbers(progress))
+    except BaseException as error:
+        errors.insert(0, error)
+        raise
+    finally:
+        for one in helpers:
+            if one.ident is not None:
+                one.join()
+    if errors:
+        raise errors[0]

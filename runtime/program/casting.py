@@ -1,0 +1,183 @@
+"""Casts inside regions, where narrow floats are kept in float32 and rounded after every op.
+
+A value of a dtype that no machine computes in lies in a register of `machine(dtype)`, in which it
+is exact: bfloat16, float16 and tensor_float32 in float32, int4 in int8. So casts that only widen
+are nothing, and those that narrow are a rounding within float32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphir import DType
+from graphir.conversions import convert
+from graphir.evaluation import machine
+from runtime.program.tracing import Trace, trace
+
+_FRACTION = DType.float32.mantissa_bits
+_F32, _U32, _U16 = np.dtype(np.float32), np.dtype(np.uint32), np.dtype(np.uint16)
+
+
+def register(dtype: DType) -> np.dtype[Any]:
+    """The dtype of the register in which a value lies."""
+    return machine(dtype).storage
+
+
+@cache
+def cast(source: DType, target: DType, tf32: str, bits: bool, spare: int = 0) -> Trace:
+    """From register to register, NaN having at least so many spare bits."""
+    quiet = spare >= _FRACTION - target.mantissa_bits
+    made = partial(_cast, source=source, target=target, tf32=tf32, bits=bits, quiet=quiet)
+    return trace(made, [register(source)], register(target), bits)
+
+
+@cache
+def load(dtype: DType, bits: bool) -> Trace:
+    """From storage to register, exactly."""
+    made = _from_float16 if bits and dtype is DType.float16 else partial(_load, dtype=dtype)
+    return trace(made, [dtype.storage], register(dtype), bits)
+
+
+@cache
+def store(dtype: DType, bits: bool) -> Trace:
+    """From register to storage, exactly."""
+    made = _STORES.get(dtype, _by_cast(dtype)) if bits else _by_cast(dtype)
+    return trace(made, [register(dtype)], dtype.storage, bits)
+
+
+def _by_cast(dtype: DType) -> Callable[[Any], Any]:
+    """The conversion to storage of what is exact there."""
+    if register(dtype) == dtype.storage:
+        return lambda x: x
+    if dtype in _NUMPY_ROUNDS:
+        return lambda x: x.astype(dtype.storage)
+    return partial(convert, source=machine(dtype), target=dtype)
+
+
+def spare_bits(dtype: DType) -> int:
+    """How many of the last bits of a float32 are 0 in a NaN that was loaded from a dtype.
+
+    A NaN all of whose bits below those kept are 0 is rounded like a number and stays one; another
+    may become infinite, or be carried over into -0.0.
+    """
+    if dtype.format is None:
+        return _FRACTION
+    widened = machine(dtype) is DType.float32 and dtype is not DType.float32
+    return _FRACTION - dtype.mantissa_bits if widened else 0
+
+
+def spare_after(source: DType, target: DType, spare: int) -> int:
+    """The same of a value that was cast, having had `spare` before."""
+    if target in (DType.bfloat16, DType.tensor_float32):
+        return spare_bits(target)
+    return spare if target.format and source.format else _FRACTION
+
+
+def _load(x: Any, dtype: DType) -> Any:
+    wide = machine(dtype)
+    if x.dtype == wide.storage:
+        return x
+    if dtype in _NUMPY_ROUNDS:
+        return x.astype(wide.storage)
+    return convert(x, dtype, wide)
+
+
+def _from_float16(x: NDArray[Any]) -> NDArray[Any]:
+    return _halves().take(x.view(_U16), mode="wrap")
+
+
+@cache
+def _halves() -> NDArray[np.float32]:
+    """The value of every pattern of 16 bits."""
+    return np.arange(2**16, dtype=np.uint16).view(np.float16).astype(np.float32)
+
+
+def _cast(x: Any, source: DType, target: DType, tf32: str, bits: bool, quiet: bool) -> Any:
+    wide, wanted = machine(source), machine(target)
+    if wide is wanted and source.exact_in(target):
+        return x
+    if target is wanted or wanted.is_integer:
+        if _by_numpy(wide, wanted) and (target is wanted or not target.narrow):
+            return x.astype(wanted.storage)
+    elif source.exact_in(DType.float32) and target in _ROUNDINGS:
+        x = x if wide is wanted else x.astype(_F32)
+        if source.exact_in(target):
+            return x
+        if not bits and target in _NUMPY_ROUNDS:
+            return x.astype(target.storage).astype(_F32)
+        x = x if quiet else x.tracer.emit(_default_nan, [x], _F32)
+        return _ROUNDINGS[target](x, tf32)
+    return convert(convert(x, wide, target, tf32), target, wanted)
+
+
+def _by_numpy(source: DType, target: DType) -> bool:
+    """Whether NumPy's own cast is what `convert` computes."""
+    if source.is_complex or target.is_complex:
+        return source.is_complex and target.is_complex
+    return not (source.is_float and target.is_integer)
+
+
+def _default_nan(x: Any, out: Any) -> None:
+    """Float32 with every NaN the default one, whose last bits are 0."""
+    if out is not x:
+        out[...] = x
+    greatest = np.maximum.reduce(x, axis=None, initial=-np.inf)
+    if greatest != greatest:
+        out[np.isnan(x)] = np.nan
+
+
+def _bfloat16(x: Any, tf32: str) -> Any:
+    """Ties to even: half a unit, less 1 where the last bit kept is 0, and the carry does it."""
+    u = x.view(_U32)
+    return ((u + (((u >> 16) & 1) + 0x7FFF)) & 0xFFFF0000).view(_F32)
+
+
+def _tensor_float32(x: Any, tf32: str) -> Any:
+    u = x.view(_U32)
+    up = u + 0x1000 if tf32 == "away" else u + (((u >> 13) & 1) + 0xFFF)
+    return (up & 0xFFFFE000).view(_F32)
+
+
+def _float16(x: Any, tf32: str) -> Any:
+    """Adding 1.5 * 2**13 of its binade, and taking it away, leaves x at the 11 bits of a half.
+
+    Below 2**-14 the binade is that of subnormals. What is 2**16 then overflows as 2**128 would,
+    and the sign of what became 0 is put back.
+    """
+    u = x.view(_U32)
+    binade = np.maximum((u & 0x7F800000).view(_F32), np.float32(2.0**-14))
+    shift = np.minimum(binade, np.float32(2.0**16)) * np.float32(1.5 * 2.0**13)
+    rounded = ((x + shift) - shift) * np.float32(2.0**112) * np.float32(2.0**-112)
+    return (rounded.view(_U32) | (u & 0x80000000)).view(_F32)
+
+
+_ROUNDINGS: dict[DType, Callable[[Any, str], Any]] = {
+    DType.bfloat16: _bfloat16,
+    DType.tensor_float32: _tensor_float32,
+    DType.float16: _float16,
+}
+
+
+def _store_bfloat16(x: Any) -> Any:
+    return (x.view(_U32) >> 16).astype(_U16).view(DType.bfloat16.storage)
+
+
+def _store_float16(x: Any) -> Any:
+    """Divided by 2**112 a float32 has the exponent of a half, subnormals too."""
+    magnitude = ((x * np.float32(2.0**-112)).view(_U32) >> 13) & 0x7FFF
+    sign = (x.view(_U32) >> 16) & 0x8000
+    return (magnitude | sign).astype(_U16).view(np.float16)
+
+
+_NUMPY_ROUNDS = (DType.float16, DType.bfloat16)
+"""The formats to which NumPy, or ml_dtypes, rounds a float32 as IEEE 754 says."""
+
+_STORES: dict[DType, Callable[[Any], Any]] = {
+    DType.bfloat16: _store_bfloat16,
+    DType.float16: _store_float16,
+}

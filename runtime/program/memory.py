@@ -1,0 +1,119 @@
+"""Memory that is used again: of scratch slots, and of large results that nobody holds any more."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterable
+from contextvars import copy_context
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array: TypeAlias = NDArray[Any]
+Storage: TypeAlias = "np.dtype[Any]"
+
+_LARGE = 1 << 20
+"""Bytes from which on fresh memory costs more than looking for old: each page of it faults once."""
+
+_KEPT = 1 << 28
+_VIEWS = 1024
+
+
+class View(NamedTuple):
+    """Scratch memory that is needed: a slot, and how its first elements are read."""
+
+    slot: int
+    dtype: Storage
+    shape: tuple[int, ...]
+
+
+class Need:
+    """The scratch memory that something needs; known by identity, as the key of what was found."""
+
+    def __init__(self, views: Iterable[View]) -> None:
+        self.views = tuple(views)
+
+
+class Lane:
+    """What one thread at a time works with: scratch memory, and a context where NumPy is silent.
+
+    NumPy keeps its error state in a context variable, and entering a context that has it set costs
+    a tenth of what np.errstate does.
+    """
+
+    def __init__(self) -> None:
+        self.context = copy_context()
+        self.context.run(_ignore)
+        self._buffers: list[Array] = []
+        self._views: dict[Need, tuple[Array, ...]] = {}
+
+    def views(self, need: Need) -> tuple[Array, ...]:
+        """Scratch memory, as it is needed; the same that was there before."""
+        found = self._views.get(need)
+        if found is None:
+            sizes = [math.prod(one.shape) * one.dtype.itemsize for one in need.views]
+            for one, size in zip(need.views, sizes, strict=True):
+                self._grow(one.slot, size)
+            if len(self._views) >= _VIEWS:
+                self._views.clear()
+            found = self._views[need] = tuple(
+                self._buffers[one.slot][:size].view(one.dtype).reshape(one.shape)
+                for one, size in zip(need.views, sizes, strict=True)
+            )
+        return found
+
+    def _grow(self, slot: int, size: int) -> None:
+        while len(self._buffers) <= slot:
+            self._buffers.append(np.empty(0, np.uint8))
+        if self._buffers[slot].size < size:
+            self._buffers[slot] = np.empty(size, np.uint8)
+            self._views.clear()
+
+
+def _ignore() -> None:
+    np.seterr(all="ignore")
+
+
+class Recycler:
+    """Arrays whose memory may have been that of others, which nobody holds any more.
+
+    Small ones are simply new. What has been handed out is known by its number of references, so
+    where there is no lock on these (free-threaded Python) all are new.
+    """
+
+    def __init__(self) -> None:
+        self._kept: list[Array] = []
+
+    def empty(self, shape: tuple[int, ...], dtype: Storage) -> Array:
+        """An array of any contents."""
+        size = math.prod(shape) * dtype.itemsize
+        if size < _LARGE or not _counts_references():
+            return np.empty(shape, dtype)
+        return self._memory(size).view(dtype).reshape(shape)
+
+    def _memory(self, size: int) -> Array:
+        for _ in range(len(self._kept)):
+            try:
+                memory = self._kept.pop(0)
+            except IndexError:  # another thread was here
+                break
+            free = sys.getrefcount(memory) == _ALONE
+            if free and memory.size != size:
+                continue  # of other sizes: given back
+            self._kept.append(memory)
+            if free:
+                return memory
+        memory = np.empty(size, np.uint8)
+        self._kept.append(memory)
+        while sum(one.size for one in self._kept) > max(_KEPT, size):
+            self._kept.pop(0)
+        return memory
+
+
+_ALONE = 2  # a local variable, and the argument of getrefcount
+
+
+def _counts_references() -> bool:
+    return bool(getattr(sys, "_is_gil_enabled", lambda: True)())

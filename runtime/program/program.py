@@ -1,0 +1,331 @@
+"""Program: a graph planned once, called many times."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import copy_context
+from functools import partial
+from operator import attrgetter
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from graphir import DType, ExecutionError, Graph, ops
+from graphir.conversions import round_to_tf32
+from passes import lower
+from runtime.binding import bind
+from runtime.program.assembly import Body, assemble
+from runtime.program.code import Code, scalar_of
+from runtime.program.cutting import Call, Region, cut, source_of
+from runtime.program.memory import Lane, Recycler
+from runtime.program.report import Profile, explain, profile
+from runtime.program.scalars import Scalars
+from runtime.program.steps import SMALL, CallStep, RegionStep, Run, ScalarStep, shape_of
+from runtime.program.straight import Straight, alone
+from runtime.program.targets import checked, writable_at_once
+from runtime.results import owned, require_outputs, results
+
+Step: TypeAlias = "ScalarStep | CallStep | RegionStep"
+Progress: TypeAlias = Callable[[int, int], None]
+
+_signature = attrgetter("__class__", "dtype", "shape")
+_PLANS = 64
+_FEW = 64
+
+
+class Plan:
+    """The steps for inputs of certain shapes, with all sizes known.
+
+    `straight` is all of them in one, where they are few and small. `scalars` are the places of
+    inputs that are no plain arrays, which are made arrays first.
+    """
+
+    def __init__(self, steps: Sequence[Step], sizes: Mapping[str, int], program: Program) -> None:
+        small = len(steps) <= _FEW and all(step.blocks == 1 for step in steps)
+        self.straight: Straight | None = None
+        if small:
+            self.straight = Straight(steps, program.entry, program.exit, program.constants)
+        self.steps = [
+            alone(step) if isinstance(step, RegionStep) and step.blocks == 1 else step
+            for step in steps
+        ]
+        self.template = [program.constants.get(cell) for cell in range(len(program.cells))]
+        self.shapes = [shape_of(symbol, sizes) for symbol in program.lowered.outputs]
+        self.blocks = sum(step.blocks for step in steps)
+        self.recycler = Recycler()
+
+
+class Program:
+    """A graph made ready to run: `Program(graph)(*inputs)` is what `interpret` gives, to the bit.
+
+    The graph is lowered if it is not. `threads` is how many may work on one call (as many as there
+    are cores to use); `block`, in elements, replaces the size that fits the cache. Any number of
+    threads may call one program at the same time.
+    """
+
+    def __init__(self, graph: Graph, threads: int | None = None, block: int | None = None) -> None:
+        require_outputs(graph)
+        self.graph, self.lowered = graph, lower(graph)
+        self.threads = _count("threads", threads) or cores()
+        self.block = _count("block", block)
+        steps = cut(self.lowered)
+        self.needed = _needed(self.lowered, steps)
+        made = [Call(one) for one in self.lowered.symbols if one.op is ops.full]
+        self.steps = [
+            one
+            for one in (*made, *steps)
+            if isinstance(one, Region) or one.symbol.index in self.needed
+        ]
+        kept = self.needed | {symbol.index for symbol in self.lowered.inputs}
+        self.cells = {index: cell for cell, index in enumerate(sorted(kept))}
+        self.entry = [self.cells[symbol.index] for symbol in self.lowered.inputs]
+        self.exit = [self.cells[symbol.index] for symbol in self.lowered.outputs]
+        self.constants = {
+            self.cells[symbol.index]: symbol.attrs["value"]
+            for symbol in self.lowered.symbols
+            if symbol.op is ops.constant and symbol.index in self.cells
+        }
+        self.rounded = self._rounded()
+        self._own = self._has_own_outputs()
+        self._plans: dict[Any, tuple[Plan, bool]] = {}
+        self._bodies: dict[tuple[int, bool], Body] = {}
+        self._scalars: dict[int, Scalars] = {}
+        self._recent: Straight | None = None
+        self._lanes: list[Lane] = []
+
+    def _rounded(self) -> list[int]:
+        """The inputs of tensor_float32 that are not read by regions alone, which round them."""
+        read = {one.index for one in self.lowered.outputs}
+        for step in self.steps:
+            if isinstance(step, Call):
+                read.update([arg.index for arg in step.symbol.args])
+            else:
+                read.update([arg.index for row in step.rows for arg in row.args])
+        return [
+            place
+            for place, one in enumerate(self.lowered.inputs)
+            if one.dtype is DType.tensor_float32 and one.index in read
+        ]
+
+    def _has_own_outputs(self) -> bool:
+        """Whether each output is the result of a region, with memory of its own."""
+        made = {
+            one.index
+            for step in self.steps
+            if isinstance(step, Region)
+            for one in (*step.symbols, *step.rows)
+        }
+        outputs = [symbol.index for symbol in self.lowered.outputs]
+        viewed = {
+            source.index
+            for step in self.steps
+            if isinstance(step, Call) and step.symbol.index in outputs
+            for source in step.symbol.args
+        }
+        return made.issuperset(outputs) and len(set(outputs)) == len(outputs) and not viewed
+
+    # -- calls
+
+    def __call__(self, *inputs: Any, out: Any = None, **named: Any) -> Any:
+        """The outputs for these inputs; one output is an array, several are a tuple.
+
+        Inputs are given by position or name, as to `execute`. No result shares memory with an
+        input or another. `out`, an array or a tuple of them, is where results are written; it is
+        returned. Raises ExecutionError.
+        """
+        recent = self._recent
+        if named or out is not None or recent is None or not recent.fits(inputs):
+            recent = None
+        try:
+            lane = self._lanes.pop()
+        except IndexError:
+            lane = Lane()
+        try:
+            if recent is None:
+                return lane.context.run(self._run, lane, inputs, named, out, None)
+            found = lane.context.run(recent.function, lane.views(recent.need), *inputs)
+        finally:
+            self._lanes.append(lane)
+        return self._handed(found, inputs)
+
+    def watched(self, progress: Progress, *inputs: Any, out: Any = None, **named: Any) -> Any:
+        """The same as a call; `progress` is called with the blocks done and those there are."""
+        lane = Lane()
+        outside = copy_context()
+        tell = partial(outside.run, progress)
+        return lane.context.run(self._run, lane, inputs, named, out, tell)
+
+    def _handed(self, found: tuple[Any, ...], inputs: Sequence[Any]) -> Any:
+        """The outputs as callers get them."""
+        if not self._own:
+            return results(found, inputs)
+        return found[0] if len(found) == 1 else found
+
+    def _run(
+        self, lane: Lane, inputs: Sequence[Any], named: Any, out: Any, progress: Progress | None
+    ) -> Any:
+        plan, inputs = self._prepared(inputs, named)
+        if out is not None:
+            return self._into(out, plan, lane, inputs, progress)
+        if plan.straight and not progress:
+            found = plan.straight.function(lane.views(plan.straight.need), *inputs)
+        else:
+            found = self._stepwise(plan, lane, inputs, {}, progress)
+        return self._handed(found, inputs)
+
+    def _into(
+        self, out: Any, plan: Plan, lane: Lane, inputs: Sequence[Any], progress: Progress | None
+    ) -> Any:
+        """The outputs in the arrays given for them, which are returned."""
+        dtypes = [symbol.dtype for symbol in self.lowered.outputs]
+        arrays = checked(out, dtypes, plan.shapes)
+        targets = {
+            cell: np.asarray(array)
+            for cell, array in zip(self.exit, arrays, strict=True)
+            if self._own and writable_at_once(array, inputs)
+        }
+        found = self._stepwise(plan, lane, inputs, targets, progress)
+        if not self._own:
+            found = owned(found, inputs)
+        for array, value in zip(arrays, found, strict=True):
+            if not np.may_share_memory(array, value):
+                array[...] = value
+        return out
+
+    def _stepwise(
+        self,
+        plan: Plan,
+        lane: Lane,
+        inputs: Sequence[Any],
+        targets: Mapping[int, Any],
+        progress: Progress | None,
+    ) -> tuple[Any, ...]:
+        values = plan.template.copy()
+        for cell, array in zip(self.entry, inputs, strict=True):
+            values[cell] = array
+        run = Run(values, lane, plan.recycler, targets, progress, plan.blocks)
+        for step in plan.steps:
+            step.run(run)
+            run.done += step.blocks
+            run.tell(0)
+        return tuple([values[cell] for cell in self.exit])
+
+    def _prepared(self, inputs: Sequence[Any], named: Any) -> tuple[Plan, Sequence[Any]]:
+        """The plan for these inputs, and these as it takes them."""
+        try:
+            key = None if named else tuple(map(_signature, inputs))
+            plan, ready = self._plans.get(key, (None, False))
+        except (AttributeError, TypeError):
+            key = plan = None
+            ready = False
+        if plan is None:
+            arrays, sizes = bind(self.lowered, inputs, named)
+            plan = self._planned(sizes)
+            if key is not None:
+                if len(self._plans) >= _PLANS:
+                    self._plans.clear()
+                ready = not self.rounded and all(type(one) is np.ndarray for one in inputs)
+                self._plans[key] = plan, ready
+            return plan, arrays
+        if not ready:
+            return plan, self._entering(inputs)
+        if plan.straight:
+            plan.straight.guard(inputs)
+            self._recent = plan.straight
+        return plan, inputs
+
+    def _entering(self, inputs: Sequence[Any]) -> Sequence[Any]:
+        """Inputs of known dtypes and shapes as arrays, rounded where steps need that."""
+        arrays = [np.asarray(one) for one in inputs]
+        for place in self.rounded:
+            arrays[place] = round_to_tf32(arrays[place], self.lowered.tf32)
+        return arrays
+
+    # -- plans
+
+    def _planned(self, sizes: Mapping[str, int]) -> Plan:
+        return Plan(self.bound(sizes), sizes, self)
+
+    def bound(self, sizes: Mapping[str, int], threads: int | None = None) -> list[Step]:
+        """The steps with their symbolic dims bound to sizes."""
+        return [
+            self._bound(number, step, sizes, threads or self.threads)
+            for number, step in enumerate(self.steps)
+        ]
+
+    def _bound(
+        self, number: int, step: Region | Call, sizes: Mapping[str, int], threads: int
+    ) -> Step:
+        if isinstance(step, Call):
+            return CallStep(step.symbol, self.cells, sizes)
+        if not step.shape and not step.rows:
+            return ScalarStep(self._scalar(number, step), self.cells)
+        shape = shape_of(step.symbols[0] if step.symbols else step.rows[0].args[0], sizes)
+        body = self.body(number, math.prod(shape) > SMALL or bool(self.block))
+        return RegionStep(body, shape, step.axes, self.cells, sizes, threads, self.block)
+
+    def _scalar(self, number: int, region: Region) -> Scalars:
+        found = self._scalars.get(number)
+        if found is None:
+            found = self._scalars[number] = Scalars(Code(region, self.needed, bits=False))
+        return found
+
+    def body(self, number: int, bits: bool) -> Body:
+        """The body of a region, by the number of its step; `bits` as for Code."""
+        found = self._bodies.get((number, bits))
+        if found is None:
+            region = self.steps[number]
+            assert isinstance(region, Region)
+            found = self._bodies[number, bits] = assemble(Code(region, self.needed, bits))
+        return found
+
+    # -- questions
+
+    def explain(self, *inputs: Any) -> str:
+        """The plan as text: steps, instructions, slots; for given inputs also blocks and bytes."""
+        return explain(self, bind(self.lowered, inputs, {})[1] if inputs else None)
+
+    def profile(self, *inputs: Any) -> Profile:
+        """The time of one call on one thread, by step and op; the clock itself costs some."""
+        return profile(self, inputs)
+
+    def __reduce__(self) -> tuple[type[Program], tuple[Graph, int, int | None]]:
+        return Program, (self.graph, self.threads, self.block)
+
+    def __repr__(self) -> str:
+        return f"<Program {self.graph.name}, {len(self.steps)} steps, {self.threads} threads>"
+
+
+def cores() -> int:
+    """The cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _count(what: str, given: int | None) -> int | None:
+    if given is None or (isinstance(given, int) and given >= 1):  # pyright: ignore[reportUnnecessaryIsInstance]
+        return given
+    raise ExecutionError(f"{what} is a count of at least 1, not {given!r}")
+
+
+def _needed(graph: Graph, steps: Sequence[Region | Call]) -> set[int]:
+    """The symbols whose values lie in memory: what steps read, and outputs."""
+    needed = {symbol.index for symbol in graph.outputs}
+    for step in reversed(steps):
+        if isinstance(step, Call):
+            if step.symbol.index in needed:
+                needed.update([arg.index for arg in step.symbol.args])
+            continue
+        inside = {symbol.index for symbol in step.symbols}
+        read = [arg for symbol in step.symbols for arg in symbol.args]
+        for symbol in step.rows:
+            needed.add(symbol.index)
+            read.append(symbol.args[0])
+            needed.update([arg.index for arg in symbol.args[1:]])
+        for source in map(source_of, read):
+            if source.index not in inside and scalar_of(source) is None:
+                needed.add(source.index)
+    return needed

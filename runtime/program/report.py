@@ -1,0 +1,162 @@
+"""What a program does, as text: its plan, and where its time goes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from graphir import Symbol
+from runtime.binding import bind
+from runtime.program.assembly import Body, positional
+from runtime.program.code import Instruction
+from runtime.program.cutting import Call, Region
+from runtime.program.memory import Lane, Recycler
+from runtime.program.steps import RegionStep, Run
+
+if TYPE_CHECKING:
+    from runtime.program.program import Program
+
+
+class Timing(NamedTuple):
+    """Seconds spent in an op of a step: of all blocks, and all threads."""
+
+    step: int
+    op: str
+    location: str
+    seconds: float
+
+
+class Profile:
+    """Where the time of one call went; `str()` is a table, the greatest first."""
+
+    def __init__(self, total: float, timings: Sequence[Timing]) -> None:
+        self.total = total
+        self.timings = sorted(timings, key=lambda one: -one.seconds)
+
+    def by_step(self) -> dict[int, float]:
+        """Seconds by step."""
+        found: dict[int, float] = {}
+        for one in self.timings:
+            found[one.step] = found.get(one.step, 0.0) + one.seconds
+        return found
+
+    def __str__(self) -> str:
+        rows = [f"{self.total * 1e3:.3f} ms in all", "  step         ms      %  op"]
+        whole = sum(one.seconds for one in self.timings) or 1.0
+        for one in self.timings:
+            share = 100 * one.seconds / whole
+            rows.append(
+                f"  {one.step:4} {one.seconds * 1e3:10.3f} {share:6.1f}  {one.op:14} {one.location}"
+            )
+        return "\n".join(rows)
+
+
+def profile(program: Program, inputs: Sequence[Any]) -> Profile:
+    """One call, step by step and op by op, on one thread, with a clock around each instruction."""
+    arrays, sizes = bind(program.lowered, inputs, {})
+    steps = program.bound(sizes, threads=1)
+    clock: dict[tuple[int, Symbol], float] = {}
+    values: list[Any] = [program.constants.get(cell) for cell in range(len(program.cells))]
+    for cell, array in zip(program.entry, arrays, strict=True):
+        values[cell] = array
+    lane = Lane()
+    run = Run(values, lane, Recycler(), {})
+    begin = perf_counter()
+    for number, step in enumerate(steps):
+        if isinstance(step, RegionStep):
+            step.body = _timed(step.body, number, clock)
+        start, before = perf_counter(), sum(clock.values())
+        lane.context.run(step.run, run)
+        rest = perf_counter() - start - (sum(clock.values()) - before)
+        symbol = _first(program.steps[number])
+        clock[number, symbol] = clock.get((number, symbol), 0.0) + rest
+    total = perf_counter() - begin
+    timings = [
+        Timing(number, symbol.op.name, str(symbol.location), seconds)
+        for (number, symbol), seconds in clock.items()
+    ]
+    return Profile(total, timings)
+
+
+def _first(step: Region | Call) -> Symbol:
+    """The symbol to which the time between instructions is put."""
+    if isinstance(step, Call):
+        return step.symbol
+    return step.rows[-1] if step.rows else step.symbols[-1]
+
+
+def _timed(body: Body, number: int, clock: dict[tuple[int, Symbol], float]) -> Body:
+    """A body that keeps time."""
+
+    def function(*slots: Any) -> None:
+        values = [*slots, *body.constants]
+        for one, args in body.calls:
+            start = perf_counter()
+            *operands, out = [values[k] for k in args]
+            positional(one.function)(*operands, out)
+            key = number, one.symbol
+            clock[key] = clock.get(key, 0.0) + perf_counter() - start
+
+    return body._replace(function=function)
+
+
+def explain(program: Program, sizes: Mapping[str, int] | None) -> str:
+    """The plan: what each step computes, reads and writes, and with how much scratch memory."""
+    steps: Sequence[Any] = [None] * len(program.steps) if sizes is None else program.bound(sizes)
+    graph = program.lowered
+    lines = [
+        f"program {graph.name}: {len(program.steps)} steps, {len(graph.symbols)} symbols, "
+        f"{program.threads} threads"
+    ]
+    for number, (step, bound) in enumerate(zip(program.steps, steps, strict=True)):
+        if isinstance(step, Call):
+            lines.append(f"{number:4} {_call_text(step.symbol)}")
+        else:
+            lines += _region_text(program, number, step, bound)
+    return "\n".join(lines)
+
+
+def _call_text(symbol: Symbol) -> str:
+    kind = "view or copy" if symbol.op.kind == "movement" else "kernel"
+    read = ", ".join(str(arg.type) for arg in symbol.args)
+    return f"{symbol.op.name}({read}) -> {symbol.type}    {kind}    {symbol.location}"
+
+
+def _region_text(program: Program, number: int, region: Region, bound: Any) -> list[str]:
+    ops = _counted([symbol.op.name for symbol in (*region.symbols, *region.rows)])
+    shape = f"[{', '.join(map(str, region.shape))}]"
+    if not region.shape and not region.rows:
+        return [f"{number:4} scalars: {ops}"]
+    body = program.body(number, bits=True) if bound is None else bound.body
+    read = sum(symbol.dtype.storage.itemsize for symbol in body.inputs)
+    written = sum(one.dtype.storage.itemsize for one in body.outs)
+    calls = _counted([_name(one) for one, _ in body.calls])
+    scratch = sum(body.widths)
+    lines = [
+        f"{number:4} region {shape}: {ops}",
+        f"       {len(body.calls)} instructions ({calls})",
+        f"       an element: {read} B read, {written} B written, {scratch} B of scratch "
+        f"in {len(body.widths)} slots",
+    ]
+    if isinstance(bound, RegionStep):
+        longest = max(bound.longest, 1)
+        moved = bound.size * (read + written)
+        lines.append(
+            f"       {bound.size} elements in {bound.blocks} blocks of up to {longest}, "
+            f"{bound.threads} threads: {moved:,} B moved, {longest * scratch:,} B of scratch each"
+        )
+    return lines
+
+
+def _name(one: Instruction) -> str:
+    """The function that an instruction calls: a ufunc, or the kernel of its op as a whole."""
+    return getattr(one.function, "__name__", f"kernel of {one.symbol.op.name}")
+
+
+def _counted(names: Sequence[str]) -> str:
+    """The names in the order in which they come first, each with its count."""
+    counts: dict[str, int] = {}
+    for name in names:
+        counts[name] = counts.get(name, 0) + 1
+    return ", ".join(f"{name} x{n}" if n > 1 else name for name, n in counts.items())

@@ -1,0 +1,250 @@
+"""The steps of a plan with all sizes known: what runs when a program is called."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphir import GraphirError, Symbol
+from graphir.dims import evaluate
+from graphir.evaluation import settings_of
+from runtime.program.assembly import Body
+from runtime.program.blocks import Flat, Operand, Range, laid_out, share, uniform
+from runtime.program.memory import Lane, Need, Recycler, View
+from runtime.program.rows import Parts, Rows, Tree, called, halves, in_parts
+from runtime.program.scalars import Scalars
+from runtime.program.tracing import Storage, Whole, assign, select
+from runtime.results import refused
+
+Array: TypeAlias = NDArray[Any]
+Settings: TypeAlias = dict[str, Any]
+
+SMALL = 4096
+"""Elements up to which one call of NumPy's own cast beats several of bit arithmetic."""
+
+_WORTH = 300_000
+"""Nanoseconds of work from which on a second thread pays for its start."""
+
+_CACHE = 3 << 19
+_LEAST, _MOST = 1 << 14, 1 << 17
+
+
+CHEAP = frozenset(
+    {
+        *(np.add, np.subtract, np.multiply, np.negative, np.absolute, np.maximum, np.minimum),
+        *(np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal),
+        *(np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.left_shift, np.right_shift),
+        *(np.logical_and, np.logical_or, np.logical_not, np.invert),
+        *(assign, select),
+    }
+)
+"""What does not take long, and whose results do not depend on how their operands lie in memory."""
+
+
+class Run:
+    """One call of a program: values by cell, where results are to be, and who is told of it."""
+
+    def __init__(
+        self,
+        values: list[Any],
+        lane: Lane,
+        recycler: Recycler,
+        targets: Mapping[int, Array],
+        progress: Callable[[int, int], None] | None = None,
+        total: int = 0,
+    ) -> None:
+        self.values, self.lane, self.recycler, self.targets = values, lane, recycler, targets
+        self.progress, self.total, self.done = progress, total, 0
+
+    def empty(self, cell: int, shape: tuple[int, ...], dtype: Storage) -> Array:
+        """Memory for the value of a cell."""
+        target = self.targets.get(cell)
+        return self.recycler.empty(shape, dtype) if target is None else target
+
+    def tell(self, count: int) -> None:
+        """Report that so many blocks of a step are done."""
+        if self.progress:
+            self.progress(self.done + count, self.total)
+
+
+class ScalarStep:
+    """A region of 0-d values."""
+
+    blocks = 1
+
+    def __init__(self, scalars: Scalars, cells: Mapping[int, int]) -> None:
+        self.function = scalars.function
+        self.reads = [cells[symbol.index] for symbol in scalars.inputs]
+        self.writes = [cells[symbol.index] for symbol in scalars.outs]
+
+    def run(self, run: Run) -> None:
+        """Compute all results."""
+        values = run.values
+        found = self.function(*[values[cell] for cell in self.reads])
+        for cell, value in zip(self.writes, found, strict=True):
+            values[cell] = value
+
+
+class CallStep:
+    """A kernel called on whole arrays, which are copied where they are not contiguous."""
+
+    blocks = 1
+
+    def __init__(self, symbol: Symbol, cells: Mapping[int, int], sizes: Mapping[str, int]) -> None:
+        self.symbol = symbol
+        self.reads = [cells[arg.index] for arg in symbol.args]
+        self.write = cells[symbol.index]
+        self.settings = _settings(symbol, sizes)
+
+    def run(self, run: Run) -> None:
+        """Call it."""
+        run.values[self.write] = self.call(*[run.values[cell] for cell in self.reads])
+
+    def call(self, *operands: Any) -> Array:
+        """The value for these operands."""
+        if self.symbol.op.computes:
+            operands = tuple([np.asarray(one, order="C") for one in operands])
+        return called(self.symbol, operands, self.settings)
+
+
+class RowsOf(NamedTuple):
+    """A symbol computed row by row, the slot of its operand, and what it is called with."""
+
+    symbol: Symbol
+    place: int
+    cell: int
+    others: tuple[int, ...]
+    shape: tuple[int, ...]
+    settings: Settings
+
+
+class RegionStep:
+    """A region whose shape is known: all at once where it fits the cache, else block by block."""
+
+    def __init__(
+        self,
+        body: Body,
+        shape: tuple[int, ...],
+        axes: int,
+        cells: Mapping[int, int],
+        sizes: Mapping[str, int],
+        threads: int,
+        block: int | None,
+    ) -> None:
+        self.body, self.shape = body, shape
+        self.size = math.prod(shape)
+        self.length = math.prod(shape[len(shape) - axes :]) if axes else 1
+        self.block = block or _block(body)
+        self.threads = threads if block or self.size * cost(body) > _WORTH else 1
+        slots = list(enumerate(body.slots))
+        self.ins = [
+            (k, cells[body.inputs[slot.number].index], slot.dtype)
+            for k, slot in slots
+            if slot.kind == "in"
+        ]
+        self.outs = [(k, slot.number, slot.dtype) for k, slot in slots if slot.kind == "out"]
+        self.scratch = [(k, slot.number, slot.dtype) for k, slot in slots if slot.kind == "scratch"]
+        self.writes = [(cells[one.index], one.dtype.storage) for one in body.outs]
+        self.rows = [
+            RowsOf(
+                symbol,
+                place,
+                cells[symbol.index],
+                tuple(cells[arg.index] for arg in symbol.args[1:]),
+                shape_of(symbol, sizes),
+                _settings(symbol, sizes),
+            )
+            for symbol, place in body.rows
+        ]
+        self.ranges, self.trees = self._cut()
+        self.longest = max((b - a for a, b in self.ranges), default=0)
+        self.blocks = max(1, len(self.ranges))
+        self.needs = {size: Need(self.views((size,))) for size in {b - a for a, b in self.ranges}}
+
+    def _cut(self) -> tuple[list[Range], list[Tree]]:
+        """The blocks: of any size; of whole rows; or the leaves of the trees of long rows."""
+        if not self.size:
+            return [], []
+        if not self.rows:
+            return uniform(self.size, self.block), []
+        if self.length > self.block and all(in_parts(rows.symbol) for rows in self.rows):
+            ranges: list[Range] = []
+            starts = range(0, self.size, self.length)
+            return ranges, [halves(a, a + self.length, self.block, ranges) for a in starts]
+        return uniform(self.size, max(1, self.block // self.length) * self.length), []
+
+    def views(self, shape: tuple[int, ...]) -> tuple[View, ...]:
+        """The scratch memory for a block."""
+        return tuple(View(slot, dtype, shape) for _, slot, dtype in self.scratch)
+
+    def run(self, run: Run) -> None:
+        """Compute all results, block by block."""
+        outs = [run.empty(cell, self.shape, dtype) for cell, dtype in self.writes]
+        sources: list[tuple[int, Operand]] = []
+        for k, cell, dtype in self.ins:
+            array = np.asarray(run.values[cell])
+            array = array if array.dtype == dtype else array.view(dtype)
+            sources.append((k, laid_out(array, self.shape, self.longest)))
+        sources += [(k, Flat(outs[index].view(dtype))) for k, index, dtype in self.outs]
+        takers = [(rows.place, self._taker(rows, run)) for rows in self.rows]
+
+        def work(lane: Lane, numbers: Iterator[int]) -> None:
+            for i in numbers:
+                a, b = self.ranges[i]
+                args: list[Any] = [None] * len(self.body.slots)
+                scratch = lane.views(self.needs[b - a])
+                for (k, _, _), view in zip(self.scratch, scratch, strict=True):
+                    args[k] = view
+                for k, source in sources:
+                    args[k] = source.block(a, b)
+                self.body.function(*args)
+                for place, taker in takers:
+                    taker.take(i, a, b, args[place])
+
+        tell = run.tell if run.progress else None
+        share(len(self.ranges), work, self.threads, run.lane, tell)
+        for rows, (_, taker) in zip(self.rows, takers, strict=True):
+            run.values[rows.cell] = taker.result(rows.shape)
+        for (cell, _), out in zip(self.writes, outs, strict=True):
+            run.values[cell] = out
+
+    def _taker(self, rows: RowsOf, run: Run) -> Parts | Rows:
+        if self.trees:
+            return Parts(rows.symbol, self.trees, len(self.ranges), self.length)
+        others = [np.asarray(run.values[cell], order="C") for cell in rows.others]
+        out = run.empty(rows.cell, rows.shape, rows.symbol.dtype.storage)
+        return Rows(rows.symbol, rows.settings, others, self.length, out)
+
+
+def shape_of(symbol: Symbol, sizes: Mapping[str, int]) -> tuple[int, ...]:
+    """The shape of a symbol with its dims bound."""
+    try:
+        return tuple([evaluate(dim, sizes) for dim in symbol.shape])
+    except GraphirError as error:
+        raise refused(error, symbol) from None
+
+
+def _settings(symbol: Symbol, sizes: Mapping[str, int]) -> Settings:
+    try:
+        return settings_of(symbol.op, symbol.dtype, symbol.attrs, sizes, symbol.graph.tf32)
+    except GraphirError as error:
+        raise refused(error, symbol) from None
+
+
+def cost(body: Body) -> float:
+    """Nanoseconds an element, roughly."""
+    return sum(
+        0.06 if one.function in CHEAP else 1.5 if isinstance(one.function, Whole) else 0.25
+        for one, _ in body.calls
+    )
+
+
+def _block(body: Body) -> int:
+    """The elements of a block of which all slots together fit the cache."""
+    outside = {(slot.kind, slot.number): slot.dtype.itemsize for slot in body.slots}
+    width = sum(body.widths) + sum(n for (kind, _), n in outside.items() if kind != "scratch")
+    return max(_LEAST, min(_MOST, 1 << (_CACHE // max(width, 1)).bit_length() - 1))

@@ -1,0 +1,42 @@
+"""`out=`: results written where the caller wants them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphir import DType, ExecutionError
+
+Array: TypeAlias = NDArray[Any]
+
+
+def checked(out: Any, dtypes: Sequence[DType], shapes: Sequence[tuple[int, ...]]) -> list[Array]:
+    """What was given as `out`, one array for each output; ExecutionError where one is unfit."""
+    given: list[Any] = list(cast("tuple[Any, ...]", out)) if isinstance(out, tuple) else [out]
+    if len(given) != len(dtypes):
+        raise ExecutionError(f"out is {len(given)} arrays; there are {len(dtypes)} outputs")
+    for i, (found, dtype, shape) in enumerate(zip(given, dtypes, shapes, strict=True)):
+        what = f"out[{i}]" if len(given) > 1 else "out"
+        if not isinstance(found, np.ndarray):
+            raise ExecutionError(f"{what} is an array to write to, not a {type(found).__name__}")
+        one = cast(Array, found)
+        if one.dtype != dtype.storage or one.shape != shape:
+            raise ExecutionError(
+                f"{what} must be {dtype.storage} of shape {shape}; it is {one.dtype} of shape "
+                f"{one.shape}. Give np.empty({shape}, ...) of that dtype"
+            )
+        if not one.flags.writeable:
+            raise ExecutionError(f"{what} is read-only; give an array that can be written to")
+    for (i, one), (j, other) in combinations(enumerate(given), 2):
+        if np.may_share_memory(one, other):
+            raise ExecutionError(f"out[{i}] and out[{j}] share memory; give each its own")
+    return given
+
+
+def writable_at_once(out: Array, inputs: Sequence[Any]) -> bool:
+    """Whether results may be written there while inputs are still read."""
+    return out.flags.c_contiguous and not any(np.may_share_memory(out, one) for one in inputs)

@@ -1,0 +1,153 @@
+"""Elementwise kernels taken apart into ufunc calls, each of which writes where it is told to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
+from numpy.typing import NDArray
+
+Storage: TypeAlias = "np.dtype[Any]"
+
+
+class Step(NamedTuple):
+    """One call, `function(*args, out)`.
+
+    An arg is an index and the dtype as which it is read: from 0 on those of the operands, then
+    of the results of the steps; below 0 of the constants.
+    """
+
+    function: Callable[..., Any]
+    args: tuple[tuple[int, Storage], ...]
+    dtype: Storage
+
+
+class Trace(NamedTuple):
+    """What a kernel does with its operands, and which value is its result."""
+
+    steps: tuple[Step, ...]
+    result: tuple[int, Storage]
+    constants: tuple[NDArray[Any], ...]
+
+
+class UntraceableError(Exception):
+    """A kernel does something that is no elementwise ufunc call."""
+
+
+def assign(source: Any, out: Any) -> None:
+    """Convert by NumPy's own cast."""
+    out[...] = source
+
+
+def select(condition: Any, x: Any, y: Any, out: Any) -> None:
+    """np.where into an array that is none of the operands."""
+    out[...] = y
+    np.copyto(out, x, where=condition)
+
+
+class Traced(NDArrayOperatorsMixin):
+    """An operand, or a result, of a kernel being traced: NumPy functions on it are recorded."""
+
+    def __init__(self, tracer: Tracer, index: int, dtype: Storage) -> None:
+        self.tracer, self.index, self.dtype = tracer, index, dtype
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **settings: Any) -> Any:
+        if method != "__call__" or ufunc.nout != 1 or settings.keys() - {"casting"}:
+            raise UntraceableError
+        given: list[Any] = [
+            type(one) if isinstance(one, (int, float)) else one.dtype for one in inputs
+        ]
+        *wanted, result = ufunc.resolve_dtypes((*given, None))
+        args = [self.tracer.read(one, dtype) for one, dtype in zip(inputs, wanted, strict=True)]
+        return self.tracer.emit(ufunc, args, result)
+
+    def __array_function__(self, function: Any, _: Any, args: Any, settings: Any) -> Any:
+        if function is not np.where or settings or len(args) != 3:
+            raise UntraceableError
+        return self.tracer.where(*args)
+
+    def copy(self) -> Traced:
+        """Itself: nothing that is traced writes to its operands."""
+        return self
+
+    def view(self, dtype: Any) -> Traced:
+        """The same bits as another dtype of the same width."""
+        return Traced(self.tracer, self.index, np.dtype(dtype))
+
+    def astype(self, dtype: Any) -> Traced:
+        """Converted by NumPy's own cast."""
+        return self.tracer.emit(assign, [self], np.dtype(dtype))
+
+
+class Tracer:
+    """A recording. `bits` selects by masks, in five passes that do not branch."""
+
+    def __init__(self, dtypes: Sequence[Storage], bits: bool) -> None:
+        self.operands = [Traced(self, i, dtype) for i, dtype in enumerate(dtypes)]
+        self.bits = bits
+        self.steps: list[Step] = []
+        self.constants: list[NDArray[Any]] = []
+
+    def emit(self, function: Any, args: Sequence[Traced], dtype: Storage) -> Traced:
+        """The result of a step."""
+        read = tuple([(one.index, one.dtype) for one in args])
+        self.steps.append(Step(function, read, dtype))
+        return Traced(self, len(self.operands) + len(self.steps) - 1, dtype)
+
+    def read(self, value: Any, dtype: Storage) -> Traced:
+        """A value as an operand of that dtype; a scalar becomes a constant."""
+        if isinstance(value, Traced):
+            if value.dtype != dtype:
+                raise UntraceableError
+            return value
+        strong: Any = value if isinstance(value, np.generic) else dtype.type
+        if np.ndim(value) or np.result_type(strong) != dtype:
+            raise UntraceableError
+        self.constants.append(np.asarray(value, dtype))
+        return Traced(self, -len(self.constants), dtype)
+
+    def where(self, condition: Any, x: Any, y: Any) -> Traced:
+        """np.where of one dtype: y ^ ((x ^ y) & mask), or `select` where no mask is as wide."""
+        dtype: Storage = next(one.dtype for one in (x, y, condition) if isinstance(one, Traced))
+        condition = self.read(condition, np.dtype(bool))
+        x, y = self.read(x, dtype), self.read(y, dtype)
+        if not self.bits or dtype.itemsize > 8:
+            return self.emit(select, [condition, x, y], dtype)
+        width = np.dtype(f"i{dtype.itemsize}")
+        mask = -condition.view(np.int8)
+        mask = mask if width.itemsize == 1 else mask.astype(width)
+        x, y = x.view(width), y.view(width)
+        return (((x ^ y) & mask) ^ y).view(dtype)
+
+    def finish(self, result: Traced) -> Trace:
+        """The trace that ends in a value."""
+        return Trace(tuple(self.steps), (result.index, result.dtype), tuple(self.constants))
+
+
+def trace(
+    kernel: Callable[..., Any], dtypes: Sequence[Storage], result: Storage, bits: bool
+) -> Trace:
+    """What a kernel does with operands of some dtypes; one step where it cannot be taken apart."""
+    tracer = Tracer(dtypes, bits)
+    try:
+        made = kernel(*tracer.operands)
+    except (UntraceableError, AttributeError, TypeError):
+        made = None
+    if isinstance(made, Traced) and made.dtype == result:
+        return tracer.finish(made)
+    whole = Tracer(dtypes, bits)
+    return whole.finish(whole.emit(Whole(kernel), whole.operands, result))
+
+
+class Whole:
+    """A kernel as one step: it makes an array, which is then copied."""
+
+    def __init__(self, kernel: Callable[..., Any]) -> None:
+        self.kernel = kernel
+
+    def __call__(self, *arrays: Any) -> None:
+        """Compute, and copy into the last of the arrays."""
+        *operands, out = arrays
+        out[...] = self.kernel(*operands)
