@@ -98,12 +98,11 @@ class Tracer:
 
     def read(self, value: Any, dtype: Storage) -> Traced:
         """A value as an operand of that dtype; a scalar becomes a constant."""
+        if getattr(value, "dtype", dtype) != dtype:
+            raise UntraceableError
         if isinstance(value, Traced):
-            if value.dtype != dtype:
-                raise UntraceableError
             return value
-        strong: Any = value if isinstance(value, np.generic) else dtype.type
-        if np.ndim(value) or np.result_type(strong) != dtype:
+        if np.ndim(value):
             raise UntraceableError
         self.constants.append(np.asarray(value, dtype))
         return Traced(self, -len(self.constants), dtype)
