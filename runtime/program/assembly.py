@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphir import Symbol
-from runtime.program.code import Code, Instruction, Place
+from runtime.program.code import Code, Instruction
 from runtime.program.tracing import Storage, assign, select
+
+Call: TypeAlias = tuple[Callable[..., Any], tuple[int, ...], Symbol]
+"""A function, the places of its operands and of its result, and the symbol it is a part of."""
 
 WRITTEN = 400
 """The instructions up to which source is written: compiling a line takes as long as 50 calls."""
@@ -39,96 +42,115 @@ class Body(NamedTuple):
     outs: tuple[Symbol, ...]
     widths: tuple[int, ...]
     rows: tuple[tuple[Symbol, int], ...]
-    calls: tuple[tuple[Instruction, tuple[int, ...]], ...]
+    calls: tuple[Call, ...]
     constants: tuple[NDArray[Any], ...]
 
 
 def assemble(code: Code) -> Body:
     """The body of a region: for each register the memory that is free first, and the calls."""
     places, live, widths = _allocated(code)
-    slots: dict[Slot, int] = {}
-    constants: dict[Place, int] = {}
-
-    def at(place: Place) -> int:
-        """The slot of a place; below 0 for constants, whose places follow all slots."""
-        if place.register in code.constants:
-            return -1 - constants.setdefault(place, len(constants))
-        return slots.setdefault(Slot(*places[place.register], place.dtype), len(slots))
-
-    found = [(one, [*map(at, one.args), at(one.out)]) for one in live]
-    rows = tuple([(symbol, at(place)) for symbol, place in code.rows])
-    count = len(slots)
+    at, slots, constants = _slots(code, places, live)
     calls = tuple(
-        [(one, tuple([k if k >= 0 else count - 1 - k for k in args])) for one, args in found]
+        [
+            (function, (*[at[arg] for arg in args], at[out]), symbol)
+            for function, args, out, symbol in live
+        ]
     )
-    arrays = tuple([code.constants[place.register].view(place.dtype) for place in constants])
     make = _written if len(calls) <= WRITTEN else _walked
     return Body(
-        make(calls, count, arrays),
-        tuple(slots),
+        make(calls, len(slots), constants),
+        slots,
         tuple(code.inputs.values()),
         tuple(code.outs),
         tuple(widths),
-        rows,
+        tuple([(symbol, at[register]) for symbol, register in code.rows]),
         calls,
-        arrays,
+        constants,
     )
+
+
+def _slots(
+    code: Code, places: Sequence[tuple[str, int] | None], live: Sequence[Instruction]
+) -> tuple[list[int], tuple[Slot, ...], tuple[NDArray[Any], ...]]:
+    """For each register its place among the slots, those of constants following; and both."""
+    at = [-1] * len(places)
+    slots: dict[Slot, int] = {}
+    constants: list[int] = []
+    bases, dtypes = code.bases, code.dtypes
+    used = [register for _, register in code.rows]
+    for _, args, out, _ in live:
+        used += args
+        used.append(out)
+    for register in used:
+        if at[register] >= 0:
+            continue
+        place = places[bases[register]]
+        if place is None:
+            constants.append(register)
+            at[register] = 0  # for now
+        else:
+            slot = Slot(*place, dtypes[register])
+            at[register] = slots.setdefault(slot, len(slots))
+    for i, register in enumerate(constants):
+        at[register] = len(slots) + i
+    arrays = [code.constants[bases[register]].view(dtypes[register]) for register in constants]
+    return at, tuple(slots), tuple(arrays)
 
 
 def _allocated(
     code: Code,
-) -> tuple[dict[int, tuple[str, int]], list[Instruction], list[int]]:
+) -> tuple[list[tuple[str, int] | None], list[Instruction], list[int]]:
     """Where each register lies, the instructions that matter, and the width of each scratch slot.
 
     From the last instruction back to the first: a register takes its slot at its last use, and
     gives it up where it is written, to the operands of that very instruction first. So results are
     computed in place, chains in the memory of the result itself.
     """
-    places: dict[int, tuple[str, int]] = {r: ("in", i) for i, r in enumerate(code.inputs)}
-    given = places.keys() | code.constants.keys()
-    for i, out in enumerate(code.outs.values()):
-        places[out.register] = ("out", i)
-    free: dict[int, list[tuple[str, int]]] = {}
+    bases = code.bases
+    places: list[tuple[str, int] | None] = [None] * len(bases)
+    for i, register in enumerate(code.inputs):
+        places[register] = "in", i
+    for i, register in enumerate(code.outs.values()):
+        places[bases[register]] = "out", i
+    free: dict[int, list[tuple[str, int]]] = {width: [] for width in (1, 2, 4, 8, 16)}
     widths: list[int] = []
 
-    def need(register: int) -> None:
-        if register in places or register in given:
+    def take(register: int) -> None:
+        if register in code.constants:
             return
-        width = code.widths[register]
-        spare = free.setdefault(width, [])
+        width = code.dtypes[register].itemsize
+        spare = free[width]
         if not spare:
             spare.append(("scratch", len(widths)))
             widths.append(width)
         places[register] = spare.pop()
 
-    for _, place in code.rows:
-        need(place.register)
+    for _, register in code.rows:
+        if places[bases[register]] is None:
+            take(bases[register])
     live: list[Instruction] = []
     for one in reversed(code.instructions):
-        out = one.out.register
-        if out not in places:
+        function, args, out, _ = one
+        place = places[out]
+        if place is None:
             continue  # nothing reads it
         live.append(one)
-        freed = free.setdefault(code.widths[out], [])
-        if _in_place(one):
-            freed.append(places[out])
-        for place in one.args:
-            need(place.register)
-        if not _in_place(one):
-            freed.append(places[out])
+        freed = free[code.dtypes[out].itemsize]
+        in_place = function is not select and function is not assign
+        if in_place:
+            freed.append(place)
+        for arg in args:
+            base = bases[arg]
+            if places[base] is None:
+                take(base)
+        if not in_place:
+            freed.append(place)
     live.reverse()
     return places, live, widths
 
 
-def _in_place(one: Instruction) -> bool:
-    """Whether the result may take the memory of an operand."""
-    return one.function is not select and one.function is not assign
-
-
 def _written(
-    calls: Sequence[tuple[Instruction, tuple[int, ...]]],
-    count: int,
-    constants: Sequence[NDArray[Any]],
+    calls: Sequence[Call], count: int, constants: Sequence[NDArray[Any]]
 ) -> Callable[..., Any]:
     """The calls as Python source, compiled; equal sources share their code."""
     writer = Writer()
@@ -151,18 +173,16 @@ class Writer:
         self.scope[name] = value  # which keeps it alive, so that its id stays its own
         return name
 
-    def call(
-        self, calls: Sequence[tuple[Instruction, tuple[int, ...]]], names: Sequence[str]
-    ) -> None:
+    def call(self, calls: Sequence[Call], names: Sequence[str]) -> None:
         """Write the calls of a body, its slots and constants having these names."""
-        for one, args in calls:
+        for function, args, _ in calls:
             *operands, out = [names[k] for k in args]
-            if one.function is assign:
+            if function is assign:
                 self.lines.append(f"{out}[...] = {operands[0]}")
                 continue
-            keyword = "out=" if one.function in _KEYWORD else ""
+            keyword = "out=" if function in _KEYWORD else ""
             read = ", ".join(operands)
-            self.lines.append(f"{self.name(one.function)}({read}, {keyword}{out})")
+            self.lines.append(f"{self.name(function)}({read}, {keyword}{out})")
 
     def function(self, parameters: Sequence[str]) -> Callable[..., Any]:
         """The function whose statements were written; equal sources share their code."""
@@ -181,12 +201,10 @@ _KEYWORD: tuple[Any, ...] = (np.maximum, np.minimum)
 
 
 def _walked(
-    calls: Sequence[tuple[Instruction, tuple[int, ...]]],
-    count: int,
-    constants: Sequence[NDArray[Any]],
+    calls: Sequence[Call], count: int, constants: Sequence[NDArray[Any]]
 ) -> Callable[..., Any]:
     """The calls as a walk over tuples, which needs no compiling."""
-    code = [(positional(one.function), *(*args, 0, 0)[:4], len(args)) for one, args in calls]
+    code = [(positional(function), *(*args, 0, 0)[:4], len(args)) for function, args, _ in calls]
 
     def body(*slots: Any) -> None:
         s = [*slots, *constants]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from functools import cache, partial
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import DType, Symbol, ops
+from graphir import DType, Op, Symbol, ops
 from graphir.conversions import convert
 from graphir.evaluation import machine
 from graphir.kernels import KERNELS
@@ -19,45 +19,35 @@ from runtime.program.cutting import Region, source_of
 from runtime.program.tracing import Storage, Trace, Whole, assign, trace
 from runtime.results import REFUSED, refused
 
-
-class Place(NamedTuple):
-    """A register, and the dtype as which its bits are read."""
-
-    register: int
-    dtype: Storage
-
-
-class Instruction(NamedTuple):
-    """One call: `function(*args, out)`. `symbol` is what it is a part of."""
-
-    function: Callable[..., Any]
-    args: tuple[Place, ...]
-    out: Place
-    symbol: Symbol
+Instruction: TypeAlias = tuple[Callable[..., Any], tuple[int, ...], int, Symbol]
+"""One call, `function(*args, out)`: the function, the registers, and the symbol it is a part of."""
 
 
 class Code:
     """The instructions of a region, over registers that are each written once.
 
-    `bits`: narrow floats are rounded by arithmetic on bits, which pays for blocks of thousands, not
-    by NumPy's casts. `inputs` are the symbols that are read, `constants` 0-d arrays, `outs` the
-    storage forms of symbols that are needed elsewhere, `rows` the operands of those that are
-    computed row by row.
+    `dtypes` has the dtype of each register. A register may be another one read as another dtype:
+    `bases` has the one whose memory it is, itself for most. `bits`: narrow floats are rounded by
+    arithmetic on bits, which pays for blocks of thousands, not by NumPy's casts. `inputs` are the
+    symbols that are read, `constants` 0-d arrays, `outs` the storage forms of symbols that are
+    needed elsewhere, `rows` the operands of those that are computed row by row.
     """
 
     def __init__(self, region: Region, needed: Collection[int], bits: bool) -> None:
         self.region, self.bits = region, bits
         self.tf32 = region.symbols[0].graph.tf32 if region.symbols else "even"
         self.instructions: list[Instruction] = []
-        self.widths: list[int] = []
+        self.dtypes: list[Storage] = []
+        self.bases: list[int] = []
         self.inputs: dict[int, Symbol] = {}
         self.constants: dict[int, NDArray[Any]] = {}
-        self.outs: dict[Symbol, Place] = {}
-        self.rows: list[tuple[Symbol, Place]] = []
-        self._values: dict[int, Place] = {}
+        self.outs: dict[Symbol, int] = {}
+        self.rows: list[tuple[Symbol, int]] = []
+        self._values: dict[Symbol, int] = {}
         self._spare: dict[int, int] = {}
-        for symbol in region.symbols:
-            self._add(symbol)
+        self._views: dict[tuple[int, Storage], int] = {}
+        self._traces: dict[Any, Trace] = {}
+        self._add(region.symbols)
         for symbol in region.symbols:
             if symbol.index in needed:
                 self._out(symbol)
@@ -66,92 +56,132 @@ class Code:
 
     # -- values
 
-    def _new(self, dtype: Storage) -> Place:
-        self.widths.append(dtype.itemsize)
-        return Place(len(self.widths) - 1, dtype)
+    def _new(self, dtype: Storage) -> int:
+        register = len(self.dtypes)
+        self.dtypes.append(dtype)
+        self.bases.append(register)
+        return register
 
-    def _value(self, symbol: Symbol) -> Place:
-        """Where the value of a symbol is, in the dtype of its register."""
-        symbol = source_of(symbol)
-        found = self._values.get(symbol.index)
+    def _as(self, register: int, dtype: Storage) -> int:
+        """A register read as a dtype."""
+        if self.dtypes[register] == dtype:
+            return register
+        base = self.bases[register]
+        if self.dtypes[base] == dtype:
+            return base
+        found = self._views.get((base, dtype))
         if found is None:
-            found = self._values[symbol.index] = self._loaded(symbol)
+            found = self._views[base, dtype] = self._new(dtype)
+            self.bases[found] = base
         return found
 
-    def _loaded(self, symbol: Symbol) -> Place:
+    def _value(self, symbol: Symbol) -> int:
+        """The register of a symbol's value."""
+        symbol = source_of(symbol)
+        found = self._values.get(symbol)
+        if found is None:
+            found = self._values[symbol] = self._loaded(symbol)
+        return found
+
+    def _loaded(self, symbol: Symbol) -> int:
         dtype = symbol.dtype
-        self._spare[symbol.index] = casting.spare_bits(dtype)
         known = scalar_of(symbol)
         if known is not None:
-            if not np.isnan(known).any():
-                self._spare[symbol.index] = casting.spare_bits(DType.bool)
-            return self._constant(known)
-        place = self._new(dtype.storage)
-        self.inputs[place.register] = symbol
+            found = self._constant(known)
+            number = not np.isnan(known).any()
+            self._spare[found] = casting.spare_bits(DType.bool if number else dtype)
+            return found
+        register = self._new(dtype.storage)
+        self.inputs[register] = symbol
+        made = casting.load(dtype, self.bits)
         if symbol.op is ops.input and dtype is DType.tensor_float32:  # rounded on entry
-            rounding = casting.cast(DType.float32, dtype, self.tf32, self.bits)
-            return self._run(rounding, [place], symbol)
-        return self._run(casting.load(dtype, self.bits), [place], symbol)
+            made = casting.cast(DType.float32, dtype, self.tf32, self.bits)
+        found = self._run(made, [register], symbol)
+        self._spare[found] = casting.spare_bits(dtype)
+        return found
 
-    def _constant(self, value: NDArray[Any]) -> Place:
-        place = self._new(value.dtype)
-        self.constants[place.register] = value
-        return place
+    def _constant(self, value: NDArray[Any]) -> int:
+        register = self._new(value.dtype)
+        self.constants[register] = value
+        return register
 
-    def _run(self, trace: Trace, operands: Sequence[Place], symbol: Symbol) -> Place:
+    def _run(self, trace: Trace, operands: Sequence[int], symbol: Symbol) -> int:
         """The result of a trace on operands."""
-        if not trace.steps:
-            index, dtype = trace.result
-            return Place(operands[index].register, dtype)
-        registers = [place.register for place in operands]
-        constants = [self._constant(one).register for one in trace.constants]
-        for step in trace.steps:
+        registers = [*operands]
+        constants = [self._constant(one) for one in trace.constants]
+        for function, read, dtype in trace.steps:
             args = tuple(
-                [
-                    Place(registers[i] if i >= 0 else constants[-i - 1], dtype)
-                    for i, dtype in step.args
-                ]
+                [self._as(registers[i] if i >= 0 else constants[-i - 1], one) for i, one in read]
             )
-            out = self._new(step.dtype)
-            registers.append(out.register)
-            self.instructions.append(Instruction(step.function, args, out, symbol))
+            out = self._new(dtype)
+            registers.append(out)
+            self.instructions.append((function, args, out, symbol))
         index, dtype = trace.result
-        return Place(registers[index], dtype)
+        return self._as(registers[index], dtype)
 
-    def _add(self, symbol: Symbol) -> None:
-        args = [self._value(arg) for arg in symbol.args]
-        spare = [self._spare[source_of(arg).index] for arg in symbol.args]
+    def _add(self, symbols: Sequence[Symbol]) -> None:
+        """The instructions of symbols, in a loop that is as long as the graph."""
+        values, spares, traces = self._values, self._spare, self._traces
+        dtypes, bases, instructions = self.dtypes, self.bases, self.instructions
+        for symbol in symbols:
+            args, op, dtype, attrs = symbol.args, symbol.op, symbol.type.dtype, symbol.attrs
+            operands = [values.get(arg, -1) for arg in args]
+            if -1 in operands:
+                operands = [self._value(arg) for arg in args]
+            spare = min([spares[one] for one in operands])
+            # Of three operands the last two have one dtype.
+            key = op, dtype, spare, args[0].type.dtype, args[-1].type.dtype
+            if attrs and op is not ops.cast:
+                key = (*key, *attrs.items())
+            made = traces.get(key)
+            if made is None:
+                made = traces[key] = self._traced(symbol, operands, spare)
+            if made.plain:
+                function, _, storage = made.steps[0]
+                found = len(dtypes)
+                dtypes.append(storage)
+                bases.append(found)
+                if type(function) is Whole:
+                    function = Placed(function, symbol)
+                instructions.append((function, tuple(operands), found, symbol))
+            else:
+                found = self._run(made, operands, symbol)
+            values[symbol] = found
+            if op is ops.cast:
+                spare = casting.spare_after(args[0].type.dtype, dtype, spare)
+            spares[found] = min(spare, spares.get(found, spare))
+
+    def _traced(self, symbol: Symbol, operands: Sequence[int], spare: int) -> Trace:
         if symbol.op is ops.cast:
-            source, target = symbol.args[0].dtype, symbol.dtype
-            made = casting.cast(source, target, self.tf32, self.bits, spare[0])
-            after = casting.spare_after(source, target, spare[0])
-        else:
-            made = _trace(symbol, tuple([place.dtype for place in args]), self.bits)
-            after = min(spare)
-        self._values[symbol.index] = self._run(made, args, symbol)
-        self._spare[symbol.index] = after
+            source = symbol.args[0].dtype
+            return casting.cast(source, symbol.dtype, self.tf32, self.bits, spare)
+        dtypes = tuple([self.dtypes[one] for one in operands])
+        attrs = tuple(symbol.attrs.items())
+        return _traced(symbol.op, attrs, dtypes, casting.register(symbol.dtype), self.bits)
 
     # -- results
 
     def _out(self, symbol: Symbol) -> None:
-        place = self._run(casting.store(symbol.dtype, self.bits), [self._value(symbol)], symbol)
-        taken = {out.register for out in self.outs.values()}
-        if self._is_given(place) or place.register in taken:
-            place = self._copied(place, symbol)
-        self.outs[symbol] = Place(place.register, symbol.dtype.storage)
+        found = self._run(casting.store(symbol.dtype, self.bits), [self._value(symbol)], symbol)
+        base = self.bases[found]
+        if self._is_given(base) or base in {self.bases[out] for out in self.outs.values()}:
+            found = self._copied(found, symbol)
+        self.outs[symbol] = self._as(found, symbol.dtype.storage)
 
-    def _filled(self, symbol: Symbol, user: Symbol) -> Place:
+    def _filled(self, symbol: Symbol, user: Symbol) -> int:
         """An operand of rows, which must be whole: not repeated, and not a constant."""
-        place = self._value(symbol)
-        inside = place.register in self.inputs and source_of(symbol) is symbol
-        return place if inside or not self._is_given(place) else self._copied(place, user)
+        found = self._value(symbol)
+        whole = found in self.inputs and source_of(symbol) is symbol
+        return (
+            found if whole or not self._is_given(self.bases[found]) else self._copied(found, user)
+        )
 
-    def _is_given(self, place: Place) -> bool:
-        return place.register in self.inputs or place.register in self.constants
+    def _is_given(self, register: int) -> bool:
+        return register in self.inputs or register in self.constants
 
-    def _copied(self, place: Place, symbol: Symbol) -> Place:
-        out = self._new(place.dtype)
-        self.instructions.append(Instruction(assign, (place,), out, symbol))
+    def _copied(self, register: int, symbol: Symbol) -> int:
+        out = self._new(self.dtypes[register])
+        self.instructions.append((assign, (register,), out, symbol))
         return out
 
 
@@ -166,24 +196,15 @@ def scalar_of(symbol: Symbol) -> NDArray[Any] | None:
     return convert(array, symbol.dtype, machine(symbol.dtype))
 
 
-def _trace(symbol: Symbol, dtypes: tuple[Storage, ...], bits: bool) -> Trace:
-    attrs = tuple(symbol.attrs.items())
-    made = _traced(symbol.op.name, attrs, dtypes, casting.register(symbol.dtype), bits)
-    if isinstance(made.steps[-1].function if made.steps else None, Whole):
-        last = made.steps[-1]
-        return made._replace(steps=(last._replace(function=Placed(last.function, symbol)),))
-    return made
-
-
 @cache
 def _traced(
-    name: str,
+    op: Op,
     attrs: tuple[tuple[str, Any], ...],
     dtypes: tuple[Storage, ...],
     result: Storage,
     bits: bool,
 ) -> Trace:
-    kernel = KERNELS[name]
+    kernel = KERNELS[op.name]
     return trace(partial(kernel, **dict(attrs)) if attrs else kernel, dtypes, result, bits)
 
 

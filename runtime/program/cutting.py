@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from graphir import Graph, Symbol, ops
+from graphir import Graph, Symbol, TensorType, ops
 from graphir.dims import Shape
 from runtime.interpreter import last_uses
 
@@ -45,43 +45,66 @@ def cut(graph: Graph) -> list[StepOf]:
     elementwise symbols of one level and shape are one region.
     """
     last = last_uses(graph)
-    levels = [-1] * len(graph.symbols)
+    levels, inner = [-1] * len(last), [False] * len(last)
     regions: dict[tuple[int, Shape], Region] = {}
+    latest: dict[TensorType, tuple[int, Region]] = {}
     calls: list[tuple[int, Call]] = []
     for symbol in graph.symbols:
-        if last[symbol.index] < 0 or symbol.op in _GIVEN:
+        index, op, type_ = symbol.index, symbol.op, symbol.type
+        if last[index] < 0 or op in _GIVEN:
             continue
-        inner = symbol.op.kind in _ELEMENTWISE
-        axes = 0 if inner else row_axes(symbol)
-        shape = symbol.shape if inner else symbol.args[0].shape if axes else None
-        level = 0
-        for position, arg in enumerate(symbol.args):
-            if shape is not None:
-                arg = source_of(arg)
-            same = arg.op.kind in _ELEMENTWISE and arg.shape == shape
-            joins = same and (inner or position == 0)
-            level = max(level, levels[arg.index] + (not joins))
-        if not inner and axes and shape is not None:
-            region = regions.setdefault((level, shape), Region(shape))
-            if region.axes in (0, axes):
-                region.axes = axes
-                region.rows.append(symbol)
-                levels[symbol.index] = level
-                continue
-            level += 1
-        levels[symbol.index] = level
-        if inner:
-            regions.setdefault((level, symbol.shape), Region(symbol.shape)).symbols.append(symbol)
-        else:
-            calls.append((level, Call(symbol)))
-    steps: list[tuple[int, StepOf]] = [(level, one) for (level, _), one in regions.items()]
-    steps = [(level, one) for level, one in steps if isinstance(one, Region) and _used(one)]
+        if op.kind not in _ELEMENTWISE:
+            levels[index] = _add(symbol, levels, inner, regions, calls)
+            continue
+        level, shape = 0, type_.shape
+        for arg in symbol.args:
+            source = arg if arg.op is not ops.broadcast_to else source_of(arg)
+            below = levels[source.index]
+            if not inner[source.index] or (source.type is not type_ and source.type.shape != shape):
+                below += 1
+            if below > level:
+                level = below
+        levels[index], inner[index] = level, True
+        known = latest.get(type_)  # a chain of one type asks for its region again and again
+        if known is None or known[0] != level:
+            region = regions.get((level, shape))
+            if region is None:
+                region = regions[level, shape] = Region(shape)
+            known = latest[type_] = level, region
+        known[1].symbols.append(symbol)
+    steps: list[tuple[int, StepOf]] = [
+        (level, one) for (level, _), one in regions.items() if one.symbols or one.rows
+    ]
     steps += calls
     return [step for _, step in sorted(steps, key=lambda step: step[0])]
 
 
-def _used(region: Region) -> bool:
-    return bool(region.symbols or region.rows)
+def _add(
+    symbol: Symbol,
+    levels: list[int],
+    inner: list[bool],
+    regions: dict[tuple[int, Shape], Region],
+    calls: list[tuple[int, Call]],
+) -> int:
+    """Add a symbol that is not elementwise, to the region of its rows or as a call; its level."""
+    axes = row_axes(symbol)
+    if not axes:
+        level = max([levels[arg.index] + 1 for arg in symbol.args], default=0)
+        calls.append((level, Call(symbol)))
+        return level
+    source = source_of(symbol.args[0])
+    shape = symbol.args[0].shape
+    level = max([levels[arg.index] + 1 for arg in symbol.args[1:]], default=0)
+    joins = inner[source.index] and source.shape == shape
+    level = max(level, levels[source.index] + (not joins))
+    region = regions.setdefault((level, shape), Region(shape))
+    if region.axes not in (0, axes):  # rows of another kind: on whole arrays
+        level = max(level, levels[symbol.args[0].index] + 1)
+        calls.append((level, Call(symbol)))
+        return level
+    region.axes = axes
+    region.rows.append(symbol)
+    return level
 
 
 def source_of(symbol: Symbol) -> Symbol:

@@ -15,6 +15,7 @@ import numpy as np
 from graphir import DType, ExecutionError, Graph, ops
 from graphir.conversions import round_to_tf32
 from passes import lower
+from passes.rewriting import uncollected
 from runtime.binding import bind
 from runtime.program.assembly import Body, assemble
 from runtime.program.code import Code, scalar_of
@@ -65,6 +66,7 @@ class Program:
     threads may call one program at the same time.
     """
 
+    @uncollected
     def __init__(self, graph: Graph, threads: int | None = None, block: int | None = None) -> None:
         require_outputs(graph)
         self.graph, self.lowered = graph, lower(graph)
@@ -245,6 +247,7 @@ class Program:
 
     # -- plans
 
+    @uncollected
     def _planned(self, sizes: Mapping[str, int]) -> Plan:
         return Plan(self.bound(sizes), sizes, self)
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from graphir import Symbol
 from runtime.binding import bind
 from runtime.program.assembly import Body, positional
-from runtime.program.code import Instruction
 from runtime.program.cutting import Call, Region
 from runtime.program.memory import Lane, Recycler
 from runtime.program.steps import RegionStep, Run
@@ -91,11 +90,10 @@ def _timed(body: Body, number: int, clock: dict[tuple[int, Symbol], float]) -> B
 
     def function(*slots: Any) -> None:
         values = [*slots, *body.constants]
-        for one, args in body.calls:
+        for call, args, symbol in body.calls:
             start = perf_counter()
-            *operands, out = [values[k] for k in args]
-            positional(one.function)(*operands, out)
-            key = number, one.symbol
+            positional(call)(*[values[k] for k in args])
+            key = number, symbol
             clock[key] = clock.get(key, 0.0) + perf_counter() - start
 
     return body._replace(function=function)
@@ -131,7 +129,7 @@ def _region_text(program: Program, number: int, region: Region, bound: Any) -> l
     body = program.body(number, bits=True) if bound is None else bound.body
     read = sum(symbol.dtype.storage.itemsize for symbol in body.inputs)
     written = sum(one.dtype.storage.itemsize for one in body.outs)
-    calls = _counted([_name(one) for one, _ in body.calls])
+    calls = _counted([_name(function, symbol) for function, _, symbol in body.calls])
     scratch = sum(body.widths)
     lines = [
         f"{number:4} region {shape}: {ops}",
@@ -149,9 +147,9 @@ def _region_text(program: Program, number: int, region: Region, bound: Any) -> l
     return lines
 
 
-def _name(one: Instruction) -> str:
-    """The function that an instruction calls: a ufunc, or the kernel of its op as a whole."""
-    return getattr(one.function, "__name__", f"kernel of {one.symbol.op.name}")
+def _name(function: Callable[..., Any], symbol: Symbol) -> str:
+    """What an instruction calls: a ufunc, or the kernel of its op as a whole."""
+    return getattr(function, "__name__", f"kernel of {symbol.op.name}")
 
 
 def _counted(names: Sequence[str]) -> str:

@@ -6,13 +6,13 @@ Python's + - * and comparisons of NumPy scalars give what the ufuncs give; other
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import numpy as np
 
 from graphir import Symbol
-from runtime.program.code import Code, Instruction, Place
+from runtime.program.assembly import Writer
+from runtime.program.code import Code, Instruction
 from runtime.program.tracing import assign, select
 
 _OPERATORS: dict[Any, str] = {
@@ -32,63 +32,48 @@ class Scalars:
     """A region of 0-d values as a function of 0-d arrays or scalars that gives its results."""
 
     def __init__(self, code: Code) -> None:
+        self.code = code
         self.inputs: tuple[Symbol, ...] = tuple(code.inputs.values())
         self.outs: tuple[Symbol, ...] = tuple(code.outs)
-        self.scope: dict[str, Any] = {"asarray": np.asarray}
-        self.names: dict[int, str] = {}
-        self.dtypes = {k: one.dtype.storage for k, one in code.inputs.items()}
-        self.dtypes |= {k: one.dtype for k, one in code.constants.items()}
-        self.dtypes |= {one.out.register: one.out.dtype for one in code.instructions}
-        lines = [f"r{k} = r{k}[()]" for k in code.inputs]
+        writer = self.writer = Writer()
+        parameters = [f"r{k}" for k in code.inputs]
+        writer.lines = [f"{name} = {name}[()]" for name in parameters]
         for register, value in code.constants.items():
-            self.scope[f"r{register}"] = value[()]
-        lines += [self._line(one) for one in _live(code)]
-        results = ", ".join([f"asarray({self._read(place)})" for place in code.outs.values()])
-        parameters = ", ".join([f"r{k}" for k in code.inputs])
-        text = "\n    ".join([*lines, f"return {results},"])
-        exec(_compiled(parameters, text), self.scope)
-        self.function: Callable[..., tuple[Any, ...]] = self.scope["body"]
+            writer.scope[f"r{register}"] = value[()]
+        writer.lines += [self._line(one) for one in _live(code)]
+        results = [f"{writer.name(np.asarray)}({self._read(one)})" for one in code.outs.values()]
+        writer.lines.append(f"return {', '.join(results)},")
+        self.function = writer.function(parameters)
 
     def _line(self, one: Instruction) -> str:
-        out = f"r{one.out.register}"
-        args = [self._read(place) for place in one.args]
-        sign = _OPERATORS.get(one.function)
-        if sign and all(place.dtype.kind in "iuf" for place in one.args):
-            return f"{out} = {args[0]} {sign} {args[1]}"
-        if one.function is assign:
-            return f"{out} = {args[0]}.astype({self._name(one.out.dtype)})"
-        if one.function is select:
-            return f"{out} = {args[1]} if {args[0]} else {args[2]}"
-        if isinstance(one.function, np.ufunc):
-            return f"{out} = {self._name(one.function)}({', '.join(args)})"
-        name = self._name(_returning(one.function, one.out.dtype))
-        return f"{out} = {name}({', '.join(args)})"
+        function, args, out, _ = one
+        read = [self._read(arg) for arg in args]
+        dtypes = self.code.dtypes
+        sign = _OPERATORS.get(function)
+        if sign and all(dtypes[arg].kind in "iuf" for arg in args):
+            return f"r{out} = {read[0]} {sign} {read[1]}"
+        if function is assign:
+            return f"r{out} = {read[0]}.astype({self.writer.name(dtypes[out])})"
+        if function is select:
+            return f"r{out} = {read[1]} if {read[0]} else {read[2]}"
+        if not isinstance(function, np.ufunc):
+            function = _returning(function, dtypes[out])
+        return f"r{out} = {self.writer.name(function)}({', '.join(read)})"
 
-    def _read(self, place: Place) -> str:
-        name = f"r{place.register}"
-        same = self.dtypes[place.register] == place.dtype
-        return name if same else f"{name}.view({self._name(place.dtype)})"
-
-    def _name(self, function: Any) -> str:
-        name = self.names.setdefault(id(function), f"f{len(self.names)}")
-        self.scope[name] = function
-        return name
+    def _read(self, register: int) -> str:
+        base, dtype = self.code.bases[register], self.code.dtypes[register]
+        return f"r{base}" if base == register else f"r{base}.view({self.writer.name(dtype)})"
 
 
 def _live(code: Code) -> list[Instruction]:
     """The instructions whose results are read."""
-    read = {place.register for place in code.outs.values()}
+    read = {code.bases[register] for register in code.outs.values()}
     live: list[Instruction] = []
     for one in reversed(code.instructions):
-        if one.out.register in read:
-            read.update([place.register for place in one.args])
+        if one[2] in read:
+            read.update([code.bases[arg] for arg in one[1]])
             live.append(one)
     return live[::-1]
-
-
-@cache
-def _compiled(parameters: str, text: str) -> Any:
-    return compile(f"def body({parameters}):\n    {text}\n", "<scalars>", "exec")
 
 
 def _returning(function: Callable[..., Any], dtype: Any) -> Callable[..., Any]:

@@ -17,7 +17,7 @@ from runtime.program.blocks import Flat, Operand, Range, laid_out, share, unifor
 from runtime.program.memory import Lane, Need, Recycler, View
 from runtime.program.rows import Parts, Rows, Tree, called, halves, in_parts
 from runtime.program.scalars import Scalars
-from runtime.program.tracing import Storage, Whole, assign, select
+from runtime.program.tracing import Storage, assign, select
 from runtime.results import refused
 
 Array: TypeAlias = NDArray[Any]
@@ -238,8 +238,8 @@ def _settings(symbol: Symbol, sizes: Mapping[str, int]) -> Settings:
 def cost(body: Body) -> float:
     """Nanoseconds an element, roughly."""
     return sum(
-        0.06 if one.function in CHEAP else 1.5 if isinstance(one.function, Whole) else 0.25
-        for one, _ in body.calls
+        0.06 if function in CHEAP else 0.3 if isinstance(function, np.ufunc) else 1.5
+        for function, _, _ in body.calls
     )
 
 

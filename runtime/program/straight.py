@@ -131,4 +131,4 @@ def _cell(cell: int) -> str:
 
 def _is_strict(step: RegionStep, place: int) -> bool:
     """Whether what reads an input needs it contiguous."""
-    return any(place in args and one.function not in CHEAP for one, args in step.body.calls)
+    return any(place in args and function not in CHEAP for function, args, _ in step.body.calls)

@@ -25,11 +25,15 @@ class Step(NamedTuple):
 
 
 class Trace(NamedTuple):
-    """What a kernel does with its operands, and which value is its result."""
+    """What a kernel does with its operands, and which value is its result.
+
+    `plain`: it is one step, on all operands as they are.
+    """
 
     steps: tuple[Step, ...]
     result: tuple[int, Storage]
     constants: tuple[NDArray[Any], ...]
+    plain: bool
 
 
 class UntraceableError(Exception):
@@ -122,7 +126,13 @@ class Tracer:
 
     def finish(self, result: Traced) -> Trace:
         """The trace that ends in a value."""
-        return Trace(tuple(self.steps), (result.index, result.dtype), tuple(self.constants))
+        all_operands = tuple([(one.index, one.dtype) for one in self.operands])
+        plain = [step.args for step in self.steps] == [all_operands] and (
+            result.index,
+            result.dtype,
+        ) == (len(self.operands), self.steps[0].dtype)
+        end = result.index, result.dtype
+        return Trace(tuple(self.steps), end, tuple(self.constants), plain)
 
 
 def trace(
