@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from runtime.program.memory import Lane
+from runtime.program.memory import Lane, Lanes
 
 Array: TypeAlias = NDArray[Any]
 Range: TypeAlias = tuple[int, int]
@@ -113,6 +113,7 @@ def share(
     work: Callable[[Lane, Iterator[int]], None],
     threads: int,
     lane: Lane,
+    lanes: Lanes,
     progress: Callable[[int], None] | None = None,
 ) -> None:
     """Have `work` done on the numbers below `count`, by this thread, in its lane, and some more.
@@ -135,11 +136,13 @@ def share(
                 tell(i + 1)
 
     def helper() -> None:
+        other = lanes.take()
         try:
-            other = Lane()
             other.context.run(work, other, numbers())
         except BaseException as error:
             errors.append(error)
+        finally:
+            lanes.give(other)
 
     helpers = [Thread(target=helper, daemon=True) for _ in range(min(threads, count) - 1)]
     try:

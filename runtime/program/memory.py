@@ -76,6 +76,24 @@ def _ignore() -> None:
     np.seterr(all="ignore")
 
 
+class Lanes:
+    """The lanes of a program, lent to one thread at a time."""
+
+    def __init__(self) -> None:
+        self._free: list[Lane] = []
+
+    def take(self) -> Lane:
+        """A lane that nobody else has."""
+        try:
+            return self._free.pop()
+        except IndexError:
+            return Lane()
+
+    def give(self, lane: Lane) -> None:
+        """Take one back."""
+        self._free.append(lane)
+
+
 class Recycler:
     """Arrays whose memory may have been that of others, which nobody holds any more.
 

@@ -20,7 +20,7 @@ from runtime.binding import bind
 from runtime.program.assembly import Body, assemble
 from runtime.program.code import Code, scalar_of
 from runtime.program.cutting import Call, Region, cut, source_of
-from runtime.program.memory import Lane, Recycler
+from runtime.program.memory import Lane, Lanes, Recycler
 from runtime.program.report import Profile, explain, profile
 from runtime.program.scalars import Scalars
 from runtime.program.steps import SMALL, CallStep, RegionStep, Run, ScalarStep, shape_of
@@ -95,7 +95,7 @@ class Program:
         self._bodies: dict[tuple[int, bool], Body] = {}
         self._scalars: dict[int, Scalars] = {}
         self._recent: Straight | None = None
-        self._lanes: list[Lane] = []
+        self._lanes = Lanes()
 
     def _rounded(self) -> list[int]:
         """The inputs of tensor_float32 that are not read by regions alone, which round them."""
@@ -140,16 +140,13 @@ class Program:
         recent = self._recent
         if named or out is not None or recent is None or not recent.fits(inputs):
             recent = None
-        try:
-            lane = self._lanes.pop()
-        except IndexError:
-            lane = Lane()
+        lane = self._lanes.take()
         try:
             if recent is None:
                 return lane.context.run(self._run, lane, inputs, named, out, None)
             found = lane.context.run(recent.function, lane.views(recent.need), *inputs)
         finally:
-            self._lanes.append(lane)
+            self._lanes.give(lane)
         return self._handed(found, inputs)
 
     def watched(self, progress: Progress, *inputs: Any, out: Any = None, **named: Any) -> Any:
@@ -207,7 +204,7 @@ class Program:
         values = plan.template.copy()
         for cell, array in zip(self.entry, inputs, strict=True):
             values[cell] = array
-        run = Run(values, lane, plan.recycler, targets, progress, plan.blocks)
+        run = Run(values, lane, self._lanes, plan.recycler, targets, progress, plan.blocks)
         for step in plan.steps:
             step.run(run)
             run.done += step.blocks

@@ -10,7 +10,7 @@ from graphir import Symbol
 from runtime.binding import bind
 from runtime.program.assembly import Body, positional
 from runtime.program.cutting import Call, Region
-from runtime.program.memory import Lane, Recycler
+from runtime.program.memory import Lane, Lanes, Recycler
 from runtime.program.steps import RegionStep, Run
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def profile(program: Program, inputs: Sequence[Any]) -> Profile:
     for cell, array in zip(program.entry, arrays, strict=True):
         values[cell] = array
     lane = Lane()
-    run = Run(values, lane, Recycler(), {})
+    run = Run(values, lane, Lanes(), Recycler(), {})
     begin = perf_counter()
     for number, step in enumerate(steps):
         if isinstance(step, RegionStep):

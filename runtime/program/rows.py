@@ -112,11 +112,11 @@ def called(symbol: Symbol, operands: Sequence[Array], settings: Mapping[str, Any
         made = KERNELS[symbol.op.name](*operands, **settings)
     except REFUSED as error:
         raise refused(error, symbol) from None
-    return _as_result(made, symbol.dtype)
+    return as_result(made, symbol.dtype)
 
 
-def _as_result(made: Array, dtype: DType) -> Array:
-    """What a kernel made, in the storage of its result: places are made as int64."""
+def as_result(made: Array, dtype: DType) -> Array:
+    """What a kernel made, in the storage of its result; places come as int64."""
     array = np.asarray(made)
     if array.dtype == dtype.storage:
         return array

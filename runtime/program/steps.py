@@ -14,7 +14,7 @@ from graphir.dims import evaluate
 from graphir.evaluation import settings_of
 from runtime.program.assembly import Body
 from runtime.program.blocks import Flat, Operand, Range, laid_out, share, uniform
-from runtime.program.memory import Lane, Need, Recycler, View
+from runtime.program.memory import Lane, Lanes, Need, Recycler, View
 from runtime.program.rows import Parts, Rows, Tree, called, halves, in_parts
 from runtime.program.scalars import Scalars
 from runtime.program.tracing import Storage, assign, select
@@ -52,12 +52,14 @@ class Run:
         self,
         values: list[Any],
         lane: Lane,
+        lanes: Lanes,
         recycler: Recycler,
         targets: Mapping[int, Array],
         progress: Callable[[int, int], None] | None = None,
         total: int = 0,
     ) -> None:
-        self.values, self.lane, self.recycler, self.targets = values, lane, recycler, targets
+        self.values, self.lane, self.lanes = values, lane, lanes
+        self.recycler, self.targets = recycler, targets
         self.progress, self.total, self.done = progress, total, 0
 
     def empty(self, cell: int, shape: tuple[int, ...], dtype: Storage) -> Array:
@@ -206,7 +208,7 @@ class RegionStep:
                     taker.take(i, a, b, args[place])
 
         tell = run.tell if run.progress else None
-        share(len(self.ranges), work, self.threads, run.lane, tell)
+        share(len(self.ranges), work, self.threads, run.lane, run.lanes, tell)
         for rows, (_, taker) in zip(self.rows, takers, strict=True):
             run.values[rows.cell] = taker.result(rows.shape)
         for (cell, _), out in zip(self.writes, outs, strict=True):

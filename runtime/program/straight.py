@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from graphir.kernels import KERNELS
 from runtime.program.assembly import WRITTEN, Writer
 from runtime.program.memory import Need, View
-from runtime.program.rows import called
-from runtime.program.steps import CHEAP, CallStep, RegionStep, Run, ScalarStep
+from runtime.program.rows import as_result
+from runtime.program.steps import CHEAP, CallStep, RegionStep, RowsOf, Run, ScalarStep
+from runtime.results import REFUSED, refused
 
 Step = ScalarStep | CallStep | RegionStep
 
@@ -109,8 +111,7 @@ class Straight:
             writer.lines.append(f"{writer.name(body.function)}({', '.join(names)})")
         for rows in step.rows:
             read = ", ".join([names[rows.place], *map(_cell, rows.others)])
-            made = writer.name(partial(_rows, rows.symbol, rows.settings))
-            writer.lines.append(f"{_cell(rows.cell)} = {made}({read})")
+            writer.lines.append(f"{_cell(rows.cell)} = {writer.name(_rows(rows))}({read})")
 
 
 def alone(step: RegionStep) -> Straight:
@@ -121,8 +122,19 @@ def alone(step: RegionStep) -> Straight:
     return Straight([step], list(reads), writes, {})
 
 
-def _rows(symbol: Any, settings: Any, *operands: Any) -> Any:
-    return called(symbol, [np.asarray(one, order="C") for one in operands], settings)
+def _rows(rows: RowsOf) -> Callable[..., Any]:
+    """A row-wise symbol as a function of its operands, the first of which is contiguous."""
+    symbol, settings, dtype = rows.symbol, rows.settings, rows.symbol.dtype.storage
+    kernel = partial(KERNELS[symbol.op.name], **settings)
+
+    def call(x: Any, *others: Any) -> Any:
+        try:
+            made = np.asarray(kernel(x, *[np.asarray(one, order="C") for one in others]))
+        except REFUSED as error:
+            raise refused(error, symbol) from None
+        return made if made.dtype is dtype else as_result(made, symbol.dtype)
+
+    return call
 
 
 def _cell(cell: int) -> str:
