@@ -65,9 +65,10 @@ def _checked(graph: Graph, symbol: Symbol, name: str, value: Any) -> NDArray[Any
         except GraphError as error:
             raise ExecutionError(f"{what}: {error}") from None
     kind = cast("type[Any]", type(value))
-    masked = issubclass(kind, np.ma.MaskedArray)
-    fix = "x.filled(...)" if masked else f"np.asarray(..., {_numpy_name(dtype)})"
+    # numpy.ma is a module that a process may never need.
+    masked = kind is not np.ndarray and issubclass(kind, np.ma.MaskedArray)
     if masked or not issubclass(kind, (np.ndarray, np.generic)):
+        fix = "x.filled(...)" if masked else f"np.asarray(..., {_numpy_name(dtype)})"
         raise ExecutionError(f"{what}, not a {kind.__name__}; give {fix}")
     array: NDArray[Any] = np.asarray(value)
     if array.dtype != dtype.storage:

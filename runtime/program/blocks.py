@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from runtime.program.memory import Lane, Lanes
+from runtime.program.memory import Lane, take
 
 Array: TypeAlias = NDArray[Any]
 Range: TypeAlias = tuple[int, int]
@@ -113,7 +113,7 @@ def share(
     work: Callable[[Lane, Iterator[int]], None],
     threads: int,
     lane: Lane,
-    lanes: Lanes,
+    free: list[Lane],
     progress: Callable[[int], None] | None = None,
 ) -> None:
     """Have `work` done on the numbers below `count`, by this thread, in its lane, and some more.
@@ -136,13 +136,13 @@ def share(
                 tell(i + 1)
 
     def helper() -> None:
-        other = lanes.take()
+        other = take(free)
         try:
-            other.context.run(work, other, numbers())
+            other.run(work, other, numbers())
         except BaseException as error:
             errors.append(error)
         finally:
-            lanes.give(other)
+            free.append(other)
 
     helpers = [Thread(target=helper, daemon=True) for _ in range(min(threads, count) - 1)]
     try:

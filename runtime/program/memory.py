@@ -44,8 +44,8 @@ class Lane:
     """
 
     def __init__(self) -> None:
-        self.context = copy_context()
-        self.context.run(_ignore)
+        self.run = copy_context().run
+        self.run(_ignore)
         self._buffers: list[Array] = []
         self._views: dict[Need, tuple[Array, ...]] = {}
 
@@ -76,22 +76,12 @@ def _ignore() -> None:
     np.seterr(all="ignore")
 
 
-class Lanes:
-    """The lanes of a program, lent to one thread at a time."""
-
-    def __init__(self) -> None:
-        self._free: list[Lane] = []
-
-    def take(self) -> Lane:
-        """A lane that nobody else has."""
-        try:
-            return self._free.pop()
-        except IndexError:
-            return Lane()
-
-    def give(self, lane: Lane) -> None:
-        """Take one back."""
-        self._free.append(lane)
+def take(free: list[Lane]) -> Lane:
+    """One of the lanes that nobody uses, or a new one; it is given back by appending it."""
+    try:
+        return free.pop()
+    except IndexError:
+        return Lane()
 
 
 class Recycler:

@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import copy_context
-from functools import partial
+from functools import cached_property, partial
 from operator import attrgetter
 from typing import Any, TypeAlias
 
@@ -20,7 +20,7 @@ from runtime.binding import bind
 from runtime.program.assembly import Body, assemble
 from runtime.program.code import Code, scalar_of
 from runtime.program.cutting import Call, Region, cut, source_of
-from runtime.program.memory import Lane, Lanes, Recycler
+from runtime.program.memory import Lane, Recycler, take
 from runtime.program.report import Profile, explain, profile
 from runtime.program.scalars import Scalars
 from runtime.program.steps import SMALL, CallStep, RegionStep, Run, ScalarStep, shape_of
@@ -39,23 +39,31 @@ _FEW = 64
 class Plan:
     """The steps for inputs of certain shapes, with all sizes known.
 
-    `straight` is all of them in one, where they are few and small. `scalars` are the places of
-    inputs that are no plain arrays, which are made arrays first.
+    `straight` is all of them in one, where they are few and small.
     """
 
     def __init__(self, steps: Sequence[Step], sizes: Mapping[str, int], program: Program) -> None:
         small = len(steps) <= _FEW and all(step.blocks == 1 for step in steps)
         self.straight: Straight | None = None
         if small:
-            self.straight = Straight(steps, program.entry, program.exit, program.constants)
-        self.steps = [
-            alone(step) if isinstance(step, RegionStep) and step.blocks == 1 else step
-            for step in steps
-        ]
+            types = [
+                (program.lowered.committed(one.dtype).storage, shape_of(one, sizes))
+                for one in program.lowered.inputs
+            ]
+            self.straight = Straight(steps, program.entry, program.exit, program.constants, types)
+        self.bound = steps
         self.template = [program.constants.get(cell) for cell in range(len(program.cells))]
         self.shapes = [shape_of(symbol, sizes) for symbol in program.lowered.outputs]
         self.blocks = sum(step.blocks for step in steps)
         self.recycler = Recycler()
+
+    @cached_property
+    def steps(self) -> list[Straight | CallStep | RegionStep]:
+        """The steps as they run one by one."""
+        return [
+            step if isinstance(step, RegionStep) and step.blocks > 1 else alone(step)
+            for step in self.bound
+        ]
 
 
 class Program:
@@ -94,8 +102,9 @@ class Program:
         self._plans: dict[Any, tuple[Plan, bool]] = {}
         self._bodies: dict[tuple[int, bool], Body] = {}
         self._scalars: dict[int, Scalars] = {}
-        self._recent: Straight | None = None
-        self._lanes = Lanes()
+        self._single = len(self.exit) == 1
+        self._recent: Callable[..., Any] | None = None
+        self._free: list[Lane] = []
 
     def _rounded(self) -> list[int]:
         """The inputs of tensor_float32 that are not read by regions alone, which round them."""
@@ -137,24 +146,23 @@ class Program:
         input or another. `out`, an array or a tuple of them, is where results are written; it is
         returned. Raises ExecutionError.
         """
-        recent = self._recent
-        if named or out is not None or recent is None or not recent.fits(inputs):
-            recent = None
-        lane = self._lanes.take()
+        free = self._free
+        lane = free.pop() if free else take(free)
         try:
-            if recent is None:
-                return lane.context.run(self._run, lane, inputs, named, out, None)
-            found = lane.context.run(recent.function, lane.views(recent.need), *inputs)
+            if self._recent is not None and out is None and not named:
+                found = lane.run(self._recent, lane, inputs)
+                if found is not None:
+                    return found[0] if self._single else found
+            return lane.run(self._run, lane, inputs, named, out, None)
         finally:
-            self._lanes.give(lane)
-        return self._handed(found, inputs)
+            free.append(lane)
 
     def watched(self, progress: Progress, *inputs: Any, out: Any = None, **named: Any) -> Any:
         """The same as a call; `progress` is called with the blocks done and those there are."""
         lane = Lane()
         outside = copy_context()
         tell = partial(outside.run, progress)
-        return lane.context.run(self._run, lane, inputs, named, out, tell)
+        return lane.run(self._run, lane, inputs, named, out, tell)
 
     def _handed(self, found: tuple[Any, ...], inputs: Sequence[Any]) -> Any:
         """The outputs as callers get them."""
@@ -168,9 +176,10 @@ class Program:
         plan, inputs = self._prepared(inputs, named)
         if out is not None:
             return self._into(out, plan, lane, inputs, progress)
+        found = None
         if plan.straight and not progress:
-            found = plan.straight.function(lane.views(plan.straight.need), *inputs)
-        else:
+            found = plan.straight.function(lane, inputs)
+        if found is None:
             found = self._stepwise(plan, lane, inputs, {}, progress)
         return self._handed(found, inputs)
 
@@ -180,12 +189,16 @@ class Program:
         """The outputs in the arrays given for them, which are returned."""
         dtypes = [symbol.dtype for symbol in self.lowered.outputs]
         arrays = checked(out, dtypes, plan.shapes)
-        targets = {
-            cell: np.asarray(array)
-            for cell, array in zip(self.exit, arrays, strict=True)
-            if self._own and writable_at_once(array, inputs)
-        }
-        found = self._stepwise(plan, lane, inputs, targets, progress)
+        found = None
+        if plan.straight and not progress:
+            found = plan.straight.function(lane, inputs)
+        if found is None:
+            targets = {
+                cell: np.asarray(array)
+                for cell, array in zip(self.exit, arrays, strict=True)
+                if self._own and writable_at_once(array, inputs)
+            }
+            found = self._stepwise(plan, lane, inputs, targets, progress)
         if not self._own:
             found = owned(found, inputs)
         for array, value in zip(arrays, found, strict=True):
@@ -204,7 +217,7 @@ class Program:
         values = plan.template.copy()
         for cell, array in zip(self.entry, inputs, strict=True):
             values[cell] = array
-        run = Run(values, lane, self._lanes, plan.recycler, targets, progress, plan.blocks)
+        run = Run(values, lane, self._free, plan.recycler, targets, progress, plan.blocks)
         for step in plan.steps:
             step.run(run)
             run.done += step.blocks
@@ -230,9 +243,8 @@ class Program:
             return plan, arrays
         if not ready:
             return plan, self._entering(inputs)
-        if plan.straight:
-            plan.straight.guard(inputs)
-            self._recent = plan.straight
+        if plan.straight and self._own:
+            self._recent = plan.straight.function
         return plan, inputs
 
     def _entering(self, inputs: Sequence[Any]) -> Sequence[Any]:

@@ -10,8 +10,9 @@ from graphir import Symbol
 from runtime.binding import bind
 from runtime.program.assembly import Body, positional
 from runtime.program.cutting import Call, Region
-from runtime.program.memory import Lane, Lanes, Recycler
+from runtime.program.memory import Lane, Recycler
 from runtime.program.steps import RegionStep, Run
+from runtime.program.straight import alone
 
 if TYPE_CHECKING:
     from runtime.program.program import Program
@@ -60,13 +61,14 @@ def profile(program: Program, inputs: Sequence[Any]) -> Profile:
     for cell, array in zip(program.entry, arrays, strict=True):
         values[cell] = array
     lane = Lane()
-    run = Run(values, lane, Lanes(), Recycler(), {})
+    run = Run(values, lane, [], Recycler(), {})
     begin = perf_counter()
     for number, step in enumerate(steps):
         if isinstance(step, RegionStep):
             step.body = _timed(step.body, number, clock)
+        runs = step if isinstance(step, RegionStep) and step.size else alone(step)
         start, before = perf_counter(), sum(clock.values())
-        lane.context.run(step.run, run)
+        lane.run(runs.run, run)
         rest = perf_counter() - start - (sum(clock.values()) - before)
         symbol = _first(program.steps[number])
         clock[number, symbol] = clock.get((number, symbol), 0.0) + rest

@@ -5,7 +5,7 @@ Python's + - * and comparisons of NumPy scalars give what the ufuncs give; other
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,40 +29,43 @@ _OPERATORS: dict[Any, str] = {
 
 
 class Scalars:
-    """A region of 0-d values as a function of 0-d arrays or scalars that gives its results."""
+    """A region of 0-d values, to be written as Python expressions."""
 
     def __init__(self, code: Code) -> None:
         self.code = code
         self.inputs: tuple[Symbol, ...] = tuple(code.inputs.values())
         self.outs: tuple[Symbol, ...] = tuple(code.outs)
-        writer = self.writer = Writer()
-        parameters = [f"r{k}" for k in code.inputs]
-        writer.lines = [f"{name} = {name}[()]" for name in parameters]
-        for register, value in code.constants.items():
-            writer.scope[f"r{register}"] = value[()]
-        writer.lines += [self._line(one) for one in _live(code)]
-        results = [f"{writer.name(np.asarray)}({self._read(one)})" for one in code.outs.values()]
-        writer.lines.append(f"return {', '.join(results)},")
-        self.function = writer.function(parameters)
+        self.live = _live(code)
 
-    def _line(self, one: Instruction) -> str:
+    def write(self, writer: Writer, reads: Sequence[str], writes: Sequence[str]) -> None:
+        """Write the statements that compute 0-d arrays from 0-d arrays or scalars, by name."""
+        code = self.code
+        names = {k: f"r{len(writer.lines)}_{k}" for k in range(len(code.dtypes))}
+        for register, value in code.constants.items():
+            names[register] = writer.name(value[()])
+        for register, name in zip(code.inputs, reads, strict=True):
+            writer.lines.append(f"{names[register]} = {name}[()]")
+        for register, base in enumerate(code.bases):
+            if base != register:
+                names[register] = f"{names[base]}.view({writer.name(code.dtypes[register])})"
+        writer.lines += [self._line(one, writer, names) for one in self.live]
+        for name, register in zip(writes, code.outs.values(), strict=True):
+            writer.lines.append(f"{name} = {writer.name(np.asarray)}({names[register]})")
+
+    def _line(self, one: Instruction, writer: Writer, names: Mapping[int, str]) -> str:
         function, args, out, _ = one
-        read = [self._read(arg) for arg in args]
+        read = [names[arg] for arg in args]
         dtypes = self.code.dtypes
         sign = _OPERATORS.get(function)
         if sign and all(dtypes[arg].kind in "iuf" for arg in args):
-            return f"r{out} = {read[0]} {sign} {read[1]}"
+            return f"{names[out]} = {read[0]} {sign} {read[1]}"
         if function is assign:
-            return f"r{out} = {read[0]}.astype({self.writer.name(dtypes[out])})"
+            return f"{names[out]} = {read[0]}.astype({writer.name(dtypes[out])})"
         if function is select:
-            return f"r{out} = {read[1]} if {read[0]} else {read[2]}"
+            return f"{names[out]} = {read[1]} if {read[0]} else {read[2]}"
         if not isinstance(function, np.ufunc):
             function = _returning(function, dtypes[out])
-        return f"r{out} = {self.writer.name(function)}({', '.join(read)})"
-
-    def _read(self, register: int) -> str:
-        base, dtype = self.code.bases[register], self.code.dtypes[register]
-        return f"r{base}" if base == register else f"r{base}.view({self.writer.name(dtype)})"
+        return f"{names[out]} = {writer.name(function)}({', '.join(read)})"
 
 
 def _live(code: Code) -> list[Instruction]:

@@ -14,7 +14,7 @@ from graphir.dims import evaluate
 from graphir.evaluation import settings_of
 from runtime.program.assembly import Body
 from runtime.program.blocks import Flat, Operand, Range, laid_out, share, uniform
-from runtime.program.memory import Lane, Lanes, Need, Recycler, View
+from runtime.program.memory import Lane, Need, Recycler, View
 from runtime.program.rows import Parts, Rows, Tree, called, halves, in_parts
 from runtime.program.scalars import Scalars
 from runtime.program.tracing import Storage, assign, select
@@ -52,13 +52,13 @@ class Run:
         self,
         values: list[Any],
         lane: Lane,
-        lanes: Lanes,
+        free: list[Lane],
         recycler: Recycler,
         targets: Mapping[int, Array],
         progress: Callable[[int, int], None] | None = None,
         total: int = 0,
     ) -> None:
-        self.values, self.lane, self.lanes = values, lane, lanes
+        self.values, self.lane, self.free = values, lane, free
         self.recycler, self.targets = recycler, targets
         self.progress, self.total, self.done = progress, total, 0
 
@@ -79,16 +79,9 @@ class ScalarStep:
     blocks = 1
 
     def __init__(self, scalars: Scalars, cells: Mapping[int, int]) -> None:
-        self.function = scalars.function
+        self.scalars = scalars
         self.reads = [cells[symbol.index] for symbol in scalars.inputs]
         self.writes = [cells[symbol.index] for symbol in scalars.outs]
-
-    def run(self, run: Run) -> None:
-        """Compute all results."""
-        values = run.values
-        found = self.function(*[values[cell] for cell in self.reads])
-        for cell, value in zip(self.writes, found, strict=True):
-            values[cell] = value
 
 
 class CallStep:
@@ -208,7 +201,7 @@ class RegionStep:
                     taker.take(i, a, b, args[place])
 
         tell = run.tell if run.progress else None
-        share(len(self.ranges), work, self.threads, run.lane, run.lanes, tell)
+        share(len(self.ranges), work, self.threads, run.lane, run.free, tell)
         for rows, (_, taker) in zip(self.rows, takers, strict=True):
             run.values[rows.cell] = taker.result(rows.shape)
         for (cell, _), out in zip(self.writes, outs, strict=True):

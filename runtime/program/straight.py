@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -10,19 +10,20 @@ import numpy as np
 
 from graphir.kernels import KERNELS
 from runtime.program.assembly import WRITTEN, Writer
-from runtime.program.memory import Need, View
+from runtime.program.memory import Lane, Need, View
 from runtime.program.rows import as_result
 from runtime.program.steps import CHEAP, CallStep, RegionStep, RowsOf, Run, ScalarStep
+from runtime.program.tracing import Storage
 from runtime.results import REFUSED, refused
 
 Step = ScalarStep | CallStep | RegionStep
 
 
 class Straight:
-    """The function `function(scratch, *values)` that runs some steps.
+    """Some steps as `function(lane, inputs)`, which gives their results as a tuple.
 
-    `reads` are the cells whose values it is given, `writes` those whose it returns; `views` is the
-    scratch memory that it needs.
+    `reads` are the cells whose values the inputs are, `writes` those of the results. With `types`
+    it gives None where an input is no plain array of its dtype and shape.
     """
 
     blocks = 1
@@ -32,52 +33,53 @@ class Straight:
         steps: Sequence[Step],
         reads: Sequence[int],
         writes: Sequence[int],
-        constants: Mapping[int, Any],
+        constants: Mapping[int, Any] | None = None,
+        types: Sequence[tuple[Storage, tuple[int, ...]]] = (),
     ) -> None:
         self.reads, self.writes = reads, writes
-        self.fits: Callable[[Sequence[Any]], bool] = bool
         self._views: list[View] = []
         writer = Writer()
-        for cell, array in constants.items():
+        for cell, array in (constants or {}).items():
             writer.lines.append(f"{_cell(cell)} = {writer.name(array)}")
         for step in steps:
             if isinstance(step, RegionStep):
                 self._region(step, writer)
             elif isinstance(step, ScalarStep):
-                results = ", ".join(map(_cell, step.writes))
-                read = ", ".join(map(_cell, step.reads))
-                writer.lines.append(f"{results}, = {writer.name(step.function)}({read})")
+                step.scalars.write(writer, _cells(step.reads), _cells(step.writes))
             else:
-                read = ", ".join(map(_cell, step.reads))
+                read = ", ".join(_cells(step.reads))
                 writer.lines.append(f"{_cell(step.write)} = {writer.name(step.call)}({read})")
-        self.need = Need(self._views)
-        if self._views:
-            names = ", ".join([f"s{k}" for k in range(len(self._views))])
-            writer.lines.insert(0, f"{names}, = scratch")
-        writer.lines.append(f"return {', '.join(map(_cell, writes))},")
-        self.function: Callable[..., tuple[Any, ...]] = writer.function(
-            ["scratch", *map(_cell, reads)]
+        writer.lines.append(f"return {', '.join(_cells(writes))},")
+        writer.lines[:0] = [*self._entry(types, writer), *self._scratch(writer)]
+        self.function: Callable[[Lane, Sequence[Any]], tuple[Any, ...] | None] = writer.function(
+            ["lane", "inputs"]
         )
 
-    def guard(self, inputs: Sequence[Any]) -> None:
-        """Make `fits` say whether other inputs are plain arrays of the same dtypes and shapes."""
-        writer, names = Writer(), [f"i{k}" for k in range(len(inputs))]
-        plain = writer.name(np.ndarray)
-        tests = [
-            f"{name}.__class__ is {plain} and {name}.dtype is {writer.name(one.dtype)} "
-            f"and {name}.shape == {writer.name(one.shape)}"
-            for name, one in zip(names, inputs, strict=True)
-        ]
-        writer.lines.append(f"if len(inputs) != {len(inputs)}: return False")
+    def _entry(
+        self, types: Sequence[tuple[Storage, tuple[int, ...]]], writer: Writer
+    ) -> Iterator[str]:
+        """The statements that take and test the inputs."""
+        names, plain = _cells(self.reads), writer.name(np.ndarray)
+        if types:
+            yield f"if len(inputs) != {len(names)}: return None"
         if names:
-            writer.lines.append(f"{', '.join(names)}, = inputs")
-        writer.lines.append(f"return {' and '.join(tests) or True}")
-        self.fits = writer.function(["inputs"])
+            yield f"{', '.join(names)}, = inputs"
+        for name, (dtype, shape) in zip(names, types, strict=False):
+            yield (
+                f"if {name}.__class__ is not {plain} or {name}.dtype is not {writer.name(dtype)} "
+                f"or {name}.shape != {writer.name(shape)}: return None"
+            )
+
+    def _scratch(self, writer: Writer) -> Iterator[str]:
+        """The statement that takes the scratch memory."""
+        if self._views:
+            names = ", ".join([f"s{k}" for k in range(len(self._views))])
+            yield f"{names}, = lane.views({writer.name(Need(self._views))})"
 
     def run(self, run: Run) -> None:
         """Run as a step."""
-        values = [run.values[cell] for cell in self.reads]
-        found = self.function(run.lane.views(self.need), *values)
+        found = self.function(run.lane, [run.values[cell] for cell in self.reads])
+        assert found is not None
         for cell, value in zip(self.writes, found, strict=True):
             run.values[cell] = value
 
@@ -110,16 +112,20 @@ class Straight:
         else:
             writer.lines.append(f"{writer.name(body.function)}({', '.join(names)})")
         for rows in step.rows:
-            read = ", ".join([names[rows.place], *map(_cell, rows.others)])
+            read = ", ".join([names[rows.place], *_cells(rows.others)])
             writer.lines.append(f"{_cell(rows.cell)} = {writer.name(_rows(rows))}({read})")
 
 
-def alone(step: RegionStep) -> Straight:
-    """A region as a step of its own."""
+def alone(step: Step) -> Straight:
+    """A small step by itself."""
+    if isinstance(step, CallStep):
+        return Straight([step], step.reads, [step.write])
+    if isinstance(step, ScalarStep):
+        return Straight([step], step.reads, step.writes)
     reads = dict.fromkeys([cell for _, cell, _ in step.ins])
     reads.update(dict.fromkeys([cell for rows in step.rows for cell in rows.others]))
     writes = [cell for cell, _ in step.writes] + [rows.cell for rows in step.rows]
-    return Straight([step], list(reads), writes, {})
+    return Straight([step], list(reads), writes)
 
 
 def _rows(rows: RowsOf) -> Callable[..., Any]:
@@ -135,6 +141,10 @@ def _rows(rows: RowsOf) -> Callable[..., Any]:
         return made if made.dtype is dtype else as_result(made, symbol.dtype)
 
     return call
+
+
+def _cells(cells: Sequence[int]) -> list[str]:
+    return list(map(_cell, cells))
 
 
 def _cell(cell: int) -> str:
