@@ -345,6 +345,20 @@ class Graph(Makers):
             found = self._inferred[key] = op.infer(self.rules, types, attrs)
         return found
 
+    def kinds(self) -> Iterator[tuple[Any, ...]]:
+        """A key for each symbol in turn; what inference says of one it says of all that share it.
+
+        That is op, attributes (by id: symbols found alike share the dict) and operand types.
+        """
+        by_value = self.rules.by_value
+        for symbol in self.symbols:
+            key: list[Any] = [symbol.op, id(symbol.attrs)]
+            for arg in symbol.args:  # noqa: PERF401 -- a comprehension costs a call
+                key.append(arg.type)
+            if by_value:
+                key += self.types_of(symbol.args)
+            yield tuple(key)
+
     def types_of(self, args: Sequence[Symbol]) -> tuple[TensorType | Operand, ...]:
         """The types of symbols; of a known 0-d one, under rules that ask for it, its value too."""
         if not self.rules.by_value:
