@@ -353,7 +353,7 @@ class Graph(Makers):
         by_value = self.rules.by_value
         for symbol in self.symbols:
             key: list[Any] = [symbol.op, id(symbol.attrs)]
-            for arg in symbol.args:  # noqa: PERF401 -- a comprehension costs a call
+            for arg in symbol.args:
                 key.append(arg.type)
             if by_value:
                 key += self.types_of(symbol.args)
