@@ -26,8 +26,11 @@ _SHOWN = 8
 
 def symbols_of(graph: Graph, op: Op, operands: Sequence[Any]) -> tuple[Symbol, ...]:
     """The operands as symbols: arrays keep their dtype, literals take their partners'."""
-    if all(isinstance(one, Symbol) for one in operands):
-        return tuple([own(graph, one, op.name) for one in operands])
+    for one in operands:
+        if one.__class__ is not Symbol or one.graph is not graph:
+            break
+    else:
+        return tuple(operands)
     enter = graph.rules.entering
     given = [enter(one) if isinstance(one, np.generic) else one for one in operands]
     joined = op.signature.joined

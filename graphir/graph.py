@@ -345,10 +345,27 @@ class Graph(Makers):
             found = self._inferred[key] = op.infer(self.rules, types, attrs)
         return found
 
+    def kinds(self) -> Iterator[tuple[Any, ...]]:
+        """A key for each symbol in turn; what inference says of one it says of all that share it.
+
+        That is op, attributes (by id: symbols found alike share the dict) and operand types.
+        """
+        by_value = self.rules.by_value
+        for symbol in self.symbols:
+            key: list[Any] = [symbol.op, id(symbol.attrs)]
+            for arg in symbol.args:
+                key.append(arg.type)
+            if by_value:
+                key += self.types_of(symbol.args)
+            yield tuple(key)
+
     def types_of(self, args: Sequence[Symbol]) -> tuple[TensorType | Operand, ...]:
         """The types of symbols; of a known 0-d one, under rules that ask for it, its value too."""
         if not self.rules.by_value:
-            return tuple([arg.type for arg in args])
+            types: list[TensorType] = []
+            for arg in args:
+                types.append(arg.type)
+            return tuple(types)
         return tuple(
             Operand(arg.dtype, 0, arg.attrs["value"].item())
             if arg.op is ops.constant and not arg.shape
@@ -359,12 +376,14 @@ class Graph(Makers):
     def _site(self, frame: FrameType) -> Location:
         """The location of the user's frame at or above this one, one object for each place."""
         # By id, since hashing a code object reads all of it; the Location keeps the code alive.
-        while (sites := self._sites.get(id(frame.f_code))) is None:
-            if frame.f_back and (id(frame.f_code) in _OURS or is_internal(frame)):
-                _OURS.add(id(frame.f_code))
-                frame = frame.f_back
+        known = self._sites
+        while (sites := known.get(code := id(frame.f_code))) is None:
+            outer = frame.f_back
+            if outer and (code in _OURS or is_internal(frame)):
+                _OURS.add(code)
+                frame = outer
             else:
-                sites = self._sites[id(frame.f_code)] = {}
+                sites = known[code] = {}
         site = sites.get(frame.f_lasti)
         if site is None:
             site = sites[frame.f_lasti] = Location(frame.f_code, frame.f_lasti, self._layer)

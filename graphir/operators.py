@@ -124,16 +124,16 @@ class Operators(Value):
         return self.graph.binary(ops.greater_equal, self, other)
 
     def __neg__(self) -> Symbol:
-        return ops.negative(self)
+        return self.graph.apply(ops.negative, (self,), {})
 
     def __pos__(self) -> Symbol:
-        return ops.positive(self)
+        return self.graph.apply(ops.positive, (self,), {})
 
     def __abs__(self) -> Symbol:
-        return ops.abs(self)
+        return self.graph.apply(ops.abs, (self,), {})
 
     def __invert__(self) -> Symbol:
-        return ops.bitwise_invert(self)
+        return self.graph.apply(ops.bitwise_invert, (self,), {})
 
     @placing
     def __round__(self, digits: int | None = None) -> Symbol:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from graphir import ops
 from graphir.attributes import identity
@@ -11,14 +11,18 @@ from graphir.errors import GraphError, GraphirError
 if TYPE_CHECKING:
     from graphir.graph import Graph
     from graphir.symbol import Symbol
+    from graphir.types import TensorType
 
 
 def verify(graph: Graph) -> None:
     """Check a graph whole; GraphError names the first symbol that is wrong, and how."""
     rules = graph.like()  # the same rules, and nothing inferred yet
-    alike: set[tuple[int, int]] = set()
-    for place, symbol in enumerate(graph.symbols):
-        problem = _misplaced(graph, symbol, place) or _mistyped(rules, symbol, alike)
+    right: dict[Any, TensorType] = {}
+    for place, (symbol, kind) in enumerate(zip(graph.symbols, graph.kinds(), strict=True)):
+        problem = _misplaced(graph, symbol, place)
+        if problem is None and right.get(kind) is not symbol.type:
+            problem = _mistyped(rules, symbol)
+            right[kind] = symbol.type
         if problem:
             raise GraphError(
                 f"symbol {place} ({symbol.op.name}) of graph {graph.name!r}: {problem}"
@@ -38,31 +42,38 @@ def verify(graph: Graph) -> None:
 
 
 def _misplaced(graph: Graph, symbol: Symbol, place: int) -> str | None:
+    """What is wrong with one symbol alone, whatever others are like it."""
     if symbol.graph is not graph or symbol.index != place:
         return "it belongs to another graph or place"
-    if ops.CATALOGUE.get(symbol.op.name) is not symbol.op:
-        return "its op is not in the catalogue"
-    for position, arg in enumerate(symbol.args):
-        if not _holds(graph, arg) or arg.index >= place:
+    symbols = graph.symbols
+    for arg in symbol.args:
+        at = arg.index
+        if not 0 <= at < place or symbols[at] is not arg:
+            position = next(i for i, one in enumerate(symbol.args) if one is arg)
             return f"operand {position} is used before it has been defined"
-    if not symbol.op.variadic and len(symbol.args) != len(symbol.op.operands):
-        return f"it has {len(symbol.args)} operands, not {len(symbol.op.operands)}"
+    if isinstance(symbol.source, tuple) and symbol.source and symbol.op not in _INSERTED:
+        return "only a cast, or a constant made of casts, can have been inserted"
     return None
 
 
-def _mistyped(graph: Graph, symbol: Symbol, alike: set[tuple[int, int]]) -> str | None:
+_INSERTED = ops.cast, ops.constant
+
+
+def _mistyped(graph: Graph, symbol: Symbol) -> str | None:
+    """What is wrong with all symbols that are of one kind and have one type."""
+    op, attrs = symbol.op, symbol.attrs
+    if ops.CATALOGUE.get(op.name) is not op:
+        return "its op is not in the catalogue"
+    if not op.variadic and len(symbol.args) != len(op.operands):
+        return f"it has {len(symbol.args)} operands, not {len(op.operands)}"
     try:
-        inferred = graph.infer(symbol.op, symbol.args, symbol.attrs)
+        inferred = graph.infer(op, symbol.args, attrs)
     except GraphirError as error:
         return str(error)
     if inferred.type is not symbol.type:
         return f"its type is {symbol.type}, and {inferred.type} by the rules {graph.rules.name!r}"
-    pair = id(inferred.attrs), id(symbol.attrs)  # symbols share their attribute dicts
-    if pair not in alike and identity(inferred.attrs) != identity(symbol.attrs):
-        return f"its attributes {symbol.attrs} are not in normal form"
-    alike.add(pair)
-    if symbol.origins and symbol.op not in (ops.cast, ops.constant):
-        return "only a cast, or a constant made of casts, can have been inserted"
+    if inferred.attrs is not attrs and identity(inferred.attrs) != identity(attrs):
+        return f"its attributes {attrs} are not in normal form"
     return None
 
 

@@ -17,7 +17,7 @@ def common_subexpressions(graph: Graph) -> Graph:
     so do constants that casts were folded into.
     """
     first = _first_equals(graph)
-    if all(place == index for index, place in enumerate(first)):
+    if first == list(range(len(first))):
         return graph
     rewriter = Rewriter(graph)
     merged: dict[int, list[Symbol]] = {}
@@ -38,15 +38,20 @@ def _first_equals(graph: Graph) -> list[int]:
     """For each symbol, the place of the first one that computes the same."""
     first: list[int] = []
     known: dict[Any, int] = {}
-    attributes: dict[int, tuple[Any, ...]] = {}  # by id: symbols share their attribute dicts
+    same: dict[Any, int] = {}  # attributes equal to the bit have one number
+    numbers: dict[int, int] = {}  # by id: symbols share their attribute dicts
     for place, symbol in enumerate(graph.symbols):
-        op, attrs = symbol.op, symbol.attrs
-        same = attributes.get(id(attrs))
-        if same is None:
-            same = attributes[id(attrs)] = identity(attrs)
-        args = [first[arg.index] for arg in symbol.args]
+        op, attrs = symbol.op, id(symbol.attrs)
+        if op is ops.input:
+            first.append(place)
+            continue
+        number = numbers.get(attrs)
+        if number is None:
+            number = numbers[attrs] = same.setdefault(identity(symbol.attrs), len(same))
+        key: list[Any] = [op, number]
+        for arg in symbol.args:
+            key.append(first[arg.index])
         if op.commutative:
-            args.sort()
-        key = place if op is ops.input else (op, same, *args)
-        first.append(known.setdefault(key, place))
+            key[2:] = sorted(key[2:])
+        first.append(known.setdefault(tuple(key), place))
     return first

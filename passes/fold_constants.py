@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from graphir import ExecutionError, Graph, ShapeError, Symbol, ops
@@ -20,7 +22,7 @@ def fold_constants(graph: Graph, limit: int = LIMIT) -> Graph:
     A constant keeps the origins of the casts that went into it. What cannot be computed (an
     integer to a negative power) is left to raise when the graph runs.
     """
-    if not any(symbol.op is ops.constant for symbol in graph.symbols):
+    if not any(_foldable(symbol, symbol.args, limit) for symbol in graph.symbols):
         return graph
     rewriter = Rewriter(graph)
     with np.errstate(all="ignore"):
@@ -34,8 +36,11 @@ def fold_constants(graph: Graph, limit: int = LIMIT) -> Graph:
     return rewriter.finish()
 
 
-def _foldable(symbol: Symbol, args: list[Symbol], limit: int) -> bool:
-    if not args or any(arg.op is not ops.constant or arg.weak for arg in args):
+def _foldable(symbol: Symbol, args: Sequence[Symbol], limit: int) -> bool:
+    for arg in args:
+        if arg.op is not ops.constant or arg.weak:
+            return False
+    if not args:
         return False
     size = symbol.size
     return isinstance(size, int) and size <= limit and not symbol.weak

@@ -34,21 +34,17 @@ def implicit_cast(graph: Graph) -> Graph:
     casts = Casts(rewriter.new)
     insert, append, values = casts.insert, rewriter.new.append, rewriter.values
     plans: dict[Any, _Plan] = {}
-    rule, by_value = graph.rules.name, graph.rules.by_value
+    rule = graph.rules.name
     new_tuple = cast(Any, tuple).__new__
-    for symbol in graph.symbols:
-        op, args = symbol.op, symbol.args
-        # Inference shares attribute dicts among symbols that it found alike.
-        key = (
-            op,
-            id(symbol.attrs),
-            *(graph.types_of(args) if by_value else [a.type for a in args]),
-        )
-        plan = plans.get(key)
+    for symbol, kind in zip(graph.symbols, graph.kinds(), strict=True):
+        op = symbol.op
+        plan = plans.get(kind)
         if plan is None:
-            plan = plans[key] = _plan(graph, symbol)
+            plan = plans[kind] = _plan(graph, symbol)
         needed, attrs, result = plan
-        new_args = [values[arg.index] for arg in args]
+        new_args: list[Symbol] = []
+        for arg in symbol.args:
+            new_args.append(values[arg.index])
         for position, operand, source, to in needed:
             # Origin(...) without the Python call that a named tuple costs.
             origin = new_tuple(Origin, (operand, op.name, symbol.location, rule, source, to))

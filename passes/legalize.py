@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 from graphir import DType, Graph, Origin, Symbol, TensorType
 from graphir.attributes import with_dtypes
 from graphir.evaluation import machine
@@ -22,11 +24,15 @@ def legalize(graph: Graph) -> Graph:
         return graph
     rewriter = Rewriter(graph)
     casts = Casts(rewriter.new)
-    for symbol in graph.symbols:
+    plans: dict[Any, _Plan] = {}
+    for symbol, kind in zip(graph.symbols, graph.kinds(), strict=True):
         if _legal(symbol):
             rewriter.copy(symbol)
-        else:
-            rewriter.replace(_legalized(rewriter, casts, symbol))
+            continue
+        plan = plans.get(kind)
+        if plan is None:
+            plan = plans[kind] = _plan(graph, symbol)
+        rewriter.replace(_legalized(rewriter, casts, symbol, plan))
     casts.finish()
     return rewriter.finish()
 
@@ -34,31 +40,45 @@ def legalize(graph: Graph) -> Graph:
 def _legal(symbol: Symbol) -> bool:
     if not symbol.op.computes:
         return True
-    return _LEGAL[symbol.type.dtype] and all(_LEGAL[arg.type.dtype] for arg in symbol.args)
+    for arg in symbol.args:
+        if not _LEGAL[arg.type.dtype]:
+            return False
+    return _LEGAL[symbol.type.dtype]
 
 
 _LEGAL = {dtype: machine(dtype) is dtype for dtype in DType}
 
 
-def _legalized(rewriter: Rewriter, casts: Casts, symbol: Symbol) -> Symbol:
-    op, graph = symbol.op, rewriter.new
-    args = list[Symbol]()
-    for position, old in enumerate(symbol.args):
-        arg = rewriter.values[old.index]
-        wide = machine(arg.dtype)
-        if wide is not arg.dtype:
-            arg = casts.insert(arg, wide, _origin(symbol, op.operand(position), arg.dtype, wide))
-        args.append(arg)
-    inferred = graph.infer(op, args, with_dtypes(symbol.attrs, machine))
-    wide_result = graph.append(op, tuple(args), inferred.attrs, inferred.type, symbol.source)
-    return _rounded(casts, wide_result, symbol, inferred.type)
+class _Plan(NamedTuple):
+    """What all symbols of one kind become: casts of operands, and the op in a wide dtype."""
+
+    casts: tuple[tuple[int, str, DType, DType], ...]
+    attrs: dict[str, Any]
+    type: TensorType
 
 
-def _rounded(casts: Casts, value: Symbol, symbol: Symbol, wide: TensorType) -> Symbol:
-    if wide is symbol.type:
+def _plan(graph: Graph, symbol: Symbol) -> _Plan:
+    op = symbol.op
+    types: list[Any] = list(graph.types_of(symbol.args))
+    needed: list[tuple[int, str, DType, DType]] = []
+    for i, arg in enumerate(symbol.args):
+        if not _LEGAL[arg.dtype]:
+            wide = machine(arg.dtype)
+            needed.append((i, op.operand(i), arg.dtype, wide))
+            types[i] = arg.type.cast(wide)
+    inferred = op.infer(graph.rules, types, with_dtypes(symbol.attrs, machine))
+    return _Plan(tuple(needed), inferred.attrs, inferred.type)
+
+
+def _legalized(rewriter: Rewriter, casts: Casts, symbol: Symbol, plan: _Plan) -> Symbol:
+    op, values = symbol.op, rewriter.values
+    args = [values[arg.index] for arg in symbol.args]
+    for position, operand, source, wide in plan.casts:
+        origin = Origin(operand, op.name, symbol.location, LEGALIZE, source, wide)
+        args[position] = casts.insert(args[position], wide, origin)
+    value = rewriter.new.append(op, tuple(args), plan.attrs, plan.type, symbol.source)
+    if plan.type is symbol.type:
         return value
-    return casts.insert(value, symbol.dtype, _origin(symbol, "result", wide.dtype, symbol.dtype))
-
-
-def _origin(symbol: Symbol, operand: str, source: DType, target: DType) -> Origin:
-    return Origin(operand, symbol.op.name, symbol.location, LEGALIZE, source, target)
+    source, target = plan.type.dtype, symbol.dtype
+    origin = Origin("result", op.name, symbol.location, LEGALIZE, source, target)
+    return casts.insert(value, target, origin)

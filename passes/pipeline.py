@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import TypeAlias
 
 from graphir import Graph, GraphError, GraphirError
@@ -11,6 +12,7 @@ from passes.dead_code import dead_code
 from passes.fold_constants import fold_constants
 from passes.implicit_cast import implicit_cast
 from passes.legalize import legalize
+from passes.rewriting import uncollected
 from passes.simplify_casts import simplify_casts
 from passes.weak_types import weak_types
 
@@ -59,6 +61,7 @@ LOWERING: tuple[Pass, ...] = (
 )
 
 
+@uncollected
 def lower(graph: Graph, verify_each: bool = False) -> Graph:
     """The graph as a machine runs it: explicit, committed, legal, simplified and verified.
 
@@ -66,7 +69,26 @@ def lower(graph: Graph, verify_each: bool = False) -> Graph:
     """
     known = graph.memo("lower")
     if known is None:
-        known = Pipeline(LOWERING, verify_each)(graph).verify()
+        passes = [_freeing(each, graph) for each in LOWERING]
+        known = Pipeline(passes, verify_each)(graph).verify()
         graph.memo("lower", known)
         known.memo("lower", known)
     return known
+
+
+def _freeing(each: Pass, given: Graph) -> Pass:
+    """A pass that empties the graph it is done with, unless that is the one given at first.
+
+    Symbols and their graph refer to each other, so that it would stay until the next collection.
+    """
+
+    @wraps(each)
+    def run(before: Graph) -> Graph:
+        after = each(before)
+        if before not in (given, after):
+            before.symbols.clear()
+            before.inputs.clear()
+            before.outputs = ()
+        return after
+
+    return run

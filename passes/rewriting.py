@@ -54,14 +54,20 @@ class Rewriter:
         type: TensorType | None = None,  # noqa: A002 -- what it is
     ) -> Symbol:
         """The symbol on what its operands have become, and so that it is found by its users."""
-        values = self.values
-        new = self.new.append(
+        values, symbols = self.values, self.new.symbols
+        args: list[Symbol] = []
+        for arg in symbol.args:
+            args.append(values[arg.index])
+        new = Symbol(
+            self.new,
             symbol.op,
-            tuple([values[arg.index] for arg in symbol.args]),
+            tuple(args),
             symbol.attrs if attrs is None else attrs,
             symbol.type if type is None else type,
             symbol.source,
+            len(symbols),
         )
+        symbols.append(new)
         values.append(new)
         return new
 

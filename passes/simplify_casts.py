@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from graphir import DType, Graph, Symbol, ops
 from passes.rewriting import Rewriter, merged_origins, uncollected
 
@@ -13,29 +15,40 @@ def simplify_casts(graph: Graph) -> Graph:
     A cast that can lose something is never dropped. Sound because every conversion rounds once:
     a value that survives the first cast is converted by the second as it would be directly.
     """
-    if not any(_may_go(symbol) for symbol in graph.symbols):
+    chains = _Chains(graph)
+    casts = (symbol for symbol in graph.symbols if symbol.op is ops.cast)
+    if not any(chains.goes(cast, cast.args[0]) for cast in casts):
         return graph
     rewriter = Rewriter(graph)
     for symbol in graph.symbols:
-        if symbol.op is not ops.cast:
+        value = rewriter.values[symbol.args[0].index] if symbol.op is ops.cast else symbol
+        if value is symbol or not chains.goes(symbol, value):
             rewriter.copy(symbol)
-            continue
-        value = rewriter.values[symbol.args[0].index]
-        if value.dtype is symbol.dtype:
+        elif value.dtype is symbol.dtype:
             rewriter.replace(value)
-        elif value.op is ops.cast and _one(*map(graph.stored, (value.args[0], value, symbol))):
-            rewriter.replace(_combined(rewriter.new, value, symbol))
         else:
-            rewriter.copy(symbol)
+            rewriter.replace(_combined(rewriter.new, value, symbol))
     return rewriter.finish()
 
 
-def _may_go(symbol: Symbol) -> bool:
-    """Whether a symbol is a cast that does nothing, or of a cast."""
-    if symbol.op is not ops.cast:
-        return False
-    value = symbol.args[0]
-    return value.op is ops.cast or value.dtype is symbol.dtype
+class _Chains:
+    """Which casts do nothing, or are one with the cast that they are of."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._stored = graph.stored
+        self._known: dict[Any, bool] = {}
+
+    def goes(self, cast: Symbol, value: Symbol) -> bool:
+        """Whether a cast of a value need not be."""
+        to, of = cast.type.dtype, value.type.dtype
+        if of is to or value.op is not ops.cast:
+            return of is to
+        first = value.args[0]
+        key = first.op is ops.constant, first.type.dtype, of, to
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = _one(*map(self._stored, (first, value, cast)))
+        return known
 
 
 def _one(first: DType, middle: DType, last: DType) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from graphir import Graph, ops
+from typing import Any
+
+from graphir import Graph, TensorType, ops
 from graphir.attributes import with_dtypes
 from graphir.conversions import convert
 from passes.rewriting import Rewriter, origins_of, uncollected
@@ -18,18 +20,25 @@ def weak_types(graph: Graph) -> Graph:
     if not any(symbol.type.dtype.weak for symbol in graph.symbols):
         return graph
     committed = graph.committed
+    types: dict[TensorType, TensorType] = {}
+    attributes: dict[int, dict[str, Any]] = {}  # by id: what shares a dict goes on to share one
     rewriter = Rewriter(graph)
     rewriter.changed = True
     for symbol in graph.symbols:
-        type_ = symbol.type.cast(committed(symbol.dtype))
+        type_ = types.get(symbol.type)
+        if type_ is None:
+            type_ = types[symbol.type] = symbol.type.cast(committed(symbol.dtype))
         of = symbol.args[0] if symbol.op is ops.cast else symbol
         if of.op is ops.constant and of.weak:
             value = convert(of.attrs["value"], of.dtype, type_.dtype, graph.tf32)
             attrs = {"dtype": type_.dtype, "value": value, "literal": None}
             source = symbol.source if of is symbol else origins_of(symbol)
             rewriter.values.append(rewriter.new.append(ops.constant, (), attrs, type_, source))
-        else:
-            rewriter.copy(symbol, with_dtypes(symbol.attrs, committed), type_)
+            continue
+        attrs = attributes.get(id(symbol.attrs))
+        if attrs is None:
+            attrs = attributes[id(symbol.attrs)] = with_dtypes(symbol.attrs, committed)
+        rewriter.copy(symbol, attrs, type_)
     new = rewriter.finish()
     if new.out_types is not None:
         new.out_types = tuple(type_.cast(committed(type_.dtype)) for type_ in new.out_types)

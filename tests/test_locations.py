@@ -220,7 +220,7 @@ def test_uses_in_a_loop_share_one_location():
     _, x, y = inputs(3)
     made = []
     for _ in range(10):
-        made.append(x + y)  # noqa: PERF401
+        made.append(x + y)
     assert len({id(s.location) for s in made}) == 1
     cold = [ops.sin(y) for _ in range(10)]
     assert len({id(s.location) for s in cold}) == 1

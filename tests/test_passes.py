@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
+
 import numpy as np
 import pytest
 
-from graphir import DType, Graph, GraphError, PromotionRules, ops
+from graphir import DType, Graph, GraphError, PromotionRules, Symbol, ops
 from passes import (
     Pipeline,
     common_subexpressions,
@@ -313,6 +315,20 @@ def test_passes_leave_their_argument_as_it_was() -> None:
     before = str(graph), list(graph.symbols)
     lower(graph)
     assert (str(graph), list(map(id, graph.symbols))) == (before[0], list(map(id, before[1])))
+
+
+def test_lower_frees_what_lies_between_without_the_collector() -> None:
+    graph = Graph("between", rules="jax")
+    x = graph.input("bfloat16", ("n",))
+    graph.output((x * 2 + 1) - (x * 2 + 1))
+    gc.collect()
+    gc.disable()
+    try:
+        kept = [*graph, *lower(graph)]
+        symbols = [one for one in gc.get_objects() if isinstance(one, Symbol)]
+        assert sum(one.graph.name == "between" for one in symbols) == len(kept)
+    finally:
+        gc.enable()
 
 
 def test_a_pipeline_names_the_pass_that_failed() -> None:

@@ -182,6 +182,38 @@ def test_a_corrupt_symbol_is_refused_by_name(corrupt: Callable[[Graph], None], n
         g.verify()
 
 
+@pytest.mark.parametrize(
+    ("field", "value", "near"),
+    [
+        ("type", TensorType("float64", ("n", 3)), "its type is float64"),
+        ("attrs", {"axis": 0}, "no attribute 'axis'"),
+        ("op", dataclasses.replace(ops.add, doc="Another add."), "not in the catalogue"),
+        ("source", (Origin("lhs", "add", HERE, "max", DType.int16, DType.float32),), "only a cast"),
+        ("graph", Graph(), "another graph"),
+        ("index", 2, "another graph or place"),
+    ],
+    ids=lambda v: v if isinstance(v, str) else "",
+)
+def test_a_symbol_like_one_that_is_right_is_checked_itself(field: str, value: Any, near: str):
+    g = good()
+    first, second = g[0] + g[1], g[0] + g[1]
+    assert first.attrs is second.attrs
+    setattr(second, field, value)
+    with pytest.raises(GraphError, match=rf"symbol {len(g) - 1} \(add\).*{near}"):
+        g.verify()
+
+
+def test_an_operand_of_a_symbol_like_one_that_is_right_is_checked_too():
+    g = good()
+    second = [g[0] + g[1], g[0] + g[1]][1]
+    for args in ((g[0], second), (g[0], good()[1])):
+        second.args = args
+        with pytest.raises(
+            GraphError, match=rf"symbol {len(g) - 1} \(add\).*operand 1 is used before"
+        ):
+            g.verify()
+
+
 def missing_input(g: Graph) -> None:
     g.inputs = g.inputs[:1]
 
