@@ -46,7 +46,7 @@ class Code:
         self._values: dict[Symbol, int] = {}
         self._spare: dict[int, int] = {}
         self._views: dict[tuple[int, Storage], int] = {}
-        self._traces: dict[Any, Trace] = {}
+        self._traces: dict[Any, tuple[Trace, int]] = {}
         self._add(region.symbols)
         for symbol in region.symbols:
             if symbol.index in needed:
@@ -133,9 +133,10 @@ class Code:
             key = op, dtype, spare, args[0].type.dtype, args[-1].type.dtype
             if attrs and op is not ops.cast:
                 key = (*key, *attrs.items())
-            made = traces.get(key)
-            if made is None:
-                made = traces[key] = self._traced(symbol, operands, spare)
+            known = traces.get(key)
+            if known is None:
+                known = traces[key] = self._traced(symbol, operands, spare)
+            made, spare = known
             if made.plain:
                 function, _, storage = made.steps[0]
                 found = len(dtypes)
@@ -146,18 +147,20 @@ class Code:
                 instructions.append((function, tuple(operands), found, symbol))
             else:
                 found = self._run(made, operands, symbol)
+                spare = min(spare, spares.get(found, spare))  # it may be an operand
             values[symbol] = found
-            if op is ops.cast:
-                spare = casting.spare_after(args[0].type.dtype, dtype, spare)
-            spares[found] = min(spare, spares.get(found, spare))
+            spares[found] = spare
 
-    def _traced(self, symbol: Symbol, operands: Sequence[int], spare: int) -> Trace:
+    def _traced(self, symbol: Symbol, operands: Sequence[int], spare: int) -> tuple[Trace, int]:
+        """What a symbol does, and the spare bits of its result."""
         if symbol.op is ops.cast:
-            source = symbol.args[0].dtype
-            return casting.cast(source, symbol.dtype, self.tf32, self.bits, spare)
+            source, target = symbol.args[0].dtype, symbol.dtype
+            after = casting.spare_after(source, target, spare)
+            return casting.cast(source, target, self.tf32, self.bits, spare), after
         dtypes = tuple([self.dtypes[one] for one in operands])
         attrs = tuple(symbol.attrs.items())
-        return _traced(symbol.op, attrs, dtypes, casting.register(symbol.dtype), self.bits)
+        result = casting.register(symbol.dtype)
+        return _traced(symbol.op, attrs, dtypes, result, self.bits), spare
 
     # -- results
 

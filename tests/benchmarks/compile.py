@@ -1,4 +1,4 @@
-"""Building and promoting graphs: nodes a second, bytes a node, import time, beside the peers.
+"""Building, promoting and planning graphs: nodes a second, bytes a node, beside the peers.
 
     python -m tests.benchmarks.compile [--nodes 100000 ...] [--rounds 5]
 
@@ -22,6 +22,7 @@ from typing import Any
 
 from graphir import DType, Graph
 from passes import implicit_cast, lower
+from runtime import Program
 
 
 def mixed(nodes: int) -> Graph:
@@ -114,10 +115,20 @@ def graphir_lower(nodes: int) -> Callable[[], int]:
     return run
 
 
+def graphir_plan(nodes: int) -> Callable[[], int]:
+    def run() -> int:
+        graph = mixed(nodes)
+        Program(graph).bound({"n": 1000})
+        return len(graph)
+
+    return run
+
+
 SUBJECTS: dict[str, tuple[Callable[[int], Callable[[], int]], int]] = {
     "graphir: build, infer, locate": (graphir_build, 10**7),
     "graphir: implicit_cast": (graphir_cast, 10**7),
     "graphir: build and lower": (graphir_lower, 10**7),
+    "graphir: build, lower and plan": (graphir_plan, 10**7),
     "torch.fx: record, nothing inferred": (torch_fx, 10**5),
     "jax: trace": (jax_trace, 3 * 10**4),
     "MAX: build": (max_graph, 3 * 10**3),
