@@ -90,7 +90,18 @@ class Strided:
         return found
 
 
-Operand: TypeAlias = "Flat | Same | Tiled | Strided"
+class Entering:
+    """An operand that is made what it should be as it is read."""
+
+    def __init__(self, operand: Operand, function: Callable[[Array], Array]) -> None:
+        self.operand, self.function = operand, function
+
+    def block(self, a: int, b: int) -> Array:
+        """Elements a to b."""
+        return self.function(self.operand.block(a, b))
+
+
+Operand: TypeAlias = "Flat | Same | Tiled | Strided | Entering"
 
 
 def laid_out(array: Array, shape: tuple[int, ...], block: int) -> Operand:

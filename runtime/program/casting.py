@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir import DType
-from graphir.conversions import convert
+from graphir.conversions import convert, round_to_tf32
 from graphir.evaluation import machine
 from runtime.program.tracing import Trace, trace
 
@@ -41,6 +41,14 @@ def load(dtype: DType, bits: bool) -> Trace:
     """From storage to register, exactly."""
     made = _from_float16 if bits and dtype is DType.float16 else partial(_load, dtype=dtype)
     return trace(made, [dtype.storage], register(dtype), bits)
+
+
+def entered(array: NDArray[Any], tf32: str) -> NDArray[Any]:
+    """Float32, or its bits, given for tensor_float32: itself if it is rounded, else a copy."""
+    bits = array.view(_U32)
+    if array.flags.c_contiguous and not np.bitwise_or.reduce(bits, axis=None) & 0x1FFF:
+        return array
+    return round_to_tf32(array.view(_F32), tf32).view(array.dtype)
 
 
 @cache

@@ -93,10 +93,7 @@ class Code:
             return found
         register = self._new(dtype.storage)
         self.inputs[register] = symbol
-        made = casting.load(dtype, self.bits)
-        if symbol.op is ops.input and dtype is DType.tensor_float32:  # rounded on entry
-            made = casting.cast(DType.float32, dtype, self.tf32, self.bits)
-        found = self._run(made, [register], symbol)
+        found = self._run(casting.load(dtype, self.bits), [register], symbol)
         self._spare[found] = casting.spare_bits(dtype)
         return found
 
@@ -186,6 +183,11 @@ class Code:
         out = self._new(self.dtypes[register])
         self.instructions.append((assign, (register,), out, symbol))
         return out
+
+
+def enters_rounded(symbol: Symbol) -> bool:
+    """Whether a symbol is an input whose values are rounded where they are read."""
+    return symbol.op is ops.input and symbol.dtype is DType.tensor_float32
 
 
 def scalar_of(symbol: Symbol) -> NDArray[Any] | None:

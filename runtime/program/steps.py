@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -13,7 +14,9 @@ from graphir import GraphirError, Symbol
 from graphir.dims import evaluate
 from graphir.evaluation import settings_of
 from runtime.program.assembly import Body
-from runtime.program.blocks import Flat, Operand, Range, laid_out, share, uniform
+from runtime.program.blocks import Entering, Flat, Operand, Range, laid_out, share, uniform
+from runtime.program.casting import entered
+from runtime.program.code import enters_rounded
 from runtime.program.memory import Lane, Need, Recycler, View
 from runtime.program.rows import Parts, Rows, Tree, called, halves, in_parts
 from runtime.program.scalars import Scalars
@@ -141,6 +144,11 @@ class RegionStep:
             for k, slot in slots
             if slot.kind == "in"
         ]
+        self.entering = {
+            k: partial(entered, tf32=symbol.graph.tf32)
+            for k, slot in slots
+            if slot.kind == "in" and enters_rounded(symbol := body.inputs[slot.number])
+        }
         self.outs = [(k, slot.number, slot.dtype) for k, slot in slots if slot.kind == "out"]
         self.scratch = [(k, slot.number, slot.dtype) for k, slot in slots if slot.kind == "scratch"]
         self.writes = [(cells[one.index], one.dtype.storage) for one in body.outs]
@@ -183,7 +191,9 @@ class RegionStep:
         for k, cell, dtype in self.ins:
             array = np.asarray(run.values[cell])
             array = array if array.dtype == dtype else array.view(dtype)
-            sources.append((k, laid_out(array, self.shape, self.longest)))
+            operand = laid_out(array, self.shape, self.longest)
+            function = self.entering.get(k)
+            sources.append((k, Entering(operand, function) if function else operand))
         sources += [(k, Flat(outs[index].view(dtype))) for k, index, dtype in self.outs]
         takers = [(rows.place, self._taker(rows, run)) for rows in self.rows]
 

@@ -95,6 +95,10 @@ class Straight:
                 array = writer.name(np.ascontiguousarray if step.shape else np.asarray)
                 writer.lines.append(f"if not {names[k]}.flags.c_contiguous:")
                 writer.lines.append(f"    {names[k]} = {array}({names[k]})")
+            if k in step.entering:
+                enter = writer.name(step.entering[k])
+                writer.lines.append(f"i{k} = {enter}({names[k]})")
+                names[k] = f"i{k}"
             if dtype != body.inputs[body.slots[k].number].dtype.storage:
                 writer.lines.append(f"i{k} = {names[k]}.view({writer.name(dtype)})")
                 names[k] = f"i{k}"
