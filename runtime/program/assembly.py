@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import operator
+from collections import deque
 from collections.abc import Callable, Sequence
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
+from itertools import starmap
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -15,9 +18,6 @@ from runtime.program.tracing import Storage, assign, select
 
 Call: TypeAlias = tuple[Callable[..., Any], tuple[int, ...], Symbol]
 """A function, the places of its operands and of its result, and the symbol it is a part of."""
-
-WRITTEN = 400
-"""The instructions up to which source is written: compiling a line takes as long as 50 calls."""
 
 
 class Slot(NamedTuple):
@@ -56,9 +56,9 @@ def assemble(code: Code) -> Body:
             for function, args, out, symbol in live
         ]
     )
-    make = _written if len(calls) <= WRITTEN else _walked
+    written = not code.long
     return Body(
-        make(calls, len(slots), constants),
+        _written(calls, len(slots), constants) if written else Walk(calls, slots, constants),
         slots,
         tuple(code.inputs.values()),
         tuple(code.outs),
@@ -135,7 +135,8 @@ def _allocated(
         if place is None:
             continue  # nothing reads it
         live.append(one)
-        freed = free[code.dtypes[out].itemsize]
+        # Long code is on scratch memory alone, so that its calls can be kept.
+        freed = [] if code.long and place[0] == "out" else free[code.dtypes[out].itemsize]
         in_place = function is not select and function is not assign
         if in_place:
             freed.append(place)
@@ -200,23 +201,49 @@ _KEYWORD: tuple[Any, ...] = (np.maximum, np.minimum)
 """The ufuncs that no longer take their result by position."""
 
 
-def _walked(
-    calls: Sequence[Call], count: int, constants: Sequence[NDArray[Any]]
-) -> Callable[..., Any]:
-    """The calls as a walk over tuples, which needs no compiling."""
-    code = [(positional(function), *(*args, 0, 0)[:4], len(args)) for function, args, _ in calls]
+class Walk:
+    """The calls one after another, which needs no compiling.
 
-    def body(*slots: Any) -> None:
-        s = [*slots, *constants]
-        for f, a, b, c, d, size in code:
-            if size == 3:
-                f(s[a], s[b], s[c])
-            elif size == 2:
-                f(s[a], s[b])
-            else:
-                f(s[a], s[b], s[c], s[d])
+    Calls between scratch slots and constants are kept, with their arrays, for each lane whose
+    scratch memory it is; only those that read inputs or write results are made anew.
+    """
 
-    return body
+    def __init__(
+        self, calls: Sequence[Call], slots: Sequence[Slot], constants: Sequence[NDArray[Any]]
+    ) -> None:
+        self.calls, self.constants = calls, constants
+        self.scratch = [k for k, slot in enumerate(slots) if slot.kind == "scratch"]
+        given = {k for k, slot in enumerate(slots) if slot.kind != "scratch"}
+        self.varying = [i for i, (_, args, _) in enumerate(calls) if not given.isdisjoint(args)]
+        self._kept: dict[int, tuple[Any, list[Any]]] = {}
+
+    def __call__(self, *slots: Any) -> None:
+        """Do them all."""
+        arrays = (*slots, *self.constants)
+        calls = self._calls(arrays)
+        for i in self.varying:
+            calls[i] = self._call(i, arrays)
+        try:
+            deque(starmap(operator.call, calls), 0)
+        finally:
+            for i in self.varying:  # whose arrays are the caller's
+                calls[i] = None
+
+    def _calls(self, arrays: Sequence[Any]) -> list[Any]:
+        first = arrays[self.scratch[0]] if self.scratch else None
+        memory, calls = self._kept.get(id(first), (None, []))
+        if first is None or memory is not first:
+            calls = [self._call(i, arrays) for i in range(len(self.calls))]
+            if first is not None:
+                self._kept[id(first)] = first, calls
+        return calls
+
+    def _call(self, i: int, arrays: Sequence[Any]) -> tuple[Any, ...]:
+        function, args, _ = self.calls[i]
+        *operands, out = [arrays[k] for k in args]
+        if function in _KEYWORD:
+            return (partial(function, *operands, out=out),)
+        return (function, *operands, out)
 
 
 @cache

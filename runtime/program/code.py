@@ -23,6 +23,10 @@ Instruction: TypeAlias = tuple[Callable[..., Any], tuple[int, ...], int, Symbol]
 """One call, `function(*args, out)`: the function, the registers, and the symbol it is a part of."""
 
 
+WRITTEN = 400
+"""The symbols up to which source is written: compiling a line takes as long as 50 calls."""
+
+
 class Code:
     """The instructions of a region, over registers that are each written once.
 
@@ -30,11 +34,13 @@ class Code:
     `bases` has the one whose memory it is, itself for most. `bits`: narrow floats are rounded by
     arithmetic on bits, which pays for blocks of thousands, not by NumPy's casts. `inputs` are the
     symbols that are read, `constants` 0-d arrays, `outs` the storage forms of symbols that are
-    needed elsewhere, `rows` the operands of those that are computed row by row.
+    needed elsewhere, `rows` the operands of those that are computed row by row. Where the code is
+    `long`, inputs and outs are copied, so that other instructions are on scratch memory alone.
     """
 
     def __init__(self, region: Region, needed: Collection[int], bits: bool) -> None:
         self.region, self.bits = region, bits
+        self.long = len(region.symbols) > WRITTEN
         self.tf32 = region.symbols[0].graph.tf32 if region.symbols else "even"
         self.instructions: list[Instruction] = []
         self.dtypes: list[Storage] = []
@@ -94,6 +100,8 @@ class Code:
         register = self._new(dtype.storage)
         self.inputs[register] = symbol
         found = self._run(casting.load(dtype, self.bits), [register], symbol)
+        if found == register and self.long:
+            found = self._copied(found, symbol)
         self._spare[found] = casting.spare_bits(dtype)
         return found
 
@@ -164,7 +172,8 @@ class Code:
     def _out(self, symbol: Symbol) -> None:
         found = self._run(casting.store(symbol.dtype, self.bits), [self._value(symbol)], symbol)
         base = self.bases[found]
-        if self._is_given(base) or base in {self.bases[out] for out in self.outs.values()}:
+        taken = base in {self.bases[out] for out in self.outs.values()}
+        if taken or self.long or self._is_given(base):
             found = self._copied(found, symbol)
         self.outs[symbol] = self._as(found, symbol.dtype.storage)
 

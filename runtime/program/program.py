@@ -20,7 +20,7 @@ from runtime.binding import bind
 from runtime.program.assembly import Body, assemble
 from runtime.program.code import Code, scalar_of
 from runtime.program.cutting import Call, Region, cut, source_of
-from runtime.program.memory import Lane, Recycler, take
+from runtime.program.memory import Lane, Recycler
 from runtime.program.report import Profile, explain, profile
 from runtime.program.scalars import Scalars
 from runtime.program.steps import SMALL, CallStep, RegionStep, Run, ScalarStep, shape_of
@@ -147,10 +147,13 @@ class Program:
         returned. Raises ExecutionError.
         """
         free = self._free
-        lane = free.pop() if free else take(free)
+        try:
+            lane = free.pop()
+        except IndexError:
+            lane = Lane()
         try:
             if self._recent is not None and out is None and not named:
-                found = lane.run(self._recent, lane, inputs)
+                found = lane.run(self._recent, lane, *inputs)
                 if found is not None:
                     return found[0] if self._single else found
             return lane.run(self._run, lane, inputs, named, out, None)
@@ -178,7 +181,7 @@ class Program:
             return self._into(out, plan, lane, inputs, progress)
         found = None
         if plan.straight and not progress:
-            found = plan.straight.function(lane, inputs)
+            found = plan.straight.function(lane, *inputs)
         if found is None:
             found = self._stepwise(plan, lane, inputs, {}, progress)
         return self._handed(found, inputs)
@@ -191,7 +194,7 @@ class Program:
         arrays = checked(out, dtypes, plan.shapes)
         found = None
         if plan.straight and not progress:
-            found = plan.straight.function(lane, inputs)
+            found = plan.straight.function(lane, *inputs)
         if found is None:
             targets = {
                 cell: np.asarray(array)

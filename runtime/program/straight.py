@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from graphir.kernels import KERNELS
-from runtime.program.assembly import WRITTEN, Writer
-from runtime.program.memory import Lane, Need, View
+from runtime.program.assembly import Walk, Writer
+from runtime.program.memory import Need, View
 from runtime.program.rows import as_result
 from runtime.program.steps import CHEAP, CallStep, RegionStep, RowsOf, Run, ScalarStep
 from runtime.program.tracing import Storage
@@ -20,7 +20,7 @@ Step = ScalarStep | CallStep | RegionStep
 
 
 class Straight:
-    """Some steps as `function(lane, inputs)`, which gives their results as a tuple.
+    """Some steps as `function(lane, *inputs)`, which gives their results as a tuple.
 
     `reads` are the cells whose values the inputs are, `writes` those of the results. With `types`
     it gives None where an input is no plain array of its dtype and shape.
@@ -50,24 +50,24 @@ class Straight:
                 read = ", ".join(_cells(step.reads))
                 writer.lines.append(f"{_cell(step.write)} = {writer.name(step.call)}({read})")
         writer.lines.append(f"return {', '.join(_cells(writes))},")
-        writer.lines[:0] = [*self._entry(types, writer), *self._scratch(writer)]
-        self.function: Callable[[Lane, Sequence[Any]], tuple[Any, ...] | None] = writer.function(
-            ["lane", "inputs"]
+        writer.lines[:0] = [*self._tests(types, writer), *self._scratch(writer)]
+        inputs = [f"{name}=None" for name in _cells(reads)]
+        self.function: Callable[..., tuple[Any, ...] | None] = writer.function(
+            ["lane", *inputs, "*more"]
         )
 
-    def _entry(
+    def _tests(
         self, types: Sequence[tuple[Storage, tuple[int, ...]]], writer: Writer
     ) -> Iterator[str]:
-        """The statements that take and test the inputs."""
-        names, plain = _cells(self.reads), writer.name(np.ndarray)
+        """The statements that test the inputs."""
         if types:
-            yield f"if len(inputs) != {len(names)}: return None"
-        if names:
-            yield f"{', '.join(names)}, = inputs"
-        for name, (dtype, shape) in zip(names, types, strict=False):
+            yield "if more: return None"
+        for cell, (dtype, shape) in zip(self.reads, types, strict=False):
+            name = _cell(cell)
+            other = f"{name}.shape != {writer.name(shape)}" if shape else f"{name}.shape"
             yield (
-                f"if {name}.__class__ is not {plain} or {name}.dtype is not {writer.name(dtype)} "
-                f"or {name}.shape != {writer.name(shape)}: return None"
+                f"if {writer.name(type)}({name}) is not {writer.name(np.ndarray)} "
+                f"or {name}.dtype is not {writer.name(dtype)} or {other}: return None"
             )
 
     def _scratch(self, writer: Writer) -> Iterator[str]:
@@ -78,7 +78,7 @@ class Straight:
 
     def run(self, run: Run) -> None:
         """Run as a step."""
-        found = self.function(run.lane, [run.values[cell] for cell in self.reads])
+        found = self.function(run.lane, *[run.values[cell] for cell in self.reads])
         assert found is not None
         for cell, value in zip(self.writes, found, strict=True):
             run.values[cell] = value
@@ -111,10 +111,10 @@ class Straight:
             if dtype != stored:
                 writer.lines.append(f"o{k} = {names[k]}.view({writer.name(dtype)})")
                 names[k] = f"o{k}"
-        if len(body.calls) <= WRITTEN:
-            writer.call(body.calls, [*names, *map(writer.name, body.constants)])
-        else:
+        if isinstance(body.function, Walk):
             writer.lines.append(f"{writer.name(body.function)}({', '.join(names)})")
+        else:
+            writer.call(body.calls, [*names, *map(writer.name, body.constants)])
         for rows in step.rows:
             read = ", ".join([names[rows.place], *_cells(rows.others)])
             writer.lines.append(f"{_cell(rows.cell)} = {writer.name(_rows(rows))}({read})")
