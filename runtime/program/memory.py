@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterable
-from contextvars import copy_context
+from contextvars import Context
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -44,7 +44,7 @@ class Lane:
     """
 
     def __init__(self) -> None:
-        self.run = copy_context().run
+        self.run = Context().run
         self.run(_ignore)
         self._buffers: list[Array] = []
         self._views: dict[Need, tuple[Array, ...]] = {}

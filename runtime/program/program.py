@@ -51,11 +51,21 @@ class Plan:
                 for one in program.lowered.inputs
             ]
             self.straight = Straight(steps, program.entry, program.exit, program.constants, types)
-        self.bound = steps
+        self.bound, self.exit = steps, frozenset(program.exit)
         self.template = [program.constants.get(cell) for cell in range(len(program.cells))]
         self.shapes = [shape_of(symbol, sizes) for symbol in program.lowered.outputs]
         self.blocks = sum(step.blocks for step in steps)
         self.recycler = Recycler()
+
+    @cached_property
+    def dead(self) -> list[list[int]]:
+        """For each step the cells that nothing reads after it."""
+        last = {cell: number for number, step in enumerate(self.bound) for cell in step.reads}
+        found: list[list[int]] = [[] for _ in self.bound]
+        for cell, number in last.items():
+            if cell not in self.exit:
+                found[number].append(cell)
+        return found
 
     @cached_property
     def steps(self) -> list[Straight | CallStep | RegionStep]:
@@ -221,10 +231,12 @@ class Program:
         for cell, array in zip(self.entry, inputs, strict=True):
             values[cell] = array
         run = Run(values, lane, self._free, plan.recycler, targets, progress, plan.blocks)
-        for step in plan.steps:
+        for step, dead in zip(plan.steps, plan.dead, strict=True):
             step.run(run)
             run.done += step.blocks
             run.tell(0)
+            for cell in dead:
+                values[cell] = None
         return tuple([values[cell] for cell in self.exit])
 
     def _prepared(self, inputs: Sequence[Any], named: Any) -> tuple[Plan, Sequence[Any]]:

@@ -163,6 +163,8 @@ class RegionStep:
             )
             for symbol, place in body.rows
         ]
+        read = [cell for _, cell, _ in self.ins]
+        self.reads = list(dict.fromkeys(read + [c for rows in self.rows for c in rows.others]))
         self.ranges, self.trees = self._cut()
         self.longest = max((b - a for a, b in self.ranges), default=0)
         self.blocks = max(1, len(self.ranges))

@@ -34,7 +34,7 @@ class Straight:
         reads: Sequence[int],
         writes: Sequence[int],
         constants: Mapping[int, Any] | None = None,
-        types: Sequence[tuple[Storage, tuple[int, ...]]] = (),
+        types: Sequence[tuple[Storage, tuple[int, ...]]] | None = None,
     ) -> None:
         self.reads, self.writes = reads, writes
         self._views: list[View] = []
@@ -50,7 +50,9 @@ class Straight:
                 read = ", ".join(_cells(step.reads))
                 writer.lines.append(f"{_cell(step.write)} = {writer.name(step.call)}({read})")
         writer.lines.append(f"return {', '.join(_cells(writes))},")
-        writer.lines[:0] = [*self._tests(types, writer), *self._scratch(writer)]
+        writer.lines[:0] = self._scratch(writer)
+        if types is not None:
+            writer.lines[:0] = self._tests(types, writer)
         inputs = [f"{name}=None" for name in _cells(reads)]
         self.function: Callable[..., tuple[Any, ...] | None] = writer.function(
             ["lane", *inputs, "*more"]
@@ -60,9 +62,8 @@ class Straight:
         self, types: Sequence[tuple[Storage, tuple[int, ...]]], writer: Writer
     ) -> Iterator[str]:
         """The statements that test the inputs."""
-        if types:
-            yield "if more: return None"
-        for cell, (dtype, shape) in zip(self.reads, types, strict=False):
+        yield "if more: return None"
+        for cell, (dtype, shape) in zip(self.reads, types, strict=True):
             name = _cell(cell)
             other = f"{name}.shape != {writer.name(shape)}" if shape else f"{name}.shape"
             yield (
@@ -126,10 +127,8 @@ def alone(step: Step) -> Straight:
         return Straight([step], step.reads, [step.write])
     if isinstance(step, ScalarStep):
         return Straight([step], step.reads, step.writes)
-    reads = dict.fromkeys([cell for _, cell, _ in step.ins])
-    reads.update(dict.fromkeys([cell for rows in step.rows for cell in rows.others]))
     writes = [cell for cell, _ in step.writes] + [rows.cell for rows in step.rows]
-    return Straight([step], list(reads), writes)
+    return Straight([step], step.reads, writes)
 
 
 def _rows(rows: RowsOf) -> Callable[..., Any]:
@@ -157,4 +156,6 @@ def _cell(cell: int) -> str:
 
 def _is_strict(step: RegionStep, place: int) -> bool:
     """Whether what reads an input needs it contiguous."""
+    if any(place == rows.place for rows in step.rows):
+        return True
     return any(place in args and function not in CHEAP for function, args, _ in step.body.calls)
