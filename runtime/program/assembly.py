@@ -121,8 +121,12 @@ def _allocated(
 
 
 def _in_place(one: Instruction) -> bool:
-    """Whether the result may take the memory of an operand."""
-    return one.function is not select and one.function is not assign
+    """Whether the result may take the memory of an operand.
+
+    A ufunc whose only element is in place is a reduction to NumPy, which rounds complex products
+    otherwise (IS_BINARY_REDUCE, numpy/_core/src/umath/fast_loop_macros.h).
+    """
+    return one.function not in (select, assign) and one.out.dtype.kind != "c"
 
 
 def _written(

@@ -130,5 +130,8 @@ def _cell(cell: int) -> str:
 
 
 def _is_strict(step: RegionStep, place: int) -> bool:
-    """Whether what reads an input needs it contiguous."""
-    return any(place in args and one.function not in CHEAP for one, args in step.body.calls)
+    """Whether what reads an input needs it contiguous: so do complex products."""
+    return any(
+        place in args and (one.function not in CHEAP or one.out.dtype.kind == "c")
+        for one, args in step.body.calls
+    )
