@@ -221,7 +221,7 @@ class Program:
             key = plan = None
             ready = False
         if plan is None:
-            arrays, sizes = bind(self.lowered, inputs, named)
+            arrays, sizes = bind(self.graph, inputs, named)
             plan = self._planned(sizes)
             if key is not None:
                 if len(self._plans) >= _PLANS:
@@ -285,7 +285,7 @@ class Program:
 
     def explain(self, *inputs: Any) -> str:
         """The plan as text: steps, instructions, slots; for given inputs also blocks and bytes."""
-        return explain(self, bind(self.lowered, inputs, {})[1] if inputs else None)
+        return explain(self, bind(self.graph, inputs, {})[1] if inputs else None)
 
     def profile(self, *inputs: Any) -> Profile:
         """The time of one call on one thread, by step and op; the clock itself costs some."""

@@ -13,6 +13,7 @@ from runtime.program.code import Instruction
 from runtime.program.cutting import Call, Region
 from runtime.program.memory import Lane, Recycler
 from runtime.program.steps import RegionStep, Run
+from runtime.program.straight import alone
 
 if TYPE_CHECKING:
     from runtime.program.program import Program
@@ -54,7 +55,7 @@ class Profile:
 
 def profile(program: Program, inputs: Sequence[Any]) -> Profile:
     """One call, step by step and op by op, on one thread, with a clock around each instruction."""
-    arrays, sizes = bind(program.lowered, inputs, {})
+    arrays, sizes = bind(program.graph, inputs, {})
     steps = program.bound(sizes, threads=1)
     clock: dict[tuple[int, Symbol], float] = {}
     values: list[Any] = [program.constants.get(cell) for cell in range(len(program.cells))]
@@ -66,6 +67,7 @@ def profile(program: Program, inputs: Sequence[Any]) -> Profile:
     for number, step in enumerate(steps):
         if isinstance(step, RegionStep):
             step.body = _timed(step.body, number, clock)
+            step = step if step.size else alone(step)
         start, before = perf_counter(), sum(clock.values())
         lane.context.run(step.run, run)
         rest = perf_counter() - start - (sum(clock.values()) - before)
