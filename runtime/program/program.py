@@ -54,7 +54,6 @@ class Plan:
         self.template = [program.constants.get(cell) for cell in range(len(program.cells))]
         self.shapes = [shape_of(symbol, sizes) for symbol in program.lowered.outputs]
         self.blocks = sum(step.blocks for step in steps)
-        self.recycler = Recycler()
 
 
 class Program:
@@ -94,6 +93,7 @@ class Program:
         self._scalars: dict[int, Scalars] = {}
         self._recent: Straight | None = None
         self._lanes: list[Lane] = []
+        self._recycler = Recycler()
 
     def _rounded(self) -> list[int]:
         """The inputs of tensor_float32 that are not read by regions alone, which round them."""
@@ -205,7 +205,7 @@ class Program:
         values = plan.template.copy()
         for cell, array in zip(self.entry, inputs, strict=True):
             values[cell] = array
-        run = Run(values, lane, plan.recycler, targets, progress, plan.blocks)
+        run = Run(values, lane, self._recycler, targets, progress, plan.blocks)
         for step in plan.steps:
             step.run(run)
             run.done += step.blocks
