@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from graphir import DType, Symbol
 from graphir.conversions import convert
+from graphir.evaluation import contiguous
 from graphir.kernels import KERNELS
 from runtime.results import REFUSED, refused
 
@@ -60,7 +61,7 @@ class Parts:
 
     def take(self, index: int, a: int, b: int, values: Array) -> None:
         """Reduce the leaf of that index."""
-        self.found[index] = self.ufunc.reduce(values, dtype=values.dtype)
+        self.found[index] = self.ufunc.reduce(contiguous(values), dtype=values.dtype)
 
     def result(self, shape: tuple[int, ...]) -> Array:
         """The reduction of every row."""
@@ -96,7 +97,7 @@ class Rows:
     def take(self, index: int, a: int, b: int, values: Array) -> None:
         """Compute the rows of elements a to b."""
         matrix = values.reshape(-1, self.length)
-        made = called(self.symbol, (matrix, *self.others), self.settings).reshape(-1)
+        made = called(self.symbol, (contiguous(matrix), *self.others), self.settings).reshape(-1)
         each = len(made) // len(matrix)  # a row or one element
         start = a // self.length * each
         self.out.reshape(-1)[start : start + len(made)] = made

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from graphir.evaluation import contiguous
 from runtime.program.assembly import WRITTEN, Writer
 from runtime.program.memory import Need, View
 from runtime.program.rows import called
@@ -122,7 +123,7 @@ def alone(step: RegionStep) -> Straight:
 
 
 def _rows(symbol: Any, settings: Any, *operands: Any) -> Any:
-    return called(symbol, [np.asarray(one, order="C") for one in operands], settings)
+    return called(symbol, [*map(contiguous, operands)], settings)
 
 
 def _cell(cell: int) -> str:
