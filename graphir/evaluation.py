@@ -62,10 +62,10 @@ def apply(
         for value, source, wanted in zip(values, sources, inferred.operands, strict=True)
     ]
     if op is ops.cast:
-        return _contiguous(convert(operands[0], inferred.operands[0], result, tf32))
+        return contiguous(convert(operands[0], inferred.operands[0], result, tf32))
     if op.computes:
         operands = [
-            _contiguous(convert(value, wanted, machine(wanted)))
+            contiguous(convert(value, wanted, machine(wanted)))
             for value, wanted in zip(operands, inferred.operands, strict=True)
         ]
     settings = settings_of(op, result, inferred.attrs, sizes, tf32)
@@ -78,11 +78,13 @@ def apply(
     made_as = machine(result) if op.computes else result
     if made.dtype != made_as.storage:  # places and sizes, which NumPy gives as int64
         made_as = DType.from_numpy(made.dtype)
-    return _contiguous(convert(made, made_as, result, tf32))
+    return contiguous(convert(made, made_as, result, tf32))
 
 
-def _contiguous(array: NDArray[Any]) -> NDArray[Any]:
-    return np.asarray(array, order="C")
+def contiguous(array: NDArray[Any]) -> NDArray[Any]:
+    """In C order and aligned: NumPy reduces unaligned arrays some thousand elements at a time."""
+    found = np.asarray(array, order="C")
+    return found if found.flags.aligned else found.copy()
 
 
 def settings_of(

@@ -156,8 +156,17 @@ def _accumulate(function: np.ufunc, x: Array, axis: int) -> Array:
 def _extreme(
     name: str, function: np.ufunc, x: Array, axis: tuple[int, ...], keepdims: bool
 ) -> Array:
+    """The greatest or the least, 0.0 being above -0.0 (IEEE 754-2019, 9.6), as ints have it.
+
+    Of zeros of both signs NumPy gives one by its place.
+    """
     _not_empty(name, x, axis)
-    return _reduce(function, x, axis, keepdims)
+    found = _reduce(function, x, axis, keepdims)
+    if x.dtype.kind != "f" or found.all():
+        return found
+    bits = _reduce(function, x.view(f"i{x.itemsize}"), axis, keepdims)
+    zeros = np.where(bits == 0, 0.0, -0.0).astype(x.dtype)
+    return np.where(found == 0, zeros, found)
 
 
 def _locate(

@@ -166,8 +166,8 @@ as_complex = _binary("as_complex", sig.COMPLEX_OF, "x + y*i from real x and y.")
 # -- reductions
 sum = _reduction("sum", sig.ACCUMULATION, "The sum, pairwise as NumPy adds.", _DTYPE)
 prod = _reduction("prod", sig.ACCUMULATION, "The product.", _DTYPE)
-max = _reduction("max", sig.ORDERED, "The greatest; NaN if any is.")
-min = _reduction("min", sig.ORDERED, "The least; NaN if any is.")
+max = _reduction("max", sig.ORDERED, "The greatest; NaN if any is; 0.0 is above -0.0.")
+min = _reduction("min", sig.ORDERED, "The least; NaN if any is; -0.0 is below 0.0.")
 mean = _reduction("mean", sig.MEAN, "The arithmetic mean.")
 var = _reduction(
     "var", sig.SPREAD, "The variance over n - correction.", Attr("correction", at.integer, 0)

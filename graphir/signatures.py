@@ -128,8 +128,9 @@ _same = _together("moved")
 
 
 def _padding(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
-    _number(op, attrs["value"], rules.committed(types[0].dtype))
-    return _same(rules, op, types, attrs)
+    found = _same(rules, op, types, attrs)
+    _number(op, attrs["value"], rules.committed(found.result))
+    return found
 
 
 def _number(op: Op, value: Any, dtype: DType) -> None:

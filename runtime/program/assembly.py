@@ -137,7 +137,9 @@ def _allocated(
         live.append(one)
         # Long code is on scratch memory alone, so that its calls can be kept.
         freed = [] if code.long and place[0] == "out" else free[code.dtypes[out].itemsize]
-        in_place = function is not select and function is not assign
+        # A ufunc whose only element is in place is a reduction to NumPy, which rounds complex
+        # products otherwise (IS_BINARY_REDUCE, numpy/_core/src/umath/fast_loop_macros.h).
+        in_place = function not in (select, assign) and code.dtypes[out].kind != "c"
         if in_place:
             freed.append(place)
         for arg in args:

@@ -130,7 +130,8 @@ def share(
     """Have `work` done on the numbers below `count`, by this thread, in its lane, and some more.
 
     Each takes the next number that is left. What one raises stops the others, and is raised here;
-    all threads have ended by then. `progress` is told how many numbers have been taken.
+    all threads have ended by then. `progress` is told how many numbers have been taken, but
+    for all of them.
     """
     if threads == 1 and progress is None:
         work(lane, iter(range(count)))
@@ -143,7 +144,7 @@ def share(
             if i >= count or errors:
                 return
             yield i
-            if tell:
+            if tell and i + 1 < count:
                 tell(i + 1)
 
     def helper() -> None:
@@ -162,10 +163,12 @@ def share(
         work(lane, numbers(progress))
     except BaseException as error:
         errors.insert(0, error)
-        raise
     finally:
         for one in helpers:
             if one.ident is not None:
                 one.join()
-    if errors:
-        raise errors[0]
+    try:
+        if errors:
+            raise errors[0]
+    finally:
+        errors.clear()  # or the error, whose traceback has this frame, would keep all arrays

@@ -55,7 +55,6 @@ class Plan:
         self.template = [program.constants.get(cell) for cell in range(len(program.cells))]
         self.shapes = [shape_of(symbol, sizes) for symbol in program.lowered.outputs]
         self.blocks = sum(step.blocks for step in steps)
-        self.recycler = Recycler()
 
     @cached_property
     def dead(self) -> list[list[int]]:
@@ -115,6 +114,7 @@ class Program:
         self._single = len(self.exit) == 1
         self._recent: Callable[..., Any] | None = None
         self._free: list[Lane] = []
+        self._recycler = Recycler()
 
     def _rounded(self) -> list[int]:
         """The inputs of tensor_float32 that are not read by regions alone, which round them."""
@@ -230,7 +230,7 @@ class Program:
         values = plan.template.copy()
         for cell, array in zip(self.entry, inputs, strict=True):
             values[cell] = array
-        run = Run(values, lane, self._free, plan.recycler, targets, progress, plan.blocks)
+        run = Run(values, lane, self._free, self._recycler, targets, progress, plan.blocks)
         for step, dead in zip(plan.steps, plan.dead, strict=True):
             step.run(run)
             run.done += step.blocks
@@ -248,7 +248,7 @@ class Program:
             key = plan = None
             ready = False
         if plan is None:
-            arrays, sizes = bind(self.lowered, inputs, named)
+            arrays, sizes = bind(self.graph, inputs, named)
             plan = self._planned(sizes)
             if key is not None:
                 if len(self._plans) >= _PLANS:
@@ -312,7 +312,7 @@ class Program:
 
     def explain(self, *inputs: Any) -> str:
         """The plan as text: steps, instructions, slots; for given inputs also blocks and bytes."""
-        return explain(self, bind(self.lowered, inputs, {})[1] if inputs else None)
+        return explain(self, bind(self.graph, inputs, {})[1] if inputs else None)
 
     def profile(self, *inputs: Any) -> Profile:
         """The time of one call on one thread, by step and op; the clock itself costs some."""

@@ -54,7 +54,7 @@ class Profile:
 
 def profile(program: Program, inputs: Sequence[Any]) -> Profile:
     """One call, step by step and op by op, on one thread, with a clock around each instruction."""
-    arrays, sizes = bind(program.lowered, inputs, {})
+    arrays, sizes = bind(program.graph, inputs, {})
     steps = program.bound(sizes, threads=1)
     clock: dict[tuple[int, Symbol], float] = {}
     values: list[Any] = [program.constants.get(cell) for cell in range(len(program.cells))]

@@ -15,29 +15,23 @@ from numpy.typing import NDArray
 
 from graphir import DType, Symbol
 from graphir.conversions import convert
+from graphir.evaluation import contiguous
 from graphir.kernels import KERNELS
 from runtime.results import REFUSED, refused
 
 Array: TypeAlias = NDArray[Any]
 Tree: TypeAlias = "int | tuple[Tree, Tree]"
 
-_REDUCTIONS: dict[str, np.ufunc] = {
-    "sum": np.add,
-    "mean": np.add,
-    "prod": np.multiply,
-    "max": np.maximum,
-    "min": np.minimum,
-    "any": np.logical_or,
-    "all": np.logical_and,
-}
+_SUMS = ("sum", "mean")
+_IN_ANY_ORDER = ("max", "min", "any", "all")
 
 
 def in_parts(symbol: Symbol) -> bool:
     """Whether the rows of a reduction may be reduced part by part, with the same result."""
-    dtype = symbol.args[0].dtype
-    if symbol.op.name not in _REDUCTIONS or dtype.is_complex:
+    dtype, name = symbol.args[0].dtype, symbol.op.name
+    if dtype.is_complex:
         return False
-    return symbol.op.name != "prod" or not dtype.is_float
+    return name in _SUMS or name in _IN_ANY_ORDER or (name == "prod" and not dtype.is_float)
 
 
 def halves(a: int, b: int, limit: int, leaves: list[tuple[int, int]]) -> Tree:
@@ -55,12 +49,17 @@ class Parts:
 
     def __init__(self, symbol: Symbol, trees: Sequence[Tree], leaves: int, length: int) -> None:
         self.symbol, self.trees, self.length = symbol, trees, length
-        self.ufunc = _REDUCTIONS[symbol.op.name]
+        self.sums = symbol.op.name in _SUMS
         self.found: list[Any] = [None] * leaves
 
     def take(self, index: int, a: int, b: int, values: Array) -> None:
         """Reduce the leaf of that index."""
-        self.found[index] = self.ufunc.reduce(values, dtype=values.dtype)
+        self.found[index] = self._reduced(contiguous(values))
+
+    def _reduced(self, values: Array) -> Any:
+        if self.sums:
+            return np.add.reduce(values, dtype=values.dtype)
+        return KERNELS[self.symbol.op.name](values, axis=(0,), keepdims=False)
 
     def result(self, shape: tuple[int, ...]) -> Array:
         """The reduction of every row."""
@@ -72,7 +71,7 @@ class Parts:
     def _combined(self, tree: Tree) -> Any:
         if isinstance(tree, int):
             return self.found[tree]
-        return self.ufunc(self._combined(tree[0]), self._combined(tree[1]))
+        return self._reduced(np.array([self._combined(tree[0]), self._combined(tree[1])]))
 
 
 class Rows:
@@ -96,7 +95,7 @@ class Rows:
     def take(self, index: int, a: int, b: int, values: Array) -> None:
         """Compute the rows of elements a to b."""
         matrix = values.reshape(-1, self.length)
-        made = called(self.symbol, (matrix, *self.others), self.settings).reshape(-1)
+        made = called(self.symbol, (contiguous(matrix), *self.others), self.settings).reshape(-1)
         each = len(made) // len(matrix)  # a row or one element
         start = a // self.length * each
         self.out.reshape(-1)[start : start + len(made)] = made

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from graphir import GraphirError, Symbol
 from graphir.dims import evaluate
-from graphir.evaluation import settings_of
+from graphir.evaluation import contiguous, settings_of
 from runtime.program.assembly import Body
 from runtime.program.blocks import Entering, Flat, Operand, Range, laid_out, share, uniform
 from runtime.program.casting import entered
@@ -105,7 +105,7 @@ class CallStep:
     def call(self, *operands: Any) -> Array:
         """The value for these operands."""
         if self.symbol.op.computes:
-            operands = tuple([np.asarray(one, order="C") for one in operands])
+            operands = tuple(map(contiguous, operands))
         return called(self.symbol, operands, self.settings)
 
 
@@ -222,7 +222,7 @@ class RegionStep:
     def _taker(self, rows: RowsOf, run: Run) -> Parts | Rows:
         if self.trees:
             return Parts(rows.symbol, self.trees, len(self.ranges), self.length)
-        others = [np.asarray(run.values[cell], order="C") for cell in rows.others]
+        others = [contiguous(run.values[cell]) for cell in rows.others]
         out = run.empty(rows.cell, rows.shape, rows.symbol.dtype.storage)
         return Rows(rows.symbol, rows.settings, others, self.length, out)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from graphir.evaluation import contiguous
 from graphir.kernels import KERNELS
 from runtime.program.assembly import Walk, Writer
 from runtime.program.memory import Need, View
@@ -93,9 +94,9 @@ class Straight:
         for k, cell, dtype in step.ins:
             names[k] = _cell(cell)
             if _is_strict(step, k):
-                array = writer.name(np.ascontiguousarray if step.shape else np.asarray)
-                writer.lines.append(f"if not {names[k]}.flags.c_contiguous:")
-                writer.lines.append(f"    {names[k]} = {array}({names[k]})")
+                writer.lines.append(f"f = {names[k]}.flags")
+                writer.lines.append("if not f.c_contiguous or not f.aligned:")
+                writer.lines.append(f"    {names[k]} = {writer.name(contiguous)}({names[k]})")
             if k in step.entering:
                 enter = writer.name(step.entering[k])
                 writer.lines.append(f"i{k} = {enter}({names[k]})")
@@ -124,7 +125,7 @@ class Straight:
 def alone(step: Step) -> Straight:
     """A small step by itself."""
     if isinstance(step, CallStep):
-        return Straight([step], step.reads, [step.write])
+        return Straight([step], list(dict.fromkeys(step.reads)), [step.write])
     if isinstance(step, ScalarStep):
         return Straight([step], step.reads, step.writes)
     writes = [cell for cell, _ in step.writes] + [rows.cell for rows in step.rows]
@@ -138,7 +139,7 @@ def _rows(rows: RowsOf) -> Callable[..., Any]:
 
     def call(x: Any, *others: Any) -> Any:
         try:
-            made = np.asarray(kernel(x, *[np.asarray(one, order="C") for one in others]))
+            made = np.asarray(kernel(x, *map(contiguous, others)))
         except REFUSED as error:
             raise refused(error, symbol) from None
         return made if made.dtype is dtype else as_result(made, symbol.dtype)
@@ -155,7 +156,11 @@ def _cell(cell: int) -> str:
 
 
 def _is_strict(step: RegionStep, place: int) -> bool:
-    """Whether what reads an input needs it contiguous."""
+    """Whether what reads an input needs it contiguous: so do complex products."""
     if any(place == rows.place for rows in step.rows):
         return True
-    return any(place in args and function not in CHEAP for function, args, _ in step.body.calls)
+    dtype = step.body.slots[place].dtype
+    return any(
+        place in args and (function not in CHEAP or dtype.kind == "c")
+        for function, args, _ in step.body.calls
+    )

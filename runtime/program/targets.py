@@ -32,9 +32,20 @@ def checked(out: Any, dtypes: Sequence[DType], shapes: Sequence[tuple[int, ...]]
         if not one.flags.writeable:
             raise ExecutionError(f"{what} is read-only; give an array that can be written to")
     for (i, one), (j, other) in combinations(enumerate(given), 2):
-        if np.may_share_memory(one, other):
+        if _overlap(one, other):
             raise ExecutionError(f"out[{i}] and out[{j}] share memory; give each its own")
     return given
+
+
+def _overlap(one: Array, other: Array) -> bool:
+    try:
+        return np.shares_memory(one, other, max_work=cast(Any, _WORK))
+    except np.exceptions.TooHardError:
+        return True
+
+
+_WORK = 10_000
+"""Of finding out whether two strided arrays have an element in common, at most."""
 
 
 def writable_at_once(out: Array, inputs: Sequence[Any]) -> bool:
