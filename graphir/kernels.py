@@ -74,12 +74,20 @@ def whole(function: np.ufunc) -> Kernel:
 
 
 def _pow(x: Array, y: Array) -> Array:
+    """np.power; where the exponent of a real number is 2, x * x, rounded once."""
     if x.size and y.size and y.dtype.kind == "i" and (least := y.min()) < 0:
         raise ExecutionError(
             f"pow: {x.dtype} ** {least} is a fraction, which no integer is; cast to a float "
             "first, for example .cast(DType.float64)"
         )
-    return _call_whole(np.power, x, y)
+    squares = np.equal(y, 2) if x.dtype.kind in "iuf" else np.False_
+    if not squares.any():
+        return _call_whole(np.power, x, y)
+    squared = _call(np.multiply, x, x)
+    if squares.all():
+        shape = np.broadcast_shapes(x.shape, y.shape)
+        return squared if x.shape == shape else np.broadcast_to(squared, shape).copy()
+    return np.where(squares, squared, _call_whole(np.power, x, y))
 
 
 def _relu(x: Array) -> Array:

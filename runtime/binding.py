@@ -68,13 +68,13 @@ def _checked(graph: Graph, symbol: Symbol, name: str, value: Any) -> NDArray[Any
     # numpy.ma is a module that a process may never need.
     masked = kind is not np.ndarray and issubclass(kind, np.ma.MaskedArray)
     if masked or not issubclass(kind, (np.ndarray, np.generic)):
-        fix = "x.filled(...)" if masked else f"np.asarray(..., {_numpy_name(dtype)})"
+        fix = "x.filled(...)" if masked else f"np.asarray(..., {numpy_name(dtype)})"
         raise ExecutionError(f"{what}, not a {kind.__name__}; give {fix}")
     array: NDArray[Any] = np.asarray(value)
     if array.dtype != dtype.storage:
         raise ExecutionError(
             f"{what}, stored as {dtype.storage}; the array is {array.dtype}. Convert it "
-            f"yourself, .astype({_numpy_name(dtype)}), or cast inside the graph"
+            f"yourself, .astype({numpy_name(dtype)}), or cast inside the graph"
         )
     if array.ndim != symbol.rank:
         raise ExecutionError(
@@ -85,7 +85,8 @@ def _checked(graph: Graph, symbol: Symbol, name: str, value: Any) -> NDArray[Any
     )
 
 
-def _numpy_name(dtype: DType) -> str:
+def numpy_name(dtype: DType) -> str:
+    """The expression that names the dtype in which values are stored."""
     module = "np" if dtype.storage.isbuiltin == 1 else "ml_dtypes"
     return f"{module}.{dtype.storage.name}"
 

@@ -25,7 +25,8 @@ def execute(
     tensor_float32, uint64 for index and address; a Python number serves a 0-d input that it
     fits). One output is an array, several are a tuple; none shares memory with an input or another.
     `out` is where results are written, an array or a tuple of them. `progress` is called with the
-    blocks that are done and those there are; True shows them on stderr. Raises ExecutionError that
+    blocks that are done and those there are; True shows them on stderr. Inputs named `out` or
+    `progress` are given by position. Raises ExecutionError that
     says which input is wrong, and how.
     """
     require_outputs(graph)
@@ -33,7 +34,7 @@ def execute(
     if program is None:
         program = Program(graph)
         graph.memo("program", program)
-    if not progress:
+    if progress is False:
         return program(*inputs, out=out, **named)
     return program.watched(_shown if progress is True else progress, *inputs, out=out, **named)
 

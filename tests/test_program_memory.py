@@ -150,9 +150,9 @@ X = np.ones(4, np.float32)
 READ_ONLY = np.ones(4, np.float32)
 READ_ONLY.flags.writeable = False
 WRONG = {
-    "a list": ([X], "not a list"),
-    "too many": ((X.copy(), X.copy()), "2 arrays; there are 1"),
-    "none": ((), "0 arrays; there are 1"),
+    "a number": (3.0, "not a float"),
+    "too many": ((X.copy(), X.copy()), "2 arrays and there are 1"),
+    "none": ((), "0 arrays and there are 1"),
     "float64": (np.ones(4), r"must be float32 of shape \(4,\); it is float64"),
     "byte order": (np.ones(4, ">f4"), "must be float32"),
     "too long": (np.ones(5, np.float32), r"of shape \(5,\)"),

@@ -203,6 +203,10 @@ _KEYWORD: tuple[Any, ...] = (np.maximum, np.minimum)
 """The ufuncs that no longer take their result by position."""
 
 
+_LANES = 8
+"""The lanes, or sizes of blocks, for which a walk keeps its calls."""
+
+
 class Walk:
     """The calls one after another, which needs no compiling.
 
@@ -237,6 +241,8 @@ class Walk:
         if first is None or memory is not first:
             calls = [self._call(i, arrays) for i in range(len(self.calls))]
             if first is not None:
+                if len(self._kept) >= _LANES:
+                    self._kept.clear()
                 self._kept[id(first)] = first, calls
         return calls
 

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from threading import Thread
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +17,25 @@ Array: TypeAlias = NDArray[Any]
 Range: TypeAlias = tuple[int, int]
 
 
-def uniform(size: int, block: int) -> list[Range]:
-    """Blocks of one size, the last one perhaps smaller."""
-    return [(a, min(a + block, size)) for a in range(0, size, block)]
+class Uniform(Sequence[Range]):
+    """Blocks of one size, the last one perhaps smaller, of so many elements."""
+
+    def __init__(self, size: int, block: int) -> None:
+        self.size, self.block = size, block
+
+    def __len__(self) -> int:
+        return -(-self.size // self.block)
+
+    @overload
+    def __getitem__(self, index: int) -> Range: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Range]: ...
+    def __getitem__(self, index: int | slice) -> Range | list[Range]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        if index >= len(self):
+            raise IndexError(index)
+        return index * self.block, min((index + 1) * self.block, self.size)
 
 
 def boxes(a: int, b: int, shape: Sequence[int]) -> Iterator[tuple[slice | int, ...]]:
@@ -119,6 +135,15 @@ def laid_out(array: Array, shape: tuple[int, ...], block: int) -> Operand:
     return Strided(np.broadcast_to(array, shape))
 
 
+def _start(helpers: Sequence[Thread]) -> None:
+    """Start as many as the system allows: what they do not do, the caller does."""
+    for one in helpers:
+        try:
+            one.start()
+        except RuntimeError:
+            return
+
+
 def share(
     count: int,
     work: Callable[[Lane, Iterator[int]], None],
@@ -158,8 +183,7 @@ def share(
 
     helpers = [Thread(target=helper, daemon=True) for _ in range(min(threads, count) - 1)]
     try:
-        for one in helpers:
-            one.start()
+        _start(helpers)
         work(lane, numbers(progress))
     except BaseException as error:
         errors.insert(0, error)

@@ -27,6 +27,9 @@ WRITTEN = 400
 """The symbols up to which source is written: compiling a line takes as long as 50 calls."""
 
 
+_SPREADING = (np.maximum, np.minimum)
+
+
 class Code:
     """The instructions of a region, over registers that are each written once.
 
@@ -52,6 +55,7 @@ class Code:
         self._values: dict[Symbol, int] = {}
         self._spare: dict[int, int] = {}
         self._views: dict[tuple[int, Storage], int] = {}
+        self._filled_with: dict[int, int] = {}
         self._traces: dict[Any, tuple[Trace, int]] = {}
         self._add(region.symbols)
         for symbol in region.symbols:
@@ -118,11 +122,24 @@ class Code:
             args = tuple(
                 [self._as(registers[i] if i >= 0 else constants[-i - 1], one) for i, one in read]
             )
+            if function in _SPREADING:
+                args = tuple([self._spread(arg, symbol) for arg in args])
             out = self._new(dtype)
             registers.append(out)
             self.instructions.append((function, args, out, symbol))
         index, dtype = trace.result
         return self._as(registers[index], dtype)
+
+    def _spread(self, register: int, symbol: Symbol) -> int:
+        """An operand of one element as a block, which np.maximum takes three times as fast."""
+        base = self.bases[register]
+        single = base in self.constants or (base in self.inputs and not self.inputs[base].rank)
+        if not (single and self.bits):
+            return register
+        found = self._filled_with.get(register)
+        if found is None:
+            found = self._filled_with[register] = self._copied(register, symbol)
+        return found
 
     def _add(self, symbols: Sequence[Symbol]) -> None:
         """The instructions of symbols, in a loop that is as long as the graph."""
@@ -144,11 +161,13 @@ class Code:
             made, spare = known
             if made.plain:
                 function, _, storage = made.steps[0]
+                if type(function) is Whole:
+                    function = Placed(function, symbol)
+                elif function in _SPREADING:
+                    operands = [self._spread(one, symbol) for one in operands]
                 found = len(dtypes)
                 dtypes.append(storage)
                 bases.append(found)
-                if type(function) is Whole:
-                    function = Placed(function, symbol)
                 instructions.append((function, tuple(operands), found, symbol))
             else:
                 found = self._run(made, operands, symbol)

@@ -115,8 +115,10 @@ class Recycler:
                 return memory
         memory = np.empty(size, np.uint8)
         self._kept.append(memory)
-        while sum(one.size for one in self._kept) > max(_KEPT, size):
-            self._kept.pop(0)
+        kept = self._kept.copy()  # other threads change the list itself
+        while sum(one.size for one in kept) > max(_KEPT, size):
+            kept.pop(0)
+        self._kept = kept
         return memory
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import copy_context
@@ -89,6 +90,7 @@ class Program:
         self.graph, self.lowered = graph, lower(graph)
         self.threads = _count("threads", threads) or cores()
         self.block = _count("block", block)
+        self._given = threads, block
         steps = cut(self.lowered)
         self.needed = _needed(self.lowered, steps)
         made = [Call(one) for one in self.lowered.symbols if one.op is ops.full]
@@ -139,13 +141,7 @@ class Program:
             for one in (*step.symbols, *step.rows)
         }
         outputs = [symbol.index for symbol in self.lowered.outputs]
-        viewed = {
-            source.index
-            for step in self.steps
-            if isinstance(step, Call) and step.symbol.index in outputs
-            for source in step.symbol.args
-        }
-        return made.issuperset(outputs) and len(set(outputs)) == len(outputs) and not viewed
+        return made.issuperset(outputs) and len(set(outputs)) == len(outputs)
 
     # -- calls
 
@@ -249,18 +245,29 @@ class Program:
             ready = False
         if plan is None:
             arrays, sizes = bind(self.graph, inputs, named)
-            plan = self._planned(sizes)
+            plan = self._known(tuple(map(_signature, arrays)), arrays, sizes)
             if key is not None:
-                if len(self._plans) >= _PLANS:
-                    self._plans.clear()
-                ready = not self.rounded and all(type(one) is np.ndarray for one in inputs)
-                self._plans[key] = plan, ready
+                self._plans[key] = plan, self._are_ready(inputs)
             return plan, arrays
         if not ready:
             return plan, self._entering(inputs)
         if plan.straight and self._own:
             self._recent = plan.straight.function
         return plan, inputs
+
+    def _known(self, key: Any, arrays: Sequence[Any], sizes: Mapping[str, int]) -> Plan:
+        """The plan for arrays that were given otherwise: by name, or as Python numbers."""
+        found, _ = self._plans.get(key, (None, False))
+        if found is None:
+            found = self._planned(sizes)
+            for old in list(self._plans)[: len(self._plans) + 1 - _PLANS]:
+                self._plans.pop(old, None)
+            self._plans[key] = found, self._are_ready(arrays)
+        return found
+
+    def _are_ready(self, inputs: Sequence[Any]) -> bool:
+        """Whether inputs of these types need no conversion."""
+        return not self.rounded and all(type(one) is np.ndarray for one in inputs)
 
     def _entering(self, inputs: Sequence[Any]) -> Sequence[Any]:
         """Inputs of known dtypes and shapes as arrays, rounded where steps need that."""
@@ -310,16 +317,17 @@ class Program:
 
     # -- questions
 
-    def explain(self, *inputs: Any) -> str:
+    def explain(self, *inputs: Any, **named: Any) -> str:
         """The plan as text: steps, instructions, slots; for given inputs also blocks and bytes."""
-        return explain(self, bind(self.graph, inputs, {})[1] if inputs else None)
+        given = bool(inputs or named)
+        return explain(self, bind(self.graph, inputs, named)[1] if given else None)
 
-    def profile(self, *inputs: Any) -> Profile:
+    def profile(self, *inputs: Any, **named: Any) -> Profile:
         """The time of one call on one thread, by step and op; the clock itself costs some."""
-        return profile(self, inputs)
+        return profile(self, *bind(self.graph, inputs, named))
 
-    def __reduce__(self) -> tuple[type[Program], tuple[Graph, int, int | None]]:
-        return Program, (self.graph, self.threads, self.block)
+    def __reduce__(self) -> tuple[type[Program], tuple[Graph, int | None, int | None]]:
+        return Program, (self.graph, *self._given)
 
     def __repr__(self) -> str:
         return f"<Program {self.graph.name}, {len(self.steps)} steps, {self.threads} threads>"
@@ -333,9 +341,15 @@ def cores() -> int:
 
 
 def _count(what: str, given: int | None) -> int | None:
-    if given is None or (isinstance(given, int) and given >= 1):  # pyright: ignore[reportUnnecessaryIsInstance]
-        return given
-    raise ExecutionError(f"{what} is a count of at least 1, not {given!r}")
+    if given is None:
+        return None
+    try:
+        found = 0 if isinstance(given, bool) else operator.index(given)
+    except TypeError:
+        found = 0
+    if found < 1:
+        raise ExecutionError(f"{what} is a count of at least 1, not {given!r}")
+    return found
 
 
 def _needed(graph: Graph, steps: Sequence[Region | Call]) -> set[int]:

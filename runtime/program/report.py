@@ -7,7 +7,6 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from graphir import Symbol
-from runtime.binding import bind
 from runtime.program.assembly import Body, positional
 from runtime.program.cutting import Call, Region
 from runtime.program.memory import Lane, Recycler
@@ -52,9 +51,9 @@ class Profile:
         return "\n".join(rows)
 
 
-def profile(program: Program, inputs: Sequence[Any]) -> Profile:
+def profile(program: Program, arrays: Sequence[Any], sizes: Mapping[str, int]) -> Profile:
     """One call, step by step and op by op, on one thread, with a clock around each instruction."""
-    arrays, sizes = bind(program.graph, inputs, {})
+    program(*arrays)  # so that memory and tables are there
     steps = program.bound(sizes, threads=1)
     clock: dict[tuple[int, Symbol], float] = {}
     values: list[Any] = [program.constants.get(cell) for cell in range(len(program.cells))]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
@@ -14,14 +14,14 @@ from graphir import GraphirError, Symbol
 from graphir.dims import evaluate
 from graphir.evaluation import contiguous, settings_of
 from runtime.program.assembly import Body
-from runtime.program.blocks import Entering, Flat, Operand, Range, laid_out, share, uniform
+from runtime.program.blocks import Entering, Flat, Operand, Range, Uniform, laid_out, share
 from runtime.program.casting import entered
 from runtime.program.code import enters_rounded
 from runtime.program.memory import Lane, Need, Recycler, View
 from runtime.program.rows import Parts, Rows, Tree, called, halves, in_parts
 from runtime.program.scalars import Scalars
 from runtime.program.tracing import Storage, assign, select
-from runtime.results import refused
+from runtime.results import REFUSED, refused
 
 Array: TypeAlias = NDArray[Any]
 Settings: TypeAlias = dict[str, Any]
@@ -166,21 +166,24 @@ class RegionStep:
         read = [cell for _, cell, _ in self.ins]
         self.reads = list(dict.fromkeys(read + [c for rows in self.rows for c in rows.others]))
         self.ranges, self.trees = self._cut()
-        self.longest = max((b - a for a, b in self.ranges), default=0)
         self.blocks = max(1, len(self.ranges))
-        self.needs = {size: Need(self.views((size,))) for size in {b - a for a, b in self.ranges}}
+        # All blocks but the last are of one size; the leaves of trees are listed.
+        ends = self.ranges if self.trees else [*self.ranges[:1], *self.ranges[-1:]]
+        lengths = {b - a for a, b in ends}
+        self.longest = max(lengths, default=0)
+        self.needs = {size: Need(self.views((size,))) for size in lengths}
 
-    def _cut(self) -> tuple[list[Range], list[Tree]]:
+    def _cut(self) -> tuple[Sequence[Range], list[Tree]]:
         """The blocks: of any size; of whole rows; or the leaves of the trees of long rows."""
         if not self.size:
             return [], []
         if not self.rows:
-            return uniform(self.size, self.block), []
+            return Uniform(self.size, self.block), []
         if self.length > self.block and all(in_parts(rows.symbol) for rows in self.rows):
             ranges: list[Range] = []
             starts = range(0, self.size, self.length)
             return ranges, [halves(a, a + self.length, self.block, ranges) for a in starts]
-        return uniform(self.size, max(1, self.block // self.length) * self.length), []
+        return Uniform(self.size, max(1, self.block // self.length) * self.length), []
 
     def views(self, shape: tuple[int, ...]) -> tuple[View, ...]:
         """The scratch memory for a block."""
@@ -188,7 +191,7 @@ class RegionStep:
 
     def run(self, run: Run) -> None:
         """Compute all results, block by block."""
-        outs = [run.empty(cell, self.shape, dtype) for cell, dtype in self.writes]
+        outs = [self._empty(run, cell, dtype) for cell, dtype in self.writes]
         sources: list[tuple[int, Operand]] = []
         for k, cell, dtype in self.ins:
             array = np.asarray(run.values[cell])
@@ -218,6 +221,12 @@ class RegionStep:
             run.values[rows.cell] = taker.result(rows.shape)
         for (cell, _), out in zip(self.writes, outs, strict=True):
             run.values[cell] = out
+
+    def _empty(self, run: Run, cell: int, dtype: Storage) -> Array:
+        try:
+            return run.empty(cell, self.shape, dtype)
+        except REFUSED as error:
+            raise refused(error, self.body.outs[0]) from None
 
     def _taker(self, rows: RowsOf, run: Run) -> Parts | Rows:
         if self.trees:

@@ -10,15 +10,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir import DType, ExecutionError
+from runtime.binding import numpy_name
 
 Array: TypeAlias = NDArray[Any]
 
 
 def checked(out: Any, dtypes: Sequence[DType], shapes: Sequence[tuple[int, ...]]) -> list[Array]:
     """What was given as `out`, one array for each output; ExecutionError where one is unfit."""
-    given: list[Any] = list(cast("tuple[Any, ...]", out)) if isinstance(out, tuple) else [out]
+    given: list[Any] = (
+        list(cast("tuple[Any, ...]", out)) if isinstance(out, (tuple, list)) else [out]
+    )
     if len(given) != len(dtypes):
-        raise ExecutionError(f"out is {len(given)} arrays; there are {len(dtypes)} outputs")
+        raise ExecutionError(
+            f"out is {len(given)} arrays and there are {len(dtypes)} outputs; give as many, in a "
+            "tuple"
+        )
     for i, (found, dtype, shape) in enumerate(zip(given, dtypes, shapes, strict=True)):
         what = f"out[{i}]" if len(given) > 1 else "out"
         if not isinstance(found, np.ndarray):
@@ -27,7 +33,7 @@ def checked(out: Any, dtypes: Sequence[DType], shapes: Sequence[tuple[int, ...]]
         if one.dtype != dtype.storage or one.shape != shape:
             raise ExecutionError(
                 f"{what} must be {dtype.storage} of shape {shape}; it is {one.dtype} of shape "
-                f"{one.shape}. Give np.empty({shape}, ...) of that dtype"
+                f"{one.shape}. Give np.empty({shape}, {numpy_name(dtype)})"
             )
         if not one.flags.writeable:
             raise ExecutionError(f"{what} is read-only; give an array that can be written to")
