@@ -278,10 +278,10 @@ class Program:
 
     # -- plans
 
-    @uncollected
     def _planned(self, sizes: Mapping[str, int]) -> Plan:
         return Plan(self.bound(sizes), sizes, self)
 
+    @uncollected
     def bound(self, sizes: Mapping[str, int], threads: int | None = None) -> list[Step]:
         """The steps with their symbolic dims bound to sizes."""
         return [
