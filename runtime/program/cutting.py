@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 from graphir import Graph, Symbol, TensorType, ops
 from graphir.dims import Shape
 from runtime.interpreter import last_uses
+from runtime.program.rows import sums_by_halves
 
 
 @dataclass(slots=True)
@@ -34,6 +35,7 @@ class Call:
 StepOf: TypeAlias = "Region | Call"
 
 _ELEMENTWISE = ("elementwise", "cast")
+_ADDING = frozenset({"sum", "mean", "var", "std", "softmax", "logsoftmax", "layer_norm"})
 _GIVEN = (ops.input, ops.constant, ops.full)
 
 
@@ -117,6 +119,8 @@ def source_of(symbol: Symbol) -> Symbol:
 def row_axes(symbol: Symbol) -> int:
     """How many last axes of its first operand make up a row to a symbol; 0 where none do."""
     if symbol.op.kind not in ("reduction", "rowwise") or symbol.op is ops.searchsorted:
+        return 0
+    if symbol.op.name in _ADDING and symbol.dtype.format and not sums_by_halves():
         return 0
     rank = symbol.args[0].rank
     axis: Any = symbol.attrs.get("axis", rank - 1)

@@ -8,6 +8,7 @@ tree is, so that the parts add up to the very bits of np.add.reduce, whoever add
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -42,6 +43,25 @@ def halves(a: int, b: int, limit: int, leaves: list[tuple[int, int]]) -> Tree:
         return len(leaves) - 1
     middle = a + size // 2 // 8 * 8
     return halves(a, middle, limit, leaves), halves(middle, b, limit, leaves)
+
+
+@cache
+def sums_by_halves() -> bool:
+    """Whether this NumPy adds whole rows by that tree, wherever they lie.
+
+    NumPy 2.0 adds 8,192 elements at a time, which may begin in one row and end in the next; then
+    ops that add floats take whole arrays. 2.4 does as said.
+    """
+    x = np.sin(np.arange(20_011, dtype=np.float64)).astype(np.float32)
+    leaves: list[tuple[int, int]] = []
+    tree = halves(0, len(x), 1024, leaves)
+    sums = [np.add.reduce(x[a:b]) for a, b in leaves]
+
+    def combined(tree: Tree) -> Any:
+        return sums[tree] if isinstance(tree, int) else combined(tree[0]) + combined(tree[1])
+
+    two = np.add.reduce(np.stack([x, x]), axis=1)
+    return bool((two == combined(tree)).all() and np.add.reduce(x) == two[0])
 
 
 class Parts:
