@@ -355,6 +355,6 @@ def test_libraries_answer_as_written_down(name: str):
             warnings.simplefilter("ignore")
             try:
                 found = live(name, *_asked(question))
-            except Exception as error:
+            except Exception as error:  # of whatever class: that is the library's answer
                 found = type(error).__name__
         assert _same(found, expected) and (" " in expected or found == expected), question

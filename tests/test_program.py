@@ -16,7 +16,7 @@ from graphir.conversions import convert
 from graphir.dims import evaluate
 from runtime import Program, execute, interpret
 from tests.drawing import graphs
-from tests.evaluator import same
+from tests.evaluator import agree, outcome, same
 from tests.layouts import LAYOUTS
 from tests.strategies import NAMES, SIZES, STRONG, arrays, count
 
@@ -24,21 +24,6 @@ SMALL = (2, 3, 1, 0)
 LARGE = (1, 5, 17, 40, 129)
 BLOCKS = (None, 1, 3, 7, 64, 127, 1000)
 LAYOUT = pytest.mark.parametrize("layout", LAYOUTS, ids=lambda one: one.__name__)
-
-
-def outcome(run: Any, *inputs: Any) -> Any:
-    """The outputs as a tuple, or ExecutionError itself where running raises it."""
-    try:
-        found = run(*inputs)
-    except ExecutionError:
-        return ExecutionError
-    return found if isinstance(found, tuple) else (found,)
-
-
-def agree(one: Any, other: Any) -> bool:
-    if one is ExecutionError or other is ExecutionError:
-        return one is other
-    return len(one) == len(other) and all(map(same, one, other))
 
 
 def check(graph: Graph, *inputs: Any, blocks: Any = BLOCKS, threads: Any = (1, 3)) -> None:

@@ -26,7 +26,7 @@ from passes import (
 )
 from runtime import execute, interpret
 from tests.drawing import Program, programs
-from tests.evaluator import FUNCTIONS, evaluate, same
+from tests.evaluator import FUNCTIONS, agree, evaluate, outcome
 from tests.strategies import MAX_DTYPES
 
 MACHINE = {
@@ -36,26 +36,10 @@ MACHINE = {
 OPTIMIZING = (simplify_casts, fold_constants, common_subexpressions, dead_code)
 
 
-def outcome(run: Any, program: Program, graph: Graph) -> Any:
-    """The outputs as a tuple, or ExecutionError itself where running raises it."""
-    try:
-        found = run(graph, *program.inputs)
-    except ExecutionError:
-        return ExecutionError
-    return found if isinstance(found, tuple) else (found,)
-
-
-def agree(one: Any, other: Any) -> bool:
-    """Equal in dtype, shape and bits, all NaN alike; or both an error."""
-    if one is ExecutionError or other is ExecutionError:
-        return one is other
-    return len(one) == len(other) and all(map(same, one, other))
-
-
 def check(program: Program) -> None:
     graph = program.graph.verify()
     note(str(graph))
-    meaning = outcome(interpret, program, graph)
+    meaning = outcome(interpret, graph, *program.inputs)
     reads_back(graph)
     explicit = implicit_cast(graph)
     committed = weak_types(explicit)
@@ -64,8 +48,8 @@ def check(program: Program) -> None:
     after += [each(one) for each in OPTIMIZING for one in (graph, explicit, legal)]
     for each in {id(one): one for one in after if one is not graph}.values():
         reads_back(each.verify())
-        assert agree(outcome(interpret, program, each), meaning), str(each)
-    assert agree(outcome(execute, program, graph), meaning)
+        assert agree(outcome(interpret, each, *program.inputs), meaning), str(each)
+    assert agree(outcome(execute, graph, *program.inputs), meaning)
     is_explicit(explicit)
     is_machine(legal)
     is_machine(lower(graph))
@@ -145,8 +129,8 @@ def test_large_graphs(program: Program) -> None:
 def test_passes_in_any_order(program: Program, steps: list[Any]) -> None:
     note(str(program.graph))
     found = Pipeline([implicit_cast, *steps], verify_each=True)(program.graph)
-    meaning = outcome(interpret, program, program.graph)
-    assert agree(outcome(interpret, program, found), meaning), str(found)
+    meaning = outcome(interpret, program.graph, *program.inputs)
+    assert agree(outcome(interpret, found, *program.inputs), meaning), str(found)
 
 
 SOME = [ops.CATALOGUE[name] for name in FUNCTIONS if name in ops.CATALOGUE]
@@ -156,7 +140,7 @@ SOME = [ops.CATALOGUE[name] for name in FUNCTIONS if name in ops.CATALOGUE]
 @given(programs(rules=("max",), dtypes=MAX_DTYPES, catalogue=SOME, steps=10))
 def test_interpret_is_what_an_independent_evaluator_finds(program: Program) -> None:
     note(str(program.graph))
-    meaning = outcome(interpret, program, program.graph)
+    meaning = outcome(interpret, program.graph, *program.inputs)
     if meaning is ExecutionError:
         with pytest.raises(ValueError):
             evaluate(program.graph, program.inputs)

@@ -209,4 +209,4 @@ def test_what_is_no_rule_set():
     with pytest.raises(GraphError, match="no rule set is named 'jacks'"):
         diff("max", "jacks")
     with pytest.raises(GraphError, match="these are three"):
-        diff("max", "jax", "python")  # type: ignore[call-overload]
+        diff("max", "jax", "python")  # type: ignore[call-overload]  # which is refused

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections import deque
 from collections.abc import Callable, Sequence
-from functools import cache, lru_cache, partial
+from functools import lru_cache, partial
 from itertools import starmap
 from typing import Any, NamedTuple, TypeAlias
 
@@ -56,9 +56,9 @@ def assemble(code: Code) -> Body:
             for function, args, out, symbol in live
         ]
     )
-    written = not code.long
+    walks = Walk(calls, slots, constants) if code.long else None
     return Body(
-        _written(calls, len(slots), constants) if written else Walk(calls, slots, constants),
+        walks or _written(calls, len(slots), constants),
         slots,
         tuple(code.inputs.values()),
         tuple(code.outs),
@@ -248,19 +248,12 @@ class Walk:
 
     def _call(self, i: int, arrays: Sequence[Any]) -> tuple[Any, ...]:
         function, args, _ = self.calls[i]
-        *operands, out = [arrays[k] for k in args]
-        if function in _KEYWORD:
-            return (partial(function, *operands, out=out),)
-        return (function, *operands, out)
+        return prepared(function, [arrays[k] for k in args])
 
 
-@cache
-def positional(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A step's function, taking its result last whatever it is."""
+def prepared(function: Callable[..., Any], arrays: Sequence[Any]) -> tuple[Any, ...]:
+    """A call, as operator.call takes it, of a function on operands and the memory of its result."""
     if function not in _KEYWORD:
-        return function
-
-    def call(x: Any, y: Any, out: Any) -> Any:
-        return function(x, y, out=out)
-
-    return call
+        return (function, *arrays)
+    *operands, out = arrays
+    return (partial(function, *operands, out=out),)

@@ -213,9 +213,11 @@ class Code:
         return out
 
 
-def enters_rounded(symbol: Symbol) -> bool:
-    """Whether a symbol is an input whose values are rounded where they are read."""
-    return symbol.op is ops.input and symbol.dtype is DType.tensor_float32
+def entering(symbol: Symbol) -> Callable[[NDArray[Any]], NDArray[Any]] | None:
+    """What is done to an input where it is read: float32 for tensor_float32 is rounded."""
+    if symbol.op is ops.input and symbol.dtype is DType.tensor_float32:
+        return partial(casting.entered, tf32=symbol.graph.tf32)
+    return None
 
 
 def scalar_of(symbol: Symbol) -> NDArray[Any] | None:

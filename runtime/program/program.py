@@ -13,13 +13,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from graphir import DType, ExecutionError, Graph, ops
-from graphir.conversions import round_to_tf32
+from graphir import ExecutionError, Graph, ops
 from passes import lower
 from passes.rewriting import uncollected
 from runtime.binding import bind
 from runtime.program.assembly import Body, assemble
-from runtime.program.code import Code, scalar_of
+from runtime.program.code import Code, entering, scalar_of
 from runtime.program.cutting import Call, Region, cut, source_of
 from runtime.program.memory import Lane, Recycler
 from runtime.program.report import Profile, explain, profile
@@ -27,7 +26,7 @@ from runtime.program.scalars import Scalars
 from runtime.program.steps import SMALL, CallStep, RegionStep, Run, ScalarStep, shape_of
 from runtime.program.straight import Straight, alone
 from runtime.program.targets import checked, writable_at_once
-from runtime.results import owned, require_outputs, results
+from runtime.results import owned, require_outputs
 
 Step: TypeAlias = "ScalarStep | CallStep | RegionStep"
 Progress: TypeAlias = Callable[[int, int], None]
@@ -53,7 +52,6 @@ class Plan:
             ]
             self.straight = Straight(steps, program.entry, program.exit, program.constants, types)
         self.bound, self.exit = steps, frozenset(program.exit)
-        self.template = [program.constants.get(cell) for cell in range(len(program.cells))]
         self.shapes = [shape_of(symbol, sizes) for symbol in program.lowered.outputs]
         self.blocks = sum(step.blocks for step in steps)
 
@@ -118,19 +116,19 @@ class Program:
         self._free: list[Lane] = []
         self._recycler = Recycler()
 
-    def _rounded(self) -> list[int]:
-        """The inputs of tensor_float32 that are not read by regions alone, which round them."""
+    def _rounded(self) -> dict[int, Callable[[Any], Any]]:
+        """What is done to those inputs that are not read by regions alone, which do it."""
         read = {one.index for one in self.lowered.outputs}
         for step in self.steps:
             if isinstance(step, Call):
                 read.update([arg.index for arg in step.symbol.args])
             else:
                 read.update([arg.index for row in step.rows for arg in row.args])
-        return [
-            place
+        return {
+            place: function
             for place, one in enumerate(self.lowered.inputs)
-            if one.dtype is DType.tensor_float32 and one.index in read
-        ]
+            if one.index in read and (function := entering(one))
+        }
 
     def _has_own_outputs(self) -> bool:
         """Whether each output is the result of a region, with memory of its own."""
@@ -173,43 +171,25 @@ class Program:
         tell = partial(outside.run, progress)
         return lane.run(self._run, lane, inputs, named, out, tell)
 
-    def _handed(self, found: tuple[Any, ...], inputs: Sequence[Any]) -> Any:
-        """The outputs as callers get them."""
-        if not self._own:
-            return results(found, inputs)
-        return found[0] if len(found) == 1 else found
-
     def _run(
         self, lane: Lane, inputs: Sequence[Any], named: Any, out: Any, progress: Progress | None
     ) -> Any:
         plan, inputs = self._prepared(inputs, named)
-        if out is not None:
-            return self._into(out, plan, lane, inputs, progress)
-        found = None
-        if plan.straight and not progress:
-            found = plan.straight.function(lane, *inputs)
-        if found is None:
-            found = self._stepwise(plan, lane, inputs, {}, progress)
-        return self._handed(found, inputs)
-
-    def _into(
-        self, out: Any, plan: Plan, lane: Lane, inputs: Sequence[Any], progress: Progress | None
-    ) -> Any:
-        """The outputs in the arrays given for them, which are returned."""
         dtypes = [symbol.dtype for symbol in self.lowered.outputs]
-        arrays = checked(out, dtypes, plan.shapes)
+        arrays = [] if out is None else checked(out, dtypes, plan.shapes)
         found = None
         if plan.straight and not progress:
             found = plan.straight.function(lane, *inputs)
         if found is None:
             targets = {
                 cell: np.asarray(array)
-                for cell, array in zip(self.exit, arrays, strict=True)
+                for cell, array in zip(self.exit, arrays, strict=False)
                 if self._own and writable_at_once(array, inputs)
             }
             found = self._stepwise(plan, lane, inputs, targets, progress)
-        if not self._own:
-            found = owned(found, inputs)
+        found = found if self._own else owned(found, inputs)
+        if out is None:
+            return found[0] if self._single else found
         for array, value in zip(arrays, found, strict=True):
             if not np.may_share_memory(array, value):
                 array[...] = value
@@ -223,9 +203,7 @@ class Program:
         targets: Mapping[int, Any],
         progress: Progress | None,
     ) -> tuple[Any, ...]:
-        values = plan.template.copy()
-        for cell, array in zip(self.entry, inputs, strict=True):
-            values[cell] = array
+        values = self.values(inputs)
         run = Run(values, lane, self._free, self._recycler, targets, progress, plan.blocks)
         for step, dead in zip(plan.steps, plan.dead, strict=True):
             step.run(run)
@@ -234,6 +212,13 @@ class Program:
             for cell in dead:
                 values[cell] = None
         return tuple([values[cell] for cell in self.exit])
+
+    def values(self, inputs: Sequence[Any]) -> list[Any]:
+        """The cells as a call begins: constants and inputs."""
+        found: list[Any] = [None] * len(self.cells)
+        for cell, array in (*self.constants.items(), *zip(self.entry, inputs, strict=True)):
+            found[cell] = array
+        return found
 
     def _prepared(self, inputs: Sequence[Any], named: Any) -> tuple[Plan, Sequence[Any]]:
         """The plan for these inputs, and these as it takes them."""
@@ -259,7 +244,7 @@ class Program:
         """The plan for arrays that were given otherwise: by name, or as Python numbers."""
         found, _ = self._plans.get(key, (None, False))
         if found is None:
-            found = self._planned(sizes)
+            found = Plan(self.bound(sizes), sizes, self)
             for old in list(self._plans)[: len(self._plans) + 1 - _PLANS]:
                 self._plans.pop(old, None)
             self._plans[key] = found, self._are_ready(arrays)
@@ -272,14 +257,11 @@ class Program:
     def _entering(self, inputs: Sequence[Any]) -> Sequence[Any]:
         """Inputs of known dtypes and shapes as arrays, rounded where steps need that."""
         arrays = [np.asarray(one) for one in inputs]
-        for place in self.rounded:
-            arrays[place] = round_to_tf32(arrays[place], self.lowered.tf32)
+        for place, function in self.rounded.items():
+            arrays[place] = function(arrays[place])
         return arrays
 
     # -- plans
-
-    def _planned(self, sizes: Mapping[str, int]) -> Plan:
-        return Plan(self.bound(sizes), sizes, self)
 
     @uncollected
     def bound(self, sizes: Mapping[str, int], threads: int | None = None) -> list[Step]:

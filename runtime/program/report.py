@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from graphir import Symbol
-from runtime.program.assembly import Body, positional
+from runtime.program.assembly import Body, prepared
 from runtime.program.cutting import Call, Region
 from runtime.program.memory import Lane, Recycler
 from runtime.program.steps import RegionStep, Run
@@ -56,11 +57,8 @@ def profile(program: Program, arrays: Sequence[Any], sizes: Mapping[str, int]) -
     program(*arrays)  # so that memory and tables are there
     steps = program.bound(sizes, threads=1)
     clock: dict[tuple[int, Symbol], float] = {}
-    values: list[Any] = [program.constants.get(cell) for cell in range(len(program.cells))]
-    for cell, array in zip(program.entry, arrays, strict=True):
-        values[cell] = array
     lane = Lane()
-    run = Run(values, lane, [], Recycler(), {})
+    run = Run(program.values(arrays), lane, [], Recycler(), {})
     begin = perf_counter()
     for number, step in enumerate(steps):
         if isinstance(step, RegionStep):
@@ -93,7 +91,7 @@ def _timed(body: Body, number: int, clock: dict[tuple[int, Symbol], float]) -> B
         values = [*slots, *body.constants]
         for call, args, symbol in body.calls:
             start = perf_counter()
-            positional(call)(*[values[k] for k in args])
+            operator.call(*prepared(call, [values[k] for k in args]))
             key = number, symbol
             clock[key] = clock.get(key, 0.0) + perf_counter() - start
 

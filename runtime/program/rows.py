@@ -7,8 +7,8 @@ tree is, so that the parts add up to the very bits of np.add.reduce, whoever add
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -57,11 +57,15 @@ def sums_by_halves() -> bool:
     tree = halves(0, len(x), 1024, leaves)
     sums = [np.add.reduce(x[a:b]) for a, b in leaves]
 
-    def combined(tree: Tree) -> Any:
-        return sums[tree] if isinstance(tree, int) else combined(tree[0]) + combined(tree[1])
-
     two = np.add.reduce(np.stack([x, x]), axis=1)
-    return bool((two == combined(tree)).all() and np.add.reduce(x) == two[0])
+    return bool((two == _combined(tree, sums, np.add)).all() and np.add.reduce(x) == two[0])
+
+
+def _combined(tree: Tree, found: Sequence[Any], join: Callable[[Any, Any], Any]) -> Any:
+    """What was found for the leaves of a tree, joined two by two."""
+    if isinstance(tree, int):
+        return found[tree]
+    return join(_combined(tree[0], found, join), _combined(tree[1], found, join))
 
 
 class Parts:
@@ -83,15 +87,13 @@ class Parts:
 
     def result(self, shape: tuple[int, ...]) -> Array:
         """The reduction of every row."""
-        rows = np.array([self._combined(tree) for tree in self.trees])
+        rows = np.array([_combined(tree, self.found, self._joined) for tree in self.trees])
         if self.symbol.op.name == "mean":  # as np.mean divides
             rows = np.true_divide(rows, np.intp(self.length), out=rows, casting="unsafe")
         return rows.reshape(shape)
 
-    def _combined(self, tree: Tree) -> Any:
-        if isinstance(tree, int):
-            return self.found[tree]
-        return self._reduced(np.array([self._combined(tree[0]), self._combined(tree[1])]))
+    def _joined(self, one: Any, other: Any) -> Any:
+        return self._reduced(np.array([one, other]))
 
 
 class Rows:
@@ -105,17 +107,18 @@ class Rows:
         length: int,
         out: Array,
     ) -> None:
-        self.symbol, self.others, self.length, self.out = symbol, others, length, out
-        self.settings = dict(settings)
+        self.others, self.length, self.out = others, length, out
+        of_rows = dict(settings)
         if "axis" in settings:
-            self.settings["axis"] = (1,) if isinstance(settings["axis"], tuple) else 1
+            of_rows["axis"] = (1,) if isinstance(settings["axis"], tuple) else 1
         if "keepdims" in settings:
-            self.settings["keepdims"] = False
+            of_rows["keepdims"] = False
+        self.call = caller(symbol, of_rows)
 
     def take(self, index: int, a: int, b: int, values: Array) -> None:
         """Compute the rows of elements a to b."""
         matrix = values.reshape(-1, self.length)
-        made = called(self.symbol, (contiguous(matrix), *self.others), self.settings).reshape(-1)
+        made = self.call(contiguous(matrix), *self.others).reshape(-1)
         each = len(made) // len(matrix)  # a row or one element
         start = a // self.length * each
         self.out.reshape(-1)[start : start + len(made)] = made
@@ -125,18 +128,20 @@ class Rows:
         return self.out
 
 
-def called(symbol: Symbol, operands: Sequence[Array], settings: Mapping[str, Any]) -> Array:
-    """The value of a symbol, from its kernel."""
-    try:
-        made = KERNELS[symbol.op.name](*operands, **settings)
-    except REFUSED as error:
-        raise refused(error, symbol) from None
-    return as_result(made, symbol.dtype)
+def caller(symbol: Symbol, settings: Mapping[str, Any]) -> Callable[..., Array]:
+    """The kernel of a symbol as a function of contiguous operands, its result in its storage.
 
+    What it refuses is told with the line of the symbol; places, made as int64, get their dtype.
+    """
+    kernel, dtype = partial(KERNELS[symbol.op.name], **settings), symbol.dtype
 
-def as_result(made: Array, dtype: DType) -> Array:
-    """What a kernel made, in the storage of its result; places come as int64."""
-    array = np.asarray(made)
-    if array.dtype == dtype.storage:
-        return array
-    return convert(array, DType.from_numpy(array.dtype), dtype)
+    def call(*operands: Array) -> Array:
+        try:
+            made = np.asarray(kernel(*operands))
+        except REFUSED as error:
+            raise refused(error, symbol) from None
+        if made.dtype == dtype.storage:
+            return made
+        return convert(made, DType.from_numpy(made.dtype), dtype)
+
+    return call

@@ -6,15 +6,13 @@ Python's + - * and comparisons of NumPy scalars give what the ufuncs give; other
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from graphir import Symbol
 from runtime.program.assembly import Writer
-from runtime.program.casting import entered
-from runtime.program.code import Code, Instruction, enters_rounded
+from runtime.program.code import Code, Instruction, entering
 from runtime.program.tracing import assign, select
 
 _OPERATORS: dict[Any, str] = {
@@ -46,9 +44,8 @@ class Scalars:
         for register, value in code.constants.items():
             names[register] = writer.name(value[()])
         for (register, symbol), name in zip(code.inputs.items(), reads, strict=True):
-            if enters_rounded(symbol):
-                enter = writer.name(partial(entered, tf32=symbol.graph.tf32))
-                name = f"{enter}({writer.name(np.asarray)}({name}))"
+            if enter := entering(symbol):
+                name = f"{writer.name(enter)}({writer.name(np.asarray)}({name}))"
             writer.lines.append(f"{names[register]} = {name}[()]")
         for register, base in enumerate(code.bases):
             if base != register:

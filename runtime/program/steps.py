@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -15,10 +14,9 @@ from graphir.dims import evaluate
 from graphir.evaluation import contiguous, settings_of
 from runtime.program.assembly import Body
 from runtime.program.blocks import Entering, Flat, Operand, Range, Uniform, laid_out, share
-from runtime.program.casting import entered
-from runtime.program.code import enters_rounded
+from runtime.program.code import entering
 from runtime.program.memory import Lane, Need, Recycler, View
-from runtime.program.rows import Parts, Rows, Tree, called, halves, in_parts
+from runtime.program.rows import Parts, Rows, Tree, caller, halves, in_parts
 from runtime.program.scalars import Scalars
 from runtime.program.tracing import Storage, assign, select
 from runtime.results import REFUSED, refused
@@ -96,7 +94,7 @@ class CallStep:
         self.symbol = symbol
         self.reads = [cells[arg.index] for arg in symbol.args]
         self.write = cells[symbol.index]
-        self.settings = _settings(symbol, sizes)
+        self.kernel = caller(symbol, _settings(symbol, sizes))
 
     def run(self, run: Run) -> None:
         """Call it."""
@@ -106,7 +104,7 @@ class CallStep:
         """The value for these operands."""
         if self.symbol.op.computes:
             operands = tuple(map(contiguous, operands))
-        return called(self.symbol, operands, self.settings)
+        return self.kernel(*operands)
 
 
 class RowsOf(NamedTuple):
@@ -145,9 +143,9 @@ class RegionStep:
             if slot.kind == "in"
         ]
         self.entering = {
-            k: partial(entered, tf32=symbol.graph.tf32)
+            k: function
             for k, slot in slots
-            if slot.kind == "in" and enters_rounded(symbol := body.inputs[slot.number])
+            if slot.kind == "in" and (function := entering(body.inputs[slot.number]))
         }
         self.outs = [(k, slot.number, slot.dtype) for k, slot in slots if slot.kind == "out"]
         self.scratch = [(k, slot.number, slot.dtype) for k, slot in slots if slot.kind == "scratch"]

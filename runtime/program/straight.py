@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from graphir.evaluation import contiguous
-from graphir.kernels import KERNELS
 from runtime.program.assembly import Walk, Writer
 from runtime.program.memory import Need, View
-from runtime.program.rows import as_result
-from runtime.program.steps import CHEAP, CallStep, RegionStep, RowsOf, Run, ScalarStep
+from runtime.program.rows import caller
+from runtime.program.steps import CHEAP, CallStep, RegionStep, Run, ScalarStep
 from runtime.program.tracing import Storage
-from runtime.results import REFUSED, refused
 
 Step = ScalarStep | CallStep | RegionStep
 
@@ -118,8 +115,10 @@ class Straight:
         else:
             writer.call(body.calls, [*names, *map(writer.name, body.constants)])
         for rows in step.rows:
-            read = ", ".join([names[rows.place], *_cells(rows.others)])
-            writer.lines.append(f"{_cell(rows.cell)} = {writer.name(_rows(rows))}({read})")
+            made = writer.name(caller(rows.symbol, rows.settings))
+            others = [f"{writer.name(contiguous)}({name})" for name in _cells(rows.others)]
+            read = ", ".join([names[rows.place], *others])
+            writer.lines.append(f"{_cell(rows.cell)} = {made}({read})")
 
 
 def alone(step: Step) -> Straight:
@@ -130,21 +129,6 @@ def alone(step: Step) -> Straight:
         return Straight([step], step.reads, step.writes)
     writes = [cell for cell, _ in step.writes] + [rows.cell for rows in step.rows]
     return Straight([step], step.reads, writes)
-
-
-def _rows(rows: RowsOf) -> Callable[..., Any]:
-    """A row-wise symbol as a function of its operands, the first of which is contiguous."""
-    symbol, settings, dtype = rows.symbol, rows.settings, rows.symbol.dtype.storage
-    kernel = partial(KERNELS[symbol.op.name], **settings)
-
-    def call(x: Any, *others: Any) -> Any:
-        try:
-            made = np.asarray(kernel(x, *map(contiguous, others)))
-        except REFUSED as error:
-            raise refused(error, symbol) from None
-        return made if made.dtype is dtype else as_result(made, symbol.dtype)
-
-    return call
 
 
 def _cells(cells: Sequence[int]) -> list[str]:

@@ -43,7 +43,7 @@ class Engine:
         """Have what is called next run on so many threads."""
 
     def function(self, workload: Workload, n: int, threads: int) -> Function:
-        raise NotImplementedError
+        raise NotImplementedError  # each engine has its own
 
     def into(self, workload: Workload, n: int, threads: int) -> Function:
         raise Unable("no out=")
