@@ -21,22 +21,35 @@ def fix(row: CastRow) -> str:
     number that fits the narrow dtype takes that; else the cast is written down. Empty for what
     needs none: the user's own casts, what only follows exactly, numbers rounded as usual.
     """
+    user, wanted = row.user, _wanted(row)
+    if user is None or not wanted:
+        return ""
+    if written := _written(row, wanted):
+        return " ".join(written.split())
+    names = (f'{user.op.operand(i)}.astype("{dtype}")' for i, dtype in wanted.items())
+    return f"{user.op.name} of {', '.join(names)}"
+
+
+def replacement(row: CastRow) -> str:
+    """The text to put in the place of what the program has at the location of a row.
+
+    Empty where there is no fix, or where the source does not tell the operands apart.
+    """
+    return _written(row, _wanted(row))
+
+
+def _written(row: CastRow, wanted: dict[int, DType]) -> str:
+    found = row.expression
+    if found is None or not wanted or max(wanted) >= len(found.spans):
+        return ""
+    return found.replaced({i: _cast(found, i, dtype) for i, dtype in wanted.items()})
+
+
+def _wanted(row: CastRow) -> dict[int, DType]:
+    """The dtypes to cast operands to, by position."""
     user = row.user
     if user is None or row.kind not in ("implicit", "literal"):
-        return ""
-    wanted = _wanted(row, user)
-    if not wanted:
-        return ""
-    found = row.expression
-    if found is None or max(wanted) >= len(found.spans):
-        names = (f'{user.op.operand(i)}.astype("{dtype}")' for i, dtype in wanted.items())
-        return f"{user.op.name} of {', '.join(names)}"
-    texts = {i: _cast(found, i, dtype) for i, dtype in wanted.items()}
-    return " ".join(found.replaced(texts).split())
-
-
-def _wanted(row: CastRow, user: Symbol) -> dict[int, DType]:
-    """The dtypes to cast operands to, by position."""
+        return {}
     if row.kind == "literal":
         return _around_number(row, user)
     if row.exact:
