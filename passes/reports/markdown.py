@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from passes.reports import words
 from passes.reports.places import line_of, region
+from passes.rewriting import uncollected
 
 if TYPE_CHECKING:
     from passes.casts import CastReport, CastRow, OutputError
@@ -17,6 +18,7 @@ DETAILS = 10
 """How much is told: code hosts take some 65,000 characters."""
 
 
+@uncollected
 def report_markdown(report: CastReport, most: int = ROWS, details: int = DETAILS) -> str:
     """A table of the worst casts, then the cascades one by one; what is not told is counted."""
     parts = [f"### Casts of {code(report.graph.name)}", _summary(report)]

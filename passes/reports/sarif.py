@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
 from passes.casts.fixes import replacement
 from passes.reports import words
-from passes.reports.json_ import rows
+from passes.reports.json_ import joined, listed, text
 from passes.reports.places import Region, region, whole
+from passes.reports.sharing import Shared
+from passes.rewriting import uncollected
 
 if TYPE_CHECKING:
     from passes.casts import CastReport, CastRow
@@ -33,6 +34,7 @@ LEVELS: dict[words.Severity, str] = {
 """How grave an implicit cast is, by what it can lose; one that the program wrote is a note."""
 
 
+@uncollected
 def report_sarif(report: CastReport) -> str:
     """The report as a SARIF log of one run, a rule for each kind of loss, a result for each row.
 
@@ -40,7 +42,7 @@ def report_sarif(report: CastReport) -> str:
     """
     results = _Results()
     head = {"tool": {"driver": _driver()}, "columnKind": "unicodeCodePoints"}
-    parts = json.dumps(head)[1:-1], f'"results": {rows(map(results.of, report))}'
+    parts = text(head)[1:-1], f'"results": {listed(map(results.of, report))}'
     run = ", ".join(parts)
     return f'{{"$schema": "{SCHEMA}", "version": "2.1.0", "runs": [{{{run}}}]}}'
 
@@ -67,79 +69,80 @@ def _rule(one: words.Severity) -> dict[str, Any]:
     }
 
 
+class _Facts(NamedTuple):
+    """What the results of rows that are alike have in common."""
+
+    result: str  # as JSON
+    message: str
+    identity: str
+
+
 class _Results:
     """Results in the making: those that are alike are told apart by their number."""
 
     def __init__(self) -> None:
         self._seen: Counter[str] = Counter()
-        self._uris: dict[str, str] = {}
+        self._facts = Shared(_facts)
+        self._causes = Shared(_related)
 
-    def of(self, row: CastRow) -> dict[str, Any]:
-        worst = words.severity(row)
-        implicit = row.kind in ("implicit", "literal")
-        result: dict[str, Any] = {
-            "ruleId": f"cast/{worst}",
-            "ruleIndex": _INDEX[worst],
-            "level": LEVELS[worst] if implicit else "note",
-            "message": {"text": _message(row)},
-            "locations": [self._location(row, region(row))],
-            "partialFingerprints": {"cast/v1": self._fingerprint(row)},
-        }
-        if row.cause is not None:
-            note = {"message": {"text": f"follows from {words.conversion(row.cause)} here"}}
-            result["relatedLocations"] = [
-                {"id": 1, **self._location(row.cause, region(row.cause)), **note}
-            ]
-        if row.location.file and (text := replacement(row)):
-            result["fixes"] = [self._fix(row, text)]
-        return result
+    def of(self, row: CastRow) -> str:
+        """The result of a row, as JSON."""
+        facts = self._facts(row)
+        message = {"text": _plain("; ".join([facts.message, *words.measured(row)]))}
+        own = {"message": message, "partialFingerprints": {"cast/v1": self._fingerprint(facts)}}
+        result = joined(facts.result, text(own))
+        return result if row.cause is None else joined(result, self._causes(row.cause))
 
-    def _location(self, row: CastRow, place: Region) -> dict[str, Any]:
-        layer = words.printable(row.layer) or words.printable(row.symbol.graph.name) or "graph"
-        found: dict[str, Any] = {"logicalLocations": [{"fullyQualifiedName": layer}]}
-        if place.file and place.line > 0:
-            found["physicalLocation"] = {
-                "artifactLocation": self._file(place),
-                "region": _of(place),
-            }
-        return found
-
-    def _file(self, place: Region) -> dict[str, Any]:
-        uri = self._uris.get(place.file)
-        if uri is None:
-            uri = self._uris[place.file] = _uri(place.file)
-        return {"uri": uri} if uri.startswith("file:") else {"uri": uri, "uriBaseId": "%SRCROOT%"}
-
-    def _fix(self, row: CastRow, text: str) -> dict[str, Any]:
-        place = whole(row.location)
-        change = {"deletedRegion": _of(place), "insertedContent": {"text": text}}
-        return {
-            "description": {"text": f"Write {words.printable(row.fix)}"},
-            "artifactChanges": [{"artifactLocation": self._file(place), "replacements": [change]}],
-        }
-
-    def _fingerprint(self, row: CastRow) -> str:
+    def _fingerprint(self, facts: _Facts) -> str:
         """The same while lines move: what is cast in which text, and the how many-th of them."""
-        found = row.expression
-        text = found.brief if found else ""
-        parts = (row.location.file, row.layer, text, row.op, row.operand, words.conversion(row))
-        key = "\0".join(parts)
-        self._seen[key] += 1
-        return hashlib.sha256(f"{key}\0{self._seen[key]}".encode()).hexdigest()[:32]
+        self._seen[facts.identity] += 1
+        named = f"{facts.identity}\0{self._seen[facts.identity]}"
+        return hashlib.sha256(named.encode(errors="replace")).hexdigest()[:32]
 
 
-_INDEX = {one: at for at, one in enumerate(words.SEVERITIES)}
+def _facts(row: CastRow) -> _Facts:
+    worst, found = words.severity(row), row.expression
+    result: dict[str, Any] = {
+        "ruleId": f"cast/{worst}",
+        "ruleIndex": list(words.SEVERITIES).index(worst),
+        "level": LEVELS[worst] if row.kind in ("implicit", "literal") else "note",
+        "locations": [_location(row)],
+    }
+    if row.location.file and (written := replacement(row)):
+        result["fixes"] = [_fix(row, written)]
+    lost = f"{words.conversion(row)} {words.why(row)}, {words.what(row)}: {row.loss}"
+    message = f"{lost}; write {words.printable(row.fix)}" if row.fix else lost
+    identity = (row.location.file, row.layer, found.brief if found else "", lost)
+    return _Facts(text(result), message, "\0".join(identity))
 
 
-def _message(row: CastRow) -> str:
-    told = [
-        f"{words.conversion(row)} {words.why(row)}, {words.what(row)}: {row.loss}",
-        *words.measured(row),
-    ]
-    if fix := row.fix:
-        told.append(f"write {words.printable(fix)}")
-    # Brackets would be links in messages.
-    return "; ".join(told).replace("\\", "\\\\").replace("[", "\\[").replace("]", "\\]")
+def _related(cause: CastRow) -> str:
+    """The place of the cast from which a result follows, as JSON."""
+    note = {"message": {"text": f"it follows from {words.conversion(cause)} here"}}
+    return text({"relatedLocations": [{"id": 1, **_location(cause), **note}]})
+
+
+def _location(row: CastRow) -> dict[str, Any]:
+    place = region(row)
+    layer = words.printable(row.layer) or words.printable(row.symbol.graph.name) or "graph"
+    found: dict[str, Any] = {"logicalLocations": [{"fullyQualifiedName": layer}]}
+    if place.file and place.line > 0:
+        found["physicalLocation"] = {"artifactLocation": _file(place), "region": _of(place)}
+    return found
+
+
+def _fix(row: CastRow, written: str) -> dict[str, Any]:
+    place = whole(row.location)
+    change = {"deletedRegion": _of(place), "insertedContent": {"text": written}}
+    return {
+        "description": {"text": _plain(f"Write {words.printable(row.fix)}")},
+        "artifactChanges": [{"artifactLocation": _file(place), "replacements": [change]}],
+    }
+
+
+def _plain(message: str) -> str:
+    """A message in which brackets do not make links."""
+    return message.replace("\\", "\\\\").replace("[", "\\[").replace("]", "\\]")
 
 
 def _of(place: Region) -> dict[str, int]:
@@ -150,6 +153,8 @@ def _of(place: Region) -> dict[str, int]:
     return found
 
 
-def _uri(file: str) -> str:
-    path = Path(file)
-    return path.as_uri() if path.is_absolute() else quote(file.replace(os.sep, "/"))
+def _file(place: Region) -> dict[str, str]:
+    path = Path(place.file)
+    if path.is_absolute():
+        return {"uri": path.as_uri()}
+    return {"uri": quote(place.file.replace(os.sep, "/")), "uriBaseId": "%SRCROOT%"}

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from graphir.promotion.tables import aligned
 from passes.reports import words
 from passes.reports.places import line_of, region
+from passes.reports.sharing import Shared
+from passes.rewriting import uncollected
 
 if TYPE_CHECKING:
     from passes.casts import CastReport, CastRow, OutputError
@@ -29,6 +31,7 @@ _HEADER = ("where", "operand", "from", "to", "kind", "rule and path", "loss", "b
 _AUDITED = ("changed", "error", "share")
 
 
+@uncollected
 def report_text(report: CastReport) -> str:
     """How many there are, and a line for each; what a run saw of them, where there was one."""
     head = [words.headline(report), *map(_output, report.outputs)]
@@ -36,9 +39,14 @@ def report_text(report: CastReport) -> str:
         return "\n".join(head)
     audited = any(row.measured is not None for row in report)
     header = (*_HEADER, *_AUDITED) if audited else _HEADER
-    return "\n".join([*head, *aligned([header, *(_cells(row, audited) for row in report)])])
+    cells: Callable[[CastRow], tuple[str, ...]] = Shared(_cells)
+    rows = [(*cells(row), *_audited(row)) if audited else cells(row) for row in report]
+    unlike = list(dict.fromkeys([header, *rows]))
+    lines = dict(zip(unlike, aligned(unlike), strict=True))
+    return "\n".join([*head, lines[header], *(lines[row] for row in rows)])
 
 
+@uncollected
 def report_details(report: CastReport, most: int = DETAILS) -> str:
     """Each cascade by its first cast: the line, the loss, what a run saw, the line to type."""
     return "\n".join("".join(text for text, _ in line) for line in detailed(report, most))
@@ -46,19 +54,20 @@ def report_details(report: CastReport, most: int = DETAILS) -> str:
 
 def detailed(report: CastReport, most: int = DETAILS) -> Iterator[Line]:
     """The lines of `report_details`, in pieces that know what they are."""
-    yield [(words.headline(report), "strong")]
-    yield from ([(_output(one), "")] for one in report.outputs)
+    yield ((words.headline(report), "strong"),)
+    for one in report.outputs:
+        yield ((_output(one), ""),)
     found = words.cascades(report)
     for row, following in found[:most]:
-        yield []
+        yield ()
         yield from _detail(row, following, report)
     if len(found) > most:
-        yield []
-        yield [(f"... and {len(found) - most} more", "faint")]
+        yield ()
+        yield ((f"... and {len(found) - most} more", "faint"),)
 
 
-def _cells(row: CastRow, audited: bool) -> tuple[str, ...]:
-    cells = (
+def _cells(row: CastRow) -> tuple[str, ...]:
+    return (
         words.printable(row.location.layered),
         f"{row.operand} of {row.op}",
         str(row.source),
@@ -68,7 +77,6 @@ def _cells(row: CastRow, audited: bool) -> tuple[str, ...]:
         "exact" if row.exact else f"loses {row.witness}",
         f"{row.bytes_before} -> {row.bytes_after}",
     )
-    return (*cells, *_audited(row)) if audited else cells
 
 
 def _audited(row: CastRow) -> tuple[str, str, str]:
@@ -92,16 +100,16 @@ def _output(one: OutputError) -> str:
 def _detail(row: CastRow, following: Sequence[CastRow], report: CastReport) -> Iterator[Line]:
     worst = words.severity(row)
     title = f": {words.conversion(row)} {words.why(row)}"
-    yield [(worst, worst), (title, "strong")]
+    yield (worst, worst), (title, "strong")
     place = region(row)
     margin = " " * len(str(place.line))
     at = f"{words.printable(row.location.layered)}, {words.what(row)}"
-    yield [(f"{margin}--> ", "faint"), (at, "")]
+    yield (f"{margin}--> ", "faint"), (at, "")
     text = words.printable(line_of(place.file, place.line))
     if text.strip():
         yield from _source(row, text, margin)
     for name, value in _facts(row, following, report):
-        yield [(f"{margin} = {name:10}", "faint"), (value, "")]
+        yield (f"{margin} = {name:10}", "faint"), (value, "")
 
 
 def _source(row: CastRow, text: str, margin: str) -> Iterator[Line]:
@@ -109,10 +117,10 @@ def _source(row: CastRow, text: str, margin: str) -> Iterator[Line]:
     place = region(row)
     start, end = place.columns(place.line, text)
     bar: tuple[str, Role] = (f"{margin} |", "faint")
-    yield [bar]
-    yield [(f"{place.line} |", "faint"), (f" {text}", "")]
+    yield (bar,)
+    yield (f"{place.line} |", "faint"), (f" {text}", "")
     if place.known and end > start:
-        yield [bar, (f" {' ' * start}{'^' * (end - start)}", words.severity(row))]
+        yield bar, (f" {' ' * start}{'^' * (end - start)}", words.severity(row))
 
 
 def _facts(

@@ -175,5 +175,7 @@ def cascades(report: CastReport) -> list[tuple[CastRow, Sequence[CastRow]]]:
 
 def printable(text: str, most: int = 200) -> str:
     """A text from outside as one line without control characters, cut where it is too long."""
+    if len(text) <= most and text.isprintable():
+        return text
     shown = "".join(c if c.isprintable() else "\ufffd" for c in text[: most + 1])
     return shown if len(shown) <= most else f"{shown[: most - 1]}…"
