@@ -128,6 +128,12 @@ class CastReport(Sequence[CastRow]):
 
     __repr__ = __str__
 
+    def _repr_html_(self) -> str:
+        """A table for notebooks."""
+        from passes.reports.notebook import report_fragment
+
+        return report_fragment(self)
+
     def _with(self, rows: Sequence[CastRow]) -> CastReport:
         return CastReport(self.graph, self.explicit, rows, self.of, self.outputs, self.results)
 

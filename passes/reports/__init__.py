@@ -29,6 +29,12 @@ def _markdown(report: CastReport) -> str:
     return report_markdown(report)
 
 
+def _html(report: CastReport) -> str:
+    from passes.reports.html import report_html
+
+    return report_html(report)
+
+
 def _json(report: CastReport) -> str:
     from passes.reports.json_ import report_json
 
@@ -45,6 +51,7 @@ REPORT_FORMATS: dict[str, Callable[[CastReport], str]] = {
     "text": _text,
     "details": _details,
     "markdown": _markdown,
+    "html": _html,
     "json": _json,
     "sarif": _sarif,
 }
