@@ -54,7 +54,9 @@ def _outputs(outputs: Sequence[OutputError]) -> Iterator[str]:
     yield "|---|---|---|---|---|---|"
     for one in outputs:
         errors = f"{one.largest:.3g} | {one.relative:.2g} | {one.rms:.3g}"
-        yield (f"| {code(one.name)} | {one.dtype} | {one.differing} of {one.elements} | {errors} |")
+        yield (
+            f"| {code(one.name)} | {code(one.dtype)} | {one.differing} of {one.elements} | {errors} |"
+        )
 
 
 def _table(report: CastReport, most: int) -> Iterator[str]:

@@ -157,4 +157,7 @@ def _file(place: Region) -> dict[str, str]:
     path = Path(place.file)
     if path.is_absolute():
         return {"uri": path.as_uri()}
-    return {"uri": quote(place.file.replace(os.sep, "/")), "uriBaseId": "%SRCROOT%"}
+    return {
+        "uri": quote(place.file.replace(os.sep, "/"), errors="replace"),
+        "uriBaseId": "%SRCROOT%",
+    }

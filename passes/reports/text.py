@@ -94,7 +94,8 @@ def _output(one: OutputError) -> str:
         told.append(
             f"by {one.largest:.3g} at most (relative {one.relative:.2g}), rms {one.rms:.3g}"
         )
-    return f"{words.printable(one.name)}: {one.dtype}, {', '.join(told)}"
+    name = words.printable(f"{one.name}: {one.dtype}")
+    return f"{name}, {', '.join(told)}"
 
 
 def _detail(row: CastRow, following: Sequence[CastRow], report: CastReport) -> Iterator[Line]:
