@@ -215,8 +215,11 @@ def pseudo_terminal() -> Iterator[tuple[TextIO, Callable[[], str]]]:
     stream = os.fdopen(writer, "w", encoding="utf-8")
 
     def read() -> str:
-        stream.flush()
-        return os.read(reader, 1 << 16).decode()
+        print("END", file=stream, flush=True)
+        found = b""
+        while not found.endswith(b"END\r\n"):
+            found += os.read(reader, 1 << 16)
+        return found.removesuffix(b"END\r\n").decode()
 
     try:
         yield stream, read

@@ -53,10 +53,9 @@ def _outputs(outputs: Sequence[OutputError]) -> Iterator[str]:
     yield "| output | dtype | elements that differ | largest error | relative | rms |"
     yield "|---|---|---|---|---|---|"
     for one in outputs:
+        named = f"{code(one.name)} | {code(one.dtype)}"
         errors = f"{one.largest:.3g} | {one.relative:.2g} | {one.rms:.3g}"
-        yield (
-            f"| {code(one.name)} | {code(one.dtype)} | {one.differing} of {one.elements} | {errors} |"
-        )
+        yield (f"| {named} | {one.differing} of {one.elements} | {errors} |")
 
 
 def _table(report: CastReport, most: int) -> Iterator[str]:
