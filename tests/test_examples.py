@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import subprocess
@@ -10,7 +9,6 @@ import sys
 import tempfile
 from functools import cache
 from pathlib import Path
-from types import ModuleType
 
 import ml_dtypes
 import numpy as np
@@ -19,9 +17,10 @@ import pytest
 from graphir import DType, Graph
 from passes import CastReport, cast_report, lower
 from runtime import execute, interpret
+from tests.loading import EXAMPLES
+from tests.loading import example as module
 
 ROOT = Path(__file__).parent.parent
-EXAMPLES = ROOT / "examples"
 NAMES = sorted(path.stem for path in EXAMPLES.glob("*.py"))
 ELSEWHERE = tempfile.gettempdir()
 
@@ -39,16 +38,6 @@ def printed(name: str) -> str:
     )
     assert (found.returncode, found.stderr) == (0, "")
     return found.stdout
-
-
-@cache
-def module(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    loaded = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(loaded)
-    return loaded
 
 
 def line_of(name: str, text: str) -> int:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 import linecache
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 from graphir import Graph, Location
 from graphir.expressions import expression
 from passes import cast_report
+from tests.loading import written
 
 PROGRAM = """
 from graphir import Graph, ops
@@ -47,19 +46,9 @@ CASES = {
 }
 
 
-def loaded(path: Path, text: str) -> ModuleType:
-    path.write_text(text, encoding="utf-8")
-    linecache.checkcache(str(path))
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_operands_as_they_are_written(tmp_path: Path) -> None:
     lines = ",\n".join(f"    {case}" for case in CASES)
-    made = loaded(tmp_path / "cases.py", PROGRAM.replace("{lines}", lines)).made
+    made = written(tmp_path / "cases.py", PROGRAM.replace("{lines}", lines)).made
     for symbol, (case, operands) in zip(made, CASES.items(), strict=True):
         found = expression(symbol.location)
         assert found is not None
@@ -70,7 +59,7 @@ def test_operands_as_they_are_written(tmp_path: Path) -> None:
 
 def test_in_place_operators_have_two_operands(tmp_path: Path) -> None:
     text = PROGRAM.replace("{lines}", "    i,").replace("g.output", "i += f\ng.output")
-    total = loaded(tmp_path / "inplace.py", text).i
+    total = written(tmp_path / "inplace.py", text).i
     found = expression(total.location)
     assert found is not None
     assert found.text == "i += f"
@@ -81,14 +70,14 @@ def test_what_is_not_at_hand_is_none(tmp_path: Path) -> None:
     assert expression(Location.at("nowhere.py", 3, 5, 3, 9)) is None
     assert expression(Location.at("", 1)) is None
     path = tmp_path / "gone.py"
-    module = loaded(path, PROGRAM.replace("{lines}", "    i + f,"))
+    module = written(path, PROGRAM.replace("{lines}", "    i + f,"))
     path.write_text("x\n", encoding="utf-8")
     linecache.checkcache(str(path))
     assert expression(module.made[0].location) is None
 
 
 def test_operands_written_otherwise(tmp_path: Path) -> None:
-    module = loaded(tmp_path / "otherwise.py", PROGRAM.replace("{lines}", "    (i + i) * f,"))
+    module = written(tmp_path / "otherwise.py", PROGRAM.replace("{lines}", "    (i + i) * f,"))
     found = expression(module.made[0].location)
     assert found is not None
     assert found.replaced({1: "g", 0: "h"}) == "h * g"
@@ -121,12 +110,12 @@ def test_the_line_to_type(
         f'x, y = g.input("{x}", ("n",)), g.input("{y}", ("n",))\nmade = {text}\ng.output(made)\n'
     )
     path = tmp_path / f"fix{abs(hash((rules, x, y, text)))}.py"
-    graph: Graph = loaded(path, program).g
+    graph: Graph = written(path, program).g
     report = cast_report(graph)
     assert [row.fix for row in report if row.kind != "literal" or row.fix or not fixes[0]] == fixes
     if not fixes[0]:
         return
-    fixed = loaded(path.with_stem(path.stem + "b"), program.replace(text, fixes[0])).g
+    fixed = written(path.with_stem(path.stem + "b"), program.replace(text, fixes[0])).g
     after = cast_report(fixed)
     assert not after.only("implicit", exact=False)
     assert len(after.only("implicit")) == 0
