@@ -239,6 +239,25 @@ def test_image_pipeline_casts_that_lose_something():
         assert f"image_pipeline.py:{line}:" in printed("image_pipeline")
 
 
+@pytest.mark.parametrize("name", ["digits", "image_pipeline"])
+def test_rows_stand_at_the_very_expression(name: str) -> None:
+    graph = digits()[0] if name == "digits" else module(name).pipeline(DType.tensor_float32)
+    lines = (EXAMPLES / f"{name}.py").read_text(encoding="utf-8").splitlines()
+    lossy = cast_report(graph).only(exact=False)
+    assert {row.text for row in lossy} == _LOSSY[name]
+    for row in lossy:
+        place, found = row.location, row.expression
+        assert found is not None
+        assert lines[place.line - 1][place.column - 1 : place.end_column - 1] == found.text
+        assert row.text in found.text
+
+
+_LOSSY = {
+    "digits": {"y", "ops.relu(dense(g, x, hidden))"},
+    "image_pipeline": {"x", "GAMMA", "(1 / GAMMA)", "ops.round(x.clip(0, 255))"},
+}
+
+
 def test_image_pipeline_equals_numpy_in_float32():
     example = module("image_pipeline")
     image, gains = example.photograph()
