@@ -1,0 +1,75 @@
+"""How grave the loss of a cast is, in the few levels that a picture tells apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from math import frexp
+from typing import Literal, NamedTuple, TypeAlias
+
+from graphir import ops
+from graphir.dtypes import DType
+from graphir.location import CAST, LEGALIZE
+from graphir.symbol import Symbol
+
+Level: TypeAlias = Literal["exact", "precision", "range", "value"]
+"""Nothing is lost; values are rounded; great ones overflow; they wrap, lose sign or fraction."""
+
+LEVELS: dict[Level, str] = {
+    "exact": "exact",
+    "precision": "loses precision",
+    "range": "loses range",
+    "value": "loses value",
+}
+"""The levels from the least grave to the gravest, as people are told of them."""
+
+CastKind: TypeAlias = Literal["implicit", "explicit", "legalization"]
+"""Implied by an op, written by the user, put there by `legalize`."""
+
+
+class Mark(NamedTuple):
+    """What a picture says of a symbol: the level of its loss, and the reason in a sentence."""
+
+    level: Level
+    reason: str
+
+
+@cache
+def level(source: DType, target: DType) -> Level:
+    """How grave it is what a conversion can lose at most, by the facts of both dtypes.
+
+    Between floats the range counts in powers of two: that the topmost values of float32 round to
+    inf in bfloat16 is called precision.
+    """
+    a, b = source.part, target.part
+    if source.exact_in(target):
+        return "exact"
+    if b.format is None or (a.min < 0 <= b.min) or (source.is_complex and not target.is_complex):
+        return "value"
+    reach = 2.0 ** (frexp(a.max)[1] - 1) if a.format else a.max
+    return "range" if reach > b.max else "precision"
+
+
+def cast_mark(symbol: Symbol) -> Mark:
+    """What the dtypes alone say of a cast."""
+    source, target = symbol.args[0].dtype, symbol.dtype
+    witness = source.witness(target)
+    found = level(source, target)
+    told = "" if witness is None else f": {witness} does not survive"
+    return Mark(found, f"{LEVELS[found]}{told}")
+
+
+def cast_kind(symbol: Symbol) -> CastKind | None:
+    """Who asked for a cast; implicit if any of its uses is. None for a symbol that is none."""
+    if symbol.op is not ops.cast:
+        return None
+    rules = {origin.rule for origin in symbol.origins} or {CAST}
+    if rules - {CAST, LEGALIZE}:
+        return "implicit"
+    return "explicit" if CAST in rules else "legalization"
+
+
+def gravest(levels: Iterable[Level]) -> Level | None:
+    """The gravest of some levels; None of none."""
+    found = set(levels)
+    return next((one for one in reversed(LEVELS) if one in found), None)
