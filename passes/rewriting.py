@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
-from graphir import DType, Graph, Origin, PromotionRules, Symbol, TensorType, ops
+from graphir import DType, Graph, GraphirError, Origin, PromotionRules, Symbol, TensorType, ops
 from graphir.location import CAST
 
 P = ParamSpec("P")
@@ -130,3 +130,16 @@ def origins_of(symbol: Symbol) -> tuple[Origin, ...]:
 def merged_origins(symbols: Iterable[Symbol]) -> tuple[Origin, ...]:
     """All uses of casts that some symbols stand for, one after another."""
     return tuple(origin for symbol in symbols for origin in origins_of(symbol))
+
+
+def given(arg: Symbol) -> Symbol:
+    """What an operand was before casts were inserted for its user."""
+    while arg.op is ops.cast and arg.origins:
+        arg = arg.args[0]
+    return arg
+
+
+def unplaced(error: GraphirError) -> GraphirError:
+    """An error without the place that calling an op or making a constant gave it."""
+    cause = error.__context__ if error.location is not None else error
+    return (cause if isinstance(cause, GraphirError) else error).with_traceback(None)

@@ -1,0 +1,1 @@
+"""Reports of casts as text, Markdown, HTML, JSON and SARIF."""
