@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from graphir.graph import Graph
 from graphir.pictures.diagram import Marks, diagram
-from graphir.pictures.levels import LEVELS, Level, Mark, level
+from graphir.pictures.levels import LEVELS, Level, Mark, gravest, mark
 from graphir.pictures.markup import dot, mermaid
 from graphir.pictures.page import fragment
 from graphir.pictures.svg import graph_picture
@@ -25,7 +25,8 @@ __all__ = [
     "graph_html",
     "graph_mermaid",
     "graph_svg",
-    "level",
+    "gravest",
+    "mark",
 ]
 
 Drawer: TypeAlias = Callable[[Graph, "Marks | None"], str]

@@ -11,7 +11,7 @@ from graphir.graph import Graph
 from graphir.pictures import labels
 from graphir.pictures.folding import Fold, Group, Part, parts_of
 from graphir.pictures.labels import TITLE, clipped
-from graphir.pictures.levels import LEVELS, CastKind, Level, Mark, cast_kind, cast_mark, gravest
+from graphir.pictures.levels import LEVELS, CastKind, Level, Mark, cast_kind, dtype_mark, gravest
 from graphir.printer import definitions
 from graphir.symbol import Symbol
 
@@ -142,10 +142,13 @@ class _Drawing:
     def mark(self, symbol: Symbol) -> Mark | None:
         """What was told of a symbol; of a cast that nothing was told of, what its dtypes say."""
         told = self.marks.get(symbol.index)
-        return cast_mark(symbol) if told is None and symbol.op is ops.cast else told
+        if told is None and symbol.op is ops.cast:
+            return dtype_mark(symbol.args[0].dtype, symbol.dtype)
+        return told
 
     def fold(self, fold: Fold, taken: set[DType], given: set[DType]) -> Box:
-        found = [mark.level for symbol in fold.symbols if (mark := self.mark(symbol))]
+        marks = [mark for symbol in fold.symbols if (mark := self.mark(symbol))]
+        found: list[Level] = [mark.level for mark in marks]
         lossy = sum(level != "exact" for level in found)
         casts = f"{len(found)} casts, {lossy} lossy" if found else ""
         name = fold.path.rpartition("/")[2] or labels.lines_text(fold.symbols)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache
-from math import frexp
 from typing import Literal, NamedTuple, TypeAlias
 
 from graphir import ops
 from graphir.dtypes import DType
 from graphir.location import CAST, LEGALIZE
+from graphir.losses import Loss, loss
 from graphir.symbol import Symbol
 
 Level: TypeAlias = Literal["exact", "precision", "range", "value"]
@@ -34,29 +34,32 @@ class Mark(NamedTuple):
     reason: str
 
 
-@cache
-def level(source: DType, target: DType) -> Level:
-    """How grave it is what a conversion can lose at most, by the facts of both dtypes.
+def level(lost: Loss, source: DType, target: DType) -> Level:
+    """How grave it is what a conversion between two dtypes, or of a number, loses.
 
-    Between floats the range counts in powers of two: that the topmost values of float32 round to
-    inf in bfloat16 is called precision.
+    A range that ends less than a power of two earlier counts as the same: that the topmost values
+    of float32 round to inf in bfloat16 is told by the reason.
     """
     a, b = source.part, target.part
-    if source.exact_in(target):
+    if lost.exact:
         return "exact"
-    if b.format is None or (a.min < 0 <= b.min) or (source.is_complex and not target.is_complex):
+    if "sign" in lost.kinds or b.format is None or source.is_complex > target.is_complex:
         return "value"
-    reach = 2.0 ** (frexp(a.max)[1] - 1) if a.format else a.max
-    return "range" if reach > b.max else "precision"
+    if "range" in lost.kinds and (lost.beyond is None or a.max >= 2 * b.max):
+        return "range"
+    return "value" if lost.kinds == ("special",) else "precision"
 
 
-def cast_mark(symbol: Symbol) -> Mark:
+def mark(lost: Loss, source: DType, target: DType) -> Mark:
+    """The mark of a cast that loses so much."""
+    found = level(lost, source, target)
+    return Mark(found, LEVELS[found] if lost.exact else f"{LEVELS[found]}: {lost}")
+
+
+@cache
+def dtype_mark(source: DType, target: DType) -> Mark:
     """What the dtypes alone say of a cast."""
-    source, target = symbol.args[0].dtype, symbol.dtype
-    witness = source.witness(target)
-    found = level(source, target)
-    told = "" if witness is None else f": {witness} does not survive"
-    return Mark(found, f"{LEVELS[found]}{told}")
+    return mark(loss(source, target), source, target)
 
 
 def cast_kind(symbol: Symbol) -> CastKind | None:
