@@ -14,6 +14,7 @@ from graphir.pictures.labels import TITLE, clipped
 from graphir.pictures.levels import LEVELS, CastKind, Level, Mark, cast_kind, dtype_mark, gravest
 from graphir.printer import definitions
 from graphir.symbol import Symbol
+from graphir.uncollected import uncollected
 
 Look: TypeAlias = Literal["input", "constant", "op", "cast", "fold", "output"]
 Marks: TypeAlias = Mapping[int, Mark]
@@ -58,6 +59,7 @@ class Diagram(NamedTuple):
 _MANY = 24  # more outputs than these share a box
 
 
+@uncollected
 def diagram(graph: Graph, marks: Marks | None = None) -> Diagram:
     """The boxes and lines of a graph, folded if it is large (see `parts_of`)."""
     return _Drawing(graph, marks or {}).diagram()
