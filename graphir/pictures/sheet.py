@@ -20,6 +20,7 @@ LANE = 8.0
 _FULL = 1000.0  # what the tiles of a row may fill
 _BETWEEN = 24.0, 64.0  # the least and the most room between rows
 _SWEEPS, _ROUNDS = 24, 30
+_AXIS = 100.0  # how much tiles with ports want to stand one below the other
 
 Rows: TypeAlias = list[list[int]]
 
@@ -33,6 +34,11 @@ class Tile(NamedTuple):
     outs: Mapping[int, float] = {}
     low: bool = False
     """Whether it stands at the foot of its row, not at the head."""
+
+    @property
+    def ports(self) -> bool:
+        """Whether lines have places of their own on it."""
+        return bool(self.ins or self.outs)
 
 
 class Wire(NamedTuple):
@@ -214,7 +220,10 @@ class _Sheet:
         return (self.widths[left] + self.widths[right]) / 2 + GAP * (1, 0.6, 0.2)[lanes]
 
     def _straighten(self) -> None:
-        """Rows in turn move to where their lines lean least, those of long lines above all."""
+        """Rows in turn move to where their lines lean least, those of long lines above all.
+
+        Tiles with ports are kept in the middle, or each would stand aside of the one before.
+        """
         for sweep in range(_ROUNDS):
             # By what is above in going down, and back; at last by what is on both sides.
             sides = (0, 1) if sweep >= _ROUNDS // 2 else (sweep % 2,)
@@ -225,6 +234,8 @@ class _Sheet:
         """The weighted median of where a tile's lines would be upright, and its weight."""
         if one == self.anchor:
             return self.x[one], 0.01
+        if one < len(self.tiles) and self.tiles[one].ports:
+            return 0.0, _AXIS
         aims = sorted(
             (self.x[at] + there - here, self._firmness(one, at))
             for side in sides

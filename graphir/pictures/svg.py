@@ -59,9 +59,9 @@ def graph_picture(diagram: Diagram) -> str:
     same in all pictures and names only their own classes, so that many can share a page.
     """
     plan = layout(diagram)
-    legend = list(_legend(diagram, plan.height + _MARGIN / 2))
-    wide = max(plan.width, *(end for _, end in legend), 0.0) + 2 * _MARGIN
-    tall = plan.height + 2 * _MARGIN + (_LEGEND if legend else 0.0)
+    legend = list(_legend(diagram))
+    room = max(plan.width, *(end for _, end in legend), 0.0)
+    wide, tall = room + 2 * _MARGIN, plan.height + 2 * _MARGIN + _LEGEND * bool(legend)
     size = f'width="{number(wide)}" height="{number(tall)}"'
     name = escaped(diagram.title)
     return "\n".join(
@@ -71,18 +71,25 @@ def graph_picture(diagram: Diagram) -> str:
             f"<title>{name}</title>",
             f"<style>{_STYLE}</style>",
             f'<rect class="g-paper" {size} rx="8" fill="{_PAPER}"/>',
-            f'<g transform="translate({number(_MARGIN)} {number(_MARGIN)})" '
-            f'font-family="{FAMILY}" font-size="{number(FONT)}">',
+            f'<g font-family="{FAMILY}" font-size="{number(FONT)}">',
+            f"<g {_moved(_MARGIN + (room - plan.width) / 2, _MARGIN)}>",
             *(_frame(frame) for frame in plan.frames),
             f'<g class="g-lines" fill="none" stroke="{_LINE}" stroke-width="1.3">',
             *_lines(diagram, plan),
             "</g>",
             *(_box(box, plan.boxes[i]) for i, box in enumerate(diagram.boxes)),
+            "</g>",
+            f"<g {_moved(_MARGIN, tall - _MARGIN - _KEY)}>",
             *(drawn for drawn, _ in legend),
+            "</g>",
             "</g>",
             "</svg>",
         ]
     )
+
+
+def _moved(x: float, y: float) -> str:
+    return f'transform="translate({pair(x, y)})"'
 
 
 def _frame(frame: Frame) -> str:
@@ -162,7 +169,7 @@ def _place(place: Place) -> str:
 
 # -- the legend
 
-_LEGEND = 34.0
+_LEGEND, _KEY = 34.0, 16.0  # the height of the legend with the room above it, and without
 _KINDS: dict[CastKind, str] = {
     "implicit": "implicit",
     "explicit": "written by the user",
@@ -170,7 +177,7 @@ _KINDS: dict[CastKind, str] = {
 }
 
 
-def _legend(diagram: Diagram, y: float) -> Iterator[tuple[str, float]]:
+def _legend(diagram: Diagram) -> Iterator[tuple[str, float]]:
     """What the colours and the dashes that there are mean, each with where it ends."""
     levels = {box.level for box in diagram.boxes}
     kinds = {box.kind for box in diagram.boxes}
@@ -186,8 +193,8 @@ def _legend(diagram: Diagram, y: float) -> Iterator[tuple[str, float]]:
     ]
     x = 0.0
     for text, shade, frame, (fill, stroke) in told:
-        shape = _shape("cast", Place(x, y + 8, 30, 16))
-        at = f'x="{number(x + 36)}" y="{number(y + 20)}"'
+        shape = _shape("cast", Place(x, 0.0, 30.0, _KEY))
+        at = f'x="{number(x + 36)}" y="{number(_KEY / 2 + SMALL * 0.34)}"'
         yield (
             f'<g class="g-{shade}">{shape} fill="{fill}" stroke="{stroke}" {frame}/>'
             f"<text {at} {_FURTHER}>{text}</text></g>",
