@@ -9,11 +9,9 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from graphir.graph import Graph
-from graphir.pictures.diagram import Marks, diagram
-from graphir.pictures.levels import LEVELS, Level, Mark, gravest, mark
-from graphir.pictures.markup import dot, mermaid
-from graphir.pictures.page import fragment
-from graphir.pictures.svg import graph_picture
+from graphir.pictures.levels import LEVELS, Level, Mark, Marks, mark
+
+# What draws is imported at first use: few programs draw.
 
 __all__ = [
     "GRAPH_FORMATS",
@@ -25,7 +23,6 @@ __all__ = [
     "graph_html",
     "graph_mermaid",
     "graph_svg",
-    "gravest",
     "mark",
 ]
 
@@ -38,21 +35,32 @@ def graph_svg(graph: Graph, marks: Marks | None = None) -> str:
     `marks` tell of symbols, by their places, how grave the loss of a cast is and why; a cast
     without one is drawn by what its dtypes can lose at most.
     """
+    from graphir.pictures.diagram import diagram
+    from graphir.pictures.svg import graph_picture
+
     return graph_picture(diagram(graph, marks))
 
 
 def graph_dot(graph: Graph, marks: Marks | None = None) -> str:
     """A digraph for Graphviz, layers as clusters; `marks` as in `graph_svg`."""
+    from graphir.pictures.diagram import diagram
+    from graphir.pictures.markup import dot
+
     return dot(diagram(graph, marks))
 
 
 def graph_mermaid(graph: Graph, marks: Marks | None = None) -> str:
     """A Mermaid flowchart, layers as subgraphs; `marks` as in `graph_svg`."""
+    from graphir.pictures.diagram import diagram
+    from graphir.pictures.markup import mermaid
+
     return mermaid(diagram(graph, marks))
 
 
 def graph_html(graph: Graph, marks: Marks | None = None) -> str:
     """A fragment of HTML for notebooks: the picture, and the text of the graph to unfold."""
+    from graphir.pictures.page import fragment
+
     return fragment(graph_svg(graph, marks), graph)
 
 

@@ -11,14 +11,21 @@ from graphir.graph import Graph
 from graphir.pictures import labels
 from graphir.pictures.folding import Fold, Group, Part, parts_of
 from graphir.pictures.labels import TITLE, clipped
-from graphir.pictures.levels import LEVELS, CastKind, Level, Mark, cast_kind, dtype_mark, gravest
+from graphir.pictures.levels import (
+    LEVELS,
+    CastKind,
+    Level,
+    Mark,
+    Marks,
+    cast_kind,
+    dtype_mark,
+    gravest,
+)
 from graphir.printer import definitions
 from graphir.symbol import Symbol
 from graphir.uncollected import uncollected
 
 Look: TypeAlias = Literal["input", "constant", "op", "cast", "fold", "output"]
-Marks: TypeAlias = Mapping[int, Mark]
-"""What is known of symbols from elsewhere, by their places."""
 
 
 class Box(NamedTuple):

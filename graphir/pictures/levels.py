@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -32,6 +32,10 @@ class Mark(NamedTuple):
 
     level: Level
     reason: str
+
+
+Marks: TypeAlias = Mapping[int, Mark]
+"""What is known of symbols, by their places in a graph."""
 
 
 def level(lost: Loss, source: DType, target: DType) -> Level:

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from graphir.pictures.diagram import Box, Cluster, Diagram, Item, Look
 from graphir.pictures.levels import CastKind
-from graphir.pictures.svg import shade
+from graphir.pictures.shades import shade
 
 _DOT_SHAPES: dict[Look, tuple[str, str]] = {
-    "input": ("box", "rounded"),
+    "input": ("oval", ""),
     "constant": ("box", ""),
     "op": ("box", "rounded"),
     "cast": ("hexagon", ""),

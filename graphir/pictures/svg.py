@@ -8,48 +8,12 @@ from graphir.drawing import ACCENT
 from graphir.hasse import Point
 from graphir.pictures.diagram import Box, Diagram
 from graphir.pictures.layout import FONT, LEADING, SMALL, Frame, Layout, Place, layout, width
-from graphir.pictures.levels import LEVELS, CastKind, Level
-from graphir.svg import FAMILY, TINTS, curve, escaped, kind_of, number, pair
-
-SHADES: dict[Level, tuple[str, str]] = {
-    "exact": ("#d3f9d8", "#2b8a3e"),
-    "precision": ("#ffec99", "#b35c00"),
-    "range": ("#ffc9c9", "#c92a2a"),
-    "value": ("#eebefa", "#862e9c"),
-}
-"""What fills casts of each level of loss, and what frames them."""
-
-DASHES: dict[CastKind, str] = {"implicit": "6 3", "explicit": "", "legalization": "1.5 3"}
-"""How the frames of casts are broken, by who asked for them."""
+from graphir.pictures.levels import LEVELS, CastKind
+from graphir.pictures.shades import DARK_SHADES, DASHES, SHADES, shade
+from graphir.svg import FAMILY, curve, escaped, number, pair
 
 _INK, _FAINT, _PAPER, _LINE = "#212529", "#5c636a", "#ffffff", "#868e96"
 _MARGIN = 16.0
-
-_DARK: dict[str, tuple[str, str]] = {
-    "bool": ("#2b2f33", "#868e96"),
-    "uint": ("#0b3a42", "#3bc9db"),
-    "int": ("#10304f", "#4dabf7"),
-    "float": ("#43260f", "#ffa94d"),
-    "complex": ("#2b2354", "#9775fa"),
-    "weak": ("#173a20", "#69db7c"),
-    "other": ("#2b2f33", "#adb5bd"),
-    "exact": ("#123d1c", "#51cf66"),
-    "precision": ("#5c4400", "#ffd43b"),
-    "range": ("#5f1a1a", "#ff8787"),
-    "value": ("#4a1d57", "#e599f7"),
-}
-"""The same fills and frames on dark paper."""
-
-
-def shade(box: Box) -> tuple[str, tuple[str, str]]:
-    """The name of a box's colours, and what fills and what frames it.
-
-    Those of its loss, if it is a cast or has lost something; else those of its dtype.
-    """
-    if box.level and (box.kind or box.level != "exact"):
-        return box.level, SHADES[box.level]
-    tint = kind_of(box.dtype)
-    return tint, TINTS[tint]
 
 
 def graph_picture(diagram: Diagram) -> str:
@@ -94,7 +58,7 @@ def _moved(x: float, y: float) -> str:
 
 def _frame(frame: Frame) -> str:
     title = f"layer {escaped(frame.cluster.path)}"
-    x, y = frame.place.x + 12, frame.place.y + 20
+    x, y = frame.place.x + 12, frame.place.y + 17
     shade = ("#f8f9fa", "#f1f3f5")[frame.depth % 2]
     return (
         f'<g class="g-frame{frame.depth % 2}"><title>{title}</title>'
@@ -192,11 +156,11 @@ def _legend(diagram: Diagram) -> Iterator[tuple[str, float]]:
         if kind in kinds
     ]
     x = 0.0
-    for text, shade, frame, (fill, stroke) in told:
+    for text, name, frame, (fill, stroke) in told:
         shape = _shape("cast", Place(x, 0.0, 30.0, _KEY))
         at = f'x="{number(x + 36)}" y="{number(_KEY / 2 + SMALL * 0.34)}"'
         yield (
-            f'<g class="g-{shade}">{shape} fill="{fill}" stroke="{stroke}" {frame}/>'
+            f'<g class="g-{name}">{shape} fill="{fill}" stroke="{stroke}" {frame}/>'
             f"<text {at} {_FURTHER}>{text}</text></g>",
             x := x + 36 + width(text, SMALL) + 18,
         )
@@ -216,7 +180,7 @@ def _style() -> str:
         (".g-frame1>rect", "fill:#282d32;stroke:#495057"),
         *(
             (f".g-{shade}>{shape}", f"fill:{fill};stroke:{stroke}")
-            for shade, (fill, stroke) in _DARK.items()
+            for shade, (fill, stroke) in DARK_SHADES.items()
             for shape in (("rect", "polygon") if shade in LEVELS else ("rect",))
         ),
     ]
