@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cache
+from math import frexp
 from typing import Literal, NamedTuple, TypeAlias
 
 from graphir import ops
@@ -41,17 +42,23 @@ Marks: TypeAlias = Mapping[int, Mark]
 def level(lost: Loss, source: DType, target: DType) -> Level:
     """How grave it is what a conversion between two dtypes, or of a number, loses.
 
-    A range that ends less than a power of two earlier counts as the same: that the topmost values
-    of float32 round to inf in bfloat16 is told by the reason.
+    Of floats the range counts in powers of two: that the topmost values of float32 round to inf in
+    bfloat16 is left to the reason.
     """
     a, b = source.part, target.part
     if lost.exact:
         return "exact"
-    if "sign" in lost.kinds or b.format is None or source.is_complex > target.is_complex:
+    if (
+        b.format is None
+        or b.min > 0
+        or "sign" in lost.kinds
+        or source.is_complex > target.is_complex
+    ):
         return "value"
-    if "range" in lost.kinds and (lost.beyond is None or a.max >= 2 * b.max):
+    reach = 2.0 ** (frexp(a.max)[1] - 1) if a.format else max(a.max, -a.min)
+    if "range" in lost.kinds and (lost.beyond is None or reach > b.max):
         return "range"
-    return "value" if lost.kinds == ("special",) else "precision"
+    return "precision"
 
 
 def mark(lost: Loss, source: DType, target: DType) -> Mark:
