@@ -199,7 +199,8 @@ def test_levels_are_what_conversions_do(source: DType, target: DType) -> None:
     assert (found == "exact") == source.exact_in(target)
     # The greatest power of two of a float, the greatest integer; their negatives; 1 and 0.
     top = np.ldexp(0.5, np.frexp(float(source.max))[1]) if source.is_float else source.max
-    given = [x for x in (top, max(-top, source.min), 1, 0) if source.min <= x]
+    low = max(-top, source.min) if source.is_float else source.min
+    given = [x for x in (top, low, 1, 0) if source.min <= x]
     with np.errstate(all="ignore"):
         array = np.array([np.array(x).astype(source.storage) for x in given])
         made = convert(array, source, target).astype(np.float64)

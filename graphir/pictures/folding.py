@@ -37,6 +37,9 @@ class Group(NamedTuple):
 Part: TypeAlias = Symbol | Fold | Group
 
 
+_Key: TypeAlias = tuple[str, ...]  # a layer inside another; of what is in none, nothing
+
+
 class _Run(NamedTuple):
     """A layer's symbols that can stand together, and the runs in it; without a path those loose."""
 
@@ -106,8 +109,8 @@ def _runs(
 
 
 def _together(
-    symbols: Sequence[Symbol], keys: Sequence[tuple[str, ...]]
-) -> list[tuple[tuple[str, ...], Sequence[Symbol]]]:
+    symbols: Sequence[Symbol], keys: Sequence[_Key]
+) -> list[tuple[_Key, Sequence[Symbol]]]:
     """Symbols in a topological order that stays with a key as long as it can, cut by key.
 
     It turns to symbols without a key first, then to a key that waits for no other.
@@ -117,7 +120,7 @@ def _together(
     place = {symbol.index: i for i, symbol in enumerate(symbols)}
     needs = [[place[a.index] for a in s.args if a.index in place] for s in symbols]
     queue = _Queue(needs, keys)
-    found: list[tuple[tuple[str, ...], list[Symbol]]] = []
+    found: list[tuple[_Key, list[Symbol]]] = []
     for at in queue:
         if not found or found[-1][0] != keys[at]:
             found.append((keys[at], []))
@@ -126,25 +129,29 @@ def _together(
 
 
 class _Queue:
-    """Places in a topological order that stays with a key: the state of Kahn's algorithm."""
+    """Places in a topological order that stays with a key: the state of Kahn's algorithm.
 
-    def __init__(self, needs: list[list[int]], keys: Sequence[tuple[str, ...]]) -> None:
+    Of what it may turn to it takes what comes first in the graph.
+    """
+
+    def __init__(self, needs: list[list[int]], keys: Sequence[_Key]) -> None:
         self._keys = keys
         self._waiting = [len(each) for each in needs]
         self._users: list[list[int]] = [[] for _ in needs]
         self._foreign = dict.fromkeys(keys, 0)  # what each key waits for of other keys
-        self._ready: dict[tuple[str, ...], list[int]] = {key: [] for key in keys}
-        self._open: list[tuple[str, ...]] = []  # keys that wait for no other
-        self._some: list[tuple[str, ...]] = []  # keys of which something is ready
+        self._ready: dict[_Key, list[int]] = {key: [] for key in keys}
+        self._open: list[tuple[int, _Key]] = []  # keys that wait for no other
+        self._some: list[tuple[int, _Key]] = []  # keys of which something is ready
+        self._key: _Key = ()
         for at, each in enumerate(needs):
             for need in each:
                 self._users[need].append(at)
                 self._foreign[keys[at]] += keys[need] != keys[at]
-        for at, count in enumerate(self._waiting):
-            if not count:
+            if not each:
                 self._make_ready(at)
-        self._open = [key for key, count in self._foreign.items() if key and not count][::-1]
-        self._key: tuple[str, ...] = ()
+        for at, key in self._some:
+            if key and not self._foreign[key]:
+                heappush(self._open, (at, key))
 
     def __iter__(self) -> Iterator[int]:
         for _ in self._keys:
@@ -155,7 +162,7 @@ class _Queue:
     def _make_ready(self, at: int) -> None:
         key = self._keys[at]
         if not self._ready[key]:
-            self._some.append(key)
+            heappush(self._some, (at, key))
         heappush(self._ready[key], at)
 
     def _next(self) -> int:
@@ -164,24 +171,24 @@ class _Queue:
             self._key = () if ready.get(()) else self._another()
         return heappop(ready[self._key])
 
-    def _another(self) -> tuple[str, ...]:
+    def _another(self) -> _Key:
         """A key of which something is ready, one that waits for no other if there is any."""
-        keys = self._open or self._some
-        while not self._ready[key := keys.pop()]:
-            keys = self._open or self._some
-        return key
+        while True:
+            _, key = heappop(self._open or self._some)
+            if self._ready[key]:
+                return key
 
     def _release(self, at: int) -> None:
         key = self._keys[at]
         for user in self._users[at]:
             other = self._keys[user]
-            if other != key:
-                self._foreign[other] -= 1
-                if other and not self._foreign[other]:
-                    self._open.append(other)
             self._waiting[user] -= 1
             if not self._waiting[user]:
                 self._make_ready(user)
+            if other != key:
+                self._foreign[other] -= 1
+                if other and not self._foreign[other]:
+                    heappush(self._open, (user, other))
 
 
 # -- pieces

@@ -48,12 +48,9 @@ def level(lost: Loss, source: DType, target: DType) -> Level:
     a, b = source.part, target.part
     if lost.exact:
         return "exact"
-    if (
-        b.format is None
-        or b.min > 0
-        or "sign" in lost.kinds
-        or source.is_complex > target.is_complex
-    ):
+    if b.format is None or b.min > 0 or "sign" in lost.kinds:
+        return "value"
+    if lost.kinds == ("special",) or source.is_complex > target.is_complex:
         return "value"
     reach = 2.0 ** (frexp(a.max)[1] - 1) if a.format else max(a.max, -a.min)
     if "range" in lost.kinds and (lost.beyond is None or reach > b.max):
