@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from graphir import Graph, ops
-from passes.rewriting import Rewriter, uncollected
+from graphir.uncollected import uncollected
+from passes.rewriting import Rewriter
 
 
 @uncollected

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple, cast
 
 from graphir import DType, Graph, Origin, Symbol, rules
-from passes.rewriting import Casts, Rewriter, uncollected
+from graphir.uncollected import uncollected
+from passes.rewriting import Casts, Rewriter
 
 
 class _Plan(NamedTuple):

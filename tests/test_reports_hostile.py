@@ -54,11 +54,13 @@ def report_of(text: str) -> CastReport:
         graph.output(built(x, w))
     report = cast_report(graph)
     for row in report:
+        assert row.user is not None  # is found while the rule is known
         row.location.layer = text
         row.location.place  # noqa: B018 -- is read while the file is known
         row.conversion = replace(row.conversion, rule=text)
     outputs = [OutputError(text, text, 3, 1, 0, 0.5, 0.5, 0.5, {})]
-    return CastReport(graph, report.explicit, report.rows, outputs=outputs)
+    report.outputs = tuple(outputs)
+    return report
 
 
 @pytest.fixture(params=list(HOSTILE))

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+from graphir.uncollected import uncollected
 from passes.reports import words
 from passes.reports.listing import Listing
 from passes.reports.markup import tag, text
 from passes.reports.rows_html import Table
-from passes.rewriting import uncollected
 
 if TYPE_CHECKING:
     from passes.casts import CastReport
@@ -61,8 +61,7 @@ def _sections(report: CastReport, title: str, most: int) -> Iterator[str]:
     if not report.rows:
         return
     yield _section("Source", "source", listing.html(table.anchors))
-    if drawing := _drawing(report):
-        yield _section("Graph", "graph", tag("div", drawing, class_="drawing"))
+    yield _section("Graph", "graph", tag("div", _drawing(report), class_="drawing"))
     yield _section(
         "Casts", "casts", _toolbar(report, most), tag("div", table.html(), class_="scroll")
     )
@@ -101,10 +100,10 @@ def _summary(report: CastReport) -> str:
 
 def _bar(report: CastReport) -> str:
     """How the kinds of loss divide the rows, drawn and told."""
-    counts = words.severities(report)
+    counts = words.levels(report)
     pieces = [tag("i", class_=one, style=f"flex-grow:{count}") for one, count in counts.items()]
     told = [
-        tag("li", tag("i", class_=one), f"{count:,} {one}", tag("span", words.SEVERITIES[one]))
+        tag("li", tag("i", class_=one), f"{count:,} {one}", tag("span", words.MEANINGS[one]))
         for one, count in counts.items()
     ]
     return tag("div", *pieces, class_="bar", aria_hidden="true") + tag("ul", *told, class_="legend")
@@ -141,7 +140,7 @@ def _toolbar(report: CastReport, most: int) -> str:
             aria_pressed="true",
             data_loss=one,
         )
-        for one in words.severities(report)
+        for one in words.levels(report)
     ]
     count = tag("output", f"{min(len(report), most):,} rows", id="count", aria_live="polite")
     cut = f"The {most:,} worst of {len(report):,} rows are here; JSON has all."
@@ -150,5 +149,7 @@ def _toolbar(report: CastReport, most: int) -> str:
 
 
 def _drawing(report: CastReport) -> str:
-    """The graph with its casts coloured by loss; empty where there is none."""
-    return ""
+    """The graph with its casts coloured by loss."""
+    from passes.draw import draw
+
+    return draw(report)

@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from graphir.uncollected import uncollected
 from passes.reports.sharing import Shared
-from passes.rewriting import uncollected
 
 if TYPE_CHECKING:
     from passes.casts import CastReport, CastRow

@@ -122,7 +122,7 @@ def _marked(written: str, number: int, sites: Sequence[Site]) -> str:
         if over:
             site = min(over, key=lambda one: one[0])[1]
             title = reason(site.row)
-            piece = tag("mark", piece, class_=words.severity(site.row), title=title)
+            piece = tag("mark", piece, class_=words.level(site.row), title=title)
         parts.append(piece)
     return "".join(parts)
 

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from graphir.uncollected import uncollected
 from passes.reports import words
 from passes.reports.places import line_of, region
-from passes.rewriting import uncollected
 
 if TYPE_CHECKING:
     from passes.casts import CastReport, CastRow, OutputError
@@ -44,7 +44,7 @@ def code(text: str, most: int = 500) -> str:
 def _summary(report: CastReport) -> str:
     if not report.rows:
         return "No casts." if not report.of else f"None of {report.of} uses of casts."
-    counts = ", ".join(f"{count} {one}" for one, count in words.severities(report).items())
+    counts = ", ".join(f"{count} {one}" for one, count in words.levels(report).items())
     told = f"{len(report)} uses of casts: {counts}."
     return f"{told} They make {code(str(words.added(report)))} bytes of arrays."
 
@@ -79,7 +79,7 @@ def _table(report: CastReport, most: int) -> Iterator[str]:
 
 def _cells(row: CastRow, audited: bool) -> list[str]:
     cells = [
-        words.severity(row),
+        words.level(row),
         _place(row),
         code(row.text or words.what(row)),
         code(words.conversion(row)),
@@ -100,9 +100,7 @@ def _detail(row: CastRow, following: Sequence[CastRow], report: CastReport) -> s
     """A heading and the line, then what there is to say of it, item by item."""
     place = region(row)
     line = words.printable(line_of(place.file, place.line)).strip()
-    title = (
-        f"#### {words.severity(row).capitalize()}: {code(words.conversion(row))} at {_place(row)}"
-    )
+    title = f"#### {words.level(row).capitalize()}: {code(words.conversion(row))} at {_place(row)}"
     parts = [title, *([code(line)] if line else []), "\n".join(_items(row, following, report))]
     return "\n\n".join(parts)
 

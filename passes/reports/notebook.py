@@ -64,4 +64,4 @@ def _row(row: CastRow, audited: bool) -> str:
 def _mark(row: CastRow) -> str | None:
     if row.exact:
         return None
-    return "grave" if words.severity(row) in ("range", "sign") else "lossy"
+    return "grave" if words.level(row) in ("value", "range") else "lossy"

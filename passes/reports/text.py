@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from graphir.pictures.levels import Level
 from graphir.promotion.tables import aligned
+from graphir.uncollected import uncollected
 from passes.reports import words
 from passes.reports.places import line_of, region
 from passes.reports.sharing import Shared
-from passes.rewriting import uncollected
 
 if TYPE_CHECKING:
     from passes.casts import CastReport, CastRow, OutputError
@@ -21,7 +22,7 @@ DETAILS = 20
 FOLLOWING = 4
 """How many of the casts that follow from another are named."""
 
-Role: TypeAlias = words.Severity | Literal["", "faint", "strong"]
+Role: TypeAlias = Level | Literal["", "faint", "strong"]
 """What a piece of text is, by which it has its colour."""
 
 Line: TypeAlias = Sequence[tuple[str, Role]]
@@ -99,7 +100,7 @@ def _output(one: OutputError) -> str:
 
 
 def _detail(row: CastRow, following: Sequence[CastRow], report: CastReport) -> Iterator[Line]:
-    worst = words.severity(row)
+    worst = words.level(row)
     title = f": {words.conversion(row)} {words.why(row)}"
     yield (worst, worst), (title, "strong")
     place = region(row)
@@ -121,7 +122,7 @@ def _source(row: CastRow, text: str, margin: str) -> Iterator[Line]:
     yield (bar,)
     yield (f"{place.line} |", "faint"), (f" {text}", "")
     if place.known and end > start:
-        yield bar, (f" {' ' * start}{'^' * (end - start)}", words.severity(row))
+        yield bar, (f" {' ' * start}{'^' * (end - start)}", words.level(row))
 
 
 def _facts(

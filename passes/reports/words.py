@@ -5,52 +5,38 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING
 
-from graphir import DType
 from graphir.dims import Size
 from graphir.findings import counted
-from graphir.losses import LOSS_KINDS, LossKind
+from graphir.pictures.levels import Level
+from graphir.pictures.levels import level as gravity
 
 if TYPE_CHECKING:
     from passes.casts import CastReport, CastRow
 
-Severity: TypeAlias = LossKind | Literal["exact"]
-"""The worst kind of loss of a cast, in the order of LOSS_KINDS, or that it has none."""
-
-SEVERITIES: dict[Severity, str] = {
-    "range": "values too great become inf or NaN, saturate or wrap",
-    "sign": "negative values are lost",
+MEANINGS: dict[Level, str] = {
+    "value": "values wrap, or lose their sign or fraction",
+    "range": "values too great become inf or NaN",
     "precision": "values are rounded",
-    "underflow": "small values become zero",
-    "special": "-0.0, inf or NaN is lost",
     "exact": "every value survives",
 }
-"""What each means."""
+"""What each level of loss means, the gravest first."""
 
 
-def severity(row: CastRow) -> Severity:
-    """The worst kind of loss of a row.
-
-    Values that are only rounded past the greatest one of a format with the same exponents, as from
-    float32 to bfloat16, are a matter of precision.
-    """
+def level(row: CastRow) -> Level:
+    """How grave the loss of a row is."""
     one = row.conversion
-    return _severity(one.loss.kinds, one.source, one.target)
+    return _gravity(one.loss, one.source, one.target)
 
 
-@cache
-def _severity(kinds: tuple[LossKind, ...], source: DType, target: DType) -> Severity:
-    found = sorted(kinds, key=LOSS_KINDS.index)
-    if found[:1] == ["range"] and len(found) > 1 and source.part.max < 2 * target.part.max:
-        found.remove("range")
-    return found[0] if found else "exact"
+_gravity = cache(gravity)
 
 
-def severities(report: CastReport) -> dict[Severity, int]:
-    """How many rows there are of each severity that occurs, the worst first."""
-    counts = Counter(map(severity, report))
-    return {one: counts[one] for one in SEVERITIES if one in counts}
+def levels(report: CastReport) -> dict[Level, int]:
+    """How many rows there are of each level that occurs, the gravest first."""
+    counts = Counter(map(level, report))
+    return {one: counts[one] for one in MEANINGS if one in counts}
 
 
 def headline(report: CastReport) -> str:
