@@ -76,7 +76,8 @@ def _wanted(use: Use, avoid: Collection[DType]) -> Mapping[int, DType]:
 
 def _holding(use: Use, avoid: Collection[DType]) -> dict[int, DType]:
     """All operands that meet, in the smallest dtype of the target's kind that has their values."""
-    least = _LEAST.get(use.casts[use.position].kind, ())
+    target = use.casts.get(use.position)
+    least = _LEAST.get(target.kind, ()) if target else ()
     dtypes = {i: use.values[i].dtype for i in use.meeting}
     holding = smallest_holding([*dtypes.values(), *least])
     if use.position not in dtypes or holding is None or holding in avoid:

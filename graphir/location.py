@@ -89,6 +89,11 @@ class Location:
         return self._resolve()[0]
 
     @property
+    def path(self) -> str:
+        """The source file as Python has it, where that is known; else as `file` has it."""
+        return self._code.co_filename if self._code else self.file
+
+    @property
     def line(self) -> int:
         """The line, from 1."""
         return self._resolve()[1]

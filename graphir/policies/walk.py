@@ -1,0 +1,205 @@
+"""One walk over a graph that finds what a policy has to say of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from graphir import ops
+from graphir.dtypes import DType
+from graphir.implied import ImpliedCast, implied
+from graphir.losses import Loss, literal_loss, loss
+from graphir.policies.budget import family
+from graphir.policies.hits import CastHit, Hit, WidthHit
+from graphir.policies.policy import Policy, Verdict
+from graphir.promotion.scalars import WEAK
+
+if TYPE_CHECKING:
+    from graphir.graph import Graph
+    from graphir.symbol import Symbol
+
+
+def find_hits(policy: Policy, graph: Graph) -> list[Hit]:
+    """What a policy warns of or forbids in a graph, each line and kind once, in the graph's order.
+
+    What is said of one symbol is said of all of its kind: each kind is judged once.
+    """
+    walk = _Walk(policy, graph)
+    plans: dict[Any, _Plan | None] = {}
+    for symbol, kind in zip(graph.symbols, graph.kinds(), strict=True):
+        if not symbol.args:
+            walk.visit_leaf(symbol)
+            continue
+        plan = plans.get(kind, _UNKNOWN)
+        if plan is _UNKNOWN:
+            plan = plans[kind] = walk.plan(symbol)
+        if plan is not None:
+            walk.visit(symbol, plan)
+        if walk.misfits:
+            walk.visit_numbers(symbol)
+    return walk.finish()
+
+
+class _Judged(NamedTuple):
+    """A cast, what it loses, and the verdict on it."""
+
+    cast: ImpliedCast
+    loss: Loss
+    verdict: Verdict
+    number: bool = False
+
+
+class _Plan(NamedTuple):
+    """What symbols of one kind have: casts, and a dtype that is too wide."""
+
+    casts: tuple[_Judged, ...]
+    wide: DType | None
+
+
+_UNKNOWN = _Plan((), None)
+
+
+class _Walk:
+    def __init__(self, policy: Policy, graph: Graph) -> None:
+        self.policy, self.graph = policy, graph
+        self.too_wide = policy.too_wide
+        # Numbers whose own dtype lacks them, by place, until an op uses them.
+        self.misfits: dict[int, Loss] = {}
+        self._hits: dict[Any, Hit] = {}
+        self._times: dict[Any, int] = {}
+        # The key of the hit from which a symbol has its wide dtype, by place.
+        self._roots: dict[int, Any] = {}
+        self._follows: dict[Any, int] = {}
+        self._known: dict[Any, _Judged] = {}
+        self._losses: dict[Any, Loss] = {}
+
+    def plan(self, symbol: Symbol) -> _Plan | None:
+        """What symbols of this one's kind have; None where that is nothing."""
+        needed = implied(self.graph, symbol)
+        casts = list(needed.casts)
+        if needed.result is not symbol.dtype:
+            casts.append(ImpliedCast(-1, "result", needed.result, symbol.dtype))
+        wide = self._wide(symbol.dtype, *(cast.target for cast in casts))
+        judged = [self._judged(cast, loss(cast.source, cast.target)) for cast in casts]
+        return _Plan(tuple(judged), wide) if casts or wide else None
+
+    def visit(self, symbol: Symbol, plan: _Plan) -> None:
+        """Note the casts of a symbol, and that it is too wide."""
+        for judged in plan.casts:
+            position = judged.cast.position
+            if position >= 0 and symbol.args[position].op is ops.constant:
+                judged = self._of_constant(symbol.args[position], judged)
+            if judged.verdict.action != "allow":
+                self._note(symbol, judged)
+        if plan.wide is not None:
+            self._note_width(symbol, plan.wide)
+
+    def visit_leaf(self, symbol: Symbol) -> None:
+        """Note an input or a constant that is too wide, and a number that its dtype lacks."""
+        dtype = symbol.type.dtype
+        literal = symbol.attrs["literal"] if symbol.op is ops.constant else None
+        if literal is None:
+            if (wide := self._wide(dtype)) is not None:
+                self._note_width(symbol, wide)
+        elif not dtype.weak:
+            lost = self._loss_of(literal, dtype)
+            if _misfits(lost):
+                self.misfits[symbol.index] = lost
+
+    def visit_numbers(self, symbol: Symbol) -> None:
+        """Note the first use of a number that its own dtype lacks."""
+        for position, arg in enumerate(symbol.args):
+            lost = self.misfits.pop(arg.index, None)
+            if lost is not None:
+                source = WEAK[type(arg.attrs["literal"])]
+                cast = ImpliedCast(position, symbol.op.operand(position), source, arg.dtype)
+                judged = self._judged(cast, lost, number=True)
+                if judged.verdict.action != "allow":
+                    self._note(symbol, judged)
+
+    def finish(self) -> list[Hit]:
+        """The hits, those of equal places and kinds as one."""
+        merged: dict[Any, Hit] = {}
+        for key, hit in self._hits.items():
+            hit = hit._replace(times=self._times[key])
+            if isinstance(hit, WidthHit):
+                hit = hit._replace(follows=self._follows.get(key, 0))
+            place = hit.location, hit.identity
+            merged[place] = _merged(merged[place], hit) if place in merged else hit
+        return list(merged.values())
+
+    def _note(self, symbol: Symbol, judged: _Judged) -> None:
+        # By id, since both live as long as the walk: symbols of a line share its location.
+        key = id(symbol.source), id(judged)
+        if key in self._times:
+            self._times[key] += 1
+            return
+        self._times[key] = 1
+        limits = self.policy.widest
+        cast, lost, verdict, number = judged
+        self._hits[key] = CastHit(symbol, cast, lost, verdict, number, limits)
+
+    def _note_width(self, symbol: Symbol, dtype: DType) -> None:
+        roots, kin = self._roots, family(dtype)
+        of_args = (roots[arg.index] for arg in symbol.args if arg.index in roots)
+        key = next((key for key in of_args if key[2] == kin), None)
+        if key is not None:
+            self._follows[key] = self._follows.get(key, 0) + 1
+        else:
+            key = id(symbol.source), dtype, kin
+            self._times[key] = self._times.get(key, 0) + 1
+            self._hits.setdefault(key, WidthHit(symbol, dtype, self.policy.widest))
+        if self._wide(symbol.dtype) is not None:
+            roots[symbol.index] = key
+
+    def _of_constant(self, constant: Symbol, judged: _Judged) -> _Judged:
+        """What is cast where that is a known number: it alone is lost or not."""
+        number, literal = _number(constant), constant.attrs["literal"]
+        if number is None:
+            return judged
+        lost = self._loss_of(number, judged.cast.target)
+        return self._judged(judged.cast, lost, number=literal is not None)
+
+    def _loss_of(self, number: complex, dtype: DType) -> Loss:
+        """What a number loses: programs write few of them, many times each."""
+        key = number.__class__, number, dtype
+        lost = self._losses.get(key)
+        if lost is None:
+            lost = self._losses[key] = literal_loss(number, dtype)
+        return lost
+
+    def _judged(self, cast: ImpliedCast, lost: Loss, number: bool = False) -> _Judged:
+        known = self._known.get((cast, lost, number))
+        if known is None:
+            allowed = number and not _misfits(lost)
+            verdict = _FREE if allowed else self.policy.judge(cast.source, cast.target, lost)
+            known = self._known[cast, lost, number] = _Judged(cast, lost, verdict, number)
+        return known
+
+    def _wide(self, *dtypes: DType) -> DType | None:
+        for dtype in map(self.graph.committed, dtypes) if self.too_wide else ():
+            if dtype in self.too_wide:
+                return dtype
+        return None
+
+
+_FREE = Verdict("allow", ())
+
+
+def _misfits(lost: Loss) -> bool:
+    """Whether a number is lost, and not just rounded to nearest as all are that meet a dtype."""
+    return lost.kinds not in ((), ("precision",))
+
+
+def _number(constant: Symbol) -> complex | None:
+    """The number that a constant is: as the program writes it, else the only one in its array."""
+    literal = constant.attrs["literal"]
+    if literal is not None or constant.shape or constant.dtype.storage.kind not in "iufc":
+        return literal
+    return constant.attrs["value"].item()
+
+
+def _merged(first: Hit, again: Hit) -> Hit:
+    times = first.times + again.times
+    if isinstance(first, WidthHit) and isinstance(again, WidthHit):
+        return first._replace(times=times, follows=first.follows + again.follows)
+    return first._replace(times=times)
