@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 def find_hits(policy: Policy, graph: Graph) -> list[Hit]:
     """What a policy warns of or forbids in a graph, each line and kind once, in the graph's order.
 
-    What is said of one symbol is said of all of its kind: each kind is judged once.
+    Symbols that were inferred alike share their attributes, so each kind of symbol is judged once.
     """
     walk = _Walk(policy, graph)
-    plans: dict[Any, _Plan | None] = {}
-    for symbol, kind in zip(graph.symbols, graph.kinds(), strict=True):
-        if not symbol.args:
-            walk.visit_leaf(symbol)
-            continue
-        plan = plans.get(kind, _UNKNOWN)
+    plans: dict[int, _Plan | None] = {}
+    for symbol in graph.symbols:
+        plan = plans.get(id(symbol.attrs), _UNKNOWN)
         if plan is _UNKNOWN:
-            plan = plans[kind] = walk.plan(symbol)
+            if not symbol.args:
+                walk.visit_leaf(symbol)
+                continue
+            plan = plans[id(symbol.attrs)] = walk.plan(symbol)
         if plan is not None:
             walk.visit(symbol, plan)
         if walk.misfits:
@@ -49,13 +49,17 @@ class _Judged(NamedTuple):
 
 
 class _Plan(NamedTuple):
-    """What symbols of one kind have: casts, and a dtype that is too wide."""
+    """What symbols of one kind have: casts, and a dtype that is too wide.
+
+    Casts of 0-d operands are in `scalars`, since each may be of a known number.
+    """
 
     casts: tuple[_Judged, ...]
+    scalars: tuple[_Judged, ...]
     wide: DType | None
 
 
-_UNKNOWN = _Plan((), None)
+_UNKNOWN = _Plan((), (), None)
 
 
 class _Walk:
@@ -64,8 +68,10 @@ class _Walk:
         self.too_wide = policy.too_wide
         # Numbers whose own dtype lacks them, by place, until an op uses them.
         self.misfits: dict[int, Loss] = {}
-        self._hits: dict[Any, Hit] = {}
+        # By line and kind: the first symbol there with its casts, how often, what is too wide.
+        self._noted: dict[Any, tuple[Symbol, tuple[_Judged, ...]]] = {}
         self._times: dict[Any, int] = {}
+        self._widths: dict[Any, WidthHit] = {}
         # The key of the hit from which a symbol has its wide dtype, by place.
         self._roots: dict[int, Any] = {}
         self._follows: dict[Any, int] = {}
@@ -79,19 +85,27 @@ class _Walk:
         if needed.result is not symbol.dtype:
             casts.append(ImpliedCast(-1, "result", needed.result, symbol.dtype))
         wide = self._wide(symbol.dtype, *(cast.target for cast in casts))
-        judged = [self._judged(cast, loss(cast.source, cast.target)) for cast in casts]
-        return _Plan(tuple(judged), wide) if casts or wide else None
+        sure: list[_Judged] = []
+        scalars: list[_Judged] = []
+        for cast in casts:
+            judged = self._judged(cast, loss(cast.source, cast.target))
+            if cast.position >= 0 and not symbol.args[cast.position].shape:
+                scalars.append(judged)
+            elif judged.verdict.action != "allow":
+                sure.append(judged)
+        return _Plan(tuple(sure), tuple(scalars), wide) if sure or scalars or wide else None
 
     def visit(self, symbol: Symbol, plan: _Plan) -> None:
         """Note the casts of a symbol, and that it is too wide."""
-        for judged in plan.casts:
-            position = judged.cast.position
-            if position >= 0 and symbol.args[position].op is ops.constant:
-                judged = self._of_constant(symbol.args[position], judged)
-            if judged.verdict.action != "allow":
-                self._note(symbol, judged)
-        if plan.wide is not None:
-            self._note_width(symbol, plan.wide)
+        casts, scalars, wide = plan
+        if casts:
+            self._note(symbol, plan, casts)
+        for judged in scalars:
+            arg = symbol.args[judged.cast.position]
+            found = self._of_constant(arg, judged) if arg.op is ops.constant else judged
+            self._note_judged(symbol, found)
+        if wide is not None:
+            self._note_width(symbol, wide)
 
     def visit_leaf(self, symbol: Symbol) -> None:
         """Note an input or a constant that is too wide, and a number that its dtype lacks."""
@@ -112,31 +126,37 @@ class _Walk:
             if lost is not None:
                 source = WEAK[type(arg.attrs["literal"])]
                 cast = ImpliedCast(position, symbol.op.operand(position), source, arg.dtype)
-                judged = self._judged(cast, lost, number=True)
-                if judged.verdict.action != "allow":
-                    self._note(symbol, judged)
+                self._note_judged(symbol, self._judged(cast, lost, number=True))
 
     def finish(self) -> list[Hit]:
         """The hits, those of equal places and kinds as one."""
+        limits, times, follows = self.policy.widest, self._times, self._follows
+        found: list[Hit] = [
+            CastHit(symbol, *judged, limits, times[key])
+            for key, (symbol, casts) in self._noted.items()
+            for judged in casts
+        ]
+        for key, hit in self._widths.items():
+            found.append(hit._replace(times=times[key], follows=follows.get(key, 0)))
         merged: dict[Any, Hit] = {}
-        for key, hit in self._hits.items():
-            hit = hit._replace(times=self._times[key])
-            if isinstance(hit, WidthHit):
-                hit = hit._replace(follows=self._follows.get(key, 0))
+        for hit in found:
             place = hit.location, hit.identity
             merged[place] = _merged(merged[place], hit) if place in merged else hit
-        return list(merged.values())
+        return sorted(merged.values(), key=lambda hit: hit.symbol.index)
 
-    def _note(self, symbol: Symbol, judged: _Judged) -> None:
+    def _note_judged(self, symbol: Symbol, judged: _Judged) -> None:
+        if judged.verdict.action != "allow":
+            self._note(symbol, judged, (judged,))
+
+    def _note(self, symbol: Symbol, kind: object, casts: tuple[_Judged, ...]) -> None:
         # By id, since both live as long as the walk: symbols of a line share its location.
-        key = id(symbol.source), id(judged)
-        if key in self._times:
-            self._times[key] += 1
-            return
-        self._times[key] = 1
-        limits = self.policy.widest
-        cast, lost, verdict, number = judged
-        self._hits[key] = CastHit(symbol, cast, lost, verdict, number, limits)
+        key = id(symbol.source), id(kind)
+        times = self._times.get(key)
+        if times is None:
+            self._times[key] = 1
+            self._noted[key] = symbol, casts
+        else:
+            self._times[key] = times + 1
 
     def _note_width(self, symbol: Symbol, dtype: DType) -> None:
         roots, kin = self._roots, family(dtype)
@@ -147,7 +167,7 @@ class _Walk:
         else:
             key = id(symbol.source), dtype, kin
             self._times[key] = self._times.get(key, 0) + 1
-            self._hits.setdefault(key, WidthHit(symbol, dtype, self.policy.widest))
+            self._widths.setdefault(key, WidthHit(symbol, dtype, self.policy.widest))
         if self._wide(symbol.dtype) is not None:
             roots[symbol.index] = key
 
