@@ -204,8 +204,8 @@ class Graph(Makers):
     def output(self, *symbols: Symbol) -> None:
         """Name the results, once; GraphError where they are not of this graph or of out_types.
 
-        The graph is judged by its policy here: one PromotionError lists all the casts that it
-        forbids, and leaves the graph as it is; those that it warns of are a CastWarning each.
+        What they need is judged by the graph's policy: one PromotionError lists all the casts that
+        it forbids, and outputs may then be named anew; those it warns of are a CastWarning each.
         """
         if self.outputs:
             raise GraphError(
@@ -223,7 +223,7 @@ class Graph(Makers):
                 f"graph {self.name!r} promises ({', '.join(map(str, self.out_types))}) and has "
                 f"({', '.join(map(str, found))}); .cast(...) or .rebind(...) the outputs"
             )
-        self.policy.check(self)
+        self.policy.check(self, symbols)
         self.outputs = symbols
 
     @contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from graphir.graph import Graph
     from graphir.losses import Loss
     from graphir.policies.hits import Hit
+    from graphir.symbol import Symbol
 
 Action: TypeAlias = Literal["allow", "warn", "forbid"]
 
@@ -89,23 +90,24 @@ class Policy:
                 return Verdict(action, why)
         return Verdict(self.casts, (f"casts={self.casts!r}",))
 
-    def hits(self, graph: Graph) -> list[Hit]:
+    def hits(self, graph: Graph, outputs: Sequence[Symbol] = ()) -> list[Hit]:
         """All that it warns of or forbids in a graph, each line and kind once, in graph order.
 
+        Casts that no output needs (of those given, or else those that the graph has) are left out.
         A graph whose casts are written down, as after `implicit_cast`, implies none.
         """
         from graphir.policies.walk import find_hits
 
-        return find_hits(self, graph)
+        return find_hits(self, graph, outputs or graph.outputs)
 
-    def check(self, graph: Graph) -> None:
-        """Raise one PromotionError for all that it forbids; else warn, at the program's lines."""
+    def check(self, graph: Graph, outputs: Sequence[Symbol] = ()) -> None:
+        """Raise one PromotionError for all hits that it forbids; else warn, at their lines."""
         if self.silent:
             return
         from graphir.policies.hits import refusal
         from graphir.policies.warning import warn_of
 
-        hits = self.hits(graph)
+        hits = self.hits(graph, outputs)
         forbidden = [hit for hit in hits if hit.action == "forbid"]
         if forbidden:
             raise PromotionError(refusal(graph.name, forbidden))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from itertools import compress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from graphir import ops
 from graphir.dtypes import DType
 from graphir.implied import ImpliedCast, implied
 from graphir.losses import Loss, literal_loss, loss
+from graphir.needed import needed
 from graphir.policies.budget import family
 from graphir.policies.hits import CastHit, Hit, WidthHit
 from graphir.policies.policy import Policy, Verdict
@@ -18,14 +21,23 @@ if TYPE_CHECKING:
     from graphir.symbol import Symbol
 
 
-def find_hits(policy: Policy, graph: Graph) -> list[Hit]:
+def find_hits(policy: Policy, graph: Graph, outputs: Sequence[Symbol]) -> list[Hit]:
     """What a policy warns of or forbids in a graph, each line and kind once, in the graph's order.
 
-    Symbols that were inferred alike share their attributes, so each kind of symbol is judged once.
+    Where outputs are given, only in what they need, and in the inputs.
     """
+    hits = _walked(policy, graph, graph.symbols)
+    if not (hits and outputs):
+        return hits
+    live = needed(graph, outputs)
+    return hits if all(live) else _walked(policy, graph, compress(graph.symbols, live))
+
+
+def _walked(policy: Policy, graph: Graph, symbols: Iterable[Symbol]) -> list[Hit]:
+    # Symbols that were inferred alike share their attributes, so each kind is judged once.
     walk = _Walk(policy, graph)
     plans: dict[int, _Plan | None] = {}
-    for symbol in graph.symbols:
+    for symbol in symbols:
         plan = plans.get(id(symbol.attrs), _UNKNOWN)
         if plan is _UNKNOWN:
             if not symbol.args:
