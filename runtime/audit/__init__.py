@@ -1,0 +1,1 @@
+"""The dynamic audit: what every cast of a graph does to real data, and to the results."""
