@@ -3,19 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from graphir import Graph
-
 if TYPE_CHECKING:
-    from passes.casts.rows import CastRow, Conversion
-
-
-def estimate(graph: Graph, rows: Iterable[CastRow]) -> None:
-    """Note in each row of an explicit graph the damage that its cast does to the outputs."""
-    for row in rows:
-        row.damage = row.conversion.error
+    from passes.casts.rows import Conversion
 
 
 def relative_error(conversion: Conversion) -> float:

@@ -3,44 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from operator import attrgetter
-from typing import Any, get_args, overload
+from typing import Any, TypeAlias, get_args, overload
 
 from numpy.typing import NDArray
 
-from graphir import DType, Graph, GraphError, Origin, Symbol, ops, rules
+from graphir import DType, Graph, GraphError, Location, PromotionRules, Symbol, ops, rules
 from graphir.dtypes import DTypeLike
 from graphir.location import CAST, LEGALIZE
-from graphir.losses import LOSS_KINDS, Loss, LossKind, literal_loss, loss
+from graphir.losses import LOSS_KINDS, LossKind, literal_loss, loss
 from graphir.promotion.scalars import WEAK, survives
-from passes.casts.causes import find_causes
-from passes.casts.damage import estimate
+from passes.casts.causes import Uses
 from passes.casts.measured import Measured, OutputError
 from passes.casts.rows import CastRow, Conversion, Kind
+from passes.graph_diff import GraphDiff
 from passes.implicit_cast import implicit_cast
-from passes.rewriting import origins_of, uncollected
+from passes.rewriting import uncollected
 
 
 class CastReport(Sequence[CastRow]):
     """The uses of casts in a graph, the most damaging first.
 
     `str()` is a table, `.to_json()` the data (see casts.schema.json). `graph` is what was asked
-    about and `explicit` the same with its casts; `outputs` and `results` are what a run saw.
+    about and `explicit` the same with its casts; `outputs` and `results` are what a run saw,
+    `against` what would change under other rules.
     """
 
-    def __init__(
-        self,
-        graph: Graph,
-        explicit: Graph,
-        rows: Sequence[CastRow],
-        of: int | None = None,
-        outputs: Sequence[OutputError] = (),
-        results: Sequence[NDArray[Any]] = (),
-    ) -> None:
+    def __init__(self, graph: Graph, explicit: Graph, rows: Sequence[CastRow]) -> None:
         self.graph, self.explicit, self.rows = graph, explicit, tuple(rows)
-        self.of = len(rows) if of is None else of
+        self.of = len(rows)
         """The number of rows from which these were chosen."""
-        self.outputs, self.results = tuple(outputs), tuple(results)
+        self.outputs: tuple[OutputError, ...] = ()
+        self.results: tuple[NDArray[Any], ...] = ()
+        self.against: GraphDiff | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -79,15 +75,15 @@ class CastReport(Sequence[CastRow]):
             and (wanted is None or wanted in (row.source, row.target))
             and (loss is None or loss in row.loss.kinds)
         ]
-        return self._with(rows)
+        return self._with(rows=tuple(rows))
 
     def causes(self) -> CastReport:
         """The rows that are causes: what is left when each cascade is told by its first cast."""
-        return self._with([row for row in self if row.cause is None])
+        return self._with(rows=tuple(row for row in self if row.cause is None))
 
     def in_order(self) -> CastReport:
         """The rows in the order of the graph."""
-        return self._with(sorted(self, key=attrgetter("place")))
+        return self._with(rows=tuple(sorted(self, key=attrgetter("place"))))
 
     def following(self) -> Mapping[int, int]:
         """How many rows follow from each cause, by the id of its row."""
@@ -111,9 +107,12 @@ class CastReport(Sequence[CastRow]):
             place = row.symbol.index
             row.measured = measures.get(place)
             row.shares = tuple((one.shares or {}).get(place, 0.0) for one in outputs)
-        new = CastReport(self.graph, self.explicit, self.rows, self.of, outputs, results)
-        new.rows = tuple(sorted(new.rows, key=_blamed, reverse=True))
-        return new
+        rows = tuple(sorted(self, key=_blamed, reverse=True))
+        return self._with(rows=rows, outputs=tuple(outputs), results=tuple(results))
+
+    def compared(self, other: str | PromotionRules) -> CastReport:
+        """The report with what would change in the graph under other rules, as `.against`."""
+        return self._with(against=GraphDiff(self.graph, self.graph.rules, rules(other)))
 
     def to_json(self) -> str:
         """The report as a JSON document."""
@@ -128,8 +127,10 @@ class CastReport(Sequence[CastRow]):
 
     __repr__ = __str__
 
-    def _with(self, rows: Sequence[CastRow]) -> CastReport:
-        return CastReport(self.graph, self.explicit, rows, self.of, self.outputs, self.results)
+    def _with(self, **changes: Any) -> CastReport:
+        new = copy(self)
+        vars(new).update(changes)
+        return new
 
 
 @uncollected
@@ -139,14 +140,10 @@ def cast_report(graph: Graph) -> CastReport:
     Numbers that the program writes and that their dtype rounds have rows too.
     """
     explicit = implicit_cast(graph)
-    making = _Making()
-    for symbol in explicit.symbols:
-        if symbol.op is ops.cast or isinstance(symbol.source, tuple):
-            making.add(symbol)
-    making.add_literals(graph, explicit)
-    find_causes(explicit, making.by_symbol)
-    estimate(explicit, making.rows)
-    rows = sorted(making.rows, key=attrgetter("damage"), reverse=True)
+    making = _Making(explicit)
+    making.add_casts()
+    making.add_literals(graph)
+    rows = sorted(making.rows, key=lambda row: row.conversion.error, reverse=True)
     return CastReport(graph, explicit, rows)
 
 
@@ -159,28 +156,46 @@ def _known(given: Any, known: Sequence[str], what: str) -> None:
         raise GraphError(f"{what} {', '.join(known)}, not {given!r}")
 
 
+_Origin: TypeAlias = tuple[str, str, Location, str, DType, DType]
+"""An Origin, without the Python call that making a named tuple costs."""
+
+
 class _Making:
     """Rows in the making; conversions that casts have in common are made once."""
 
-    def __init__(self) -> None:
+    def __init__(self, explicit: Graph) -> None:
+        self.explicit = explicit
+        self.uses = Uses(explicit)
         self.rows: list[CastRow] = []
-        self.by_symbol: dict[int, list[CastRow]] = {}
+        self.uses.rows = self.rows
         self._conversions: dict[Any, Conversion] = {}
 
-    def add(self, symbol: Symbol) -> None:
-        """The rows of a cast, or of a constant that casts were folded into."""
-        rows = self.rows
-        first = len(rows)
-        for origin in origins_of(symbol):
-            rows.append(self._row(symbol, origin))
-        self.by_symbol[symbol.index] = rows[first:]
+    def add_casts(self) -> None:
+        """The rows of casts, and of constants that casts were folded into."""
+        rows, uses, known = self.rows, self.uses, self._conversions
+        cast, constant = ops.cast, ops.constant
+        for symbol in self.explicit.symbols:
+            source, number = symbol.source, None
+            origins: Sequence[_Origin] = () if isinstance(source, Location) else source
+            if symbol.op is cast:
+                x = symbol.args[0]
+                if x.op is constant:
+                    number = _number(x)
+                if isinstance(source, Location):  # the user's own
+                    origins = (("x", "cast", source, CAST, x.type.dtype, symbol.type.dtype),)
+            for operand, op, location, rule, before, after in origins:
+                key = (operand, op, rule, before, after, number)
+                one = known.get(key)
+                if one is None:
+                    one = known[key] = _conversion(*key)
+                rows.append(CastRow(one, location, symbol, len(rows), uses))
 
-    def add_literals(self, graph: Graph, explicit: Graph) -> None:
+    def add_literals(self, graph: Graph) -> None:
         """Rows of the numbers that the program writes and that took a dtype which rounds them."""
-        if graph is explicit:  # where they are constants like others
+        if graph is self.explicit:  # where they are constants like others
             return
         written = [one for one in graph.symbols if one.op is ops.constant]
-        became = [one for one in explicit.symbols if one.op is ops.constant]
+        became = [one for one in self.explicit.symbols if one.op is ops.constant]
         now = {
             old.index: new
             for old, new in zip(written, became, strict=True)
@@ -196,18 +211,7 @@ class _Making:
         source, lost = WEAK[type(number)], literal_loss(number, target)
         named = op.name, op.operand(position), old.graph.rules.name
         one = Conversion("literal", *named, source, target, (source, target), lost)
-        row = CastRow(one, user.location, new, len(self.rows))
-        self.by_symbol[new.index] = [row]
-        self.rows.append(row)
-
-    def _row(self, symbol: Symbol, origin: Origin) -> CastRow:
-        number = _number(symbol)
-        operand, op, location, rule, source, target = origin
-        key = (operand, op, rule, source, target, number)
-        one = self._conversions.get(key)
-        if one is None:
-            one = self._conversions[key] = _conversion(origin, number)
-        return CastRow(one, location, symbol, len(self.rows))
+        self.rows.append(CastRow(one, user.location, new, len(self.rows), self.uses))
 
 
 def _is_rounded(literal: complex | None, dtype: DType) -> bool:
@@ -215,23 +219,23 @@ def _is_rounded(literal: complex | None, dtype: DType) -> bool:
     return literal is not None and not dtype.weak and not survives(literal, dtype)
 
 
-def _number(cast: Symbol) -> complex | None:
-    """The known number that is cast, if it is one."""
-    x = cast.args[0] if cast.op is ops.cast else None
-    if x is None or x.op is not ops.constant or x.rank or x.dtype.storage.kind not in "iufc":
+def _number(x: Symbol) -> complex | None:
+    """The number that a constant is, if it is one."""
+    if x.rank or x.dtype.storage.kind not in "iufc":
         return None
     return x.attrs["value"].item()
 
 
-def _conversion(origin: Origin, number: complex | None) -> Conversion:
-    operand, op, _, rule, source, target = origin
-    kind, path = _kind(rule), (source, target)
+def _conversion(
+    operand: str, op: str, rule: str, source: DType, target: DType, number: complex | None
+) -> Conversion:
+    kind: Kind = _KINDS.get(rule, "implicit")
+    path = (source, target)
     if kind == "implicit":
         path = rules(rule).path(source, target)
         kind = "literal" if source.weak and number is not None else kind
-    lost: Loss = loss(source, target) if number is None else literal_loss(number, target)
+    lost = loss(source, target) if number is None else literal_loss(number, target)
     return Conversion(kind, op, operand, rule, source, target, path, lost)
 
 
-def _kind(rule: str) -> Kind:
-    return {LEGALIZE: "legalization", CAST: "explicit"}.get(rule, "implicit")  # pyright: ignore
+_KINDS: dict[str, Kind] = {LEGALIZE: "legalization", CAST: "explicit"}

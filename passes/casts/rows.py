@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from graphir import DType, Location, Symbol
 from graphir.dims import Size
 from graphir.expressions import Expression, expression
 from graphir.losses import Loss
 from passes.casts.measured import Measured, plain
+
+if TYPE_CHECKING:
+    from passes.casts.causes import Uses
 
 Kind: TypeAlias = Literal["implicit", "literal", "explicit", "legalization"]
 """Of an operand, of a Python number, written by the user, put there by `legalize`."""
@@ -44,34 +47,49 @@ class Conversion:
 class CastRow:
     """One use of one cast: `operand` of `op` at `location`, from `source` to `target`.
 
-    `symbol` is the cast (or what it was folded into) and `user` what uses it, in the explicit
-    graph; `cause` is the row that made the wide dtype which asks for this cast, None for a row that
-    is a cause itself; `damage` estimates the relative error that it brings to the outputs;
-    `measured` is what a run saw (see runtime.audit), and `shares` its part of each output's error.
+    `symbol` is the cast (or what it was folded into) in the explicit graph, `place` that of the row
+    in the order of the graph. `measured` is what a run saw (see runtime.audit), and `shares` its
+    part of each output's error.
     """
 
-    __slots__ = (
-        *("cause", "conversion", "damage", "location"),
-        *("measured", "place", "position", "shares", "symbol", "user"),
-    )
+    # Rows are many: what most have alike stands here.
+    measured: Measured | None = None
+    shares: tuple[float, ...] = ()
 
     def __init__(
-        self, conversion: Conversion, location: Location, symbol: Symbol, place: int
+        self, conversion: Conversion, location: Location, symbol: Symbol, place: int, uses: Uses
     ) -> None:
         self.conversion = conversion
         self.location = location
         self.symbol = symbol
-        self.place = place  # among the rows, in the order of the graph
-        self.user: Symbol | None = None
-        self.position = 0
-        self.cause: CastRow | None = None
-        self.damage = 0.0
-        self.measured: Measured | None = None
-        self.shares: tuple[float, ...] = ()
+        self.place = place
+        self._uses = uses
 
     def __getattr__(self, name: str) -> Any:
         # kind, op, operand, rule, source, target, path and loss
+        if name.startswith("_"):
+            raise AttributeError(name)
         return getattr(self.conversion, name)
+
+    @property
+    def damage(self) -> float:
+        """The relative error that it is estimated to bring, 0.0 of what is exact."""
+        return self.conversion.error
+
+    @property
+    def user(self) -> Symbol | None:
+        """What uses the cast here, in the explicit graph, if that is still known."""
+        return self._uses.of(self).user
+
+    @property
+    def position(self) -> int:
+        """The position of the operand among those of its user."""
+        return self._uses.of(self).position
+
+    @property
+    def cause(self) -> CastRow | None:
+        """The row that made the dtype which asks for this cast; None where that is itself."""
+        return self._uses.of(self).cause
 
     @property
     def kind(self) -> Kind:
