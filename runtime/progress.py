@@ -35,3 +35,8 @@ class Count:
         self.done += number
         if self.watch is not None:
             self.watch(self.done, self.total)
+
+    def finish(self) -> None:
+        """What is left need not be done."""
+        if self.done < self.total:
+            self.step(self.total - self.done)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from graphir import Graph, Symbol, ops
 from passes.casts import CastReport, Measured, OutputError, cast_report
 from runtime.audit.comparing import Output
 from runtime.audit.measuring import measure
 from runtime.audit.uses import Uses
-from runtime.audit.wide import WideRun
+from runtime.audit.wide import Array, WideRun
 from runtime.binding import bind
 from runtime.interpreter import Run
 from runtime.progress import Count, Watch, watcher
@@ -46,31 +45,36 @@ def audit(
     report = cast_report(graph)
     arrays, sizes = bind(report.explicit, inputs, named)
     with np.errstate(all="ignore"):
-        run = _Audit(report.explicit, arrays, sizes, memory)
+        run = _Audit(report, arrays, sizes, memory)
         measures, errors = run.audited(blame, watcher(progress, "symbols"))
         results = owned([output.real for output in run.outputs], arrays)
     return report.measured(measures, errors, results)
 
 
-class _Loss(NamedTuple):
-    """What went into a cast, and what came out."""
-
-    before: NDArray[Any]
-    after: NDArray[Any]
-
-
 class _Audit:
-    """An explicit graph, what it is run on, and the values of its runs that are kept."""
+    """An explicit graph, what it is run on, and the values of its runs that are kept.
+
+    What is measured is its casts, and constants whose dtype rounds the number that was written.
+    """
 
     def __init__(
-        self, graph: Graph, arrays: Sequence[NDArray[Any]], sizes: dict[str, int], memory: int
+        self, report: CastReport, arrays: Sequence[Array], sizes: dict[str, int], memory: int
     ) -> None:
-        self.graph, self.arrays, self.sizes = graph, arrays, sizes
-        self.uses = Uses(graph)
-        self.casts = [symbol for symbol in self.uses.live if symbol.op is ops.cast]
+        self.graph, self.arrays, self.sizes = report.explicit, arrays, sizes
+        self.literals = {
+            row.symbol.index: row.witness
+            for row in report
+            if row.symbol.op is ops.constant and row.witness is not None and row.kind == "literal"
+        }
+        self.uses = Uses(self.graph)
+        self.casts = [
+            symbol
+            for symbol in self.uses.live
+            if symbol.op is ops.cast or symbol.index in self.literals
+        ]
         self.keep = self.uses.bytes(sizes) <= memory
         self.outputs: list[Output] = []
-        self.losses: dict[int, _Loss] = {}
+        self.losses: dict[int, tuple[Array, Array]] = {}
 
     def audited(
         self, blame: bool, watch: Watch | None
@@ -78,25 +82,30 @@ class _Audit:
         """What each cast did, by its place, and the error of each output."""
         blamed = [cast for cast in self.casts if blame and self._may_lose(cast)]
         self.count = Count(watch, self._cost(blamed) if watch else 0)
-        self.wide = WideRun(Run(self.graph, self.arrays, self.sizes))
+        self.wide = self._runs()
         measures = self._measured()
         errors = [output.error() for output in self.outputs]
         if blame:
             self._blame([cast for cast in blamed if measures[cast.index].changed], errors)
-        self.count.step(self.count.total - self.count.done)
+        self.count.finish()
         return measures, errors
+
+    def _runs(self) -> WideRun:
+        """Both runs, before their first symbol."""
+        return WideRun(Run(self.graph, self.arrays, self.sizes), self.literals)
 
     def _measured(self) -> dict[int, Measured]:
         """Run the graph and its wide twin, measuring every cast while its values are there."""
         measures: dict[int, Measured] = {}
-        stored, wide = self.graph.stored, self.wide
+        wide, casts = self.wide, {cast.index for cast in self.casts}
         for symbol in self._beside(wide):
-            if symbol.op is ops.cast:
-                dtypes = stored(symbol.args[0]), stored(symbol)
-                loss = _loss(wide, symbol)
-                found = measures[symbol.index] = measure(*loss, *dtypes)
+            if symbol.index in casts:
+                before, source = wide.before(symbol)
+                after = wide.beside.known(symbol)
+                found = measure(before, after, source, self.graph.stored(symbol))
+                measures[symbol.index] = found
                 if self.keep and found.changed:
-                    self.losses[symbol.index] = loss
+                    self.losses[symbol.index] = before, after
         for symbol, real in zip(self.graph.outputs, wide.beside.outputs(), strict=True):
             dtype = self.graph.committed(symbol.dtype)
             self.outputs.append(Output(symbol.name, dtype, real, wide.known(symbol)))
@@ -119,19 +128,18 @@ class _Audit:
                     shares[i][cast.index] = self.outputs[i].share(errors[i], value)
         errors[:] = [replace(one, shares=found) for one, found in zip(errors, shares, strict=True)]
 
-    def _with_loss(self, cast: Symbol) -> dict[int, NDArray[Any]]:
+    def _with_loss(self, cast: Symbol) -> dict[int, Array]:
         """The wide values of outputs that depend on a cast, with its loss put in."""
         wide, path = self.wide, self.uses.path(cast)
         symbols: Iterable[Symbol] = path
         if not self.keep:
-            wide = WideRun(Run(self.graph, self.arrays, self.sizes))
+            wide = self._runs()
             places = {symbol.index for symbol in path}
             symbols = (symbol for symbol in self._beside(wide) if symbol.index in places)
-        values: dict[int, NDArray[Any]] = {}
+        values: dict[int, Array] = {}
         for symbol in symbols:
             if symbol is cast:
-                loss = self.losses.get(cast.index) or _loss(wide, cast)
-                values[symbol.index] = wide.with_loss(symbol, *loss)
+                values[symbol.index] = wide.with_loss(cast, *self._loss(wide, cast))
             else:
                 values[symbol.index] = _again(wide, symbol, values)
             for arg in symbol.args:
@@ -146,17 +154,20 @@ class _Audit:
         whole = 0 if self.keep else run
         return run + sum(whole + len(self.uses.path(cast)) for cast in casts)
 
+    def _loss(self, wide: WideRun, cast: Symbol) -> tuple[Array, Array]:
+        """What went into a cast and what came out, which was kept or is at hand."""
+        kept = self.losses.get(cast.index)
+        return kept or (wide.before(cast)[0], wide.beside.known(cast))
+
     def _may_lose(self, cast: Symbol) -> bool:
         """Whether a cast can lose something that is not what it is for."""
-        source, target = self.graph.stored(cast.args[0]), self.graph.stored(cast)
-        return target.kind != "bool" and not source.exact_in(target)
+        target = self.graph.stored(cast)
+        if not cast.args:
+            return True
+        return target.kind != "bool" and not self.graph.stored(cast.args[0]).exact_in(target)
 
 
-def _loss(wide: WideRun, cast: Symbol) -> _Loss:
-    return _Loss(wide.beside.known(cast.args[0]), wide.beside.known(cast))
-
-
-def _again(wide: WideRun, symbol: Symbol, values: dict[int, NDArray[Any]]) -> NDArray[Any]:
+def _again(wide: WideRun, symbol: Symbol, values: Mapping[int, Array]) -> Array:
     """The wide value of a symbol on other operands; where it has none, the one that it had."""
     operands = [
         values[arg.index] if arg.index in values else wide.known(arg) for arg in symbol.args

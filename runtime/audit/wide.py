@@ -9,7 +9,7 @@ Bits have no meaning apart from their dtype, nor has the next float: those ops k
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -65,10 +65,12 @@ class WideRun(Run):
 
     From that it has inputs, constants and what else is made of nothing; and the value of an op
     that has no result for wide operands: an index, say, that is in range only because it wrapped.
+    `literals` are the numbers that the program writes for constants whose dtype rounds them, by the
+    place of the constant.
     """
 
-    def __init__(self, beside: Run) -> None:
-        self.beside = beside
+    def __init__(self, beside: Run, literals: Mapping[int, complex]) -> None:
+        self.beside, self.literals = beside, literals
         graph = beside.graph
         arrays = [widened(beside.known(x), graph.stored(x)) for x in graph.inputs]
         super().__init__(graph, arrays, beside.sizes)
@@ -76,6 +78,8 @@ class WideRun(Run):
 
     def value(self, symbol: Symbol) -> Array:
         """The wide value of a symbol whose operands' are known."""
+        if symbol.index in self.literals:
+            return convert(*self.before(symbol), WIDE[symbol.dtype.kind])
         known = self.beside.known(symbol)
         if symbol.args:
             try:
@@ -108,14 +112,23 @@ class WideRun(Run):
             return _truncated(x) if _is_written(symbol) else x
         return convert(x, source, target)
 
+    def before(self, symbol: Symbol) -> tuple[Array, DType]:
+        """What goes into a cast in the run beside, or the number that became a constant."""
+        if symbol.op is ops.cast:
+            return self.beside.known(symbol.args[0]), self.graph.stored(symbol.args[0])
+        return _as_array(self.literals[symbol.index])
+
     def with_loss(self, cast: Symbol, before: Array, after: Array) -> Array:
         """The wide value of a cast, off by what it lost where it made `after` of `before`.
 
         That is `after` less what the cast is for, so that a fraction which the user truncates is no
-        loss; where the difference is not finite the value is `after` itself.
+        loss; where the difference is not finite the value is `after` itself. Of a constant that a
+        number became it is `after`.
         """
-        source, target = self.graph.stored(cast.args[0]), self.graph.stored(cast)
-        wide = self.known(cast)
+        target, wide = self.graph.stored(cast), self.known(cast)
+        if not cast.args:
+            return widened(after, target)
+        source = self.graph.stored(cast.args[0])
         dtype = _dtype_off(wide, source, target)
         result = np.empty(wide.shape, dtype.storage)
         flat = [array.reshape(-1) for array in (wide, before, after, result)]
@@ -175,4 +188,13 @@ def _dtype_off(wide: Array, source: DType, target: DType) -> DType:
 def _off(value: Array, meant: Array, made: Array) -> Array:
     # Where int64 wraps in the difference it wraps back in the sum.
     lost = made - meant
-    return np.where(np.isfinite(lost), value + lost, made)
+    kept = (made == meant) | (np.isnan(made) & np.isnan(meant))
+    return np.where(kept, value, np.where(np.isfinite(lost), value + lost, made))
+
+
+def _as_array(number: complex) -> tuple[Array, DType]:
+    """A Python number in 64 bits a part, and their dtype."""
+    if isinstance(number, int) and not -(2**63) <= number < 2**63:
+        number = float(number)
+    array: Array = np.asarray(number)
+    return array, DType.from_numpy(array.dtype)
