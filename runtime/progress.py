@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
+
+T = TypeVar("T")
 
 Watch: TypeAlias = Callable[[int, int], None]
 """Called with how much is done and how much there is."""
@@ -33,10 +35,15 @@ class Count:
     def step(self, number: int = 1) -> None:
         """So much more has been done."""
         self.done += number
-        if self.watch is not None:
+        if self.watch is not None and number:
             self.watch(self.done, self.total)
+
+    def each(self, items: Iterable[T], number: int = 1) -> Iterator[T]:
+        """The items, each of which is so much of what there is to do."""
+        for item in items:
+            self.step(number)
+            yield item
 
     def finish(self) -> None:
         """What is left need not be done."""
-        if self.done < self.total:
-            self.step(self.total - self.done)
+        self.step(self.total - self.done)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from fractions import Fraction
 from typing import Any
@@ -11,6 +12,8 @@ import pytest
 
 from graphir import DType
 from graphir.conversions import convert
+from passes.casts import Measured
+from runtime.audit import measuring
 from runtime.audit.measuring import measure
 from tests.rounding import ALL, COMPLEX, FORMATS, GREATEST, INTEGERS, float_edges, integer_traps
 
@@ -191,3 +194,37 @@ def nearest(exact: Fraction) -> Any:
         return Fraction(float(exact))
     except OverflowError:
         return math.inf
+
+
+def test_every_dtype_is_among_them() -> None:
+    assert set(ALL) == set(DType)
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [("int64", "bfloat16"), ("float32", "int8"), ("complex128", "complex64"), ("int8", "int64")],
+)
+def test_blocks_and_layouts_make_no_difference(
+    monkeypatch: pytest.MonkeyPatch, source: str, target: str
+) -> None:
+    dtypes = DType(source), DType(target)
+    before = data(dtypes[0])
+    before = before[: before.size // 6 * 6]
+    whole = measure(before, convert(before, *dtypes), *dtypes)
+    assert whole.elements == before.size
+    monkeypatch.setattr(measuring, "BLOCK", 7)
+    for shaped in (before, before.reshape(6, -1), before.reshape(2, 3, -1).transpose(2, 0, 1)):
+        again = measure(shaped, convert(shaped, *dtypes), *dtypes)
+        assert facts(again) == facts(whole)
+
+
+def facts(found: Measured) -> Any:
+    """All but which of the worst elements is named."""
+    return dataclasses.replace(found, worst=None)
+
+
+def test_nothing_and_one_number() -> None:
+    both = DType.float64, DType.float16
+    assert measure(np.zeros((0, 3)), np.zeros((0, 3), np.float16), *both) == Measured(0)
+    got = measure(np.array(2049.0), np.array(2048, np.float16), *both)
+    assert got == Measured(1, 1, relative=1 / 2049, ulps=0.5, worst=(2049.0, 2048.0))

@@ -9,13 +9,13 @@ Bits have no meaning apart from their dtype, nor has the next float: those ops k
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import DType, Op, Symbol, ops, signatures
+from graphir import DType, GraphirError, Op, Symbol, ops, signatures
 from graphir.conversions import convert
 from graphir.evaluation import apply
 from graphir.location import CAST
@@ -23,7 +23,6 @@ from graphir.op import Inferred
 from passes.rewriting import origins_of
 from runtime.audit.measuring import blocks
 from runtime.interpreter import Run
-from runtime.results import REFUSED
 
 Array: TypeAlias = NDArray[Any]
 
@@ -60,13 +59,22 @@ def wide_dtype(array: Array) -> DType:
     return DType.from_numpy(array.dtype)
 
 
+class Loss(NamedTuple):
+    """What `before`, of dtype `source`, became: `after`, of dtype `target`."""
+
+    before: Array
+    after: Array
+    source: DType
+    target: DType
+
+
 class WideRun(Run):
-    """A run in wide arithmetic, beside one whose symbols are computed each before the same here.
+    """A run in wide arithmetic, beside one that has not begun.
 
     From that it has inputs, constants and what else is made of nothing; and the value of an op
     that has no result for wide operands: an index, say, that is in range only because it wrapped.
     `literals` are the numbers that the program writes for constants whose dtype rounds them, by the
-    place of the constant.
+    place of the constant. `losses` are those that are kept for when the run beside has gone on.
     """
 
     def __init__(self, beside: Run, literals: Mapping[int, complex]) -> None:
@@ -74,22 +82,29 @@ class WideRun(Run):
         graph = beside.graph
         arrays = [widened(beside.known(x), graph.stored(x)) for x in graph.inputs]
         super().__init__(graph, arrays, beside.sizes)
+        self.losses: dict[int, Loss] = {}
         self._inferred: dict[tuple[Any, ...], Inferred] = {}
+
+    def walk(self, keep: bool = False) -> Iterator[Symbol]:
+        """The symbols, each when it has been run beside and then here."""
+        for _, symbol in zip(self.beside.walk(), super().walk(keep), strict=True):
+            yield symbol
 
     def value(self, symbol: Symbol) -> Array:
         """The wide value of a symbol whose operands' are known."""
         if symbol.index in self.literals:
-            return convert(*self.before(symbol), WIDE[symbol.dtype.kind])
+            number = _as_array(self.literals[symbol.index])
+            return convert(number, wide_dtype(number), WIDE[symbol.dtype.kind])
         known = self.beside.known(symbol)
         if symbol.args:
             try:
                 return self.computed(symbol, [self.known(arg) for arg in symbol.args])
-            except REFUSED:
+            except GraphirError:
                 pass
         return widened(known, self.graph.stored(symbol))
 
     def computed(self, symbol: Symbol, operands: Sequence[Array]) -> Array:
-        """What the op of a symbol makes of wide operands; one of REFUSED where it has no result."""
+        """What the op of a symbol makes of wide operands; GraphirError where it has no result."""
         op = symbol.op
         if op is ops.cast:
             return self.cast(symbol, operands[0])
@@ -112,29 +127,32 @@ class WideRun(Run):
             return _truncated(x) if _is_written(symbol) else x
         return convert(x, source, target)
 
-    def before(self, symbol: Symbol) -> tuple[Array, DType]:
-        """What goes into a cast in the run beside, or the number that became a constant."""
-        if symbol.op is ops.cast:
-            return self.beside.known(symbol.args[0]), self.graph.stored(symbol.args[0])
-        return _as_array(self.literals[symbol.index])
+    def loss(self, site: Symbol) -> Loss:
+        """What went into a cast in the run beside and what came out; or a number and a constant."""
+        if site.index in self.losses:
+            return self.losses[site.index]
+        after, to = self.beside.known(site), self.graph.stored(site)
+        if site.op is ops.cast:
+            (x,) = site.args
+            return Loss(self.beside.known(x), after, self.graph.stored(x), to)
+        number = _as_array(self.literals[site.index])
+        return Loss(number, after, wide_dtype(number), to)
 
-    def with_loss(self, cast: Symbol, before: Array, after: Array) -> Array:
-        """The wide value of a cast, off by what it lost where it made `after` of `before`.
+    def with_loss(self, site: Symbol) -> Array:
+        """The wide value of a cast, off by what it lost: what came out less what the cast is for.
 
-        That is `after` less what the cast is for, so that a fraction which the user truncates is no
-        loss; where the difference is not finite the value is `after` itself. Of a constant that a
-        number became it is `after`.
+        So a fraction which the user truncates is no loss. Where the difference is not finite, the
+        value is what came out; so it is where a number became a constant.
         """
-        target, wide = self.graph.stored(cast), self.known(cast)
-        if not cast.args:
+        wide, (before, after, source, target) = self.known(site), self.loss(site)
+        if site.op is not ops.cast:
             return widened(after, target)
-        source = self.graph.stored(cast.args[0])
         dtype = _dtype_off(wide, source, target)
         result = np.empty(wide.shape, dtype.storage)
         flat = [array.reshape(-1) for array in (wide, before, after, result)]
         for at in blocks(wide.size):
             value, old, new, out = (array[at] for array in flat)
-            terms = value, self.cast(cast, widened(old, source)), widened(new, target)
+            terms = value, self.cast(site, widened(old, source)), widened(new, target)
             out[:] = _off(*(convert(term, wide_dtype(term), dtype) for term in terms))
         return result
 
@@ -192,9 +210,8 @@ def _off(value: Array, meant: Array, made: Array) -> Array:
     return np.where(kept, value, np.where(np.isfinite(lost), value + lost, made))
 
 
-def _as_array(number: complex) -> tuple[Array, DType]:
-    """A Python number in 64 bits a part, and their dtype."""
+def _as_array(number: complex) -> Array:
+    """A Python number in 64 bits a part."""
     if isinstance(number, int) and not -(2**63) <= number < 2**63:
         number = float(number)
-    array: Array = np.asarray(number)
-    return array, DType.from_numpy(array.dtype)
+    return np.asarray(number)
