@@ -54,6 +54,7 @@ def audited() -> CastReport:
 REPORTS: dict[str, Callable[[], CastReport]] = {
     "mixed": mixed,
     "audited": audited,
+    "compared": lambda: audited().compared("numpy"),
     "none": lambda: cast_report(Graph("none")),
     "filtered": lambda: mixed().only(kind="legalization"),
     "parsed": lambda: cast_report(Graph.parse(str(mixed().graph))),

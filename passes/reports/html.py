@@ -16,6 +16,7 @@ from passes.reports.rows_html import Table
 
 if TYPE_CHECKING:
     from passes.casts import CastReport
+    from passes.graph_diff import GraphDiff
 
 ROWS = 2000
 """The most rows that the table of a page holds."""
@@ -58,13 +59,14 @@ def _sections(report: CastReport, title: str, most: int) -> Iterator[str]:
     yield tag("header", tag("h1", text(title)), _subtitle(report), _summary(report))
     if report.outputs:
         yield _section("Outputs", "outputs", _outputs(report))
-    if not report.rows:
-        return
-    yield _section("Source", "source", listing.html(table.anchors))
-    yield _section("Graph", "graph", tag("div", _drawing(report), class_="drawing"))
-    yield _section(
-        "Casts", "casts", _toolbar(report, most), tag("div", table.html(), class_="scroll")
-    )
+    if report.rows:
+        yield _section("Source", "source", listing.html(table.anchors))
+        yield _section("Graph", "graph", tag("div", _drawing(report), class_="drawing"))
+        rows = tag("div", table.html(), class_="scroll")
+        yield _section("Casts", "casts", _toolbar(report, most), rows)
+    if report.against is not None:
+        title = f"Under {text(report.against.after.name)}"
+        yield _section(title, "against", *_against(report.against))
 
 
 def _section(title: str, name: str, *content: str) -> str:
@@ -124,6 +126,21 @@ def _outputs(report: CastReport) -> str:
     ]
     note = tag("p", "Beside the same program in wide arithmetic.", class_="faint")
     return note + tag("div", tag("table", tag("thead", head), tag("tbody", *rows)), class_="scroll")
+
+
+def _against(diff: GraphDiff, most: int = 200) -> Iterator[str]:
+    """What would change under other rules."""
+    yield tag("p", text(diff.headline()), class_="faint")
+    titles, *changes = diff.table()
+    if changes:
+        head = tag("tr", *(tag("th", text(one), scope="col") for one in titles))
+        rows = [tag("tr", *(tag("td", text(one, 120)) for one in row)) for row in changes[:most]]
+        table = tag("table", tag("thead", head), tag("tbody", *rows))
+        yield tag("div", table, class_="scroll")
+    if len(changes) > most:
+        yield tag("p", f"... and {len(changes) - most:,} more", class_="faint")
+    if errors := diff.errors():
+        yield tag("pre", "\n".join(text(line) for line in errors[:most]).strip())
 
 
 def _toolbar(report: CastReport, most: int) -> str:

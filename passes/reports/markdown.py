@@ -30,6 +30,8 @@ def report_markdown(report: CastReport, most: int = ROWS, details: int = DETAILS
         parts += [_detail(row, following, report) for row, following in found[:details]]
         if len(found) > details:
             parts.append(f"*... and {len(found) - details} more*")
+    if told := words.against(report):
+        parts.append("\n".join(_block(told, most)))
     return "\n\n".join(parts) + "\n"
 
 
@@ -39,6 +41,13 @@ def code(text: str, most: int = 500) -> str:
     fence = "`" * (max((len(run) for run in re.findall("`+", shown)), default=0) + 1)
     space = " " if fence != "`" or shown.strip() == "" else ""
     return f"{fence}{space}{shown}{space}{fence}"
+
+
+def _block(lines: Sequence[str], most: int) -> Iterator[str]:
+    """Lines as they are, in a fence that none of them closes."""
+    shown = [*lines[:most], *([f"... and {len(lines) - most} more"] if len(lines) > most else [])]
+    fence = "`" * max(3, 1 + max(len(run) for run in re.findall("`*", "\n".join(shown))))
+    return iter([fence, *shown, fence])
 
 
 def _summary(report: CastReport) -> str:

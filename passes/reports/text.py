@@ -36,15 +36,16 @@ _AUDITED = ("changed", "error", "share")
 def report_text(report: CastReport) -> str:
     """How many there are, and a line for each; what a run saw of them, where there was one."""
     head = [words.headline(report), *map(_output, report.outputs)]
+    tail = ["", *told] if (told := words.against(report)) else []
     if not report.rows:
-        return "\n".join(head)
+        return "\n".join([*head, *tail])
     audited = any(row.measured is not None for row in report)
     header = (*_HEADER, *_AUDITED) if audited else _HEADER
     cells: Callable[[CastRow], tuple[str, ...]] = Shared(_cells)
     rows = [(*cells(row), *_audited(row)) if audited else cells(row) for row in report]
     unlike = list(dict.fromkeys([header, *rows]))
     lines = dict(zip(unlike, aligned(unlike), strict=True))
-    return "\n".join([*head, lines[header], *(lines[row] for row in rows)])
+    return "\n".join([*head, lines[header], *(lines[row] for row in rows), *tail])
 
 
 @uncollected
@@ -65,6 +66,8 @@ def detailed(report: CastReport, most: int = DETAILS) -> Iterator[Line]:
     if len(found) > most:
         yield ()
         yield ((f"... and {len(found) - most} more", "faint"),)
+    for told in ["", *lines] if (lines := words.against(report)) else []:
+        yield ((told, ""),)
 
 
 def _cells(row: CastRow) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from graphir.dims import Size
 from graphir.findings import counted
 from graphir.pictures.levels import Level
 from graphir.pictures.levels import level as gravity
+from graphir.promotion.tables import aligned
 
 if TYPE_CHECKING:
     from passes.casts import CastReport, CastRow
@@ -131,6 +132,16 @@ def percent(share: float) -> str:
 def number_text(number: complex) -> str:
     """A number in few digits: enough for float32 to tell neighbours apart."""
     return str(number) if isinstance(number, (int, complex)) else f"{number:.9g}"
+
+
+def against(report: CastReport) -> list[str]:
+    """What would change under other rules, where that was asked, line by line."""
+    diff = report.against
+    if diff is None:
+        return []
+    rows = [[printable(cell) for cell in row] for row in diff.table()]
+    table = aligned(rows) if len(rows) > 1 else []
+    return [printable(diff.headline()), *table, *(printable(line, 500) for line in diff.errors())]
 
 
 def added(report: CastReport) -> Size:
