@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import pty
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,7 +24,7 @@ from passes.reports.places import region
 from passes.reports.terminal import show
 from passes.reports.text import report_details, report_text
 from tests.benchmarks.compile import mixed as long_graph
-from tests.reports import REPORTS, Elements, audited, mixed, source_of
+from tests.reports import REPORTS, Elements, audited, mixed, program, source_of
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -65,8 +66,34 @@ def test_cascades_tell_each_row_once(report: CastReport) -> None:
     assert Counter(map(id, told)) == Counter(map(id, report))
     shown = set(map(id, report))
     for lead, following in words.cascades(report):
-        assert lead.cause is None or id(lead.cause) not in shown
+        first = lead.cause is None or id(lead.cause) not in shown
+        assert first or (lead.cause.exact and not lead.exact)
         assert all(row.cause is lead for row in following)
+
+
+def test_what_loses_leads_and_what_follows_exactly_is_folded() -> None:
+    graph = Graph("leading")
+    wide = graph.input("int8", (4,)) + graph.input("float16", (4,))  # exact
+    total = wide * graph.input("int16", (4,))  # the first loss
+    graph.output(total + graph.input("int16", (4,)), total - graph.input("int8", (4,)))
+    report = cast_report(graph)
+    exact, lossy, again, folded = report.in_order()
+    assert lossy.cause is again.cause is folded.cause is exact
+    leading = {id(lead): following for lead, following in words.cascades(report)}
+    assert set(leading) == {id(exact), id(lossy), id(again)}
+    assert leading[id(exact)] == [folded]
+
+
+def test_other_rule_sets_are_grouped_by_what_they_do() -> None:
+    report = cast_report(Graph.parse(str(mixed().graph)))
+    row = next(row for row in report if row.op == "multiply" and row.kind == "implicit")
+    told = words.elsewhere(row).split("; ")
+    assert told[-1].startswith("refuse: ") and len(told) > 1
+    names = [name for part in told for name in part.partition(": ")[2].split(", ")]
+    assert sorted(names) == sorted(row.others)
+    for part in told[:-1]:
+        answer, _, rest = part.partition(": ")
+        assert all(str(row.others[name]) == answer for name in rest.split(", "))
 
 
 def test_the_bytes_of_a_cast_that_serves_two_uses_count_once() -> None:
@@ -242,6 +269,15 @@ def test_the_page_marks_operands_in_their_lines() -> None:
     assert '">image</mark> * gains' in page
     assert '">GAMMA</mark></code>' in page
     assert '">(1 / GAMMA)</mark> * 255' in page
+
+
+def test_an_operand_of_several_lines_is_marked_on_each() -> None:
+    text = "def build(g, x, y):\n    return (\n        x.reshape(\n            -1) * y\n    )\n"
+    graph = Graph("lines")
+    x, y = graph.input("int16", (4,)), graph.input("float16", (4,))
+    graph.output(program(text, "several.py")["build"](graph, x, y))
+    page = report_html(cast_report(graph))
+    assert re.findall(r"<mark[^>]*>([^<]*)</mark>", page) == ["x.reshape(", "-1)"]
 
 
 def test_a_huge_page_is_cut_and_says_so() -> None:

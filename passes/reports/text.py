@@ -149,7 +149,7 @@ def _cascade(rows: Sequence[CastRow]) -> Iterator[tuple[str, str]]:
     """What follows from a cast, what loses something first; the like of it told once."""
     told: dict[str, int] = {}
     for row in sorted(rows, key=attrgetter("damage"), reverse=True):
-        lost = "" if row.exact else f", {row.loss}"
+        lost = "" if row.exact else f": {row.loss}"
         text = f"{words.conversion(row)} at {_place(row)}{lost}"
         told[text] = told.get(text, 0) + 1
     for text, count in list(told.items())[:FOLLOWING]:

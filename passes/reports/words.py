@@ -25,6 +25,10 @@ MEANINGS: dict[Level, str] = {
 """What each level of loss means, the gravest first."""
 
 
+REFUSE = "refuse"
+"""What rule sets do that have no answer."""
+
+
 def level(row: CastRow) -> Level:
     """How grave the loss of a row is."""
     one = row.conversion
@@ -81,12 +85,12 @@ def widths(row: CastRow) -> str:
 
 
 def answers(row: CastRow) -> dict[str, list[str]]:
-    """What other rule sets would do, each with their names: a dtype, or that they refuse."""
+    """What other rule sets would do, each with their names: a dtype; refusals are last."""
     found: dict[str, list[str]] = {}
     for name, answer in row.others.items():
         refused = isinstance(answer, str)
-        found.setdefault("refuse" if refused else str(answer), []).append(printable(name))
-    return found
+        found.setdefault(REFUSE if refused else str(answer), []).append(printable(name))
+    return dict(sorted(found.items(), key=lambda one: one[0] == REFUSE))
 
 
 def elsewhere(row: CastRow) -> str:
@@ -112,9 +116,9 @@ def measured(row: CastRow) -> list[str]:
 
 
 def shares(row: CastRow, report: CastReport) -> list[str]:
-    """How much of each output's error the cast explains; nothing where there was no run."""
+    """How much of each output's error the cast explains, where it explains any."""
     pairs = zip(report.outputs, row.shares, strict=False)
-    return [f"{percent(share)} of the error of {printable(one.name)}" for one, share in pairs]
+    return [f"{percent(share)} of the error of {printable(x.name)}" for x, share in pairs if share]
 
 
 def error_of(row: CastRow) -> float:
@@ -157,15 +161,17 @@ def added(report: CastReport) -> Size:
 def cascades(report: CastReport) -> list[tuple[CastRow, Sequence[CastRow]]]:
     """The rows that lead, each with those that follow from it, in the order of the report.
 
-    A row leads that is a cause, or whose cause is not in the report.
+    A row leads that is a cause, or whose cause is not in the report; and the first on a path that
+    loses something, whose cause does not.
     """
     rows = set(map(id, report))
     leading: dict[int, tuple[CastRow, list[CastRow]]] = {}
     for row in report:
-        follows = row.cause is not None and id(row.cause) in rows
-        lead = row.cause if follows and row.cause is not None else row
+        lead = row.cause
+        if lead is None or id(lead) not in rows or (lead.exact and not row.exact):
+            lead = row
         found = leading.setdefault(id(lead), (lead, []))
-        if follows:
+        if lead is not row:
             found[1].append(row)
     return list(leading.values())
 
