@@ -18,7 +18,8 @@ from graphir.arguments import call_text, symbols_of
 from graphir.literals import literal_array
 from graphir.location import placed
 from graphir.promotion import rules as rules_named
-from passes.rewriting import uncollected, unplaced
+from graphir.uncollected import uncollected
+from passes.rewriting import unplaced
 from passes.written_literals import Literals, is_literal
 
 SHOWN = 100
@@ -95,6 +96,7 @@ class _Rebuilding:
     ) -> None:
         self.old, self.assumed = graph, assumed
         self.new = Graph(graph.name, out_types=graph.out_types, rules=rules, tf32=graph.tf32)
+        self.new.policy = graph.policy
         self.literals = Literals(graph)
         places = [symbol.index for symbol in graph.inputs]
         self.names = dict(zip(places, graph.input_names, strict=True))

@@ -14,12 +14,12 @@ from graphir.dtypes import DTypeLike
 from graphir.location import CAST, LEGALIZE
 from graphir.losses import LOSS_KINDS, LossKind, literal_loss, loss
 from graphir.promotion.scalars import WEAK, survives
+from graphir.uncollected import uncollected
 from passes.casts.causes import Uses
 from passes.casts.measured import Measured, OutputError
 from passes.casts.rows import CastRow, Conversion, Kind
 from passes.graph_diff import GraphDiff
 from passes.implicit_cast import implicit_cast
-from passes.rewriting import uncollected
 
 
 class CastReport(Sequence[CastRow]):
