@@ -131,7 +131,8 @@ def test_a_share_is_what_one_loss_makes_of_the_exact_result() -> None:
     )
     graph.output(ops.exp(short) * shorter + short)
     random = np.random.default_rng(1)
-    a, b = random.standard_normal((2, 10**5))
+    # Of float32, since to bfloat16 ml_dtypes rounds float64 twice.
+    a, b = random.standard_normal((2, 10**5)).astype(np.float32).astype(np.float64)
 
     def result(x: Any, y: Any) -> Any:
         return np.exp(x) * y + x
@@ -382,7 +383,7 @@ def test_what_is_kept_is_kept_where_it_fits() -> None:
         audit(graph, np.linspace(-9, 9, n, dtype=np.float32), memory=memory)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
-    assert peaks[0] > 2 * peaks[1]
+    assert peaks[0] > 1.5 * peaks[1]
 
 
 def chain(x: Symbol) -> Symbol:
