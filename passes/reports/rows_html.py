@@ -95,7 +95,7 @@ class Table:
             href=f"#{self.listing.anchor(row)}",
             class_="where",
         )
-        key = f"{at.file}\0{at.line:08}\0{at.column:06}".replace("\0", " ")
+        key = f"{at.file} {at.line:08} {at.column:06}"
         yield tag("td", link, layer, data_key=key)
         yield tag("td", code(row.text, 60) if row.text else text(words.what(row)))
         yield tag("td", chip(row))
