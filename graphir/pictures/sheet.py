@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 
 from graphir.hasse import Point
 from graphir.hasse.columns import apart
-from graphir.hasse.grid import rows_of
+from graphir.hasse.grid import Near, rows_of
 
 GAP = 18.0
 """The room between two tiles of a row."""
@@ -306,12 +306,30 @@ def _median(aims: Sequence[tuple[float, float]], weight: float) -> float:
 def _rows(tiles: Sequence[Tile], wires: Sequence[Wire], heads: int, tails: int) -> list[int]:
     """The row of each tile."""
     count = len(tiles) - heads - tails
-    near: list[tuple[list[int], list[int]]] = [([], []) for _ in range(count)]
+    near: Near = [([], []) for _ in range(count)]
+    pinned: set[int] = set()
     for wire in wires:
         for to in wire.targets:
-            if wire.source < count and to < count and to not in near[wire.source][1]:
+            if wire.source < count and to < count:
                 near[wire.source][1].append(to)
                 near[to][0].append(wire.source)
-    inner = [row + bool(heads) for row in rows_of(near, [t.width for t in tiles[:count]], _FULL)]
+            pinned |= {wire.source, to} if max(wire.source, to) >= count else set()
+    widths = [tile.width for tile in tiles[:count]]
+    inner = [row + bool(heads) for row in rows_of(near, widths, _FULL, _loose(near, pinned))]
     last = max(inner, default=0) + 1
     return [*inner, *[0] * heads, *[last] * tails]
+
+
+def _loose(near: Near, pinned: set[int]) -> set[int]:
+    """Tiles that one other alone needs, and all that leads to them: they may stand beside it."""
+    loose: set[int] = set()
+    waiting = [i for i, (above, below) in enumerate(near) if not above and len(below) == 1]
+    while waiting:
+        one = waiting.pop()
+        if one in pinned:
+            continue
+        loose.add(one)
+        [to] = near[one][1]
+        if len(near[to][0]) == 1 and len(near[to][1]) == 1:
+            waiting.append(to)
+    return loose
