@@ -15,16 +15,16 @@ from runtime.cli_questions import path
 
 def _draw(asked: argparse.Namespace) -> int:
     """The picture of a graph; status 1 if it has implicit casts that were not to be."""
-    graph = Graph.load(asked.file)
-    picture = draw(graph, asked.format)
+    report = cast_report(Graph.load(asked.file))
+    picture = draw(report, asked.format)
     if asked.output:
         Path(asked.output).write_text(f"{picture}\n", encoding="utf-8", newline="\n")
     else:
         print(picture)
+    refused = {"lossy": False, "any": None}  # exact or not, of the rows that count
     if asked.fail_on is None:
         return 0
-    rows = cast_report(graph).only("implicit")
-    return 1 if any(asked.fail_on == "any" or not row.exact for row in rows) else 0
+    return 1 if report.only("implicit", exact=refused[asked.fail_on]) else 0
 
 
 def add_draw(command: Callable[..., Any]) -> None:
