@@ -95,8 +95,12 @@ def literal_loss(value: complex, target: DType) -> Loss:
 
 
 def _kind_of(value: complex, made: complex | None, target: DType) -> LossKind:
-    if made is None or isinstance(value, complex):
+    if made is None:
         return "precision"
+    if isinstance(value, complex):
+        parts = (value.real, made.real), (value.imag, made.imag)
+        found = [_kind_of(part, became, target.part) for part, became in parts if part != became]
+        return min(found, key=LOSS_KINDS.index)
     if value != value or value in (float("inf"), -float("inf")):
         return "special"
     if value < 0 <= target.min:

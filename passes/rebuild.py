@@ -96,6 +96,7 @@ class _Rebuilding:
     ) -> None:
         self.old, self.assumed = graph, assumed
         self.new = Graph(graph.name, out_types=graph.out_types, rules=rules, tf32=graph.tf32)
+        self.new.policy = graph.policy
         self.literals = Literals(graph)
         places = [symbol.index for symbol in graph.inputs]
         self.names = dict(zip(places, graph.input_names, strict=True))
