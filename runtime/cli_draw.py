@@ -7,15 +7,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from graphir import Graph
 from graphir.pictures import GRAPH_FORMATS
 from passes import cast_report, draw
 from runtime.cli_questions import path
+from runtime.programs import load_graph
 
 
 def _draw(asked: argparse.Namespace) -> int:
     """The picture of a graph; status 1 if it has implicit casts that were not to be."""
-    report = cast_report(Graph.load(asked.file))
+    report = cast_report(load_graph(asked.program))
     picture = draw(report, asked.format)
     if asked.output:
         Path(asked.output).write_text(f"{picture}\n", encoding="utf-8", newline="\n")
@@ -32,7 +32,10 @@ def add_draw(command: Callable[..., Any]) -> None:
     doc = "Draw a graph: its layers, and every cast in the colour of what it loses."
     made = command("draw", _draw, doc, "model.gir -o model.svg")
     made.add_argument(
-        "file", type=path, metavar="FILE.gir", help="a graph, as Graph.save writes it"
+        "program",
+        type=path,
+        metavar="FILE.gir|SCRIPT.py:NAME",
+        help="a graph, as Graph.save writes it, or one that a script makes",
     )
     made.add_argument("--format", choices=GRAPH_FORMATS, default="svg")
     made.add_argument(
