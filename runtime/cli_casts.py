@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, get_args
 
 from graphir import ExecutionError, Graph
@@ -14,21 +13,21 @@ from passes import CastReport, cast_report, lower
 from passes.casts import Kind
 from passes.reports import REPORT_FORMATS
 from runtime.audit import audit
+from runtime.cli_output import add_output, add_program, put, status
 from runtime.files import read_input
 from runtime.programs import load_graph, load_program
-
-PROGRAM = "a graph, as Graph.save writes it, or script.py:name of a Graph or a function"
 
 
 def add_casts(command: Callable[..., Any]) -> None:
     """Add the commands `casts` and `audit`."""
     doc = "Report the casts of a graph: where, why, by which rule, at what loss."
     casts = command("casts", _casts, doc, "model.gir --kind implicit --lossy")
-    doc = "Run a program and report what each cast did to its data."
+    doc = "Run a graph, or a function on NumPy arrays, and report what casts did to its data."
     measured = command("audit", _audit, doc, "script.py:function --input x.npy --against jax")
     for each in (casts, measured):
-        each.add_argument("program", metavar="FILE.gir|SCRIPT.py:NAME", help=PROGRAM)
-        _add_options(each)
+        add_program(each)
+        add_output(each, REPORT_FORMATS, "text")
+        _add_filters(each)
     measured.add_argument(
         "--input",
         action="append",
@@ -41,20 +40,13 @@ def add_casts(command: Callable[..., Any]) -> None:
     measured.add_argument("--no-blame", action="store_true", help="only measure each cast")
 
 
-def _add_options(command: Any) -> None:
+def _add_filters(command: Any) -> None:
     command.add_argument("--kind", choices=get_args(Kind), help="one kind; legalization lowers")
     command.add_argument("--lossy", action="store_true", help="those that can lose something only")
     command.add_argument("--loss", choices=LOSS_KINDS, help="those that can lose this")
     command.add_argument("--layer", help="those of a layer and its parts")
     command.add_argument("--dtype", help="those from or to a dtype")
     command.add_argument("--against", metavar="RULES", help="what would change under other rules")
-    command.add_argument("--format", choices=tuple(REPORT_FORMATS), default="text")
-    command.add_argument("-o", "--output", metavar="OUT", help="write it to a file")
-    command.add_argument(
-        "--fail-on",
-        choices=("lossy", "any"),
-        help="status 1 if an implicit cast loses something (audit: did), or if there is any",
-    )
 
 
 def _casts(asked: argparse.Namespace) -> int:
@@ -97,23 +89,10 @@ def _inputs(given: list[str], program: Any) -> tuple[list[Any], dict[str, Any]]:
 
 def _told(report: CastReport, asked: argparse.Namespace) -> int:
     """Print or write the rows asked for; the status that --fail-on asks for."""
-    failed = _fails(report, asked.fail_on)
-    if asked.against:
-        report = report.compared(asked.against)
-    report = report.only(
+    chosen = report.only(
         asked.kind, False if asked.lossy else None, asked.layer, asked.dtype, asked.loss
     )
-    text = REPORT_FORMATS[asked.format](report)
-    if asked.output:
-        Path(asked.output).write_text(f"{text}\n", encoding="utf-8")
-    else:
-        print(text)
-    return int(failed)
-
-
-def _fails(report: CastReport, on: str | None) -> bool:
-    rows = report.only("implicit")
-    if on == "any":
-        return len(rows) > 0
-    lost = [row for row in rows if not row.exact]
-    return on == "lossy" and any(r.measured is None or r.measured.changed for r in lost)
+    if asked.against:
+        chosen = chosen.compared(asked.against)
+    put(REPORT_FORMATS[asked.format](chosen), asked)
+    return status(report, asked)

@@ -26,7 +26,7 @@ def load_program(text: str) -> Program:
     found: Any = _module(path)
     for part in name.split("."):
         if not hasattr(found, part):
-            known = ", ".join(sorted(n for n in vars(found) if not n.startswith("_")))
+            known = ", ".join(sorted(name for name in dir(found) if name[0] != "_"))
             raise ExecutionError(f"{path} defines no {part!r}; it has {known or 'nothing'}")
         found = getattr(found, part)
     if not (isinstance(found, Graph) or callable(found)):

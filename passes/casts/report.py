@@ -127,6 +127,12 @@ class CastReport(Sequence[CastRow]):
 
     __repr__ = __str__
 
+    def _repr_html_(self) -> str:
+        """A table for notebooks."""
+        from passes.reports.notebook import report_fragment
+
+        return report_fragment(self)
+
     def _with(self, **changes: Any) -> CastReport:
         new = copy(self)
         vars(new).update(changes)
