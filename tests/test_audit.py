@@ -123,6 +123,31 @@ def test_shares_of_a_linear_graph_sum_to_one() -> None:
     assert lossy[2] > 0.9 > 0.1 > lossy[1] > max(abs(lossy[0]), abs(lossy[3]))
 
 
+def test_a_share_is_what_one_loss_makes_of_the_exact_result() -> None:
+    graph = Graph("shares")
+    x, y = graph.input("float64", "n"), graph.input("float64", "n")
+    short, shorter = (
+        one.cast(name).cast("float64") for one, name in ((x, "float16"), (y, "bfloat16"))
+    )
+    graph.output(ops.exp(short) * shorter + short)
+    random = np.random.default_rng(1)
+    # Of float32, since to bfloat16 ml_dtypes rounds float64 twice.
+    a, b = random.standard_normal((2, 10**5)).astype(np.float32).astype(np.float64)
+
+    def result(x: Any, y: Any) -> Any:
+        return np.exp(x) * y + x
+
+    rounded, rougher = a.astype(np.float16).astype(float), b.astype(BF16).astype(float)
+    exact = result(a, b)
+    error = result(rounded, rougher) - exact
+    want = [
+        error @ (one - exact) / (error @ error) for one in (result(rounded, b), result(a, rougher))
+    ]
+    report = audit(graph, a, b)
+    assert sorted(share for share in shares(report) if share) == pytest.approx(sorted(want))
+    assert sum(want) == pytest.approx(1, abs=0.01)
+
+
 def test_errors_that_cancel() -> None:
     values = np.array([1 + 2**-12, 3 + 2**-9])
 
@@ -179,6 +204,27 @@ def test_weak_numbers() -> None:
 
 
 # -- what wide arithmetic is
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "tensor_float32", "float32"])
+def test_the_error_is_that_beside_numpy_in_float64(dtype: str) -> None:
+    graph = Graph("attention")
+    q, k, v = (graph.input("float32", ("n", 8), name=name) for name in "qkv")
+    short = [x.cast(dtype) for x in (q, k, v)]
+    scores = ops.softmax(short[0] @ short[1].mT * 0.25, axis=-1)
+    graph.output(scores @ short[2])
+    random = np.random.default_rng(0)
+    given = [random.standard_normal((40, 8)).astype(np.float32) for _ in range(3)]
+    report = audit(graph, *given)
+
+    x, y, z = (array.astype(np.float64) for array in given)
+    powers = np.exp(x @ y.T * 0.25)
+    want = powers / powers.sum(axis=-1, keepdims=True) @ z
+    error = abs(report.results[0].astype(np.float64) - want)
+    (output,) = report.outputs
+    assert output.largest == pytest.approx(error.max(), rel=1e-6, abs=1e-14)
+    assert output.rms == pytest.approx(np.sqrt((error**2).mean()), rel=1e-6)
+    assert output.relative == pytest.approx((error / abs(want)).max(), rel=1e-6)
 
 
 def test_bits_are_those_of_the_dtype() -> None:
@@ -326,7 +372,7 @@ def test_memory_is_that_of_values_alone(settings: Any) -> None:
     audit(graph, np.linspace(-9, 9, n, dtype=np.float32), **settings)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 80 * n  # ten float64 an element, of a chain of thirty values
+    assert peak < 80 * n  # ten float64 an element, of a chain of eighteen values
 
 
 def test_what_is_kept_is_kept_where_it_fits() -> None:
@@ -337,10 +383,10 @@ def test_what_is_kept_is_kept_where_it_fits() -> None:
         audit(graph, np.linspace(-9, 9, n, dtype=np.float32), memory=memory)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
-    assert peaks[0] > 2 * peaks[1]
+    assert peaks[0] > 1.5 * peaks[1]
 
 
 def chain(x: Symbol) -> Symbol:
-    for _ in range(10):
+    for _ in range(6):
         x = x.cast("bfloat16").cast("float32") * 1.5
     return x

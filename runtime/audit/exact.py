@@ -83,9 +83,8 @@ class Numbers(NamedTuple):
 
     def sizes(self) -> Floats:
         """Their magnitudes: rounded once, of complex numbers as np.hypot rounds."""
-        return (
-            np.hypot(*(p.high for p in self.parts)) if self.parts[1:] else abs(self.parts[0].high)
-        )
+        first, *rest = (part.high for part in self.parts)
+        return np.hypot(first, rest[0]) if rest else abs(first)
 
     def relative(self, to: Numbers) -> Floats:
         """Their magnitudes over those of `to`, which are finite and not zero.

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from graphir import DType
 from graphir.dtypes import Float
 from passes.casts.measured import Measured
-from runtime.audit.exact import Flags, Floats, Part, numbers
+from runtime.audit.exact import Flags, Floats, Numbers, Part, numbers
 
 BLOCK = 1 << 16
 """Elements that are looked at together: temporaries are no larger."""
@@ -66,25 +66,31 @@ def _block(before: NDArray[Any], after: NDArray[Any], source: DType, target: DTy
     parts = 1 + source.is_complex
     old, new = numbers(before, source, parts), numbers(after, target, parts)
     places = np.flatnonzero(~old.identical(new))
-    if not places.size:
-        return Measured(before.size)
     old, new = old.at(places), new.at(places)
-    finite, kept, nonzero = old.finite, new.finite, ~old.zero
-    overflowed = finite & (~kept | _beyond(old.parts[0], target))
-    usable = np.flatnonzero(finite & kept & nonzero)
-    kinds = overflowed, finite & nonzero & new.zero & ~overflowed, ~old.nan & new.nan
-    over, under, nan = (int(np.count_nonzero(kind)) for kind in kinds)
-    counts = before.size, places.size, over, under, nan
+    counts = _counts(old, new, target)
+    usable = np.flatnonzero(old.finite & new.finite & ~old.zero)
     if not usable.size:
-        return Measured(*counts)
-    old, new = old.at(usable), new.at(usable)
-    lost = new.minus(old)
-    relative = lost.relative(old)
+        return Measured(before.size, places.size, *counts)
+    relative, ulps = _errors(old.at(usable), new.at(usable), target)
     worst = int(relative.argmax())
     at = places[usable[worst]]
-    ulps = max(_ulps(x, y, target).max() for x, y in zip(lost.parts, old.parts, strict=True))
     extreme = before[at].item(), after[at].item()
-    return Measured(*counts, float(relative[worst]), float(ulps), extreme)
+    return Measured(before.size, places.size, *counts, float(relative[worst]), ulps, extreme)
+
+
+def _counts(old: Numbers, new: Numbers, target: DType) -> tuple[int, int, int]:
+    """How many overflowed, underflowed and became NaN."""
+    over = old.finite & (~new.finite | _beyond(old.parts[0], target))
+    under = old.finite & ~old.zero & new.zero & ~over
+    nan = ~old.nan & new.nan
+    return int(over.sum()), int(under.sum()), int(nan.sum())
+
+
+def _errors(old: Numbers, new: Numbers, target: DType) -> tuple[Floats, float]:
+    """The relative error of each element, and the largest in ulps."""
+    lost = new.minus(old)
+    ulps = [_ulps(x, y, target).max() for x, y in zip(lost.parts, old.parts, strict=True)]
+    return lost.relative(old), float(max(ulps))
 
 
 def _beyond(x: Part, target: DType) -> Flags:

@@ -1,15 +1,16 @@
-"""A graph in wide arithmetic: the result that a run would have if nothing was rounded to narrow
-dtypes and no integer wrapped.
+"""A graph in wide arithmetic: what a run would give if no narrow dtype rounded and none wrapped.
 
-Floats are float64, complex numbers complex128, integers int64, and float64 as an array where one of
-them does not fit. A cast is what it is for: to bool `!= 0`, a float that the user makes an integer
-truncated, a real number made complex; what it only represents otherwise stays the value itself.
-Bits have no meaning apart from their dtype, nor has the next float: those ops keep theirs.
+Floats are float64, complex numbers complex128, and integers int64, or float64 all of an array where
+one does not fit. A cast is what it is for: to bool `!= 0`, a float that the user makes an integer
+truncated, an integer made a float, a real number complex; what only represents values otherwise
+leaves them as they are. Bits have no meaning apart from their dtype, nor has the next float: the
+ops on those keep theirs. So what float64 and complex128 round themselves is in no error.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -44,10 +45,7 @@ _GROWING = {
 
 
 def widened(array: Array, dtype: DType) -> Array:
-    """The values of an array in their wide dtype, which has them all (but see below).
-
-    Arrays with an integer beyond int64 become float64, which rounds those from 2**53 on.
-    """
+    """The values of an array in their wide dtype; float64 rounds integers from 2**53 on."""
     wide = WIDE[dtype.kind]
     if array.dtype == np.uint64 and array.size and array.max() >= 2**63:
         wide = DType.float64
@@ -95,30 +93,26 @@ class WideRun(Run):
         if symbol.index in self.literals:
             number = _as_array(self.literals[symbol.index])
             return convert(number, wide_dtype(number), WIDE[symbol.dtype.kind])
-        known = self.beside.known(symbol)
         if symbol.args:
-            try:
+            with suppress(GraphirError):
                 return self.computed(symbol, [self.known(arg) for arg in symbol.args])
-            except GraphirError:
-                pass
-        return widened(known, self.graph.stored(symbol))
+        return widened(self.beside.known(symbol), self.graph.stored(symbol))
 
     def computed(self, symbol: Symbol, operands: Sequence[Array]) -> Array:
         """What the op of a symbol makes of wide operands; GraphirError where it has no result."""
-        op = symbol.op
-        if op is ops.cast:
+        if symbol.op is ops.cast:
             return self.cast(symbol, operands[0])
         dtypes = tuple(map(wide_dtype, operands))
-        if op.signature in _OWN:
+        if symbol.op.signature in _OWN:
             own = self.concrete(symbol)
-            return widened(self._applied(op, own, dtypes, operands), own.type.dtype)
+            return widened(self._applied(symbol.op, own, dtypes, operands), own.type.dtype)
         inferred = self._wide(symbol, dtypes)
-        if op in _GROWING and inferred.operands[0] is DType.int64:
+        if symbol.op in _GROWING and inferred.operands[0] is DType.int64:
             floats = self._wide(symbol, (DType.float64,) * len(dtypes))
-            found = self._applied(op, floats, dtypes, operands)
+            found = self._applied(symbol.op, floats, dtypes, operands)
             if not _fits_int64(found):
                 return found
-        return self._applied(op, inferred, dtypes, operands)
+        return self._applied(symbol.op, inferred, dtypes, operands)
 
     def cast(self, symbol: Symbol, x: Array) -> Array:
         """What a cast is for, of wide values."""
