@@ -99,8 +99,8 @@ def _kind_of(value: complex, made: complex | None, target: DType) -> LossKind:
         return "precision"
     if isinstance(value, complex):
         parts = (value.real, made.real), (value.imag, made.imag)
-        found = [_kind_of(part, became, target.part) for part, became in parts if part != became]
-        return min(found, key=LOSS_KINDS.index)
+        lost = {_kind_of(part, became, target.part) for part, became in parts if part != became}
+        return next(kind for kind in LOSS_KINDS if kind in lost)
     if value != value or value in (float("inf"), -float("inf")):
         return "special"
     if value < 0 <= target.min:

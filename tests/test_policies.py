@@ -209,7 +209,7 @@ def test_the_hits_are_the_implicit_casts_of_the_report(program: Program) -> None
 
 @given(programs())
 def test_symbols_that_share_attributes_imply_the_same(program: Program) -> None:
-    """On which judging by kind rests: what passes make of a graph is as what was built."""
+    """On which judging by kind rests, also for what passes make of a graph."""
     graph = program.build()
     for each in (
         graph,
