@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import linecache
-import textwrap
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -77,31 +76,26 @@ def _expression(
 
 def _spans(text: str) -> tuple[tuple[int, int], ...]:
     """Where the operands of the outermost operation of a text stand."""
-    try:
-        # In parentheses a text may break lines anywhere; a statement may not stand in them.
-        (found,) = ast.parse(f"(\n{text}\n)").body
-        shift = 1
-    except (SyntaxError, ValueError):
+    for before, after in (("(\n", "\n)"), ("", "")):  # in parentheses any line may break
         try:
-            (found,) = ast.parse(textwrap.dedent(text)).body
-            shift = 0
+            (found,) = ast.parse(f"{before}{text}{after}").body
         except (SyntaxError, ValueError):
-            return ()
-    starts = [0]
-    for line in text.split("\n"):
-        starts.append(starts[-1] + len(line) + 1)
+            continue
+        return tuple(_span(text, before.count("\n"), *one) for one in _operands(found))
+    return ()
 
-    def place(line: int, column: int) -> int:
-        line -= 1 + shift
-        row = text.split("\n")[line]
-        return starts[line] + len(row.encode()[:column].decode(errors="replace"))
 
-    spans = [
-        (place(n.lineno, n.col_offset), place(n.end_lineno or n.lineno, n.end_col_offset or 0))
-        for n in _operands(found)
-    ]
-    called = isinstance(found, ast.Expr) and isinstance(found.value, ast.Call)
-    return tuple(spans if called else (_with_parentheses(text, *span) for span in spans))
+def _span(text: str, above: int, node: ast.expr, bracketed: bool) -> tuple[int, int]:
+    """Where a node stands in a text, with parentheses of its own; lines above are not of it."""
+    lines = text.split("\n")
+
+    def place(line: int | None, column: int | None) -> int:
+        at = (line or 1) - 1 - above
+        characters = lines[at].encode()[: column or 0].decode(errors="replace")
+        return sum(len(each) + 1 for each in lines[:at]) + len(characters)
+
+    span = place(node.lineno, node.col_offset), place(node.end_lineno, node.end_col_offset)
+    return span if bracketed else _with_parentheses(text, *span)
 
 
 def _with_parentheses(text: str, start: int, end: int) -> tuple[int, int]:
@@ -113,23 +107,22 @@ def _with_parentheses(text: str, start: int, end: int) -> tuple[int, int]:
     return start, end
 
 
-def _operands(statement: ast.stmt) -> list[ast.expr]:
-    if isinstance(statement, ast.AugAssign):
-        return [statement.target, statement.value]
-    node = statement.value if isinstance(statement, (ast.Expr, ast.Assign)) else None
-    match node:
-        case ast.BinOp():
-            return [node.left, node.right]
-        case ast.UnaryOp():
-            return [node.operand]
-        case ast.Compare():
-            return [node.left, *node.comparators]
-        case ast.Subscript():
-            return [node.value]
-        case ast.Call():
-            return [*_receiver(node.func), *_arguments(node.args)]
-        case ast.Attribute():
-            return [node.value]
+def _operands(statement: ast.stmt) -> list[tuple[ast.expr, bool]]:
+    """The operands of a statement's operation, and whether brackets of the syntax enclose them."""
+    match statement:
+        case ast.AugAssign():
+            return [(statement.target, False), (statement.value, False)]
+        case ast.Expr(value=ast.Call() as call):
+            arguments = [(one, True) for one in _arguments(call.args)]
+            return [*((one, False) for one in _receiver(call.func)), *arguments]
+        case ast.Expr(value=ast.BinOp() as node):
+            return [(node.left, False), (node.right, False)]
+        case ast.Expr(value=ast.Compare() as node):
+            return [(one, False) for one in (node.left, *node.comparators)]
+        case ast.Expr(value=ast.UnaryOp() as node):
+            return [(node.operand, False)]
+        case ast.Expr(value=(ast.Subscript() | ast.Attribute()) as node):
+            return [(node.value, False)]
         case _:
             return []
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import count
@@ -26,13 +25,14 @@ from graphir.promotion import rules as rules_named
 from graphir.promotion.operands import Operand
 from graphir.symbol import Symbol
 from graphir.types import TensorType, tensor_types
+from graphir.written import Written
 
 _NO_ATTRS: dict[str, Any] = {}
 # The ids of code of this package that has been met on the way to a user's frame.
 _OURS: set[int] = set()
 
 
-class Graph(Makers):
+class Graph(Makers, Written):
     """An append-only list of symbols in topological order, with inputs, outputs and rules.
 
     `in_types` makes inputs at once; `out_types` is checked when outputs are named, never cast to.
@@ -101,36 +101,8 @@ class Graph(Makers):
         before = sum(1 for one in self.inputs if one.index < symbol.index)
         return f"%{symbol.index - before}"
 
-    def __str__(self) -> str:
-        from graphir.printer import graph_text
-
-        return graph_text(self)
-
     def __repr__(self) -> str:
         return f"<Graph {self.name}, {len(self.symbols)} symbols, rules {self.rules.name}>"
-
-    @staticmethod
-    def parse(text: str, constants: Mapping[str, Any] | None = None) -> Graph:
-        """The graph that a text describes; ParseError says where it is malformed.
-
-        `constants` holds the arrays of constants too large for text, by the names used there.
-        """
-        from graphir.parser import parse
-
-        return parse(text, constants)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the text to `path`, and constants too large for it beside it, with suffix .npz."""
-        from graphir.files import save
-
-        save(self, path)
-
-    @staticmethod
-    def load(path: str | os.PathLike[str]) -> Graph:
-        """The graph that `save` wrote; ParseError names the file and the place of what is wrong."""
-        from graphir.files import load
-
-        return load(path)
 
     def like(self, rules: PromotionRules | None = None) -> Graph:
         """An empty graph of the same name and settings, for a pass to emit into.

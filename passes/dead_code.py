@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from graphir import Graph
 from graphir.needed import needed
-from passes.rewriting import Rewriter, uncollected
+from graphir.uncollected import uncollected
+from passes.rewriting import Rewriter
 
 
 @uncollected

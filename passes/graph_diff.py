@@ -9,8 +9,8 @@ from typing import Any, NamedTuple, TypeAlias, overload
 from graphir import DType, Graph, GraphirError, PromotionRules, Symbol
 from graphir.printer import names_of
 from graphir.promotion.tables import aligned
+from graphir.uncollected import uncollected
 from passes.rebuild import Rebuilt, rebuilt
-from passes.rewriting import uncollected
 from passes.written_literals import Literals
 
 End: TypeAlias = "DType | GraphirError"

@@ -6,7 +6,8 @@ from typing import Any, cast
 
 from graphir import Graph, Origin, Symbol, rules
 from graphir.implied import Implied, implied
-from passes.rewriting import Casts, Rewriter, uncollected
+from graphir.uncollected import uncollected
+from passes.rewriting import Casts, Rewriter
 
 
 @uncollected

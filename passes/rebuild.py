@@ -18,7 +18,8 @@ from graphir.arguments import call_text, symbols_of
 from graphir.literals import literal_array
 from graphir.location import placed
 from graphir.promotion import rules as rules_named
-from passes.rewriting import uncollected, unplaced
+from graphir.uncollected import uncollected
+from passes.rewriting import unplaced
 from passes.written_literals import Literals, is_literal
 
 SHOWN = 100

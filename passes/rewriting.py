@@ -2,36 +2,11 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Iterable
-from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from collections.abc import Iterable
+from typing import Any
 
 from graphir import DType, Graph, GraphirError, Origin, PromotionRules, Symbol, TensorType, ops
 from graphir.location import CAST
-
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-def uncollected(function: Callable[P, R]) -> Callable[P, R]:
-    """Run a function with the cyclic garbage collector paused.
-
-    A pass allocates what its result keeps, all of it reachable: the collector would walk every
-    symbol again and again and find nothing, for half of the pass's time.
-    """
-
-    @wraps(function)
-    def run(*args: P.args, **kwargs: P.kwargs) -> R:
-        if not gc.isenabled():
-            return function(*args, **kwargs)
-        gc.disable()
-        try:
-            return function(*args, **kwargs)
-        finally:
-            gc.enable()
-
-    return run
 
 
 class Rewriter:

@@ -13,6 +13,7 @@ from graphir import ExecutionError, Graph, GraphirError
 from graphir.printer import large_constants
 from passes import cast_report, lower
 from passes.casts import Kind
+from runtime.cli_draw import add_draw
 from runtime.cli_questions import add_questions, path
 from runtime.execution import execute
 from runtime.files import read_input, write_outputs
@@ -157,6 +158,7 @@ def _parser() -> argparse.ArgumentParser:
     command("demo", _demo, "Answer the question of the project, on a graph and a network.", "")
     add_questions(command)
     _add_graphs(command)
+    add_draw(command)
     return parser
 
 

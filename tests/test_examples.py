@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import subprocess
@@ -10,7 +9,6 @@ import sys
 import tempfile
 from functools import cache
 from pathlib import Path
-from types import ModuleType
 
 import ml_dtypes
 import numpy as np
@@ -19,9 +17,10 @@ import pytest
 from graphir import DType, Graph
 from passes import CastReport, cast_report, lower
 from runtime import execute, interpret
+from tests.loading import EXAMPLES
+from tests.loading import example as module
 
 ROOT = Path(__file__).parent.parent
-EXAMPLES = ROOT / "examples"
 NAMES = sorted(path.stem for path in EXAMPLES.glob("*.py"))
 ELSEWHERE = tempfile.gettempdir()
 
@@ -39,16 +38,6 @@ def printed(name: str) -> str:
     )
     assert (found.returncode, found.stderr) == (0, "")
     return found.stdout
-
-
-@cache
-def module(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    loaded = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(loaded)
-    return loaded
 
 
 def line_of(name: str, text: str) -> int:
@@ -248,6 +237,25 @@ def test_image_pipeline_casts_that_lose_something():
     assert (lossy.witness, lossy.text) == (2049, "x")
     for line in (gain, end):
         assert f"image_pipeline.py:{line}:" in printed("image_pipeline")
+
+
+@pytest.mark.parametrize("name", ["digits", "image_pipeline"])
+def test_rows_stand_at_the_very_expression(name: str) -> None:
+    graph = digits()[0] if name == "digits" else module(name).pipeline(DType.tensor_float32)
+    lines = (EXAMPLES / f"{name}.py").read_text(encoding="utf-8").splitlines()
+    lossy = cast_report(graph).only(exact=False)
+    assert {row.text for row in lossy} == _LOSSY[name]
+    for row in lossy:
+        place, found = row.location, row.expression
+        assert found is not None
+        assert lines[place.line - 1][place.column - 1 : place.end_column - 1] == found.text
+        assert row.text in found.text
+
+
+_LOSSY = {
+    "digits": {"g.constant(scale)", "ops.relu(dense(g, x, hidden))"},
+    "image_pipeline": {"x", "GAMMA", "(1 / GAMMA)", "ops.round(x.clip(0, 255))"},
+}
 
 
 def test_image_pipeline_equals_numpy_in_float32():

@@ -24,7 +24,8 @@ class Uses:
 
     A cast is a consequence where the operand that asks for its dtype has that dtype only by an
     earlier implicit cast: the cause is that one's, or itself where it has none. A cast that the
-    user wrote ends a cascade.
+    user wrote ends a cascade. Once a graph is legalized its ops have other dtypes, and most casts
+    count as their own cause.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -68,9 +69,10 @@ class _Walk:
             if arg.index in rows and (row := self._row(arg, symbol, position)) is not None
         ]
         for row, position in asking:
-            cause = row if row.kind == "literal" else self._cause(symbol, row)
+            implicit = row.kind == "implicit"
+            cause = self._cause(symbol, row) if implicit else row
             self.found[row.place] = Use(symbol, position, None if cause is row else cause)
-            if row.kind != "literal" and row.conversion.target is dtype:
+            if implicit and row.conversion.target is dtype:
                 made[symbol.index] = cause
         if not asking and made:
             for arg in symbol.args:
@@ -81,12 +83,9 @@ class _Walk:
     def _pass_on(self, cast: Symbol) -> None:
         """What a cast passes on: legalization what it was given, a result's cast itself."""
         given, origins = cast.args[0], cast.origins
-        if not origins:
-            return
-        if origins[0].rule == LEGALIZE:
-            if given.index in self.made:
-                self.made[cast.index] = self.made[given.index]
-        elif origins[0].operand == "result":
+        if origins and origins[0].rule == LEGALIZE and given.index in self.made:
+            self.made[cast.index] = self.made[given.index]
+        elif origins and origins[0].rule != LEGALIZE and origins[0].operand == "result":
             self.made[cast.index] = self.rows[cast.index][0]
 
     def _row(self, cast: Symbol, user: Symbol, position: int) -> CastRow | None:

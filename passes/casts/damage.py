@@ -12,23 +12,28 @@ if TYPE_CHECKING:
 def relative_error(conversion: Conversion) -> float:
     """The relative error that a conversion gives a value, estimated from its dtypes.
 
-    Of a known number, its own. Else the unit roundoff of the target where significant bits go;
-    little for a range or a sign that values seldom reach.
+    Of a known number, its own. Else the unit roundoff of the target where significant bits go, and
+    little for a range or a sign that values seldom leave. A fraction that the user makes an integer
+    is none. Integers are as often of each number of bits (Benford's law, in base 2).
     """
     loss, target = conversion.loss, conversion.target
     if loss.exact:
         return 0.0
     if conversion.kind == "literal":
         return _error_of(loss.witness, loss.becomes)
-    roundoff = 2.0**-target.precision if target.format else 2.0**-2
-    found = {
-        "precision": roundoff,
-        "sign": 2.0**-4,
-        "range": 2.0**-16,
-        "underflow": 2.0**-30,
-        "special": 2.0**-40,
-    }
-    return sum(found[kind] for kind in loss.kinds)
+    meant = conversion.kind == "explicit" and target.format is None
+    rounding = {} if meant else {"precision": 2.0**-target.precision * _affected(conversion)}
+    found = {**_SELDOM, **rounding}
+    return sum(found[kind] for kind in loss.kinds if kind in found)
+
+
+_SELDOM = {"sign": 2.0**-12, "range": 2.0**-16, "underflow": 2.0**-30, "special": 2.0**-40}
+
+
+def _affected(conversion: Conversion) -> float:
+    """The part of the values whose bits are more than the target has."""
+    source, target = conversion.source, conversion.target
+    return 1.0 if source.format else max(1 - target.precision / source.precision, 0.0)
 
 
 def _error_of(number: complex | None, made: complex | None) -> float:

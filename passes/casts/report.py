@@ -3,43 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from operator import attrgetter
 from typing import Any, TypeAlias, get_args, overload
 
 from numpy.typing import NDArray
 
-from graphir import DType, Graph, GraphError, Location, Symbol, ops, rules
+from graphir import DType, Graph, GraphError, Location, PromotionRules, Symbol, ops, rules
 from graphir.dtypes import DTypeLike
 from graphir.location import CAST, LEGALIZE
 from graphir.losses import LOSS_KINDS, LossKind, literal_loss, loss
 from graphir.promotion.scalars import WEAK, survives
+from graphir.uncollected import uncollected
 from passes.casts.causes import Uses
 from passes.casts.measured import Measured, OutputError
 from passes.casts.rows import CastRow, Conversion, Kind
+from passes.graph_diff import GraphDiff
 from passes.implicit_cast import implicit_cast
-from passes.rewriting import uncollected
 
 
 class CastReport(Sequence[CastRow]):
     """The uses of casts in a graph, the most damaging first.
 
     `str()` is a table, `.to_json()` the data (see casts.schema.json). `graph` is what was asked
-    about and `explicit` the same with its casts; `outputs` and `results` are what a run saw.
+    about and `explicit` the same with its casts; `outputs` and `results` are what a run saw,
+    `against` what would change under other rules.
     """
 
-    def __init__(
-        self,
-        graph: Graph,
-        explicit: Graph,
-        rows: Sequence[CastRow],
-        of: int | None = None,
-        outputs: Sequence[OutputError] = (),
-        results: Sequence[NDArray[Any]] = (),
-    ) -> None:
+    def __init__(self, graph: Graph, explicit: Graph, rows: Sequence[CastRow]) -> None:
         self.graph, self.explicit, self.rows = graph, explicit, tuple(rows)
-        self.of = len(rows) if of is None else of
+        self.of = len(rows)
         """The number of rows from which these were chosen."""
-        self.outputs, self.results = tuple(outputs), tuple(results)
+        self.outputs: tuple[OutputError, ...] = ()
+        self.results: tuple[NDArray[Any], ...] = ()
+        self.against: GraphDiff | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -78,15 +75,15 @@ class CastReport(Sequence[CastRow]):
             and (wanted is None or wanted in (row.source, row.target))
             and (loss is None or loss in row.loss.kinds)
         ]
-        return self._with(rows)
+        return self._with(rows=tuple(rows))
 
     def causes(self) -> CastReport:
         """The rows that are causes: what is left when each cascade is told by its first cast."""
-        return self._with([row for row in self if row.cause is None])
+        return self._with(rows=tuple(row for row in self if row.cause is None))
 
     def in_order(self) -> CastReport:
         """The rows in the order of the graph."""
-        return self._with(sorted(self, key=attrgetter("place")))
+        return self._with(rows=tuple(sorted(self, key=attrgetter("place"))))
 
     def following(self) -> Mapping[int, int]:
         """How many rows follow from each cause, by the id of its row."""
@@ -110,9 +107,12 @@ class CastReport(Sequence[CastRow]):
             place = row.symbol.index
             row.measured = measures.get(place)
             row.shares = tuple((one.shares or {}).get(place, 0.0) for one in outputs)
-        new = CastReport(self.graph, self.explicit, self.rows, self.of, outputs, results)
-        new.rows = tuple(sorted(new.rows, key=_blamed, reverse=True))
-        return new
+        rows = tuple(sorted(self, key=_blamed, reverse=True))
+        return self._with(rows=rows, outputs=tuple(outputs), results=tuple(results))
+
+    def compared(self, other: str | PromotionRules) -> CastReport:
+        """The report with what would change in the graph under other rules, as `.against`."""
+        return self._with(against=GraphDiff(self.graph, self.graph.rules, rules(other)))
 
     def to_json(self) -> str:
         """The report as a JSON document."""
@@ -127,8 +127,10 @@ class CastReport(Sequence[CastRow]):
 
     __repr__ = __str__
 
-    def _with(self, rows: Sequence[CastRow]) -> CastReport:
-        return CastReport(self.graph, self.explicit, rows, self.of, self.outputs, self.results)
+    def _with(self, **changes: Any) -> CastReport:
+        new = copy(self)
+        vars(new).update(changes)
+        return new
 
 
 @uncollected
