@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphir import fixes
+from graphir import fixes, rules
 from graphir.fixes import Use
 from passes.casts.rows import CastRow
 from passes.rewriting import given
@@ -19,4 +19,5 @@ def fix(row: CastRow) -> str:
         return ""
     values, casts = [given(arg) for arg in user.args], {row.position: row.target}
     number = row.kind == "literal"
-    return fixes.fix(Use(user.op, values, casts, row.position, row.loss, number), row.location)
+    use = Use(rules(row.rule), user.op, values, casts, row.position, row.loss, number)
+    return fixes.fix(use, row.location)
