@@ -106,7 +106,8 @@ class Page:
         size: dict[str, Any] = {"width": width, "height": 900, "deviceScaleFactor": 1}
         self.call("Emulation.setDeviceMetricsOverride", mobile=False, **size)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self.call("Emulation.setEmulatedMedia", features=[scheme])
+        still = {"name": "prefers-reduced-motion", "value": "reduce"}
+        self.call("Emulation.setEmulatedMedia", features=[scheme, still])
         self.call("Page.navigate", url=url)
         self.until("document.readyState === 'complete' && location.href !== 'about:blank'")
 

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
 import linecache
+from collections.abc import Callable
 from html.parser import HTMLParser
-from types import ModuleType
+from pathlib import Path
 from typing import Any
 
 from graphir import Graph, ops
-from passes import CastReport, cast_report
+from passes import CastReport, CastRow, cast_report
 from passes.casts import Measured, OutputError
+from tests.loading import example
 
 VOID = {"meta", "input", "br", "wbr"}
-
-
-def example(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, f"examples/{name}.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def mixed() -> CastReport:
@@ -56,6 +49,21 @@ def audited() -> CastReport:
         OutputError("sum", "float64", 1000, 7, 0, float("inf"), 0.5, float("inf"), {}),
     ]
     return report.measured(measures, outputs)
+
+
+REPORTS: dict[str, Callable[[], CastReport]] = {
+    "mixed": mixed,
+    "audited": audited,
+    "compared": lambda: audited().compared("numpy"),
+    "none": lambda: cast_report(Graph("none")),
+    "filtered": lambda: mixed().only(kind="legalization"),
+    "parsed": lambda: cast_report(Graph.parse(str(mixed().graph))),
+    "image": lambda: cast_report(example("image_pipeline").pipeline("tensor_float32")),
+}
+
+
+def source_of(row: CastRow) -> list[str]:
+    return Path(row.location.file).read_text(encoding="utf-8").splitlines()
 
 
 def program(text: str, file: str, **names: Any) -> dict[str, Any]:

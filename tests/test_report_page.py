@@ -13,7 +13,8 @@ from passes.reports import words
 from passes.reports.html import report_html
 from tests.benchmarks.compile import mixed as long_graph
 from tests.browser import CHROMIUM, Browser, Page, browser
-from tests.reports import audited, example, mixed
+from tests.loading import example
+from tests.reports import audited, mixed
 from tests.test_reports_hostile import HOSTILE, report_of
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium is installed")
@@ -132,13 +133,16 @@ def test_a_click_on_a_row_follows_to_its_line_and_the_chip_leads_back(opened: Op
 
 
 def test_details_unfold_and_fold(opened: Opener) -> None:
-    page = opened(image())
-    seen = "getComputedStyle(document.querySelector('#c1-more')).display !== 'none'"
+    report = image()
+    page = opened(report)
+    at = next(i for i, row in enumerate(report) if row.text == "x")
+    more = f"document.querySelector('#c{at}-more')"
+    seen = f"getComputedStyle({more}).display !== 'none'"
     assert not page.value(seen)
-    page.click("#c1 .toggle")
+    page.click(f"#c{at} .toggle")
     assert page.value(seen) and page.value("location.hash") == ""
-    assert "lhs of multiply" in page.value("document.querySelector('#c1-more').innerText")
-    page.click("#c1 .toggle")
+    assert "lhs of multiply" in page.value(f"{more}.innerText")
+    page.click(f"#c{at} .toggle")
     assert not page.value(seen)
 
 
@@ -151,9 +155,7 @@ def test_filters_by_text_and_by_loss(opened: Opener) -> None:
     assert page.value(IDS) == layer and len(layer) == 2
     assert page.value("document.querySelector('#count').textContent") == "2 of 5 rows"
     page.click(".loss.exact")
-    assert page.value(IDS) == [
-        one for one in layer if words.severity(report[int(one[1:])]) != "exact"
-    ]
+    assert page.value(IDS) == [one for one in layer if words.level(report[int(one[1:])]) != "exact"]
     hidden = next(i for i, row in enumerate(report) if row.exact)
     page.click(f"#l0-{report[hidden].location.line} .chip")  # a hidden row shows itself again
     page.until(f"!document.querySelector('#c{hidden}').hidden")

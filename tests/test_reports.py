@@ -3,50 +3,35 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 import pty
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 import pytest
 
 from graphir import Graph
-from passes import CastReport, CastRow, cast_report
-from passes.casts.fixes import replacement
+from passes import CastReport, cast_report
 from passes.reports import REPORT_FORMATS, words
 from passes.reports.html import report_html
-from passes.reports.json_ import report_json, schema
 from passes.reports.markdown import report_markdown
 from passes.reports.notebook import report_fragment
 from passes.reports.places import region
-from passes.reports.sarif import LEVELS, report_sarif
 from passes.reports.terminal import show
 from passes.reports.text import report_details, report_text
 from tests.benchmarks.compile import mixed as long_graph
-from tests.reports import Elements, audited, example, mixed, program
+from tests.reports import REPORTS, Elements, audited, mixed, program, source_of
 
 GOLDEN = Path(__file__).parent / "golden"
-REPORTS: dict[str, Callable[[], CastReport]] = {
-    "mixed": mixed,
-    "audited": audited,
-    "none": lambda: cast_report(Graph("none")),
-    "filtered": lambda: mixed().only(kind="legalization"),
-    "parsed": lambda: cast_report(Graph.parse(str(mixed().graph))),
-    "image": lambda: cast_report(example("image_pipeline").pipeline("tensor_float32")),
-}
 
 
 @pytest.fixture(params=list(REPORTS))
 def report(request: pytest.FixtureRequest) -> CastReport:
     return REPORTS[request.param]()
-
-
-def source_of(row: CastRow) -> list[str]:
-    return Path(row.location.file).read_text(encoding="utf-8").splitlines()
 
 
 # -- all forms
@@ -76,38 +61,39 @@ def test_each_form_names_each_lossy_cast(report: CastReport) -> None:
 # -- words
 
 
-@pytest.mark.parametrize(
-    ("source", "target", "expected"),
-    [
-        ("int16", "float32", "exact"),
-        ("int16", "float16", "precision"),
-        ("int64", "float16", "range"),
-        ("float64", "float32", "range"),
-        ("float32", "bfloat16", "precision"),  # the same exponents
-        ("float32", "tensor_float32", "precision"),
-        ("int32", "int8", "range"),
-        ("int8", "uint8", "sign"),
-        ("uint8", "int8", "range"),
-        ("float64", "int64", "range"),
-        ("float8_e4m3fn", "float8_e4m3fnuz", "special"),
-    ],
-)
-def test_the_severity_of_a_cast(source: str, target: str, expected: str) -> None:
-    graph = Graph("severity")
-    graph.output(graph.input(source, "n").cast(target))
-    (row,) = cast_report(graph)
-    found = words.severity(row)
-    assert found == expected or (found in row.loss.kinds and expected == "special")
-    assert found == "exact" or found in row.loss.kinds
-
-
 def test_cascades_tell_each_row_once(report: CastReport) -> None:
     told = [row for lead, following in words.cascades(report) for row in (lead, *following)]
     assert Counter(map(id, told)) == Counter(map(id, report))
     shown = set(map(id, report))
     for lead, following in words.cascades(report):
-        assert lead.cause is None or id(lead.cause) not in shown
+        first = lead.cause is None or id(lead.cause) not in shown
+        assert first or (lead.cause.exact and not lead.exact)
         assert all(row.cause is lead for row in following)
+
+
+def test_what_loses_leads_and_what_follows_exactly_is_folded() -> None:
+    graph = Graph("leading")
+    wide = graph.input("int8", (4,)) + graph.input("float16", (4,))  # exact
+    total = wide * graph.input("int16", (4,))  # the first loss
+    graph.output(total + graph.input("int16", (4,)), total - graph.input("int8", (4,)))
+    report = cast_report(graph)
+    exact, lossy, again, folded = report.in_order()
+    assert lossy.cause is again.cause is folded.cause is exact
+    leading = {id(lead): following for lead, following in words.cascades(report)}
+    assert set(leading) == {id(exact), id(lossy), id(again)}
+    assert leading[id(exact)] == [folded]
+
+
+def test_other_rule_sets_are_grouped_by_what_they_do() -> None:
+    report = cast_report(Graph.parse(str(mixed().graph)))
+    row = next(row for row in report if row.op == "multiply" and row.kind == "implicit")
+    told = words.elsewhere(row).split("; ")
+    assert told[-1].startswith("refuse: ") and len(told) > 1
+    names = [name for part in told for name in part.partition(": ")[2].split(", ")]
+    assert sorted(names) == sorted(row.others)
+    for part in told[:-1]:
+        answer, _, rest = part.partition(": ")
+        assert all(str(row.others[name]) == answer for name in rest.split(", "))
 
 
 def test_the_bytes_of_a_cast_that_serves_two_uses_count_once() -> None:
@@ -264,144 +250,6 @@ def test_markdown_is_limited_and_says_so() -> None:
     assert len(report_markdown(report)) < 65_000
 
 
-# -- JSON
-
-
-def walked(value: Any, described: Any, defs: Any, path: str = "") -> None:
-    """A small reading of a schema: types, properties, consts, enums, references and items."""
-    if "$ref" in described:
-        described = defs[described["$ref"].rpartition("/")[2]]
-    if "oneOf" in described:
-        described = described["oneOf"][value is None]
-        return walked(value, described, defs, path)
-    kinds = {"string": str, "integer": int, "boolean": bool, "array": list, "object": dict}
-    kinds |= {"number": (int, float), "null": type(None)}
-    if "type" in described:
-        named = described["type"]
-        allowed = [named] if isinstance(named, str) else named
-        assert any(isinstance(value, kinds[one]) for one in allowed), (path, value)
-    assert "const" not in described or value == described["const"], path
-    assert "enum" not in described or value in described["enum"], path
-    if isinstance(value, dict) and "properties" in described:
-        assert set(value) == set(described["properties"]) == set(described["required"]), path
-        for name, one in value.items():
-            walked(one, described["properties"][name], defs, f"{path}/{name}")
-    for one in value if isinstance(value, list) else ():
-        walked(one, described["items"], defs, f"{path}[]")
-    return None
-
-
-def test_json_is_as_its_schema_says(report: CastReport) -> None:
-    document = json.loads(report_json(report))
-    walked(document, schema(), schema()["$defs"])
-    assert len(document["casts"]) == len(report)
-    assert document["version"] == 1
-
-
-def test_json_has_what_the_rows_have(report: CastReport) -> None:
-    document = json.loads(report_json(report))
-    assert document["casts"] == [json.loads(json.dumps(row.to_json())) for row in report]
-    assert document["outputs"] == [json.loads(json.dumps(one.to_json())) for one in report.outputs]
-
-
-def test_json_validates(report: CastReport) -> None:
-    jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed")
-    jsonschema.Draft202012Validator.check_schema(schema())
-    validator = jsonschema.Draft202012Validator(schema())
-    document = json.loads(report_json(report))
-    assert not list(validator.iter_errors(document))
-    if document["casts"]:
-        document["casts"][0]["loss"]["kinds"] = ["everything"]
-        assert list(validator.iter_errors(document))
-
-
-def described(value: Any) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, dict):
-        for name, one in value.get("properties", {}).items():
-            yield name, one
-        for one in value.values():
-            yield from described(one)
-
-
-def test_every_field_of_the_schema_is_described() -> None:
-    found = list(described(schema()))
-    assert len(found) > 40
-    for name, one in found:
-        assert "$ref" in one or one["description"].endswith("."), name
-    assert all("description" in one for one in schema()["$defs"].values())
-
-
-# -- SARIF
-
-
-def results(report: CastReport) -> list[Any]:
-    return json.loads(report_sarif(report))["runs"][0]["results"]
-
-
-def test_sarif_validates_against_the_official_schema(report: CastReport) -> None:
-    jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed")
-    official = json.loads((GOLDEN / "sarif-2.1.0.json").read_text(encoding="utf-8"))
-    validator = jsonschema.Draft202012Validator(official)
-    log = json.loads(report_sarif(report))
-    assert not [error.message for error in validator.iter_errors(log)]
-    log["runs"][0]["results"] = [{"level": "bad"}]
-    assert list(validator.iter_errors(log))
-
-
-def test_sarif_has_a_result_for_each_row(report: CastReport) -> None:
-    log = json.loads(report_sarif(report))
-    (run,) = log["runs"]
-    assert (log["version"], run["columnKind"]) == ("2.1.0", "unicodeCodePoints")
-    ids = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
-    assert len(run["results"]) == len(report)
-    for result, row in zip(run["results"], report, strict=True):
-        assert ids[result["ruleIndex"]] == result["ruleId"] == f"cast/{words.severity(row)}"
-        implicit = row.kind in ("implicit", "literal")
-        assert result["level"] == (LEVELS[words.severity(row)] if implicit else "note")
-        assert ("relatedLocations" in result) == (row.cause is not None)
-    prints = [result["partialFingerprints"]["cast/v1"] for result in run["results"]]
-    assert len(set(prints)) == len(prints)
-
-
-def test_sarif_marks_the_operand_and_replaces_the_expression() -> None:
-    report = REPORTS["image"]()
-    for result, row in zip(results(report), report, strict=True):
-        lines = source_of(row)
-        (location,) = result["locations"]
-        physical = location["physicalLocation"]
-        assert physical["artifactLocation"] == {
-            "uri": "examples/image_pipeline.py",
-            "uriBaseId": "%SRCROOT%",
-        }
-        assert " ".join(cut(lines, physical["region"]).split()).strip("()") == row.text.strip("()")
-        for fix in result.get("fixes", ()):
-            (change,) = fix["artifactChanges"]
-            (one,) = change["replacements"]
-            assert row.expression is not None
-            assert cut(lines, one["deletedRegion"]) == row.expression.text
-            assert one["insertedContent"]["text"] == replacement(row) == row.fix
-    assert sum("fixes" in result for result in results(report)) == 2
-
-
-def cut(lines: list[str], place: dict[str, int]) -> str:
-    assert place["startLine"] == place["endLine"]
-    return lines[place["startLine"] - 1][place["startColumn"] - 1 : place["endColumn"] - 1]
-
-
-def test_fingerprints_stay_while_lines_move() -> None:
-    text = "def build(g, x, y):\n    g.output(x * y)\n"
-    moved = "# a line more\n\n" + text
-    found: list[str] = []
-    for version in (text, moved):
-        graph = Graph("moving")
-        x, y = graph.input("int16", "n"), graph.input("float16", "n")
-        program(version, "moving.py")["build"](graph, x, y)
-        (result,) = results(cast_report(graph))
-        found.append(result["partialFingerprints"]["cast/v1"])
-        found.append(str(result["locations"][0]["physicalLocation"]["region"]["startLine"]))
-    assert found[0] == found[2] and (found[1], found[3]) == ("2", "4")
-
-
 # -- HTML
 
 
@@ -421,6 +269,15 @@ def test_the_page_marks_operands_in_their_lines() -> None:
     assert '">image</mark> * gains' in page
     assert '">GAMMA</mark></code>' in page
     assert '">(1 / GAMMA)</mark> * 255' in page
+
+
+def test_an_operand_of_several_lines_is_marked_on_each() -> None:
+    text = "def build(g, x, y):\n    return (\n        x.reshape(\n            -1) * y\n    )\n"
+    graph = Graph("lines")
+    x, y = graph.input("int16", (4,)), graph.input("float16", (4,))
+    graph.output(program(text, "several.py")["build"](graph, x, y))
+    page = report_html(cast_report(graph))
+    assert re.findall(r"<mark[^>]*>([^<]*)</mark>", page) == ["x.reshape(", "-1)"]
 
 
 def test_a_huge_page_is_cut_and_says_so() -> None:
@@ -444,15 +301,3 @@ def test_a_notebook_shows_a_table(report: CastReport) -> None:
     assert page.names[:2] == ["div", "style"] and not page.links()
     assert page.names.count("tr") == (len(report) + 1 if report.rows else 0)
     assert report_fragment(report, most=1).count("<tr>") == (2 if report.rows else 0)
-
-
-# -- large graphs
-
-
-def test_rows_that_are_alike_are_told_once() -> None:
-    """The same texts with and without what is shared, on a graph of many alike rows."""
-    report = cast_report(long_graph(600))
-    document = json.loads(report_json(report))["casts"]
-    assert document == [json.loads(json.dumps(row.to_json())) for row in report]
-    alone = [results(report.only()._with([row]))[0]["message"] for row in report[:50]]
-    assert alone == [one["message"] for one in results(report)[:50]]

@@ -16,6 +16,7 @@ from passes.reports.rows_html import Table
 
 if TYPE_CHECKING:
     from passes.casts import CastReport
+    from passes.graph_diff import GraphDiff
 
 ROWS = 2000
 """The most rows that the table of a page holds."""
@@ -58,14 +59,14 @@ def _sections(report: CastReport, title: str, most: int) -> Iterator[str]:
     yield tag("header", tag("h1", text(title)), _subtitle(report), _summary(report))
     if report.outputs:
         yield _section("Outputs", "outputs", _outputs(report))
-    if not report.rows:
-        return
-    yield _section("Source", "source", listing.html(table.anchors))
-    if drawing := _drawing(report):
-        yield _section("Graph", "graph", tag("div", drawing, class_="drawing"))
-    yield _section(
-        "Casts", "casts", _toolbar(report, most), tag("div", table.html(), class_="scroll")
-    )
+    if report.rows:
+        yield _section("Source", "source", listing.html(table.anchors))
+        yield _section("Graph", "graph", tag("div", _drawing(report), class_="drawing"))
+        rows = tag("div", table.html(), class_="scroll")
+        yield _section("Casts", "casts", _toolbar(report, most), rows)
+    if report.against is not None:
+        title = f"Under {text(report.against.after.name)}"
+        yield _section(title, "against", *_against(report.against))
 
 
 def _section(title: str, name: str, *content: str) -> str:
@@ -101,10 +102,10 @@ def _summary(report: CastReport) -> str:
 
 def _bar(report: CastReport) -> str:
     """How the kinds of loss divide the rows, drawn and told."""
-    counts = words.severities(report)
+    counts = words.levels(report)
     pieces = [tag("i", class_=one, style=f"flex-grow:{count}") for one, count in counts.items()]
     told = [
-        tag("li", tag("i", class_=one), f"{count:,} {one}", tag("span", words.SEVERITIES[one]))
+        tag("li", tag("i", class_=one), f"{count:,} {one}", tag("span", words.MEANINGS[one]))
         for one, count in counts.items()
     ]
     return tag("div", *pieces, class_="bar", aria_hidden="true") + tag("ul", *told, class_="legend")
@@ -127,6 +128,21 @@ def _outputs(report: CastReport) -> str:
     return note + tag("div", tag("table", tag("thead", head), tag("tbody", *rows)), class_="scroll")
 
 
+def _against(diff: GraphDiff, most: int = 200) -> Iterator[str]:
+    """What would change under other rules."""
+    yield tag("p", text(diff.headline()), class_="faint")
+    titles, *changes = diff.table()
+    if changes:
+        head = tag("tr", *(tag("th", text(one), scope="col") for one in titles))
+        rows = [tag("tr", *(tag("td", text(one, 120)) for one in row)) for row in changes[:most]]
+        table = tag("table", tag("thead", head), tag("tbody", *rows))
+        yield tag("div", table, class_="scroll")
+    if len(changes) > most:
+        yield tag("p", f"... and {len(changes) - most:,} more", class_="faint")
+    if errors := diff.errors():
+        yield tag("pre", "\n".join(text(line) for line in errors[:most]).strip())
+
+
 def _toolbar(report: CastReport, most: int) -> str:
     box = tag(
         "input", type="search", id="filter", placeholder="Filter", aria_label="Filter the casts"
@@ -141,7 +157,7 @@ def _toolbar(report: CastReport, most: int) -> str:
             aria_pressed="true",
             data_loss=one,
         )
-        for one in words.severities(report)
+        for one in words.levels(report)
     ]
     count = tag("output", f"{min(len(report), most):,} rows", id="count", aria_live="polite")
     cut = f"The {most:,} worst of {len(report):,} rows are here; JSON has all."
@@ -150,5 +166,7 @@ def _toolbar(report: CastReport, most: int) -> str:
 
 
 def _drawing(report: CastReport) -> str:
-    """The graph with its casts coloured by loss; empty where there is none."""
-    return ""
+    """The graph with its casts coloured by loss."""
+    from passes.draw import draw
+
+    return draw(report)

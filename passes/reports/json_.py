@@ -19,7 +19,12 @@ VERSION = 1
 @uncollected
 def report_json(report: CastReport) -> str:
     """The report as a JSON document, a line for each cast and for each output."""
-    head = {"version": VERSION, "graph": report.graph.name, "rules": report.graph.rules.name}
+    head = {
+        "version": VERSION,
+        "graph": report.graph.name,
+        "rules": report.graph.rules.name,
+        "against": None if report.against is None else report.against.facts(),
+    }
     facts: Callable[[CastRow], str] = Shared(lambda row: text(row.facts()))
     lists = {
         "outputs": (text(one.to_json()) for one in report.outputs),

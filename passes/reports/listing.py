@@ -42,6 +42,7 @@ class Listing:
 
     def __init__(self, report: CastReport) -> None:
         self.files: dict[str, dict[int, list[Site]]] = {}
+        self._further: dict[tuple[str, int], list[Site]] = {}  # on lines after their first
         sites: dict[tuple[Region, int], Site] = {}
         find = Shared(region)
         for row in report:
@@ -50,6 +51,8 @@ class Listing:
             if site is None:
                 site = sites[place, id(row.conversion)] = Site(place, [])
                 self.files.setdefault(place.file, {}).setdefault(place.line, []).append(site)
+                for line in range(place.line + 1, min(place.end_line, place.line + CONTEXT) + 1):
+                    self._further.setdefault((place.file, line), []).append(site)
             site.rows.append(row)
         self._numbers = {file: number for number, file in enumerate(sorted(self.files))}
         self._find = find
@@ -90,7 +93,7 @@ class Listing:
         return tag(
             "li",
             tag("span", str(number), class_="number"),
-            tag("code", _marked(written, number, sites)),
+            tag("code", _marked(written, number, [*sites, *self._further.get((file, number), ())])),
             tag("span", *chips, class_="chips") if chips else "",
             id=self._id(file, number) if sites else None,
             class_="hit" if sites else None,
@@ -122,7 +125,7 @@ def _marked(written: str, number: int, sites: Sequence[Site]) -> str:
         if over:
             site = min(over, key=lambda one: one[0])[1]
             title = reason(site.row)
-            piece = tag("mark", piece, class_=words.severity(site.row), title=title)
+            piece = tag("mark", piece, class_=words.level(site.row), title=title)
         parts.append(piece)
     return "".join(parts)
 

@@ -30,6 +30,8 @@ def report_markdown(report: CastReport, most: int = ROWS, details: int = DETAILS
         parts += [_detail(row, following, report) for row, following in found[:details]]
         if len(found) > details:
             parts.append(f"*... and {len(found) - details} more*")
+    if told := words.against(report):
+        parts.append("\n".join(_block(told, most)))
     return "\n\n".join(parts) + "\n"
 
 
@@ -41,10 +43,17 @@ def code(text: str, most: int = 500) -> str:
     return f"{fence}{space}{shown}{space}{fence}"
 
 
+def _block(lines: Sequence[str], most: int) -> Iterator[str]:
+    """Lines as they are, in a fence that none of them closes."""
+    shown = [*lines[:most], *([f"... and {len(lines) - most} more"] if len(lines) > most else [])]
+    fence = "`" * max(3, 1 + max(len(run) for run in re.findall("`*", "\n".join(shown))))
+    return iter([fence, *shown, fence])
+
+
 def _summary(report: CastReport) -> str:
     if not report.rows:
         return "No casts." if not report.of else f"None of {report.of} uses of casts."
-    counts = ", ".join(f"{count} {one}" for one, count in words.severities(report).items())
+    counts = ", ".join(f"{count} {one}" for one, count in words.levels(report).items())
     told = f"{len(report)} uses of casts: {counts}."
     return f"{told} They make {code(str(words.added(report)))} bytes of arrays."
 
@@ -79,7 +88,7 @@ def _table(report: CastReport, most: int) -> Iterator[str]:
 
 def _cells(row: CastRow, audited: bool) -> list[str]:
     cells = [
-        words.severity(row),
+        words.level(row),
         _place(row),
         code(row.text or words.what(row)),
         code(words.conversion(row)),
@@ -100,9 +109,7 @@ def _detail(row: CastRow, following: Sequence[CastRow], report: CastReport) -> s
     """A heading and the line, then what there is to say of it, item by item."""
     place = region(row)
     line = words.printable(line_of(place.file, place.line)).strip()
-    title = (
-        f"#### {words.severity(row).capitalize()}: {code(words.conversion(row))} at {_place(row)}"
-    )
+    title = f"#### {words.level(row).capitalize()}: {code(words.conversion(row))} at {_place(row)}"
     parts = [title, *([code(line)] if line else []), "\n".join(_items(row, following, report))]
     return "\n\n".join(parts)
 

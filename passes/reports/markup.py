@@ -39,7 +39,7 @@ def chip(row: CastRow, times: int = 1, **attributes: Any) -> str:
     count = tag("b", f"&times; {times:,}") if times > 1 else ""
     name = "a" if attributes.get("href") else "span"
     told = f"{text(row.source)} &rarr; {text(row.target)}"
-    return tag(name, told, count, class_=f"chip {words.severity(row)} {row.kind}", **attributes)
+    return tag(name, told, count, class_=f"chip {words.level(row)} {row.kind}", **attributes)
 
 
 def reason(row: CastRow) -> str:

@@ -21,6 +21,7 @@ border-bottom:1px solid rgba(128,128,128,.25);vertical-align:top}
 .graphir-casts code{background:none;color:inherit}
 .graphir-casts .lossy{box-shadow:inset 0 -2px 0 #e8890c}
 .graphir-casts .grave{box-shadow:inset 0 -2px 0 #e03131}
+.graphir-casts code[title]{white-space:nowrap}
 .graphir-casts small{opacity:.7}
 """
 # Colours are those of the notebook, light or dark; only underlines have their own, seen on both.
@@ -64,4 +65,4 @@ def _row(row: CastRow, audited: bool) -> str:
 def _mark(row: CastRow) -> str | None:
     if row.exact:
         return None
-    return "grave" if words.severity(row) in ("range", "sign") else "lossy"
+    return "grave" if words.level(row) in ("value", "range") else "lossy"

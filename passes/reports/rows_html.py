@@ -65,7 +65,7 @@ class Table:
         return tag("table", head, "\n", bodies, id="table")
 
     def _body(self, row: CastRow, columns: int) -> str:
-        anchor, worst = self.anchors[id(row)], words.severity(row)
+        anchor, worst = self.anchors[id(row)], words.level(row)
         toggle = tag(
             "button",
             type="button",
@@ -99,8 +99,8 @@ class Table:
         yield tag("td", link, layer, data_key=key)
         yield tag("td", code(row.text, 60) if row.text else text(words.what(row)))
         yield tag("td", chip(row))
-        worst = words.severity(row)
-        yield tag("td", text(row.loss), data_key=list(words.SEVERITIES).index(worst))
+        worst = words.level(row)
+        yield tag("td", text(row.loss), data_key=list(words.MEANINGS).index(worst))
         yield _number("Bytes", _size(row.bytes_added), _nominal(row.bytes_added))
         yield _number("Damage", f"{row.damage:.1e}" if row.damage else "", row.damage)
         if self.audited:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
+from graphir.pictures.levels import Level
 from graphir.uncollected import uncollected
 from passes.casts.fixes import replacement
 from passes.reports import words
@@ -23,12 +24,10 @@ SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 )
 
-LEVELS: dict[words.Severity, str] = {
+LEVELS: dict[Level, str] = {
+    "value": "error",
     "range": "error",
-    "sign": "error",
     "precision": "warning",
-    "underflow": "warning",
-    "special": "warning",
     "exact": "note",
 }
 """How grave an implicit cast is, by what it can lose; one that the program wrote is a note."""
@@ -48,11 +47,11 @@ def report_sarif(report: CastReport) -> str:
 
 
 def _driver() -> dict[str, Any]:
-    return {"name": "graphir", "rules": [_rule(one) for one in words.SEVERITIES]}
+    return {"name": "graphir", "rules": [_rule(one) for one in words.MEANINGS]}
 
 
-def _rule(one: words.Severity) -> dict[str, Any]:
-    means = words.SEVERITIES[one]
+def _rule(one: Level) -> dict[str, Any]:
+    means = words.MEANINGS[one]
     advice = (
         "Nothing is lost; the cast costs memory and time."
         if one == "exact"
@@ -101,10 +100,10 @@ class _Results:
 
 
 def _facts(row: CastRow) -> _Facts:
-    worst, found = words.severity(row), row.expression
+    worst, found = words.level(row), row.expression
     result: dict[str, Any] = {
         "ruleId": f"cast/{worst}",
-        "ruleIndex": list(words.SEVERITIES).index(worst),
+        "ruleIndex": list(words.MEANINGS).index(worst),
         "level": LEVELS[worst] if row.kind in ("implicit", "literal") else "note",
         "locations": [_location(row)],
     }

@@ -13,11 +13,9 @@ if TYPE_CHECKING:
     from passes.casts import CastReport
 
 STYLES: dict[Role, str] = {
+    "value": "bold magenta",
     "range": "bold red",
-    "sign": "bold magenta",
     "precision": "bold yellow",
-    "underflow": "bold yellow",
-    "special": "bold magenta",
     "exact": "bold green",
     "faint": "dim",
     "strong": "bold",

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from graphir.pictures.levels import Level
 from graphir.promotion.tables import aligned
 from graphir.uncollected import uncollected
 from passes.reports import words
@@ -21,7 +22,7 @@ DETAILS = 20
 FOLLOWING = 4
 """How many of the casts that follow from another are named."""
 
-Role: TypeAlias = words.Severity | Literal["", "faint", "strong"]
+Role: TypeAlias = Level | Literal["", "faint", "strong"]
 """What a piece of text is, by which it has its colour."""
 
 Line: TypeAlias = Sequence[tuple[str, Role]]
@@ -35,15 +36,16 @@ _AUDITED = ("changed", "error", "share")
 def report_text(report: CastReport) -> str:
     """How many there are, and a line for each; what a run saw of them, where there was one."""
     head = [words.headline(report), *map(_output, report.outputs)]
+    tail = ["", *told] if (told := words.against(report)) else []
     if not report.rows:
-        return "\n".join(head)
+        return "\n".join([*head, *tail])
     audited = any(row.measured is not None for row in report)
     header = (*_HEADER, *_AUDITED) if audited else _HEADER
     cells: Callable[[CastRow], tuple[str, ...]] = Shared(_cells)
     rows = [(*cells(row), *_audited(row)) if audited else cells(row) for row in report]
     unlike = list(dict.fromkeys([header, *rows]))
     lines = dict(zip(unlike, aligned(unlike), strict=True))
-    return "\n".join([*head, lines[header], *(lines[row] for row in rows)])
+    return "\n".join([*head, lines[header], *(lines[row] for row in rows), *tail])
 
 
 @uncollected
@@ -64,6 +66,8 @@ def detailed(report: CastReport, most: int = DETAILS) -> Iterator[Line]:
     if len(found) > most:
         yield ()
         yield ((f"... and {len(found) - most} more", "faint"),)
+    for told in ["", *lines] if (lines := words.against(report)) else []:
+        yield ((told, ""),)
 
 
 def _cells(row: CastRow) -> tuple[str, ...]:
@@ -99,7 +103,7 @@ def _output(one: OutputError) -> str:
 
 
 def _detail(row: CastRow, following: Sequence[CastRow], report: CastReport) -> Iterator[Line]:
-    worst = words.severity(row)
+    worst = words.level(row)
     title = f": {words.conversion(row)} {words.why(row)}"
     yield (worst, worst), (title, "strong")
     place = region(row)
@@ -121,7 +125,7 @@ def _source(row: CastRow, text: str, margin: str) -> Iterator[Line]:
     yield (bar,)
     yield (f"{place.line} |", "faint"), (f" {text}", "")
     if place.known and end > start:
-        yield bar, (f" {' ' * start}{'^' * (end - start)}", words.severity(row))
+        yield bar, (f" {' ' * start}{'^' * (end - start)}", words.level(row))
 
 
 def _facts(
@@ -145,7 +149,7 @@ def _cascade(rows: Sequence[CastRow]) -> Iterator[tuple[str, str]]:
     """What follows from a cast, what loses something first; the like of it told once."""
     told: dict[str, int] = {}
     for row in sorted(rows, key=attrgetter("damage"), reverse=True):
-        lost = "" if row.exact else f", {row.loss}"
+        lost = "" if row.exact else f": {row.loss}"
         text = f"{words.conversion(row)} at {_place(row)}{lost}"
         told[text] = told.get(text, 0) + 1
     for text, count in list(told.items())[:FOLLOWING]:

@@ -5,52 +5,43 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING
 
-from graphir import DType
 from graphir.dims import Size
 from graphir.findings import counted
-from graphir.losses import LOSS_KINDS, LossKind
+from graphir.pictures.levels import Level
+from graphir.pictures.levels import level as gravity
+from graphir.promotion.tables import aligned
 
 if TYPE_CHECKING:
     from passes.casts import CastReport, CastRow
 
-Severity: TypeAlias = LossKind | Literal["exact"]
-"""The worst kind of loss of a cast, in the order of LOSS_KINDS, or that it has none."""
-
-SEVERITIES: dict[Severity, str] = {
-    "range": "values too great become inf or NaN, saturate or wrap",
-    "sign": "negative values are lost",
+MEANINGS: dict[Level, str] = {
+    "value": "values wrap, or lose their sign or fraction",
+    "range": "values too great become inf or NaN",
     "precision": "values are rounded",
-    "underflow": "small values become zero",
-    "special": "-0.0, inf or NaN is lost",
     "exact": "every value survives",
 }
-"""What each means."""
+"""What each level of loss means, the gravest first."""
 
 
-def severity(row: CastRow) -> Severity:
-    """The worst kind of loss of a row.
+REFUSE = "refuse"
+"""What rule sets do that have no answer."""
 
-    Values that are only rounded past the greatest one of a format with the same exponents, as from
-    float32 to bfloat16, are a matter of precision.
-    """
+
+def level(row: CastRow) -> Level:
+    """How grave the loss of a row is."""
     one = row.conversion
-    return _severity(one.loss.kinds, one.source, one.target)
+    return _gravity(one.loss, one.source, one.target)
 
 
-@cache
-def _severity(kinds: tuple[LossKind, ...], source: DType, target: DType) -> Severity:
-    found = sorted(kinds, key=LOSS_KINDS.index)
-    if found[:1] == ["range"] and len(found) > 1 and source.part.max < 2 * target.part.max:
-        found.remove("range")
-    return found[0] if found else "exact"
+_gravity = cache(gravity)
 
 
-def severities(report: CastReport) -> dict[Severity, int]:
-    """How many rows there are of each severity that occurs, the worst first."""
-    counts = Counter(map(severity, report))
-    return {one: counts[one] for one in SEVERITIES if one in counts}
+def levels(report: CastReport) -> dict[Level, int]:
+    """How many rows there are of each level that occurs, the gravest first."""
+    counts = Counter(map(level, report))
+    return {one: counts[one] for one in MEANINGS if one in counts}
 
 
 def headline(report: CastReport) -> str:
@@ -94,12 +85,12 @@ def widths(row: CastRow) -> str:
 
 
 def answers(row: CastRow) -> dict[str, list[str]]:
-    """What other rule sets would do, each with their names: a dtype, or that they refuse."""
+    """What other rule sets would do, each with their names: a dtype; refusals are last."""
     found: dict[str, list[str]] = {}
     for name, answer in row.others.items():
         refused = isinstance(answer, str)
-        found.setdefault("refuse" if refused else str(answer), []).append(printable(name))
-    return found
+        found.setdefault(REFUSE if refused else str(answer), []).append(printable(name))
+    return dict(sorted(found.items(), key=lambda one: one[0] == REFUSE))
 
 
 def elsewhere(row: CastRow) -> str:
@@ -125,9 +116,9 @@ def measured(row: CastRow) -> list[str]:
 
 
 def shares(row: CastRow, report: CastReport) -> list[str]:
-    """How much of each output's error the cast explains; nothing where there was no run."""
+    """How much of each output's error the cast explains, where it explains any."""
     pairs = zip(report.outputs, row.shares, strict=False)
-    return [f"{percent(share)} of the error of {printable(one.name)}" for one, share in pairs]
+    return [f"{percent(share)} of the error of {printable(x.name)}" for x, share in pairs if share]
 
 
 def error_of(row: CastRow) -> float:
@@ -147,6 +138,16 @@ def number_text(number: complex) -> str:
     return str(number) if isinstance(number, (int, complex)) else f"{number:.9g}"
 
 
+def against(report: CastReport) -> list[str]:
+    """What would change under other rules, where that was asked, line by line."""
+    diff = report.against
+    if diff is None:
+        return []
+    rows = [[printable(cell) for cell in row] for row in diff.table()]
+    table = aligned(rows) if len(rows) > 1 else []
+    return [printable(diff.headline()), *table, *(printable(line, 500) for line in diff.errors())]
+
+
 def added(report: CastReport) -> Size:
     """The bytes of all arrays that the casts of a report make, each counted once."""
     casts = {id(row.symbol): row.symbol for row in report if row.symbol.args}
@@ -160,15 +161,17 @@ def added(report: CastReport) -> Size:
 def cascades(report: CastReport) -> list[tuple[CastRow, Sequence[CastRow]]]:
     """The rows that lead, each with those that follow from it, in the order of the report.
 
-    A row leads that is a cause, or whose cause is not in the report.
+    A row leads that is a cause, or whose cause is not in the report; and the first on a path that
+    loses something, whose cause does not.
     """
     rows = set(map(id, report))
     leading: dict[int, tuple[CastRow, list[CastRow]]] = {}
     for row in report:
-        follows = row.cause is not None and id(row.cause) in rows
-        lead = row.cause if follows and row.cause is not None else row
+        lead = row.cause
+        if lead is None or id(lead) not in rows or (lead.exact and not row.exact):
+            lead = row
         found = leading.setdefault(id(lead), (lead, []))
-        if follows:
+        if lead is not row:
             found[1].append(row)
     return list(leading.values())
 
