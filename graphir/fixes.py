@@ -12,6 +12,7 @@ from graphir.expressions import Expression, expression
 from graphir.location import Location
 from graphir.losses import Loss, literal_loss
 from graphir.op import Op
+from graphir.promotion import PromotionRules
 from graphir.promotion.operands import smallest_holding
 from graphir.promotion.scalars import survives
 from graphir.symbol import Symbol
@@ -24,6 +25,7 @@ class Use(NamedTuple):
     `number` is one that the program writes without a dtype.
     """
 
+    rules: PromotionRules
     op: Op
     values: Sequence[Symbol]
     casts: Mapping[int, DType]
@@ -93,6 +95,8 @@ def _holding(use: Use, avoid: Collection[DType]) -> dict[int, DType]:
     dtypes = {i: use.values[i].dtype for i in use.meeting}
     holding = smallest_holding([*dtypes.values(), *least])
     if use.position not in dtypes or holding is None or holding in avoid:
+        return {}
+    if use.rules.promote(holding, holding) is not holding:  # as where 64 bits are off
         return {}
     return {i: holding for i, dtype in dtypes.items() if dtype is not holding}
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from graphir import ops
-
 if TYPE_CHECKING:
     from graphir.graph import Graph
     from graphir.symbol import Symbol
@@ -15,12 +13,11 @@ if TYPE_CHECKING:
 def needed(graph: Graph, outputs: Sequence[Symbol]) -> bytearray:
     """By place, 1 for what outputs depend on and for all inputs, which callers count on."""
     found = bytearray(len(graph.symbols))
-    for output in outputs:
-        found[output.index] = True
+    for one in (*graph.inputs, *outputs):
+        found[one.index] = True
     for symbol in reversed(graph.symbols):
-        if symbol.op is ops.input:
-            found[symbol.index] = True
-        if found[symbol.index]:
-            for arg in symbol.args:
+        args = symbol.args
+        if args and found[symbol.index]:
+            for arg in args:
                 found[arg.index] = True
     return found

@@ -136,7 +136,7 @@ def test_a_limit_has_a_width(widest: Any) -> None:
 
 
 def test_one_word_is_a_set_of_one() -> None:
-    assert Policy(forbid="lossy") == Policy(forbid={"lossy"}) == Policy(forbid=["lossy", "lossy"])
+    assert Policy(forbid="lossy") == Policy(forbid={"lossy"}) == Policy(forbid=["lossy", " lossy"])
     assert Policy(widest="f32") == Policy(widest=[DType.float32]) == Policy(widest=np.float32)
     assert Policy(forbid="lossy") != Policy(warn="lossy")
     assert len({Policy(warn={"exact", "lossy"}), Policy(warn=("lossy", "exact"))}) == 1
@@ -209,7 +209,7 @@ def test_the_hits_are_the_implicit_casts_of_the_report(program: Program) -> None
 
 @given(programs())
 def test_symbols_that_share_attributes_imply_the_same(program: Program) -> None:
-    """On which judging by kind rests: what passes make of a graph is as what was built."""
+    """On which judging by kind rests, also for what passes make of a graph."""
     graph = program.build()
     for each in (
         graph,
@@ -263,6 +263,13 @@ def test_a_known_number_with_a_dtype_is_judged_by_its_value() -> None:
     build(2048)
     with pytest.raises(PromotionError, match=r"2049 becomes 2048.0"):
         build(2049)
+
+
+def test_the_cast_of_a_result_is_found_too() -> None:
+    g = Graph("result", rules="torch", casts="forbid")
+    x = g.input("uint8", ("n",))
+    with pytest.raises(PromotionError, match=r"any\(.*: result bool -> uint8 .*casts='forbid'\n"):
+        g.output(x.any())
 
 
 # -- budgets

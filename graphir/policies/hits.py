@@ -58,7 +58,8 @@ class CastHit(NamedTuple):
         if position < 0:
             return ""
         casts = {position: self.cast.target} if self.number else _written(symbol, self.limits)
-        use = Use(symbol.op, symbol.args, casts, position, self.loss, self.number)
+        op, args, under = symbol.op, symbol.args, symbol.graph.rules
+        use = Use(under, op, args, casts, position, self.loss, self.number)
         return fix(use, symbol.location, too_wide(self.limits))
 
     @property

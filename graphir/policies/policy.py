@@ -131,4 +131,4 @@ def _kinds(words: str | Iterable[str]) -> tuple[str, ...]:
                 raise GraphError(f"a kind of cast is text such as 'to:float64', not {word!r}")
         for word in sorted(found):
             cast_kind(word)
-    return tuple(sorted(set(found)))
+    return tuple(sorted({word.strip() for word in found}))

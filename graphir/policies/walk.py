@@ -36,6 +36,7 @@ def find_hits(policy: Policy, graph: Graph, outputs: Sequence[Symbol]) -> list[H
 def _walked(policy: Policy, graph: Graph, symbols: Iterable[Symbol]) -> list[Hit]:
     # Symbols that were inferred alike share their attributes, so each kind is judged once.
     walk = _Walk(policy, graph)
+    times = walk.times
     plans: dict[int, _Plan | None] = {}
     for symbol in symbols:
         plan = plans.get(id(symbol.attrs), _UNKNOWN)
@@ -45,7 +46,11 @@ def _walked(policy: Policy, graph: Graph, symbols: Iterable[Symbol]) -> list[Hit
                 continue
             plan = plans[id(symbol.attrs)] = walk.plan(symbol)
         if plan is not None:
-            walk.visit(symbol, plan)
+            # The common case, in line: a line that has been met, with casts of arrays alone.
+            if plan.plain and (key := (id(symbol.source), id(plan))) in times:
+                times[key] += 1
+            else:
+                walk.visit(symbol, plan)
         if walk.misfits:
             walk.visit_numbers(symbol)
     return walk.finish()
@@ -63,15 +68,17 @@ class _Judged(NamedTuple):
 class _Plan(NamedTuple):
     """What symbols of one kind have: casts, and a dtype that is too wide.
 
-    Casts of 0-d operands are in `scalars`, since each may be of a known number.
+    Casts of 0-d operands are in `scalars`, since each may be of a known number; `plain` is what has
+    neither those nor a dtype that is too wide.
     """
 
     casts: tuple[_Judged, ...]
     scalars: tuple[_Judged, ...]
     wide: DType | None
+    plain: bool
 
 
-_UNKNOWN = _Plan((), (), None)
+_UNKNOWN = _Plan((), (), None, False)
 
 
 class _Walk:
@@ -80,9 +87,10 @@ class _Walk:
         self.too_wide = policy.too_wide
         # Numbers whose own dtype lacks them, by place, until an op uses them.
         self.misfits: dict[int, Loss] = {}
-        # By line and kind: the first symbol there with its casts, how often, what is too wide.
+        # By line and kind: how often it is met, the first symbol with its casts, what is too wide.
+        # By id, since both live as long as the walk: symbols of a line share its location.
+        self.times: dict[Any, int] = {}
         self._noted: dict[Any, tuple[Symbol, tuple[_Judged, ...]]] = {}
-        self._times: dict[Any, int] = {}
         self._widths: dict[Any, WidthHit] = {}
         # The key of the hit from which a symbol has its wide dtype, by place.
         self._roots: dict[int, Any] = {}
@@ -105,11 +113,13 @@ class _Walk:
                 scalars.append(judged)
             elif judged.verdict.action != "allow":
                 sure.append(judged)
-        return _Plan(tuple(sure), tuple(scalars), wide) if sure or scalars or wide else None
+        if not (sure or scalars or wide):
+            return None
+        return _Plan(tuple(sure), tuple(scalars), wide, not (scalars or wide))
 
     def visit(self, symbol: Symbol, plan: _Plan) -> None:
         """Note the casts of a symbol, and that it is too wide."""
-        casts, scalars, wide = plan
+        casts, scalars, wide, _ = plan
         if casts:
             self._note(symbol, plan, casts)
         for judged in scalars:
@@ -142,7 +152,7 @@ class _Walk:
 
     def finish(self) -> list[Hit]:
         """The hits, those of equal places and kinds as one."""
-        limits, times, follows = self.policy.widest, self._times, self._follows
+        limits, times, follows = self.policy.widest, self.times, self._follows
         found: list[Hit] = [
             CastHit(symbol, *judged, limits, times[key])
             for key, (symbol, casts) in self._noted.items()
@@ -161,14 +171,13 @@ class _Walk:
             self._note(symbol, judged, (judged,))
 
     def _note(self, symbol: Symbol, kind: object, casts: tuple[_Judged, ...]) -> None:
-        # By id, since both live as long as the walk: symbols of a line share its location.
         key = id(symbol.source), id(kind)
-        times = self._times.get(key)
+        times = self.times.get(key)
         if times is None:
-            self._times[key] = 1
+            self.times[key] = 1
             self._noted[key] = symbol, casts
         else:
-            self._times[key] = times + 1
+            self.times[key] = times + 1
 
     def _note_width(self, symbol: Symbol, dtype: DType) -> None:
         roots, kin = self._roots, family(dtype)
@@ -178,7 +187,7 @@ class _Walk:
             self._follows[key] = self._follows.get(key, 0) + 1
         else:
             key = id(symbol.source), dtype, kin
-            self._times[key] = self._times.get(key, 0) + 1
+            self.times[key] = self.times.get(key, 0) + 1
             self._widths.setdefault(key, WidthHit(symbol, dtype, self.policy.widest))
         if self._wide(symbol.dtype) is not None:
             roots[symbol.index] = key

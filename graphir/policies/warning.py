@@ -8,10 +8,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from graphir.errors import CastWarning
+from graphir.location import user_frame
 from graphir.policies.hits import Hit
-
-_ELSEWHERE: dict[str, dict[str, Any]] = {}
-"""By path, what stands for the names of modules that are not to be found."""
 
 
 def warn_of(hits: Iterable[Hit]) -> None:
@@ -28,14 +26,17 @@ def warn_of(hits: Iterable[Hit]) -> None:
             CastWarning,
             path,
             place.line,
-            module=names.get("__name__"),
+            module=names.get("__name__", "<string>"),
             registry=names.setdefault("__warningregistry__", {}),
         )
 
 
 def _module(path: str) -> dict[str, Any]:
-    """The names of the module whose code a path is: one that is running, or imported."""
-    frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    """The names of the module whose code a path is, be it running or imported.
+
+    Where neither is found, as of the cells of a notebook, those of the module that asks.
+    """
+    frame = asking = user_frame()
     while frame is not None:
         if frame.f_code.co_filename == path:
             return frame.f_globals
@@ -44,4 +45,4 @@ def _module(path: str) -> dict[str, Any]:
         names: dict[str, Any] = getattr(module, "__dict__", {})
         if names.get("__file__") == path:
             return names
-    return _ELSEWHERE.setdefault(path, {})
+    return asking.f_globals

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from graphir import fixes
+from graphir import fixes, rules
 from graphir.fixes import Use
 from passes.rewriting import given
 
@@ -37,4 +37,4 @@ def _use(row: CastRow) -> Use | None:
         return None
     values, casts = [given(arg) for arg in user.args], {row.position: row.target}
     number = row.kind == "literal"
-    return Use(user.op, values, casts, row.position, row.loss, number)
+    return Use(rules(row.rule), user.op, values, casts, row.position, row.loss, number)
