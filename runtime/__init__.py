@@ -3,5 +3,6 @@
 from runtime.execution import execute
 from runtime.interpreter import interpret
 from runtime.program import Program
+from runtime.recording import Recording, record
 
-__all__ = ["Program", "execute", "interpret"]
+__all__ = ["Program", "Recording", "execute", "interpret", "record"]

@@ -1,0 +1,183 @@
+"""NumPy's makers of arrays, which ask no class: during a recording, what they make is recorded.
+
+They are replaced wherever a module holds them under their own name, and do what they always do on
+threads that record nothing.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from functools import wraps
+from sys import _getframe  # pyright: ignore[reportPrivateUsage]
+from threading import RLock
+from typing import Any
+
+import numpy as np
+
+from graphir import DType, Symbol, ops
+from runtime.recording.functions import filled
+from runtime.recording.indexing import assigned
+from runtime.recording.recorder import Recorder, values_of
+from runtime.recording.sites import is_ours
+from runtime.recording.values import (
+    Traced,
+    TracedScalar,
+    active,
+    plains,
+    recording_with,
+    view_of,
+)
+
+Maker = Callable[..., Any]
+_LOCK = RLock()
+_USERS = [0]
+_REPLACED: list[tuple[dict[str, Any], str, Any]] = []
+
+
+@contextmanager
+def makers_recorded() -> Generator[None]:
+    """Inside the block, arrays that NumPy makes on a recording thread are recorded."""
+    with _LOCK:
+        _USERS[0] += 1
+        if _USERS[0] == 1:
+            _replace()
+    try:
+        yield
+    finally:
+        with _LOCK:
+            _USERS[0] -= 1
+            if not _USERS[0]:
+                _restore()
+
+
+def _replace() -> None:
+    names = [(name, original, MAKERS[name]) for name, original in _ORIGINALS.items()]
+    for module in list(sys.modules.values()):
+        held: dict[str, Any] = getattr(module, "__dict__", {})
+        if held.get("__name__") == __name__:
+            continue
+        for name, original, maker in names:
+            if held.get(name) is original:
+                held[name] = maker
+                _REPLACED.append((held, name, original))
+
+
+def _restore() -> None:
+    while _REPLACED:
+        held, name, original = _REPLACED.pop()
+        held[name] = original
+
+
+def _maker(name: str, record: Callable[..., Any]) -> Maker:
+    original = getattr(np, name)
+
+    @wraps(original)
+    def make(*args: Any, **kwargs: Any) -> Any:
+        recorder = active()
+        if recorder is None or is_ours(_getframe(1)):
+            return original(*plains(args), **plains(kwargs))
+        return record(recorder, original, *args, **kwargs)
+
+    return make
+
+
+# -- arrays of values
+
+
+def _converted(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> Any:
+    """np.array, np.asarray and their like: the same array, a copy, a cast, or a list's array."""
+    value = args[0] if args else kwargs.get("object", kwargs.get("a"))
+    if type(value) is np.ndarray and not any(type(one) is Traced for one in args):
+        return original(*args, **kwargs)
+    if isinstance(value, (list, tuple)):
+        args = (values_of(value), *args[1:])
+    with recording_with(None):
+        real = original(*plains(args), **plains(kwargs))
+    if isinstance(value, Traced):
+        if real is value.plain:
+            return value
+        if np.may_share_memory(real, value.plain):
+            return view_of(value, real)
+    elif not isinstance(value, (TracedScalar, list, tuple, int, float, complex)):
+        return real
+    recorder.locate()
+    if type(real) is not np.ndarray:
+        return real
+    return recorder.outcome(original.__name__, real, lambda: _array(recorder, value, real))
+
+
+def _array(recorder: Recorder, value: Any, real: Any) -> Symbol:
+    to, values = recorder.dtype(real.dtype), values_of(value)
+    return recorder.reshaped(recorder.converted(recorder.symbol(value), values, to), real.shape)
+
+
+# -- arrays of one value, and lines
+
+
+def _made(symbolic: Callable[..., Symbol]) -> Callable[..., Any]:
+    def record(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> Any:
+        with recording_with(None):
+            real = original(*plains(args), **plains(kwargs))
+        if type(real) is not np.ndarray:
+            return real
+        recorder.locate()
+        return recorder.outcome(
+            original.__name__, real, lambda: symbolic(recorder, real, *args, **kwargs)
+        )
+
+    return record
+
+
+def _constant(value: int) -> Callable[..., Any]:
+    def fill(recorder: Recorder, real: Any, *_: Any, **__: Any) -> Symbol:
+        return filled(recorder, real, value)
+
+    return _made(fill)
+
+
+def _full(recorder: Recorder, real: Any, shape: Any, fill_value: Any, *_: Any, **__: Any) -> Symbol:
+    return assigned(recorder, fill_value, None, real)
+
+
+def _arange(recorder: Recorder, real: Any, *args: Any, **kwargs: Any) -> Symbol:
+    if real.dtype.kind not in "iu" or not real.size:
+        return recorder.input(real)
+    step = int(real[1]) - int(real[0]) if real.size > 1 else 1
+    dtype = DType.from_numpy(real.dtype)
+    return recorder.create(ops.range, dtype=dtype, start=int(real[0]), step=step, size=real.size)
+
+
+def _eye(
+    recorder: Recorder, real: Any, rows: Any, columns: Any = None, k: Any = 0, *_: Any, **more: Any
+) -> Symbol:
+    rows, columns = real.shape
+    attrs = {"rows": rows, "columns": columns, "offset": int(k)}
+    return recorder.create(ops.eye, dtype=DType.from_numpy(real.dtype), **attrs)
+
+
+def _identity(recorder: Recorder, real: Any, n: Any, *_: Any, **__: Any) -> Any:
+    return _eye(recorder, real, n)
+
+
+def _read(recorder: Recorder, real: Any, *_: Any, **__: Any) -> Symbol:
+    return recorder.input(real)
+
+
+_RECORDED: dict[str, Callable[..., Any]] = {
+    **dict.fromkeys(
+        ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray"), _converted
+    ),
+    "asarray_chkfinite": _converted,
+    "zeros": _constant(0),
+    "empty": _constant(0),
+    "ones": _constant(1),
+    "full": _made(_full),
+    "arange": _made(_arange),
+    "eye": _made(_eye),
+    "identity": _made(_identity),
+    "fromiter": _made(_read),
+}
+_ORIGINALS = {name: getattr(np, name) for name in _RECORDED}
+MAKERS = {name: _maker(name, record) for name, record in _RECORDED.items()}
