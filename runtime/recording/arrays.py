@@ -10,7 +10,7 @@ import numpy as np
 
 from graphir import Symbol
 from runtime.recording import functions, ufuncs
-from runtime.recording.methods import Methods, leaves_recording
+from runtime.recording.methods import Methods, number_of
 from runtime.recording.recorder import Recorder
 from runtime.recording.values import TracedScalar, active
 
@@ -63,10 +63,21 @@ class RecordedScalar(Dispatching):
         """In another dtype."""
         return _of_array(self, lambda x: x.astype(dtype, *args, **kwargs))
 
+    def __getitem__(self, key: Any) -> Any:
+        return self if key == () else self.plain[key]
+
     def item(self) -> Any:
         """The Python number, in which the recording ends."""
-        leaves_recording("item")
-        return self.plain.item()
+        return number_of("item", self, self.plain.item())
+
+    def __float__(self) -> float:
+        return number_of("float", self, float(self.plain))
+
+    def __int__(self) -> int:
+        return number_of("int", self, int(self.plain))
+
+    def __complex__(self) -> complex:
+        return number_of("complex", self, complex(self.plain))
 
     def __copy__(self) -> Any:
         return self

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import wraps
+from operator import attrgetter
 from sys import _getframe  # pyright: ignore[reportPrivateUsage]
 from threading import RLock
 from typing import Any
@@ -19,7 +20,7 @@ import numpy as np
 from graphir import DType, Symbol, ops
 from runtime.recording.functions import filled
 from runtime.recording.indexing import assigned
-from runtime.recording.recorder import Recorder, values_of
+from runtime.recording.recorder import Recorder, holds_traced, values_of
 from runtime.recording.sites import is_ours
 from runtime.recording.values import (
     Traced,
@@ -31,6 +32,7 @@ from runtime.recording.values import (
 )
 
 Maker = Callable[..., Any]
+_ASARRAY = np.asarray
 _LOCK = RLock()
 _USERS = [0]
 _REPLACED: list[tuple[dict[str, Any], str, Any]] = []
@@ -53,7 +55,7 @@ def makers_recorded() -> Generator[None]:
 
 
 def _replace() -> None:
-    names = [(name, original, MAKERS[name]) for name, original in _ORIGINALS.items()]
+    names = [(path.rpartition(".")[2], *pair) for path, pair in MAKERS.items()]
     for module in list(sys.modules.values()):
         held: dict[str, Any] = getattr(module, "__dict__", {})
         if held.get("__name__") == __name__:
@@ -70,13 +72,11 @@ def _restore() -> None:
         held[name] = original
 
 
-def _maker(name: str, record: Callable[..., Any]) -> Maker:
-    original = getattr(np, name)
-
+def _maker(original: Any, record: Callable[..., Any]) -> Maker:
     @wraps(original)
     def make(*args: Any, **kwargs: Any) -> Any:
         recorder = active()
-        if recorder is None or is_ours(_getframe(1)):
+        if recorder is None or is_ours(_getframe(1)) or not recorder.locate():
             return original(*plains(args), **plains(kwargs))
         return record(recorder, original, *args, **kwargs)
 
@@ -105,7 +105,8 @@ def _converted(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> 
     recorder.locate()
     if type(real) is not np.ndarray:
         return real
-    return recorder.outcome(original.__name__, real, lambda: _array(recorder, value, real))
+    made = recorder.outcome(original.__name__, real, lambda: _array(recorder, value, real))
+    return recorder.watched(made)
 
 
 def _array(recorder: Recorder, value: Any, real: Any) -> Symbol:
@@ -123,9 +124,10 @@ def _made(symbolic: Callable[..., Symbol]) -> Callable[..., Any]:
         if type(real) is not np.ndarray:
             return real
         recorder.locate()
-        return recorder.outcome(
+        made = recorder.outcome(
             original.__name__, real, lambda: symbolic(recorder, real, *args, **kwargs)
         )
+        return recorder.watched(made)
 
     return record
 
@@ -165,6 +167,26 @@ def _read(recorder: Recorder, real: Any, *_: Any, **__: Any) -> Symbol:
     return recorder.input(real)
 
 
+# -- functions that see no class
+
+
+def _of_list(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> Any:
+    """np.sum and its like of a list of recorded numbers, which is no array to be asked."""
+    if args and isinstance(args[0], (list, tuple)) and holds_traced(args[0]):
+        args = (_converted(recorder, _ASARRAY, args[0]), *args[1:])
+    return original(*args, **kwargs)
+
+
+def _interpolated(
+    recorder: Recorder, original: Any, a: Any, b: Any, t: Any, out: Any = None
+) -> Any:
+    """Of two numbers: NumPy asks for an array by out=..., which it does not hand on."""
+    if np.ndim(a) or np.ndim(b) or np.ndim(t) or out is not None:
+        return original(a, b, t, out=out)
+    a, b = (_converted(recorder, _ASARRAY, one).reshape(1) for one in (a, b))
+    return original(a, b, t)[0]
+
+
 _RECORDED: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(
         ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray"), _converted
@@ -178,6 +200,10 @@ _RECORDED: dict[str, Callable[..., Any]] = {
     "eye": _made(_eye),
     "identity": _made(_identity),
     "fromiter": _made(_read),
+    **dict.fromkeys(("sum", "prod", "mean", "std", "var", "median"), _of_list),
+    **dict.fromkeys(("max", "min", "amax", "amin", "linalg.norm"), _of_list),
+    "lib._function_base_impl._lerp": _interpolated,
 }
-_ORIGINALS = {name: getattr(np, name) for name in _RECORDED}
-MAKERS = {name: _maker(name, record) for name, record in _RECORDED.items()}
+_FOUND = {path: attrgetter(path)(np) for path in _RECORDED}
+MAKERS = {path: (one, _maker(one, _RECORDED[path])) for path, one in _FOUND.items()}
+"""By its path in numpy: a function, and what stands in its place during a recording."""

@@ -77,7 +77,7 @@ def _computed(
         return _SYMBOLIC[function](recorder, real, *args, **kwargs)
 
     if out is None:
-        return recorder.outcome(_name(function), real, enter)
+        return recorder.watched(recorder.outcome(_name(function), real, enter))
     store(recorder, _name(function), out, enter)
     return out
 

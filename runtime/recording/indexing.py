@@ -104,27 +104,27 @@ def put(x: Traced, key: Any, value: Any) -> None:
     recorder.locate()
     trace = trace_of(x, recorder)
     # Before memory changes, of which alone some symbols are known.
-    trace.read()
+    before = trace.read()
     known = value if not isinstance(value, np.ndarray) else recorder.before(value)
     x.plain[real_key] = plains(value)
     if is_basic(key):
         trace = element(trace, real_key)
         enter = partial(assigned, recorder, value, known, trace.plain)
     else:
-        enter = partial(_scattered, recorder, x, trace, key, value, known)
+        enter = partial(_scattered, recorder, x, before, key, value, known)
     trace.write(recorder.checked("assignment", trace.plain, enter))
 
 
 def _scattered(
-    recorder: Recorder, x: Traced, trace: Trace, key: Any, value: Any, known: Any
+    recorder: Recorder, x: Traced, before: Symbol, key: Any, value: Any, known: Any
 ) -> Symbol:
     """All of x once a value is put where a mask is true or places are named."""
     if _is_mask(key, x) and np.ndim(plain(value)) == 0:
         one = assigned(recorder, value, known, np.empty((), x.dtype))
-        return recorder.emit(ops.where, (recorder.symbol(key), one, trace.read()))
+        return recorder.emit(ops.where, (recorder.symbol(key), one, before))
     at = places(x.plain, plains(key))
     new = assigned(recorder, value, known, np.broadcast_to(np.empty((), x.dtype), at.shape))
-    return steps.Pick(at).backward(recorder, trace.read(), new)
+    return steps.Pick(at).backward(recorder, before, new)
 
 
 def _is_mask(key: Any, x: Traced) -> bool:

@@ -284,7 +284,9 @@ class Methods(Traced):
     def copy(self, order: Any = "C") -> Any:
         """A copy, which has the same symbol."""
         recorder, real = active(), self.plain.copy(order)
-        return real if recorder is None else recorder.wrapped(real, recorder.before(self))
+        if recorder is None:
+            return real
+        return recorder.watched(recorder.wrapped(real, recorder.before(self)))
 
     __copy__ = copy
 
@@ -329,18 +331,31 @@ class Methods(Traced):
 
     def item(self, *args: Any) -> Any:
         """An element as a Python number, in which the recording ends."""
-        leaves_recording("item")
-        return self.plain.item(*args)
+        return number_of("item", self if self.size == 1 else None, self.plain.item(*args))
 
     def tolist(self) -> Any:
         """The elements as Python numbers, in which the recording ends."""
-        leaves_recording("tolist")
-        return self.plain.tolist()
+        return number_of("tolist", None, self.plain.tolist())
+
+    def __float__(self) -> float:
+        return number_of("float", self, float(self.plain))
+
+    def __int__(self) -> int:
+        return number_of("int", self, int(self.plain))
+
+    def __complex__(self) -> complex:
+        return number_of("complex", self, complex(self.plain))
 
 
-def leaves_recording(name: str) -> None:
-    """Note that a value becomes a Python number."""
+def number_of(name: str, value: Any, number: Any) -> Any:
+    """A Python number that a recorded value becomes: literals are all that it can go on as.
+
+    If it is what the program returns, the value is an output.
+    """
     recorder = active()
     if recorder is not None:
         recorder.locate()
         recorder.note(name, "makes Python numbers: they are taken as literals")
+        if value is not None:
+            recorder.numbers[id(number)] = number, value
+    return number

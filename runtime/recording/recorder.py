@@ -68,14 +68,17 @@ class Recorder:
         self._types: dict[Any, TensorType] = {}
         self._dtypes: dict[Any, DType] = {}
         self._constants: dict[Any, Symbol] = {}
+        self.numbers: dict[int, tuple[Any, Any]] = {}
+        """Python numbers that recorded values have become, by id, with those values."""
         self._outside: dict[int, tuple[Array, Array, Symbol]] = {}
         self._owners: dict[int, ref[Trace]] = {}
 
     # -- where, and what could not be
 
-    def locate(self) -> None:
-        """Enter what follows under the line at which the user's program is."""
+    def locate(self) -> bool:
+        """Enter what follows under the user's line; False while a module is being imported."""
         self.here = self.sites.here(3)
+        return self.here is not self.sites.importing
 
     def note(self, what: str, reason: str) -> None:
         """Say once of a thing that it was not recorded."""
@@ -294,10 +297,10 @@ class Recorder:
     def listed(self, values: Any) -> Symbol:
         """The symbol of the array that NumPy makes of a list; promoted as a stack of its leaves."""
         made = np.asarray(values_of(values))
-        leaves = list(_leaves(values))
-        if not any(isinstance(one, (Traced, TracedScalar)) for one in leaves):
-            return self.input(made)
-        stacked = self.emit(ops.stack, tuple(self.symbol(one) for one in leaves), axis=0)
+        if not holds_traced(values):
+            return self.held(made)
+        leaves = tuple(self.symbol(one) for one in _leaves(values))
+        stacked = self.emit(ops.stack, leaves, axis=0)
         return self.reshaped(stacked, made.shape)
 
     def places(self, start: int, step: int, axis: int, shape: tuple[Any, ...]) -> Symbol:
@@ -331,6 +334,12 @@ class Recorder:
         scalar = traced(real)
         scalar.symbol, scalar.recorder, scalar.plain = symbol, self, real
         return scalar
+
+    def watched(self, made: Any) -> Any:
+        """A new array, which may be a buffer for compiled code to fill."""
+        if isinstance(made, Traced) and made.known is not None:
+            made.known.watch()
+        return made
 
     def viewed(self, real: Any, trace: Trace) -> Any:
         """A plain view of recorded memory as the program goes on with it."""
@@ -376,6 +385,11 @@ def _leaves(value: Any) -> Iterable[Any]:
             yield from _leaves(one)
     else:
         yield value
+
+
+def holds_traced(value: Any) -> bool:
+    """Whether something recorded is among the leaves of lists."""
+    return any(isinstance(one, (Traced, TracedScalar)) for one in _leaves(value))
 
 
 def values_of(value: Any) -> Any:

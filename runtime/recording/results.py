@@ -15,19 +15,21 @@ _ATOMS = (str, bytes, int, float, complex, type(None), type, ModuleType, Functio
 def leaves(result: Any, recorder: Recorder) -> Iterator[Any]:
     """The recorded arrays and scalars in a result, in its order, each once."""
     found: dict[int, Any] = {}
-    _walk(result, found, set())
+    _walk(result, found, set(), recorder)
     yield from found.values()
 
 
-def _walk(value: Any, found: dict[int, Any], seen: set[int]) -> None:
+def _walk(value: Any, found: dict[int, Any], seen: set[int], recorder: Recorder) -> None:
     if isinstance(value, (Traced, TracedScalar)):
         found.setdefault(id(value), value)
-        return
-    if isinstance(value, _ATOMS) or id(value) in seen:
-        return
-    seen.add(id(value))
-    for one in _parts(value):
-        _walk(one, found, seen)
+    elif isinstance(value, (int, float, complex)):
+        number, source = recorder.numbers.get(id(value), (None, None))
+        if number is value:
+            found.setdefault(id(source), source)
+    elif not isinstance(value, _ATOMS) and id(value) not in seen:
+        seen.add(id(value))
+        for one in _parts(value):
+            _walk(one, found, seen, recorder)
 
 
 def _parts(value: Any) -> list[Any]:
@@ -74,4 +76,8 @@ def _tuple(value: tuple[Any, ...], seen: dict[int, Any]) -> tuple[Any, ...]:
     if all(new is old for new, old in zip(items, value, strict=True)):
         return value
     kind: Any = type(value)
-    return kind._make(items) if hasattr(kind, "_make") else kind(items)
+    new: Any = tuple.__new__  # whatever else the constructor of a subclass asks for
+    made = new(kind, items)
+    for name, one in getattr(value, "__dict__", {}).items():
+        made.__dict__[name] = _plain(one, seen)
+    return made

@@ -8,7 +8,7 @@ from types import CodeType, FrameType
 from graphir import Location
 
 _OURS = frozenset({"graphir", "passes", "runtime"})
-_USER, _INTERNAL, _TOP = 1, 2, 3
+_USER, _INTERNAL, _TOP, _IMPORT = 1, 2, 3, 4
 
 
 def _package(frame: FrameType) -> str:
@@ -33,6 +33,8 @@ class Sites:
         self._kinds: dict[int, int] = {id(top): _TOP}
         self._codes: list[CodeType] = [top]
         self._known: dict[tuple[int, ...], Location] = {}
+        self.importing = Location.at("", 0)
+        """The location of what a module does while the program imports it."""
 
     def here(self, depth: int = 1) -> Location:
         """The innermost user frame; where there is none, the line that asked for the recording."""
@@ -48,6 +50,8 @@ class Sites:
             elif kind == _TOP:
                 user = user or self._caller(frame)
                 break
+            elif kind == _IMPORT:
+                return self.importing
             frame = frame.f_back
         assert user is not None  # there is a program that runs
         key = (user.f_lasti, *path)
@@ -58,6 +62,7 @@ class Sites:
 
     def _classified(self, frame: FrameType) -> int:
         kind = _INTERNAL if is_ours(frame) or _package(frame) == "numpy" else _USER
+        kind = _IMPORT if frame.f_code.co_name == "<module>" else kind
         self._kinds[id(frame.f_code)] = kind
         self._codes.append(frame.f_code)
         return kind
@@ -66,7 +71,7 @@ class Sites:
         """The user's frame that asked for the recording."""
         while frame.f_back is not None:
             frame = frame.f_back
-            if (self._kinds.get(id(frame.f_code)) or self._classified(frame)) == _USER:
+            if (self._kinds.get(id(frame.f_code)) or self._classified(frame)) in (_USER, _IMPORT):
                 break
         return frame
 

@@ -61,7 +61,7 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str
     recorder = active()
     function = ufunc if method == "__call__" else getattr(ufunc, method)
     if recorder is None:
-        real = function(*map(plain, inputs), **{k: plains(v) for k, v in kwargs.items()})
+        real = function(*map(plain, inputs), **_plain_kwargs(kwargs))
         return _returned(kwargs.get("out"), real)
     recorder.locate()
     if method == "__call__" and not kwargs and ufunc.nout == 1:
@@ -108,26 +108,42 @@ def _emit(recorder: Recorder, ufunc: np.ufunc, args: tuple[Symbol, ...] | None) 
 
 def _returned(out: Any, real: Any) -> Any:
     """What a call with out= returns: the arrays it was given."""
-    if out is None:
-        return real
+    if not isinstance(real, tuple):
+        into = _outs(out, 1)[0]
+        return real if into is None else into
+    results = cast("tuple[Any, ...]", real)
+    given = _outs(out, len(results))
+    return tuple(r if o is None else o for o, r in zip(given, results, strict=True))
+
+
+def _plain_kwargs(kwargs: Kwargs) -> dict[str, Any]:
+    """The settings of a call as NumPy takes them."""
+    found = {name: plains(value) for name, value in kwargs.items()}
+    out = found.get("out")
+    if isinstance(out, tuple) and out[0] is ...:
+        found["out"] = ...
+    return found
+
+
+def _outs(out: Any, count: int) -> tuple[Any, ...]:
+    """The arrays given for results; None for new ones, of which `...` asks that they be arrays."""
+    if out is None or out is ...:
+        return (None,) * count
     given = cast("tuple[Any, ...]", out if isinstance(out, tuple) else (out,))
-    if isinstance(real, tuple):
-        results = cast("tuple[Any, ...]", real)
-        return tuple(r if o is None else o for o, r in zip(given, results, strict=True))
-    return real if given[0] is None else given[0]
+    return tuple(None if one is ... else one for one in given)
 
 
 # -- calls with out=, where=, dtype=, or several results
 
 
 def _call_with(recorder: Recorder, ufunc: np.ufunc, inputs: Sequence[Any], kwargs: Kwargs) -> Any:
-    out = kwargs.get("out") or (None,) * ufunc.nout
+    out = _outs(kwargs.get("out"), ufunc.nout)
     args = _operands(recorder, ufunc, inputs)
     mask = kwargs.get("where", True)
     before = recorder.before(out[0]) if mask is not True else None
     condition = None if mask is True else recorder.before(mask)
     values = list(map(plain, inputs))
-    real = ufunc(*values, **{k: plains(v) for k, v in kwargs.items()})
+    real = ufunc(*values, **_plain_kwargs(kwargs))
     if ufunc.nout > 1:
         return _several(recorder, ufunc, args, out, real)
 
@@ -152,7 +168,9 @@ def _in_loop(
     """The operands cast to the dtypes of the loop that dtype= or signature= ask for."""
     if args is None or kwargs.keys().isdisjoint(("dtype", "signature")):
         return args
-    signature = kwargs.get("signature") or (None,) * ufunc.nin + (np.dtype(kwargs["dtype"]),)
+    signature: Any = kwargs.get("signature")
+    if signature is None:
+        signature = (None,) * ufunc.nin + (_loop_dtype(kwargs["dtype"]),)
     types: Any = [type(v) if is_literal(v) else np.asarray(v).dtype for v in values]
     loop = ufunc.resolve_dtypes((*types, None), signature=signature, casting="unsafe")
     op = OPS.get(ufunc, ops.add)
@@ -160,6 +178,11 @@ def _in_loop(
         recorder.cast(arg, DType.from_numpy(to), op.operand(i), op.name)
         for i, (arg, to) in enumerate(zip(args, loop, strict=False))
     )
+
+
+def _loop_dtype(asked: Any) -> Any:
+    """A dtype, or a class of them, as dtype= takes it."""
+    return asked if asked is None or isinstance(asked, type(np.dtype)) else np.dtype(asked)
 
 
 def _chosen(
@@ -238,15 +261,14 @@ def _method(
 ) -> Any:
     symbolic, name = _METHODS.get(method, _reduceat), f"{ufunc.__name__}.{method}"
     symbols: list[Any] = [recorder.before(one) for one in inputs]  # before NumPy may write to them
-    real = getattr(ufunc, method)(*map(plains, inputs), **{k: plains(v) for k, v in kwargs.items()})
+    real = getattr(ufunc, method)(*map(plains, inputs), **_plain_kwargs(kwargs))
 
     def found() -> Symbol:
         if any(one is None for one in symbols):
             raise UnrecordedError(f"{name} is of what has no symbol")
         return symbolic(recorder, ufunc, *symbols, **kwargs)
 
-    out = kwargs.get("out")
-    into: Any = cast("Any", out)[0] if isinstance(out, tuple) else out
+    into = _outs(kwargs.get("out"), 1)[0]
     if into is None:
         return recorder.outcome(name, real, found)
     store(recorder, name, into, found)
