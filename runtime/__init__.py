@@ -4,5 +4,6 @@ from runtime.audit import audit
 from runtime.execution import execute
 from runtime.interpreter import interpret
 from runtime.program import Program
+from runtime.recording import Recording, record
 
-__all__ = ["Program", "audit", "execute", "interpret"]
+__all__ = ["Program", "Recording", "audit", "execute", "interpret", "record"]

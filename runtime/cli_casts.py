@@ -16,6 +16,7 @@ from runtime.audit import audit
 from runtime.cli_output import add_output, add_program, put, status
 from runtime.files import read_input
 from runtime.programs import load_graph, load_program
+from runtime.recording import record
 
 
 def add_casts(command: Callable[..., Any]) -> None:
@@ -62,8 +63,6 @@ def _audit(asked: argparse.Namespace) -> int:
     if isinstance(program, Graph):
         report = audit(program, *positional, blame=blame, progress=sys.stderr.isatty(), **named)
     else:
-        from runtime.recording import record
-
         recording = record(program, *positional, rules=asked.rules, **named)
         report = recording.audit(blame=blame, progress=sys.stderr.isatty())
     return _told(report, asked)
