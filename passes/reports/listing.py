@@ -131,8 +131,9 @@ def _marked(written: str, number: int, sites: Sequence[Site]) -> str:
         over = [(b - a, site) for a, b, site in spans if a <= start and end <= b]
         if over:
             site = min(over, key=lambda one: one[0])[1]
-            title = reason(site.row)
-            piece = tag("mark", piece, class_=words.level(site.row), title=title)
+            inner = " inner" if len(over) > 1 else ""
+            shade = f"{words.level(site.row)}{inner}"
+            piece = tag("mark", piece, class_=shade, title=reason(site.row))
         parts.append(piece)
     return "".join(parts)
 

@@ -101,7 +101,7 @@ class Table:
         yield tag("td", chip(row))
         worst = words.level(row)
         yield tag("td", text(row.loss), data_key=list(words.MEANINGS).index(worst))
-        yield _number("Bytes", _size(row.bytes_added), _nominal(row.bytes_added))
+        yield _number("Bytes", words.size_text(row.bytes_added), _nominal(row.bytes_added))
         yield _number("Damage", f"{row.damage:.1e}" if row.damage else "", row.damage)
         if self.audited:
             yield from _measured(row)
@@ -158,10 +158,6 @@ def _number(label: str, told: str, key: float) -> str:
 def _answers(row: CastRow) -> Iterator[str]:
     for answer, names in words.answers(row).items():
         yield f"{tag('b', text(answer))} {text(', '.join(names))}"
-
-
-def _size(size: Size) -> str:
-    return f"{size:,}" if isinstance(size, int) else str(size)
 
 
 def _nominal(size: Size) -> float:
