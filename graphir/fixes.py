@@ -55,16 +55,28 @@ def fix(use: Use, location: Location, avoid: Collection[DType] = ()) -> str:
     return rewritten(use.op, location, _wanted(use, avoid))
 
 
+def replacement(use: Use, location: Location) -> str:
+    """The fix as the text to put in the place of what the program has at a location.
+
+    Empty where there is no fix, or where the source does not tell the operands apart.
+    """
+    return _replaced(location, _wanted(use, ()))
+
+
 def rewritten(op: Op, location: Location, wanted: Mapping[int, DType]) -> str:
     """The expression at a location with operands of its op cast; its words where it is unknown."""
-    if not wanted:
-        return ""
+    if text := _replaced(location, wanted):
+        return " ".join(text.split())
+    names = [f'{op.operand(i)}.astype("{dtype}")' for i, dtype in wanted.items()]
+    return f"{op.name} of {', '.join(names)}" if names else ""
+
+
+def _replaced(location: Location, wanted: Mapping[int, DType]) -> str:
+    """The expression at a location with operands cast; empty where the source is not known."""
     found = expression(location)
-    if found is None or max(wanted) >= len(found.spans):
-        names = (f'{op.operand(i)}.astype("{dtype}")' for i, dtype in wanted.items())
-        return f"{op.name} of {', '.join(names)}"
-    texts = {i: _cast(found, i, dtype) for i, dtype in wanted.items()}
-    return " ".join(found.replaced(texts).split())
+    if found is None or not wanted or max(wanted) >= len(found.spans):
+        return ""
+    return found.replaced({i: _cast(found, i, dtype) for i, dtype in wanted.items()})
 
 
 def _wanted(use: Use, avoid: Collection[DType]) -> Mapping[int, DType]:

@@ -83,6 +83,11 @@ class Location:
         return self._place
 
     @property
+    def place(self) -> tuple[str, int, int, int, int]:
+        """The file, the line and column of its start, and those of its end."""
+        return self._resolve()
+
+    @property
     def file(self) -> str:
         """The source file, relative to the working directory when inside it."""
         return self._resolve()[0]

@@ -206,7 +206,9 @@ def test_a_graph_without_casts_says_so() -> None:
     graph.output(graph.input("int8") + 1)
     report = cast_report(graph)
     assert str(report) == "graph none: no casts"
-    assert not report and json.loads(report.to_json()) == {"graph": "none", "casts": []}
+    head = {"version": 1, "graph": "none", "rules": "max"}
+    rest = {"against": None, "outputs": [], "casts": []}
+    assert not report and json.loads(report.to_json()) == {**head, **rest}
 
 
 def test_a_report_is_a_sequence() -> None:

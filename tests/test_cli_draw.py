@@ -44,3 +44,11 @@ def test_what_cannot_be_drawn_is_refused(tmp_path: Path) -> None:
     assert "No such file" in refused(1, "draw", tmp_path / "none.gir")
     mixed().save(tmp_path / "g.gir")
     assert "No such file" in refused(1, "draw", tmp_path / "g.gir", "-o", tmp_path / "no" / "x")
+
+
+def test_a_script_may_make_the_graph(tmp_path: Path) -> None:
+    code = "from graphir import Graph\ng = Graph('made')\ng.output(g.input('int8', name='x') * 2)\n"
+    (tmp_path / "made.py").write_text(code)
+    status, out, err = cli("draw", f"{tmp_path / 'made.py'}:g", "--format", "mermaid")
+    assert (status, err) == (0, "") and 'n1["2<br/>i8"]' in out
+    assert "defines no 'h'" in refused(1, "draw", f"{tmp_path / 'made.py'}:h")

@@ -8,7 +8,8 @@ from unicodedata import east_asian_width
 
 from graphir.hasse import Point
 from graphir.pictures.diagram import Box, Cluster, Diagram, Item
-from graphir.pictures.sheet import LANE, Tile, Wire, sheet
+from graphir.pictures.sheet import sheet
+from graphir.pictures.web import LANE, Tile, Wire
 
 FONT = 12.0
 """The size of labels, which are in a monospaced font: that alone has widths to count on."""

@@ -30,12 +30,18 @@ class CastReport(Sequence[CastRow]):
     `against` what would change under other rules.
     """
 
-    def __init__(self, graph: Graph, explicit: Graph, rows: Sequence[CastRow]) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        explicit: Graph,
+        rows: Sequence[CastRow],
+        outputs: Sequence[OutputError] = (),
+        results: Sequence[NDArray[Any]] = (),
+    ) -> None:
         self.graph, self.explicit, self.rows = graph, explicit, tuple(rows)
         self.of = len(rows)
         """The number of rows from which these were chosen."""
-        self.outputs: tuple[OutputError, ...] = ()
-        self.results: tuple[NDArray[Any], ...] = ()
+        self.outputs, self.results = tuple(outputs), tuple(results)
         self.against: GraphDiff | None = None
 
     def __len__(self) -> int:
@@ -126,6 +132,12 @@ class CastReport(Sequence[CastRow]):
         return report_text(self)
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks."""
+        from passes.reports.notebook import report_fragment
+
+        return report_fragment(self)
 
     def _with(self, **changes: Any) -> CastReport:
         new = copy(self)

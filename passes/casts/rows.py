@@ -163,6 +163,10 @@ class CastRow:
 
     def to_json(self) -> dict[str, Any]:
         """The row as JSON has it (see casts.schema.json): dtypes by name, values as text."""
+        return {**self.facts(), **self.findings()}
+
+    def facts(self) -> dict[str, Any]:
+        """What rows of the same place and operands have in common, as JSON has it."""
         one, found = self.conversion, self.expression
         return {
             "kind": one.kind,
@@ -182,10 +186,15 @@ class CastRow:
             "bytes_before": self.bytes_before,
             "bytes_after": self.bytes_after,
             "bytes_added": _size(self.bytes_added),
-            "damage": self.damage,
-            "cause": None if self.cause is None else self.cause.location.to_json(),
             "fix": self.fix or None,
             "others": {name: str(answer) for name, answer in self.others.items()},
+        }
+
+    def findings(self) -> dict[str, Any]:
+        """What is the row's own: where it comes from, what it does, what a run saw of it."""
+        return {
+            "damage": self.damage,
+            "cause": None if self.cause is None else self.cause.location.to_json(),
             "measured": None if self.measured is None else self.measured.to_json(),
             "shares": [plain(share) for share in self.shares],
         }

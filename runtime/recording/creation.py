@@ -1,0 +1,209 @@
+"""NumPy's makers of arrays, which ask no class: during a recording, what they make is recorded.
+
+They are replaced wherever a module holds them under their own name, and do what they always do on
+threads that record nothing.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from functools import wraps
+from operator import attrgetter
+from sys import _getframe  # pyright: ignore[reportPrivateUsage]
+from threading import RLock
+from typing import Any
+
+import numpy as np
+
+from graphir import DType, Symbol, ops
+from runtime.recording.functions import filled
+from runtime.recording.indexing import assigned
+from runtime.recording.recorder import Recorder, holds_traced, values_of
+from runtime.recording.sites import is_ours
+from runtime.recording.values import (
+    Traced,
+    TracedScalar,
+    active,
+    plains,
+    recording_with,
+    view_of,
+)
+
+Maker = Callable[..., Any]
+_ASARRAY = np.asarray
+_LOCK = RLock()
+_USERS = [0]
+_REPLACED: list[tuple[dict[str, Any], str, Any]] = []
+
+
+@contextmanager
+def makers_recorded() -> Generator[None]:
+    """Inside the block, arrays that NumPy makes on a recording thread are recorded."""
+    with _LOCK:
+        _USERS[0] += 1
+        if _USERS[0] == 1:
+            _replace()
+    try:
+        yield
+    finally:
+        with _LOCK:
+            _USERS[0] -= 1
+            if not _USERS[0]:
+                _restore()
+
+
+def _replace() -> None:
+    names = [(path.rpartition(".")[2], *pair) for path, pair in MAKERS.items()]
+    for module in list(sys.modules.values()):
+        held: dict[str, Any] = getattr(module, "__dict__", {})
+        if held.get("__name__") == __name__:
+            continue
+        for name, original, maker in names:
+            if held.get(name) is original:
+                held[name] = maker
+                _REPLACED.append((held, name, original))
+
+
+def _restore() -> None:
+    while _REPLACED:
+        held, name, original = _REPLACED.pop()
+        held[name] = original
+
+
+def _maker(original: Any, record: Callable[..., Any]) -> Maker:
+    @wraps(original)
+    def make(*args: Any, **kwargs: Any) -> Any:
+        recorder = active()
+        if recorder is None or is_ours(_getframe(1)) or not recorder.locate():
+            return original(*plains(args), **plains(kwargs))
+        return record(recorder, original, *args, **kwargs)
+
+    return make
+
+
+# -- arrays of values
+
+
+def _converted(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> Any:
+    """np.array, np.asarray and their like: the same array, a copy, a cast, or a list's array."""
+    value = args[0] if args else kwargs.get("object", kwargs.get("a"))
+    if type(value) is np.ndarray and not any(type(one) is Traced for one in args):
+        return original(*args, **kwargs)
+    if isinstance(value, (list, tuple)):
+        args = (values_of(value), *args[1:])
+    with recording_with(None):
+        real = original(*plains(args), **plains(kwargs))
+    if isinstance(value, Traced):
+        if real is value.plain:
+            return value
+        if np.may_share_memory(real, value.plain):
+            return view_of(value, real)
+    elif not isinstance(value, (TracedScalar, list, tuple, int, float, complex)):
+        return real
+    recorder.locate()
+    if type(real) is not np.ndarray:
+        return real
+    made = recorder.outcome(original.__name__, real, lambda: _array(recorder, value, real))
+    return recorder.watched(made)
+
+
+def _array(recorder: Recorder, value: Any, real: Any) -> Symbol:
+    to, values = recorder.dtype(real.dtype), values_of(value)
+    return recorder.reshaped(recorder.converted(recorder.symbol(value), values, to), real.shape)
+
+
+# -- arrays of one value, and lines
+
+
+def _made(symbolic: Callable[..., Symbol]) -> Callable[..., Any]:
+    def record(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> Any:
+        with recording_with(None):
+            real = original(*plains(args), **plains(kwargs))
+        if type(real) is not np.ndarray:
+            return real
+        recorder.locate()
+        made = recorder.outcome(
+            original.__name__, real, lambda: symbolic(recorder, real, *args, **kwargs)
+        )
+        return recorder.watched(made)
+
+    return record
+
+
+def _constant(value: int) -> Callable[..., Any]:
+    def fill(recorder: Recorder, real: Any, *_: Any, **__: Any) -> Symbol:
+        return filled(recorder, real, value)
+
+    return _made(fill)
+
+
+def _full(recorder: Recorder, real: Any, shape: Any, fill_value: Any, *_: Any, **__: Any) -> Symbol:
+    return assigned(recorder, fill_value, None, real)
+
+
+def _arange(recorder: Recorder, real: Any, *args: Any, **kwargs: Any) -> Symbol:
+    if real.dtype.kind not in "iu" or not real.size:
+        return recorder.input(real)
+    step = int(real[1]) - int(real[0]) if real.size > 1 else 1
+    dtype = DType.from_numpy(real.dtype)
+    return recorder.create(ops.range, dtype=dtype, start=int(real[0]), step=step, size=real.size)
+
+
+def _eye(
+    recorder: Recorder, real: Any, rows: Any, columns: Any = None, k: Any = 0, *_: Any, **more: Any
+) -> Symbol:
+    rows, columns = real.shape
+    attrs = {"rows": rows, "columns": columns, "offset": int(k)}
+    return recorder.create(ops.eye, dtype=DType.from_numpy(real.dtype), **attrs)
+
+
+def _identity(recorder: Recorder, real: Any, n: Any, *_: Any, **__: Any) -> Any:
+    return _eye(recorder, real, n)
+
+
+def _read(recorder: Recorder, real: Any, *_: Any, **__: Any) -> Symbol:
+    return recorder.input(real)
+
+
+# -- functions that see no class
+
+
+def _of_list(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> Any:
+    """np.sum and its like of a list of recorded numbers, which is no array to be asked."""
+    if args and isinstance(args[0], (list, tuple)) and holds_traced(args[0]):
+        args = (_converted(recorder, _ASARRAY, args[0]), *args[1:])
+    return original(*args, **kwargs)
+
+
+def _interpolated(
+    recorder: Recorder, original: Any, a: Any, b: Any, t: Any, out: Any = None
+) -> Any:
+    """Of two numbers: NumPy asks for an array by out=..., which it does not hand on."""
+    if np.ndim(a) or np.ndim(b) or np.ndim(t) or out is not None:
+        return original(a, b, t, out=out)
+    a, b = (_converted(recorder, _ASARRAY, one).reshape(1) for one in (a, b))
+    return original(a, b, t)[0]
+
+
+_RECORDED: dict[str, Callable[..., Any]] = {
+    **dict.fromkeys(
+        ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray"), _converted
+    ),
+    "asarray_chkfinite": _converted,
+    "zeros": _constant(0),
+    "empty": _constant(0),
+    "ones": _constant(1),
+    "full": _made(_full),
+    "arange": _made(_arange),
+    "eye": _made(_eye),
+    "identity": _made(_identity),
+    "fromiter": _made(_read),
+    **dict.fromkeys(("sum", "prod", "mean", "std", "var", "median"), _of_list),
+    **dict.fromkeys(("max", "min", "amax", "amin", "linalg.norm"), _of_list),
+    "lib._function_base_impl._lerp": _interpolated,
+}
+_FOUND = {path: attrgetter(path)(np) for path in _RECORDED}
+MAKERS = {path: (one, _maker(one, _RECORDED[path])) for path, one in _FOUND.items()}
+"""By its path in numpy: a function, and what stands in its place during a recording."""

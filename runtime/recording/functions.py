@@ -1,0 +1,273 @@
+"""NumPy's functions on traced arrays: those written in Python run, others are ops or taken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import FunctionType
+from typing import Any, cast
+
+import numpy as np
+
+from graphir import DType, Symbol, ops
+from runtime.recording.indexing import assigned
+from runtime.recording.methods import product
+from runtime.recording.recorder import Recorder
+from runtime.recording.steps import Pick, UnrecordedError
+from runtime.recording.ufuncs import store
+from runtime.recording.values import (
+    Traced,
+    active,
+    plain,
+    plains,
+    recording_with,
+    trace_of,
+    view_of,
+    view_trace,
+)
+
+Symbolic = Callable[..., Symbol]
+
+
+def call(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """A function of NumPy that a program calls on something traced."""
+    recorder = active()
+    if recorder is None:
+        return function(*plains(tuple(args)), **plains(dict(kwargs)))
+    recorder.locate()
+    if function in _OWN:
+        return _OWN[function](recorder, *args, **kwargs)
+    if function in _SYMBOLIC:
+        return _computed(recorder, function, args, dict(kwargs))
+    implementation = function._implementation
+    if not isinstance(implementation, FunctionType) or function in _OPAQUE:
+        return _opaque(recorder, function, args, kwargs)
+    recorder.calls.append(_name(function))
+    try:
+        return _entered(recorder, implementation(*args, **kwargs))
+    finally:
+        recorder.calls.pop()
+
+
+def _name(function: Any) -> str:
+    return f"{function.__module__}.{function.__name__}"
+
+
+def _entered(recorder: Recorder, result: Any) -> Any:
+    """A result, arrays that compiled code made in it being taken as given."""
+    if type(result) is np.ndarray and recorder.has(result.dtype):
+        owner = recorder.owner(result)
+        if owner is not None:
+            return recorder.viewed(result, view_trace(owner, result))
+        return recorder.wrapped(result, recorder.taken_as_given("", result))
+    kind: Any = cast("object", type(result))
+    if kind is tuple or kind is list:
+        return kind(_entered(recorder, one) for one in result)  # pyright: ignore
+    return result
+
+
+def _computed(
+    recorder: Recorder, function: Any, args: Sequence[Any], kwargs: dict[str, Any]
+) -> Any:
+    """A function that a table says the symbols of."""
+    with recording_with(None):
+        real = function(*plains(tuple(args)), **plains(kwargs))
+    out = kwargs.pop("out", None)
+
+    def enter() -> Symbol:
+        return _SYMBOLIC[function](recorder, real, *args, **kwargs)
+
+    if out is None:
+        return recorder.watched(recorder.outcome(_name(function), real, enter))
+    store(recorder, _name(function), out, enter)
+    return out
+
+
+def _opaque(
+    recorder: Recorder, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Any:
+    """A compiled function: on plain arrays, its results and what it wrote being taken as given."""
+    arrays = [one for one in _arrays((args, kwargs)) if one.flags.writeable]
+    before = [one.plain.tobytes() for one in arrays]
+    for one in arrays:
+        recorder.before(one)
+    with recording_with(None):
+        real = function(*plains(tuple(args)), **plains(dict(kwargs)))
+    for one, bytes_before in zip(arrays, before, strict=True):
+        if one.plain.tobytes() != bytes_before:
+            given = recorder.checked(_name(function), one.plain, _nothing)
+            trace_of(one, recorder).write(given)
+    return _given(recorder, _name(function), real, arrays)
+
+
+def _arrays(value: Any) -> list[Traced]:
+    if isinstance(value, Traced):
+        return [value]
+    if isinstance(value, (tuple, list)):
+        return [found for one in value for found in _arrays(one)]  # pyright: ignore
+    return _arrays(list(value.values())) if isinstance(value, dict) else []  # pyright: ignore
+
+
+def _given(recorder: Recorder, name: str, real: Any, arrays: Sequence[Traced]) -> Any:
+    kind: Any = cast("object", type(real))
+    if kind is tuple or kind is list:
+        return kind(_given(recorder, name, one, arrays) for one in real)  # pyright: ignore
+    if kind is np.ndarray:
+        for one in arrays:
+            if real is one.plain:
+                return one
+            if np.may_share_memory(real, one.plain):
+                return view_of(one, real)
+    if not isinstance(real, (np.ndarray, np.generic)):
+        return real
+    return recorder.outcome(name, real, _nothing)
+
+
+def _nothing() -> Symbol:
+    raise UnrecordedError("compiled code has no ops")
+
+
+# -- functions that are ops
+
+
+def _concatenate(
+    recorder: Recorder, real: Any, arrays: Any, axis: Any = 0, dtype: Any = None, **_: Any
+) -> Symbol:
+    symbols = tuple(recorder.symbol(one) for one in arrays)
+    if axis is None:
+        symbols, axis = tuple(recorder.reshaped(one, (one.size,)) for one in symbols), 0
+    if dtype is not None:
+        to = DType.from_numpy(dtype)
+        symbols = tuple(
+            recorder.cast(one, to, ops.concat.operand(i), "concat") for i, one in enumerate(symbols)
+        )
+    return recorder.emit(ops.concat, symbols, axis=int(axis) % symbols[0].rank)
+
+
+def _where(recorder: Recorder, real: Any, condition: Any, *values: Any) -> Symbol:
+    return recorder.emit(ops.where, recorder.operands(ops.where, (condition, *values)))
+
+
+def _product(recorder: Recorder, real: Any, a: Any, b: Any) -> Symbol:
+    return product(recorder, recorder.symbol(a), recorder.symbol(b))
+
+
+def _inner(recorder: Recorder, real: Any, a: Any, b: Any) -> Symbol:
+    x, y = recorder.symbol(a), recorder.symbol(b)
+    if not x.rank or not y.rank:
+        return recorder.emit(ops.multiply, (x, y))
+    return recorder.emit(ops.tensordot, (x, y), axes=((x.rank - 1,), (y.rank - 1,)))
+
+
+def _vdot(recorder: Recorder, real: Any, a: Any, b: Any) -> Symbol:
+    x, y = recorder.symbol(a), recorder.symbol(b)
+    x = recorder.emit(ops.conj, (x,)) if x.dtype.is_complex else x
+    flat = (recorder.reshaped(x, (x.size,)), recorder.reshaped(y, (y.size,)))
+    return recorder.emit(ops.matmul, flat)
+
+
+def _full_like(recorder: Recorder, real: Any, a: Any, fill_value: Any, **_: Any) -> Symbol:
+    return assigned(recorder, fill_value, None, real)
+
+
+def _constant_like(value: int) -> Symbolic:
+    def enter(recorder: Recorder, real: Any, *_: Any, **__: Any) -> Symbol:
+        return filled(recorder, real, value)
+
+    return enter
+
+
+def filled(recorder: Recorder, real: Any, value: Any) -> Symbol:
+    """One value everywhere."""
+    dtype = recorder.dtype(real.dtype)
+    return recorder.create(ops.full, dtype=dtype, value=value, shape=real.shape)
+
+
+def _roll(recorder: Recorder, real: Any, a: Any, shift: Any, axis: Any = None) -> Symbol:
+    x = recorder.symbol(a)
+    if isinstance(shift, (tuple, list)) or isinstance(axis, (tuple, list)):
+        raise UnrecordedError("roll is along one axis")
+    if axis is None:
+        flat = recorder.reshaped(x, (x.size,))
+        rolled = recorder.emit(ops.roll, (flat,), shift=int(shift), axis=0)
+        return recorder.reshaped(rolled, x.shape)
+    return recorder.emit(ops.roll, (x,), shift=int(shift), axis=int(axis) % x.rank)
+
+
+def _take_along_axis(
+    recorder: Recorder, real: Any, arr: Any, indices: Any, axis: Any = -1
+) -> Symbol:
+    x, at = recorder.symbol(arr), recorder.symbol(indices)
+    if axis is None:
+        return recorder.emit(ops.take_along, (recorder.reshaped(x, (x.size,)), at), axis=0)
+    axis = int(axis) % x.rank
+    shape: list[Any] = list(x.shape)
+    shape[axis] = at.shape[axis]
+    aligned = recorder.broadcast(at, shape)
+    return recorder.emit(ops.take_along, (x, aligned), axis=axis)
+
+
+def _diagflat(recorder: Recorder, real: Any, v: Any, k: int = 0) -> Symbol:
+    x = recorder.symbol(v)
+    places = np.flatnonzero(np.diagflat(np.ones(np.size(v), np.bool_), k))
+    updates = recorder.reshaped(x, (x.size,))
+    return Pick(places).backward(recorder, filled(recorder, real, 0), updates)
+
+
+_SYMBOLIC: dict[Any, Symbolic] = {
+    np.concatenate: _concatenate,
+    np.where: _where,
+    np.dot: _product,
+    np.inner: _inner,
+    np.vdot: _vdot,
+    np.empty_like: _constant_like(0),
+    np.zeros_like: _constant_like(0),
+    np.ones_like: _constant_like(1),
+    np.full_like: _full_like,
+    np.roll: _roll,
+    np.take_along_axis: _take_along_axis,
+    np.diagflat: _diagflat,
+}
+
+
+# -- functions that write to their arguments, or depend on how they are called
+
+
+def _copyto(
+    recorder: Recorder, dst: Any, src: Any, casting: Any = "same_kind", where: Any = True
+) -> None:
+    known = recorder.before(src) if isinstance(src, np.ndarray) else None
+    mask, before = recorder.before(where), recorder.before(dst)
+    np.copyto(*plains((dst, src)), casting=casting, where=plains(where))
+
+    def enter() -> Symbol:
+        new = assigned(recorder, src, known, dst)
+        if where is True:
+            return new
+        if mask is None or before is None:
+            raise UnrecordedError("a mask or what it masks has no symbol")
+        return recorder.emit(ops.where, (mask, new, before))
+
+    new = recorder.checked("copyto", plain(dst), enter)
+    if isinstance(dst, Traced):
+        trace_of(dst, recorder).write(new)
+    else:
+        recorder.written(dst, new)
+
+
+def _put(recorder: Recorder, a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
+    if isinstance(a, Traced):
+        a.put(ind, v, mode=mode)  # pyright: ignore[reportArgumentType]
+    else:
+        np.put(a, plains(ind), plains(v), mode=mode)  # pyright: ignore
+
+
+def _chosen(recorder: Recorder, condition: Any, *values: Any) -> Any:
+    """np.where: of three arguments an op, of one the places where it is true."""
+    if values:
+        return _computed(recorder, np.where, (condition, *values), {})
+    return np.asarray(condition).nonzero()
+
+
+_OWN: dict[Any, Callable[..., Any]] = {np.copyto: _copyto, np.put: _put, np.where: _chosen}
+_OPAQUE = {np.place, np.einsum, np.einsum_path, np.save, np.savetxt, np.savez, np.array2string,
+           np.array_repr, np.array_str}  # fmt: skip

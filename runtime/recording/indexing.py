@@ -1,0 +1,201 @@
+"""Reading and writing parts of arrays: `x[key]` and `x[key] = value`."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any, cast
+
+import numpy as np
+
+from graphir import Symbol, ops
+from graphir.literals import is_literal
+from runtime.recording import steps
+from runtime.recording.layouts import Layout
+from runtime.recording.recorder import Recorder
+from runtime.recording.steps import Cut, Reshape
+from runtime.recording.values import (
+    Array,
+    Trace,
+    Traced,
+    active,
+    plain,
+    plains,
+    trace_of,
+    view_of,
+    view_trace,
+)
+
+_BASIC = (int, slice, type(None), type(Ellipsis), np.integer)
+
+
+def is_basic(key: Any) -> bool:
+    """Whether a key makes a view, or an element: of ints, slices, None and `...`."""
+    keys = cast("tuple[Any, ...]", key) if type(key) is tuple else (key,)
+    return all(isinstance(one, _BASIC) and one is not True and one is not False for one in keys)
+
+
+def get(x: Traced, key: Any) -> Any:
+    """x[key], recorded."""
+    recorder, real_key = active(), plains(key)
+    real: Any = x.plain[real_key]
+    if recorder is None:
+        return real
+    if not is_basic(key):
+        recorder.locate()
+        return recorder.outcome("indexing", real, lambda: _picked(recorder, x, key, real_key))
+    if isinstance(real, np.ndarray):  # whose trace is found once it is asked for
+        return view_of(x, cast("Any", real))
+    if real.dtype == np.bool_ or not recorder.has(real.dtype):
+        return real
+    recorder.locate()
+    return recorder.wrapped(real, element(trace_of(x, recorder), real_key).read())
+
+
+def element(trace: Trace, key: Any) -> Trace:
+    """The trace of a 0-d view of one element, or of the view that a basic key makes."""
+    keys = cast("tuple[Any, ...]", key) if type(key) is tuple else (key,)
+    shape = trace.plain.shape
+    if len(keys) != len(shape) or not all(isinstance(one, (int, np.integer)) for one in keys):
+        return view_trace(trace, trace.plain[(*keys, *(() if Ellipsis in keys else (Ellipsis,)))])
+    start = tuple(int(at) % size for at, size in zip(keys, shape, strict=True))
+    stop = tuple(at + 1 for at in start)
+    found = (Cut(start, stop, (1,) * len(start)), Reshape(()))
+    return Trace(trace.recorder, trace.plain[(*keys, Ellipsis)], None, trace, found)
+
+
+def _picked(recorder: Recorder, x: Traced, key: Any, real_key: Any) -> Symbol:
+    """What places in an array name: along one axis by their own symbol, else by flat places."""
+    symbol = recorder.symbol(x)
+    axis = _one_axis(key)
+    if axis is None:
+        return steps.Pick(places(x.plain, real_key)).forward(recorder, symbol)
+    indices: Any = cast("Any", key)[axis] if isinstance(key, tuple) else key
+    return recorder.emit(ops.gather, (symbol, recorder.symbol(indices)), axis=axis)
+
+
+def _one_axis(key: Any) -> int | None:
+    """The axis of the only array in a key of whole slices and one array of integers."""
+    keys = cast("tuple[Any, ...]", key) if type(key) is tuple else (key,)
+    arrays = [
+        i for i, one in enumerate(keys) if not (isinstance(one, slice) and one == slice(None))
+    ]
+    if len(arrays) != 1:
+        return None
+    one: Any = keys[arrays[0]]
+    return arrays[0] if isinstance(one, np.ndarray) and _dtype(one).kind in "iu" else None
+
+
+def _dtype(array: Any) -> np.dtype[Any]:
+    return array.dtype
+
+
+def places(array: Array, key: Any) -> Any:
+    """The places, counted in row-major order, of the elements that a key names."""
+    return np.asarray(np.arange(array.size).reshape(array.shape)[key])
+
+
+def put(x: Traced, key: Any, value: Any) -> None:
+    """x[key] = value, recorded."""
+    recorder, real_key = active(), plains(key)
+    if recorder is None or not recorder.has(x.dtype):
+        x.plain[real_key] = plains(value)
+        return
+    recorder.locate()
+    trace = trace_of(x, recorder)
+    # Before memory changes, of which alone some symbols are known.
+    before = trace.read()
+    known = value if not isinstance(value, np.ndarray) else recorder.before(value)
+    x.plain[real_key] = plains(value)
+    if is_basic(key):
+        trace = element(trace, real_key)
+        enter = partial(assigned, recorder, value, known, trace.plain)
+    else:
+        enter = partial(_scattered, recorder, x, before, key, value, known)
+    trace.write(recorder.checked("assignment", trace.plain, enter))
+
+
+def _scattered(
+    recorder: Recorder, x: Traced, before: Symbol, key: Any, value: Any, known: Any
+) -> Symbol:
+    """All of x once a value is put where a mask is true or places are named."""
+    if _is_mask(key, x) and np.ndim(plain(value)) == 0:
+        one = assigned(recorder, value, known, np.empty((), x.dtype))
+        return recorder.emit(ops.where, (recorder.symbol(key), one, before))
+    at = places(x.plain, plains(key))
+    new = assigned(recorder, value, known, np.broadcast_to(np.empty((), x.dtype), at.shape))
+    return steps.Pick(at).backward(recorder, before, new)
+
+
+def _is_mask(key: Any, x: Traced) -> bool:
+    return (
+        isinstance(key, np.ndarray)
+        and _dtype(key) == np.bool_
+        and np.shape(cast("Any", key)) == x.shape
+    )
+
+
+def assigned(recorder: Recorder, value: Any, known: Any, into: Array) -> Symbol:
+    """A value as it is put into an array: silently cast to its dtype and broadcast."""
+    to = recorder.dtype(into.dtype)
+    if is_literal(value):
+        symbol = recorder.assigned_literal(value, to)
+    else:
+        symbol = known if isinstance(known, Symbol) else recorder.symbol(value)
+    return recorder.broadcast(recorder.converted(symbol, value, to, "value", "assign"), into.shape)
+
+
+def _indices(array: Any, key: Any) -> Any:
+    return np.unravel_index(np.arange(array.size)[key], array.shape)  # pyright: ignore
+
+
+class Flat:
+    """`x.flat` of a traced array: its elements in row-major order, by their places."""
+
+    def __init__(self, array: Traced) -> None:
+        self._array = array
+        self._index = 0
+
+    @property
+    def base(self) -> Traced:
+        """The array."""
+        return self._array
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._array.reshape(-1)[key]
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        array: Any = self._array
+        if Layout(array.shape, array.strides).contiguous and array.flags.c_contiguous:
+            put(array.reshape(-1), key, _repeated(array.plain.reshape(-1)[plains(key)], value))
+            return
+        at = _indices(array, plains(key))
+        put(array, at, _repeated(at[0], value))
+
+    def __len__(self) -> int:
+        return self._array.size
+
+    def __iter__(self) -> Any:
+        return iter(self._array.reshape(-1))
+
+    def __next__(self) -> Any:
+        if self._index >= len(self):
+            raise StopIteration
+        self._index += 1
+        return self[self._index - 1]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return np.array(self._array.plain.reshape(-1), dtype)
+
+    def copy(self) -> Any:
+        """The elements as a vector."""
+        return self._array.flatten()
+
+
+def _repeated(region: Any, value: Any) -> Any:
+    """A value for a region of `flat`, which repeats what is too short."""
+    sizes = np.size(region), np.size(plain(value))
+    if np.ndim(plain(value)) == 0 or sizes[0] == sizes[1] or not sizes[1]:
+        return value
+    flat: Any = np.asanyarray(value).reshape(-1)
+    return flat[np.arange(math.prod(np.shape(region))) % sizes[1]]

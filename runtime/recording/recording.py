@@ -1,0 +1,162 @@
+"""record: run an ordinary NumPy function, and keep the graph of what it did."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, cast
+
+import numpy as np
+
+from graphir import DType, Graph, GraphError, PromotionRules, TensorType
+from graphir import rules as rules_named
+from graphir.promotion.numpy_ import DTYPES
+from passes import CastReport, cast_report
+from runtime.audit import audit
+from runtime.progress import Watch
+from runtime.recording.arrays import ArrayRecorder
+from runtime.recording.creation import makers_recorded
+from runtime.recording.recorder import Note, Recorder
+from runtime.recording.results import leaves, plain_result
+from runtime.recording.sites import Sites
+from runtime.recording.values import Array, active, plain, recording_with
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A run of a NumPy function: what it returned, and the graph of what it did.
+
+    `result` is what plain NumPy returns. `graph` computes the arrays and scalars in it that were
+    recorded, `outputs`, from `inputs`: the arrays that the function was called on, as they were,
+    and those it took from elsewhere. `notes` say what could not be recorded, each thing once.
+    """
+
+    result: Any
+    graph: Graph
+    inputs: tuple[Array, ...]
+    outputs: tuple[Any, ...]
+    notes: tuple[Note, ...]
+
+    def report(self) -> CastReport:
+        """What casts there were, the worst first."""
+        return cast_report(self.graph)
+
+    def audit(self, blame: bool = True, progress: bool | Watch = False) -> CastReport:
+        """What they did to the data (see runtime.audit)."""
+        return audit(self.graph, *self.inputs, blame=blame, progress=progress)
+
+
+def record(
+    function: Callable[..., Any],
+    /,
+    *arrays: Any,
+    rules: str | PromotionRules = "numpy",
+    **keywords: Any,
+) -> Recording:
+    """Run `function(*arrays, **keywords)`, an ordinary NumPy program, and record its graph.
+
+    Arrays and NumPy scalars among the arguments become inputs; other arguments are as they are.
+    NumPy computes every value, so that the results are those of a plain run, and what the program
+    writes to its arguments it writes. Each op, and each silent cast, is located in the program's
+    source. What is compiled, or depends on values, is taken as given, with a note. Exceptions of
+    the program pass. Only this thread is recorded.
+
+    `rules` must promote as the NumPy that is installed. Raises GraphError where they do not, and
+    where this thread records already.
+    """
+    known = rules_named(rules)
+    _require_numpy(known)
+    if active() is not None:
+        raise GraphError(
+            "a recording within a recording has no graph of its own; call the function itself"
+        )
+    recorder = ArrayRecorder(Graph(_name(function), rules=known), Sites(_run.__code__))
+    names = _names(function, arrays)
+    with makers_recorded(), recording_with(recorder):
+        result = _run(recorder, function, names, arrays, keywords)
+        found = list(leaves(result, recorder))
+        symbols = [recorder.before(leaf) for leaf in found]
+    outputs = [(s, plain(leaf)) for s, leaf in zip(symbols, found, strict=True) if s is not None]
+    recorder.graph.outputs = tuple(symbol for symbol, _ in outputs)
+    return Recording(
+        plain_result(result),
+        recorder.graph,
+        tuple(recorder.inputs),
+        tuple(value for _, value in outputs),
+        tuple(recorder.notes.values()),
+    )
+
+
+def _run(
+    recorder: Recorder,
+    function: Callable[..., Any],
+    names: Iterator[str | None],
+    arrays: tuple[Any, ...],
+    keywords: dict[str, Any],
+) -> Any:
+    """Call the function on recorded arguments; the frame above which nothing is the program's."""
+    recorder.here = recorder.sites.here()
+    positional = [_argument(recorder, one, next(names)) for one in arrays]
+    named = {name: _argument(recorder, one, name) for name, one in keywords.items()}
+    return function(*positional, **named)
+
+
+def _argument(recorder: Recorder, value: Any, name: str | None) -> Any:
+    if type(value) is not np.ndarray and not isinstance(value, np.generic):
+        return value
+    value = cast("Any", value)
+    if name in recorder.graph.input_names:
+        name = None
+    if not recorder.has(value.dtype):
+        recorder.note(f"an argument of {value.dtype}", "has no dtype of graphs: it is not recorded")
+        return value
+    return recorder.wrapped(value, recorder.input(value, name))
+
+
+def _name(function: Any) -> str:
+    return str(getattr(function, "__name__", type(function).__name__))
+
+
+def _names(function: Any, arrays: tuple[Any, ...]) -> Iterator[str | None]:
+    """The parameters' names, those of a variadic one left to the graph."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        parameters = []
+    plain_kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    names = [one.name for one in parameters if one.kind in plain_kinds]
+    yield from names[: len(arrays)]
+    while True:
+        yield None
+
+
+def _require_numpy(rules: PromotionRules) -> None:
+    differs = _difference(rules)
+    if differs:
+        raise GraphError(
+            f"a recording tells what NumPy did, and {rules.name!r} is not what NumPy "
+            f"{np.__version__} does: {differs}; record under rules='numpy', then ask "
+            f"passes.diff(recording.graph, {rules.name!r})"
+        )
+
+
+@cache
+def _difference(rules: PromotionRules) -> str:
+    """The first pair of operands that rules promote otherwise than NumPy; empty for none."""
+    arrays = [TensorType(dtype, (2,)) for dtype in DTYPES]
+    zeros = [TensorType(dtype) for dtype in DTYPES]
+    for a in arrays:
+        for b in (*arrays, *zeros, 1, 1.0, 1j):
+            there = np.result_type(_example(a), _example(b))
+            here = rules.answer(a, b)
+            if here is not DType.from_numpy(there):
+                return f"{a} and {b} give {here or 'an error'}, there {there}"
+    return ""
+
+
+def _example(operand: Any) -> Any:
+    if isinstance(operand, TensorType):
+        return np.ones(operand.shape, operand.dtype.storage)  # pyright: ignore
+    return operand

@@ -1,0 +1,83 @@
+"""What a recorded program returned, as plain NumPy returns it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import FunctionType, ModuleType
+from typing import Any, cast
+
+from runtime.recording.recorder import Recorder
+from runtime.recording.values import Traced, TracedScalar, plain
+
+_ATOMS = (str, bytes, int, float, complex, type(None), type, ModuleType, FunctionType)
+
+
+def leaves(result: Any, recorder: Recorder) -> Iterator[Any]:
+    """The recorded arrays and scalars in a result, in its order, each once."""
+    found: dict[int, Any] = {}
+    _walk(result, found, set(), recorder)
+    yield from found.values()
+
+
+def _walk(value: Any, found: dict[int, Any], seen: set[int], recorder: Recorder) -> None:
+    if isinstance(value, (Traced, TracedScalar)):
+        found.setdefault(id(value), value)
+    elif isinstance(value, (int, float, complex)):
+        number, source = recorder.numbers.get(id(value), (None, None))
+        if number is value:
+            found.setdefault(id(source), source)
+    elif not isinstance(value, _ATOMS) and id(value) not in seen:
+        seen.add(id(value))
+        for one in _parts(value):
+            _walk(one, found, seen, recorder)
+
+
+def _parts(value: Any) -> list[Any]:
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return list(cast("list[Any]", value))
+    if isinstance(value, dict):
+        return list(cast("dict[Any, Any]", value).values())
+    return list(getattr(value, "__dict__", {}).values())
+
+
+def plain_result(result: Any) -> Any:
+    """The result with plain arrays in the place of recorded ones; containers are kept, and changed.
+
+    Only tuples, which nothing changes, are made anew.
+    """
+    return _plain(result, {})
+
+
+def _plain(value: Any, seen: dict[int, Any]) -> Any:
+    if isinstance(value, (Traced, TracedScalar)):
+        return plain(value)
+    if isinstance(value, _ATOMS):
+        return value
+    if id(value) in seen:
+        return seen[id(value)]
+    seen[id(value)] = value
+    if isinstance(value, tuple):
+        return _tuple(cast("tuple[Any, ...]", value), seen)
+    if isinstance(value, list):
+        items = cast("list[Any]", value)
+        items[:] = [_plain(one, seen) for one in items]
+    else:
+        own: Any = getattr(value, "__dict__", {})
+        held = cast("Any", value if isinstance(value, dict) else own)
+        for name, one in list(held.items()) if isinstance(held, dict) else ():  # pyright: ignore
+            new = _plain(one, seen)
+            if new is not one:
+                held[name] = new
+    return cast("object", value)
+
+
+def _tuple(value: tuple[Any, ...], seen: dict[int, Any]) -> tuple[Any, ...]:
+    items = [_plain(one, seen) for one in value]
+    if all(new is old for new, old in zip(items, value, strict=True)):
+        return value
+    kind: Any = type(value)
+    new: Any = tuple.__new__  # whatever else the constructor of a subclass asks for
+    made = new(kind, items)
+    for name, one in getattr(value, "__dict__", {}).items():
+        made.__dict__[name] = _plain(one, seen)
+    return made

@@ -1,0 +1,81 @@
+"""The user's line under which an op is recorded, found on the stack."""
+
+from __future__ import annotations
+
+from sys import _getframe  # pyright: ignore[reportPrivateUsage]
+from types import CodeType, FrameType
+
+from graphir import Location
+
+_OURS = frozenset({"graphir", "passes", "runtime"})
+_USER, _INTERNAL, _TOP, _IMPORT = 1, 2, 3, 4
+
+
+def _package(frame: FrameType) -> str:
+    name: str = frame.f_globals.get("__name__", "")
+    return name.partition(".")[0]
+
+
+def is_ours(frame: FrameType) -> bool:
+    """Whether a frame runs code of this project."""
+    return _package(frame) in _OURS
+
+
+class Sites:
+    """Locations of user frames, one object for each way to a place.
+
+    Frames of NumPy and of this project are not the user's. The layer of a location names the
+    functions on the way from the recorded one, which `top` calls, to the place: `solve/residual`.
+    """
+
+    def __init__(self, top: CodeType) -> None:
+        # By id, since hashing a code object reads all of it; `_codes` keeps them alive.
+        self._kinds: dict[int, int] = {id(top): _TOP}
+        self._codes: list[CodeType] = [top]
+        self._known: dict[tuple[int, ...], Location] = {}
+        self.importing = Location.at("", 0)
+        """The location of what a module does while the program imports it."""
+
+    def here(self, depth: int = 1) -> Location:
+        """The innermost user frame; where there is none, the line that asked for the recording."""
+        frame: FrameType | None = _getframe(depth)
+        kinds, user = self._kinds, None
+        path: list[int] = []
+        while frame is not None:
+            code = id(frame.f_code)
+            kind = kinds.get(code) or self._classified(frame)
+            if kind == _USER:
+                user = user or frame
+                path.append(code)
+            elif kind == _TOP:
+                user = user or self._caller(frame)
+                break
+            elif kind == _IMPORT:
+                return self.importing
+            frame = frame.f_back
+        assert user is not None  # there is a program that runs
+        key = (user.f_lasti, *path)
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = Location(user.f_code, user.f_lasti, self._layer(path))
+        return found
+
+    def _classified(self, frame: FrameType) -> int:
+        kind = _INTERNAL if is_ours(frame) or _package(frame) == "numpy" else _USER
+        kind = _IMPORT if frame.f_code.co_name == "<module>" else kind
+        self._kinds[id(frame.f_code)] = kind
+        self._codes.append(frame.f_code)
+        return kind
+
+    def _caller(self, frame: FrameType) -> FrameType:
+        """The user's frame that asked for the recording."""
+        while frame.f_back is not None:
+            frame = frame.f_back
+            if (self._kinds.get(id(frame.f_code)) or self._classified(frame)) in (_USER, _IMPORT):
+                break
+        return frame
+
+    def _layer(self, path: list[int]) -> str:
+        names = {id(code): code.co_name for code in self._codes}
+        inner = [names[code] for code in reversed(path[:-1])]
+        return "/".join(name for name in inner if not name.startswith("<"))

@@ -1,0 +1,188 @@
+"""How a view reads its array, and how what is written to it changes that array, in symbols.
+
+A step is one way in which a view differs from what it was taken of. `forward` gives the symbol of
+the view; `backward` the symbol of the whole once `new` stands where the view looks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphir import GraphirError, Symbol, ops
+
+if TYPE_CHECKING:
+    from runtime.recording.recorder import Recorder
+
+Sizes: TypeAlias = tuple[int, ...]
+
+
+class UnrecordedError(GraphirError):
+    """What no op says; the values are taken as given."""
+
+
+class Step:
+    """One difference between a view and what it looks at."""
+
+    def forward(self, recorder: Recorder, x: Symbol) -> Symbol:
+        """The view of x."""
+        raise NotImplementedError
+
+    def backward(self, recorder: Recorder, x: Symbol, new: Symbol) -> Symbol:
+        """The whole once its view is `new`; UnrecordedError where no graph says that."""
+        raise UnrecordedError("what is written there has no one place")
+
+
+@dataclass(frozen=True, slots=True)
+class Flip(Step):
+    """Backwards along axes."""
+
+    axes: Sizes
+
+    def forward(self, recorder: Recorder, x: Symbol) -> Symbol:
+        """Flipped."""
+        return recorder.emit(ops.flip, (x,), axis=self.axes)
+
+    def backward(self, recorder: Recorder, x: Symbol, new: Symbol) -> Symbol:
+        """Flipped back."""
+        return self.forward(recorder, new)
+
+
+@dataclass(frozen=True, slots=True)
+class Permute(Step):
+    """Axes in another order."""
+
+    dims: Sizes
+
+    def forward(self, recorder: Recorder, x: Symbol) -> Symbol:
+        """Permuted."""
+        return recorder.emit(ops.permute, (x,), dims=self.dims)
+
+    def backward(self, recorder: Recorder, x: Symbol, new: Symbol) -> Symbol:
+        """Permuted back."""
+        inverse = tuple(self.dims.index(i) for i in range(len(self.dims)))
+        return recorder.emit(ops.permute, (new,), dims=inverse)
+
+
+@dataclass(frozen=True, slots=True)
+class Reshape(Step):
+    """The same elements in another shape."""
+
+    shape: Sizes
+
+    def forward(self, recorder: Recorder, x: Symbol) -> Symbol:
+        """Reshaped."""
+        return recorder.reshaped(x, self.shape)
+
+    def backward(self, recorder: Recorder, x: Symbol, new: Symbol) -> Symbol:
+        """Reshaped back."""
+        return recorder.reshaped(new, x.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class Cut(Step):
+    """The elements from start to stop by a positive step, on every axis."""
+
+    start: Sizes
+    stop: Sizes
+    step: Sizes
+
+    def forward(self, recorder: Recorder, x: Symbol) -> Symbol:
+        """Sliced."""
+        return recorder.emit(ops.slice, (x,), start=self.start, stop=self.stop, step=self.step)
+
+    def backward(self, recorder: Recorder, x: Symbol, new: Symbol) -> Symbol:
+        """Scattered, axis by axis: the outer slices with the inner ones put into them."""
+        cut = [i for i, size in enumerate(x.shape) if self._of(i) != (0, size, 1)]
+        return _scattered(recorder, x, new, [(i, *self._of(i)) for i in cut])
+
+    def _of(self, axis: int) -> tuple[int, int, int]:
+        return self.start[axis], self.stop[axis], self.step[axis]
+
+
+def _scattered(
+    recorder: Recorder, x: Symbol, new: Symbol, cuts: list[tuple[int, int, int, int]]
+) -> Symbol:
+    if not cuts:
+        return new
+    (axis, start, stop, step), *inner = cuts
+    if inner:
+        rank = x.rank
+        lows, highs, by = [0] * rank, list(x.shape), [1] * rank
+        lows[axis], highs[axis], by[axis] = start, stop, step
+        part = Cut(tuple(lows), tuple(highs), tuple(by)).forward(recorder, x)  # pyright: ignore[reportArgumentType]
+        new = _scattered(recorder, part, new, inner)
+    places = recorder.places(start, step, axis, new.shape)
+    return recorder.emit(ops.scatter, (x, new, places), axis=axis)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pick(Step):
+    """The elements at some places, counted in row-major order."""
+
+    places: NDArray[np.int64]
+
+    def forward(self, recorder: Recorder, x: Symbol) -> Symbol:
+        """Gathered."""
+        flat = recorder.reshaped(x, (x.size,))
+        return recorder.emit(ops.gather, (flat, recorder.held(self.places)), axis=0)
+
+    def backward(self, recorder: Recorder, x: Symbol, new: Symbol) -> Symbol:
+        """Scattered, the last winning."""
+        flat = recorder.reshaped(x, (x.size,))
+        updates = recorder.reshaped(new, (new.size,))
+        places = recorder.held(self.places.reshape(-1))
+        return recorder.reshaped(
+            recorder.emit(ops.scatter, (flat, updates, places), axis=0), x.shape
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Broadcast(Step):
+    """Repeated along axes: what is written there has no one place."""
+
+    shape: Sizes
+
+    def forward(self, recorder: Recorder, x: Symbol) -> Symbol:
+        """Broadcast."""
+        return recorder.broadcast(x, self.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class Part(Step):
+    """The real or the imaginary part of complex numbers."""
+
+    imaginary: bool
+
+    def forward(self, recorder: Recorder, x: Symbol) -> Symbol:
+        """The part."""
+        return recorder.emit(ops.imag if self.imaginary else ops.real, (x,))
+
+    def backward(self, recorder: Recorder, x: Symbol, new: Symbol) -> Symbol:
+        """The part beside the other one."""
+        other = Part(not self.imaginary).forward(recorder, x)
+        parts = (other, new) if self.imaginary else (new, other)
+        return recorder.emit(ops.as_complex, parts)
+
+
+Steps: TypeAlias = "tuple[Step, ...]"
+
+
+def forward(steps: Steps, recorder: Recorder, x: Symbol) -> Symbol:
+    """The view that steps lead to."""
+    for step in steps:
+        x = step.forward(recorder, x)
+    return x
+
+
+def backward(steps: Steps, recorder: Recorder, x: Symbol, new: Symbol) -> Symbol:
+    """The whole once the view that steps lead to is `new`."""
+    if not steps:
+        return new
+    first, *rest = steps
+    if rest:
+        new = backward(tuple(rest), recorder, first.forward(recorder, x), new)
+    return first.backward(recorder, x, new)
