@@ -10,10 +10,10 @@ import numpy as np
 
 from graphir import DType, Symbol, ops
 from runtime.recording.indexing import assigned
-from runtime.recording.methods import product
+from runtime.recording.method_ops import product
+from runtime.recording.outs import store
 from runtime.recording.recorder import Recorder
 from runtime.recording.steps import Pick, UnrecordedError
-from runtime.recording.ufuncs import store
 from runtime.recording.values import (
     Traced,
     active,
@@ -123,7 +123,7 @@ def _given(recorder: Recorder, name: str, real: Any, arrays: Sequence[Traced]) -
 
 
 def _nothing() -> Symbol:
-    raise UnrecordedError("compiled code has no ops")
+    raise UnrecordedError("it is compiled")
 
 
 # -- functions that are ops

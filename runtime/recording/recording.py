@@ -16,7 +16,7 @@ from graphir.promotion.numpy_ import DTYPES
 from runtime.recording.arrays import ArrayRecorder
 from runtime.recording.creation import makers_recorded
 from runtime.recording.recorder import Note, Recorder
-from runtime.recording.results import leaves, plain_result
+from runtime.recording.results import leaves, plain_again, plain_result
 from runtime.recording.sites import Sites
 from runtime.recording.values import Array, active, plain, recording_with
 
@@ -46,7 +46,8 @@ def record(
 ) -> Recording:
     """Run `function(*arrays, **keywords)`, an ordinary NumPy program, and record its graph.
 
-    Arrays and NumPy scalars among the arguments become inputs; other arguments are as they are.
+    Arrays and NumPy scalars among the arguments, also in lists and tuples, become inputs; other
+    arguments are as they are.
     NumPy computes every value, so that the results are those of a plain run, and what the program
     writes to its arguments it writes. Each op, and each silent cast, is located in the program's
     source. What is compiled, or depends on values, is taken as given, with a note. Exceptions of
@@ -63,7 +64,7 @@ def record(
         )
     recorder = ArrayRecorder(Graph(_name(function), rules=known), Sites(_run.__code__))
     names = _names(function, arrays)
-    with makers_recorded(), recording_with(recorder):
+    with makers_recorded(), recording_with(recorder), plain_again(recorder.lists):
         result = _run(recorder, function, names, arrays, keywords)
         found = list(leaves(result, recorder))
         symbols = [recorder.before(leaf) for leaf in found]
@@ -93,6 +94,14 @@ def _run(
 
 
 def _argument(recorder: Recorder, value: Any, name: str | None) -> Any:
+    """An argument as the program gets it; arrays in lists and tuples are recorded too."""
+    kind: Any = cast("object", type(value))
+    if kind is list or kind is tuple:
+        made = [_argument(recorder, one, None) for one in cast("list[Any]", value)]
+        if kind is tuple:
+            return tuple(made)
+        recorder.lists.append((cast("list[Any]", value), made))
+        return made
     if type(value) is not np.ndarray and not isinstance(value, np.generic):
         return value
     value = cast("Any", value)
