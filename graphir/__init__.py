@@ -6,6 +6,7 @@ from graphir import ops
 from graphir.dims import Dim
 from graphir.dtypes import DType
 from graphir.errors import (
+    CastWarning,
     ExecutionError,
     GraphError,
     GraphirError,
@@ -18,6 +19,7 @@ from graphir.lattice import Lattice
 from graphir.lattices import lattice, lattices
 from graphir.location import Location, Origin
 from graphir.op import Op
+from graphir.policies import Policy
 from graphir.promotion import (
     Explanation,
     PromotionRules,
@@ -33,6 +35,7 @@ from graphir.symbol import Symbol
 from graphir.types import TensorType
 
 __all__ = [
+    "CastWarning",
     "DType",
     "Dim",
     "ExecutionError",
@@ -45,6 +48,7 @@ __all__ = [
     "Op",
     "Origin",
     "ParseError",
+    "Policy",
     "PromotionError",
     "PromotionRules",
     "ShapeError",

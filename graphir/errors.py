@@ -1,4 +1,4 @@
-"""The errors a user can meet; every one is a GraphirError and the builtin a caller would expect."""
+"""The errors a user can meet, each a GraphirError and the builtin to expect; and the warning."""
 
 from __future__ import annotations
 
@@ -45,3 +45,7 @@ class ParseError(GraphirError, ValueError):
 
 class ExecutionError(GraphirError, ValueError):
     """Inputs that do not fit a graph, or a value that an op cannot compute with."""
+
+
+class CastWarning(UserWarning):
+    """An implicit cast that the policy of its graph warns of."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import count
 from sys import _getframe  # pyright: ignore[reportPrivateUsage]
@@ -19,23 +18,27 @@ from graphir.errors import GraphError, GraphirError
 from graphir.location import Location, Source, is_internal, placed, placing
 from graphir.makers import Makers
 from graphir.op import CURRENT, Inferred, Op
+from graphir.pickling import restore, state_of
+from graphir.policies import Action, Policy
 from graphir.promotion import PromotionRules
 from graphir.promotion import rules as rules_named
 from graphir.promotion.operands import Operand
 from graphir.symbol import Symbol
-from graphir.types import TensorType
+from graphir.types import TensorType, tensor_types
+from graphir.written import Written
 
 _NO_ATTRS: dict[str, Any] = {}
 # The ids of code of this package that has been met on the way to a user's frame.
 _OURS: set[int] = set()
 
 
-class Graph(Makers):
+class Graph(Makers, Written):
     """An append-only list of symbols in topological order, with inputs, outputs and rules.
 
     `in_types` makes inputs at once; `out_types` is checked when outputs are named, never cast to.
     `rules` is a rule set or its name (default: that of the innermost `with rules(...)`, or "max");
     `tf32` is how tensor_float32 rounds ties: to "even", or "away" from zero as NVIDIA's cvt.rna.
+    `casts` and what follows is the Policy of implicit casts, by which `output` judges the graph.
     Raises PromotionError, ShapeError or GraphError at the line that builds something wrong.
     """
 
@@ -46,24 +49,31 @@ class Graph(Makers):
         out_types: Iterable[TensorType] | None = None,
         rules: str | PromotionRules | None = None,
         tf32: str = "even",
+        casts: Action = "allow",
+        *,
+        forbid: str | Iterable[str] = (),
+        warn: str | Iterable[str] = (),
+        allow: str | Iterable[str] = (),
+        widest: DTypeLike | Iterable[DTypeLike] = (),
     ) -> None:
         if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise GraphError(f"a graph's name is text, not {name!r}")
         self.name = name
         self.rules = rules_named(rules)
         self.tf32 = choice("even", "away")(tf32, ())
+        self.policy = Policy(casts, forbid, warn, allow, widest)
         self.rules_before: str | None = None
         self.symbols: list[Symbol] = []
         self.inputs: list[Symbol] = []
         self.input_names: list[str] = []
         self._taken: set[str] = set()
         self.outputs: tuple[Symbol, ...] = ()
-        self.out_types = None if out_types is None else _types(out_types)
+        self.out_types = None if out_types is None else tensor_types(out_types)
         self._inferred: dict[Any, Inferred] = {}
         self._layer = ""
         self._sites: dict[int, dict[int, Location]] = {}
         self._memo: dict[str, tuple[Any, Any, Any]] = {}
-        for type_ in _types(in_types):
+        for type_ in tensor_types(in_types):
             self.input(type_)
 
     # -- what it has
@@ -91,36 +101,8 @@ class Graph(Makers):
         before = sum(1 for one in self.inputs if one.index < symbol.index)
         return f"%{symbol.index - before}"
 
-    def __str__(self) -> str:
-        from graphir.printer import graph_text
-
-        return graph_text(self)
-
     def __repr__(self) -> str:
         return f"<Graph {self.name}, {len(self.symbols)} symbols, rules {self.rules.name}>"
-
-    @staticmethod
-    def parse(text: str, constants: Mapping[str, Any] | None = None) -> Graph:
-        """The graph that a text describes; ParseError says where it is malformed.
-
-        `constants` holds the arrays of constants too large for text, by the names used there.
-        """
-        from graphir.parser import parse
-
-        return parse(text, constants)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the text to `path`, and constants too large for it beside it, with suffix .npz."""
-        from graphir.files import save
-
-        save(self, path)
-
-    @staticmethod
-    def load(path: str | os.PathLike[str]) -> Graph:
-        """The graph that `save` wrote; ParseError names the file and the place of what is wrong."""
-        from graphir.files import load
-
-        return load(path)
 
     def like(self, rules: PromotionRules | None = None) -> Graph:
         """An empty graph of the same name and settings, for a pass to emit into.
@@ -128,6 +110,7 @@ class Graph(Makers):
         Where the rules change, the new graph remembers the name of those that it had.
         """
         new = Graph(self.name, (), self.out_types, rules or self.rules, self.tf32)
+        new.policy = self.policy
         new.rules_before = self.rules.name if rules else self.rules_before
         return new
 
@@ -159,25 +142,10 @@ class Graph(Makers):
         return known if size == len(self.symbols) and outputs is self.outputs else None
 
     def __getstate__(self) -> dict[str, Any]:
-        # Symbols by place, so that a long chain is no deep recursion; what is cached is left out.
-        caches: dict[str, Any] = {"_inferred": {}, "_sites": {}, "_memo": {}}
-        places = {
-            "symbols": [
-                (s.op, [arg.index for arg in s.args], s.attrs, s.type, s.source)
-                for s in self.symbols
-            ],
-            "inputs": [symbol.index for symbol in self.inputs],
-            "outputs": [symbol.index for symbol in self.outputs],
-        }
-        return {**self.__dict__, **caches, **places, "rules": self.rules.name}
+        return state_of(self)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, rules=rules_named(state["rules"]), symbols=[])
-        at: Callable[[int], Symbol] = self.symbols.__getitem__
-        for op, places, attrs, type_, source in state["symbols"]:
-            self.append(op, tuple(map(at, places)), attrs, type_, source)
-        self.inputs = list(map(at, state["inputs"]))
-        self.outputs = tuple(map(at, state["outputs"]))
+        restore(self, state)
 
     # -- inputs, constants, outputs
 
@@ -206,7 +174,11 @@ class Graph(Makers):
 
     @placing
     def output(self, *symbols: Symbol) -> None:
-        """Name the results, once; GraphError where they are not of this graph or of out_types."""
+        """Name the results, once; GraphError where they are not of this graph or of out_types.
+
+        What they need is judged by the graph's policy: one PromotionError lists all the casts that
+        it forbids, and outputs may then be named anew; those it warns of are a CastWarning each.
+        """
         if self.outputs:
             raise GraphError(
                 f"graph {self.name!r} has its outputs already; give all of them to one output()"
@@ -223,6 +195,7 @@ class Graph(Makers):
                 f"graph {self.name!r} promises ({', '.join(map(str, self.out_types))}) and has "
                 f"({', '.join(map(str, found))}); .cast(...) or .rebind(...) the outputs"
             )
+        self.policy.check(self, symbols)
         self.outputs = symbols
 
     @contextmanager
@@ -388,11 +361,3 @@ class Graph(Makers):
         if site is None:
             site = sites[frame.f_lasti] = Location(frame.f_code, frame.f_lasti, self._layer)
         return site
-
-
-def _types(types: Iterable[TensorType]) -> tuple[TensorType, ...]:
-    found = (types,) if isinstance(types, TensorType) else tuple(types)
-    for type_ in found:
-        if not isinstance(type_, TensorType):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise GraphError(f"in_types and out_types are TensorTypes, not {type_!r}")
-    return found

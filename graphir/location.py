@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Callable
 from functools import wraps
-from itertools import islice
 from types import CodeType, FrameType
 from typing import Any, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
@@ -76,7 +75,7 @@ class Location:
         if self._place is None:
             code = self._code
             assert code is not None  # a location has either its code or its place
-            position = next(islice(code.co_positions(), self._offset // 2, None))
+            position = _positions(code)[self._offset // 2]
             line, end_line, column, end_column = (n or 0 for n in position)
             file = code.co_filename
             ends = _characters(file, line, column), _characters(file, end_line, end_column)
@@ -84,9 +83,19 @@ class Location:
         return self._place
 
     @property
+    def place(self) -> tuple[str, int, int, int, int]:
+        """The file, the line and column of its start, and those of its end."""
+        return self._resolve()
+
+    @property
     def file(self) -> str:
         """The source file, relative to the working directory when inside it."""
         return self._resolve()[0]
+
+    @property
+    def path(self) -> str:
+        """The source file as Python has it, where that is known; else as `file` has it."""
+        return self._code.co_filename if self._code else self.file
 
     @property
     def line(self) -> int:
@@ -161,6 +170,21 @@ def placing(method: Callable[P, R]) -> Callable[P, R]:
             raise placed(error, user_location(), method.__name__.strip("_")) from None
 
     return placed_method
+
+
+_Position: TypeAlias = "tuple[int | None, int | None, int | None, int | None]"
+_POSITIONS: dict[int, tuple[CodeType, tuple[_Position, ...]]] = {}
+"""Of the code that was asked about lately, by id; reading a place takes time with all before it."""
+
+
+def _positions(code: CodeType) -> tuple[_Position, ...]:
+    """Line, last line, column and last column of each instruction of a code."""
+    known = _POSITIONS.get(id(code))
+    if known is None:
+        if len(_POSITIONS) >= 16:
+            _POSITIONS.clear()
+        known = _POSITIONS[id(code)] = code, tuple(code.co_positions())
+    return known[1]
 
 
 def _characters(file: str, line: int, size: int) -> int:

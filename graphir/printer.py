@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -33,12 +33,20 @@ def graph_text(graph: Graph, locations: bool = True) -> str:
     Constants of more than 64 elements are only named there (see `large_constants`); without
     `locations`, places in the user's program are left out.
     """
+    return "\n".join(text_lines(graph, locations))
+
+
+def text_lines(graph: Graph, locations: bool = True) -> Iterator[str]:
+    """The lines of a graph's text."""
     stored = {symbol.index: name for name, symbol in _large(graph).items()}
     lines = _Lines(names_of(graph), stored, locations)
-    body = [f"  {lines.line(symbol)}" for symbol in graph.symbols if symbol.op is not ops.input]
+    yield lines.header(graph)
+    for symbol in graph.symbols:
+        if symbol.op is not ops.input:
+            yield f"  {lines.line(symbol)}"
     if graph.outputs:
-        body.append(f"  return {lines.operands(graph.outputs)}")
-    return "\n".join([lines.header(graph), *body, "}"])
+        yield f"  return {lines.operands(graph.outputs)}"
+    yield "}"
 
 
 def symbol_text(symbol: Symbol) -> str:
@@ -48,6 +56,13 @@ def symbol_text(symbol: Symbol) -> str:
     large = _large(graph) if _is_large(symbol) else {}
     lines = _Lines(names, {one.index: name for name, one in large.items()}, True)
     return lines.typed(symbol) if symbol.op is ops.input else lines.line(symbol)
+
+
+def definitions(graph: Graph) -> Callable[[Symbol], str]:
+    """What gives the lines of a graph's symbols, without where they come from."""
+    stored = {symbol.index: name for name, symbol in _large(graph).items()}
+    lines = _Lines(names_of(graph), stored, False)
+    return lambda one: lines.typed(one) if one.op is ops.input else lines.definition(one)
 
 
 def large_constants(graph: Graph) -> dict[str, NDArray[Any]]:
@@ -76,12 +91,14 @@ class _Lines:
         return f"graph @{_label(graph.name)} {rules} ({inputs}) -> ({results}) {{"
 
     def line(self, symbol: Symbol) -> str:
+        return self.definition(symbol) + self.source(symbol)
+
+    def definition(self, symbol: Symbol) -> str:
         attrs = self.attributes(symbol) if symbol.attrs else ""
-        source = self.source(symbol)
         return (
             f"{self.names[symbol.index]} = {symbol.op.name}"
             + (f"({self.operands(symbol.args)})" if symbol.op.operands else "")
-            + f"{attrs} : {self.type(symbol.type)}{source}"
+            + f"{attrs} : {self.type(symbol.type)}"
         )
 
     def typed(self, symbol: Symbol) -> str:
@@ -111,7 +128,7 @@ class _Lines:
             return _literal(value)
         if symbol.index in self.stored:
             return f'npz("{self.stored[symbol.index]}")'
-        return _literal(_elements(cast("NDArray[Any]", value), symbol.dtype))
+        return _literal(elements(cast("NDArray[Any]", value), symbol.dtype))
 
     def source(self, symbol: Symbol) -> str:
         """Where a symbol comes from, as text with a space before it."""
@@ -184,7 +201,7 @@ def _string(text: str) -> str:
     return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in quoted)
 
 
-def _elements(array: NDArray[Any], dtype: DType) -> Any:
+def elements(array: NDArray[Any], dtype: DType) -> Any:
     """An array as nested lists of Python values, exactly."""
     with np.errstate(all="ignore"):  # a signalling NaN
         if dtype.is_float:

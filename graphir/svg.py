@@ -11,9 +11,9 @@ from graphir.dtypes import DType
 from graphir.hasse import FONT, HEIGHT, Box, Point, layout
 from graphir.lattice import Lattice
 
-_FAMILY = "ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
+FAMILY = "ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 
-_TINTS = {
+TINTS = {
     "bool": ("#f1f3f5", "#868e96"),
     "uint": ("#e3fafc", "#1098ad"),
     "int": ("#e7f5ff", "#1c7ed6"),
@@ -33,8 +33,8 @@ def picture(lattice: Lattice[Any], marks: Marks) -> str:
     """
     plan = layout(lattice)
     redundant = set(lattice.redundant())
-    name = _text(f"Lattice {lattice.name}")
-    width, height = _number(plan.width), _number(plan.height)
+    name = escaped(f"Lattice {lattice.name}")
+    width, height = number(plan.width), number(plan.height)
     # What is picked out lies over the rest.
     edges = sorted(plan.lines, key=lambda edge: edge in marks.edges)
     return "\n".join(
@@ -47,7 +47,7 @@ def picture(lattice: Lattice[Any], marks: Marks) -> str:
             '<g fill="none">',
             *(_line(edge, plan.lines[edge], marks, edge in redundant) for edge in edges),
             "</g>",
-            f'<g font-family="{_FAMILY}" font-size="{_number(FONT)}" text-anchor="middle">',
+            f'<g font-family="{FAMILY}" font-size="{number(FONT)}" text-anchor="middle">',
             *(_node(node, box, marks) for node, box in plan.boxes.items()),
             "</g>",
             "</svg>",
@@ -61,50 +61,54 @@ def _line(edge: tuple[Any, Any], points: Sequence[Point], marks: Marks, redundan
         stroke = f'stroke="{ACCENT}" stroke-width="3"'
     if redundant:
         stroke += ' stroke-dasharray="2 4"'
-    title = _text(f"{edge[0]} < {edge[1]}")
-    return f'<path {stroke} d="{_curve(points)}"><title>{title}</title></path>'
+    title = escaped(f"{edge[0]} < {edge[1]}")
+    return f'<path {stroke} d="{curve(points)}"><title>{title}</title></path>'
 
 
-def _curve(points: Sequence[Point]) -> str:
+def curve(points: Sequence[Point]) -> str:
     """Upright through rows, in an S between them, which stays between the heights of its ends."""
     parts: list[str] = []
     for (x, y), (to_x, to_y) in zip(points[::2], points[1::2], strict=True):
         half = (y + to_y) / 2
         bend = ((x, half), (to_x, half), (to_x, to_y))
-        parts.append(f"{'L' if parts else 'M'}{_pair(x, y)} C{' '.join(_pair(*p) for p in bend)}")
+        parts.append(f"{'L' if parts else 'M'}{pair(x, y)} C{' '.join(pair(*p) for p in bend)}")
     return " ".join(parts)
 
 
 def _node(node: Any, box: Box, marks: Marks) -> str:
-    fill, stroke, ink = *_TINTS[_kind(node)], "#212529"
+    fill, stroke, ink = *TINTS[kind_of(node)], "#212529"
     frame, bold = "1.2", ""
     if node in marks.nodes:
         stroke, frame = ACCENT, "2.5"
     if node in marks.joins:
         fill, ink, bold = ACCENT, "#ffffff", ' font-weight="bold"'
-    x, y = _number(box.x - box.width / 2), _number(box.y - HEIGHT / 2)
+    x, y = number(box.x - box.width / 2), number(box.y - HEIGHT / 2)
     # The line of writing is set by hand: dominant-baseline is not known everywhere.
-    at = f'x="{_number(box.x)}" y="{_number(box.y + FONT * 0.34)}"'
+    at = f'x="{number(box.x)}" y="{number(box.y + FONT * 0.34)}"'
     return (
-        f'<g><rect x="{x}" y="{y}" width="{_number(box.width)}" height="{_number(HEIGHT)}" rx="6" '
+        f'<g><rect x="{x}" y="{y}" width="{number(box.width)}" height="{number(HEIGHT)}" rx="6" '
         f'fill="{fill}" stroke="{stroke}" stroke-width="{frame}"/>'
-        f'<text {at} fill="{ink}"{bold}>{_text(str(node))}</text></g>'
+        f'<text {at} fill="{ink}"{bold}>{escaped(str(node))}</text></g>'
     )
 
 
-def _kind(node: Any) -> str:
+def kind_of(node: Any) -> str:
+    """Which of the tints a node has."""
     if not isinstance(node, DType):
         return "other"
     return "weak" if node.weak else node.kind
 
 
-def _text(text: str) -> str:
+def escaped(text: str) -> str:
+    """Text for XML; what cannot be printed is replaced."""
     return escape("".join(c if c.isprintable() else "\ufffd" for c in text))
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
+    """A length, to a tenth."""
     return f"{value:.1f}".removesuffix(".0")
 
 
-def _pair(x: float, y: float) -> str:
-    return f"{_number(x)},{_number(y)}"
+def pair(x: float, y: float) -> str:
+    """A point of a path."""
+    return f"{number(x)},{number(y)}"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from threading import Lock
 from weakref import WeakValueDictionary
 
 from graphir.dims import Shape, ShapeLike, Size, product, shape_of, shape_text
 from graphir.dtypes import DType, DTypeLike
+from graphir.errors import GraphError
 
 _LOCK = Lock()
 _INTERNED: WeakValueDictionary[tuple[DType, Shape], TensorType] = WeakValueDictionary()
@@ -61,3 +63,12 @@ class TensorType:
 
     def __repr__(self) -> str:
         return f"TensorType({str(self.dtype)!r}, {shape_text(self.shape)})"
+
+
+def tensor_types(given: Iterable[TensorType]) -> tuple[TensorType, ...]:
+    """One type or several, as a tuple; GraphError for what is none."""
+    found = (given,) if isinstance(given, TensorType) else tuple(given)
+    for one in found:
+        if not isinstance(one, TensorType):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise GraphError(f"in_types and out_types are TensorTypes, not {one!r}")
+    return found

@@ -4,6 +4,7 @@ from passes.casts import CastReport, CastRow, cast_report
 from passes.common_subexpressions import common_subexpressions
 from passes.dead_code import dead_code
 from passes.diff import diff
+from passes.draw import draw
 from passes.fold_constants import fold_constants
 from passes.graph_diff import GraphDiff
 from passes.implicit_cast import implicit_cast
@@ -24,6 +25,7 @@ __all__ = [
     "common_subexpressions",
     "dead_code",
     "diff",
+    "draw",
     "fold_constants",
     "implicit_cast",
     "legalize",

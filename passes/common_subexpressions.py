@@ -6,7 +6,8 @@ from typing import Any
 
 from graphir import Graph, Symbol, ops
 from graphir.attributes import identity
-from passes.rewriting import Rewriter, merged_origins, uncollected
+from graphir.uncollected import uncollected
+from passes.rewriting import Rewriter, merged_origins
 
 
 @uncollected

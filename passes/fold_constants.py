@@ -9,7 +9,8 @@ import numpy as np
 from graphir import ExecutionError, Graph, ShapeError, Symbol, ops
 from graphir.attributes import constant
 from graphir.evaluation import apply
-from passes.rewriting import Rewriter, merged_origins, uncollected
+from graphir.uncollected import uncollected
+from passes.rewriting import Rewriter, merged_origins
 
 LIMIT = 4096
 """Elements above which a result is left to be computed, so that graphs stay small."""

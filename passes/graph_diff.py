@@ -9,8 +9,8 @@ from typing import Any, NamedTuple, TypeAlias, overload
 from graphir import DType, Graph, GraphirError, PromotionRules, Symbol
 from graphir.printer import names_of
 from graphir.promotion.tables import aligned
+from graphir.uncollected import uncollected
 from passes.rebuild import Rebuilt, rebuilt
-from passes.rewriting import uncollected
 from passes.written_literals import Literals
 
 End: TypeAlias = "DType | GraphirError"
@@ -73,23 +73,36 @@ class GraphDiff(Sequence[Change]):
 
     def to_json(self) -> str:
         """The changes as a JSON document: a dtype, or null and the error, before and after."""
+        return json.dumps(self.facts(), indent=2)
+
+    def facts(self) -> dict[str, Any]:
+        """What the JSON document has."""
         names = names_of(self.graph)
         told: dict[str, Any] = {"graph": self.graph.name, "symbols": len(self.graph)}
         told |= {"before": self.before.name, "after": self.after.name}
         told["changes"] = [_json(change, names) for change in self]
         told["both_refused"] = [_json(change, names) for change in self.both_refused]
         told["broken"] = None if self.broken is None else str(self.broken)
-        return json.dumps(told, indent=2)
+        return told
+
+    def table(self) -> list[tuple[str, ...]]:
+        """Where, which symbols, their dtypes before and after, and why: first causes first.
+
+        Its first row are the titles; it has no other where nothing changes.
+        """
+        first, rest = self.causes, [change for change in self if change.causes]
+        head = ("where", "symbol", self.before.name, self.after.name, "because of")
+        return [head, *_rows((*first, *rest), names_of(self.graph))]
 
     def __str__(self) -> str:
-        first, rest = self.causes, [change for change in self if change.causes]
-        rows = _rows((*first, *rest), names_of(self.graph))
-        head = ("where", "symbol", self.before.name, self.after.name, "because of")
-        return "\n".join([self._head(), *(aligned([head, *rows]) if rows else []), *self._errors()])
+        rows = self.table()
+        lines = [self.headline(), *(aligned(rows) if len(rows) > 1 else []), *self.errors()]
+        return "\n".join(lines)
 
     __repr__ = __str__
 
-    def _head(self) -> str:
+    def headline(self) -> str:
+        """How many symbols change, and how many each of the rule sets refuses."""
         counts = [
             f"{len(self)} of {len(self.graph)} symbols change",
             f"{len(self.causes)} of them first causes",
@@ -101,8 +114,8 @@ class GraphDiff(Sequence[Change]):
             counts
         )
 
-    def _errors(self) -> list[str]:
-        """Every error once: of first causes, of what follows, of what both refuse."""
+    def errors(self) -> list[str]:
+        """Every error once, as lines: of first causes, of what follows, of what both refuse."""
         changes = (*self.causes, *(change for change in self if change.causes))
         both = [str(error) for change in self.both_refused for error in change.errors]
         told = {

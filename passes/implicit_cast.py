@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
-from graphir import DType, Graph, Origin, Symbol, rules
-from passes.rewriting import Casts, Rewriter, uncollected
-
-
-class _Plan(NamedTuple):
-    """What the symbols of one op, one set of operand types and attributes need."""
-
-    casts: tuple[tuple[int, str, DType, DType], ...]
-    attrs: dict[str, Any]
-    result: DType
-    """The dtype that the op has where its rules are explicit."""
+from graphir import Graph, Origin, Symbol, rules
+from graphir.implied import Implied, implied
+from graphir.uncollected import uncollected
+from passes.rewriting import Casts, Rewriter
 
 
 @uncollected
@@ -33,14 +26,14 @@ def implicit_cast(graph: Graph) -> Graph:
     rewriter = Rewriter(graph, explicit)
     casts = Casts(rewriter.new)
     insert, append, values = casts.insert, rewriter.new.append, rewriter.values
-    plans: dict[Any, _Plan] = {}
+    plans: dict[Any, Implied] = {}
     rule = graph.rules.name
     new_tuple = cast(Any, tuple).__new__
     for symbol, kind in zip(graph.symbols, graph.kinds(), strict=True):
         op = symbol.op
         plan = plans.get(kind)
         if plan is None:
-            plan = plans[kind] = _plan(graph, symbol)
+            plan = plans[kind] = implied(graph, symbol)
         needed, attrs, result = plan
         new_args: list[Symbol] = []
         for arg in symbol.args:
@@ -57,21 +50,3 @@ def implicit_cast(graph: Graph) -> Graph:
         values.append(insert(computed, symbol.dtype, origin))
     casts.finish()
     return rewriter.finish()
-
-
-def _plan(graph: Graph, symbol: Symbol) -> _Plan:
-    op, args, attrs = symbol.op, symbol.args, symbol.attrs
-    wanted = graph.infer(op, args, attrs).operands
-    needed = tuple(
-        (i, op.operand(i), arg.dtype, to)
-        for i, (arg, to) in enumerate(zip(args, wanted, strict=True))
-        if arg.dtype is not to
-    )
-    if op.kind == "creation":
-        literal = attrs.get("literal") is not None
-        return _Plan((), {**attrs, "literal": None} if literal else attrs, symbol.dtype)
-    types = [arg.type.cast(to) for arg, to in zip(args, wanted, strict=True)]
-    result = op.infer(rules("explicit"), types, attrs).type.dtype
-    if result is not symbol.dtype and attrs.get("dtype", result) is None:
-        attrs, result = {**attrs, "dtype": symbol.dtype}, symbol.dtype
-    return _Plan(needed, attrs, result)

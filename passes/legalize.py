@@ -8,7 +8,8 @@ from graphir import DType, Graph, Origin, Symbol, TensorType
 from graphir.attributes import with_dtypes
 from graphir.evaluation import machine
 from graphir.location import LEGALIZE
-from passes.rewriting import Casts, Rewriter, uncollected
+from graphir.uncollected import uncollected
+from passes.rewriting import Casts, Rewriter
 
 
 @uncollected

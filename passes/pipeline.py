@@ -7,12 +7,12 @@ from functools import wraps
 from typing import TypeAlias
 
 from graphir import Graph, GraphError, GraphirError
+from graphir.uncollected import uncollected
 from passes.common_subexpressions import common_subexpressions
 from passes.dead_code import dead_code
 from passes.fold_constants import fold_constants
 from passes.implicit_cast import implicit_cast
 from passes.legalize import legalize
-from passes.rewriting import uncollected
 from passes.simplify_casts import simplify_casts
 from passes.weak_types import weak_types
 

@@ -18,7 +18,8 @@ from graphir.arguments import call_text, symbols_of
 from graphir.literals import literal_array
 from graphir.location import placed
 from graphir.promotion import rules as rules_named
-from passes.rewriting import uncollected
+from graphir.uncollected import uncollected
+from passes.rewriting import unplaced
 from passes.written_literals import Literals, is_literal
 
 SHOWN = 100
@@ -95,6 +96,7 @@ class _Rebuilding:
     ) -> None:
         self.old, self.assumed = graph, assumed
         self.new = Graph(graph.name, out_types=graph.out_types, rules=rules, tf32=graph.tf32)
+        self.new.policy = graph.policy
         self.literals = Literals(graph)
         places = [symbol.index for symbol in graph.inputs]
         self.names = dict(zip(places, graph.input_names, strict=True))
@@ -166,7 +168,7 @@ class _Rebuilding:
         except GraphirError as error:
             # An error that shows the constants made of literals shows where they are.
             if key is not None and self._shown is operands:
-                self._known[key] = _unplaced(error)
+                self._known[key] = unplaced(error)
             raise
 
     def _made(self, symbol: Symbol, operands: list[Any], attrs: dict[str, Any]) -> Symbol:
@@ -200,7 +202,7 @@ class _Rebuilding:
     def _refused(self, symbol: Symbol, error: GraphirError) -> Symbol:
         """Note a refusal, and let the users of the symbol go on with the type assumed for it."""
         follows = any(arg.index in self.refusals for arg in symbol.args)
-        told = placed(_unplaced(error), symbol.location, self._call(symbol))
+        told = placed(unplaced(error), symbol.location, self._call(symbol))
         self.refusals[symbol.index] = Refusal(symbol, told, follows)
         known = self.assumed[symbol.index]
         type_ = symbol.type if known is None else known.type
@@ -218,12 +220,6 @@ def _key(symbol: Symbol, operands: list[Any]) -> tuple[Any, ...]:
     """What decides whether an op is refused; what inference found alike shares attributes."""
     types = [one.type if isinstance(one, Symbol) else repr(one) for one in operands]
     return (symbol.op, id(symbol.attrs), *types)
-
-
-def _unplaced(error: GraphirError) -> GraphirError:
-    """An error without the place in this file that making a constant gives it."""
-    cause = error.__context__ if error.location is not None else error
-    return (cause if isinstance(cause, GraphirError) else error).with_traceback(None)
 
 
 def _broken(graph: Graph) -> GraphError | None:

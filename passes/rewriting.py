@@ -2,36 +2,11 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Iterable
-from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from collections.abc import Iterable
+from typing import Any
 
-from graphir import DType, Graph, Origin, PromotionRules, Symbol, TensorType, ops
+from graphir import DType, Graph, GraphirError, Origin, PromotionRules, Symbol, TensorType, ops
 from graphir.location import CAST
-
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-def uncollected(function: Callable[P, R]) -> Callable[P, R]:
-    """Run a function with the cyclic garbage collector paused.
-
-    A pass allocates what its result keeps, all of it reachable: the collector would walk every
-    symbol again and again and find nothing, for half of the pass's time.
-    """
-
-    @wraps(function)
-    def run(*args: P.args, **kwargs: P.kwargs) -> R:
-        if not gc.isenabled():
-            return function(*args, **kwargs)
-        gc.disable()
-        try:
-            return function(*args, **kwargs)
-        finally:
-            gc.enable()
-
-    return run
 
 
 class Rewriter:
@@ -130,3 +105,16 @@ def origins_of(symbol: Symbol) -> tuple[Origin, ...]:
 def merged_origins(symbols: Iterable[Symbol]) -> tuple[Origin, ...]:
     """All uses of casts that some symbols stand for, one after another."""
     return tuple(origin for symbol in symbols for origin in origins_of(symbol))
+
+
+def given(arg: Symbol) -> Symbol:
+    """What an operand was before casts were inserted for its user."""
+    while arg.op is ops.cast and arg.origins:
+        arg = arg.args[0]
+    return arg
+
+
+def unplaced(error: GraphirError) -> GraphirError:
+    """An error without the place that calling an op or making a constant gave it."""
+    cause = error.__context__ if error.location is not None else error
+    return (cause if isinstance(cause, GraphirError) else error).with_traceback(None)

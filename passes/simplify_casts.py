@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from graphir import DType, Graph, Symbol, ops
-from passes.rewriting import Rewriter, merged_origins, uncollected
+from graphir.uncollected import uncollected
+from passes.rewriting import Rewriter, merged_origins
 
 
 @uncollected

@@ -7,7 +7,8 @@ from typing import Any
 from graphir import Graph, TensorType, ops
 from graphir.attributes import with_dtypes
 from graphir.conversions import convert
-from passes.rewriting import Rewriter, origins_of, uncollected
+from graphir.uncollected import uncollected
+from passes.rewriting import Rewriter, origins_of
 
 
 @uncollected

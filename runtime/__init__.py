@@ -1,8 +1,9 @@
 """The machines that run graphs."""
 
+from runtime.audit import audit
 from runtime.execution import execute
 from runtime.interpreter import interpret
 from runtime.program import Program
 from runtime.recording import Recording, record
 
-__all__ = ["Program", "Recording", "execute", "interpret", "record"]
+__all__ = ["Program", "Recording", "audit", "execute", "interpret", "record"]

@@ -7,15 +7,18 @@ import io
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NoReturn, get_args
+from typing import Any, NoReturn
 
 from graphir import ExecutionError, Graph, GraphirError
 from graphir.printer import large_constants
-from passes import cast_report, lower
-from passes.casts import Kind
+from passes import lower
+from runtime.cli_casts import add_casts
+from runtime.cli_draw import add_draw
+from runtime.cli_output import add_program
 from runtime.cli_questions import add_questions, path
 from runtime.execution import execute
 from runtime.files import read_input, write_outputs
+from runtime.programs import load_graph
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -74,7 +77,7 @@ def _demo(asked: argparse.Namespace) -> None:
 
 
 def _lower(asked: argparse.Namespace) -> None:
-    lowered = lower(Graph.load(asked.file))
+    lowered = lower(load_graph(asked.program))
     if asked.output:
         lowered.save(asked.output)
         return
@@ -83,15 +86,8 @@ def _lower(asked: argparse.Namespace) -> None:
         _note(f"the values of {', '.join(large)} are too large for text; --output saves them too")
 
 
-def _casts(asked: argparse.Namespace) -> None:
-    graph = Graph.load(asked.file)
-    report = cast_report(lower(graph) if asked.kind == "legalization" else graph)
-    report = report.only(kind=asked.kind, exact=False if asked.lossy else None)
-    print(report.to_json() if asked.format == "json" else report)
-
-
 def _run(asked: argparse.Namespace) -> None:
-    graph = Graph.load(asked.file)
+    graph = load_graph(asked.program)
     dtypes = {
         name: graph.committed(symbol.dtype)
         for name, symbol in zip(graph.input_names, graph.inputs, strict=True)
@@ -157,6 +153,8 @@ def _parser() -> argparse.ArgumentParser:
     command("demo", _demo, "Answer the question of the project, on a graph and a network.", "")
     add_questions(command)
     _add_graphs(command)
+    add_casts(command)
+    add_draw(command)
     return parser
 
 
@@ -164,20 +162,13 @@ def _add_graphs(command: Callable[..., Any]) -> None:
     """The commands that read a graph."""
     doc = "Print a graph as a machine runs it, every conversion a cast."
     lower = command("lower", _lower, doc, "model.gir")
-    doc = "List the casts of a graph: where, why, by which rule, at what loss."
-    casts = command("casts", _casts, doc, "model.gir --kind implicit --lossy")
     doc = "Run a graph."
     run = command("run", _run, doc, "model.gir --input x=x.npy --input y=3 --output out.npz")
-    for each in (lower, casts, run):
-        each.add_argument(
-            "file", type=path, metavar="FILE.gir", help="a graph, as Graph.save writes it"
-        )
+    for each in (lower, run):
+        add_program(each)
     lower.add_argument(
         "--output", type=path, metavar="OUT.gir", help="save it, large constants too"
     )
-    casts.add_argument("--format", choices=("text", "json"), default="text")
-    casts.add_argument("--kind", choices=get_args(Kind), help="one kind; legalization lowers first")
-    casts.add_argument("--lossy", action="store_true", help="those that can lose something only")
     run.add_argument(
         "--input",
         action="append",

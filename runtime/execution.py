@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
 from typing import Any
 
 from graphir import Graph
 from runtime.program import Program
+from runtime.progress import Watch, watcher
 from runtime.results import require_outputs
 
 
@@ -16,7 +15,7 @@ def execute(
     /,
     *inputs: Any,
     out: Any = None,
-    progress: bool | Callable[[int, int], None] = False,
+    progress: bool | Watch = False,
     **named: Any,
 ) -> Any:
     """The outputs of a graph for these inputs; it is lowered first if it is not.
@@ -34,12 +33,7 @@ def execute(
     if program is None:
         program = Program(graph)
         graph.memo("program", program)
-    if progress is False:
+    watch = watcher(progress, "blocks")
+    if watch is None:
         return program(*inputs, out=out, **named)
-    return program.watched(_shown if progress is True else progress, *inputs, out=out, **named)
-
-
-def _shown(done: int, total: int) -> None:
-    """A line on stderr that is written over."""
-    end = "\n" if done >= total else ""
-    print(f"\r{done} of {total} blocks, {100 * done // total} %", end=end, file=sys.stderr)
+    return program.watched(watch, *inputs, out=out, **named)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,13 +27,18 @@ def interpret(graph: Graph, /, *inputs: Any, **named: Any) -> Any:
     """
     require_outputs(graph)
     arrays, sizes = bind(graph, inputs, named)
-    run = _Run(graph, arrays, sizes)
+    run = Run(graph, arrays, sizes)
     with np.errstate(all="ignore"):
+        for _ in run.walk():
+            pass
         return results(run.outputs(), arrays)
 
 
-class _Run:
-    """One walk over the symbols; a value is freed after its last use."""
+class Run:
+    """One walk over the symbols of a graph, for inputs and sizes of dims as `bind` gives them.
+
+    Call inside `np.errstate(all="ignore")`.
+    """
 
     def __init__(self, graph: Graph, arrays: Sequence[NDArray[Any]], sizes: dict[str, int]) -> None:
         self.graph, self.sizes = graph, sizes
@@ -41,44 +46,65 @@ class _Run:
         for symbol, array in zip(graph.inputs, arrays, strict=True):
             self.values[symbol.index] = array
 
-    def outputs(self) -> list[NDArray[Any]]:
+    def walk(self, keep: bool = False) -> Iterator[Symbol]:
+        """Compute, one after another, the symbols that an output depends on.
+
+        While a symbol is at hand its value and those of its operands are known. A value is freed
+        after its last use, unless all are to be kept.
+        """
         last = last_uses(self.graph)
         for symbol in self.graph.symbols:
-            if last[symbol.index] < 0:
-                self.values[symbol.index] = None
+            at = symbol.index
+            if last[at] < 0:
+                self.values[at] = None
                 continue
-            if symbol.op is not ops.input:
-                self.values[symbol.index] = self._value(symbol)
+            if self.values[at] is None:
+                self.values[at] = self.value(symbol)
+            yield symbol
             for arg in symbol.args:
-                if last[arg.index] == symbol.index:
+                if last[arg.index] == at and not keep:
                     self.values[arg.index] = None
-        return [self._committed(symbol) for symbol in self.graph.outputs]
 
-    def _known(self, symbol: Symbol) -> NDArray[Any]:
+    def known(self, symbol: Symbol) -> NDArray[Any]:
+        """The value of a symbol that has been computed and is still needed."""
         value = self.values[symbol.index]
         assert value is not None  # symbols are in topological order and outputs are kept
         return value
 
+    def outputs(self) -> list[NDArray[Any]]:
+        """The results, after the walk."""
+        return [self._committed(symbol) for symbol in self.graph.outputs]
+
     def _committed(self, symbol: Symbol) -> NDArray[Any]:
         """A result; a literal that is one has the dtype that its rules commit it to."""
         dtype = self.graph.committed(symbol.dtype)
-        return convert(self._known(symbol), self.graph.stored(symbol), dtype, self.graph.tf32)
+        return convert(self.known(symbol), self.graph.stored(symbol), dtype, self.graph.tf32)
 
-    def _value(self, symbol: Symbol) -> NDArray[Any]:
-        graph, committed = self.graph, self.graph.committed
-        inferred = graph.infer(symbol.op, symbol.args, symbol.attrs)
+    def value(self, symbol: Symbol) -> NDArray[Any]:
+        """The value of a symbol whose operands' are known; ExecutionError if there is none."""
+        graph = self.graph
         sources = [graph.stored(arg) for arg in symbol.args]
-        concrete = Inferred(
-            symbol.type.cast(graph.stored(symbol)),
-            # What is cast is converted by that alone.
-            tuple(sources if symbol.op is ops.cast else map(committed, inferred.operands)),
-            with_dtypes(symbol.attrs, committed),
-        )
-        values = [self._known(arg) for arg in symbol.args]
+        values = [self.known(arg) for arg in symbol.args]
         try:
-            return apply(symbol.op, concrete, sources, values, self.sizes, graph.tf32)
+            return apply(symbol.op, self.concrete(symbol), sources, values, self.sizes, graph.tf32)
         except GraphirError as error:
             raise refused(error, symbol) from None
+
+    def concrete(self, symbol: Symbol) -> Inferred:
+        """What inference says of a symbol, weak dtypes as they are committed."""
+        graph, committed = self.graph, self.graph.committed
+        inferred = graph.infer(symbol.op, symbol.args, symbol.attrs)
+        # What is cast is converted by that alone.
+        wanted = (
+            map(graph.stored, symbol.args)
+            if symbol.op is ops.cast
+            else map(committed, inferred.operands)
+        )
+        return Inferred(
+            symbol.type.cast(graph.stored(symbol)),
+            tuple(wanted),
+            with_dtypes(symbol.attrs, committed),
+        )
 
 
 def last_uses(graph: Graph) -> list[int]:

@@ -1,4 +1,4 @@
-"""The benchmark of execution: it runs, its programs are the same ones, and it can tell a miss."""
+"""Benchmarks run; the programs of execution are the same ones, and it can tell a miss."""
 
 from __future__ import annotations
 
@@ -40,6 +40,14 @@ def test_it_runs_and_its_programs_are_exact(tmp_path: Path) -> None:
     assert all(row["ratio"] == 1 for row in exact if row["engine"] == "numpy")
     bars = ElementTree.parse(drawn).getroot().findall(".//{*}title")
     assert sum((bar.text or "").startswith("graphir") for bar in bars) == 8 * 2
+
+
+def test_the_one_of_policies_measures_each_policy() -> None:
+    command = [sys.executable, "-m", "tests.benchmarks.policies", "--nodes", "300", "--rounds", "1"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count('casts="warn", a hit at each cast') == 2
+    assert done.stdout.count("without") == 2 and "1,000 lines warned of" in done.stdout
 
 
 def test_equal_is_to_the_bit() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import subprocess
@@ -10,7 +9,6 @@ import sys
 import tempfile
 from functools import cache
 from pathlib import Path
-from types import ModuleType
 
 import ml_dtypes
 import numpy as np
@@ -19,9 +17,10 @@ import pytest
 from graphir import DType, Graph
 from passes import CastReport, cast_report, lower
 from runtime import execute, interpret
+from tests.loading import EXAMPLES
+from tests.loading import example as module
 
 ROOT = Path(__file__).parent.parent
-EXAMPLES = ROOT / "examples"
 NAMES = sorted(path.stem for path in EXAMPLES.glob("*.py"))
 ELSEWHERE = tempfile.gettempdir()
 
@@ -39,16 +38,6 @@ def printed(name: str) -> str:
     )
     assert (found.returncode, found.stderr) == (0, "")
     return found.stdout
-
-
-@cache
-def module(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    loaded = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(loaded)
-    return loaded
 
 
 def line_of(name: str, text: str) -> int:
@@ -150,7 +139,7 @@ def test_digits_casts():
         (b, "implicit", "lhs", "bfloat16", "float32", True),
     ]
     hidden, logits = ([(r[0], layer, *r[1:]) for r in dense] for layer in ("hidden", "logits"))
-    assert summary(cast_report(digits()[0])) == [
+    assert summary(cast_report(digits()[0]).in_order()) == [
         (u8, "", "implicit", "lhs", "uint8", "bfloat16", True),
         *hidden,
         (h, "hidden", "explicit", "x", "float32", "bfloat16", False),
@@ -225,18 +214,48 @@ def test_image_pipeline_results_are_close():
 def test_image_pipeline_casts_that_lose_something():
     gain = line_of("image_pipeline", "g.scalar[dtype](1 / 255)")
     end = line_of("image_pipeline", "ops.round(")
+    gamma, back = (line_of("image_pipeline", text) for text in ("** GAMMA", "** (1 / GAMMA)"))
     tf32, f32 = (
-        cast_report(module("image_pipeline").pipeline(dtype)).only(exact=False)
+        cast_report(module("image_pipeline").pipeline(dtype)).only(exact=False).in_order()
         for dtype in (DType.tensor_float32, DType.float32)
     )
-    assert summary(f32) == [(end, "display", "explicit", "x", "float32", "uint8", False)]
-    assert summary(tf32) == [
-        (gain, "normalise", "implicit", "lhs", "float32", "tensor_float32", False),
-        (end, "display", "explicit", "x", "tensor_float32", "uint8", False),
+    for dtype, report in (("float32", f32), ("tensor_float32", tf32)):
+        numbers = report.only("literal")
+        assert summary(numbers) == [
+            (gamma, "linear", "literal", "rhs", "weak_float", dtype, False),
+            (back, "display", "literal", "rhs", "weak_float", dtype, False),
+        ]
+        assert [row.text for row in numbers] == ["GAMMA", "(1 / GAMMA)"]
+        assert summary(report.only("explicit")) == [
+            (end, "display", "explicit", "x", dtype, "uint8", False)
+        ]
+    assert not f32.only("implicit")
+    assert summary(tf32.only("implicit")) == [
+        (gain, "normalise", "implicit", "lhs", "float32", "tensor_float32", False)
     ]
-    assert tf32[0].witness == 2049
+    (lossy,) = tf32.only("implicit")
+    assert (lossy.witness, lossy.text) == (2049, "x")
     for line in (gain, end):
         assert f"image_pipeline.py:{line}:" in printed("image_pipeline")
+
+
+@pytest.mark.parametrize("name", ["digits", "image_pipeline"])
+def test_rows_stand_at_the_very_expression(name: str) -> None:
+    graph = digits()[0] if name == "digits" else module(name).pipeline(DType.tensor_float32)
+    lines = (EXAMPLES / f"{name}.py").read_text(encoding="utf-8").splitlines()
+    lossy = cast_report(graph).only(exact=False)
+    assert {row.text for row in lossy} == _LOSSY[name]
+    for row in lossy:
+        place, found = row.location, row.expression
+        assert found is not None
+        assert lines[place.line - 1][place.column - 1 : place.end_column - 1] == found.text
+        assert row.text in found.text
+
+
+_LOSSY = {
+    "digits": {"g.constant(scale)", "ops.relu(dense(g, x, hidden))"},
+    "image_pipeline": {"x", "GAMMA", "(1 / GAMMA)", "ops.round(x.clip(0, 255))"},
+}
 
 
 def test_image_pipeline_equals_numpy_in_float32():

@@ -69,14 +69,26 @@ def test_the_pictures_are_those_of_today(picture: str, name: str) -> None:
 
 
 def test_the_questions_of_the_readme_have_answers(tmp_path: Path) -> None:
-    code = next(c for c in re.findall(r"```python\n(.*?)```", README, re.S) if "explain(" in c)
+    shown = run("explain(", tmp_path)
+    for words in ("int32 and float16 promote to float16", "int8, uint8, float16", "graph net"):
+        assert words in shown
+
+
+def test_the_policy_of_the_readme_finds_its_cast(tmp_path: Path) -> None:
+    shown = run("widest=", tmp_path)
+    assert "lhs int32 -> bfloat16 under 'jax' (257 becomes 256.0, " in shown
+    assert "forbidden by 'lossy'; write " in shown and shown.count("\n") == 1
+
+
+def run(words: str, folder: Path) -> str:
+    """What the README's example that has these words prints."""
+    code = next(c for c in re.findall(r"```python\n(.*?)```", README, re.S) if words in c)
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", code],
-        cwd=tmp_path,
+        cwd=folder,
         env={"PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         check=True,
     )
-    for words in ("int32 and float16 promote to float16", "int8, uint8, float16", "graph net"):
-        assert words in done.stdout
+    return done.stdout

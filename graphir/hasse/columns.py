@@ -23,7 +23,7 @@ def spread(grid: Grid, rows: Rows) -> list[float]:
         for row in rows if sweep % 2 else reversed(rows):
             aims = [_aim(grid, x, [one]) for one in row]
             steps = [grid.distance(a, b) for a, b in pairwise(row)]
-            for one, found in zip(row, _apart(aims, steps), strict=True):
+            for one, found in zip(row, apart(aims, steps), strict=True):
                 x[one] = found
     return x
 
@@ -107,7 +107,7 @@ def _firmness(kind: str, other: str) -> int:
     return 3 if "lane" in (kind, other) else 1
 
 
-def _apart(aims: Sequence[tuple[float, float]], steps: Sequence[float]) -> list[float]:
+def apart(aims: Sequence[tuple[float, float]], steps: Sequence[float]) -> list[float]:
     """Coordinates at least `steps` apart, as near their weighted aims as that allows.
 
     Least squares by pooling: whatever would come too near its neighbour moves as one with it.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import pairwise
 from typing import Any, TypeAlias
 
@@ -95,11 +95,13 @@ def _neighbours(edges: Iterable[tuple[int, int]], count: int) -> Near:
     return near
 
 
-def rows_of(near: Near, widths: Sequence[float], full: float) -> list[int]:
+def rows_of(
+    near: Near, widths: Sequence[float], full: float, loose: Collection[int] = ()
+) -> list[int]:
     """A row for each number, above the rows of all below it; none has more boxes than `full` holds.
 
     Those at the foot of the longest chains choose first; then what has more above it than below
-    moves up to that.
+    moves up to that, and what is `loose` does too.
     """
     rows = _Rows(widths, full)
     order = _longest_first(near)
@@ -107,7 +109,7 @@ def rows_of(near: Near, widths: Sequence[float], full: float) -> list[int]:
         least = 1 + max((rows.row[low] for low in near[one][0]), default=-1)
         rows.move(one, range(least, len(widths) + 1))
     for one in reversed(order):
-        if len(near[one][1]) > len(near[one][0]):
+        if len(near[one][1]) > len(near[one][0]) or one in loose:
             most = min(rows.row[high] for high in near[one][1]) - 1
             rows.move(one, range(most, rows.row[one] - 1, -1))
     used = sorted(set(rows.row))

@@ -14,8 +14,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from graphir import ExecutionError, Graph, ops
+from graphir.uncollected import uncollected
 from passes import lower
-from passes.rewriting import uncollected
 from runtime.binding import bind
 from runtime.program.assembly import Body, assemble
 from runtime.program.code import Code, entering, scalar_of

@@ -13,6 +13,9 @@ import numpy as np
 from graphir import DType, Graph, GraphError, PromotionRules, TensorType
 from graphir import rules as rules_named
 from graphir.promotion.numpy_ import DTYPES
+from passes import CastReport, cast_report
+from runtime.audit import audit
+from runtime.progress import Watch
 from runtime.recording.arrays import ArrayRecorder
 from runtime.recording.creation import makers_recorded
 from runtime.recording.recorder import Note, Recorder
@@ -35,6 +38,14 @@ class Recording:
     inputs: tuple[Array, ...]
     outputs: tuple[Any, ...]
     notes: tuple[Note, ...]
+
+    def report(self) -> CastReport:
+        """What casts there were, the worst first."""
+        return cast_report(self.graph)
+
+    def audit(self, blame: bool = True, progress: bool | Watch = False) -> CastReport:
+        """What they did to the data (see runtime.audit)."""
+        return audit(self.graph, *self.inputs, blame=blame, progress=progress)
 
 
 def record(

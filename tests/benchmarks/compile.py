@@ -25,8 +25,8 @@ from passes import implicit_cast, lower
 from runtime import Program
 
 
-def mixed(nodes: int) -> Graph:
-    g = Graph("mixed")
+def mixed(nodes: int, **policy: Any) -> Graph:
+    g = Graph("mixed", **policy)
     a, b = g.input("int16", ("n",), name="a"), g.input("uint16", ("n",), name="b")
     int16, uint16 = DType.int16, DType.uint16
     for _ in range(nodes // 3):

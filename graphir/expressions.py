@@ -1,0 +1,145 @@
+"""The very piece of the user's program at a location: its text, and that of each operand."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from graphir.location import Location
+
+MODULES = frozenset({"ops", "graphir", "np", "numpy", "math", "jnp", "scipy", "torch", "xp"})
+"""Names whose attributes are functions: in `np.sin(x)` the first operand is x, in `x.sum()` x."""
+
+
+class Expression(NamedTuple):
+    """The source text at a location, and where in it the operands of its op stand.
+
+    `text` may span lines. `spans` are (start, end) in it, in the order of the op's operands, as far
+    as Python's grammar tells: an operator's two sides, a method's object, a call's arguments.
+    """
+
+    text: str
+    spans: tuple[tuple[int, int], ...] = ()
+
+    def operand(self, position: int) -> str:
+        """The text of an operand; empty where it is not known."""
+        if position >= len(self.spans):
+            return ""
+        start, end = self.spans[position]
+        return self.text[start:end]
+
+    def replaced(self, texts: dict[int, str]) -> str:
+        """The text with operands written otherwise."""
+        new = self.text
+        for position in sorted(texts, key=lambda i: self.spans[i], reverse=True):
+            start, end = self.spans[position]
+            new = f"{new[:start]}{texts[position]}{new[end:]}"
+        return new
+
+    @property
+    def brief(self) -> str:
+        """The text on one line."""
+        return " ".join(self.text.split())
+
+
+def expression(location: Location) -> Expression | None:
+    """What the program has at a location; None where its source or its columns are not known."""
+    if location.end_column <= location.column and location.end_line == location.line:
+        return None
+    place = location.line, location.column, location.end_line, location.end_column
+    return _expression(_lines(location), *place)
+
+
+def source_line(location: Location) -> str:
+    """The line of the program, without its indentation; empty where the source is not there."""
+    return linecache.getline(location.file, location.line).strip("\n")
+
+
+def _lines(location: Location) -> tuple[str, ...]:
+    numbers = range(location.line, location.end_line + 1)
+    return tuple(linecache.getline(location.file, number).rstrip("\n") for number in numbers)
+
+
+@lru_cache(maxsize=4096)
+def _expression(
+    lines: Sequence[str], _line: int, column: int, _end_line: int, end_column: int
+) -> Expression | None:
+    if not lines or len(lines[-1]) < end_column - 1:
+        return None
+    *whole, last = lines
+    text = "\n".join([*whole, last[: end_column - 1]])[column - 1 :]
+    return Expression(text, _spans(text)) if text.strip() else None
+
+
+def _spans(text: str) -> tuple[tuple[int, int], ...]:
+    """Where the operands of the outermost operation of a text stand."""
+    for before, after in (("(\n", "\n)"), ("", "")):  # in parentheses any line may break
+        try:
+            (found,) = ast.parse(f"{before}{text}{after}").body
+        except (SyntaxError, ValueError):
+            continue
+        return tuple(_span(text, before.count("\n"), *one) for one in _operands(found))
+    return ()
+
+
+def _span(text: str, above: int, node: ast.expr, bracketed: bool) -> tuple[int, int]:
+    """Where a node stands in a text, with parentheses of its own; lines above are not of it."""
+    lines = text.split("\n")
+
+    def place(line: int | None, column: int | None) -> int:
+        at = (line or 1) - 1 - above
+        characters = lines[at].encode()[: column or 0].decode(errors="replace")
+        return sum(len(each) + 1 for each in lines[:at]) + len(characters)
+
+    span = place(node.lineno, node.col_offset), place(node.end_lineno, node.end_col_offset)
+    return span if bracketed else _with_parentheses(text, *span)
+
+
+def _with_parentheses(text: str, start: int, end: int) -> tuple[int, int]:
+    """A stretch of text with the parentheses around it."""
+    before, after = text[:start].rstrip(), text[end:].lstrip()
+    while before.endswith("(") and after.startswith(")"):
+        start, end = len(before) - 1, len(text) - len(after) + 1
+        before, after = text[:start].rstrip(), text[end:].lstrip()
+    return start, end
+
+
+def _operands(statement: ast.stmt) -> list[tuple[ast.expr, bool]]:
+    """The operands of a statement's operation, and whether brackets of the syntax enclose them."""
+    match statement:
+        case ast.AugAssign():
+            return [(statement.target, False), (statement.value, False)]
+        case ast.Expr(value=ast.Call() as call):
+            arguments = [(one, True) for one in _arguments(call.args)]
+            return [*((one, False) for one in _receiver(call.func)), *arguments]
+        case ast.Expr(value=ast.BinOp() as node):
+            return [(node.left, False), (node.right, False)]
+        case ast.Expr(value=ast.Compare() as node):
+            return [(one, False) for one in (node.left, *node.comparators)]
+        case ast.Expr(value=ast.UnaryOp() as node):
+            return [(node.operand, False)]
+        case ast.Expr(value=(ast.Subscript() | ast.Attribute()) as node):
+            return [(node.value, False)]
+        case _:
+            return []
+
+
+def _receiver(function: ast.expr) -> list[ast.expr]:
+    """The object whose method is called."""
+    if not isinstance(function, ast.Attribute):
+        return []
+    root = function.value
+    while isinstance(root, ast.Attribute):
+        root = root.value
+    module = isinstance(root, ast.Name) and root.id in MODULES
+    return [] if module else [function.value]
+
+
+def _arguments(given: Sequence[ast.expr]) -> list[ast.expr]:
+    """The arguments by position; those of a list, as variadic ops take them, one by one."""
+    if given and isinstance(given[0], (ast.List, ast.Tuple)):
+        return [*given[0].elts, *given[1:]]
+    return list(given)

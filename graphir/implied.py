@@ -1,0 +1,52 @@
+"""What the rules ask of a symbol beyond what the program says: the casts that it implies."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from graphir.dtypes import DType
+from graphir.promotion import rules
+
+if TYPE_CHECKING:
+    from graphir.graph import Graph
+    from graphir.symbol import Symbol
+
+
+class ImpliedCast(NamedTuple):
+    """An operand whose dtype is not the one that its op's signature names; `position` is its."""
+
+    position: int
+    operand: str
+    source: DType
+    target: DType
+
+
+class Implied(NamedTuple):
+    """What symbols of one op, one set of operand types and attributes imply under their rules.
+
+    `attrs` are those with which the op under the rules "explicit" computes the same, and `result`
+    the dtype that it has there: where that is not the symbol's, its result is cast.
+    """
+
+    casts: tuple[ImpliedCast, ...]
+    attrs: dict[str, Any]
+    result: DType
+
+
+def implied(graph: Graph, symbol: Symbol) -> Implied:
+    """What a symbol of a graph implies: equal for all that are of one kind (see Graph.kinds)."""
+    op, args, attrs = symbol.op, symbol.args, symbol.attrs
+    if op.kind == "creation":
+        literal = attrs.get("literal") is not None
+        return Implied((), {**attrs, "literal": None} if literal else attrs, symbol.dtype)
+    wanted = graph.infer(op, args, attrs).operands
+    casts = tuple(
+        ImpliedCast(i, op.operand(i), arg.dtype, to)
+        for i, (arg, to) in enumerate(zip(args, wanted, strict=True))
+        if arg.dtype is not to
+    )
+    types = [arg.type.cast(to) for arg, to in zip(args, wanted, strict=True)]
+    result = op.infer(rules("explicit"), types, attrs).type.dtype
+    if result is not symbol.dtype and attrs.get("dtype", result) is None:
+        attrs, result = {**attrs, "dtype": symbol.dtype}, symbol.dtype
+    return Implied(casts, attrs, result)

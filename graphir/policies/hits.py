@@ -1,0 +1,165 @@
+"""What a policy finds in a graph, and how it is told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from graphir import ops
+from graphir.arguments import call_text
+from graphir.dtypes import DType
+from graphir.findings import counted
+from graphir.fixes import Use, fix, rewritten
+from graphir.implied import ImpliedCast, implied
+from graphir.location import Location
+from graphir.losses import Loss
+from graphir.policies.budget import limits_on, too_wide, within
+from graphir.policies.policy import Action, Verdict
+
+if TYPE_CHECKING:
+    from graphir.symbol import Symbol
+
+
+class CastHit(NamedTuple):
+    """An implicit cast on a line of the program, however often the line builds it.
+
+    `symbol` is the first whose operand (`cast.position`, -1 for its result) is cast; `number`
+    whether that is one which the program writes without a dtype; `limits` are those of the budget,
+    to which the fix keeps.
+    """
+
+    symbol: Symbol
+    cast: ImpliedCast
+    loss: Loss
+    verdict: Verdict
+    number: bool = False
+    limits: tuple[DType, ...] = ()
+    times: int = 1
+
+    @property
+    def action(self) -> Action:
+        """What happens to it: "warn" or "forbid"."""
+        return self.verdict.action
+
+    @property
+    def location(self) -> Location:
+        """Where in the program it is."""
+        return self.symbol.location
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """What is equal of hits that are told once."""
+        return self.symbol.op, self.cast, self.loss.kinds, self.verdict
+
+    @property
+    def fix(self) -> str:
+        """What to type instead; empty where nothing is known."""
+        symbol, position = self.symbol, self.cast.position
+        if position < 0:
+            return ""
+        casts = {position: self.cast.target} if self.number else _written(symbol, self.limits)
+        op, args, under = symbol.op, symbol.args, symbol.graph.rules
+        use = Use(under, op, args, casts, position, self.loss, self.number)
+        return fix(use, symbol.location, too_wide(self.limits))
+
+    @property
+    def told(self) -> str:
+        """The call, the cast, the rule set, the loss, the policy's words and the fix."""
+        _, operand, source, target = self.cast
+        rule = self.symbol.graph.rules.name
+        what = f"{operand} {source} -> {target} under {rule!r} ({self.loss}), {self.verdict}"
+        return f"{_call(self.symbol)}: {what}{_write(self.fix)}"
+
+    def __str__(self) -> str:
+        return f"{self.location.layered}: {self.told}{_often(self.times)}"
+
+
+class WidthHit(NamedTuple):
+    """Where a dtype first is wider than a policy's `limits` allow; `follows` counts what has it so.
+
+    `dtype` is that of the symbol, or the one in which its operands meet.
+    """
+
+    symbol: Symbol
+    dtype: DType
+    limits: tuple[DType, ...]
+    follows: int = 0
+    times: int = 1
+    action: Action = "forbid"
+
+    @property
+    def location(self) -> Location:
+        """Where in the program it is."""
+        return self.symbol.location
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """What is equal of hits that are told once."""
+        return self.symbol.op, self.dtype
+
+    @property
+    def fix(self) -> str:
+        """What to type instead; empty where no dtype of the kind keeps to the limits."""
+        symbol, narrow = self.symbol, within(self.dtype, self.limits)
+        if narrow is None:
+            return ""
+        wide = too_wide(self.limits)
+        widened = {cast.position for cast in _casts(symbol) if cast.target in wide}
+        written = _written(symbol, self.limits)
+        wanted = {i: dtype for i, dtype in written.items() if i in widened}
+        return rewritten(symbol.op, symbol.location, wanted) or f'dtype "{narrow}"'
+
+    @property
+    def told(self) -> str:
+        """The call, the dtype, the limit, how many follow and the fix."""
+        limits = " or ".join(map(str, limits_on(self.dtype, self.limits)))
+        what = f"{self.dtype} is wider than {limits}"
+        follow = f", and {counted(self.follows, 'symbol')} after it" if self.follows else ""
+        return f"{_call(self.symbol)}: {what}{follow}{_write(self.fix)}"
+
+    def __str__(self) -> str:
+        return f"{self.location.layered}: {self.told}{_often(self.times)}"
+
+
+Hit: TypeAlias = "CastHit | WidthHit"
+
+SHOWN = 100
+"""The most hits that one error lists."""
+
+
+def refusal(name: str, hits: Sequence[Hit]) -> str:
+    """The text of the one error for all that a graph's policy forbids."""
+    casts = sum(isinstance(hit, CastHit) for hit in hits)
+    counts = [counted(casts, "cast")] if casts else []
+    counts += [counted(len(hits) - casts, "dtype")] if casts < len(hits) else []
+    lines = [f"the policy of graph {name!r} forbids {' and '.join(counts)}:"]
+    lines += [f"  {hit}" for hit in hits[:SHOWN]]
+    if len(hits) > SHOWN:
+        lines.append(f"  ... and {len(hits) - SHOWN:,} more: graph.policy.hits(graph) has all")
+    lines.append("Cast there, or relax the policy: casts=, forbid=, allow=, widest= of the graph.")
+    return "\n".join(lines)
+
+
+def _casts(symbol: Symbol) -> tuple[ImpliedCast, ...]:
+    return implied(symbol.graph, symbol).casts
+
+
+def _written(symbol: Symbol, limits: tuple[DType, ...]) -> dict[int, DType]:
+    """The casts of a symbol's operands as a program may write them, kept to the limits."""
+    found = ((cast, within(cast.target, limits)) for cast in _casts(symbol))
+    return {one.position: to for one, to in found if to is not None and to is not one.source}
+
+
+def _call(symbol: Symbol) -> str:
+    if not symbol.args:
+        name = f" {symbol.name}" if symbol.op is ops.input else ""
+        return f"{symbol.op.name}{name}: {symbol.type}"
+    return call_text(symbol.op, symbol.args)
+
+
+def _write(fix: str) -> str:
+    return f"; write {fix}" if fix else ""
+
+
+def _often(times: int) -> str:
+    return f" ({times:,} times)" if times > 1 else ""

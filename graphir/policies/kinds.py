@@ -1,0 +1,91 @@
+"""Kinds of casts, by the words that name them: "lossy", "to:float64", "int->float"."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from functools import cache
+from typing import NamedTuple
+
+from graphir.dtypes import DType
+from graphir.errors import GraphError
+from graphir.losses import LOSS_KINDS, Loss
+
+LOSSES = ("lossy", "exact", *LOSS_KINDS)
+"""The words for what a cast loses: something, nothing, or this."""
+
+GROUPS = {
+    "*": frozenset(DType),
+    "integer": frozenset(dtype for dtype in DType if dtype.is_integer),
+    **{
+        kind: frozenset(dtype for dtype in DType if dtype.kind == kind)
+        for kind in ("bool", "int", "uint", "float", "complex")
+    },
+}
+"""The words for several dtypes: any, int and uint together, or all of one kind."""
+
+
+class CastKind(NamedTuple):
+    """Casts from some dtypes to some, that lose what `loss` says: one of LOSSES, or anything."""
+
+    sources: frozenset[DType] = GROUPS["*"]
+    targets: frozenset[DType] = GROUPS["*"]
+    loss: str = ""
+
+    def holds(self, source: DType, target: DType, lost: Loss) -> bool:
+        """Whether a cast that loses this is of the kind."""
+        return source in self.sources and target in self.targets and self._loses(lost)
+
+    def _loses(self, lost: Loss) -> bool:
+        if self.loss in ("lossy", "exact"):
+            return lost.exact is (self.loss == "exact")
+        return not self.loss or self.loss in lost.kinds
+
+
+@cache
+def cast_kind(text: str) -> CastKind:
+    """The kind that a text names; GraphError with the nearest words for one that names none.
+
+    `lossy`, `exact`, or a loss (range, sign, precision, underflow, special); or `from->to`, also
+    written `to:X` and `from:X`. Each side is a dtype by any of its names, a kind of dtypes (bool,
+    int, uint, float, complex), `integer` (int or uint) or `*`.
+    """
+    word = text.strip()
+    if word in LOSSES:
+        return CastKind(loss=word)
+    if "->" in word:
+        source, _, target = word.partition("->")
+        return CastKind(_side(source, text), _side(target, text))
+    way, colon, side = word.partition(":")
+    if colon and way.strip() in ("to", "from"):
+        dtypes = _side(side, text)
+        return CastKind(targets=dtypes) if way.strip() == "to" else CastKind(dtypes)
+    near = difflib.get_close_matches(word, LOSSES, cutoff=0.5) or _with_side(word)
+    raise _unknown(text, near)
+
+
+def _side(side: str, text: str) -> frozenset[DType]:
+    word = side.strip()
+    if word in GROUPS:
+        return GROUPS[word]
+    try:
+        return frozenset({DType(word)})
+    except GraphError:
+        words = [*GROUPS, *(name for dtype in DType for name in (str(dtype), *dtype.aliases))]
+        near = difflib.get_close_matches(word, words, cutoff=0.5)
+        raise _unknown(text, [text.replace(word, one) for one in near if word]) from None
+
+
+def _with_side(word: str) -> Sequence[str]:
+    """What somebody may mean who names dtypes, and not which way."""
+    try:
+        _side(word, word)
+    except GraphError:
+        return ()
+    return f"to:{word}", f"from:{word}"
+
+
+def _unknown(text: str, near: Sequence[str]) -> GraphError:
+    known = f"it is one of {', '.join(LOSSES)}, or dtypes: 'int->float', 'to:float64', 'from:int64'"
+    hint = f"near it are {', '.join(map(repr, near))}" if near else known
+    return GraphError(f"{text!r} is no kind of cast; {hint}")

@@ -1,0 +1,40 @@
+"""The line to type instead of the cast that a row tells of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from graphir import fixes, rules
+from graphir.fixes import Use
+from passes.rewriting import given
+
+if TYPE_CHECKING:
+    from passes.casts.rows import CastRow
+
+
+def fix(row: CastRow) -> str:
+    """What to type instead (see graphir.fixes.fix).
+
+    Empty for what needs nothing: the user's own casts, what only follows exactly, numbers rounded
+    as usual.
+    """
+    use = _use(row)
+    return fixes.fix(use, row.location) if use else ""
+
+
+def replacement(row: CastRow) -> str:
+    """The text to put in the place of what the program has at the location of a row.
+
+    Empty where there is no fix, or where the source does not tell the operands apart.
+    """
+    use = _use(row)
+    return fixes.replacement(use, row.location) if use else ""
+
+
+def _use(row: CastRow) -> Use | None:
+    user = row.user
+    if user is None or row.kind not in ("implicit", "literal") or (row.exact and row.cause):
+        return None
+    values, casts = [given(arg) for arg in user.args], {row.position: row.target}
+    number = row.kind == "literal"
+    return Use(rules(row.rule), user.op, values, casts, row.position, row.loss, number)

@@ -1,0 +1,70 @@
+"""What a cast did to the values that went through it in a run, and what that made of the results.
+
+Filled in by `runtime.audit`, carried by the rows of a report and by the report itself.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What one cast did to the values of a run.
+
+    Counts are of elements. `changed`: those whose value the target does not have (NaN into NaN is
+    no change, -0.0 into 0.0 is one); `overflowed`: finite ones that became inf or NaN, saturated or
+    wrapped; `underflowed`: nonzero ones that became zero; `nan_made`: NaN from what was none.
+    `relative` is the largest |after - before| / |before| and `ulps` the largest |after - before| in
+    units of the last place that the target has at `before`, both over elements finite on both sides
+    and not zero before; `worst` is the element with the largest relative error, before and after.
+    """
+
+    elements: int
+    changed: int = 0
+    overflowed: int = 0
+    underflowed: int = 0
+    nan_made: int = 0
+    relative: float = 0.0
+    ulps: float = 0.0
+    worst: tuple[complex, complex] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields as JSON has them; what JSON has no number for, as text."""
+        numbers = {name: getattr(self, name) for name in self.__slots__ if name != "worst"}
+        worst = None if self.worst is None else [str(number) for number in self.worst]
+        return {**{name: plain(n) for name, n in numbers.items()}, "worst": worst}
+
+
+@dataclass(frozen=True, slots=True)
+class OutputError:
+    """How far an output of the run is from the same program in wide arithmetic.
+
+    `differing` counts elements that differ; `broken` those that are not finite where the wide run's
+    are; `largest` and `rms` are of |output - wide| over the others, `relative` is the largest
+    |output - wide| / |wide|. `shares` says how much of the error each cast explains, by the place
+    of the cast in the explicit graph: 0.25 is a quarter; negative where it hides another's.
+    """
+
+    name: str
+    dtype: str
+    elements: int
+    differing: int = 0
+    broken: int = 0
+    largest: float = 0.0
+    rms: float = 0.0
+    relative: float = 0.0
+    shares: dict[int, float] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields as JSON has them, without the shares, which stand at each cast."""
+        names = [name for name in self.__slots__ if name != "shares"]
+        return {name: plain(getattr(self, name)) for name in names}
+
+
+def plain(number: Any) -> Any:
+    """A number as JSON has it: inf and NaN as text."""
+    odd = isinstance(number, float) and not math.isfinite(number)
+    return str(number) if odd else number

@@ -1,0 +1,73 @@
+"""What the other rule sets would have done at a cast."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from graphir import DType, Graph, GraphirError, PromotionRules, Symbol, TensorType, ops, rule_sets
+from graphir.promotion.explanation import reason
+from passes.casts.rows import CastRow
+from passes.rewriting import unplaced
+
+
+def others(row: CastRow) -> Mapping[str, DType | str]:
+    """By rule set, the dtype that the others give the operand of a row; why, where they refuse.
+
+    Left out are rule sets that lack a dtype of the operands. Empty for casts that no rule set asked
+    for, and where the use is not known.
+    """
+    user = row.user
+    if user is None or row.kind not in ("implicit", "literal"):
+        return {}
+    operands = tuple(_operand(arg) for arg in user.args)
+    attrs = {name: value for name, value in user.attrs.items() if name != "dtype"}
+    key = (user.op, operands, id(user.attrs), row.position)
+    known = _KNOWN.get(key)
+    if known is None:
+        if len(_KNOWN) > 4096:
+            _KNOWN.clear()
+        answers = {
+            rules.name: _answer(rules, user, operands, attrs, row.position)
+            for rules in rule_sets()
+            if rules.name not in ("explicit", row.rule) and _knows(rules, operands)
+        }
+        # The attributes are kept, so that their id stays theirs.
+        known = _KNOWN[key] = answers, user.attrs
+    return known[0]
+
+
+_KNOWN: dict[Any, tuple[dict[str, DType | str], Any]] = {}
+
+
+def _knows(rules: PromotionRules, operands: tuple[Any, ...]) -> bool:
+    types = [one for one in operands if isinstance(one, TensorType)]
+    return all(rules.has(rules.committed(one.dtype)) for one in types)
+
+
+def _operand(arg: Symbol) -> Any:
+    """What an operand was before its cast: a Python number, or a type."""
+    origins = arg.origins
+    if not (arg.op is ops.cast and origins):
+        return arg.type
+    given = arg.args[0]
+    if given.op is ops.constant and given.dtype.weak and not given.shape:
+        return given.attrs["value"].item()
+    return given.type
+
+
+def _answer(
+    rules: PromotionRules, user: Symbol, operands: tuple[Any, ...], attrs: dict[str, Any], at: int
+) -> DType | str:
+    graph = Graph("question", rules=rules)
+    try:
+        given = [
+            graph.input(TensorType(rules.committed(one.dtype), one.shape))
+            if isinstance(one, TensorType)
+            else one
+            for one in operands
+        ]
+        symbol = graph.apply(user.op, given, attrs)
+        return graph.infer(user.op, symbol.args, symbol.attrs).operands[at]
+    except GraphirError as error:
+        return f"refuses: {reason(unplaced(error))}"

@@ -1,0 +1,217 @@
+"""One use of one cast, and all that can be said of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from graphir import DType, Location, Symbol
+from graphir.dims import Size
+from graphir.expressions import Expression, expression
+from graphir.losses import Loss
+from passes.casts.measured import Measured, plain
+
+if TYPE_CHECKING:
+    from passes.casts.causes import Uses
+
+Kind: TypeAlias = Literal["implicit", "literal", "explicit", "legalization"]
+"""Of an operand, of a Python number, written by the user, put there by `legalize`."""
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """What all casts of one kind of operand between two dtypes under one rule have in common.
+
+    `path` is the way up the rule set's lattice, or just the two ends.
+    """
+
+    kind: Kind
+    op: str
+    operand: str
+    rule: str
+    source: DType
+    target: DType
+    path: tuple[DType, ...]
+    loss: Loss
+
+    @cached_property
+    def error(self) -> float:
+        """The relative error that it gives a value, as far as dtypes tell; 0.0 where exact."""
+        from passes.casts.damage import relative_error
+
+        return relative_error(self)
+
+
+class CastRow:
+    """One use of one cast: `operand` of `op` at `location`, from `source` to `target`.
+
+    `symbol` is the cast (or what it was folded into) in the explicit graph, `place` that of the row
+    in the order of the graph. `measured` is what a run saw (see runtime.audit), and `shares` its
+    part of each output's error.
+    """
+
+    # Rows are many: what most have alike stands here.
+    measured: Measured | None = None
+    shares: tuple[float, ...] = ()
+
+    def __init__(
+        self, conversion: Conversion, location: Location, symbol: Symbol, place: int, uses: Uses
+    ) -> None:
+        self.conversion = conversion
+        self.location = location
+        self.symbol = symbol
+        self.place = place
+        self._uses = uses
+
+    def __getattr__(self, name: str) -> Any:
+        # kind, op, operand, rule, source, target, path and loss
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self.conversion, name)
+
+    @property
+    def damage(self) -> float:
+        """The relative error that it is estimated to bring, 0.0 of what is exact."""
+        return self.conversion.error
+
+    @property
+    def user(self) -> Symbol | None:
+        """What uses the cast here, in the explicit graph, if that is still known."""
+        return self._uses.of(self).user
+
+    @property
+    def position(self) -> int:
+        """The position of the operand among those of its user."""
+        return self._uses.of(self).position
+
+    @property
+    def cause(self) -> CastRow | None:
+        """The row that made the dtype which asks for this cast; None where that is itself."""
+        return self._uses.of(self).cause
+
+    @property
+    def kind(self) -> Kind:
+        """Whether an operand of an op, a Python number, the user or `legalize` asked for it."""
+        return self.conversion.kind
+
+    @property
+    def loss(self) -> Loss:
+        """What it can lose; of a known number, what it does."""
+        return self.conversion.loss
+
+    @property
+    def exact(self) -> bool:
+        """Whether every value survives."""
+        return not self.conversion.loss.kinds
+
+    @property
+    def witness(self) -> complex | None:
+        """The simplest value that does not survive (a known number: itself); None where exact."""
+        return self.conversion.loss.witness
+
+    @property
+    def layer(self) -> str:
+        """The layer of the graph in which it arose: `encoder/attention`."""
+        return self.location.layer
+
+    @property
+    def bytes_before(self) -> int:
+        """The bytes of an element in storage before the cast."""
+        return self.conversion.source.storage.itemsize
+
+    @property
+    def bytes_after(self) -> int:
+        """The bytes of an element in storage after the cast."""
+        return self.conversion.target.storage.itemsize
+
+    @property
+    def elements(self) -> Size:
+        """How many elements are cast: a number, or an expression of symbolic dims."""
+        return self.symbol.size
+
+    @property
+    def bytes_added(self) -> Size:
+        """The bytes of the array that the cast makes."""
+        return self.elements * self.bytes_after
+
+    @property
+    def expression(self) -> Expression | None:
+        """The piece of the program that it arose in; None where the source is not at hand."""
+        return expression(self.location)
+
+    @property
+    def text(self) -> str:
+        """What is cast as the program writes it, such as `x[1:]`; empty where that is not known."""
+        found = self.expression
+        return " ".join(found.operand(self.position).split()) if found else ""
+
+    @property
+    def fix(self) -> str:
+        """What to type instead, in one line; empty where nothing is to be done."""
+        from passes.casts.fixes import fix
+
+        return fix(self)
+
+    @property
+    def others(self) -> Mapping[str, DType | str]:
+        """By rule set, the dtype that the others give the operand, or why they refuse the op."""
+        from passes.casts.others import others
+
+        return others(self)
+
+    def to_json(self) -> dict[str, Any]:
+        """The row as JSON has it (see casts.schema.json): dtypes by name, values as text."""
+        return {**self.facts(), **self.findings()}
+
+    def facts(self) -> dict[str, Any]:
+        """What rows of the same place and operands have in common, as JSON has it."""
+        one, found = self.conversion, self.expression
+        return {
+            "kind": one.kind,
+            "op": one.op,
+            "operand": one.operand,
+            "rule": one.rule,
+            "location": self.location.to_json(),
+            "expression": found.brief if found else None,
+            "text": self.text or None,
+            "from": str(one.source),
+            "to": str(one.target),
+            "path": [str(dtype) for dtype in one.path],
+            "exact": self.exact,
+            "witness": None if self.exact else str(self.witness),
+            "loss": one.loss.to_json(),
+            "elements": _size(self.elements),
+            "bytes_before": self.bytes_before,
+            "bytes_after": self.bytes_after,
+            "bytes_added": _size(self.bytes_added),
+            "fix": self.fix or None,
+            "others": {name: str(answer) for name, answer in self.others.items()},
+        }
+
+    def findings(self) -> dict[str, Any]:
+        """What is the row's own: where it comes from, what it does, what a run saw of it."""
+        return {
+            "damage": self.damage,
+            "cause": None if self.cause is None else self.cause.location.to_json(),
+            "measured": None if self.measured is None else self.measured.to_json(),
+            "shares": [plain(share) for share in self.shares],
+        }
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, CastRow):
+            return NotImplemented
+        return self.conversion == other.conversion and self.location == other.location
+
+    def __hash__(self) -> int:
+        return hash((self.conversion, self.location))
+
+    def __repr__(self) -> str:
+        one = self.conversion
+        what = f"{one.kind} cast of {one.operand} of {one.op}"
+        return f"<{what} at {self.location}: {one.source} -> {one.target}>"
+
+
+def _size(size: Size) -> int | str:
+    return size if isinstance(size, int) else str(size)

@@ -1,0 +1,58 @@
+"""Reports of casts as text, Markdown, HTML, JSON and SARIF."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from passes.casts import CastReport
+
+# Each writer is imported when it is asked for: the command line knows them all and needs one.
+
+
+def _text(report: CastReport) -> str:
+    from passes.reports.text import report_text
+
+    return report_text(report)
+
+
+def _details(report: CastReport) -> str:
+    from passes.reports.text import report_details
+
+    return report_details(report)
+
+
+def _markdown(report: CastReport) -> str:
+    from passes.reports.markdown import report_markdown
+
+    return report_markdown(report)
+
+
+def _html(report: CastReport) -> str:
+    from passes.reports.html import report_html
+
+    return report_html(report)
+
+
+def _json(report: CastReport) -> str:
+    from passes.reports.json_ import report_json
+
+    return report_json(report)
+
+
+def _sarif(report: CastReport) -> str:
+    from passes.reports.sarif import report_sarif
+
+    return report_sarif(report)
+
+
+REPORT_FORMATS: dict[str, Callable[[CastReport], str]] = {
+    "text": _text,
+    "details": _details,
+    "markdown": _markdown,
+    "html": _html,
+    "json": _json,
+    "sarif": _sarif,
+}
+"""The functions that write a report of casts, by the name of what they make."""

@@ -1,0 +1,172 @@
+"""A report of casts as one HTML page that needs nothing else, and as a fragment for notebooks."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterator
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from graphir.uncollected import uncollected
+from passes.reports import words
+from passes.reports.listing import Listing
+from passes.reports.markup import tag, text
+from passes.reports.rows_html import Table
+
+if TYPE_CHECKING:
+    from passes.casts import CastReport
+    from passes.graph_diff import GraphDiff
+
+ROWS = 2000
+"""The most rows that the table of a page holds."""
+
+
+@uncollected
+def report_html(report: CastReport, most: int = ROWS) -> str:
+    """The page: a summary, the program with its casts, a drawing, and a table to sort and filter.
+
+    It loads nothing, which its own policy forbids, and reads without its script too.
+    """
+    style, script = _part("page.css"), _part("page.js")
+    title = f"Casts of {words.printable(report.graph.name, 80)}"
+    head = [
+        '<meta charset="utf-8">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        '<meta name="color-scheme" content="light dark">',
+        f'<meta http-equiv="Content-Security-Policy" content="{_policy(script)}">',
+        tag("title", text(title)),
+        tag("style", style),
+    ]
+    body = [*_sections(report, title, most), tag("script", script)]
+    document = tag("html", tag("head", *head), "\n", tag("body", "\n".join(body)), lang="en")
+    return f"<!doctype html>\n{document}\n"
+
+
+def _part(name: str) -> str:
+    return files("passes.reports").joinpath(name).read_text("utf-8")
+
+
+def _policy(script: str) -> str:
+    """What the page may do: run its own script, by its digest, and style itself."""
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
+
+
+def _sections(report: CastReport, title: str, most: int) -> Iterator[str]:
+    listing = Listing(report)
+    table = Table(report, listing, most)
+    yield tag("header", tag("h1", text(title)), _subtitle(report), _summary(report))
+    if report.outputs:
+        yield _section("Outputs", "outputs", _outputs(report))
+    if report.rows:
+        yield _section("Source", "source", listing.html(table.anchors))
+        yield _section("Graph", "graph", tag("div", _drawing(report), class_="drawing"))
+        rows = tag("div", table.html(), class_="scroll")
+        yield _section("Casts", "casts", _toolbar(report, most), rows)
+    if report.against is not None:
+        title = f"Under {text(report.against.after.name)}"
+        yield _section(title, "against", *_against(report.against))
+
+
+def _section(title: str, name: str, *content: str) -> str:
+    return tag(
+        "section",
+        tag("h2", title, id=f"{name}-title"),
+        *content,
+        id=name,
+        aria_labelledby=f"{name}-title",
+    )
+
+
+def _subtitle(report: CastReport) -> str:
+    rules = report.graph.rules.name
+    told = f"built under the rules of {rules}, {len(report.graph.symbols):,} symbols"
+    return tag("p", text(told), class_="faint")
+
+
+def _summary(report: CastReport) -> str:
+    if not report.rows:
+        return tag("p", text(words.headline(report)))
+    lossy = sum(not row.exact for row in report)
+    causes = sum(row.cause is None for row in report)
+    figures = [
+        (f"{len(report):,}", "uses of casts"),
+        (f"{lossy:,}", "can lose something"),
+        (f"{causes:,}", "are causes, the rest follows"),
+        (str(words.added(report)), "bytes of arrays made"),
+    ]
+    parts = [tag("div", tag("dd", text(figure, 40)), tag("dt", name)) for figure, name in figures]
+    return tag("dl", *parts, class_="figures") + _bar(report)
+
+
+def _bar(report: CastReport) -> str:
+    """How the kinds of loss divide the rows, drawn and told."""
+    counts = words.levels(report)
+    pieces = [tag("i", class_=one, style=f"flex-grow:{count}") for one, count in counts.items()]
+    told = [
+        tag("li", tag("i", class_=one), f"{count:,} {one}", tag("span", words.MEANINGS[one]))
+        for one, count in counts.items()
+    ]
+    return tag("div", *pieces, class_="bar", aria_hidden="true") + tag("ul", *told, class_="legend")
+
+
+def _outputs(report: CastReport) -> str:
+    names = ("Output", "dtype", "Differ", "Not finite", "Largest", "Relative", "rms")
+    head = tag("tr", *(tag("th", name, scope="col") for name in names))
+    rows = [
+        tag("tr", *(tag("td", text(cell)) for cell in cells))
+        for one in report.outputs
+        for cells in [
+            (
+                *(one.name, one.dtype, f"{one.differing:,} of {one.elements:,}"),
+                *(f"{one.broken:,}", f"{one.largest:.3g}", f"{one.relative:.2g}", f"{one.rms:.3g}"),
+            )
+        ]
+    ]
+    note = tag("p", "Beside the same program in wide arithmetic.", class_="faint")
+    return note + tag("div", tag("table", tag("thead", head), tag("tbody", *rows)), class_="scroll")
+
+
+def _against(diff: GraphDiff, most: int = 200) -> Iterator[str]:
+    """What would change under other rules."""
+    yield tag("p", text(diff.headline()), class_="faint")
+    titles, *changes = diff.table()
+    if changes:
+        head = tag("tr", *(tag("th", text(one), scope="col") for one in titles))
+        rows = [tag("tr", *(tag("td", text(one, 120)) for one in row)) for row in changes[:most]]
+        table = tag("table", tag("thead", head), tag("tbody", *rows))
+        yield tag("div", table, class_="scroll")
+    if len(changes) > most:
+        yield tag("p", f"... and {len(changes) - most:,} more", class_="faint")
+    if errors := diff.errors():
+        yield tag("pre", "\n".join(text(line) for line in errors[:most]).strip())
+
+
+def _toolbar(report: CastReport, most: int) -> str:
+    box = tag(
+        "input", type="search", id="filter", placeholder="Filter", aria_label="Filter the casts"
+    )
+    box = box.removesuffix("</input>")
+    buttons = [
+        tag(
+            "button",
+            text(one),
+            type="button",
+            class_=f"loss {one}",
+            aria_pressed="true",
+            data_loss=one,
+        )
+        for one in words.levels(report)
+    ]
+    count = tag("output", f"{min(len(report), most):,} rows", id="count", aria_live="polite")
+    cut = f"The {most:,} worst of {len(report):,} rows are here; JSON has all."
+    note = tag("p", cut, class_="faint") if len(report) > most else ""
+    return tag("div", box, *buttons, count, class_="toolbar") + note
+
+
+def _drawing(report: CastReport) -> str:
+    """The graph with its casts coloured by loss."""
+    from passes.draw import draw
+
+    return draw(report)

@@ -1,0 +1,57 @@
+"""A report of casts as JSON (see casts.schema.json)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from graphir.uncollected import uncollected
+from passes.reports.sharing import Shared
+
+if TYPE_CHECKING:
+    from passes.casts import CastReport, CastRow
+
+VERSION = 1
+"""Of the format; another for a change that readers of this one would not understand."""
+
+
+@uncollected
+def report_json(report: CastReport) -> str:
+    """The report as a JSON document, a line for each cast and for each output."""
+    head = {
+        "version": VERSION,
+        "graph": report.graph.name,
+        "rules": report.graph.rules.name,
+        "against": None if report.against is None else report.against.facts(),
+    }
+    facts: Callable[[CastRow], str] = Shared(lambda row: text(row.facts()))
+    lists = {
+        "outputs": (text(one.to_json()) for one in report.outputs),
+        "casts": (joined(facts(row), text(row.findings())) for row in report),
+    }
+    fields = [f"{text(name)}: {text(value)}" for name, value in head.items()]
+    fields += [f"{text(name)}: {listed(values)}" for name, values in lists.items()]
+    return "{\n  " + ",\n  ".join(fields) + "\n}"
+
+
+text = json.JSONEncoder().encode
+"""A value as JSON on one line."""
+
+
+def joined(one: str, other: str) -> str:
+    """Two JSON objects that are not empty as one."""
+    return f"{one[:-1]}, {other[1:]}"
+
+
+def listed(values: Iterable[str]) -> str:
+    """JSON values as an array, each on a line of its own."""
+    lines = ",\n    ".join(values)
+    return f"[\n    {lines}\n  ]" if lines else "[]"
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema (2020-12) of these documents."""
+    from importlib.resources import files
+
+    return json.loads(files("passes.reports").joinpath("casts.schema.json").read_text("utf-8"))

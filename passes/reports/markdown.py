@@ -1,0 +1,131 @@
+"""A report of casts as Markdown, for a comment on a change."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from graphir.uncollected import uncollected
+from passes.reports import words
+from passes.reports.places import line_of, region
+
+if TYPE_CHECKING:
+    from passes.casts import CastReport, CastRow, OutputError
+
+ROWS = 50
+DETAILS = 10
+"""How much is told: code hosts take some 65,000 characters."""
+
+
+@uncollected
+def report_markdown(report: CastReport, most: int = ROWS, details: int = DETAILS) -> str:
+    """A table of the worst casts, then the cascades one by one; what is not told is counted."""
+    parts = [f"### Casts of {code(report.graph.name)}", _summary(report)]
+    if report.outputs:
+        parts.append("\n".join(_outputs(report.outputs)))
+    if report.rows:
+        parts.append("\n".join(_table(report, most)))
+        found = words.cascades(report)
+        parts += [_detail(row, following, report) for row, following in found[:details]]
+        if len(found) > details:
+            parts.append(f"*... and {len(found) - details} more*")
+    if told := words.against(report):
+        parts.append("\n".join(_block(told, most)))
+    return "\n\n".join(parts) + "\n"
+
+
+def code(text: str, most: int = 500) -> str:
+    """A text as inline code, whatever is in it; it may stand in a table."""
+    shown = words.printable(text, most).replace("|", "\\|") or " "
+    fence = "`" * (max((len(run) for run in re.findall("`+", shown)), default=0) + 1)
+    space = " " if fence != "`" or shown.strip() == "" else ""
+    return f"{fence}{space}{shown}{space}{fence}"
+
+
+def _block(lines: Sequence[str], most: int) -> Iterator[str]:
+    """Lines as they are, in a fence that none of them closes."""
+    shown = [*lines[:most], *([f"... and {len(lines) - most} more"] if len(lines) > most else [])]
+    fence = "`" * max(3, 1 + max(len(run) for run in re.findall("`*", "\n".join(shown))))
+    return iter([fence, *shown, fence])
+
+
+def _summary(report: CastReport) -> str:
+    if not report.rows:
+        return "No casts." if not report.of else f"None of {report.of} uses of casts."
+    counts = ", ".join(f"{count} {one}" for one, count in words.levels(report).items())
+    told = f"{len(report)} uses of casts: {counts}."
+    return f"{told} They make {code(str(words.added(report)))} bytes of arrays."
+
+
+def _outputs(outputs: Sequence[OutputError]) -> Iterator[str]:
+    yield "| output | dtype | elements that differ | largest error | relative | rms |"
+    yield "|---|---|---|---|---|---|"
+    for one in outputs:
+        named = f"{code(one.name)} | {code(one.dtype)}"
+        errors = f"{one.largest:.3g} | {one.relative:.2g} | {one.rms:.3g}"
+        yield (f"| {named} | {one.differing} of {one.elements} | {errors} |")
+
+
+def _table(report: CastReport, most: int) -> Iterator[str]:
+    audited = any(row.measured is not None for row in report)
+    head = [
+        "kind of loss",
+        "where",
+        "operand",
+        "cast",
+        "loss",
+        *(["changed", "share"] if audited else []),
+    ]
+    yield f"| {' | '.join(head)} |"
+    yield f"|{'---|' * len(head)}"
+    for row in report[:most]:
+        yield f"| {' | '.join(_cells(row, audited))} |"
+    if len(report) > most:
+        rest = f"... and {len(report) - most} more"
+        yield f"| | *{rest}* |{' |' * (len(head) - 2)}"
+
+
+def _cells(row: CastRow, audited: bool) -> list[str]:
+    cells = [
+        words.level(row),
+        _place(row),
+        code(row.text or words.what(row)),
+        code(words.conversion(row)),
+        str(row.loss),
+    ]
+    if audited:
+        one = row.measured
+        share = words.percent(words.error_of(row)) if row.shares else ""
+        cells += ["" if one is None else f"{one.changed} of {one.elements}", share]
+    return cells
+
+
+def _place(row: CastRow) -> str:
+    return code(str(row.location)) + (f" in {code(row.layer)}" if row.layer else "")
+
+
+def _detail(row: CastRow, following: Sequence[CastRow], report: CastReport) -> str:
+    """A heading and the line, then what there is to say of it, item by item."""
+    place = region(row)
+    line = words.printable(line_of(place.file, place.line)).strip()
+    title = f"#### {words.level(row).capitalize()}: {code(words.conversion(row))} at {_place(row)}"
+    parts = [title, *([code(line)] if line else []), "\n".join(_items(row, following, report))]
+    return "\n\n".join(parts)
+
+
+def _items(row: CastRow, following: Sequence[CastRow], report: CastReport) -> Iterator[str]:
+    yield f"- {words.what(row)}, {code(words.why(row))}"
+    yield f"- loss: {row.loss}"
+    yield f"- bytes: {code(words.widths(row))}"
+    if told := words.measured(row):
+        yield f"- measured: {', '.join(told)}"
+    if row.shares:
+        yield f"- share: {code(', '.join(words.shares(row, report)))}"
+    if others := words.elsewhere(row):
+        yield f"- elsewhere: {code(others)}"
+    if following:
+        lossy = sum(not one.exact for one in following)
+        yield f"- {len(following)} more follow from it, of which {lossy} can lose something"
+    if fix := row.fix:
+        yield f"- write {code(fix)}"

@@ -1,0 +1,67 @@
+"""Pieces of HTML: everything from outside is escaped here, and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from passes.reports import words
+
+if TYPE_CHECKING:
+    from passes.casts import CastRow
+
+
+def tag(name: str, *content: str, **attributes: Any) -> str:
+    """An element; its content is HTML, its attributes are text: `class_="note"`, `data_at=3`.
+
+    Attributes that are None or False are left out, those that are True have no value.
+    """
+    written = "".join(
+        _attribute(key.rstrip("_").replace("_", "-"), value) for key, value in attributes.items()
+    )
+    inside = "".join(content)
+    return f"<{name}{written}>{inside}</{name}>"
+
+
+def text(told: object, most: int = 500) -> str:
+    """A text from outside, as HTML: one line, without control characters."""
+    return escape(words.printable(str(told), most))
+
+
+def code(told: object, most: int = 500) -> str:
+    """A piece of program."""
+    return tag("code", text(told, most))
+
+
+def chip(row: CastRow, times: int = 1, **attributes: Any) -> str:
+    """A conversion, tinted by what it loses: a link where there is an href."""
+    count = tag("b", f"&times; {times:,}") if times > 1 else ""
+    name = "a" if attributes.get("href") else "span"
+    told = f"{text(row.source)} &rarr; {text(row.target)}"
+    return tag(name, told, count, class_=f"chip {words.level(row)} {row.kind}", **attributes)
+
+
+def reason(row: CastRow) -> str:
+    """Why the cast is there and what it does, in a few lines of plain text for who points at it."""
+    told = [f"{words.conversion(row)} {words.why(row)}", words.what(row), str(row.loss)]
+    told += [", ".join(words.measured(row))] if row.measured else []
+    told += [f"write {row.fix}"] if row.fix else []
+    return "\n".join(map(words.printable, told))
+
+
+def entries(pairs: Iterable[tuple[str, str]]) -> str:
+    """A list of terms, whose descriptions are HTML; those without one are left out."""
+    parts = [tag("dt", text(name)) + tag("dd", value) for name, value in pairs if value]
+    return tag("dl", *parts)
+
+
+def _attribute(name: str, value: Any) -> str:
+    if value is None or value is False:
+        return ""
+    return f" {name}" if value is True else f' {name}="{_quoted(value)}"'
+
+
+def _quoted(value: object) -> str:
+    shown = "".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in str(value)[:1000])
+    return escape(shown)

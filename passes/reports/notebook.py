@@ -1,0 +1,68 @@
+"""A report of casts as a table in a notebook."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from passes.reports import words
+from passes.reports.markup import code, reason, tag, text
+
+if TYPE_CHECKING:
+    from passes.casts import CastReport, CastRow
+
+ROWS = 50
+"""The most rows that a notebook is shown."""
+
+_STYLE = """
+.graphir-casts{color:inherit;font-size:13px}
+.graphir-casts table{border-collapse:collapse;margin:.5em 0}
+.graphir-casts th,.graphir-casts td{text-align:left;padding:.25em .9em .25em 0;background:none;
+border-bottom:1px solid rgba(128,128,128,.25);vertical-align:top}
+.graphir-casts code{background:none;color:inherit}
+.graphir-casts .lossy{box-shadow:inset 0 -2px 0 #e8890c}
+.graphir-casts .grave{box-shadow:inset 0 -2px 0 #e03131}
+.graphir-casts code[title]{white-space:nowrap}
+.graphir-casts small{opacity:.7}
+"""
+# Colours are those of the notebook, light or dark; only underlines have their own, seen on both.
+
+
+def report_fragment(report: CastReport, most: int = ROWS) -> str:
+    """The worst rows as a table that carries its style and touches nothing around it."""
+    audited = any(row.measured is not None for row in report)
+    titles = [
+        "Where",
+        "Operand",
+        "Cast",
+        "Loss",
+        "Bytes",
+        *(["Changed", "Share"] if audited else []),
+    ]
+    head = tag("thead", tag("tr", *(tag("th", title) for title in titles)))
+    rows = [_row(row, audited) for row in report[:most]]
+    table = tag("table", head, tag("tbody", *rows)) if rows else ""
+    more = tag("small", f"... and {len(report) - most:,} more") if len(report) > most else ""
+    summary = tag("div", text(words.headline(report)))
+    return tag("div", tag("style", _STYLE), summary, table, more, class_="graphir-casts")
+
+
+def _row(row: CastRow, audited: bool) -> str:
+    layer = f" {tag('small', text(row.layer, 80))}" if row.layer else ""
+    cells = [
+        text(row.location, 80) + layer,
+        code(row.text or words.what(row), 60),
+        tag("code", text(words.conversion(row)), class_=_mark(row), title=reason(row)),
+        text(row.loss),
+        text(row.bytes_added),
+    ]
+    if audited:
+        one = row.measured
+        cells.append("" if one is None else f"{one.changed:,} of {one.elements:,}")
+        cells.append(text(words.percent(words.error_of(row))) if row.shares else "")
+    return tag("tr", *(tag("td", cell) for cell in cells))
+
+
+def _mark(row: CastRow) -> str | None:
+    if row.exact:
+        return None
+    return "grave" if words.level(row) in ("value", "range") else "lossy"

@@ -1,0 +1,61 @@
+"""Where in the program the casts of a report stand: regions of lines, to the very operand."""
+
+from __future__ import annotations
+
+import linecache
+from typing import TYPE_CHECKING, NamedTuple
+
+from graphir.location import Location
+
+if TYPE_CHECKING:
+    from passes.casts import CastRow
+
+
+class Region(NamedTuple):
+    """A stretch of a source file: lines and columns from 1 in characters, the end exclusive."""
+
+    file: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+    @property
+    def known(self) -> bool:
+        """Whether it holds any characters."""
+        return (self.line, self.column) < (self.end_line, self.end_column)
+
+    def columns(self, line: int, text: str) -> tuple[int, int]:
+        """The part of a line that is in it, as offsets in the text of the line."""
+        start = self.column - 1 if line == self.line else len(text) - len(text.lstrip())
+        end = self.end_column - 1 if line == self.end_line else len(text)
+        return min(start, len(text)), min(end, len(text))
+
+
+def whole(location: Location) -> Region:
+    """The region of what is computed at a location."""
+    ends = location.end_line, location.end_column
+    return Region(location.file, location.line, location.column, *ends)
+
+
+def region(row: CastRow) -> Region:
+    """The region of the operand that is cast, where it is known; else of what it is used in."""
+    found = row.expression
+    if found is None or row.position >= len(found.spans):
+        return whole(row.location)
+    start, end = found.spans[row.position]
+    first = _moved(row.location, found.text[:start])
+    return Region(row.location.file, *first, *_moved(row.location, found.text[:end]))
+
+
+def line_of(file: str, number: int) -> str:
+    """A line of a source file, without its end; empty where the source is not at hand."""
+    return linecache.getline(file, number).rstrip("\r\n")
+
+
+def _moved(location: Location, text: str) -> tuple[int, int]:
+    """The line and column after a text that begins at a location."""
+    breaks = text.count("\n")
+    if not breaks:
+        return location.line, location.column + len(text)
+    return location.line + breaks, len(text) - text.rfind("\n")

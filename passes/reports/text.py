@@ -1,0 +1,162 @@
+"""A report of casts as plain text: a table, and cast by cast with the lines that they stand in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from graphir.pictures.levels import Level
+from graphir.promotion.tables import aligned
+from graphir.uncollected import uncollected
+from passes.reports import words
+from passes.reports.places import line_of, region
+from passes.reports.sharing import Shared
+
+if TYPE_CHECKING:
+    from passes.casts import CastReport, CastRow, OutputError
+
+DETAILS = 20
+"""How many cascades are told in detail, unless more are asked for."""
+
+FOLLOWING = 4
+"""How many of the casts that follow from another are named."""
+
+Role: TypeAlias = Level | Literal["", "faint", "strong"]
+"""What a piece of text is, by which it has its colour."""
+
+Line: TypeAlias = Sequence[tuple[str, Role]]
+"""A line in pieces."""
+
+_HEADER = ("where", "operand", "from", "to", "kind", "rule and path", "loss", "bytes")
+_AUDITED = ("changed", "error", "share")
+
+
+@uncollected
+def report_text(report: CastReport) -> str:
+    """How many there are, and a line for each; what a run saw of them, where there was one."""
+    head = [words.headline(report), *map(_output, report.outputs)]
+    tail = ["", *told] if (told := words.against(report)) else []
+    if not report.rows:
+        return "\n".join([*head, *tail])
+    audited = any(row.measured is not None for row in report)
+    header = (*_HEADER, *_AUDITED) if audited else _HEADER
+    cells: Callable[[CastRow], tuple[str, ...]] = Shared(_cells)
+    rows = [(*cells(row), *_audited(row)) if audited else cells(row) for row in report]
+    unlike = list(dict.fromkeys([header, *rows]))
+    lines = dict(zip(unlike, aligned(unlike), strict=True))
+    return "\n".join([*head, lines[header], *(lines[row] for row in rows), *tail])
+
+
+@uncollected
+def report_details(report: CastReport, most: int = DETAILS) -> str:
+    """Each cascade by its first cast: the line, the loss, what a run saw, the line to type."""
+    return "\n".join("".join(text for text, _ in line) for line in detailed(report, most))
+
+
+def detailed(report: CastReport, most: int = DETAILS) -> Iterator[Line]:
+    """The lines of `report_details`, in pieces that know what they are."""
+    yield ((words.headline(report), "strong"),)
+    for one in report.outputs:
+        yield ((_output(one), ""),)
+    found = words.cascades(report)
+    for row, following in found[:most]:
+        yield ()
+        yield from _detail(row, following, report)
+    if len(found) > most:
+        yield ()
+        yield ((f"... and {len(found) - most} more", "faint"),)
+    for told in ["", *lines] if (lines := words.against(report)) else []:
+        yield ((told, ""),)
+
+
+def _cells(row: CastRow) -> tuple[str, ...]:
+    return (
+        words.printable(row.location.layered),
+        f"{row.operand} of {row.op}",
+        str(row.source),
+        str(row.target),
+        row.kind,
+        f"{words.printable(row.rule)}: {words.path(row)}",
+        "exact" if row.exact else f"loses {row.witness}",
+        f"{row.bytes_before} -> {row.bytes_after}",
+    )
+
+
+def _audited(row: CastRow) -> tuple[str, str, str]:
+    one = row.measured
+    share = words.percent(words.error_of(row)) if row.shares else ""
+    return ("", "", share) if one is None else (str(one.changed), f"{one.relative:.2g}", share)
+
+
+def _output(one: OutputError) -> str:
+    """How far an output is from the same program in wide arithmetic."""
+    told = [f"{one.differing} of {one.elements} differ from wide arithmetic"]
+    if one.broken:
+        told.append(f"{one.broken} are no longer finite")
+    if one.differing:
+        told.append(
+            f"by {one.largest:.3g} at most (relative {one.relative:.2g}), rms {one.rms:.3g}"
+        )
+    name = words.printable(f"{one.name}: {one.dtype}")
+    return f"{name}, {', '.join(told)}"
+
+
+def _detail(row: CastRow, following: Sequence[CastRow], report: CastReport) -> Iterator[Line]:
+    worst = words.level(row)
+    title = f": {words.conversion(row)} {words.why(row)}"
+    yield (worst, worst), (title, "strong")
+    place = region(row)
+    margin = " " * len(str(place.line))
+    at = f"{words.printable(row.location.layered)}, {words.what(row)}"
+    yield (f"{margin}--> ", "faint"), (at, "")
+    text = words.printable(line_of(place.file, place.line))
+    if text.strip():
+        yield from _source(row, text, margin)
+    for name, value in _facts(row, following, report):
+        yield (f"{margin} = {name:10}", "faint"), (value, "")
+
+
+def _source(row: CastRow, text: str, margin: str) -> Iterator[Line]:
+    """The line of the operand, with carets under it."""
+    place = region(row)
+    start, end = place.columns(place.line, text)
+    bar: tuple[str, Role] = (f"{margin} |", "faint")
+    yield (bar,)
+    yield (f"{place.line} |", "faint"), (f" {text}", "")
+    if place.known and end > start:
+        yield bar, (f" {' ' * start}{'^' * (end - start)}", words.level(row))
+
+
+def _facts(
+    row: CastRow, following: Sequence[CastRow], report: CastReport
+) -> Iterator[tuple[str, str]]:
+    yield "loss", str(row.loss)
+    yield "bytes", words.widths(row)
+    for name, told in (("measured", words.measured(row)), ("share", words.shares(row, report))):
+        if told:
+            yield name, ", ".join(told)
+    if others := words.elsewhere(row):
+        yield "elsewhere", others
+    if row.cause is not None:
+        yield "follows", f"from {words.conversion(row.cause)} at {_place(row.cause)}"
+    yield from _cascade(following)
+    if fix := row.fix:
+        yield "fix", words.printable(fix)
+
+
+def _cascade(rows: Sequence[CastRow]) -> Iterator[tuple[str, str]]:
+    """What follows from a cast, what loses something first; the like of it told once."""
+    told: dict[str, int] = {}
+    for row in sorted(rows, key=attrgetter("damage"), reverse=True):
+        lost = "" if row.exact else f": {row.loss}"
+        text = f"{words.conversion(row)} at {_place(row)}{lost}"
+        told[text] = told.get(text, 0) + 1
+    for text, count in list(told.items())[:FOLLOWING]:
+        yield "cascade", f"{text} ({count} times)" if count > 1 else text
+    if len(told) > FOLLOWING:
+        yield "", f"... and {sum(list(told.values())[FOLLOWING:])} more follow from it"
+
+
+def _place(row: CastRow) -> str:
+    return words.printable(row.location.layered)

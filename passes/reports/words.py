@@ -1,0 +1,184 @@
+"""What a row of a report says, in the words that all its forms have in common."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from functools import cache
+from typing import TYPE_CHECKING
+
+from graphir.dims import Size
+from graphir.findings import counted
+from graphir.pictures.levels import Level
+from graphir.pictures.levels import level as gravity
+from graphir.promotion.tables import aligned
+
+if TYPE_CHECKING:
+    from passes.casts import CastReport, CastRow
+
+MEANINGS: dict[Level, str] = {
+    "value": "values wrap, or lose their sign or fraction",
+    "range": "values too great become inf or NaN",
+    "precision": "values are rounded",
+    "exact": "every value survives",
+}
+"""What each level of loss means, the gravest first."""
+
+
+REFUSE = "refuse"
+"""What rule sets do that have no answer."""
+
+
+def level(row: CastRow) -> Level:
+    """How grave the loss of a row is."""
+    one = row.conversion
+    return _gravity(one.loss, one.source, one.target)
+
+
+_gravity = cache(gravity)
+
+
+def levels(report: CastReport) -> dict[Level, int]:
+    """How many rows there are of each level that occurs, the gravest first."""
+    counts = Counter(map(level, report))
+    return {one: counts[one] for one in MEANINGS if one in counts}
+
+
+def headline(report: CastReport) -> str:
+    """How many rows there are, and how many can lose something."""
+    name = printable(report.graph.name)
+    if not report.rows:
+        none = f"none of {report.of} uses of casts" if report.of else "no casts"
+        return f"graph {name}: {none}"
+    lossy = sum(not row.exact for row in report)
+    uses = "1 use of a cast" if len(report) == 1 else f"{len(report)} uses of casts"
+    return f"graph {name}: {uses}, {lossy} can lose something"
+
+
+def conversion(row: CastRow) -> str:
+    """From which dtype to which: `int16 -> float16`."""
+    return f"{row.source} -> {row.target}"
+
+
+def path(row: CastRow) -> str:
+    """The way up the lattice, in short names."""
+    return " -> ".join(dtype.short for dtype in row.path)
+
+
+def why(row: CastRow) -> str:
+    """Who asked for the cast, and along which path."""
+    if row.kind == "explicit":
+        return "written by the program"
+    if row.kind == "legalization":
+        return "no machine computes in it"
+    return f"under {printable(row.rule)} ({path(row)})"
+
+
+def what(row: CastRow) -> str:
+    """Which operand of which op, or that it is a number."""
+    return f"{row.operand} of {row.op}" + (", a number" if row.kind == "literal" else "")
+
+
+def widths(row: CastRow) -> str:
+    """The bytes of an element before and after, and those of the array that the cast makes."""
+    return f"{row.bytes_before} -> {row.bytes_after} an element, {row.bytes_added} in all"
+
+
+def answers(row: CastRow) -> dict[str, list[str]]:
+    """What other rule sets would do, each with their names: a dtype; refusals are last."""
+    found: dict[str, list[str]] = {}
+    for name, answer in row.others.items():
+        refused = isinstance(answer, str)
+        found.setdefault(REFUSE if refused else str(answer), []).append(printable(name))
+    return dict(sorted(found.items(), key=lambda one: one[0] == REFUSE))
+
+
+def elsewhere(row: CastRow) -> str:
+    """What other rule sets would do: `float32: numpy, jax; refuse: max_strict`."""
+    return "; ".join(f"{answer}: {', '.join(names)}" for answer, names in answers(row).items())
+
+
+def measured(row: CastRow) -> list[str]:
+    """What a run saw of the cast; nothing where there was none."""
+    one = row.measured
+    if one is None:
+        return []
+    told = [f"{one.changed} of {counted(one.elements, 'element')} changed"]
+    for name in ("overflowed", "underflowed", "nan_made"):
+        if count := getattr(one, name):
+            told.append(f"{count} {'made NaN' if name == 'nan_made' else name}")
+    if one.worst is not None and one.changed:
+        before, after = (number_text(number) for number in one.worst)
+        told.append(f"at worst {before} -> {after}")
+    if one.changed:
+        told.append(f"relative error {one.relative:.2g}, {one.ulps:.3g} ulp")
+    return told
+
+
+def shares(row: CastRow, report: CastReport) -> list[str]:
+    """How much of each output's error the cast explains, where it explains any."""
+    pairs = zip(report.outputs, row.shares, strict=False)
+    return [f"{percent(share)} of the error of {printable(x.name)}" for x, share in pairs if share]
+
+
+def error_of(row: CastRow) -> float:
+    """The largest share of an output's error, by which audited rows are ranked."""
+    return max(map(abs, row.shares), default=0.0)
+
+
+def percent(share: float) -> str:
+    """A share as people read it: `62 %`, `< 1 %`."""
+    if 0 < abs(share) < 0.01:
+        return "< 1 %"
+    return f"{share:.0%}".replace("%", " %")
+
+
+def number_text(number: complex) -> str:
+    """A number in few digits: enough for float32 to tell neighbours apart."""
+    return str(number) if isinstance(number, (int, complex)) else f"{number:.9g}"
+
+
+def against(report: CastReport) -> list[str]:
+    """What would change under other rules, where that was asked, line by line."""
+    diff = report.against
+    if diff is None:
+        return []
+    rows = [[printable(cell) for cell in row] for row in diff.table()]
+    table = aligned(rows) if len(rows) > 1 else []
+    return [printable(diff.headline()), *table, *(printable(line, 500) for line in diff.errors())]
+
+
+def added(report: CastReport) -> Size:
+    """The bytes of all arrays that the casts of a report make, each counted once."""
+    casts = {id(row.symbol): row.symbol for row in report if row.symbol.args}
+    types = Counter(symbol.type for symbol in casts.values())
+    total: Size = 0
+    for one, count in types.items():
+        total += one.size * (count * one.dtype.storage.itemsize)
+    return total
+
+
+def cascades(report: CastReport) -> list[tuple[CastRow, Sequence[CastRow]]]:
+    """The rows that lead, each with those that follow from it, in the order of the report.
+
+    A row leads that is a cause, or whose cause is not in the report; and the first on a path that
+    loses something, whose cause does not.
+    """
+    rows = set(map(id, report))
+    leading: dict[int, tuple[CastRow, list[CastRow]]] = {}
+    for row in report:
+        lead = row.cause
+        if lead is None or id(lead) not in rows or (lead.exact and not row.exact):
+            lead = row
+        found = leading.setdefault(id(lead), (lead, []))
+        if lead is not row:
+            found[1].append(row)
+    return list(leading.values())
+
+
+def printable(text: str, most: int = 200) -> str:
+    """A text from outside as one line without control characters, cut where it is too long."""
+    if len(text) <= most and text.isprintable():
+        return text
+    shown = "".join(c if c.isprintable() else "\ufffd" for c in text[: most + 1])
+    return shown if len(shown) <= most else f"{shown[: most - 1]}…"

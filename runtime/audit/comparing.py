@@ -1,0 +1,129 @@
+"""How far an output is from its wide value, and how much of that a single cast explains."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphir import DType
+from passes.casts import OutputError
+from runtime.audit.exact import Flags, Numbers, numbers
+from runtime.audit.measuring import blocks
+from runtime.audit.wide import wide_dtype
+
+_Fault: TypeAlias = Callable[[Numbers, Numbers], Flags]
+
+
+class Output(NamedTuple):
+    """An output of a run, and its wide value; looked at a block at a time."""
+
+    name: str
+    dtype: DType
+    real: NDArray[Any]
+    wide: NDArray[Any]
+
+    def error(self) -> OutputError:
+        """How far the output is from the wide value, without shares."""
+        found = [_compared(*block) for block in self._blocks(self.real)]
+        largest = max((one.largest for one in found), default=0.0)
+        finite = sum(one.finite for one in found)
+        squares = self._products(self.real, largest)[1]
+        return OutputError(
+            name=self.name,
+            dtype=str(self.dtype),
+            elements=self.real.size,
+            differing=sum(one.differing for one in found),
+            broken=sum(one.broken for one in found),
+            largest=largest,
+            rms=largest * math.sqrt(squares / finite) if squares else largest,
+            relative=max((one.relative for one in found), default=0.0),
+        )
+
+    def share(self, error: OutputError, other: NDArray[Any]) -> float:
+        """How much of `error` is in `other` too, the wide run with the loss of one cast put in.
+
+        Of an output with broken elements: the part of them that are broken there. Else, of bools
+        and integers: the part of the differing elements that differ there. Of floats and complex
+        numbers: <d, e> / <e, e> with e = output - wide and d = other - wide, over the elements
+        that are finite in all three. To first order e is the sum of what each cast, and each op
+        that rounds, adds by itself, so that their parts sum to 1.
+        """
+        if error.broken:
+            return self._part(other, _broken)
+        if self.dtype.format is None:
+            return self._part(other, _differing)
+        along, squares = self._products(other, error.largest)
+        return along / squares if squares else 0.0
+
+    def _blocks(self, other: NDArray[Any]) -> Iterator[tuple[Numbers, Numbers, Numbers]]:
+        """The output, its wide value and that of another run; the output itself may be that."""
+        parts = 1 + self.dtype.is_complex
+        dtypes = self.dtype, wide_dtype(self.wide)
+        dtypes = *dtypes, self.dtype if other is self.real else wide_dtype(other)
+        flat = self.real.reshape(-1), self.wide.reshape(-1), other.reshape(-1)
+        for at in blocks(self.real.size):
+            real, wide, given = (
+                numbers(x[at], dtype, parts) for x, dtype in zip(flat, dtypes, strict=True)
+            )
+            yield real, wide, given
+
+    def _part(self, other: NDArray[Any], fault: _Fault) -> float:
+        """The part of the elements with a fault in the output that have it in the other run."""
+        here = there = 0
+        for real, wide, given in self._blocks(other):
+            faulty = fault(real, wide)
+            here += int(np.count_nonzero(faulty))
+            there += int(np.count_nonzero(faulty & fault(given, wide)))
+        return there / here if here else 0.0
+
+    def _products(self, other: NDArray[Any], scale: float) -> tuple[float, float]:
+        """<d, e> and <e, e> as `share` has them, over the square of `scale`."""
+        along = squares = 0.0
+        for real, wide, given in self._blocks(other) if 0 < scale < math.inf else ():
+            places = np.flatnonzero(real.finite & wide.finite & given.finite)
+            wide = wide.at(places)
+            d, e = given.at(places).minus(wide), real.at(places).minus(wide)
+            along += _dot(d, e, scale)
+            squares += _dot(e, e, scale)
+        return along, squares
+
+
+class _Compared(NamedTuple):
+    """What is found of one block of an output; `finite` counts elements finite on both sides."""
+
+    differing: int
+    broken: int
+    finite: int
+    largest: float
+    relative: float
+
+
+def _compared(real: Numbers, wide: Numbers, _: Numbers) -> _Compared:
+    differing, finite = _differing(real, wide), real.finite & wide.finite
+    lost = np.flatnonzero(differing & finite)
+    error, of = real.at(lost).minus(wide.at(lost)), wide.at(lost)
+    nonzero = ~of.zero
+    return _Compared(
+        int(np.count_nonzero(differing)),
+        int(np.count_nonzero(_broken(real, wide))),
+        int(np.count_nonzero(finite)),
+        float(error.sizes().max(initial=0.0)),
+        float(error.at(nonzero).relative(of.at(nonzero)).max(initial=0.0)),
+    )
+
+
+def _differing(these: Numbers, wide: Numbers) -> Flags:
+    return ~these.same(wide)
+
+
+def _broken(these: Numbers, wide: Numbers) -> Flags:
+    return wide.finite & ~these.finite
+
+
+def _dot(one: Numbers, other: Numbers, scale: float) -> float:
+    pairs = zip(one.parts, other.parts, strict=True)
+    return float(sum((x.high / scale) @ (y.high / scale) for x, y in pairs))

@@ -1,0 +1,82 @@
+"""What an audit is of: an explicit graph, what it is run on, and the places in it that lose."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from graphir import ShapeError, Symbol, ops
+from graphir.dims import Size, evaluate
+from passes.casts import CastReport
+from runtime.audit.wide import Array, WideRun
+from runtime.interpreter import Run, last_uses
+
+
+class Subject:
+    """The explicit graph of a report, its inputs and the sizes of its dims.
+
+    `live` are the symbols that an output depends on, and `sites` those of them that are measured:
+    casts, and constants whose dtype rounds the number that is written for them.
+    """
+
+    def __init__(self, report: CastReport, arrays: Sequence[Array], sizes: dict[str, int]) -> None:
+        self.graph, self.arrays, self.sizes = report.explicit, arrays, sizes
+        self.literals = _literals(report)
+        self.last = last_uses(self.graph)
+        self.live = [symbol for symbol in self.graph.symbols if self.last[symbol.index] >= 0]
+        self.sites = [x for x in self.live if x.op is ops.cast or x.index in self.literals]
+        self._users: list[list[int]] = [[] for _ in self.graph.symbols]
+        for symbol in self.live:
+            for arg in symbol.args:
+                self._users[arg.index].append(symbol.index)
+
+    def run(self) -> WideRun:
+        """A run and its wide twin, before their first symbol."""
+        return WideRun(Run(self.graph, self.arrays, self.sizes), self.literals)
+
+    def may_lose(self, site: Symbol) -> bool:
+        """Whether a site can lose something other than a cast to bool is there to drop."""
+        stored = self.graph.stored
+        exact = all(stored(x).exact_in(stored(site)) for x in site.args) and site.args
+        return not exact and stored(site).kind != "bool"
+
+    def cost(self, blame: bool, keep: bool) -> int:
+        """The number of symbols that are run, if with blame then at most."""
+        both = 2 * len(self.live)
+        sites = [site for site in self.sites if blame and self.may_lose(site)]
+        return both + sum(len(self.path(site)) + (0 if keep else both) for site in sites)
+
+    def path(self, start: Symbol) -> list[Symbol]:
+        """A symbol and all that depends on it, in the order of the graph."""
+        found, left = {start.index}, [start.index]
+        while left:
+            new = [user for user in self._users[left.pop()] if user not in found]
+            found.update(new)
+            left += new
+        return [self.graph.symbols[at] for at in sorted(found)]
+
+    def bytes(self) -> int:
+        """What all values take at most in wide arithmetic, and those of casts in their own."""
+        total = 0
+        for symbol in self.live:
+            one = 16 if symbol.dtype.is_complex else 8
+            if symbol.op is ops.cast:
+                one += sum(x.dtype.storage.itemsize for x in (symbol, *symbol.args))
+            total += one * math.prod(_size(dim, self.sizes) for dim in symbol.shape)
+        return total
+
+
+def _literals(report: CastReport) -> dict[int, complex]:
+    """The numbers that the program writes for constants whose dtype rounds them, by place."""
+    return {
+        row.symbol.index: row.witness
+        for row in report
+        if row.kind == "literal" and row.symbol.op is ops.constant and row.witness is not None
+    }
+
+
+def _size(dim: Size, sizes: Mapping[str, int]) -> int:
+    try:
+        return evaluate(dim, sizes)
+    except ShapeError:  # which the run will raise where it gets there
+        return 0

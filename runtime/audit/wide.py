@@ -1,0 +1,211 @@
+"""A graph in wide arithmetic: what a run would give if no narrow dtype rounded and none wrapped.
+
+Floats are float64, complex numbers complex128, and integers int64, or float64 all of an array where
+one does not fit. A cast is what it is for: to bool `!= 0`, a float that the user makes an integer
+truncated, an integer made a float, a real number complex; what only represents values otherwise
+leaves them as they are. Bits have no meaning apart from their dtype, nor has the next float: the
+ops on those keep theirs. So what float64 and complex128 round themselves is in no error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphir import DType, GraphirError, Op, Symbol, ops, signatures
+from graphir.conversions import convert
+from graphir.evaluation import apply
+from graphir.location import CAST
+from graphir.op import Inferred
+from passes.rewriting import origins_of
+from runtime.audit.measuring import blocks
+from runtime.interpreter import Run
+
+Array: TypeAlias = NDArray[Any]
+
+WIDE = {
+    "bool": DType.bool,
+    "int": DType.int64,
+    "uint": DType.int64,
+    "float": DType.float64,
+    "complex": DType.complex128,
+}
+_ORDER = (DType.bool, DType.int64, DType.float64, DType.complex128)
+_OWN = {signatures.BITWISE, signatures.SHIFT, signatures.STEP}
+_GROWING = {
+    *(ops.add, ops.subtract, ops.multiply, ops.pow, ops.negative, ops.abs, ops.square),
+    *(ops.sum, ops.prod, ops.cumulative_sum, ops.cumulative_prod),
+    *(ops.matmul, ops.tensordot, ops.outer),
+}
+"""Ops of integers whose results may be beyond the range of their operands."""
+
+
+def widened(array: Array, dtype: DType) -> Array:
+    """The values of an array in their wide dtype; float64 rounds integers from 2**53 on."""
+    wide = WIDE[dtype.kind]
+    if array.dtype == np.uint64 and array.size and array.max() >= 2**63:
+        wide = DType.float64
+    return convert(array, dtype, wide)
+
+
+def wide_dtype(array: Array) -> DType:
+    """The dtype of an array of wide values."""
+    return DType.from_numpy(array.dtype)
+
+
+class Loss(NamedTuple):
+    """What `before`, of dtype `source`, became: `after`, of dtype `target`."""
+
+    before: Array
+    after: Array
+    source: DType
+    target: DType
+
+
+class WideRun(Run):
+    """A run in wide arithmetic, beside one that has not begun.
+
+    From that it has inputs, constants and what else is made of nothing; and the value of an op
+    that has no result for wide operands: an index, say, that is in range only because it wrapped.
+    `literals` are the numbers that the program writes for constants whose dtype rounds them, by the
+    place of the constant. `losses` are those that are kept for when the run beside has gone on.
+    """
+
+    def __init__(self, beside: Run, literals: Mapping[int, complex]) -> None:
+        self.beside, self.literals = beside, literals
+        graph = beside.graph
+        arrays = [widened(beside.known(x), graph.stored(x)) for x in graph.inputs]
+        super().__init__(graph, arrays, beside.sizes)
+        self.losses: dict[int, Loss] = {}
+        self._inferred: dict[tuple[Any, ...], Inferred] = {}
+
+    def walk(self, keep: bool = False) -> Iterator[Symbol]:
+        """The symbols, each when it has been run beside and then here."""
+        for _, symbol in zip(self.beside.walk(), super().walk(keep), strict=True):
+            yield symbol
+
+    def value(self, symbol: Symbol) -> Array:
+        """The wide value of a symbol whose operands' are known."""
+        if symbol.index in self.literals:
+            number = _as_array(self.literals[symbol.index])
+            return convert(number, wide_dtype(number), WIDE[symbol.dtype.kind])
+        if symbol.args:
+            with suppress(GraphirError):
+                return self.computed(symbol, [self.known(arg) for arg in symbol.args])
+        return widened(self.beside.known(symbol), self.graph.stored(symbol))
+
+    def computed(self, symbol: Symbol, operands: Sequence[Array]) -> Array:
+        """What the op of a symbol makes of wide operands; GraphirError where it has no result."""
+        if symbol.op is ops.cast:
+            return self.cast(symbol, operands[0])
+        dtypes = tuple(map(wide_dtype, operands))
+        if symbol.op.signature in _OWN:
+            own = self.concrete(symbol)
+            return widened(self._applied(symbol.op, own, dtypes, operands), own.type.dtype)
+        inferred = self._wide(symbol, dtypes)
+        if symbol.op in _GROWING and inferred.operands[0] is DType.int64:
+            floats = self._wide(symbol, (DType.float64,) * len(dtypes))
+            found = self._applied(symbol.op, floats, dtypes, operands)
+            if not _fits_int64(found):
+                return found
+        return self._applied(symbol.op, inferred, dtypes, operands)
+
+    def cast(self, symbol: Symbol, x: Array) -> Array:
+        """What a cast is for, of wide values."""
+        source, target = wide_dtype(x), WIDE[symbol.dtype.kind]
+        if target is DType.int64 and source is DType.float64:
+            return _truncated(x) if _is_written(symbol) else x
+        return convert(x, source, target)
+
+    def loss(self, site: Symbol) -> Loss:
+        """What went into a cast in the run beside and what came out; or a number and a constant."""
+        if site.index in self.losses:
+            return self.losses[site.index]
+        after, to = self.beside.known(site), self.graph.stored(site)
+        if site.op is ops.cast:
+            (x,) = site.args
+            return Loss(self.beside.known(x), after, self.graph.stored(x), to)
+        number = _as_array(self.literals[site.index])
+        return Loss(number, after, wide_dtype(number), to)
+
+    def with_loss(self, site: Symbol) -> Array:
+        """The wide value of a cast, off by what it lost: what came out less what the cast is for.
+
+        So a fraction which the user truncates is no loss. Where the difference is not finite, the
+        value is what came out; so it is where a number became a constant.
+        """
+        wide, (before, after, source, target) = self.known(site), self.loss(site)
+        if site.op is not ops.cast:
+            return widened(after, target)
+        dtype = _dtype_off(wide, source, target)
+        result = np.empty(wide.shape, dtype.storage)
+        flat = [array.reshape(-1) for array in (wide, before, after, result)]
+        for at in blocks(wide.size):
+            value, old, new, out = (array[at] for array in flat)
+            terms = value, self.cast(site, widened(old, source)), widened(new, target)
+            out[:] = _off(*(convert(term, wide_dtype(term), dtype) for term in terms))
+        return result
+
+    def _applied(
+        self, op: Op, inferred: Inferred, dtypes: Sequence[DType], operands: Sequence[Array]
+    ) -> Array:
+        return apply(op, inferred, dtypes, operands, self.sizes, self.graph.tf32)
+
+    def _wide(self, symbol: Symbol, dtypes: tuple[DType, ...]) -> Inferred:
+        """What inference says where operands have such dtypes, those that join the widest."""
+        key = (symbol.index, dtypes)
+        found = self._inferred.get(key)
+        if found is None:
+            found = self._inferred[key] = self._infer(symbol, dtypes)
+        return found
+
+    def _infer(self, symbol: Symbol, dtypes: tuple[DType, ...]) -> Inferred:
+        joined = symbol.op.signature.joined or range(len(dtypes))
+        met = max((dtypes[i] for i in joined), key=_ORDER.index)
+        types = [
+            arg.type.cast(met if i in joined else WIDE[arg.dtype.kind])
+            for i, arg in enumerate(symbol.args)
+        ]
+        attrs = {name: value for name, value in symbol.attrs.items() if name != "dtype"}
+        return symbol.op.infer(self.graph.rules, types, attrs)
+
+
+def _fits_int64(x: Array) -> bool:
+    return not x.size or bool(x.min() >= -(2.0**63) and x.max() < 2.0**63)
+
+
+def _truncated(x: Array) -> Array:
+    """Whole numbers, NaN as 0: integers where all fit."""
+    whole = np.where(np.isnan(x), 0.0, np.trunc(x))
+    return whole.astype(np.int64) if _fits_int64(whole) else whole
+
+
+def _is_written(cast: Symbol) -> bool:
+    """Whether the user wrote a cast, for one of its uses at least."""
+    return any(origin.rule == CAST for origin in origins_of(cast))
+
+
+def _dtype_off(wide: Array, source: DType, target: DType) -> DType:
+    """The wide dtype that holds a value and a loss: int64 where neither can be larger."""
+    large = source.is_float or np.uint64 in (source.storage, target.storage)
+    if wide.dtype == np.int64 and not large:
+        return DType.int64
+    return max(wide_dtype(wide), DType.float64, key=_ORDER.index)
+
+
+def _off(value: Array, meant: Array, made: Array) -> Array:
+    # Where int64 wraps in the difference it wraps back in the sum.
+    lost = made - meant
+    kept = (made == meant) | (np.isnan(made) & np.isnan(meant))
+    return np.where(kept, value, np.where(np.isfinite(lost), value + lost, made))
+
+
+def _as_array(number: complex) -> Array:
+    """A Python number in 64 bits a part."""
+    if isinstance(number, int) and not -(2**63) <= number < 2**63:
+        number = float(number)
+    return np.asarray(number)

@@ -1,0 +1,52 @@
+"""What commands on graphs share: the program they are given, where the result goes, the status."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from passes import CastReport
+from runtime.cli_questions import path
+
+
+def add_program(command: Any) -> None:
+    """Let a command take a graph: a file, or what a script defines."""
+    command.add_argument(
+        "program",
+        type=path,
+        metavar="FILE.gir|SCRIPT.py:NAME",
+        help="a graph, as Graph.save writes it; or one that a script defines or a function returns",
+    )
+
+
+def add_output(command: Any, formats: Iterable[str], default: str) -> None:
+    """Let a command choose a format and a file, and fail on casts."""
+    command.add_argument("--format", choices=tuple(formats), default=default)
+    command.add_argument(
+        "-o", "--output", type=path, metavar="OUT", help="write it there, not to the terminal"
+    )
+    command.add_argument(
+        "--fail-on",
+        choices=("lossy", "any"),
+        help="have status 1 if there are implicit casts: any, or such as lose something",
+    )
+
+
+def put(text: str, asked: argparse.Namespace) -> None:
+    """Print a text, or write it to the file that was named."""
+    if asked.output:
+        Path(asked.output).write_text(f"{text}\n", encoding="utf-8", newline="\n")
+    else:
+        print(text)
+
+
+def status(report: CastReport, asked: argparse.Namespace) -> int:
+    """1 if implicit casts are there on which the command is to fail.
+
+    A lossy one is one that can lose something; after a run, one that did.
+    """
+    implicit = report.only("implicit")
+    lossy = [row for row in implicit.only(exact=False) if not row.measured or row.measured.changed]
+    return int(bool({None: (), "any": implicit, "lossy": lossy}[asked.fail_on]))

@@ -1,0 +1,62 @@
+"""A program named on the command line: a graph in a file, or something in a Python script."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from graphir import ExecutionError, Graph
+
+Program: TypeAlias = "Graph | Callable[..., Any]"
+
+
+def load_program(text: str) -> Program:
+    """What `net.gir` holds, or what `script.py:name` defines: a Graph, or a function.
+
+    The script is run, as importing it would run it. Raises ExecutionError that says what to give.
+    """
+    path, colon, name = text.rpartition(":")
+    if not (colon and path.endswith(".py")):
+        if text.endswith(".py"):
+            raise ExecutionError(f"{text}: name what it defines, as in {text}:function")
+        return Graph.load(text)
+    found: Any = _module(path)
+    for part in name.split("."):
+        if not hasattr(found, part):
+            known = ", ".join(sorted(name for name in dir(found) if name[0] != "_"))
+            raise ExecutionError(f"{path} defines no {part!r}; it has {known or 'nothing'}")
+        found = getattr(found, part)
+    if not (isinstance(found, Graph) or callable(found)):
+        raise ExecutionError(f"{text} is {found!r}, which is neither a Graph nor a function")
+    return found
+
+
+def load_graph(text: str) -> Graph:
+    """The graph that `net.gir` holds, that a script defines, or that a function in it returns."""
+    found = load_program(text)
+    if isinstance(found, Graph):
+        return found
+    made = found()
+    if isinstance(made, Graph):
+        return made
+    raise ExecutionError(
+        f"{text}() returned {type(made).__name__}, not a Graph; "
+        f"a function on arrays is for: graphir audit {text} --input x.npy"
+    )
+
+
+def _module(path: str) -> Any:
+    """A script as a module, which finds what lies beside it."""
+    file = Path(path).resolve()
+    if not file.is_file():
+        raise ExecutionError(f"{path}: no such file")
+    spec = importlib.util.spec_from_file_location(file.stem, file)
+    assert spec is not None and spec.loader is not None  # by its suffix it is Python
+    module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, str(file.parent))
+    sys.modules[file.stem] = module
+    spec.loader.exec_module(module)
+    return module
