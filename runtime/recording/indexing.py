@@ -13,7 +13,7 @@ from graphir.literals import is_literal
 from runtime.recording import steps
 from runtime.recording.layouts import Layout
 from runtime.recording.recorder import Recorder
-from runtime.recording.steps import Cut, Reshape
+from runtime.recording.steps import Cut
 from runtime.recording.values import (
     Array,
     Trace,
@@ -60,7 +60,7 @@ def element(trace: Trace, key: Any) -> Trace:
         return view_trace(trace, trace.plain[(*keys, *(() if Ellipsis in keys else (Ellipsis,)))])
     start = tuple(int(at) % size for at, size in zip(keys, shape, strict=True))
     stop = tuple(at + 1 for at in start)
-    found = (Cut(start, stop, (1,) * len(start)), Reshape(()))
+    found = (Cut(start, stop, (1,) * len(start), ()),)
     return Trace(trace.recorder, trace.plain[(*keys, Ellipsis)], None, trace, found)
 
 

@@ -20,7 +20,7 @@ from runtime.recording.values import (
     Trace,
     Traced,
     TracedScalar,
-    plain,
+    plains,
     recording_with,
     trace_of,
     view_trace,
@@ -72,6 +72,11 @@ class Recorder(Builder):
         """Enter what follows under the user's line; False while a module is being imported."""
         self.here = self.sites.here(3)
         return self.here is not self.sites.importing
+
+    def failed(self, error: Exception) -> None:
+        """Remember an error that is none of those by which recording says what it cannot."""
+        if not isinstance(error, GraphirError):
+            self.faults.append(error)
 
     def note(self, what: str, reason: str) -> None:
         """Say once of a thing that it was not recorded."""
@@ -143,7 +148,8 @@ class Recorder(Builder):
         try:
             with recording_with(None):
                 return None if value is None else self.symbol(value)
-        except GraphirError:
+        except Exception as error:  # the program goes on, whatever it is
+            self.failed(error)
             return None
 
     def operands(self, op: Op, values: Sequence[Any]) -> tuple[Symbol, ...]:
@@ -167,7 +173,7 @@ class Recorder(Builder):
 
     def listed(self, values: Any) -> Symbol:
         """The symbol of the array that NumPy makes of a list; promoted as a stack of its leaves."""
-        made = np.asarray(values_of(values))
+        made = np.asarray(plains(values))
         if not holds_traced(values):
             return self.held(made)
         leaves = tuple(self.symbol(one) for one in _leaves(values))
@@ -225,8 +231,7 @@ class Recorder(Builder):
                 return symbol
             why = f"NumPy makes it {dtype}{list(real.shape)}, {symbol.op.name} {symbol.type}"
         except Exception as error:  # the program goes on, whatever it is
-            if not isinstance(error, GraphirError):
-                self.faults.append(error)
+            self.failed(error)
             why = str(error)
         return self.taken_as_given(name, real, why)
 
@@ -251,10 +256,3 @@ def _leaves(value: Any) -> Iterable[Any]:
 def holds_traced(value: Any) -> bool:
     """Whether something recorded is among the leaves of lists."""
     return any(isinstance(one, (Traced, TracedScalar)) for one in _leaves(value))
-
-
-def values_of(value: Any) -> Any:
-    """Nested lists with plain leaves."""
-    if isinstance(value, (list, tuple)):
-        return [values_of(one) for one in value]  # pyright: ignore[reportUnknownVariableType]
-    return plain(value)

@@ -79,6 +79,7 @@ def record(
         result = _run(recorder, function, names, arrays, keywords)
         found = list(leaves(result, recorder))
         symbols = [recorder.before(leaf) for leaf in found]
+    plain_result(getattr(function, "__self__", None))  # whose attributes a method may have set
     outputs = [(s, plain(leaf)) for s, leaf in zip(symbols, found, strict=True) if s is not None]
     recorder.graph.outputs = tuple(symbol for symbol, _ in outputs)
     return Recording(

@@ -84,18 +84,22 @@ class Reshape(Step):
 
 @dataclass(frozen=True, slots=True)
 class Cut(Step):
-    """The elements from start to stop by a positive step, on every axis."""
+    """The elements from start to stop by a positive step, on every axis; in a shape, if given."""
 
     start: Sizes
     stop: Sizes
     step: Sizes
+    shape: Sizes | None = None
 
     def forward(self, builder: Builder, x: Symbol) -> Symbol:
         """Sliced."""
-        return builder.emit(ops.slice, (x,), start=self.start, stop=self.stop, step=self.step)
+        found = builder.emit(ops.slice, (x,), start=self.start, stop=self.stop, step=self.step)
+        return found if self.shape is None else builder.reshaped(found, self.shape)
 
     def backward(self, builder: Builder, x: Symbol, new: Symbol) -> Symbol:
         """Scattered, axis by axis: the outer slices with the inner ones put into them."""
+        spans = zip(self.start, self.stop, self.step, strict=True)
+        new = builder.reshaped(new, (-(-(stop - start) // step) for start, stop, step in spans))
         cut = [i for i, size in enumerate(x.shape) if self._of(i) != (0, size, 1)]
         return _scattered(builder, x, new, [(i, *self._of(i)) for i in cut])
 
@@ -178,9 +182,9 @@ def forward(steps: Steps, builder: Builder, x: Symbol) -> Symbol:
 
 def backward(steps: Steps, builder: Builder, x: Symbol, new: Symbol) -> Symbol:
     """The whole once the view that steps lead to is `new`."""
-    if not steps:
-        return new
-    first, *rest = steps
-    if rest:
-        new = backward(tuple(rest), builder, first.forward(builder, x), new)
-    return first.backward(builder, x, new)
+    wholes = [x] if steps else []
+    for step in steps[:-1]:
+        wholes.append(step.forward(builder, wholes[-1]))
+    for step, whole in zip(reversed(steps), reversed(wholes), strict=True):
+        new = step.backward(builder, whole, new)
+    return new
