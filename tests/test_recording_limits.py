@@ -82,6 +82,27 @@ def test_compiled_functions_are_taken_as_given_and_said_once():
     gives_again(recording, **EXACT)
 
 
+EINSUMS = [
+    *("ij,jk->ik", "ij,jk", "bij,bjk->bik", "bqd,bkd->bqk", "ij->ji", "ij->", "ij->j", "ii->i"),
+    *("ii", "i,i->", "i,j->ij", "ij,ij->i", "ijk,jil->kl", "ij,jk,kl->il", "i,ij,j", "abc,c"),
+]
+
+
+@pytest.mark.parametrize("subscripts", EINSUMS)
+def test_einsum_is_ops(subscripts):
+    sizes = dict(zip("abcdijklq", (2, 3, 4, 2, 3, 3, 2, 4, 2), strict=True))
+    terms = subscripts.partition("->")[0].split(",")
+    shapes = [tuple(sizes[axis] for axis in term) for term in terms]
+    random = np.random.default_rng(1)
+    for dtype in (np.float64, np.int16):
+        arrays = [random.integers(-9, 9, shape).astype(dtype) for shape in shapes]
+        arrays[0] = arrays[0].astype(np.float32 if dtype is np.float64 else dtype)
+        recording = record(lambda *given: np.einsum(subscripts, *given), *arrays)
+        assert recording.notes == ()
+        assert same_results(np.einsum(subscripts, *arrays), recording.result)
+        assert gives_again(recording, **EXACT) == 1
+
+
 GLOBAL = np.array([1.0, 2.0])
 
 

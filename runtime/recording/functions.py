@@ -9,6 +9,7 @@ from typing import Any, cast
 import numpy as np
 
 from graphir import DType, Symbol, ops
+from runtime.recording.einsum import einsum
 from runtime.recording.indexing import assigned
 from runtime.recording.method_ops import product
 from runtime.recording.outs import store
@@ -226,6 +227,7 @@ _SYMBOLIC: dict[Any, Symbolic] = {
     np.roll: _roll,
     np.take_along_axis: _take_along_axis,
     np.diagflat: _diagflat,
+    np.einsum: einsum,
 }
 
 
@@ -269,5 +271,5 @@ def _chosen(recorder: Recorder, condition: Any, *values: Any) -> Any:
 
 
 _OWN: dict[Any, Callable[..., Any]] = {np.copyto: _copyto, np.put: _put, np.where: _chosen}
-_OPAQUE = {np.place, np.einsum, np.einsum_path, np.save, np.savetxt, np.savez, np.array2string,
+_OPAQUE = {np.place, np.einsum_path, np.save, np.savetxt, np.savez, np.array2string,
            np.array_repr, np.array_str}  # fmt: skip
