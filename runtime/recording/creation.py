@@ -97,7 +97,7 @@ def _converted(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> 
         if np.may_share_memory(real, value.plain):
             return view_of(value, real)
     elif type(value) is np.ndarray:
-        if np.may_share_memory(real, value):
+        if real is value or np.may_share_memory(real, value):
             return real
     elif not isinstance(value, (TracedScalar, list, tuple, int, float, complex)):
         return real

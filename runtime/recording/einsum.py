@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from graphir import Symbol, ops
+from runtime.recording.method_ops import places_of
 from runtime.recording.recorder import Recorder
 from runtime.recording.steps import Permute, Pick, UnrecordedError
 
@@ -48,9 +49,8 @@ def _factor(recorder: Recorder, axes: str, array: Any) -> Term:
     """A factor; of axes that have one letter, the diagonal."""
     x, once = recorder.symbol(array), "".join(dict.fromkeys(axes))
     if once != axes:
-        shape: Any = x.shape
-        places = np.arange(math.prod(shape)).reshape(shape)
-        x = Pick(np.array(np.einsum(f"{axes}->{once}", places))).forward(recorder, x)
+        diagonal = np.einsum(f"{axes}->{once}", places_of(x))
+        x = Pick(np.array(diagonal)).forward(recorder, x)
     return Term(x, once)
 
 

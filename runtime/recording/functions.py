@@ -44,7 +44,7 @@ def call(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         return _opaque(recorder, function, args, kwargs)
     recorder.calls.append(_name(function))
     try:
-        return _entered(recorder, implementation(*args, **kwargs))
+        return _entered(recorder, recorder.call(implementation, args, kwargs))
     finally:
         recorder.calls.pop()
 
@@ -71,7 +71,7 @@ def _computed(
 ) -> Any:
     """A function that a table says the symbols of."""
     with recording_with(None):
-        real = function(*plains(tuple(args)), **plains(kwargs))
+        real = recorder.call(function, plains(tuple(args)), plains(kwargs))
     out = kwargs.pop("out", None)
 
     def enter() -> Symbol:
@@ -92,7 +92,7 @@ def _opaque(
     for one in arrays:
         recorder.before(one)
     with recording_with(None):
-        real = function(*plains(tuple(args)), **plains(dict(kwargs)))
+        real = recorder.call(function, plains(tuple(args)), plains(dict(kwargs)))
     for one, bytes_before in zip(arrays, before, strict=True):
         if one.plain.tobytes() != bytes_before:
             given = recorder.checked(_name(function), one.plain, _nothing)

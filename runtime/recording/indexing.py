@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from functools import partial
 from typing import Any, cast
 
@@ -106,7 +107,7 @@ def put(x: Traced, key: Any, value: Any) -> None:
     # Before memory changes, of which alone some symbols are known.
     before = trace.read()
     known = value if not isinstance(value, np.ndarray) else recorder.before(value)
-    x.plain[real_key] = plains(value)
+    recorder.call(operator.setitem, (x.plain, real_key, plains(value)), {})
     if is_basic(key):
         trace = element(trace, real_key)
         enter = partial(assigned, recorder, value, known, trace.plain)

@@ -93,12 +93,12 @@ def traced_diagonal(
     dtype: Any = None, out: Any = None,
 ) -> Symbol:  # fmt: skip
     """Of trace."""
-    diagonal = Pick(_places(x).diagonal(offset, axis1, axis2)).forward(recorder, x)
+    diagonal = Pick(places_of(x).diagonal(offset, axis1, axis2)).forward(recorder, x)
     to = None if dtype is None else DType.from_numpy(dtype)
     return recorder.emit(ops.sum, (diagonal,), axis=(diagonal.rank - 1,), keepdims=False, dtype=to)
 
 
-def _places(x: Symbol) -> Any:
+def places_of(x: Symbol) -> Any:
     """The place of each element in row-major order."""
     shape: Any = x.shape
     line: Any = np.arange(math.prod(shape))
@@ -150,7 +150,7 @@ def by_places(name: str) -> Symbolic:
     """Any method that only moves elements: what it does to their places."""
 
     def enter(recorder: Recorder, x: Symbol, values: Any, *args: Any, **kwargs: Any) -> Symbol:
-        moved = getattr(_places(x), name)(*plains(args), **plains(kwargs))
+        moved = getattr(places_of(x), name)(*plains(args), **plains(kwargs))
         return Pick(np.asarray(moved)).forward(recorder, x)
 
     return enter

@@ -24,7 +24,15 @@ from runtime.recording.method_ops import (
 from runtime.recording.outs import store
 from runtime.recording.recorder import Recorder
 from runtime.recording.steps import Reshape
-from runtime.recording.values import Trace, Traced, active, plains, trace_of, view_of
+from runtime.recording.values import (
+    Trace,
+    Traced,
+    active,
+    plains,
+    recording_with,
+    trace_of,
+    view_of,
+)
 
 _NDARRAY: Any = np.ndarray
 
@@ -36,11 +44,13 @@ def traced(name: str, symbolic: Symbolic) -> Callable[..., Any]:
     """
 
     def method(self: Traced, *args: Any, **kwargs: Any) -> Any:
-        recorder = active()
-        real = getattr(self.plain, name)(*plains(args), **plains(kwargs))
+        recorder, function = active(), getattr(self.plain, name)
         if recorder is None:
+            real = function(*plains(args), **plains(kwargs))
             return real if kwargs.get("out") is None else kwargs["out"]
         recorder.locate()
+        with recording_with(None):
+            real = recorder.call(function, plains(args), plains(kwargs))
         out = kwargs.pop("out", None)
 
         def enter() -> Symbol:
@@ -176,12 +186,12 @@ class Methods(Traced):
     def astype(self, dtype: Any, *args: Any, **kwargs: Any) -> Any:
         """In another dtype, as the program asks."""
         recorder = active()
-        real = self.plain.astype(dtype, *args, **kwargs)
         if recorder is None:
-            return real
+            return self.plain.astype(dtype, *args, **kwargs)
+        recorder.locate()
+        real = recorder.call(self.plain.astype, (dtype, *args), kwargs)
         if real is self.plain:
             return self
-        recorder.locate()
         return recorder.outcome("astype", real, lambda: self._cast(recorder, real))
 
     def _cast(self, recorder: Recorder, real: Any) -> Symbol:

@@ -54,6 +54,7 @@ class Recorder(Builder):
     def __init__(self, graph: Graph, sites: Sites) -> None:
         super().__init__(graph)
         self.sites = sites
+        self.here, self.call = sites.here()
         self.notes: dict[str, Note] = {}
         self.faults: list[Exception] = []
         """Errors of this project's own, which tests look at."""
@@ -70,8 +71,9 @@ class Recorder(Builder):
 
     def locate(self) -> bool:
         """Enter what follows under the user's line; False while a module is being imported."""
-        self.here = self.sites.here(3)
-        return self.here is not self.sites.importing
+        site = self.sites.here(3)
+        self.here, self.call = site
+        return site is not self.sites.importing
 
     def failed(self, error: Exception) -> None:
         """Remember an error that is none of those by which recording says what it cannot."""

@@ -99,7 +99,7 @@ def _run(
     keywords: dict[str, Any],
 ) -> Any:
     """Call the function on recorded arguments; the frame above which nothing is the program's."""
-    recorder.here = recorder.sites.here()
+    recorder.here, recorder.call = recorder.sites.here()
     positional = [_argument(recorder, one, next(names)) for one in arrays]
     named = {name: _argument(recorder, one, name) for name, one in keywords.items()}
     return function(*positional, **named)

@@ -17,7 +17,7 @@ from runtime.recording.values import Traced, plain, plains, trace_of
 
 def at(recorder: Recorder, ufunc: np.ufunc, inputs: tuple[Any, ...]) -> None:
     """x[places] op= y, unbuffered: what it leaves in x is taken as given."""
-    ufunc.at(*map(plains, inputs))
+    recorder.call(ufunc.at, map(plains, inputs), {})
     target = inputs[0]
     recorder.note(f"{ufunc.__name__}.at", "is taken as given: it has no op")
     if isinstance(target, Traced):
@@ -34,7 +34,7 @@ def method_of(
     """What a method of a ufunc gives, recorded where it is an op."""
     symbolic, name = _METHODS.get(method, _reduceat), f"{ufunc.__name__}.{method}"
     symbols: list[Any] = [recorder.before(one) for one in inputs]  # before NumPy may write to them
-    real = getattr(ufunc, method)(*map(plains, inputs), **plain_kwargs(kwargs))
+    real = recorder.call(getattr(ufunc, method), map(plains, inputs), plain_kwargs(kwargs))
 
     def found() -> Symbol:
         if any(one is None for one in symbols):

@@ -29,7 +29,8 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str
     recorder.locate()
     if method == "__call__" and not kwargs and ufunc.nout == 1:
         args = _operands(recorder, ufunc, inputs)
-        real = ufunc(*[one.plain if isinstance(one, Traced) else plain(one) for one in inputs])
+        values = [one.plain if isinstance(one, Traced) else plain(one) for one in inputs]
+        real = recorder.call(ufunc, values, {})
         return recorder.outcome(ufunc.__name__, real, lambda: emit(recorder, ufunc, args))
     if method == "__call__":
         return _call_with(recorder, ufunc, inputs, kwargs)
@@ -40,11 +41,13 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str
 
 def operate(function: Callable[..., Any], ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
     """An operator on NumPy scalars, which is a ufunc's in all but speed."""
-    real = function(*map(plain, inputs))
     recorder = active()
-    if recorder is None or not hasattr(real, "dtype") or type(real) is np.bool_:
-        return real
+    if recorder is None:
+        return function(*map(plain, inputs))
     recorder.locate()
+    real = recorder.call(function, map(plain, inputs), {})
+    if not hasattr(real, "dtype") or type(real) is np.bool_:
+        return real
     args = _operands(recorder, ufunc, inputs)
     return recorder.outcome(ufunc.__name__, real, lambda: emit(recorder, ufunc, args))
 
@@ -72,7 +75,7 @@ def _call_with(recorder: Recorder, ufunc: np.ufunc, inputs: Sequence[Any], kwarg
     before = recorder.before(out[0]) if mask is not True else None
     condition = None if mask is True else recorder.before(mask)
     values = list(map(plain, inputs))
-    real = ufunc(*values, **plain_kwargs(kwargs))
+    real = recorder.call(ufunc, values, plain_kwargs(kwargs))
     if ufunc.nout > 1:
         return _several(recorder, ufunc, args, out, real)
 
