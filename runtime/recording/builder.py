@@ -128,7 +128,7 @@ class Builder:
         dtype = self.dtype(array.dtype)
         key = dtype, array.tobytes()
         if key not in self._constants:
-            self._constants[key] = self.create(ops.constant, dtype=dtype, value=native(array))
+            self._constants[key] = self._known(dtype, native(array), None)
         return self._constants[key]
 
     def literal(self, op: Op, operands: Sequence[Any], position: int) -> Symbol:
@@ -145,7 +145,14 @@ class Builder:
     def weak(self, number: Any, dtype: DType, literal: Any) -> Symbol:
         """The constant that a literal is."""
         found, array = literal_array(number, dtype, self.graph.rules)
-        return self.create(ops.constant, dtype=found, value=array, literal=literal)
+        return self._known(found, array, literal)
+
+    def _known(self, dtype: DType, array: Array, literal: Any) -> Symbol:
+        """A constant, entered without inferring what its array says."""
+        value = np.array(array, order="C")
+        value.setflags(write=False)
+        attrs = {"dtype": dtype, "value": value, "literal": literal}
+        return self.graph.append(ops.constant, (), attrs, TensorType(dtype, value.shape), self.here)
 
     def assigned_literal(self, value: Any, into: DType) -> Symbol:
         """A Python scalar that is put into an array, weak but for what only the dtype holds."""

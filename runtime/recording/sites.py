@@ -47,7 +47,7 @@ class Sites:
     def __init__(self, top: CodeType) -> None:
         # By id, since hashing a code object reads all of it; `_codes` keeps them alive.
         self._kinds: dict[int, int] = {id(top): _TOP}
-        self._codes: list[CodeType] = [top]
+        self._codes: dict[int, CodeType] = {id(top): top}
         self._known: dict[tuple[int, ...], Site] = {}
         self.importing = Site(Location.at("", 0), _call)
         """The site of what a module does while the program imports it."""
@@ -84,15 +84,14 @@ class Sites:
             co_name=frame.f_code.co_name,
             co_firstlineno=frame.f_lineno - 1,
         )
-        self._kinds[id(code)] = _INTERNAL
-        self._codes.append(code)
+        self._kinds[id(code)], self._codes[id(code)] = _INTERNAL, code
         return FunctionType(code, frame.f_globals)
 
     def _classified(self, frame: FrameType) -> int:
         kind = _INTERNAL if is_ours(frame) or _package(frame) == "numpy" else _USER
         kind = _IMPORT if frame.f_code.co_name == "<module>" else kind
-        self._kinds[id(frame.f_code)] = kind
-        self._codes.append(frame.f_code)
+        code = frame.f_code
+        self._kinds[id(code)], self._codes[id(code)] = kind, code
         return kind
 
     def _caller(self, frame: FrameType) -> FrameType:
@@ -104,6 +103,5 @@ class Sites:
         return frame
 
     def _layer(self, path: list[int]) -> str:
-        names = {id(code): code.co_name for code in self._codes}
-        inner = [names[code] for code in reversed(path[:-1])]
+        inner = [self._codes[code].co_name for code in reversed(path[:-1])]
         return "/".join(name for name in inner if not name.startswith("<"))
