@@ -233,6 +233,26 @@ def test_inputs_are_what_arguments_were():
     assert identical(recording.inputs[0], np.array([0.0, 1.0, 2.0]))
 
 
+def test_arguments_may_be_one_array_or_share_memory():
+    def program(x, y, z):
+        y += 1
+        z *= 2
+        return x + y, y - z, x is y
+
+    def run(call):
+        x = np.arange(6.0)
+        return call(program, x[1:], x[1:], x[:5])
+
+    def run_same(call):
+        x = np.arange(6.0)
+        return call(program, x, x, x[::-1])
+
+    for each in (run, run_same):
+        recording = each(record)
+        assert same_results(each(lambda program, *args: program(*args)), recording.result)
+        gives_again(recording, **EXACT)
+
+
 def test_lists_of_arrays_are_recorded_and_handed_back():
     weights = [np.ones(2, np.float32), np.arange(2)]
 

@@ -64,6 +64,7 @@ class Recorder(Builder):
         """Python numbers that recorded values have become, by id, with those values."""
         self.lists: list[tuple[list[Any], list[Any]]] = []
         """Lists among the arguments, each with the one that the program got instead."""
+        self._arguments: list[Traced] = []
         self._outside: dict[int, tuple[Array, Array, Symbol]] = {}
         self._owners: dict[int, ref[Trace]] = {}
 
@@ -201,6 +202,24 @@ class Recorder(Builder):
         scalar = traced(real)
         scalar.symbol, scalar.recorder, scalar.plain = symbol, self, real
         return scalar
+
+    def argument(self, value: Any, name: str | None) -> Any:
+        """An argument as the program gets it: the same array, the same object.
+
+        Those that share memory are watched, since a write to one is seen by the others.
+        """
+        for known in self._arguments:
+            if known.plain is value:
+                return known
+        made = self.wrapped(value, self.input(value, name))
+        if not isinstance(made, Traced):
+            return made
+        for known in self._arguments:
+            if np.may_share_memory(known.plain, value):
+                self.watched(known)
+                self.watched(made)
+        self._arguments.append(made)
+        return made
 
     def watched(self, made: Any) -> Any:
         """A new array, which may be a buffer for compiled code to fill."""

@@ -58,11 +58,10 @@ def record(
     """Run `function(*arrays, **keywords)`, an ordinary NumPy program, and record its graph.
 
     Arrays and NumPy scalars among the arguments, also in lists and tuples, become inputs; other
-    arguments are as they are.
-    NumPy computes every value, so that the results are those of a plain run, and what the program
-    writes to its arguments it writes. Each op, and each silent cast, is located in the program's
-    source. What is compiled, or depends on values, is taken as given, with a note. Exceptions of
-    the program pass. Only this thread is recorded.
+    arguments are as they are. NumPy computes every value, so that the results are those of a plain
+    run, and what the program writes to its arguments it writes. Each op, and each silent cast, is
+    located in the program's source. What is compiled, or depends on values, is taken as given, with
+    a note. Exceptions and warnings of the program pass. Only this thread is recorded.
 
     `rules` must promote as the NumPy that is installed. Raises GraphError where they do not, and
     where this thread records already.
@@ -122,7 +121,7 @@ def _argument(recorder: Recorder, value: Any, name: str | None) -> Any:
     if not recorder.has(value.dtype):
         recorder.note(f"an argument of {value.dtype}", "has no dtype of graphs: it is not recorded")
         return value
-    return recorder.wrapped(value, recorder.input(value, name))
+    return recorder.argument(value, name)
 
 
 def _name(function: Any) -> str:
