@@ -20,7 +20,7 @@ import numpy as np
 from graphir import DType, Symbol, ops
 from runtime.recording.functions import filled
 from runtime.recording.indexing import assigned
-from runtime.recording.recorder import Recorder, holds_traced, values_of
+from runtime.recording.recorder import Recorder, holds_traced
 from runtime.recording.sites import is_ours
 from runtime.recording.values import (
     Traced,
@@ -88,11 +88,7 @@ def _maker(original: Any, record: Callable[..., Any]) -> Maker:
 
 def _converted(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> Any:
     """np.array, np.asarray and their like: the same array, a copy, a cast, or a list's array."""
-    value = args[0] if args else kwargs.get("object", kwargs.get("a"))
-    if type(value) is np.ndarray and not any(type(one) is Traced for one in args):
-        return original(*args, **kwargs)
-    if isinstance(value, (list, tuple)):
-        args = (values_of(value), *args[1:])
+    value: Any = args[0] if args else kwargs.get("object", kwargs.get("a"))
     with recording_with(None):
         real = original(*plains(args), **plains(kwargs))
     if isinstance(value, Traced):
@@ -100,6 +96,9 @@ def _converted(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> 
             return value
         if np.may_share_memory(real, value.plain):
             return view_of(value, real)
+    elif type(value) is np.ndarray:
+        if real is value or np.may_share_memory(real, value):
+            return real
     elif not isinstance(value, (TracedScalar, list, tuple, int, float, complex)):
         return real
     recorder.locate()
@@ -110,7 +109,7 @@ def _converted(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> 
 
 
 def _array(recorder: Recorder, value: Any, real: Any) -> Symbol:
-    to, values = recorder.dtype(real.dtype), values_of(value)
+    to, values = recorder.dtype(real.dtype), plains(value)
     return recorder.reshaped(recorder.converted(recorder.symbol(value), values, to), real.shape)
 
 

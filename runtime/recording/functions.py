@@ -9,11 +9,12 @@ from typing import Any, cast
 import numpy as np
 
 from graphir import DType, Symbol, ops
+from runtime.recording.einsum import einsum
 from runtime.recording.indexing import assigned
-from runtime.recording.methods import product
+from runtime.recording.method_ops import product
+from runtime.recording.outs import store
 from runtime.recording.recorder import Recorder
 from runtime.recording.steps import Pick, UnrecordedError
-from runtime.recording.ufuncs import store
 from runtime.recording.values import (
     Traced,
     active,
@@ -43,7 +44,7 @@ def call(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         return _opaque(recorder, function, args, kwargs)
     recorder.calls.append(_name(function))
     try:
-        return _entered(recorder, implementation(*args, **kwargs))
+        return _entered(recorder, recorder.call(implementation, args, kwargs))
     finally:
         recorder.calls.pop()
 
@@ -70,7 +71,7 @@ def _computed(
 ) -> Any:
     """A function that a table says the symbols of."""
     with recording_with(None):
-        real = function(*plains(tuple(args)), **plains(kwargs))
+        real = recorder.call(function, plains(tuple(args)), plains(kwargs))
     out = kwargs.pop("out", None)
 
     def enter() -> Symbol:
@@ -91,7 +92,7 @@ def _opaque(
     for one in arrays:
         recorder.before(one)
     with recording_with(None):
-        real = function(*plains(tuple(args)), **plains(dict(kwargs)))
+        real = recorder.call(function, plains(tuple(args)), plains(dict(kwargs)))
     for one, bytes_before in zip(arrays, before, strict=True):
         if one.plain.tobytes() != bytes_before:
             given = recorder.checked(_name(function), one.plain, _nothing)
@@ -123,7 +124,7 @@ def _given(recorder: Recorder, name: str, real: Any, arrays: Sequence[Traced]) -
 
 
 def _nothing() -> Symbol:
-    raise UnrecordedError("compiled code has no ops")
+    raise UnrecordedError("it is compiled")
 
 
 # -- functions that are ops
@@ -226,6 +227,7 @@ _SYMBOLIC: dict[Any, Symbolic] = {
     np.roll: _roll,
     np.take_along_axis: _take_along_axis,
     np.diagflat: _diagflat,
+    np.einsum: einsum,
 }
 
 
@@ -269,5 +271,5 @@ def _chosen(recorder: Recorder, condition: Any, *values: Any) -> Any:
 
 
 _OWN: dict[Any, Callable[..., Any]] = {np.copyto: _copyto, np.put: _put, np.where: _chosen}
-_OPAQUE = {np.place, np.einsum, np.einsum_path, np.save, np.savetxt, np.savez, np.array2string,
+_OPAQUE = {np.place, np.einsum_path, np.save, np.savetxt, np.savez, np.array2string,
            np.array_repr, np.array_str}  # fmt: skip

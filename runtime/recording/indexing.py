@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from functools import partial
 from typing import Any, cast
 
@@ -13,7 +14,7 @@ from graphir.literals import is_literal
 from runtime.recording import steps
 from runtime.recording.layouts import Layout
 from runtime.recording.recorder import Recorder
-from runtime.recording.steps import Cut, Reshape
+from runtime.recording.steps import Cut
 from runtime.recording.values import (
     Array,
     Trace,
@@ -60,7 +61,7 @@ def element(trace: Trace, key: Any) -> Trace:
         return view_trace(trace, trace.plain[(*keys, *(() if Ellipsis in keys else (Ellipsis,)))])
     start = tuple(int(at) % size for at, size in zip(keys, shape, strict=True))
     stop = tuple(at + 1 for at in start)
-    found = (Cut(start, stop, (1,) * len(start)), Reshape(()))
+    found = (Cut(start, stop, (1,) * len(start), ()),)
     return Trace(trace.recorder, trace.plain[(*keys, Ellipsis)], None, trace, found)
 
 
@@ -106,7 +107,7 @@ def put(x: Traced, key: Any, value: Any) -> None:
     # Before memory changes, of which alone some symbols are known.
     before = trace.read()
     known = value if not isinstance(value, np.ndarray) else recorder.before(value)
-    x.plain[real_key] = plains(value)
+    recorder.call(operator.setitem, (x.plain, real_key, plains(value)), {})
     if is_basic(key):
         trace = element(trace, real_key)
         enter = partial(assigned, recorder, value, known, trace.plain)

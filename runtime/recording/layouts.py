@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from runtime.recording.steps import Broadcast, Cut, Flip, Part, Permute, Pick, Reshape, Steps
+from runtime.recording.steps import (
+    Broadcast,
+    Cut,
+    Flip,
+    Part,
+    Permute,
+    Pick,
+    Reshape,
+    Step,
+    Steps,
+)
 
 Array: TypeAlias = NDArray[Any]
 Sizes: TypeAlias = tuple[int, ...]
@@ -98,18 +109,21 @@ def _cut(whole: Layout, view: Layout, offset: int) -> Steps | None:
     if starts is None or axes is None:
         return None
     flips, cut, shape = _spans(whole, view, starts, axes)
-    found: list[Any] = [Flip(flips)] if flips else []
-    if cut is not None:
-        found.append(cut)
     order = [axis for axis in axes if axis is not None]
+    seen = tuple(1 if axis is None else size for axis, size in zip(axes, view.shape, strict=True))
+    found: list[Step] = [Flip(flips)] if flips else []
+    if cut is not None and order == sorted(order):
+        found.append(replace(cut, shape=seen))
+        shape = seen
+    elif cut is not None:
+        found.append(cut)
     if order != sorted(order):
         order += [axis for axis in range(len(whole.shape)) if axis not in order]
         found.append(Permute(tuple(order)))
         shape = tuple(shape[axis] for axis in order)
-    plain = tuple(1 if axis is None else size for axis, size in zip(axes, view.shape, strict=True))
-    if plain != shape:
-        found.append(Reshape(plain))
-    if plain != view.shape:
+    if seen != shape:
+        found.append(Reshape(seen))
+    if seen != view.shape:
         found.append(Broadcast(view.shape))
     return tuple(found)
 

@@ -2,38 +2,60 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from graphir import DType, Op, Symbol, ops
+from graphir import Symbol, ops
 from runtime.recording.indexing import Flat, get, put
+from runtime.recording.method_ops import (
+    Symbolic,
+    averaged,
+    by_places,
+    dotted,
+    locating,
+    searched,
+    sorting,
+    spread,
+    taken,
+    traced_diagonal,
+)
+from runtime.recording.outs import store
 from runtime.recording.recorder import Recorder
-from runtime.recording.steps import Pick, Reshape, UnrecordedError
-from runtime.recording.ufuncs import axis_of, store
-from runtime.recording.values import Trace, Traced, active, plains, trace_of, view_of
+from runtime.recording.steps import Reshape
+from runtime.recording.values import (
+    Trace,
+    Traced,
+    active,
+    plains,
+    recording_with,
+    trace_of,
+    view_of,
+)
 
-Symbolic = Callable[..., Symbol]
+_NDARRAY: Any = np.ndarray
 
 
 def traced(name: str, symbolic: Symbolic) -> Callable[..., Any]:
     """The method of that name: NumPy's result, and what `symbolic` enters for it.
 
-    `symbolic(recorder, x, real, *args, **kwargs)` has the symbol of the array and the result.
+    `symbolic(recorder, x, values, *args, **kwargs)` has the symbol of the array and its values.
     """
 
     def method(self: Traced, *args: Any, **kwargs: Any) -> Any:
-        recorder = active()
-        real = getattr(self.plain, name)(*plains(args), **plains(kwargs))
+        recorder, function = active(), getattr(self.plain, name)
         if recorder is None:
+            real = function(*plains(args), **plains(kwargs))
             return real if kwargs.get("out") is None else kwargs["out"]
         recorder.locate()
+        with recording_with(None):
+            real = recorder.call(function, plains(args), plains(kwargs))
         out = kwargs.pop("out", None)
 
         def enter() -> Symbol:
-            return symbolic(recorder, trace_of(self, recorder).read(), real, *args, **kwargs)
+            x = trace_of(self, recorder).read()
+            return symbolic(recorder, x, self.plain, *args, **kwargs)
 
         if out is None:
             return recorder.outcome(name, real, enter)
@@ -42,127 +64,6 @@ def traced(name: str, symbolic: Symbolic) -> Callable[..., Any]:
 
     method.__name__ = name
     return method
-
-
-# -- reductions that are no ufunc's
-
-
-def _averaging(op: Op) -> Symbolic:
-    def enter(
-        recorder: Recorder,
-        x: Symbol,
-        real: Any,
-        axis: Any = None,
-        dtype: Any = None,
-        ddof: Any = 0,
-        keepdims: Any = False,
-        where: Any = True,
-        **_: Any,
-    ) -> Symbol:
-        if where is not True or type(ddof) is not int:
-            raise UnrecordedError(f"{op.name} has neither where= nor a fraction of ddof")
-        if dtype is not None:
-            x = recorder.cast(x, DType.from_numpy(dtype), "x", op.name)
-        more = {} if op is ops.mean else {"correction": ddof}
-        return recorder.emit(op, (x,), axis=axis_of(axis, x.rank), keepdims=bool(keepdims), **more)
-
-    return enter
-
-
-def _mean(recorder: Recorder, x: Symbol, real: Any, axis: Any = None, *args: Any, **kw: Any) -> Any:
-    names = ("dtype", "out", "keepdims")
-    return _averaging(ops.mean)(
-        recorder, x, real, axis, **dict(zip(names, args, strict=False)), **kw
-    )
-
-
-def _spread(op: Op) -> Symbolic:
-    def enter(
-        recorder: Recorder, x: Symbol, real: Any, axis: Any = None, *args: Any, **kw: Any
-    ) -> Symbol:
-        kw |= dict(zip(("dtype", "out", "ddof", "keepdims"), args, strict=False))
-        kw["ddof"] = kw.pop("correction", kw.get("ddof", 0))
-        kw.pop("mean", None)
-        return _averaging(op)(recorder, x, real, axis, **kw)
-
-    return enter
-
-
-def _locating(op: Op) -> Symbolic:
-    def enter(
-        recorder: Recorder,
-        x: Symbol,
-        real: Any,
-        axis: Any = None,
-        out: Any = None,
-        *,
-        keepdims: bool = False,
-    ) -> Symbol:
-        at = None if axis is None else int(axis) % x.rank
-        return recorder.emit(op, (x,), axis=at, keepdims=bool(keepdims), dtype=None)
-
-    return enter  # fmt: skip
-
-
-def _trace(
-    recorder: Recorder, x: Symbol, real: Any, offset: int = 0, axis1: int = 0, axis2: int = 1,
-    dtype: Any = None, out: Any = None,
-) -> Symbol:  # fmt: skip
-    diagonal = Pick(_places(x).diagonal(offset, axis1, axis2)).forward(recorder, x)
-    to = None if dtype is None else DType.from_numpy(dtype)
-    return recorder.emit(ops.sum, (diagonal,), axis=(diagonal.rank - 1,), keepdims=False, dtype=to)
-
-
-def _places(x: Symbol) -> Any:
-    """The place of each element in row-major order."""
-    shape: Any = x.shape
-    line: Any = np.arange(math.prod(shape))
-    return line.reshape(shape)
-
-
-# -- order
-
-
-def _argsort(recorder: Recorder, x: Symbol, real: Any, axis: Any = -1, *_: Any, **kw: Any) -> Any:
-    """The op, whose order of equal values is that of their places."""
-    flat = recorder.reshaped(x, (x.size,)) if axis is None else x
-    at = flat.rank - 1 if axis is None else int(axis) % max(x.rank, 1)
-    return recorder.emit(ops.argsort, (flat,), axis=at, descending=False, dtype=None)
-
-
-def _searchsorted(
-    recorder: Recorder, x: Symbol, real: Any, v: Any, side: str = "left", sorter: Any = None
-) -> Symbol:
-    if sorter is not None:
-        x = recorder.emit(ops.gather, (x, recorder.symbol(sorter)), axis=0)
-    side = "right" if side[0] in "rR" else "left"
-    args = x, recorder.symbol(v)
-    return recorder.emit(ops.searchsorted, args, side=side, dtype=None)
-
-
-# -- moved elements
-
-
-def _taken(
-    recorder: Recorder, x: Symbol, real: Any, indices: Any, axis: Any = None, out: Any = None,
-    mode: str = "raise",
-) -> Symbol:  # fmt: skip
-    found = recorder.symbol(indices)
-    if mode != "raise":
-        raise UnrecordedError("indices out of range have no symbol")
-    if axis is None:
-        return recorder.emit(ops.gather, (recorder.reshaped(x, (x.size,)), found), axis=0)
-    return recorder.emit(ops.gather, (x, found), axis=int(axis) % x.rank)
-
-
-def _by_places(name: str) -> Symbolic:
-    """Any method that only moves elements: what it does to their places."""
-
-    def enter(recorder: Recorder, x: Symbol, real: Any, *args: Any, **kwargs: Any) -> Symbol:
-        moved = getattr(_places(x), name)(*plains(args), **plains(kwargs))
-        return Pick(np.asarray(moved)).forward(recorder, x)
-
-    return enter
 
 
 def _reordered(name: str) -> Callable[..., None]:
@@ -198,28 +99,14 @@ def _reordered(name: str) -> Callable[..., None]:
 # -- copies and other views
 
 
-def _dot(recorder: Recorder, x: Symbol, real: Any, b: Any, out: Any = None) -> Symbol:
-    return product(recorder, x, recorder.symbol(b))
-
-
-def product(recorder: Recorder, x: Symbol, y: Symbol) -> Symbol:
-    """np.dot of two symbols."""
-    if not x.rank or not y.rank:
-        return recorder.emit(ops.multiply, (x, y))
-    if y.rank < 3 and x.rank < 3:
-        return recorder.emit(ops.matmul, (x, y))
-    axes = (x.rank - 1,), (max(y.rank - 2, 0),)
-    return recorder.emit(ops.tensordot, (x, y), axes=axes)
-
-
 def _moving(name: str) -> Callable[..., Any]:
     """A method that gives a view where it can, else a copy of elements moved."""
-    by_places = _by_places(name)
+    places = by_places(name)
 
     def enter(recorder: Recorder, x: Symbol, real: Any, *args: Any, **kwargs: Any) -> Symbol:
         if kwargs.get("order", "C") == "C" and not (name != "reshape" and args):
             return recorder.reshaped(x, real.shape)
-        return by_places(recorder, x, real, *args, **kwargs)
+        return places(recorder, x, real, *args, **kwargs)
 
     def method(self: Traced, *args: Any, **kwargs: Any) -> Any:
         recorder = active()
@@ -246,18 +133,18 @@ class Methods(Traced):
 
     __slots__ = ()
 
-    mean = traced("mean", _mean)
-    var = traced("var", _spread(ops.var))
-    std = traced("std", _spread(ops.std))
-    argmax = traced("argmax", _locating(ops.argmax))
-    argmin = traced("argmin", _locating(ops.argmin))
-    trace = traced("trace", _trace)
-    argsort = traced("argsort", _argsort)
-    searchsorted = traced("searchsorted", _searchsorted)
-    take = traced("take", _taken)
-    repeat = traced("repeat", _by_places("repeat"))
-    compress = traced("compress", _by_places("compress"))
-    dot = traced("dot", _dot)
+    mean = traced("mean", averaged)
+    var = traced("var", spread(ops.var))
+    std = traced("std", spread(ops.std))
+    argmax = traced("argmax", locating(ops.argmax))
+    argmin = traced("argmin", locating(ops.argmin))
+    trace = traced("trace", traced_diagonal)
+    argsort = traced("argsort", sorting)
+    searchsorted = traced("searchsorted", searched)
+    take = traced("take", taken)
+    repeat = traced("repeat", by_places("repeat"))
+    compress = traced("compress", by_places("compress"))
+    dot = traced("dot", dotted)
     sort = _reordered("sort")
     partition = _reordered("partition")
     reshape = _moving("reshape")
@@ -299,17 +186,57 @@ class Methods(Traced):
     def astype(self, dtype: Any, *args: Any, **kwargs: Any) -> Any:
         """In another dtype, as the program asks."""
         recorder = active()
-        real = self.plain.astype(dtype, *args, **kwargs)
         if recorder is None:
-            return real
+            return self.plain.astype(dtype, *args, **kwargs)
+        recorder.locate()
+        real = recorder.call(self.plain.astype, (dtype, *args), kwargs)
         if real is self.plain:
             return self
-        recorder.locate()
         return recorder.outcome("astype", real, lambda: self._cast(recorder, real))
 
     def _cast(self, recorder: Recorder, real: Any) -> Symbol:
         x = trace_of(self, recorder).read()
         return recorder.converted(x, self.plain, recorder.dtype(real.dtype))
+
+    @property
+    def real(self) -> Any:
+        """The real part, a view."""
+        return _NDARRAY.real.__get__(self)
+
+    @real.setter
+    def real(self, value: Any) -> None:
+        put(self.real, ..., value)
+
+    @property
+    def imag(self) -> Any:
+        """The imaginary part, a view where there is one."""
+        return _NDARRAY.imag.__get__(self)
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        put(self.imag, ..., value)
+
+    @property
+    def flags(self) -> Any:
+        """How the memory lies; what is set here is set for the plain array."""
+        return self.plain.flags
+
+    @property
+    def shape(self) -> Any:
+        """The sizes of the axes."""
+        return _NDARRAY.shape.__get__(self)
+
+    @shape.setter
+    def shape(self, value: Any) -> None:
+        recorder = active()
+        before = trace_of(self, recorder) if recorder else None
+        if before is not None:
+            before.plain = self.plain.view()
+        _NDARRAY.shape.__set__(self.plain, value)
+        _NDARRAY.shape.__set__(self, value)
+        if before is not None:
+            shaped = (Reshape(self.shape),)
+            self.known = Trace(before.recorder, self.plain, None, before, shaped)
 
     @property
     def flat(self) -> Any:
@@ -326,7 +253,7 @@ class Methods(Traced):
         if recorder is None:
             return real
         recorder.locate()
-        recorder.note("nonzero", "depends on values: the places found are taken as given")
+        recorder.note("nonzero", "is taken as given: the places depend on values")
         return tuple(recorder.wrapped(one, recorder.input(one)) for one in real)
 
     def item(self, *args: Any) -> Any:

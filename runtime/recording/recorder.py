@@ -1,4 +1,4 @@
-"""Recorder: the graph of a program in the making, and all that is entered into it."""
+"""Recorder: what is known of a running program's values, and what could not be recorded."""
 
 from __future__ import annotations
 
@@ -11,19 +11,16 @@ from weakref import ref
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import DType, Graph, GraphirError, Location, Op, Origin, Symbol, TensorType, ops
-from graphir.arguments import taken
-from graphir.conversions import convert
-from graphir.literals import is_literal, literal_array, native
-from graphir.op import Inferred
-from graphir.promotion.scalars import WEAK
+from graphir import Graph, GraphirError, Location, Op, Symbol, ops
+from graphir.literals import is_literal
+from runtime.recording.builder import Builder
 from runtime.recording.sites import Sites
 from runtime.recording.steps import UnrecordedError
 from runtime.recording.values import (
     Trace,
     Traced,
     TracedScalar,
-    plain,
+    plains,
     recording_with,
     trace_of,
     view_trace,
@@ -44,8 +41,8 @@ class Note:
         return f"{self.what} at {self.location} {self.reason}"
 
 
-class Recorder:
-    """Enters ops, constants and inputs into a graph, each under the user's line.
+class Recorder(Builder):
+    """Knows the symbols of a program's values, and makes those of its results.
 
     `array` and `scalars` are the classes in which results go on: an ndarray's, and those of NumPy
     scalars by their own.
@@ -55,21 +52,19 @@ class Recorder:
     scalars: Mapping[type[Any], type[Any]] = MappingProxyType({})
 
     def __init__(self, graph: Graph, sites: Sites) -> None:
-        self.graph = graph
-        self.inputs: list[Array] = []
-        self.notes: dict[str, Note] = {}
+        super().__init__(graph)
         self.sites = sites
-        self.here = Location.at("", 0)
+        self.here, self.call = sites.here()
+        self.notes: dict[str, Note] = {}
         self.faults: list[Exception] = []
         """Errors of this project's own, which tests look at."""
         self.calls: list[str] = []
         """The NumPy functions written in Python that run now, the user's call first."""
-        self._inferred: dict[Any, Inferred] = {}
-        self._types: dict[Any, TensorType] = {}
-        self._dtypes: dict[Any, DType] = {}
-        self._constants: dict[Any, Symbol] = {}
         self.numbers: dict[int, tuple[Any, Any]] = {}
         """Python numbers that recorded values have become, by id, with those values."""
+        self.lists: list[tuple[list[Any], list[Any]]] = []
+        """Lists among the arguments, each with the one that the program got instead."""
+        self._arguments: list[Traced] = []
         self._outside: dict[int, tuple[Array, Array, Symbol]] = {}
         self._owners: dict[int, ref[Trace]] = {}
 
@@ -77,111 +72,33 @@ class Recorder:
 
     def locate(self) -> bool:
         """Enter what follows under the user's line; False while a module is being imported."""
-        self.here = self.sites.here(3)
-        return self.here is not self.sites.importing
+        site = self.sites.here(3)
+        self.here, self.call = site
+        return site is not self.sites.importing
+
+    def failed(self, error: Exception) -> None:
+        """Remember an error that is none of those by which recording says what it cannot."""
+        if not isinstance(error, GraphirError):
+            self.faults.append(error)
 
     def note(self, what: str, reason: str) -> None:
         """Say once of a thing that it was not recorded."""
         if what not in self.notes:
             self.notes[what] = Note(what, self.here, reason)
 
-    # -- ops
-
-    def emit(self, op: Op, args: tuple[Symbol, ...], **attrs: Any) -> Symbol:
-        """An op on symbols; attributes are hashable."""
-        key: list[Any] = [op]
-        for arg in args:
-            key.append(arg.type)
-        if attrs:
-            key += attrs.items()
-        known = tuple(key)
-        inferred = self._inferred.get(known)
-        if inferred is None:
-            inferred = self._inferred[known] = self.graph.infer(op, args, attrs)
-        return self.graph.append(op, args, inferred.attrs, inferred.type, self.here)
-
-    def create(self, op: Op, **attrs: Any) -> Symbol:
-        """A symbol of no operands."""
-        inferred = op.infer(self.graph.rules, (), attrs)
-        return self.graph.append(op, (), inferred.attrs, inferred.type, self.here)
-
-    def reshaped(self, x: Symbol, shape: Iterable[Any]) -> Symbol:
-        """The same in another shape, if it is another."""
-        wanted = tuple(shape)
-        return x if x.shape == wanted else self.emit(ops.reshape, (x,), shape=wanted)
-
-    def broadcast(self, x: Symbol, shape: Iterable[Any]) -> Symbol:
-        """The same repeated to a shape, as assignment does; leading axes of 1 may go."""
-        wanted = tuple(shape)
-        if x.rank > len(wanted):
-            x = self.reshaped(x, x.shape[x.rank - len(wanted) :])
-        return x if x.shape == wanted else self.emit(ops.broadcast_to, (x,), shape=wanted)
-
-    def cast(self, x: Symbol, to: DType, operand: str = "", op: str = "") -> Symbol:
-        """The same in another dtype: as the user asked, or silently, for the operand of an op."""
-        if x.dtype is to:
-            return x
-        source: Any = self.here
-        if operand:
-            source = (Origin(operand, op, self.here, self.graph.rules.name, x.dtype, to),)
-        if x.dtype.is_complex and not to.is_complex and to is not DType.bool:
-            x = self.emit(ops.real, (x,))  # as NumPy does, with a warning
-        return self.graph.append(ops.cast, (x,), {"to": to}, x.type.cast(to), source)
-
-    def converted(
-        self, x: Symbol, values: Any, to: DType, operand: str = "", op: str = ""
-    ) -> Symbol:
-        """The cast of x, whose values are known; refused where NumPy makes others of them."""
-        if x.dtype.is_float and to.is_integer:
-            array = np.asarray(plain(values))
-            with np.errstate(all="ignore"):
-                same = array.astype(to.storage) == convert(native(array), x.dtype, to)
-            if not same.all():
-                raise UnrecordedError(f"NumPy casts values outside of {to} as its machine does")
-        return self.cast(x, to, operand, op)
-
     # -- values that enter
-
-    def dtype(self, dtype: Any) -> DType:
-        """The DType of a NumPy dtype; UnrecordedError where graphs under these rules have none."""
-        found = self._dtypes.get(dtype)
-        if found is None:
-            found = self._dtypes[dtype] = self.graph.rules.known(DType.from_numpy(dtype))
-        return found
-
-    def has(self, dtype: Any) -> bool:
-        """Whether graphs under these rules have a NumPy dtype."""
-        try:
-            return self.dtype(dtype) in self.graph.rules.dtypes
-        except GraphirError:
-            return False
-
-    def input(self, array: Any, name: str | None = None) -> Symbol:
-        """A new input of the graph, with a copy of its values."""
-        dtype = self.dtype(array.dtype)
-        self.inputs.append(np.array(native(np.asarray(array)), order="C"))
-        symbol = self.graph.input(TensorType(dtype, array.shape), name=name)
-        symbol.source = self.here
-        return symbol
 
     def given(self, array: Array) -> Symbol:
         """An input for values that memory alone knows."""
         self.note(
             f"an array of {array.dtype}{list(array.shape)}",
-            "was made by what is not recorded: it is taken as given",
+            "is taken as given: it was made by what is not recorded",
         )
         return self.input(array)
 
     def retaken(self, array: Array) -> Symbol | None:
         """The same, or None of a dtype that graphs do not have."""
         return self.given(array) if self.has(array.dtype) else None
-
-    def held(self, array: Array) -> Symbol:
-        """An input for values that nobody writes to, such as places; equal ones share it."""
-        key = "held", array.dtype, array.shape, array.tobytes()
-        if key not in self._constants:
-            self._constants[key] = self.input(array)
-        return self._constants[key]
 
     def outside(self, array: Array) -> Symbol:
         """The symbol of a plain array that the program brings along: its values as they are now."""
@@ -215,44 +132,6 @@ class Recorder:
         else:
             self._outside[id(array)] = array, np.array(array), symbol
 
-    def constant(self, value: Any) -> Symbol:
-        """A NumPy scalar, which is strong, or a Python scalar as NumPy's arrays have it."""
-        array = np.asarray(value)
-        dtype = self.dtype(array.dtype)
-        key = dtype, array.tobytes()
-        if key not in self._constants:
-            self._constants[key] = self.create(ops.constant, dtype=dtype, value=native(array))
-        return self._constants[key]
-
-    def literal(self, op: Op, operands: Sequence[Any], position: int) -> Symbol:
-        """A Python scalar among the operands of an op, as the rules take it."""
-        value = operands[position]
-        exact = repr(value) if not value or value != value or type(value) is complex else value
-        types = tuple(one.type if isinstance(one, Symbol) else one for one in operands)
-        key: Any = op, type(value), exact, position, types
-        if key not in self._constants:
-            number, dtype = taken(self.graph.rules, op, operands, position)
-            self._constants[key] = self.weak(number, dtype, value)
-        return self._constants[key]
-
-    def weak(self, number: Any, dtype: DType, literal: Any) -> Symbol:
-        """The constant that a literal is."""
-        found, array = literal_array(number, dtype, self.graph.rules)
-        return self.create(ops.constant, dtype=found, value=array, literal=literal)
-
-    def assigned_literal(self, value: Any, into: DType) -> Symbol:
-        """A Python scalar that is put into an array, weak but for what only the dtype holds."""
-        if isinstance(value, (bool, int)) and (into.is_integer or into is DType.bool):
-            return self.constant(into.storage.type(value))
-        weak = WEAK[type(value)]
-        huge = isinstance(value, int) and not -(2**63) <= value < 2**63
-        if huge or self.graph.committed(weak) is into:
-            return self.constant(into.storage.type(value))
-        key = "assigned", weak, repr(value)
-        if key not in self._constants:
-            self._constants[key] = self.weak(value, weak, value)
-        return self._constants[key]
-
     def symbol(self, value: Any) -> Symbol:
         """The symbol of an array or scalar; UnrecordedError of what can have none."""
         if isinstance(value, Traced):
@@ -272,7 +151,8 @@ class Recorder:
         try:
             with recording_with(None):
                 return None if value is None else self.symbol(value)
-        except GraphirError:
+        except Exception as error:  # the program goes on, whatever it is
+            self.failed(error)
             return None
 
     def operands(self, op: Op, values: Sequence[Any]) -> tuple[Symbol, ...]:
@@ -296,24 +176,12 @@ class Recorder:
 
     def listed(self, values: Any) -> Symbol:
         """The symbol of the array that NumPy makes of a list; promoted as a stack of its leaves."""
-        made = np.asarray(values_of(values))
+        made = np.asarray(plains(values))
         if not holds_traced(values):
             return self.held(made)
         leaves = tuple(self.symbol(one) for one in _leaves(values))
         stacked = self.emit(ops.stack, leaves, axis=0)
         return self.reshaped(stacked, made.shape)
-
-    def places(self, start: int, step: int, axis: int, shape: tuple[Any, ...]) -> Symbol:
-        """The indices start, start + step, ... along an axis, for each element of a shape."""
-        key = "places", start, step, axis, shape
-        if key not in self._constants:
-            along = [1] * len(shape)
-            along[axis] = shape[axis]
-            line = self.create(
-                ops.range, dtype=DType.int64, start=start, step=step, size=shape[axis]
-            )
-            self._constants[key] = self.broadcast(self.reshaped(line, along), shape)
-        return self._constants[key]
 
     # -- results
 
@@ -334,6 +202,24 @@ class Recorder:
         scalar = traced(real)
         scalar.symbol, scalar.recorder, scalar.plain = symbol, self, real
         return scalar
+
+    def argument(self, value: Any, name: str | None) -> Any:
+        """An argument as the program gets it: the same array, the same object.
+
+        Those that share memory are watched, since a write to one is seen by the others.
+        """
+        for known in self._arguments:
+            if known.plain is value:
+                return known
+        made = self.wrapped(value, self.input(value, name))
+        if not isinstance(made, Traced):
+            return made
+        for known in self._arguments:
+            if np.may_share_memory(known.plain, value):
+                self.watched(known)
+                self.watched(made)
+        self._arguments.append(made)
+        return made
 
     def watched(self, made: Any) -> Any:
         """A new array, which may be a buffer for compiled code to fill."""
@@ -364,14 +250,15 @@ class Recorder:
             dtype = self.dtype(real.dtype)
             if symbol.type.dtype is dtype and symbol.type.shape == real.shape:
                 return symbol
+            why = f"NumPy makes it {dtype}{list(real.shape)}, {symbol.op.name} {symbol.type}"
         except Exception as error:  # the program goes on, whatever it is
-            if not isinstance(error, GraphirError):
-                self.faults.append(error)
-        return self.taken_as_given(name, real)
+            self.failed(error)
+            why = str(error)
+        return self.taken_as_given(name, real, why)
 
-    def taken_as_given(self, name: str, real: Any) -> Symbol:
+    def taken_as_given(self, name: str, real: Any, why: str = "it is compiled") -> Symbol:
         """An input for the result of what has no op."""
-        self.note(self.calls[0] if self.calls else name, "has no op: its result is taken as given")
+        self.note(self.calls[0] if self.calls else name, f"is taken as given: {why}")
         return self.input(real)
 
 
@@ -390,10 +277,3 @@ def _leaves(value: Any) -> Iterable[Any]:
 def holds_traced(value: Any) -> bool:
     """Whether something recorded is among the leaves of lists."""
     return any(isinstance(one, (Traced, TracedScalar)) for one in _leaves(value))
-
-
-def values_of(value: Any) -> Any:
-    """Nested lists with plain leaves."""
-    if isinstance(value, (list, tuple)):
-        return [values_of(one) for one in value]  # pyright: ignore[reportUnknownVariableType]
-    return plain(value)

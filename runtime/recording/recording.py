@@ -19,7 +19,7 @@ from runtime.progress import Watch
 from runtime.recording.arrays import ArrayRecorder
 from runtime.recording.creation import makers_recorded
 from runtime.recording.recorder import Note, Recorder
-from runtime.recording.results import leaves, plain_result
+from runtime.recording.results import leaves, plain_again, plain_result
 from runtime.recording.sites import Sites
 from runtime.recording.values import Array, active, plain, recording_with
 
@@ -57,11 +57,11 @@ def record(
 ) -> Recording:
     """Run `function(*arrays, **keywords)`, an ordinary NumPy program, and record its graph.
 
-    Arrays and NumPy scalars among the arguments become inputs; other arguments are as they are.
-    NumPy computes every value, so that the results are those of a plain run, and what the program
-    writes to its arguments it writes. Each op, and each silent cast, is located in the program's
-    source. What is compiled, or depends on values, is taken as given, with a note. Exceptions of
-    the program pass. Only this thread is recorded.
+    Arrays and NumPy scalars among the arguments, also in lists and tuples, become inputs; other
+    arguments are as they are. NumPy computes every value, so that the results are those of a plain
+    run, and what the program writes to its arguments it writes. Each op, and each silent cast, is
+    located in the program's source. What is compiled, or depends on values, is taken as given, with
+    a note. Exceptions and warnings of the program pass. Only this thread is recorded.
 
     `rules` must promote as the NumPy that is installed. Raises GraphError where they do not, and
     where this thread records already.
@@ -74,10 +74,11 @@ def record(
         )
     recorder = ArrayRecorder(Graph(_name(function), rules=known), Sites(_run.__code__))
     names = _names(function, arrays)
-    with makers_recorded(), recording_with(recorder):
+    with makers_recorded(), recording_with(recorder), plain_again(recorder.lists):
         result = _run(recorder, function, names, arrays, keywords)
         found = list(leaves(result, recorder))
         symbols = [recorder.before(leaf) for leaf in found]
+    plain_result(getattr(function, "__self__", None))  # whose attributes a method may have set
     outputs = [(s, plain(leaf)) for s, leaf in zip(symbols, found, strict=True) if s is not None]
     recorder.graph.outputs = tuple(symbol for symbol, _ in outputs)
     return Recording(
@@ -97,13 +98,21 @@ def _run(
     keywords: dict[str, Any],
 ) -> Any:
     """Call the function on recorded arguments; the frame above which nothing is the program's."""
-    recorder.here = recorder.sites.here()
+    recorder.here, recorder.call = recorder.sites.here()
     positional = [_argument(recorder, one, next(names)) for one in arrays]
     named = {name: _argument(recorder, one, name) for name, one in keywords.items()}
     return function(*positional, **named)
 
 
 def _argument(recorder: Recorder, value: Any, name: str | None) -> Any:
+    """An argument as the program gets it; arrays in lists and tuples are recorded too."""
+    kind: Any = cast("object", type(value))
+    if kind is list or kind is tuple:
+        made = [_argument(recorder, one, None) for one in cast("list[Any]", value)]
+        if kind is tuple:
+            return tuple(made)
+        recorder.lists.append((cast("list[Any]", value), made))
+        return made
     if type(value) is not np.ndarray and not isinstance(value, np.generic):
         return value
     value = cast("Any", value)
@@ -112,7 +121,7 @@ def _argument(recorder: Recorder, value: Any, name: str | None) -> Any:
     if not recorder.has(value.dtype):
         recorder.note(f"an argument of {value.dtype}", "has no dtype of graphs: it is not recorded")
         return value
-    return recorder.wrapped(value, recorder.input(value, name))
+    return recorder.argument(value, name)
 
 
 def _name(function: Any) -> str:

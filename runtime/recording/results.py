@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from types import FunctionType, ModuleType
 from typing import Any, cast
 
@@ -38,6 +39,16 @@ def _parts(value: Any) -> list[Any]:
     if isinstance(value, dict):
         return list(cast("dict[Any, Any]", value).values())
     return list(getattr(value, "__dict__", {}).values())
+
+
+@contextmanager
+def plain_again(lists: Sequence[tuple[list[Any], list[Any]]]) -> Generator[None]:
+    """After the block, lists that a program was given hold what it left in those it got instead."""
+    try:
+        yield
+    finally:
+        for given, left in lists:
+            given[:] = plain_result(left)
 
 
 def plain_result(result: Any) -> Any:
@@ -76,8 +87,8 @@ def _tuple(value: tuple[Any, ...], seen: dict[int, Any]) -> tuple[Any, ...]:
     if all(new is old for new, old in zip(items, value, strict=True)):
         return value
     kind: Any = type(value)
-    new: Any = tuple.__new__  # whatever else the constructor of a subclass asks for
-    made = new(kind, items)
+    # Whatever else the constructor of a subclass asks for.
+    made = cast("Any", tuple).__new__(kind, items)
     for name, one in getattr(value, "__dict__", {}).items():
         made.__dict__[name] = _plain(one, seen)
     return made

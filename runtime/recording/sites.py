@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from sys import _getframe  # pyright: ignore[reportPrivateUsage]
-from types import CodeType, FrameType
+from types import CodeType, FrameType, FunctionType
+from typing import Any, NamedTuple
 
 from graphir import Location
 
@@ -21,6 +23,20 @@ def is_ours(frame: FrameType) -> bool:
     return _package(frame) in _OURS
 
 
+def _call(function: Callable[..., Any], args: Iterable[Any], kwargs: Mapping[str, Any]) -> Any:
+    return function(*args, **kwargs)
+
+
+class Site(NamedTuple):
+    """A place in the program; `call(function, args, kwargs)` calls as if from that line.
+
+    So warnings of what is called are those of the user's line, which they name, and count there.
+    """
+
+    location: Location
+    call: Callable[..., Any]
+
+
 class Sites:
     """Locations of user frames, one object for each way to a place.
 
@@ -31,12 +47,12 @@ class Sites:
     def __init__(self, top: CodeType) -> None:
         # By id, since hashing a code object reads all of it; `_codes` keeps them alive.
         self._kinds: dict[int, int] = {id(top): _TOP}
-        self._codes: list[CodeType] = [top]
-        self._known: dict[tuple[int, ...], Location] = {}
-        self.importing = Location.at("", 0)
-        """The location of what a module does while the program imports it."""
+        self._codes: dict[int, CodeType] = {id(top): top}
+        self._known: dict[tuple[int, ...], Site] = {}
+        self.importing = Site(Location.at("", 0), _call)
+        """The site of what a module does while the program imports it."""
 
-    def here(self, depth: int = 1) -> Location:
+    def here(self, depth: int = 1) -> Site:
         """The innermost user frame; where there is none, the line that asked for the recording."""
         frame: FrameType | None = _getframe(depth)
         kinds, user = self._kinds, None
@@ -57,14 +73,25 @@ class Sites:
         key = (user.f_lasti, *path)
         found = self._known.get(key)
         if found is None:
-            found = self._known[key] = Location(user.f_code, user.f_lasti, self._layer(path))
+            location = Location(user.f_code, user.f_lasti, self._layer(path))
+            found = self._known[key] = Site(location, self._caller_at(user))
         return found
+
+    def _caller_at(self, frame: FrameType) -> Callable[..., Any]:
+        """`_call`, as if it were written at the line where a frame is."""
+        code = _call.__code__.replace(
+            co_filename=frame.f_code.co_filename,
+            co_name=frame.f_code.co_name,
+            co_firstlineno=frame.f_lineno - 1,
+        )
+        self._kinds[id(code)], self._codes[id(code)] = _INTERNAL, code
+        return FunctionType(code, frame.f_globals)
 
     def _classified(self, frame: FrameType) -> int:
         kind = _INTERNAL if is_ours(frame) or _package(frame) == "numpy" else _USER
         kind = _IMPORT if frame.f_code.co_name == "<module>" else kind
-        self._kinds[id(frame.f_code)] = kind
-        self._codes.append(frame.f_code)
+        code = frame.f_code
+        self._kinds[id(code)], self._codes[id(code)] = kind, code
         return kind
 
     def _caller(self, frame: FrameType) -> FrameType:
@@ -76,6 +103,5 @@ class Sites:
         return frame
 
     def _layer(self, path: list[int]) -> str:
-        names = {id(code): code.co_name for code in self._codes}
-        inner = [names[code] for code in reversed(path[:-1])]
+        inner = [self._codes[code].co_name for code in reversed(path[:-1])]
         return "/".join(name for name in inner if not name.startswith("<"))

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from graphir import GraphirError, Symbol, ops
 
 if TYPE_CHECKING:
-    from runtime.recording.recorder import Recorder
+    from runtime.recording.builder import Builder
 
 Sizes: TypeAlias = tuple[int, ...]
 
@@ -27,11 +27,11 @@ class UnrecordedError(GraphirError):
 class Step:
     """One difference between a view and what it looks at."""
 
-    def forward(self, recorder: Recorder, x: Symbol) -> Symbol:
+    def forward(self, builder: Builder, x: Symbol) -> Symbol:
         """The view of x."""
         raise NotImplementedError
 
-    def backward(self, recorder: Recorder, x: Symbol, new: Symbol) -> Symbol:
+    def backward(self, builder: Builder, x: Symbol, new: Symbol) -> Symbol:
         """The whole once its view is `new`; UnrecordedError where no graph says that."""
         raise UnrecordedError("what is written there has no one place")
 
@@ -42,13 +42,13 @@ class Flip(Step):
 
     axes: Sizes
 
-    def forward(self, recorder: Recorder, x: Symbol) -> Symbol:
+    def forward(self, builder: Builder, x: Symbol) -> Symbol:
         """Flipped."""
-        return recorder.emit(ops.flip, (x,), axis=self.axes)
+        return builder.emit(ops.flip, (x,), axis=self.axes)
 
-    def backward(self, recorder: Recorder, x: Symbol, new: Symbol) -> Symbol:
+    def backward(self, builder: Builder, x: Symbol, new: Symbol) -> Symbol:
         """Flipped back."""
-        return self.forward(recorder, new)
+        return self.forward(builder, new)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +57,14 @@ class Permute(Step):
 
     dims: Sizes
 
-    def forward(self, recorder: Recorder, x: Symbol) -> Symbol:
+    def forward(self, builder: Builder, x: Symbol) -> Symbol:
         """Permuted."""
-        return recorder.emit(ops.permute, (x,), dims=self.dims)
+        return builder.emit(ops.permute, (x,), dims=self.dims)
 
-    def backward(self, recorder: Recorder, x: Symbol, new: Symbol) -> Symbol:
+    def backward(self, builder: Builder, x: Symbol, new: Symbol) -> Symbol:
         """Permuted back."""
         inverse = tuple(self.dims.index(i) for i in range(len(self.dims)))
-        return recorder.emit(ops.permute, (new,), dims=inverse)
+        return builder.emit(ops.permute, (new,), dims=inverse)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,38 +73,42 @@ class Reshape(Step):
 
     shape: Sizes
 
-    def forward(self, recorder: Recorder, x: Symbol) -> Symbol:
+    def forward(self, builder: Builder, x: Symbol) -> Symbol:
         """Reshaped."""
-        return recorder.reshaped(x, self.shape)
+        return builder.reshaped(x, self.shape)
 
-    def backward(self, recorder: Recorder, x: Symbol, new: Symbol) -> Symbol:
+    def backward(self, builder: Builder, x: Symbol, new: Symbol) -> Symbol:
         """Reshaped back."""
-        return recorder.reshaped(new, x.shape)
+        return builder.reshaped(new, x.shape)
 
 
 @dataclass(frozen=True, slots=True)
 class Cut(Step):
-    """The elements from start to stop by a positive step, on every axis."""
+    """The elements from start to stop by a positive step, on every axis; in a shape, if given."""
 
     start: Sizes
     stop: Sizes
     step: Sizes
+    shape: Sizes | None = None
 
-    def forward(self, recorder: Recorder, x: Symbol) -> Symbol:
+    def forward(self, builder: Builder, x: Symbol) -> Symbol:
         """Sliced."""
-        return recorder.emit(ops.slice, (x,), start=self.start, stop=self.stop, step=self.step)
+        found = builder.emit(ops.slice, (x,), start=self.start, stop=self.stop, step=self.step)
+        return found if self.shape is None else builder.reshaped(found, self.shape)
 
-    def backward(self, recorder: Recorder, x: Symbol, new: Symbol) -> Symbol:
+    def backward(self, builder: Builder, x: Symbol, new: Symbol) -> Symbol:
         """Scattered, axis by axis: the outer slices with the inner ones put into them."""
+        spans = zip(self.start, self.stop, self.step, strict=True)
+        new = builder.reshaped(new, (-(-(stop - start) // step) for start, stop, step in spans))
         cut = [i for i, size in enumerate(x.shape) if self._of(i) != (0, size, 1)]
-        return _scattered(recorder, x, new, [(i, *self._of(i)) for i in cut])
+        return _scattered(builder, x, new, [(i, *self._of(i)) for i in cut])
 
     def _of(self, axis: int) -> tuple[int, int, int]:
         return self.start[axis], self.stop[axis], self.step[axis]
 
 
 def _scattered(
-    recorder: Recorder, x: Symbol, new: Symbol, cuts: list[tuple[int, int, int, int]]
+    builder: Builder, x: Symbol, new: Symbol, cuts: list[tuple[int, int, int, int]]
 ) -> Symbol:
     if not cuts:
         return new
@@ -113,10 +117,10 @@ def _scattered(
         rank = x.rank
         lows, highs, by = [0] * rank, list(x.shape), [1] * rank
         lows[axis], highs[axis], by[axis] = start, stop, step
-        part = Cut(tuple(lows), tuple(highs), tuple(by)).forward(recorder, x)  # pyright: ignore[reportArgumentType]
-        new = _scattered(recorder, part, new, inner)
-    places = recorder.places(start, step, axis, new.shape)
-    return recorder.emit(ops.scatter, (x, new, places), axis=axis)
+        part = Cut(tuple(lows), tuple(highs), tuple(by)).forward(builder, x)  # pyright: ignore[reportArgumentType]
+        new = _scattered(builder, part, new, inner)
+    places = builder.places(start, step, axis, new.shape)
+    return builder.emit(ops.scatter, (x, new, places), axis=axis)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -125,19 +129,17 @@ class Pick(Step):
 
     places: NDArray[np.int64]
 
-    def forward(self, recorder: Recorder, x: Symbol) -> Symbol:
+    def forward(self, builder: Builder, x: Symbol) -> Symbol:
         """Gathered."""
-        flat = recorder.reshaped(x, (x.size,))
-        return recorder.emit(ops.gather, (flat, recorder.held(self.places)), axis=0)
+        flat = builder.reshaped(x, (x.size,))
+        return builder.emit(ops.gather, (flat, builder.held(self.places)), axis=0)
 
-    def backward(self, recorder: Recorder, x: Symbol, new: Symbol) -> Symbol:
+    def backward(self, builder: Builder, x: Symbol, new: Symbol) -> Symbol:
         """Scattered, the last winning."""
-        flat = recorder.reshaped(x, (x.size,))
-        updates = recorder.reshaped(new, (new.size,))
-        places = recorder.held(self.places.reshape(-1))
-        return recorder.reshaped(
-            recorder.emit(ops.scatter, (flat, updates, places), axis=0), x.shape
-        )
+        flat = builder.reshaped(x, (x.size,))
+        updates = builder.reshaped(new, (new.size,))
+        places = builder.held(self.places.reshape(-1))
+        return builder.reshaped(builder.emit(ops.scatter, (flat, updates, places), axis=0), x.shape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +148,9 @@ class Broadcast(Step):
 
     shape: Sizes
 
-    def forward(self, recorder: Recorder, x: Symbol) -> Symbol:
+    def forward(self, builder: Builder, x: Symbol) -> Symbol:
         """Broadcast."""
-        return recorder.broadcast(x, self.shape)
+        return builder.broadcast(x, self.shape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,32 +159,32 @@ class Part(Step):
 
     imaginary: bool
 
-    def forward(self, recorder: Recorder, x: Symbol) -> Symbol:
+    def forward(self, builder: Builder, x: Symbol) -> Symbol:
         """The part."""
-        return recorder.emit(ops.imag if self.imaginary else ops.real, (x,))
+        return builder.emit(ops.imag if self.imaginary else ops.real, (x,))
 
-    def backward(self, recorder: Recorder, x: Symbol, new: Symbol) -> Symbol:
+    def backward(self, builder: Builder, x: Symbol, new: Symbol) -> Symbol:
         """The part beside the other one."""
-        other = Part(not self.imaginary).forward(recorder, x)
+        other = Part(not self.imaginary).forward(builder, x)
         parts = (other, new) if self.imaginary else (new, other)
-        return recorder.emit(ops.as_complex, parts)
+        return builder.emit(ops.as_complex, parts)
 
 
 Steps: TypeAlias = "tuple[Step, ...]"
 
 
-def forward(steps: Steps, recorder: Recorder, x: Symbol) -> Symbol:
+def forward(steps: Steps, builder: Builder, x: Symbol) -> Symbol:
     """The view that steps lead to."""
     for step in steps:
-        x = step.forward(recorder, x)
+        x = step.forward(builder, x)
     return x
 
 
-def backward(steps: Steps, recorder: Recorder, x: Symbol, new: Symbol) -> Symbol:
+def backward(steps: Steps, builder: Builder, x: Symbol, new: Symbol) -> Symbol:
     """The whole once the view that steps lead to is `new`."""
-    if not steps:
-        return new
-    first, *rest = steps
-    if rest:
-        new = backward(tuple(rest), recorder, first.forward(recorder, x), new)
-    return first.backward(recorder, x, new)
+    wholes = [x] if steps else []
+    for step in steps[:-1]:
+        wholes.append(step.forward(builder, wholes[-1]))
+    for step, whole in zip(reversed(steps), reversed(wholes), strict=True):
+        new = step.backward(builder, whole, new)
+    return new

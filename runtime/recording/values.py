@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import GraphirError, Symbol
+from graphir import Symbol
 from runtime.recording import steps
 from runtime.recording.layouts import steps_between
 from runtime.recording.steps import UnrecordedError
@@ -110,7 +110,8 @@ class Trace:
             if symbol is None or self.steps is None:
                 raise UnrecordedError("what is written there is known by memory alone")
             whole = steps.backward(self.steps, self.recorder, self.parent.read(), symbol)
-        except GraphirError:
+        except Exception as error:  # the program goes on, whatever it is
+            self.recorder.failed(error)
             self.parent, whole = root, None
             self.steps = None
         root.watched = watched

@@ -56,32 +56,38 @@ LOOPS: dict[Callable[..., Any], tuple[Any, ...]] = {
 }
 
 
-def cost(program: Callable[..., Any], args: Sequence[Any], rounds: int = 9) -> tuple[float, int]:
-    """Microseconds an op over NumPy, and how many NumPy calls' worth of symbols there were."""
-    plain, recorded, symbols = [], [], 1
-    for _ in range(rounds):
-        given = copy.deepcopy(args)
-        start = time.perf_counter()
-        program(*given)
-        plain.append(time.perf_counter() - start)
-        given = copy.deepcopy(args)
-        start = time.perf_counter()
-        symbols = len(record(program, *given).graph)
-        recorded.append(time.perf_counter() - start)
-    over = statistics.median(recorded) - statistics.median(plain)
-    return over / symbols * 1e6, symbols
+def nothing(*args: Any) -> None:
+    """What a recording costs before its first op."""
+
+
+def seconds(function: Callable[..., Any], *args: Any) -> float:
+    """The time that this thread computes for; that of others on the machine is not counted."""
+    given = copy.deepcopy(args)
+    start = time.thread_time()
+    function(*given)
+    return time.thread_time() - start
+
+
+def cost(program: Callable[..., Any], args: Sequence[Any], rounds: int = 15) -> tuple[float, int]:
+    """Microseconds an op over NumPy and over an empty recording, and the number of ops."""
+    over = [
+        seconds(record, program, *args) - seconds(record, nothing, *args) - seconds(program, *args)
+        for _ in range(rounds)
+    ]
+    ops = len(record(program, *copy.deepcopy(args)).graph)
+    return statistics.median(over) / ops * 1e6, ops
 
 
 def main() -> None:
-    """Print a line for each program, and the median."""
+    """Print a line for each program, the median, and what an empty recording costs."""
     found: list[float] = []
     for program, args in {**LOOPS, **PROGRAMS}.items():
-        each, symbols = cost(program, args)
-        if symbols >= 50:  # what starting costs is no op's
-            found.append(each)
-            print(f"{program.__name__:22} {each:6.1f} us an op, {symbols} symbols")
-    median = statistics.median(found)
-    print(f"median {median:.1f} us, at most {max(found):.1f}; limit {LIMIT:.0f}")
+        each, ops = cost(program, args)
+        found.append(each)
+        print(f"{program.__name__:22} {each:6.1f} us an op, {ops} ops")
+    start = statistics.median(seconds(record, nothing) for _ in range(21)) * 1e3
+    print(f"median {statistics.median(found):.1f} us, at most {max(found):.1f}; limit {LIMIT:.0f}")
+    print(f"a recording of nothing {start:.2f} ms")
 
 
 if __name__ == "__main__":

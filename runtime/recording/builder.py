@@ -1,0 +1,180 @@
+"""Builder: enters ops, constants and inputs into the graph of a program in the making."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphir import DType, Graph, GraphirError, Location, Op, Origin, Symbol, TensorType, ops
+from graphir.arguments import taken
+from graphir.conversions import convert
+from graphir.literals import literal_array, native
+from graphir.op import Inferred
+from graphir.promotion.scalars import WEAK
+from runtime.recording.steps import UnrecordedError
+from runtime.recording.values import plain
+
+Array: TypeAlias = NDArray[Any]
+
+
+class Builder:
+    """Enters symbols under the line `here`; `inputs` are the arrays for those of the graph.
+
+    What is inferred, and constants, are kept: a loop meets the same ones again and again.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.inputs: list[Array] = []
+        self.here = Location.at("", 0)
+        self._inferred: dict[Any, Inferred] = {}
+        self._dtypes: dict[Any, DType] = {}
+        self._constants: dict[Any, Symbol] = {}
+
+    # -- ops
+
+    def emit(self, op: Op, args: tuple[Symbol, ...], **attrs: Any) -> Symbol:
+        """An op on symbols; attributes are hashable."""
+        key: list[Any] = [op]
+        for arg in args:
+            key.append(arg.type)
+        if attrs:
+            key += attrs.items()
+        known = tuple(key)
+        inferred = self._inferred.get(known)
+        if inferred is None:
+            inferred = self._inferred[known] = self.graph.infer(op, args, attrs)
+        return self.graph.append(op, args, inferred.attrs, inferred.type, self.here)
+
+    def create(self, op: Op, **attrs: Any) -> Symbol:
+        """A symbol of no operands."""
+        inferred = op.infer(self.graph.rules, (), attrs)
+        return self.graph.append(op, (), inferred.attrs, inferred.type, self.here)
+
+    def reshaped(self, x: Symbol, shape: Iterable[Any]) -> Symbol:
+        """The same in another shape, if it is another."""
+        wanted = tuple(shape)
+        return x if x.shape == wanted else self.emit(ops.reshape, (x,), shape=wanted)
+
+    def broadcast(self, x: Symbol, shape: Iterable[Any]) -> Symbol:
+        """The same repeated to a shape, as assignment does; leading axes of 1 may go."""
+        wanted = tuple(shape)
+        if x.rank > len(wanted):
+            x = self.reshaped(x, x.shape[x.rank - len(wanted) :])
+        return x if x.shape == wanted else self.emit(ops.broadcast_to, (x,), shape=wanted)
+
+    def cast(self, x: Symbol, to: DType, operand: str = "", op: str = "") -> Symbol:
+        """The same in another dtype: as the user asked, or silently, for the operand of an op."""
+        if x.dtype is to:
+            return x
+        source: Any = self.here
+        if operand:
+            source = (Origin(operand, op, self.here, self.graph.rules.name, x.dtype, to),)
+        if x.dtype.is_complex and not to.is_complex and to is not DType.bool:
+            x = self.emit(ops.real, (x,))  # as NumPy does, with a warning
+        return self.graph.append(ops.cast, (x,), {"to": to}, x.type.cast(to), source)
+
+    def converted(
+        self, x: Symbol, values: Any, to: DType, operand: str = "", op: str = ""
+    ) -> Symbol:
+        """The cast of x, whose values are known; refused where NumPy makes others of them."""
+        if x.dtype.is_float and to.is_integer:
+            array = np.asarray(plain(values))
+            with np.errstate(all="ignore"):
+                same = array.astype(to.storage) == convert(native(array), x.dtype, to)
+            if not same.all():
+                raise UnrecordedError(f"NumPy casts values outside of {to} as its machine does")
+        return self.cast(x, to, operand, op)
+
+    # -- dtypes and inputs
+
+    def dtype(self, dtype: Any) -> DType:
+        """The DType of a NumPy dtype; UnrecordedError where graphs under these rules have none."""
+        found = self._dtypes.get(dtype)
+        if found is None:
+            found = self._dtypes[dtype] = self.graph.rules.known(DType.from_numpy(dtype))
+        return found
+
+    def has(self, dtype: Any) -> bool:
+        """Whether graphs under these rules have a NumPy dtype."""
+        try:
+            return self.dtype(dtype) in self.graph.rules.dtypes
+        except GraphirError:
+            return False
+
+    def input(self, array: Any, name: str | None = None) -> Symbol:
+        """A new input of the graph, with a copy of its values."""
+        dtype = self.dtype(array.dtype)
+        self.inputs.append(np.array(native(np.asarray(array)), order="C"))
+        symbol = self.graph.input(TensorType(dtype, array.shape), name=name)
+        symbol.source = self.here
+        return symbol
+
+    def held(self, array: Array) -> Symbol:
+        """An input for values that nobody writes to, such as places; equal ones share it."""
+        key = "held", array.dtype, array.shape, array.tobytes()
+        if key not in self._constants:
+            self._constants[key] = self.input(array)
+        return self._constants[key]
+
+    # -- constants
+
+    def constant(self, value: Any) -> Symbol:
+        """A NumPy scalar, which is strong, or a Python scalar as NumPy's arrays have it."""
+        array = np.asarray(value)
+        dtype = self.dtype(array.dtype)
+        key = dtype, array.tobytes()
+        if key not in self._constants:
+            self._constants[key] = self._known(dtype, native(array), None)
+        return self._constants[key]
+
+    def literal(self, op: Op, operands: Sequence[Any], position: int) -> Symbol:
+        """A Python scalar among the operands of an op, as the rules take it."""
+        value = operands[position]
+        exact = repr(value) if not value or value != value or type(value) is complex else value
+        types = tuple(one.type if isinstance(one, Symbol) else one for one in operands)
+        key: Any = op, type(value), exact, position, types
+        if key not in self._constants:
+            number, dtype = taken(self.graph.rules, op, operands, position)
+            self._constants[key] = self.weak(number, dtype, value)
+        return self._constants[key]
+
+    def weak(self, number: Any, dtype: DType, literal: Any) -> Symbol:
+        """The constant that a literal is."""
+        found, array = literal_array(number, dtype, self.graph.rules)
+        return self._known(found, array, literal)
+
+    def _known(self, dtype: DType, array: Array, literal: Any) -> Symbol:
+        """A constant, entered without inferring what its array says."""
+        value = np.array(array, order="C")
+        value.setflags(write=False)
+        attrs = {"dtype": dtype, "value": value, "literal": literal}
+        return self.graph.append(ops.constant, (), attrs, TensorType(dtype, value.shape), self.here)
+
+    def assigned_literal(self, value: Any, into: DType) -> Symbol:
+        """A Python scalar that is put into an array, weak but for what only the dtype holds."""
+        if isinstance(value, (bool, int)) and (into.is_integer or into is DType.bool):
+            return self.constant(into.storage.type(value))
+        weak = WEAK[type(value)]
+        huge = isinstance(value, int) and not -(2**63) <= value < 2**63
+        if huge or self.graph.committed(weak) is into:
+            return self.constant(into.storage.type(value))
+        key = "assigned", weak, repr(value)
+        if key not in self._constants:
+            self._constants[key] = self.weak(value, weak, value)
+        return self._constants[key]
+
+    def places(self, start: int, step: int, axis: int, shape: tuple[Any, ...]) -> Symbol:
+        """The indices start, start + step, ... along an axis, for each element of a shape."""
+        key = "places", start, step, axis, shape
+        if key not in self._constants:
+            along = [1] * len(shape)
+            along[axis] = shape[axis]
+            line = self.create(
+                ops.range, dtype=DType.int64, start=start, step=step, size=shape[axis]
+            )
+            self._constants[key] = self.broadcast(self.reshaped(line, along), shape)
+        return self._constants[key]

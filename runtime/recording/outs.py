@@ -1,0 +1,56 @@
+"""Arrays that a program gives for results: out= of NumPy's functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+from graphir import Symbol
+from runtime.recording.recorder import Recorder
+from runtime.recording.steps import UnrecordedError
+from runtime.recording.values import Traced, plain, plains, trace_of
+
+
+def outs_of(out: Any, count: int) -> tuple[Any, ...]:
+    """The arrays given for results; None for new ones, of which `...` asks that they be arrays."""
+    if out is None or out is ...:
+        return (None,) * count
+    given = cast("tuple[Any, ...]", out if isinstance(out, tuple) else (out,))
+    return tuple(None if one is ... else one for one in given)
+
+
+def plain_kwargs(kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a call as NumPy takes them."""
+    found = {name: plains(value) for name, value in kwargs.items()}
+    out = found.get("out")
+    if isinstance(out, tuple) and out[0] is ...:
+        found["out"] = ...
+    return found
+
+
+def returned(out: Any, real: Any) -> Any:
+    """What a call with out= returns: the arrays it was given."""
+    if not isinstance(real, tuple):
+        into = outs_of(out, 1)[0]
+        return real if into is None else into
+    results = cast("tuple[Any, ...]", real)
+    given = outs_of(out, len(results))
+    return tuple(r if o is None else o for o, r in zip(given, results, strict=True))
+
+
+def store(recorder: Recorder, name: str, out: Any, symbolic: Callable[[], Symbol]) -> None:
+    """Note that a result went into an array, cast to its dtype as NumPy did silently."""
+
+    def cast() -> Symbol:
+        found, to = symbolic(), recorder.dtype(out.dtype)
+        if found.dtype.is_float and to.is_integer:
+            raise UnrecordedError("the values before their truncation are not known")
+        found = recorder.cast(found, to, "result", found.op.name)
+        return recorder.broadcast(found, out.shape)
+
+    real = plain(out)
+    symbol = recorder.checked(name, real, cast)
+    if isinstance(out, Traced):
+        trace_of(out, recorder).write(symbol)
+    else:
+        recorder.written(out, symbol)

@@ -1,0 +1,73 @@
+"""Where what is recorded happened: lines, columns and layers of the user's program."""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+
+from passes import cast_report
+from runtime import record
+
+
+def scaled(x, w):
+    return x * w  # here
+
+
+def model(x, w):
+    y = scaled(x, w) + np.float64(1)
+    return [one.mean() for one in (y, np.cumsum(y))]
+
+
+def place(function, text):
+    """The line and column, from 1, of a text in a function."""
+    lines, first = inspect.getsourcelines(function)
+    at = next(i for i, line in enumerate(lines) if text in line)
+    return first + at, lines[at].index(text) + 1
+
+
+def test_promotions_have_their_line_column_and_layer():
+    recording = record(model, np.arange(3, dtype=np.int16), np.ones(3, np.float32))
+    found = [
+        (str(one.source), (one.location.line, one.location.column), one.location.layer)
+        for one in cast_report(recording.graph)
+    ]
+    assert found == [
+        ("int16", place(scaled, "x * w"), "scaled"),
+        ("float32", place(model, "scaled(x, w) + np"), ""),
+    ]
+    assert all(one.location.file.endswith("test_recording_locations.py") for one in recording.graph)
+
+
+def test_what_numpy_does_inside_is_at_the_line_that_called_it():
+    def program(x):
+        return np.percentile(x, 30) + np.trapezoid(x)
+
+    recording = record(program, np.arange(5, dtype=np.int8))
+    inside = [one for one in recording.graph if one.args]
+    first = inspect.getsourcelines(program)[1]
+    assert len(inside) > 5
+    assert {one.location.line for one in inside} == {first + 1}
+
+
+def test_a_function_of_numpy_is_at_the_line_that_records_it():
+    recording = record(np.var, np.arange(5, dtype=np.int8))
+    here = inspect.currentframe().f_lineno - 1
+    assert [one.location.line for one in recording.graph.outputs] == [here]
+
+
+def test_loops_share_their_locations():
+    def program(x):
+        for _ in range(3):
+            x = x * 2.0
+        return x
+
+    graph = record(program, np.ones(2)).graph
+    made = [one.location for one in graph if len(one.args) == 2]
+    assert len(made) == 3
+    assert len({id(one) for one in made}) == 1
+
+
+def test_inputs_are_named_by_the_parameters():
+    assert record(model, np.ones(2), w=np.ones(2)).graph.input_names == ["x", "w"]
+    assert record(lambda *args: args[0] + args[1], 1, np.ones(2)).graph.input_names == ["x0"]
