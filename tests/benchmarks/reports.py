@@ -13,6 +13,7 @@ import gc
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 
 from passes import cast_report, implicit_cast
 from passes.reports import REPORT_FORMATS
@@ -38,13 +39,12 @@ def main() -> None:
     asked = parser.parse_args()
     for name, build in PROGRAMS.items():
         graph = build(asked.nodes)
-        both = implicit_cast, cast_report
-        pairs = [[seconds(lambda r=run: r(graph), 1) for run in both] for _ in range(asked.rounds)]
+        runs = partial(implicit_cast, graph), partial(cast_report, graph)
+        pairs = [[seconds(run, 1) for run in runs] for _ in range(asked.rounds)]
         alone, whole = (statistics.median(times) for times in zip(*pairs, strict=True))
         ratio = statistics.median(b / a for a, b in pairs)
-        print(
-            f"{name:10} implicit_cast {alone:5.2f} s, cast_report {whole:5.2f} s: {ratio:.2f} times"
-        )
+        print(f"{name:10} implicit_cast {alone:5.2f} s", end="")
+        print(f", cast_report {whole:5.2f} s: {ratio:.2f} times")
     report = cast_report(mixed(asked.nodes))
     print(f"{asked.nodes:,} nodes, {len(report):,} rows")
     for name, write in REPORT_FORMATS.items():
