@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -21,3 +23,13 @@ def needed(graph: Graph, outputs: Sequence[Symbol]) -> bytearray:
             for arg in args:
                 found[arg.index] = True
     return found
+
+
+def all_needed(graph: Graph, outputs: Sequence[Symbol]) -> bool:
+    """Whether outputs need every symbol but inputs, told sooner than by `needed`.
+
+    They do where each is an output or an operand: the last is an output, and each before it is one
+    too or an operand of a later symbol, which is needed.
+    """
+    operands = chain.from_iterable(map(attrgetter("args"), graph.symbols))
+    return len({*operands, *outputs, *graph.inputs}) == len(graph.symbols)

@@ -12,6 +12,7 @@ from graphir.losses import LOSS_KINDS
 from passes import CastReport, cast_report, lower
 from passes.casts import Kind
 from passes.reports import REPORT_FORMATS
+from passes.reports.terminal import show
 from runtime.audit import audit
 from runtime.cli_output import add_output, add_program, put, status
 from runtime.files import read_input
@@ -93,5 +94,8 @@ def _told(report: CastReport, asked: argparse.Namespace) -> int:
     )
     if asked.against:
         chosen = chosen.compared(asked.against)
-    put(REPORT_FORMATS[asked.format](chosen), asked)
+    if asked.format == "details" and not asked.output:
+        show(chosen, sys.stdout)
+    else:
+        put(REPORT_FORMATS[asked.format](chosen), asked)
     return status(report, asked)

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from hypothesis import assume, given, settings
 
-from graphir import DType, ExecutionError, ops
+from graphir import DType, ExecutionError, ops, rules
 from passes import implicit_cast, lower
 from runtime import audit, interpret
-from tests.drawing import Program, programs
+from tests.drawing import RULES, Program, programs
 from tests.evaluator import agree, outcome
 
 
@@ -62,10 +62,11 @@ def test_shares_do_not_depend_on_what_is_kept(program: Program) -> None:
 
 FLOATS = DType.float64, DType.bool
 MOSTLY = *FLOATS * 4, DType.int64
+KNOWING = [name for name in RULES if all(rules(name).has(dtype) for dtype in MOSTLY)]
 
 
 @settings(max_examples=100)
-@given(programs(dtypes=MOSTLY, steps=8))
+@given(programs(dtypes=MOSTLY, rules=KNOWING, steps=8))
 def test_what_is_wide_has_no_error(program: Program) -> None:
     graph = program.graph
     assume(all(symbol.dtype in FLOATS for symbol in graph.symbols))

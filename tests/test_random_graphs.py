@@ -162,8 +162,9 @@ def test_the_independent_evaluator_on_every_op_it_knows(op: Op) -> None:
 def test_every_dtype_is_drawn() -> None:
     seen: set[DType] = set()
 
+    # Between them the two have every dtype, and few rule sets have index.
     @settings(max_examples=settings().max_examples * 30)
-    @given(programs(steps=3))
+    @given(programs(steps=3, rules=("max", "jax")))
     def each(program: Program) -> None:
         seen.update(symbol.dtype for symbol in program.graph.symbols)
 

@@ -16,12 +16,19 @@ ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def test_the_example_prints_what_the_readme_says(tmp_path: Path) -> None:
-    found = re.search(
-        r"<!-- readme: (\S+) -->\n```python\n(.*?)```.*?```text\n(.*?)```", README, re.S
-    )
-    assert found
-    name, code, expected = found.groups()
+PRINTED = re.findall(
+    r"<!-- readme: (\S+) -->\n```python\n(.*?)```.*?```text\n(.*?)```", README, re.S
+)
+
+
+def test_two_examples_print_something() -> None:
+    assert [name for name, *_ in PRINTED] == ["example.py", "scores.py"]
+
+
+@pytest.mark.parametrize(("name", "code", "expected"), PRINTED, ids=[one[0] for one in PRINTED])
+def test_the_examples_print_what_the_readme_says(
+    tmp_path: Path, name: str, code: str, expected: str
+) -> None:
     (tmp_path / name).write_text(code, encoding="utf-8")
     shown = subprocess.run(
         [sys.executable, "-W", "error", name],

@@ -15,7 +15,7 @@ from tests.benchmarks.compile import mixed as long_graph
 from tests.browser import CHROMIUM, Browser, Page, browser
 from tests.loading import example
 from tests.reports import audited, mixed
-from tests.test_reports_hostile import HOSTILE, report_of
+from tests.test_reports_hostile import HOSTILE, name_rules, report_of
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium is installed")
 
@@ -203,7 +203,10 @@ CONTRASTS = """
 
 
 @pytest.mark.parametrize("name", ["script", "end of a script", "attribute", "entity", "long"])
-def test_hostile_names_run_nothing(opened: Opener, name: str) -> None:
+def test_hostile_names_run_nothing(
+    opened: Opener, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name_rules(HOSTILE[name], monkeypatch)
     page = opened(report_of(HOSTILE[name]))
     assert page.value("document.scripts.length") == 1
     assert page.value("document.querySelectorAll('[onmouseover]').length") == 0

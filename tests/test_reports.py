@@ -288,6 +288,18 @@ def test_a_huge_page_is_cut_and_says_so() -> None:
     assert f"&times; {len(report) // 4:,}" in page or "&times; " in page
 
 
+def test_lines_are_left_out_where_they_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    report = mixed()
+    for most in (1, 2):
+        monkeypatch.setattr("passes.reports.listing.LINES", most)
+        page = Elements(report_html(report, most=most))
+        assert all(link[1:] in page.ids() for link in page.links())
+        shown = sum(one.startswith("l0-") for one in page.ids())
+        lines = {region(row).line for row in report}
+        assert most <= shown < len(lines)
+        assert f"... and {len(lines) - shown} more lines" in " ".join(page.texts)
+
+
 def test_the_page_tells_what_a_run_saw() -> None:
     page = report_html(audited())
     for told in ("12 of 1,000", "75 %", "at worst 2049", "Beside the same program"):

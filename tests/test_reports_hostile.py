@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from graphir import Graph
+from graphir import Graph, promotion, rules
 from passes import CastReport, cast_report
 from passes.casts import CastRow, OutputError
 from passes.reports import REPORT_FORMATS
@@ -41,6 +41,11 @@ WRITERS = {**REPORT_FORMATS, "notebook": report_fragment}
 HARMLESS = "plain"
 
 
+def name_rules(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a rule set be found under a name."""
+    monkeypatch.setitem(promotion._REGISTRY, text, rules("max"))
+
+
 def report_of(text: str) -> CastReport:
     """A report in which everything that has a name from outside has this one."""
     graph = Graph("g")
@@ -66,8 +71,9 @@ def report_of(text: str) -> CastReport:
 
 @pytest.fixture(params=list(HOSTILE))
 def hostile(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    # The rows' rule sets are not registered: what the others would do does not matter here.
     monkeypatch.setattr(CastRow, "others", {"<b>one</b>": "refuses: \x1b[31m<i>`|"})
+    for text in (HOSTILE[request.param], HARMLESS):
+        name_rules(text, monkeypatch)
     return HOSTILE[request.param]
 
 

@@ -4,39 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import compress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from graphir import ops
 from graphir.dtypes import DType
 from graphir.implied import ImpliedCast, implied
 from graphir.losses import Loss, literal_loss, loss
-from graphir.needed import needed
+from graphir.needed import all_needed, needed
 from graphir.policies.budget import family
 from graphir.policies.hits import CastHit, Hit, WidthHit
 from graphir.policies.policy import Policy, Verdict
 from graphir.promotion.scalars import WEAK
+from graphir.uncollected import uncollected
 
 if TYPE_CHECKING:
     from graphir.graph import Graph
     from graphir.symbol import Symbol
 
 
+@uncollected
 def find_hits(policy: Policy, graph: Graph, outputs: Sequence[Symbol]) -> list[Hit]:
     """What a policy warns of or forbids in a graph, each line and kind once, in the graph's order.
 
     Where outputs are given, only in what they need, and in the inputs.
     """
     hits = _walked(policy, graph, graph.symbols)
-    if not (hits and outputs):
+    if not hits or not outputs or all_needed(graph, outputs):
         return hits
-    live = needed(graph, outputs)
-    return hits if all(live) else _walked(policy, graph, compress(graph.symbols, live))
+    return _walked(policy, graph, compress(graph.symbols, needed(graph, outputs)))
 
 
 def _walked(policy: Policy, graph: Graph, symbols: Iterable[Symbol]) -> list[Hit]:
     # Symbols that were inferred alike share their attributes, so each kind is judged once.
     walk = _Walk(policy, graph)
-    times = walk.times
     plans: dict[int, _Plan | None] = {}
     for symbol in symbols:
         plan = plans.get(id(symbol.attrs), _UNKNOWN)
@@ -47,8 +47,8 @@ def _walked(policy: Policy, graph: Graph, symbols: Iterable[Symbol]) -> list[Hit
             plan = plans[id(symbol.attrs)] = walk.plan(symbol)
         if plan is not None:
             # The common case, in line: a line that has been met, with casts of arrays alone.
-            if plan.plain and (key := (id(symbol.source), id(plan))) in times:
-                times[key] += 1
+            if plan.plain and (line := id(symbol.source)) in plan.lines:
+                plan.lines[line] += 1
             else:
                 walk.visit(symbol, plan)
         if walk.misfits:
@@ -56,17 +56,22 @@ def _walked(policy: Policy, graph: Graph, symbols: Iterable[Symbol]) -> list[Hit
     return walk.finish()
 
 
+_Lines: TypeAlias = dict[int, int]
+"""How often each line is met, by the id of its location, which the symbols of a line share."""
+
+
 class _Judged(NamedTuple):
-    """A cast, what it loses, and the verdict on it."""
+    """A cast, what it loses, the verdict on it, and the lines that have it."""
 
     cast: ImpliedCast
     loss: Loss
     verdict: Verdict
-    number: bool = False
+    number: bool
+    lines: _Lines
 
 
 class _Plan(NamedTuple):
-    """What symbols of one kind have: casts, and a dtype that is too wide.
+    """What symbols of one kind have: casts and the lines of these, and a dtype that is too wide.
 
     Casts of 0-d operands are in `scalars`, since each may be of a known number; `plain` is what has
     neither those nor a dtype that is too wide.
@@ -76,9 +81,10 @@ class _Plan(NamedTuple):
     scalars: tuple[_Judged, ...]
     wide: DType | None
     plain: bool
+    lines: _Lines
 
 
-_UNKNOWN = _Plan((), (), None, False)
+_UNKNOWN = _Plan((), (), None, False, {})
 
 
 class _Walk:
@@ -87,11 +93,10 @@ class _Walk:
         self.too_wide = policy.too_wide
         # Numbers whose own dtype lacks them, by place, until an op uses them.
         self.misfits: dict[int, Loss] = {}
-        # By line and kind: how often it is met, the first symbol with its casts, what is too wide.
-        # By id, since both live as long as the walk: symbols of a line share its location.
-        self.times: dict[Any, int] = {}
-        self._noted: dict[Any, tuple[Symbol, tuple[_Judged, ...]]] = {}
+        # The first symbol of each line and kind, its casts, and where its line is counted.
+        self._noted: list[tuple[Symbol, tuple[_Judged, ...], _Lines]] = []
         self._widths: dict[Any, WidthHit] = {}
+        self._times: dict[Any, int] = {}
         # The key of the hit from which a symbol has its wide dtype, by place.
         self._roots: dict[int, Any] = {}
         self._follows: dict[Any, int] = {}
@@ -115,13 +120,13 @@ class _Walk:
                 sure.append(judged)
         if not (sure or scalars or wide):
             return None
-        return _Plan(tuple(sure), tuple(scalars), wide, not (scalars or wide))
+        return _Plan(tuple(sure), tuple(scalars), wide, not (scalars or wide), {})
 
     def visit(self, symbol: Symbol, plan: _Plan) -> None:
         """Note the casts of a symbol, and that it is too wide."""
-        casts, scalars, wide, _ = plan
+        casts, scalars, wide, _, lines = plan
         if casts:
-            self._note(symbol, plan, casts)
+            self._note(symbol, lines, casts)
         for judged in scalars:
             arg = symbol.args[judged.cast.position]
             found = self._of_constant(arg, judged) if arg.op is ops.constant else judged
@@ -152,14 +157,14 @@ class _Walk:
 
     def finish(self) -> list[Hit]:
         """The hits, those of equal places and kinds as one."""
-        limits, times, follows = self.policy.widest, self.times, self._follows
+        limits, follows = self.policy.widest, self._follows
         found: list[Hit] = [
-            CastHit(symbol, *judged, limits, times[key])
-            for key, (symbol, casts) in self._noted.items()
+            CastHit(symbol, *judged[:4], limits, lines[id(symbol.source)])
+            for symbol, casts, lines in self._noted
             for judged in casts
         ]
         for key, hit in self._widths.items():
-            found.append(hit._replace(times=times[key], follows=follows.get(key, 0)))
+            found.append(hit._replace(times=self._times[key], follows=follows.get(key, 0)))
         merged: dict[Any, Hit] = {}
         for hit in found:
             place = hit.location, hit.identity
@@ -168,16 +173,13 @@ class _Walk:
 
     def _note_judged(self, symbol: Symbol, judged: _Judged) -> None:
         if judged.verdict.action != "allow":
-            self._note(symbol, judged, (judged,))
+            self._note(symbol, judged.lines, (judged,))
 
-    def _note(self, symbol: Symbol, kind: object, casts: tuple[_Judged, ...]) -> None:
-        key = id(symbol.source), id(kind)
-        times = self.times.get(key)
-        if times is None:
-            self.times[key] = 1
-            self._noted[key] = symbol, casts
-        else:
-            self.times[key] = times + 1
+    def _note(self, symbol: Symbol, lines: _Lines, casts: tuple[_Judged, ...]) -> None:
+        line = id(symbol.source)
+        if line not in lines:
+            self._noted.append((symbol, casts, lines))
+        lines[line] = lines.get(line, 0) + 1
 
     def _note_width(self, symbol: Symbol, dtype: DType) -> None:
         roots, kin = self._roots, family(dtype)
@@ -187,7 +189,7 @@ class _Walk:
             self._follows[key] = self._follows.get(key, 0) + 1
         else:
             key = id(symbol.source), dtype, kin
-            self.times[key] = self.times.get(key, 0) + 1
+            self._times[key] = self._times.get(key, 0) + 1
             self._widths.setdefault(key, WidthHit(symbol, dtype, self.policy.widest))
         if self._wide(symbol.dtype) is not None:
             roots[symbol.index] = key
@@ -213,7 +215,7 @@ class _Walk:
         if known is None:
             allowed = number and not _misfits(lost)
             verdict = _FREE if allowed else self.policy.judge(cast.source, cast.target, lost)
-            known = self._known[cast, lost, number] = _Judged(cast, lost, verdict, number)
+            known = self._known[cast, lost, number] = _Judged(cast, lost, verdict, number, {})
         return known
 
     def _wide(self, *dtypes: DType) -> DType | None:

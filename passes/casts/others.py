@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from graphir import DType, Graph, GraphirError, PromotionRules, Symbol, TensorType, ops, rule_sets
 from graphir.promotion.explanation import reason
 from passes.casts.rows import CastRow
-from passes.rewriting import unplaced
+from passes.rewriting import given, unplaced
 
 
 def others(row: CastRow) -> Mapping[str, DType | str]:
@@ -41,19 +43,27 @@ _KNOWN: dict[Any, tuple[dict[str, DType | str], Any]] = {}
 
 
 def _knows(rules: PromotionRules, operands: tuple[Any, ...]) -> bool:
-    types = [one for one in operands if isinstance(one, TensorType)]
-    return all(rules.has(rules.committed(one.dtype)) for one in types)
+    typed = [one for one in operands if isinstance(one, (TensorType, _Scalar))]
+    return all(rules.has(rules.committed(one.dtype)) for one in typed)
 
 
 def _operand(arg: Symbol) -> Any:
-    """What an operand was before its cast: a Python number, or a type."""
-    origins = arg.origins
-    if not (arg.op is ops.cast and origins):
-        return arg.type
-    given = arg.args[0]
-    if given.op is ops.constant and given.dtype.weak and not given.shape:
-        return given.attrs["value"].item()
-    return given.type
+    """What an operand was before its cast: a Python number, a 0-d constant's value, or a type."""
+    before = given(arg)
+    if before.op is not ops.constant or before.shape or before.dtype.storage.kind not in "iufc":
+        return before.type
+    number = before.attrs["value"].item()
+    return number if before.dtype.weak else _Scalar(number, before.dtype)
+
+
+class _Scalar(NamedTuple):
+    """A 0-d constant, whose value some rule sets ask for."""
+
+    value: complex
+    dtype: DType
+
+    def made(self, graph: Graph) -> Symbol:
+        return graph.constant(np.asarray(self.value, self.dtype.storage), self.dtype)
 
 
 def _answer(
@@ -61,13 +71,17 @@ def _answer(
 ) -> DType | str:
     graph = Graph("question", rules=rules)
     try:
-        given = [
-            graph.input(TensorType(rules.committed(one.dtype), one.shape))
-            if isinstance(one, TensorType)
-            else one
-            for one in operands
-        ]
-        symbol = graph.apply(user.op, given, attrs)
+        made = [_made(graph, one) for one in operands]
+        symbol = graph.apply(user.op, made, attrs)
         return graph.infer(user.op, symbol.args, symbol.attrs).operands[at]
     except GraphirError as error:
         return f"refuses: {reason(unplaced(error))}"
+
+
+def _made(graph: Graph, operand: Any) -> Any:
+    """An operand in a graph under other rules: numbers are literals there too."""
+    if isinstance(operand, _Scalar):
+        return operand.made(graph)
+    if isinstance(operand, TensorType):
+        return graph.input(TensorType(graph.rules.committed(operand.dtype), operand.shape))
+    return operand

@@ -142,10 +142,24 @@ class CastRow:
         return expression(self.location)
 
     @property
+    def span(self) -> tuple[int, int]:
+        """Where in the text of the expression that stands which is cast: all of it, of a result.
+
+        (0, 0) where that is not known.
+        """
+        found = self.expression
+        if found is None:
+            return 0, 0
+        if self.conversion.operand == "result":
+            return 0, len(found.text)
+        position = self.position
+        return found.spans[position] if position < len(found.spans) else (0, 0)
+
+    @property
     def text(self) -> str:
         """What is cast as the program writes it, such as `x[1:]`; empty where that is not known."""
-        found = self.expression
-        return " ".join(found.operand(self.position).split()) if found else ""
+        found, (start, end) = self.expression, self.span
+        return " ".join(found.text[start:end].split()) if found else ""
 
     @property
     def fix(self) -> str:

@@ -94,7 +94,7 @@ def _summary(report: CastReport) -> str:
         (f"{len(report):,}", "uses of casts"),
         (f"{lossy:,}", "can lose something"),
         (f"{causes:,}", "are causes, the rest follows"),
-        (str(words.added(report)), "bytes of arrays made"),
+        (words.size_text(words.added(report)), "bytes of arrays made"),
     ]
     parts = [tag("div", tag("dd", text(figure, 40)), tag("dt", name)) for figure, name in figures]
     return tag("dl", *parts, class_="figures") + _bar(report)

@@ -22,7 +22,7 @@ WIDTH = 1000
 """The characters shown of a line."""
 
 LINES = 3000
-"""The most lines with casts that are shown."""
+"""The most lines with casts shown of a file; first those to which rows on the page lead."""
 
 
 class Site(NamedTuple):
@@ -71,16 +71,19 @@ class Listing:
 
     def _file(self, file: str, anchors: Mapping[int, str]) -> str:
         hit = self.files[file]
-        shown = sorted(hit)[:LINES]
+        first = sorted(hit, key=lambda line: (not _linked(hit[line], anchors), line))
+        shown = _around(file, first[:LINES])
         lines = "\n".join(self._lines(file, shown, anchors))
-        more = len(hit) - len(shown)
+        more = len(hit.keys() - set(shown))
         note = tag("p", f"... and {more:,} more lines with casts", class_="faint") if more else ""
         title = tag("h3", text(file) if file else "The text of the graph")
         return tag("article", title, tag("ol", "\n", lines, "\n", class_="lines"), note)
 
-    def _lines(self, file: str, hit: Sequence[int], anchors: Mapping[int, str]) -> Iterator[str]:
+    def _lines(
+        self, file: str, numbers: Sequence[int], anchors: Mapping[int, str]
+    ) -> Iterator[str]:
         last = 0
-        for number in _around(file, hit):
+        for number in numbers:
             if last and number > last + 1:
                 yield tag("li", class_="gap", aria_hidden="true")
             last = number
@@ -99,6 +102,10 @@ class Listing:
             class_="hit" if sites else None,
             tabindex="-1" if sites else None,
         )
+
+
+def _linked(sites: Sequence[Site], anchors: Mapping[int, str]) -> bool:
+    return any(id(row) in anchors for site in sites for row in site.rows)
 
 
 def _around(file: str, hit: Sequence[int]) -> list[int]:
@@ -124,8 +131,9 @@ def _marked(written: str, number: int, sites: Sequence[Site]) -> str:
         over = [(b - a, site) for a, b, site in spans if a <= start and end <= b]
         if over:
             site = min(over, key=lambda one: one[0])[1]
-            title = reason(site.row)
-            piece = tag("mark", piece, class_=words.level(site.row), title=title)
+            inner = " inner" if len(over) > 1 else ""
+            shade = f"{words.level(site.row)}{inner}"
+            piece = tag("mark", piece, class_=shade, title=reason(site.row))
         parts.append(piece)
     return "".join(parts)
 

@@ -55,7 +55,7 @@ def _summary(report: CastReport) -> str:
         return "No casts." if not report.of else f"None of {report.of} uses of casts."
     counts = ", ".join(f"{count} {one}" for one, count in words.levels(report).items())
     told = f"{len(report)} uses of casts: {counts}."
-    return f"{told} They make {code(str(words.added(report)))} bytes of arrays."
+    return f"{told} They make {code(words.size_text(words.added(report)))} bytes of arrays."
 
 
 def _outputs(outputs: Sequence[OutputError]) -> Iterator[str]:

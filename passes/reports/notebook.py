@@ -53,7 +53,7 @@ def _row(row: CastRow, audited: bool) -> str:
         code(row.text or words.what(row), 60),
         tag("code", text(words.conversion(row)), class_=_mark(row), title=reason(row)),
         text(row.loss),
-        text(row.bytes_added),
+        text(words.size_text(row.bytes_added)),
     ]
     if audited:
         one = row.measured

@@ -62,8 +62,8 @@
         filter();
       }
       unfold(place, true);
-      place.scrollIntoView({ block: "center" });
     }
+    place.scrollIntoView({ block: "center" });
     place.focus({ preventScroll: true });
   }
 

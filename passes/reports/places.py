@@ -40,10 +40,9 @@ def whole(location: Location) -> Region:
 
 def region(row: CastRow) -> Region:
     """The region of the operand that is cast, where it is known; else of what it is used in."""
-    found = row.expression
-    if found is None or row.position >= len(found.spans):
+    found, (start, end) = row.expression, row.span
+    if found is None or start == end:
         return whole(row.location)
-    start, end = found.spans[row.position]
     first = _moved(row.location, found.text[:start])
     return Region(row.location.file, *first, *_moved(row.location, found.text[:end]))
 

@@ -95,13 +95,13 @@ class Table:
             href=f"#{self.listing.anchor(row)}",
             class_="where",
         )
-        key = f"{at.file}\0{at.line:08}\0{at.column:06}".replace("\0", " ")
+        key = f"{at.file} {at.line:08} {at.column:06}"
         yield tag("td", link, layer, data_key=key)
         yield tag("td", code(row.text, 60) if row.text else text(words.what(row)))
         yield tag("td", chip(row))
         worst = words.level(row)
         yield tag("td", text(row.loss), data_key=list(words.MEANINGS).index(worst))
-        yield _number("Bytes", _size(row.bytes_added), _nominal(row.bytes_added))
+        yield _number("Bytes", words.size_text(row.bytes_added), _nominal(row.bytes_added))
         yield _number("Damage", f"{row.damage:.1e}" if row.damage else "", row.damage)
         if self.audited:
             yield from _measured(row)
@@ -158,10 +158,6 @@ def _number(label: str, told: str, key: float) -> str:
 def _answers(row: CastRow) -> Iterator[str]:
     for answer, names in words.answers(row).items():
         yield f"{tag('b', text(answer))} {text(', '.join(names))}"
-
-
-def _size(size: Size) -> str:
-    return f"{size:,}" if isinstance(size, int) else str(size)
 
 
 def _nominal(size: Size) -> float:

@@ -81,7 +81,9 @@ def what(row: CastRow) -> str:
 
 def widths(row: CastRow) -> str:
     """The bytes of an element before and after, and those of the array that the cast makes."""
-    return f"{row.bytes_before} -> {row.bytes_after} an element, {row.bytes_added} in all"
+    return (
+        f"{row.bytes_before} -> {row.bytes_after} an element, {size_text(row.bytes_added)} in all"
+    )
 
 
 def answers(row: CastRow) -> dict[str, list[str]]:
@@ -136,6 +138,11 @@ def percent(share: float) -> str:
 def number_text(number: complex) -> str:
     """A number in few digits: enough for float32 to tell neighbours apart."""
     return str(number) if isinstance(number, (int, complex)) else f"{number:.9g}"
+
+
+def size_text(size: Size) -> str:
+    """A number, or an expression of symbolic dims, as people read it."""
+    return f"{size:,}" if isinstance(size, int) else str(size)
 
 
 def against(report: CastReport) -> list[str]:

@@ -58,8 +58,8 @@ def seconds(build: Callable[..., Graph], nodes: int, policy: dict[str, Any]) -> 
 
 def a_warning_each(lines: int) -> float:
     """Microseconds that each warning of a program costs which has one on each of its lines."""
-    body = "\n".join(f"    y{i} = x + h  # {i}" for i in range(lines))
-    code = f"def program(g, x, h):\n{body}\n    g.output(y{lines - 1})\n"
+    body = "\n".join(f"    h = x + h  # {i}" for i in range(lines))
+    code = f"def program(g, x, h):\n{body}\n    g.output(h)\n"
     taken: list[float] = []
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "long_program.py"
