@@ -66,6 +66,9 @@ class RecordedScalar(Dispatching):
     def __getitem__(self, key: Any) -> Any:
         return self if key == () else self.plain[key]
 
+    def __iter__(self) -> Any:
+        return iter(self.plain)  # which NumPy refuses
+
     def item(self) -> Any:
         """The Python number, in which the recording ends."""
         return number_of("item", self, self.plain.item())
