@@ -18,6 +18,8 @@ def fix(row: CastRow) -> str:
     Empty for what needs nothing: the user's own casts, what only follows exactly, numbers rounded
     as usual.
     """
+    if row.conversion.stores:
+        return " ".join(replacement(row).split())
     use = _use(row)
     return fixes.fix(use, row.location) if use else ""
 
@@ -27,6 +29,8 @@ def replacement(row: CastRow) -> str:
 
     Empty where there is no fix, or where the source does not tell the operands apart.
     """
+    if row.conversion.stores:
+        return fixes.stored(row.location, row.target) if row.kind == "implicit" else ""
     use = _use(row)
     return fixes.replacement(use, row.location) if use else ""
 

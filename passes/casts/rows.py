@@ -36,6 +36,11 @@ class Conversion:
     path: tuple[DType, ...]
     loss: Loss
 
+    @property
+    def stores(self) -> bool:
+        """Whether what is cast is put into an array, which keeps its dtype."""
+        return self.operand == "result" or self.op == "assign"
+
     @cached_property
     def error(self) -> float:
         """The relative error that it gives a value, as far as dtypes tell; 0.0 where exact."""
@@ -152,6 +157,8 @@ class CastRow:
             return 0, 0
         if self.conversion.operand == "result":
             return 0, len(found.text)
+        if self.conversion.stores:  # the value is named last; what a text begins with is the target
+            return found.spans[-1] if found.spans and found.spans[-1][0] else (0, 0)
         position = self.position
         return found.spans[position] if position < len(found.spans) else (0, 0)
 
