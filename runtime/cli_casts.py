@@ -16,7 +16,7 @@ from passes.reports.terminal import show
 from runtime.audit import audit
 from runtime.cli_output import add_output, add_program, put, status
 from runtime.files import read_input
-from runtime.programs import load_graph, load_program
+from runtime.programs import load_graph, load_program, require_arguments
 from runtime.recording import record
 
 
@@ -64,8 +64,12 @@ def _audit(asked: argparse.Namespace) -> int:
     if isinstance(program, Graph):
         report = audit(program, *positional, blame=blame, progress=sys.stderr.isatty(), **named)
     else:
+        advice = "give each by --input VALUE, in order, or --input NAME=VALUE"
+        require_arguments(asked.program, program, positional, named, advice)
         recording = record(program, *positional, rules=asked.rules, **named)
         report = recording.audit(blame=blame, progress=sys.stderr.isatty())
+        for note in recording.notes:
+            print(f"graphir: {note}", file=sys.stderr)
     return _told(report, asked)
 
 

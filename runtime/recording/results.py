@@ -50,10 +50,7 @@ def plain_again(containers: Sequence[tuple[Any, Any]]) -> Generator[None]:
         for given, left in containers:
             held = plain_result(left)
             given.clear()
-            if isinstance(given, dict):
-                given.update(held)
-            else:
-                given.extend(held)
+            (given.update if isinstance(given, dict) else given.extend)(held)  # pyright: ignore
 
 
 def plain_result(result: Any) -> Any:
