@@ -63,7 +63,8 @@ def expression(location: Location) -> Expression | None:
     if location.end_column <= location.column and location.end_line == location.line:
         return None
     place = location.line, location.column, location.end_line, location.end_column
-    return _expression(_lines(location), *place)
+    found = _expression(_lines(location), *place)
+    return found._replace(spans=()) if found and location.compound else found
 
 
 def source_line(location: Location) -> str:

@@ -51,6 +51,9 @@ class Location:
 
     __slots__ = ("_code", "_offset", "_place", "layer")
 
+    compound = False
+    """Whether the text there does more than one op: its operands are not the op's."""
+
     def __init__(self, code: CodeType, offset: int, layer: str = "") -> None:
         self._code: CodeType | None = code
         self._offset = offset
@@ -135,7 +138,7 @@ class Location:
         return hash((self._resolve()[:3], self.layer))
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
-        return Location.at, (*self._resolve(), self.layer)
+        return type(self).at, (*self._resolve(), self.layer)
 
     @property
     def layered(self) -> str:
@@ -153,6 +156,21 @@ class Location:
 
     def __repr__(self) -> str:
         return f"<Location {self}>"
+
+
+class CompoundLocation(Location):
+    """The place of a call whose function is made of several ops, one of which arose there."""
+
+    __slots__ = ()
+    compound = True
+
+    @classmethod
+    def of(cls, location: Location) -> CompoundLocation:
+        """The same place, of which this is to be said."""
+        new = cls.__new__(cls)
+        for name in Location.__slots__:
+            setattr(new, name, getattr(location, name))
+        return new
 
 
 def placed(error: GraphirError, location: Location, what: str) -> GraphirError:

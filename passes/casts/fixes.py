@@ -16,8 +16,10 @@ def fix(row: CastRow) -> str:
     """What to type instead (see graphir.fixes.fix).
 
     Empty for what needs nothing: the user's own casts, what only follows exactly, numbers rounded
-    as usual.
+    as usual; and for what a function does within, which no line of the program can change.
     """
+    if row.location.compound:
+        return ""
     if row.conversion.stores:
         return " ".join(replacement(row).split())
     use = _use(row)
