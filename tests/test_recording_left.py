@@ -88,6 +88,16 @@ def test_an_audit_of_nothing_says_what_to_do():
         unknown.audit()
 
 
+def test_what_is_computed_later_is_not_recorded_and_a_note_says_so():
+    def later(x):
+        for i in range(2):
+            yield x * np.float64(i)
+
+    recording = record(later, np.ones(2, np.float32))
+    assert [note.what for note in recording.notes] == ["a later"]
+    assert [type(one) for one in recording.result] == [np.ndarray] * 2
+
+
 @pytest.mark.parametrize("b", [(3,), (4, 3)])
 def test_cross_products_of_vectors(b):
     a = np.array([1.5, 2, 3], np.float32)

@@ -84,6 +84,8 @@ def record(
     names = _names(function, arrays)
     with makers_recorded(), recording_with(recorder), plain_again(recorder.containers):
         result = _run(recorder, function, names, arrays, keywords)
+        if isinstance(result, Iterator):
+            recorder.note(f"a {_name(result)}", "runs when nothing records; return a list")
         left = recorder.written_arguments(), getattr(function, "__self__", None)
         found = list(leaves((result, *left), recorder))
         symbols = [recorder.before(leaf) for leaf in found]
