@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 
 from graphir import DType, Graph, GraphError, Location, PromotionRules, Symbol, ops, rules
 from graphir.dtypes import DTypeLike
-from graphir.location import CAST, LEGALIZE
-from graphir.losses import LOSS_KINDS, LossKind, literal_loss, loss
+from graphir.location import CAST
+from graphir.losses import LOSS_KINDS, LossKind, literal_loss
 from graphir.promotion.scalars import WEAK, survives
 from graphir.uncollected import uncollected
 from passes.casts.causes import Uses
+from passes.casts.conversion import Conversion, Kind, conversion
 from passes.casts.measured import Measured, OutputError
-from passes.casts.rows import CastRow, Conversion, Kind
+from passes.casts.rows import CastRow
 from passes.graph_diff import GraphDiff
 from passes.implicit_cast import implicit_cast
 
@@ -155,7 +156,7 @@ def cast_report(graph: Graph) -> CastReport:
     making = _Making(explicit)
     making.add_casts()
     making.add_literals(graph)
-    rows = sorted(making.rows, key=lambda row: row.conversion.error, reverse=True)
+    rows = sorted(making.rows, key=attrgetter("conversion.error"), reverse=True)
     return CastReport(graph, explicit, rows)
 
 
@@ -177,9 +178,8 @@ class _Making:
 
     def __init__(self, explicit: Graph) -> None:
         self.explicit = explicit
-        self.uses = Uses(explicit)
         self.rows: list[CastRow] = []
-        self.uses.rows = self.rows
+        self.uses = Uses(explicit, self.rows)
         self._conversions: dict[Any, Conversion] = {}
 
     def add_casts(self) -> None:
@@ -199,7 +199,7 @@ class _Making:
                 key = (operand, op, rule, before, after, number)
                 one = known.get(key)
                 if one is None:
-                    one = known[key] = _conversion(*key)
+                    one = known[key] = conversion(*key)
                 rows.append(CastRow(one, location, symbol, len(rows), uses))
 
     def add_literals(self, graph: Graph) -> None:
@@ -236,18 +236,3 @@ def _number(x: Symbol) -> complex | None:
     if x.rank or x.dtype.storage.kind not in "iufc":
         return None
     return x.attrs["value"].item()
-
-
-def _conversion(
-    operand: str, op: str, rule: str, source: DType, target: DType, number: complex | None
-) -> Conversion:
-    kind: Kind = _KINDS.get(rule, "implicit")
-    path = (source, target)
-    if kind == "implicit":
-        path = rules(rule).path(source, target)
-        kind = "literal" if source.weak and number is not None else kind
-    lost = loss(source, target) if number is None else literal_loss(number, target)
-    return Conversion(kind, op, operand, rule, source, target, path, lost)
-
-
-_KINDS: dict[str, Kind] = {LEGALIZE: "legalization", CAST: "explicit"}
