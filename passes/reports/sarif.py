@@ -24,7 +24,7 @@ SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 )
 
-LEVELS: dict[Level, str] = {
+SEVERITIES: dict[Level, str] = {
     "value": "error",
     "range": "error",
     "precision": "warning",
@@ -64,7 +64,7 @@ def _rule(one: Level) -> dict[str, Any]:
         "shortDescription": {"text": f"An implicit cast: {means}"},
         "fullDescription": {"text": f"A conversion between dtypes in which {means}."},
         "help": {"text": f"A conversion between dtypes in which {means}. {advice}"},
-        "defaultConfiguration": {"level": LEVELS[one]},
+        "defaultConfiguration": {"level": SEVERITIES[one]},
     }
 
 
@@ -104,7 +104,7 @@ def _facts(row: CastRow) -> _Facts:
     result: dict[str, Any] = {
         "ruleId": f"cast/{worst}",
         "ruleIndex": list(words.MEANINGS).index(worst),
-        "level": LEVELS[worst] if row.kind in ("implicit", "literal") else "note",
+        "level": SEVERITIES[worst] if row.kind in ("implicit", "literal") else "note",
         "locations": [_location(row)],
     }
     if row.location.file and (written := replacement(row)):
