@@ -53,11 +53,6 @@ def expression(location: Location) -> Expression | None:
     return _expression(_lines(location), *place)
 
 
-def source_line(location: Location) -> str:
-    """The line of the program, without its indentation; empty where the source is not there."""
-    return linecache.getline(location.file, location.line).strip("\n")
-
-
 def _lines(location: Location) -> tuple[str, ...]:
     numbers = range(location.line, location.end_line + 1)
     return tuple(linecache.getline(location.file, number).rstrip("\n") for number in numbers)

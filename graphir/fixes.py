@@ -6,7 +6,7 @@ import ast
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from graphir import ops
+from graphir.arguments import number_of
 from graphir.dtypes import DType
 from graphir.expressions import Expression, expression
 from graphir.location import Location
@@ -124,9 +124,8 @@ def _around_number(promotion: Promotion, avoid: Collection[DType]) -> dict[int, 
 
 def _fits(symbol: Symbol, dtype: DType) -> bool:
     """Whether a symbol is a known number that a dtype has."""
-    if symbol.op is not ops.constant or symbol.shape or symbol.dtype.storage.kind not in "iufc":
-        return False
-    return survives(symbol.attrs["value"].item(), dtype)
+    number = number_of(symbol)
+    return number is not None and survives(number, dtype)
 
 
 def _cast(found: Expression, position: int, dtype: DType) -> str:

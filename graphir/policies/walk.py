@@ -7,6 +7,7 @@ from itertools import compress
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from graphir import ops
+from graphir.arguments import number_of
 from graphir.dtypes import DType
 from graphir.implied import ImpliedCast, implied
 from graphir.losses import Loss, literal_loss, loss
@@ -236,9 +237,7 @@ def _misfits(lost: Loss) -> bool:
 def _number(constant: Symbol) -> complex | None:
     """The number that a constant is: as the program writes it, else the only one in its array."""
     literal = constant.attrs["literal"]
-    if literal is not None or constant.shape or constant.dtype.storage.kind not in "iufc":
-        return literal
-    return constant.attrs["value"].item()
+    return number_of(constant) if literal is None else literal
 
 
 def _merged(first: Hit, again: Hit) -> Hit:

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from graphir import DType, Graph, GraphirError, PromotionRules, Symbol, TensorType, ops, rule_sets
+from graphir import DType, Graph, GraphirError, PromotionRules, Symbol, TensorType, rule_sets
+from graphir.arguments import number_of
 from graphir.promotion.explanation import reason
 from passes.casts.rows import CastRow
 from passes.rewriting import given, unplaced
@@ -50,9 +51,9 @@ def _knows(rules: PromotionRules, operands: tuple[Any, ...]) -> bool:
 def _operand(arg: Symbol) -> Any:
     """What an operand was before its cast: a Python number, a 0-d constant's value, or a type."""
     before = given(arg)
-    if before.op is not ops.constant or before.shape or before.dtype.storage.kind not in "iufc":
+    number = number_of(before)
+    if number is None:
         return before.type
-    number = before.attrs["value"].item()
     return number if before.dtype.weak else _Scalar(number, before.dtype)
 
 

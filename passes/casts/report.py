@@ -10,6 +10,7 @@ from typing import Any, TypeAlias, get_args, overload
 from numpy.typing import NDArray
 
 from graphir import DType, Graph, GraphError, Location, PromotionRules, Symbol, ops, rules
+from graphir.arguments import number_of
 from graphir.dtypes import DTypeLike
 from graphir.location import CAST
 from graphir.losses import LOSS_KINDS, LossKind, literal_loss
@@ -92,13 +93,18 @@ class CastReport(Sequence[CastRow]):
         """The rows in the order of the graph."""
         return self._with(rows=tuple(sorted(self, key=attrgetter("place"))))
 
-    def following(self) -> Mapping[int, int]:
-        """How many rows follow from each cause, by the id of its row."""
-        counts: dict[int, int] = {}
+    def following(self) -> Mapping[int, Sequence[CastRow]]:
+        """The rows that follow from each cause, by its place."""
+        found: dict[int, list[CastRow]] = {}
         for row in self:
             if row.cause is not None:
-                counts[id(row.cause)] = counts.get(id(row.cause), 0) + 1
-        return counts
+                found.setdefault(row.cause.place, []).append(row)
+        return found
+
+    @property
+    def audited(self) -> bool:
+        """Whether a run saw any of the casts."""
+        return any(row.measured is not None for row in self)
 
     def measured(
         self,
@@ -114,7 +120,7 @@ class CastReport(Sequence[CastRow]):
             place = row.symbol.index
             row.measured = measures.get(place)
             row.shares = tuple((one.shares or {}).get(place, 0.0) for one in outputs)
-        rows = tuple(sorted(self, key=_blamed, reverse=True))
+        rows = tuple(sorted(self, key=attrgetter("share", "damage"), reverse=True))
         return self._with(rows=rows, outputs=tuple(outputs), results=tuple(results))
 
     def compared(self, other: str | PromotionRules) -> CastReport:
@@ -160,10 +166,6 @@ def cast_report(graph: Graph) -> CastReport:
     return CastReport(graph, explicit, rows)
 
 
-def _blamed(row: CastRow) -> tuple[float, float]:
-    return max(map(abs, row.shares), default=0.0), row.damage
-
-
 def _known(given: Any, known: Sequence[str], what: str) -> None:
     if given is not None and given not in known:
         raise GraphError(f"{what} {', '.join(known)}, not {given!r}")
@@ -192,7 +194,7 @@ class _Making:
             if symbol.op is cast:
                 x = symbol.args[0]
                 if x.op is constant:
-                    number = _number(x)
+                    number = number_of(x)
                 if isinstance(source, Location):  # the user's own
                     origins = (("x", "cast", source, CAST, x.type.dtype, symbol.type.dtype),)
             for operand, op, location, rule, before, after in origins:
@@ -229,10 +231,3 @@ class _Making:
 def _is_rounded(literal: complex | None, dtype: DType) -> bool:
     """Whether a Python number became another by taking a dtype."""
     return literal is not None and not dtype.weak and not survives(literal, dtype)
-
-
-def _number(x: Symbol) -> complex | None:
-    """The number that a constant is, if it is one."""
-    if x.rank or x.dtype.storage.kind not in "iufc":
-        return None
-    return x.attrs["value"].item()

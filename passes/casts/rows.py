@@ -78,6 +78,11 @@ class CastRow:
         return self.conversion.error
 
     @property
+    def share(self) -> float:
+        """The largest part of an output's error that it explains, of either sign."""
+        return max(map(abs, self.shares), default=0.0)
+
+    @property
     def user(self) -> Symbol | None:
         """What uses the cast here, in the explicit graph, if that is still known."""
         return self._uses.of(self).user

@@ -63,7 +63,7 @@ class Listing:
         return self._id(place.file, place.line)
 
     def html(self, anchors: Mapping[int, str]) -> str:
-        """All files; `anchors` are the ids of rows elsewhere on the page, by the id of a row."""
+        """All files; `anchors` are the ids of rows elsewhere on the page, by the place of a row."""
         return "\n".join(self._file(file, anchors) for file in self._numbers)
 
     def _id(self, file: str, line: int) -> str:
@@ -105,7 +105,7 @@ class Listing:
 
 
 def _linked(sites: Sequence[Site], anchors: Mapping[int, str]) -> bool:
-    return any(id(row) in anchors for site in sites for row in site.rows)
+    return any(row.place in anchors for site in sites for row in site.rows)
 
 
 def _around(file: str, hit: Sequence[int]) -> list[int]:
@@ -115,7 +115,7 @@ def _around(file: str, hit: Sequence[int]) -> list[int]:
 
 
 def _chip(site: Site, anchors: Mapping[int, str]) -> str:
-    anchor = anchors.get(id(site.row))
+    anchor = anchors.get(site.row.place)
     href = f"#{anchor}" if anchor else None
     return chip(site.row, len(site.rows), href=href, title=reason(site.row))
 

@@ -68,7 +68,7 @@ def _outputs(outputs: Sequence[OutputError]) -> Iterator[str]:
 
 
 def _table(report: CastReport, most: int) -> Iterator[str]:
-    audited = any(row.measured is not None for row in report)
+    audited = report.audited
     head = [
         "kind of loss",
         "where",
@@ -96,7 +96,7 @@ def _cells(row: CastRow, audited: bool) -> list[str]:
     ]
     if audited:
         one = row.measured
-        share = words.percent(words.error_of(row)) if row.shares else ""
+        share = words.percent(row.share) if row.shares else ""
         cells += ["" if one is None else f"{one.changed} of {one.elements}", share]
     return cells
 

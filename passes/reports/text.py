@@ -39,7 +39,7 @@ def report_text(report: CastReport) -> str:
     tail = ["", *told] if (told := words.against(report)) else []
     if not report.rows:
         return "\n".join([*head, *tail])
-    audited = any(row.measured is not None for row in report)
+    audited = report.audited
     header = (*_HEADER, *_AUDITED) if audited else _HEADER
     cells: Callable[[CastRow], tuple[str, ...]] = Shared(_cells)
     rows = [(*cells(row), *_audited(row)) if audited else cells(row) for row in report]
@@ -85,7 +85,7 @@ def _cells(row: CastRow) -> tuple[str, ...]:
 
 def _audited(row: CastRow) -> tuple[str, str, str]:
     one = row.measured
-    share = words.percent(words.error_of(row)) if row.shares else ""
+    share = words.percent(row.share) if row.shares else ""
     return ("", "", share) if one is None else (str(one.changed), f"{one.relative:.2g}", share)
 
 
