@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+from graphir.printable import printable
 from graphir.uncollected import uncollected
 from passes.reports import words
 from passes.reports.listing import Listing
@@ -29,7 +30,7 @@ def report_html(report: CastReport, most: int = ROWS) -> str:
     It loads nothing, which its own policy forbids, and reads without its script too.
     """
     style, script = _part("page.css"), _part("page.js")
-    title = f"Casts of {words.printable(report.graph.name, 80)}"
+    title = f"Casts of {printable(report.graph.name, 80)}"
     head = [
         '<meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
@@ -147,7 +148,6 @@ def _toolbar(report: CastReport, most: int) -> str:
     box = tag(
         "input", type="search", id="filter", placeholder="Filter", aria_label="Filter the casts"
     )
-    box = box.removesuffix("</input>")
     buttons = [
         tag(
             "button",

@@ -7,6 +7,7 @@ from html import escape
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
+from graphir.printable import printable
 from passes.reports import words
 from passes.reports.markup import chip, reason, tag, text
 from passes.reports.places import Region, line_of, region
@@ -127,7 +128,7 @@ def _marked(written: str, number: int, sites: Sequence[Site]) -> str:
     cuts = sorted({0, len(written), *(at for start, end, _ in spans for at in (start, end))})
     parts: list[str] = []
     for start, end in pairwise(cuts):
-        piece = _plain(written[start:end])
+        piece = escape(printable(written[start:end], None, keep="\t"))
         over = [(b - a, site) for a, b, site in spans if a <= start and end <= b]
         if over:
             site = min(over, key=lambda one: one[0])[1]
@@ -136,7 +137,3 @@ def _marked(written: str, number: int, sites: Sequence[Site]) -> str:
             piece = tag("mark", piece, class_=shade, title=reason(site.row))
         parts.append(piece)
     return "".join(parts)
-
-
-def _plain(piece: str) -> str:
-    return escape("".join(c if c.isprintable() or c == "\t" else "\ufffd" for c in piece))

@@ -11,6 +11,7 @@ from graphir.dims import Size
 from graphir.findings import counted
 from graphir.pictures.levels import Level
 from graphir.pictures.levels import level as gravity
+from graphir.printable import printable
 from graphir.promotion.tables import aligned
 
 if TYPE_CHECKING:
@@ -176,11 +177,3 @@ def cascades(report: CastReport) -> list[tuple[CastRow, Sequence[CastRow]]]:
         if lead is not row:
             found[1].append(row)
     return list(leading.values())
-
-
-def printable(text: str, most: int = 200) -> str:
-    """A text from outside as one line without control characters, cut where it is too long."""
-    if len(text) <= most and text.isprintable():
-        return text
-    shown = "".join(c if c.isprintable() else "\ufffd" for c in text[: most + 1])
-    return shown if len(shown) <= most else f"{shown[: most - 1]}…"
