@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from graphir.conversions import convert
@@ -86,6 +86,8 @@ def loss(source: DType, target: DType) -> Loss:
     )
 
 
+# By type, since 1, 1.0 and True are equal; -0.0 is kept or lost where 0.0 is.
+@lru_cache(maxsize=1 << 14, typed=True)
 def literal_loss(value: complex, target: DType) -> Loss:
     """What a known number loses as a value of a dtype."""
     if survives(value, target):

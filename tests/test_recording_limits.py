@@ -7,6 +7,7 @@ import pickle
 import sys
 import threading
 import warnings
+from collections.abc import Iterable
 
 import numpy as np
 import pytest
@@ -143,6 +144,9 @@ def test_scalars_are_those_of_numpy():
         assert repr(mean) == "np.float64(2.0)"
         assert [0, 1, 2, 4][count] == 4
         assert np.arange(count).shape == (3,)
+        assert not np.iterable(mean)
+        assert not isinstance(mean, Iterable)
+        assert np.ndim(mean) == mean.ndim == 0
         assert copy.deepcopy(mean) == pickle.loads(pickle.dumps(mean)) == 2
         return mean - 1, 2 * count, count / mean, -mean, abs(count), mean**2, mean[()], round(mean)
 

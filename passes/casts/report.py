@@ -14,7 +14,7 @@ from graphir.arguments import number_of
 from graphir.dtypes import DTypeLike
 from graphir.location import CAST
 from graphir.losses import LOSS_KINDS, LossKind, literal_loss
-from graphir.promotion.scalars import WEAK, survives
+from graphir.promotion.scalars import WEAK
 from graphir.uncollected import uncollected
 from passes.casts.causes import Uses
 from passes.casts.conversion import Conversion, Kind, conversion
@@ -222,12 +222,16 @@ class _Making:
 
     def _literal(self, new: Symbol, old: Symbol, user: Symbol, position: int) -> None:
         number, target, op = old.attrs["literal"], old.dtype, user.op
-        source, lost = WEAK[type(number)], literal_loss(number, target)
-        named = op.name, op.operand(position), old.graph.rules.name
-        one = Conversion("literal", *named, source, target, (source, target), lost)
+        both, rule = (WEAK[type(number)], target), old.graph.rules.name
+        key = (op.operand(position), op.name, rule, *both, number)
+        one = self._conversions.get(key)
+        if one is None:
+            lost = literal_loss(number, target)
+            one = Conversion("literal", op.name, key[0], rule, *both, both, lost)
+            self._conversions[key] = one
         self.rows.append(CastRow(one, user.location, new, len(self.rows), self.uses))
 
 
 def _is_rounded(literal: complex | None, dtype: DType) -> bool:
     """Whether a Python number became another by taking a dtype."""
-    return literal is not None and not dtype.weak and not survives(literal, dtype)
+    return literal is not None and not dtype.weak and not literal_loss(literal, dtype).exact

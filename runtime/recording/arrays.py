@@ -163,7 +163,8 @@ def _scalars() -> dict[type[Any], type[Any]]:
     found: dict[type[Any], type[Any]] = {}
     for code in "bhilqBHILQefdFD":
         base = np.dtype(code).type
-        body = {**kept, "__hash__": base.__hash__, "__doc__": f"{base.__name__} with a symbol."}
+        # Neither iterable nor without a hash, for all that it can be indexed and compared.
+        body = {**kept, "__iter__": None, "__hash__": base.__hash__}
         found[base] = type(f"Recorded_{base.__name__}", (base, TracedScalar), body)
     return found
 

@@ -22,7 +22,6 @@ OPS: dict[np.ufunc, Op] = {
     np.power: ops.pow,
     np.absolute: ops.abs,
     _CLIP: ops.clip,
-    np.rint: ops.round,
     np.arcsin: ops.asin,
     np.arccos: ops.acos,
     np.arctan: ops.atan,
@@ -74,8 +73,14 @@ def emit(recorder: Recorder, ufunc: np.ufunc, args: tuple[Symbol, ...] | None) -
 # -- ufuncs that are several ops
 
 
-def _fabs(recorder: Recorder, x: Symbol) -> Symbol:
-    return recorder.emit(ops.abs, (x,))
+def _in_floats(op: Op) -> Compound:
+    """An op that takes integers as they are, where NumPy's function makes floats of them."""
+
+    def compute(recorder: Recorder, x: Symbol) -> Symbol:
+        to = recorder.graph.rules.floating(x.dtype, op.name)
+        return recorder.emit(op, (recorder.cast(x, to, "x", op.name),))
+
+    return compute
 
 
 def _scaled(factor: float) -> Compound:
@@ -115,7 +120,8 @@ def _vecdot(recorder: Recorder, x: Symbol, y: Symbol) -> Symbol:
 
 
 COMPOUNDS: dict[np.ufunc, Compound] = {
-    np.fabs: _fabs,
+    np.fabs: _in_floats(ops.abs),
+    np.rint: _in_floats(ops.round),
     np.deg2rad: _scaled(math.pi / 180),
     np.radians: _scaled(math.pi / 180),
     np.rad2deg: _scaled(180 / math.pi),
