@@ -25,15 +25,16 @@ def others(row: CastRow) -> Mapping[str, DType | str]:
         return {}
     operands = tuple(_operand(arg) for arg in user.args)
     attrs = {name: value for name, value in user.attrs.items() if name != "dtype"}
-    key = (user.op, operands, id(user.attrs), row.position)
+    asked = tuple(one for one in rule_sets() if one.name not in ("explicit", row.rule))
+    key = (asked, user.op, operands, id(user.attrs), row.position)
     known = _KNOWN.get(key)
     if known is None:
         if len(_KNOWN) > 4096:
             _KNOWN.clear()
         answers = {
             rules.name: _answer(rules, user, operands, attrs, row.position)
-            for rules in rule_sets()
-            if rules.name not in ("explicit", row.rule) and _knows(rules, operands)
+            for rules in asked
+            if _knows(rules, operands)
         }
         # The attributes are kept, so that their id stays theirs.
         known = _KNOWN[key] = answers, user.attrs
