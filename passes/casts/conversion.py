@@ -29,7 +29,7 @@ class Conversion:
     loss: Loss
 
     @cached_property
-    def error(self) -> float:
+    def damage(self) -> float:
         """The relative error that it gives a value, as far as dtypes tell; 0.0 where exact."""
         return relative_error(self)
 

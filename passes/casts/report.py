@@ -162,7 +162,7 @@ def cast_report(graph: Graph) -> CastReport:
     making = _Making(explicit)
     making.add_casts()
     making.add_literals(graph)
-    rows = sorted(making.rows, key=attrgetter("conversion.error"), reverse=True)
+    rows = sorted(making.rows, key=attrgetter("conversion.damage"), reverse=True)
     return CastReport(graph, explicit, rows)
 
 

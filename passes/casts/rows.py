@@ -75,7 +75,7 @@ class CastRow:
     @property
     def damage(self) -> float:
         """The relative error that it is estimated to bring, 0.0 of what is exact."""
-        return self.conversion.error
+        return self.conversion.damage
 
     @property
     def share(self) -> float:
@@ -105,7 +105,7 @@ class CastRow:
     @property
     def exact(self) -> bool:
         """Whether every value survives."""
-        return not self.conversion.loss.kinds
+        return self.conversion.loss.exact
 
     @property
     def witness(self) -> complex | None:
