@@ -32,18 +32,12 @@ class CastReport(Sequence[CastRow]):
     `against` what would change under other rules.
     """
 
-    def __init__(
-        self,
-        graph: Graph,
-        explicit: Graph,
-        rows: Sequence[CastRow],
-        outputs: Sequence[OutputError] = (),
-        results: Sequence[NDArray[Any]] = (),
-    ) -> None:
+    def __init__(self, graph: Graph, explicit: Graph, rows: Sequence[CastRow]) -> None:
         self.graph, self.explicit, self.rows = graph, explicit, tuple(rows)
         self.of = len(rows)
         """The number of rows from which these were chosen."""
-        self.outputs, self.results = tuple(outputs), tuple(results)
+        self.outputs: tuple[OutputError, ...] = ()
+        self.results: tuple[NDArray[Any], ...] = ()
         self.against: GraphDiff | None = None
 
     def __len__(self) -> int:
