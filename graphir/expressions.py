@@ -67,11 +67,6 @@ def expression(location: Location) -> Expression | None:
     return found._replace(spans=()) if found and location.compound else found
 
 
-def source_line(location: Location) -> str:
-    """The line of the program, without its indentation; empty where the source is not there."""
-    return linecache.getline(location.file, location.line).strip("\n")
-
-
 def statement(text: str) -> ast.stmt | None:
     """The one statement that a text is; None where it is none, or several."""
     try:

@@ -28,9 +28,9 @@ def is_internal(frame: FrameType) -> bool:
 _PACKAGE = __name__.partition(".")[0]
 
 
-def user_frame(depth: int = 2) -> FrameType:
-    """The innermost frame outside graphir, looking from `depth` frames above this one."""
-    frame = sys._getframe(depth)  # pyright: ignore[reportPrivateUsage]
+def user_frame() -> FrameType:
+    """The innermost frame outside graphir, looking from above the one that asks."""
+    frame = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
     while is_internal(frame) and frame.f_back is not None:
         frame = frame.f_back
     return frame
@@ -76,7 +76,9 @@ class Location:
         new._place = file, line, column, end_line or line, end_column or column
         return new
 
-    def _resolve(self) -> tuple[str, int, int, int, int]:
+    @property
+    def place(self) -> tuple[str, int, int, int, int]:
+        """The file, the line and column of its start, and those of its end."""
         if self._place is None:
             code = self._code
             assert code is not None  # a location has either its code or its place
@@ -91,14 +93,9 @@ class Location:
         return self._place
 
     @property
-    def place(self) -> tuple[str, int, int, int, int]:
-        """The file, the line and column of its start, and those of its end."""
-        return self._resolve()
-
-    @property
     def file(self) -> str:
         """The source file, relative to the working directory when inside it."""
-        return self._resolve()[0]
+        return self.place[0]
 
     @property
     def path(self) -> str:
@@ -108,37 +105,37 @@ class Location:
     @property
     def line(self) -> int:
         """The line, from 1."""
-        return self._resolve()[1]
+        return self.place[1]
 
     @property
     def column(self) -> int:
         """The column of the first character, from 1."""
-        return self._resolve()[2]
+        return self.place[2]
 
     @property
     def end_line(self) -> int:
         """The line of the last character."""
-        return self._resolve()[3]
+        return self.place[3]
 
     @property
     def end_column(self) -> int:
         """The column after the last character."""
-        return self._resolve()[4]
+        return self.place[4]
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Location):
             return NotImplemented
-        return self._resolve()[:3] == other._resolve()[:3] and self.layer == other.layer
+        return self.place[:3] == other.place[:3] and self.layer == other.layer
 
     def matches(self, other: Location) -> bool:
         """Whether the two are the same stretch of text, to the end where that is known."""
-        return self == other and self._resolve()[3:] == other._resolve()[3:]
+        return self == other and self.place[3:] == other.place[3:]
 
     def __hash__(self) -> int:
-        return hash((self._resolve()[:3], self.layer))
+        return hash((self.place[:3], self.layer))
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
-        return type(self).at, (*self._resolve(), self.layer)
+        return type(self).at, (*self.place, self.layer)
 
     @property
     def layered(self) -> str:
@@ -147,11 +144,11 @@ class Location:
 
     def to_json(self) -> dict[str, Any]:
         """The place as JSON has it."""
-        file, line, column, *_ = self._resolve()
+        file, line, column, *_ = self.place
         return {"file": file, "line": line, "column": column, "layer": self.layer}
 
     def __str__(self) -> str:
-        file, line, column, *_ = self._resolve()
+        file, line, column, *_ = self.place
         return f"{file}:{line}:{column}" if file else f"line {line}, column {column}"
 
     def __repr__(self) -> str:

@@ -58,7 +58,7 @@ def wide_dtype(array: Array) -> DType:
     return DType.from_numpy(array.dtype)
 
 
-class Loss(NamedTuple):
+class Effect(NamedTuple):
     """What `before`, of dtype `source`, became: `after`, of dtype `target`."""
 
     before: Array
@@ -73,7 +73,7 @@ class WideRun(Run):
     From that it has inputs, constants and what else is made of nothing; and the value of an op
     that has no result for wide operands: an index, say, that is in range only because it wrapped.
     `literals` are the numbers that the program writes for constants whose dtype rounds them, by the
-    place of the constant. `losses` are those that are kept for when the run beside has gone on.
+    place of the constant. `effects` are those that are kept for when the run beside has gone on.
     """
 
     def __init__(self, beside: Run, literals: Mapping[int, complex]) -> None:
@@ -81,7 +81,7 @@ class WideRun(Run):
         graph = beside.graph
         arrays = [widened(beside.known(x), graph.stored(x)) for x in graph.inputs]
         super().__init__(graph, arrays, beside.sizes)
-        self.losses: dict[int, Loss] = {}
+        self.effects: dict[int, Effect] = {}
         self._inferred: dict[tuple[Any, ...], Inferred] = {}
 
     def walk(self, keep: bool = False) -> Iterator[Symbol]:
@@ -124,16 +124,16 @@ class WideRun(Run):
             return convert(x, source, target) if _fits_float64(x) else x
         return convert(x, source, target)
 
-    def loss(self, site: Symbol) -> Loss:
+    def effect(self, site: Symbol) -> Effect:
         """What went into a cast in the run beside and what came out; or a number and a constant."""
-        if site.index in self.losses:
-            return self.losses[site.index]
+        if site.index in self.effects:
+            return self.effects[site.index]
         after, to = self.beside.known(site), self.graph.stored(site)
         if site.op is ops.cast:
             (x,) = site.args
-            return Loss(self.beside.known(x), after, self.graph.stored(x), to)
+            return Effect(self.beside.known(x), after, self.graph.stored(x), to)
         number = _as_array(self.literals[site.index])
-        return Loss(number, after, wide_dtype(number), to)
+        return Effect(number, after, wide_dtype(number), to)
 
     def with_loss(self, site: Symbol) -> Array:
         """The wide value of a cast, off by what it lost: what came out less what the cast is for.
@@ -141,7 +141,7 @@ class WideRun(Run):
         So a fraction which the user truncates is no loss. Where the difference is not finite, the
         value is what came out; so it is where a number became a constant.
         """
-        wide, (before, after, source, target) = self.known(site), self.loss(site)
+        wide, (before, after, source, target) = self.known(site), self.effect(site)
         if site.op is not ops.cast:
             return widened(after, target)
         dtype = _dtype_off(wide, before, after, source)
