@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from graphir.arguments import number_of
 from graphir.dtypes import DType
-from graphir.expressions import Expression, expression
+from graphir.expressions import Expression, expression, primary, statement
 from graphir.location import Location
 from graphir.losses import Loss, literal_loss
 from graphir.op import Op
@@ -61,6 +61,23 @@ def replacement(promotion: Promotion, location: Location) -> str:
     Empty where there is no fix, or where the source does not tell the operands apart.
     """
     return _replaced(location, _wanted(promotion, ()))
+
+
+def stored(location: Location, dtype: DType) -> str:
+    """The assignment at a location with its value cast to the dtype of the array it is put into.
+
+    Empty where there is no assignment, and where the value is written out: no array, but a list.
+    """
+    found = expression(location)
+    written = statement(found.text) if found else None
+    if found is None or not isinstance(written, (ast.Assign, ast.AugAssign)):
+        return ""
+    last = len(found.spans) - 1
+    listed = isinstance(written.value, _WRITTEN_OUT)
+    return "" if listed else found.replaced({last: _cast(found, last, dtype)})
+
+
+_WRITTEN_OUT = (ast.List, ast.Tuple, ast.Constant, ast.ListComp)
 
 
 def rewritten(op: Op, location: Location, wanted: Mapping[int, DType]) -> str:
@@ -130,14 +147,4 @@ def _fits(symbol: Symbol, dtype: DType) -> bool:
 
 def _cast(found: Expression, position: int, dtype: DType) -> str:
     text = found.operand(position)
-    return f'{text if _primary(text) else f"({text})"}.astype("{dtype}")'
-
-
-def _primary(text: str) -> bool:
-    """Whether an attribute can follow a text without parentheses."""
-    try:
-        node = ast.parse(text.strip(), mode="eval").body
-    except SyntaxError:
-        return False
-    parenthesised = node.col_offset > 0
-    return parenthesised or isinstance(node, (ast.Name, ast.Attribute, ast.Call, ast.Subscript))
+    return f'{text if primary(text) else f"({text})"}.astype("{dtype}")'

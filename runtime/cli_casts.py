@@ -16,7 +16,7 @@ from passes.reports.terminal import show
 from runtime.audit import audit
 from runtime.cli_inputs import add_inputs, of_function, of_graph
 from runtime.cli_output import add_output, add_program, put, status
-from runtime.programs import load_graph, load_program
+from runtime.programs import load_graph, load_program, require_arguments
 from runtime.recording import record
 
 
@@ -57,8 +57,13 @@ def _audit(asked: argparse.Namespace) -> int:
         inputs = of_graph(program, asked.inputs)
         return _told(audit(program, *inputs, blame=blame, progress=progress), asked)
     positional, named = of_function(asked.inputs)
+    advice = "give each by --input VALUE, in order, or --input NAME=VALUE"
+    require_arguments(asked.program, program, positional, named, advice)
     recording = record(program, *positional, rules=asked.rules, **named)
-    return _told(recording.audit(blame=blame, progress=progress), asked)
+    report = recording.audit(blame=blame, progress=progress)
+    for note in recording.notes:
+        print(f"graphir: {note}", file=sys.stderr)
+    return _told(report, asked)
 
 
 def _told(report: CastReport, asked: argparse.Namespace) -> int:

@@ -28,6 +28,11 @@ class Conversion:
     path: tuple[DType, ...]
     loss: Loss
 
+    @property
+    def stores(self) -> bool:
+        """Whether what is cast is put into an array, which keeps its dtype."""
+        return self.operand == "result" or self.op == "assign"
+
     @cached_property
     def damage(self) -> float:
         """The relative error that it gives a value, as far as dtypes tell; 0.0 where exact."""

@@ -16,8 +16,12 @@ def fix(row: CastRow) -> str:
     """What to type instead (see graphir.fixes.fix).
 
     Empty for what needs nothing: the user's own casts, what only follows exactly, numbers rounded
-    as usual.
+    as usual; and for what a function does within, which no line of the program can change.
     """
+    if row.location.compound:
+        return ""
+    if row.conversion.stores:
+        return " ".join(replacement(row).split())
     promotion = _promotion(row)
     return fixes.fix(promotion, row.location) if promotion else ""
 
@@ -27,6 +31,8 @@ def replacement(row: CastRow) -> str:
 
     Empty where there is no fix, or where the source does not tell the operands apart.
     """
+    if row.conversion.stores:
+        return fixes.stored(row.location, row.target) if row.kind == "implicit" else ""
     promotion = _promotion(row)
     return fixes.replacement(promotion, row.location) if promotion else ""
 

@@ -21,7 +21,7 @@ def others(row: CastRow) -> Mapping[str, DType | str]:
     for, and where the use is not known.
     """
     user = row.user
-    if user is None or row.kind not in ("implicit", "literal"):
+    if user is None or row.kind not in ("implicit", "literal") or row.conversion.stores:
         return {}
     operands = tuple(_operand(arg) for arg in user.args)
     attrs = {name: value for name, value in user.attrs.items() if name != "dtype"}

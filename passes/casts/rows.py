@@ -144,15 +144,17 @@ class CastRow:
 
     @property
     def span(self) -> tuple[int, int]:
-        """Where in the text of the expression that stands which is cast: all of it, of a result.
+        """Where in the text of the expression that stands which is cast.
 
-        (0, 0) where that is not known.
+        All of it, of a result and where the text is made of several ops; (0, 0) if not known.
         """
         found = self.expression
         if found is None:
             return 0, 0
-        if self.conversion.operand == "result":
+        if self.conversion.operand == "result" or self.location.compound:
             return 0, len(found.text)
+        if self.conversion.stores:  # the value is named last; what a text begins with is the target
+            return found.spans[-1] if found.spans and found.spans[-1][0] else (0, 0)
         position = self.position
         return found.spans[position] if position < len(found.spans) else (0, 0)
 

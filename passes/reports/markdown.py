@@ -121,12 +121,12 @@ def _items(row: CastRow, following: Sequence[CastRow], report: CastReport) -> It
     yield f"- bytes: {code(words.widths(row))}"
     if told := words.measured(row):
         yield f"- measured: {', '.join(told)}"
-    if row.shares:
-        yield f"- share: {code(', '.join(words.shares(row, report)))}"
+    if shares := words.shares(row, report):
+        yield f"- share: {code(', '.join(shares))}"
     if others := words.elsewhere(row):
         yield f"- elsewhere: {code(others)}"
     if following:
-        lossy = sum(not one.exact for one in following)
-        yield f"- {len(following)} more follow from it, of which {lossy} can lose something"
+        lossy = sum(not one.exact for one in following) or "none"
+        yield f"- casts that follow from it: {len(following)}; {lossy} can lose something"
     if fix := row.fix:
         yield f"- write {code(fix)}"

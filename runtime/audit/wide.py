@@ -3,8 +3,9 @@
 Floats are float64, complex numbers complex128, and integers int64, or float64 all of an array where
 one does not fit. A cast is what it is for: to bool `!= 0`, a float that the user makes an integer
 truncated, an integer made a float, a real number complex; what only represents values otherwise
-leaves them as they are. Bits have no meaning apart from their dtype, nor has the next float: the
-ops on those keep theirs. So what float64 and complex128 round themselves is in no error.
+leaves them as they are, and so does a promotion integers that float64 has not. Bits have no meaning
+apart from their dtype, nor has the next float: the ops on those keep theirs. So what float64 and
+complex128 round themselves is in no error.
 """
 
 from __future__ import annotations
@@ -119,6 +120,8 @@ class WideRun(Run):
         source, target = wide_dtype(x), WIDE[symbol.dtype.kind]
         if target is DType.int64 and source is DType.float64:
             return _truncated(x) if _is_written(symbol) else x
+        if target is DType.float64 and source is DType.int64 and not _is_written(symbol):
+            return convert(x, source, target) if _fits_float64(x) else x
         return convert(x, source, target)
 
     def effect(self, site: Symbol) -> Effect:
@@ -141,7 +144,7 @@ class WideRun(Run):
         wide, (before, after, source, target) = self.known(site), self.effect(site)
         if site.op is not ops.cast:
             return widened(after, target)
-        dtype = _dtype_off(wide, source, target)
+        dtype = _dtype_off(wide, before, after, source)
         result = np.empty(wide.shape, dtype.storage)
         flat = [array.reshape(-1) for array in (wide, before, after, result)]
         for at in blocks(wide.size):
@@ -178,6 +181,11 @@ def _fits_int64(x: Array) -> bool:
     return not x.size or bool(x.min() >= -(2.0**63) and x.max() < 2.0**63)
 
 
+def _fits_float64(x: Array) -> bool:
+    """Whether float64 surely has some integers."""
+    return not x.size or bool(x.min() >= -(2**53) and x.max() <= 2**53)
+
+
 def _truncated(x: Array) -> Array:
     """Whole numbers, NaN as 0: integers where all fit."""
     whole = np.where(np.isnan(x), 0.0, np.trunc(x))
@@ -189,10 +197,9 @@ def _is_written(cast: Symbol) -> bool:
     return any(origin.rule == CAST for origin in origins_of(cast))
 
 
-def _dtype_off(wide: Array, source: DType, target: DType) -> DType:
+def _dtype_off(wide: Array, before: Array, after: Array, source: DType) -> DType:
     """The wide dtype that holds a value and a loss: int64 where neither can be larger."""
-    large = source.is_float or np.uint64 in (source.storage, target.storage)
-    if wide.dtype == np.int64 and not large:
+    if wide.dtype == np.int64 and not source.is_float and all(map(_fits_int64, (before, after))):
         return DType.int64
     return max(wide_dtype(wide), DType.float64, key=_ORDER.index)
 
