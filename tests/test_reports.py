@@ -154,7 +154,7 @@ def test_details_point_at_the_operand() -> None:
 
 def test_details_are_limited_and_say_so() -> None:
     report = mixed()
-    cascades = len(words.cascades(report))
+    cascades = len(words.told(report))
     assert cascades > 2
     assert report_details(report, most=2).endswith(f"\n\n... and {cascades - 2} more")
     assert " more\n" not in report_details(report, most=cascades)
@@ -248,7 +248,7 @@ def test_markdown_is_limited_and_says_so() -> None:
     report = cast_report(long_graph(1000))
     written = report_markdown(report, most=5, details=2)
     assert f"... and {len(report) - 5} more" in written
-    assert f"*... and {len(words.cascades(report)) - 2} more*" in written
+    assert f"*... and {len(words.told(report)) - 2} more*" in written
     assert len(report_markdown(report)) < 65_000
 
 

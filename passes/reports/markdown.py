@@ -27,8 +27,8 @@ def report_markdown(report: CastReport, most: int = ROWS, details: int = DETAILS
         parts.append("\n".join(_outputs(report.outputs)))
     if report.rows:
         parts.append("\n".join(_table(report, most)))
-        found = words.cascades(report)
-        parts += [_detail(row, following, report) for row, following in found[:details]]
+        found = words.told(report)
+        parts += [_detail(cascade, report) for cascade in found[:details]]
         if len(found) > details:
             parts.append(f"*... and {len(found) - details} more*")
     if told := words.against(report):
@@ -106,16 +106,20 @@ def _place(row: CastRow) -> str:
     return code(str(row.location)) + (f" in {code(row.layer)}" if row.layer else "")
 
 
-def _detail(row: CastRow, following: Sequence[CastRow], report: CastReport) -> str:
+def _detail(told: words.Told, report: CastReport) -> str:
     """A heading and the line, then what there is to say of it, item by item."""
+    row = told.row
     place = region(row)
     line = printable(line_of(place.file, place.line)).strip()
     title = f"#### {words.level(row).capitalize()}: {code(words.conversion(row))} at {_place(row)}"
-    parts = [title, *([code(line)] if line else []), "\n".join(_items(row, following, report))]
+    parts = [title, *([code(line)] if line else []), "\n".join(_items(told, report))]
     return "\n\n".join(parts)
 
 
-def _items(row: CastRow, following: Sequence[CastRow], report: CastReport) -> Iterator[str]:
+def _items(cascade: words.Told, report: CastReport) -> Iterator[str]:
+    row, following, times = cascade
+    if times > 1:
+        yield f"- times: {times}; what follows is of the worst"
     yield f"- {words.what(row)}, {code(words.why(row))}"
     yield f"- loss: {row.loss}"
     yield f"- bytes: {code(words.widths(row))}"

@@ -67,10 +67,10 @@ def detailed(report: CastReport, most: int = DETAILS) -> Iterator[Line]:
     yield ((words.headline(report), "strong"),)
     for one in report.outputs:
         yield ((_output(one), ""),)
-    found = words.cascades(report)
-    for row, following in found[:most]:
+    found = words.told(report)
+    for cascade in found[:most]:
         yield ()
-        yield from _detail(row, following, report)
+        yield from _detail(cascade, report)
     if len(found) > most:
         yield ()
         yield ((f"... and {len(found) - most} more", "faint"),)
@@ -115,7 +115,8 @@ def _output(one: OutputError) -> str:
     return f"{name}, {', '.join(told)}"
 
 
-def _detail(row: CastRow, following: Sequence[CastRow], report: CastReport) -> Iterator[Line]:
+def _detail(told: words.Told, report: CastReport) -> Iterator[Line]:
+    row = told.row
     worst = words.level(row)
     title = f": {words.conversion(row)} {words.why(row)}"
     yield (worst, worst), (title, "strong")
@@ -126,7 +127,7 @@ def _detail(row: CastRow, following: Sequence[CastRow], report: CastReport) -> I
     text = printable(line_of(place.file, place.line))
     if text.strip():
         yield from _source(row, text, margin)
-    for name, value in _facts(row, following, report):
+    for name, value in _facts(told, report):
         yield (f"{margin} = {name:10}", "faint"), (value, "")
 
 
@@ -141,9 +142,10 @@ def _source(row: CastRow, text: str, margin: str) -> Iterator[Line]:
         yield bar, (f" {' ' * start}{'^' * (end - start)}", words.level(row))
 
 
-def _facts(
-    row: CastRow, following: Sequence[CastRow], report: CastReport
-) -> Iterator[tuple[str, str]]:
+def _facts(cascade: words.Told, report: CastReport) -> Iterator[tuple[str, str]]:
+    row, following, times = cascade
+    if times > 1:
+        yield "times", f"{times}; what follows is of the worst"
     yield "loss", str(row.loss)
     yield "bytes", words.widths(row)
     for name, told in (("measured", words.measured(row)), ("share", words.shares(row, report))):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from graphir.dims import Size
 from graphir.findings import counted
@@ -173,3 +173,20 @@ def cascades(report: CastReport) -> list[tuple[CastRow, Sequence[CastRow]]]:
         if lead is not row:
             found[1].append(row)
     return list(leading.values())
+
+
+class Told(NamedTuple):
+    """A cascade as it is told: all that lead alike at one place in the program are told once."""
+
+    row: CastRow
+    following: list[CastRow]
+    times: int
+
+
+def told(report: CastReport) -> list[Told]:
+    """The cascades of a report, those of one place together."""
+    found: dict[CastRow, Told] = {}
+    for lead, following in cascades(report):
+        known = found.get(lead, Told(lead, [], 0))
+        found[lead] = Told(known.row, [*known.following, *following], known.times + 1)
+    return list(found.values())
