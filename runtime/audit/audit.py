@@ -79,6 +79,6 @@ def _measured(
 def _outputs(wide: WideRun) -> list[Output]:
     graph = wide.graph
     return [
-        Output(symbol.name, graph.committed(symbol.dtype), real, wide.known(symbol))
-        for symbol, real in zip(graph.outputs, wide.beside.outputs(), strict=True)
+        Output(f"output{i}", graph.committed(symbol.dtype), real, wide.known(symbol))
+        for i, (symbol, real) in enumerate(zip(graph.outputs, wide.beside.outputs(), strict=True))
     ]

@@ -46,15 +46,15 @@ class Output(NamedTuple):
     def share(self, error: OutputError, other: NDArray[Any]) -> float:
         """How much of `error` is in `other` too, the wide run with the loss of one cast put in.
 
-        Of an output with broken elements: the part of them that are broken there. Else, of bools
-        and integers: the part of the differing elements that differ there. Of floats and complex
-        numbers: <d, e> / <e, e> with e = output - wide and d = other - wide, over the elements
-        that are finite in all three. To first order e is the sum of what each cast, and each op
-        that rounds, adds by itself, so that their parts sum to 1.
+        Of an output with broken elements: the part of them that are broken there. Of bools: the
+        part of the differing elements that differ there. Of numbers: <d, e> / <e, e> with e =
+        output - wide and d = other - wide, over the elements that are finite in all three. To first
+        order e is the sum of what each cast, and each op that rounds, adds by itself, so that their
+        parts sum to 1.
         """
         if error.broken:
             return self._part(other, _broken)
-        if self.dtype.format is None:
+        if self.dtype is DType.bool:
             return self._part(other, _differing)
         along, squares = self._products(other, error.largest)
         return along / squares if squares else 0.0
