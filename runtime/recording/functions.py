@@ -74,13 +74,27 @@ def _computed(
         real = recorder.call(function, plains(tuple(args)), plains(kwargs))
     out = kwargs.pop("out", None)
 
+    overlap = out is not None and _sharing(plain(out), args) is not None
+
     def enter() -> Symbol:
+        if overlap:
+            raise UnrecordedError("it writes to what it reads")
         return _SYMBOLIC[function](recorder, real, *args, **kwargs)
 
     if out is None:
-        return recorder.watched(recorder.outcome(_name(function), real, enter))
+        whole = _sharing(real, args)
+        if whole is not None:
+            return view_of(whole, real)
+        return recorder.outcome(_name(function), real, enter)
     store(recorder, _name(function), out, enter)
     return out
+
+
+def _sharing(real: Any, args: Any) -> Traced | None:
+    """The argument whose memory a result has."""
+    if type(real) is not np.ndarray:
+        return None
+    return next((one for one in _arrays(args) if np.may_share_memory(real, one.plain)), None)
 
 
 def _opaque(
@@ -239,7 +253,8 @@ def _copyto(
 ) -> None:
     known = recorder.before(src) if isinstance(src, np.ndarray) else None
     mask, before = recorder.before(where), recorder.before(dst)
-    np.copyto(*plains((dst, src)), casting=casting, where=plains(where))
+    settings = {"casting": casting, "where": plains(where)}
+    recorder.call(np.copyto, plains((dst, src)), settings)
 
     def enter() -> Symbol:
         new = assigned(recorder, src, known, dst)
@@ -260,7 +275,7 @@ def _put(recorder: Recorder, a: Any, ind: Any, v: Any, mode: str = "raise") -> N
     if isinstance(a, Traced):
         a.put(ind, v, mode=mode)  # pyright: ignore[reportArgumentType]
     else:
-        np.put(a, plains(ind), plains(v), mode=mode)  # pyright: ignore
+        np.put(plain(a), plains(ind), plains(v), mode=mode)  # pyright: ignore
 
 
 def _chosen(recorder: Recorder, condition: Any, *values: Any) -> Any:
