@@ -113,6 +113,17 @@ def test_what_is_written_is_what_numpy_writes(program):
     assert gives_again(recording, **EXACT) > 0
 
 
+def test_buffers_are_seen_filled_even_with_what_their_memory_held():
+    def program(x):
+        made = np.empty(100)
+        memoryview(made)[:] = memoryview(np.arange(100.0))
+        return made + x
+
+    for _ in range(20):  # as NumPy uses memory again
+        program(np.ones(1))
+        assert gives_again(record(program, np.ones(1)), **EXACT) == 1
+
+
 def test_flags_are_those_of_the_plain_array():
     def program(x):
         x.setflags(write=False)

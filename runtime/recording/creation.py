@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from graphir import DType, Symbol, ops
-from runtime.recording.functions import filled
+from runtime.recording.functions import emptied, filled
 from runtime.recording.indexing import assigned
 from runtime.recording.recorder import Recorder, holds_traced
 from runtime.recording.sites import is_ours
@@ -198,7 +198,7 @@ _RECORDED: dict[str, Callable[..., Any]] = {
     ),
     "asarray_chkfinite": _converted,
     "zeros": _constant(0),
-    "empty": _constant(0),
+    "empty": _made(emptied),
     "ones": _constant(1),
     "full": _made(_full),
     "arange": _made(_arange),

@@ -197,6 +197,12 @@ def filled(recorder: Recorder, real: Any, value: Any) -> Symbol:
     return recorder.create(ops.full, dtype=dtype, value=value, shape=real.shape)
 
 
+def emptied(recorder: Recorder, real: Any, *_: Any, **__: Any) -> Symbol:
+    """Any values will do: those of the graph, so that what is written there later is seen."""
+    real.fill(0)
+    return filled(recorder, real, 0)
+
+
 def _roll(recorder: Recorder, real: Any, a: Any, shift: Any, axis: Any = None) -> Symbol:
     x = recorder.symbol(a)
     if isinstance(shift, (tuple, list)) or isinstance(axis, (tuple, list)):
@@ -234,7 +240,7 @@ _SYMBOLIC: dict[Any, Symbolic] = {
     np.dot: _product,
     np.inner: _inner,
     np.vdot: _vdot,
-    np.empty_like: _constant_like(0),
+    np.empty_like: emptied,
     np.zeros_like: _constant_like(0),
     np.ones_like: _constant_like(1),
     np.full_like: _full_like,
