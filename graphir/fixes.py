@@ -6,8 +6,11 @@ import ast
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from graphir import ops
 from graphir.dtypes import DType
+from graphir.errors import GraphirError
 from graphir.expressions import Expression, expression
 from graphir.location import Location
 from graphir.losses import Loss, literal_loss
@@ -76,6 +79,8 @@ def _replaced(location: Location, wanted: Mapping[int, DType]) -> str:
     found = expression(location)
     if found is None or not wanted or max(wanted) >= len(found.spans):
         return ""
+    if any(found.is_number(i) and not hasattr(np, str(dtype)) for i, dtype in wanted.items()):
+        return ""
     return found.replaced({i: _cast(found, i, dtype) for i, dtype in wanted.items()})
 
 
@@ -84,8 +89,25 @@ def _wanted(use: Use, avoid: Collection[DType]) -> Mapping[int, DType]:
     if use.number:
         return _around_number(use, avoid)
     if use.loss.exact:
-        return _kept_narrow(use) or use.casts
-    return _holding(use, avoid) or use.casts
+        return _kept_narrow(use) or _written_down(use)
+    return _holding(use, avoid) or _written_down(use)
+
+
+def _written_down(use: Use) -> Mapping[int, DType]:
+    """The cast in question; of all that meet, where rules refuse it beside what the others are."""
+    if _operands(use, use.casts) is not None or use.position not in use.meeting:
+        return use.casts
+    target = use.casts[use.position]
+    return {i: target for i in use.meeting if use.values[i].dtype is not target}
+
+
+def _operands(use: Use, casts: Mapping[int, DType]) -> Sequence[DType] | None:
+    """The dtypes that the rules give operands with such casts; None where they refuse them."""
+    types = [x.type.cast(casts.get(i, x.dtype)) for i, x in enumerate(use.values)]
+    try:
+        return use.op.infer(use.rules, types, {}).operands
+    except GraphirError:
+        return None
 
 
 def _holding(use: Use, avoid: Collection[DType]) -> dict[int, DType]:
@@ -108,7 +130,8 @@ def _kept_narrow(use: Use) -> dict[int, DType]:
     """The one other operand, if it is a number that the narrow dtype has."""
     narrow, others = use.values[use.position].dtype, use.others
     fitting = {i: narrow for i in others if _fits(use.values[i], narrow)}
-    return fitting if len(fitting) == len(others) == 1 else {}
+    given = _operands(use, fitting) if len(fitting) == len(others) == 1 else None
+    return fitting if given and given[use.position] is narrow else {}
 
 
 def _around_number(use: Use, avoid: Collection[DType]) -> dict[int, DType]:
@@ -131,6 +154,8 @@ def _fits(symbol: Symbol, dtype: DType) -> bool:
 
 def _cast(found: Expression, position: int, dtype: DType) -> str:
     text = found.operand(position)
+    if found.is_number(position):
+        return f"np.{dtype}({text})"
     return f'{text if _primary(text) else f"({text})"}.astype("{dtype}")'
 
 
