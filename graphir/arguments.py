@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from graphir import ops
 from graphir.dtypes import DType
 from graphir.errors import GraphError
 from graphir.literals import array_of, is_literal, literal_array
@@ -61,6 +62,13 @@ def taken(
     place = Place(types, position, op.name)
     number = rules.meant(value, place)
     return number, rules.literal(number, place)
+
+
+def number_of(symbol: Symbol) -> complex | None:
+    """The number that a symbol is known to be, a 0-d constant that is one in Python too."""
+    if symbol.op is not ops.constant or symbol.shape or symbol.dtype.storage.kind not in "iufc":
+        return None
+    return symbol.attrs["value"].item()
 
 
 def _constant(graph: Graph, literal: Any, number: Any, dtype: DType) -> Symbol:

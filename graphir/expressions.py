@@ -39,12 +39,25 @@ class Expression(NamedTuple):
             return False
 
     def replaced(self, texts: dict[int, str]) -> str:
-        """The text with operands written otherwise."""
+        """The text with operands written otherwise; `x += y` as `x = x + y` if it is that x."""
+        if 0 in texts and (sign := self._augmented()):
+            value = texts.get(1, self.operand(1))
+            grouped = value if primary(value) else f"({value})"
+            return f"{self.operand(0)} = {texts[0]} {sign} {grouped}"
         new = self.text
         for position in sorted(texts, key=lambda i: self.spans[i], reverse=True):
             start, end = self.spans[position]
             new = f"{new[:start]}{texts[position]}{new[end:]}"
         return new
+
+    def _augmented(self) -> str:
+        """The operator of an augmented assignment; empty of anything else."""
+        match statement(self.text):
+            case ast.AugAssign():
+                between = self.text[self.spans[0][1] : self.spans[1][0]]
+                return between.strip(" ()").removesuffix("=")
+            case _:
+                return ""
 
     @property
     def brief(self) -> str:
@@ -57,12 +70,27 @@ def expression(location: Location) -> Expression | None:
     if location.end_column <= location.column and location.end_line == location.line:
         return None
     place = location.line, location.column, location.end_line, location.end_column
-    return _expression(_lines(location), *place)
+    found = _expression(_lines(location), *place)
+    return found._replace(spans=()) if found and location.compound else found
 
 
-def source_line(location: Location) -> str:
-    """The line of the program, without its indentation; empty where the source is not there."""
-    return linecache.getline(location.file, location.line).strip("\n")
+def statement(text: str) -> ast.stmt | None:
+    """The one statement that a text is; None where it is none, or several."""
+    try:
+        (found,) = ast.parse(text.strip()).body
+    except (SyntaxError, ValueError):
+        return None
+    return found
+
+
+def primary(text: str) -> bool:
+    """Whether an attribute can follow a text without parentheses."""
+    match statement(text):
+        case ast.Expr(value=node):
+            simple = isinstance(node, (ast.Name, ast.Attribute, ast.Call, ast.Subscript))
+            return simple or node.col_offset > 0  # in parentheses of its own
+        case _:
+            return False
 
 
 def _lines(location: Location) -> tuple[str, ...]:
@@ -119,6 +147,8 @@ def _operands(statement: ast.stmt) -> list[tuple[ast.expr, bool]]:
     match statement:
         case ast.AugAssign():
             return [(statement.target, False), (statement.value, False)]
+        case ast.Assign():
+            return [(statement.value, False)]
         case ast.Expr(value=ast.Call() as call):
             arguments = [(one, True) for one in _arguments(call.args)]
             return [*((one, False) for one in _receiver(call.func)), *arguments]

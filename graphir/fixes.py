@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from graphir import ops
+from graphir.arguments import number_of
 from graphir.dtypes import DType
 from graphir.errors import GraphirError
-from graphir.expressions import Expression, expression
+from graphir.expressions import Expression, expression, primary, statement
 from graphir.location import Location
 from graphir.losses import Loss, literal_loss
 from graphir.op import Op
@@ -21,7 +21,7 @@ from graphir.promotion.scalars import survives
 from graphir.symbol import Symbol
 
 
-class Use(NamedTuple):
+class Promotion(NamedTuple):
     """An op on values as they are before any cast, and the dtypes that casts give operands.
 
     One of the casts is in question: that of the operand at `position`, which loses `loss`; a
@@ -48,22 +48,39 @@ class Use(NamedTuple):
         return [i for i in self.meeting if i != self.position]
 
 
-def fix(use: Use, location: Location, avoid: Collection[DType] = ()) -> str:
+def fix(promotion: Promotion, location: Location, avoid: Collection[DType] = ()) -> str:
     """What to type so that nothing is cast silently and nothing lost that need not be.
 
     Operands that lose something meet in the smallest dtype that has every value of all, if that is
     none to `avoid`; a known number that fits the narrow dtype takes that; else the casts are
     written down. Empty for numbers that are rounded as usual.
     """
-    return rewritten(use.op, location, _wanted(use, avoid))
+    return rewritten(promotion.op, location, _wanted(promotion, avoid))
 
 
-def replacement(use: Use, location: Location) -> str:
+def replacement(promotion: Promotion, location: Location) -> str:
     """The fix as the text to put in the place of what the program has at a location.
 
     Empty where there is no fix, or where the source does not tell the operands apart.
     """
-    return _replaced(location, _wanted(use, ()))
+    return _replaced(location, _wanted(promotion, ()))
+
+
+def stored(location: Location, dtype: DType) -> str:
+    """The assignment at a location with its value cast to the dtype of the array it is put into.
+
+    Empty where there is no assignment, and where the value is written out: no array, but a list.
+    """
+    found = expression(location)
+    written = statement(found.text) if found else None
+    if found is None or not isinstance(written, (ast.Assign, ast.AugAssign)):
+        return ""
+    last = len(found.spans) - 1
+    listed = isinstance(written.value, _WRITTEN_OUT)
+    return "" if listed else found.replaced({last: _cast(found, last, dtype)})
+
+
+_WRITTEN_OUT = (ast.List, ast.Tuple, ast.Constant, ast.ListComp)
 
 
 def rewritten(op: Op, location: Location, wanted: Mapping[int, DType]) -> str:
@@ -84,41 +101,44 @@ def _replaced(location: Location, wanted: Mapping[int, DType]) -> str:
     return found.replaced({i: _cast(found, i, dtype) for i, dtype in wanted.items()})
 
 
-def _wanted(use: Use, avoid: Collection[DType]) -> Mapping[int, DType]:
+def _wanted(promotion: Promotion, avoid: Collection[DType]) -> Mapping[int, DType]:
     """The dtypes to cast operands to, by position."""
-    if use.number:
-        return _around_number(use, avoid)
-    if use.loss.exact:
-        return _kept_narrow(use) or _written_down(use)
-    return _holding(use, avoid) or _written_down(use)
+    if promotion.number:
+        return _around_number(promotion, avoid)
+    if promotion.loss.exact:
+        return _kept_narrow(promotion) or _written_down(promotion)
+    return _holding(promotion, avoid) or _written_down(promotion)
 
 
-def _written_down(use: Use) -> Mapping[int, DType]:
+def _written_down(promotion: Promotion) -> Mapping[int, DType]:
     """The cast in question; of all that meet, where rules refuse it beside what the others are."""
-    if _operands(use, use.casts) is not None or use.position not in use.meeting:
-        return use.casts
-    target = use.casts[use.position]
-    return {i: target for i in use.meeting if use.values[i].dtype is not target}
+    if (
+        _operands(promotion, promotion.casts) is not None
+        or promotion.position not in promotion.meeting
+    ):
+        return promotion.casts
+    target = promotion.casts[promotion.position]
+    return {i: target for i in promotion.meeting if promotion.values[i].dtype is not target}
 
 
-def _operands(use: Use, casts: Mapping[int, DType]) -> Sequence[DType] | None:
+def _operands(promotion: Promotion, casts: Mapping[int, DType]) -> Sequence[DType] | None:
     """The dtypes that the rules give operands with such casts; None where they refuse them."""
-    types = [x.type.cast(casts.get(i, x.dtype)) for i, x in enumerate(use.values)]
+    types = [x.type.cast(casts.get(i, x.dtype)) for i, x in enumerate(promotion.values)]
     try:
-        return use.op.infer(use.rules, types, {}).operands
+        return promotion.op.infer(promotion.rules, types, {}).operands
     except GraphirError:
         return None
 
 
-def _holding(use: Use, avoid: Collection[DType]) -> dict[int, DType]:
+def _holding(promotion: Promotion, avoid: Collection[DType]) -> dict[int, DType]:
     """All operands that meet, in the smallest dtype of the target's kind that has their values."""
-    target = use.casts.get(use.position)
+    target = promotion.casts.get(promotion.position)
     least = _LEAST.get(target.kind, ()) if target else ()
-    dtypes = {i: use.values[i].dtype for i in use.meeting}
+    dtypes = {i: promotion.values[i].dtype for i in promotion.meeting}
     holding = smallest_holding([*dtypes.values(), *least])
-    if use.position not in dtypes or holding is None or holding in avoid:
+    if promotion.position not in dtypes or holding is None or holding in avoid:
         return {}
-    if use.rules.promote(holding, holding) is not holding:  # as where 64 bits are off
+    if promotion.rules.promote(holding, holding) is not holding:  # as where 64 bits are off
         return {}
     return {i: holding for i, dtype in dtypes.items() if dtype is not holding}
 
@@ -126,44 +146,33 @@ def _holding(use: Use, avoid: Collection[DType]) -> dict[int, DType]:
 _LEAST = {"float": (DType.float16,), "complex": (DType.complex64,)}
 
 
-def _kept_narrow(use: Use) -> dict[int, DType]:
+def _kept_narrow(promotion: Promotion) -> dict[int, DType]:
     """The one other operand, if it is a number that the narrow dtype has."""
-    narrow, others = use.values[use.position].dtype, use.others
-    fitting = {i: narrow for i in others if _fits(use.values[i], narrow)}
-    given = _operands(use, fitting) if len(fitting) == len(others) == 1 else None
-    return fitting if given and given[use.position] is narrow else {}
+    narrow, others = promotion.values[promotion.position].dtype, promotion.others
+    fitting = {i: narrow for i in others if _fits(promotion.values[i], narrow)}
+    given = _operands(promotion, fitting) if len(fitting) == len(others) == 1 else None
+    return fitting if given and given[promotion.position] is narrow else {}
 
 
-def _around_number(use: Use, avoid: Collection[DType]) -> dict[int, DType]:
+def _around_number(promotion: Promotion, avoid: Collection[DType]) -> dict[int, DType]:
     """The other operands made wide enough for a number that is too great or too small for them."""
-    number = use.loss.witness
-    if number is None or use.loss.kinds in (("precision",), ("special",)):
+    number = promotion.loss.witness
+    if number is None or promotion.loss.kinds in (("precision",), ("special",)):
         return {}
     for wide in (DType.float32, DType.float64):
         if literal_loss(number, wide).kinds in ((), ("precision",)) and wide not in avoid:
-            return dict.fromkeys(use.others, wide)
+            return dict.fromkeys(promotion.others, wide)
     return {}
 
 
 def _fits(symbol: Symbol, dtype: DType) -> bool:
     """Whether a symbol is a known number that a dtype has."""
-    if symbol.op is not ops.constant or symbol.shape or symbol.dtype.storage.kind not in "iufc":
-        return False
-    return survives(symbol.attrs["value"].item(), dtype)
+    number = number_of(symbol)
+    return number is not None and survives(number, dtype)
 
 
 def _cast(found: Expression, position: int, dtype: DType) -> str:
     text = found.operand(position)
     if found.is_number(position):
         return f"np.{dtype}({text})"
-    return f'{text if _primary(text) else f"({text})"}.astype("{dtype}")'
-
-
-def _primary(text: str) -> bool:
-    """Whether an attribute can follow a text without parentheses."""
-    try:
-        node = ast.parse(text.strip(), mode="eval").body
-    except SyntaxError:
-        return False
-    parenthesised = node.col_offset > 0
-    return parenthesised or isinstance(node, (ast.Name, ast.Attribute, ast.Call, ast.Subscript))
+    return f'{text if primary(text) else f"({text})"}.astype("{dtype}")'

@@ -28,6 +28,8 @@ from graphir.types import TensorType, tensor_types
 from graphir.written import Written
 
 _NO_ATTRS: dict[str, Any] = {}
+# As many inferences are kept for a rule set; a program of many shapes begins anew.
+_MANY = 1 << 16
 # The ids of code of this package that has been met on the way to a user's frame.
 _OURS: set[int] = set()
 
@@ -69,7 +71,6 @@ class Graph(Makers, Written):
         self._taken: set[str] = set()
         self.outputs: tuple[Symbol, ...] = ()
         self.out_types = None if out_types is None else tensor_types(out_types)
-        self._inferred: dict[Any, Inferred] = {}
         self._layer = ""
         self._sites: dict[int, dict[int, Location]] = {}
         self._memo: dict[str, tuple[Any, Any, Any]] = {}
@@ -266,7 +267,7 @@ class Graph(Makers, Written):
     def binary(self, op: Op, lhs: Any, rhs: Any) -> Symbol:
         """What an operator adds; NotImplemented for an operand that is none of graphir's."""
         if lhs.__class__ is Symbol and rhs.__class__ is Symbol and lhs.graph is rhs.graph:
-            inferred = self._inferred.get((op, lhs.type, rhs.type))
+            inferred = self.rules.inferred_by_types.get((op, lhs.type, rhs.type))
             if inferred is not None:
                 # The common case, in line: two symbols whose types have met under this op.
                 frame = _getframe(2)
@@ -305,17 +306,20 @@ class Graph(Makers, Written):
     def infer(self, op: Op, args: Sequence[Symbol], attrs: Mapping[str, Any]) -> Inferred:
         """Type, operand dtypes and normal attributes of an op on symbols, under the rules here."""
         types: Any = self.types_of(args)
+        known: dict[Any, Inferred] = self.rules.inferred
         if op is ops.constant:  # each has values of its own
             return op.infer(self.rules, types, attrs)
         # A cast, the most frequent of ops with attributes, is found by its dtype itself.
         cast = op is ops.cast and len(attrs) == 1
         key = (op, *types, *(attrs.items() if cast else identity(attrs) if attrs else ()))
         try:
-            found = self._inferred.get(key)
+            found = known.get(key)
         except TypeError:  # a list among the attributes
             return op.infer(self.rules, types, attrs)
         if found is None:
-            found = self._inferred[key] = op.infer(self.rules, types, attrs)
+            if len(known) >= _MANY:
+                known.clear()
+            found = known[key] = op.infer(self.rules, types, attrs)
         return found
 
     def kinds(self) -> Iterator[tuple[Any, ...]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import linecache
 import os
 import sys
@@ -10,6 +11,7 @@ from functools import wraps
 from types import CodeType, FrameType
 from typing import Any, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
+from graphir.assignments import assignment_end
 from graphir.dtypes import DType
 from graphir.errors import GraphirError
 
@@ -26,9 +28,9 @@ def is_internal(frame: FrameType) -> bool:
 _PACKAGE = __name__.partition(".")[0]
 
 
-def user_frame(depth: int = 2) -> FrameType:
-    """The innermost frame outside graphir, looking from `depth` frames above this one."""
-    frame = sys._getframe(depth)  # pyright: ignore[reportPrivateUsage]
+def user_frame() -> FrameType:
+    """The innermost frame outside graphir, looking from above the one that asks."""
+    frame = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
     while is_internal(frame) and frame.f_back is not None:
         frame = frame.f_back
     return frame
@@ -48,6 +50,9 @@ class Location:
     """
 
     __slots__ = ("_code", "_offset", "_place", "layer")
+
+    compound = False
+    """Whether the text there does more than one op: its operands are not the op's."""
 
     def __init__(self, code: CodeType, offset: int, layer: str = "") -> None:
         self._code: CodeType | None = code
@@ -71,26 +76,26 @@ class Location:
         new._place = file, line, column, end_line or line, end_column or column
         return new
 
-    def _resolve(self) -> tuple[str, int, int, int, int]:
-        if self._place is None:
-            code = self._code
-            assert code is not None  # a location has either its code or its place
-            position = _positions(code)[self._offset // 2]
-            line, end_line, column, end_column = (n or 0 for n in position)
-            file = code.co_filename
-            ends = _characters(file, line, column), _characters(file, end_line, end_column)
-            self._place = _displayed(file), line, ends[0] + 1, end_line or line, ends[1] + 1
-        return self._place
-
     @property
     def place(self) -> tuple[str, int, int, int, int]:
         """The file, the line and column of its start, and those of its end."""
-        return self._resolve()
+        if self._place is None:
+            code = self._code
+            assert code is not None  # a location has either its code or its place
+            positions, opcodes = _positions(code)
+            line, end_line, column, end_column = (n or 0 for n in positions[self._offset // 2])
+            file = code.co_filename
+            start, end = _characters(file, line, column), _characters(file, end_line, end_column)
+            ends = end_line or line, end + 1
+            if opcodes[self._offset] in _STORES:
+                ends = assignment_end(file, line, start + 1) or ends
+            self._place = _displayed(file), line, start + 1, *ends
+        return self._place
 
     @property
     def file(self) -> str:
         """The source file, relative to the working directory when inside it."""
-        return self._resolve()[0]
+        return self.place[0]
 
     @property
     def path(self) -> str:
@@ -100,37 +105,37 @@ class Location:
     @property
     def line(self) -> int:
         """The line, from 1."""
-        return self._resolve()[1]
+        return self.place[1]
 
     @property
     def column(self) -> int:
         """The column of the first character, from 1."""
-        return self._resolve()[2]
+        return self.place[2]
 
     @property
     def end_line(self) -> int:
         """The line of the last character."""
-        return self._resolve()[3]
+        return self.place[3]
 
     @property
     def end_column(self) -> int:
         """The column after the last character."""
-        return self._resolve()[4]
+        return self.place[4]
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Location):
             return NotImplemented
-        return self._resolve()[:3] == other._resolve()[:3] and self.layer == other.layer
+        return self.place[:3] == other.place[:3] and self.layer == other.layer
 
     def matches(self, other: Location) -> bool:
         """Whether the two are the same stretch of text, to the end where that is known."""
-        return self == other and self._resolve()[3:] == other._resolve()[3:]
+        return self == other and self.place[3:] == other.place[3:]
 
     def __hash__(self) -> int:
-        return hash((self._resolve()[:3], self.layer))
+        return hash((self.place[:3], self.layer))
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
-        return Location.at, (*self._resolve(), self.layer)
+        return type(self).at, (*self.place, self.layer)
 
     @property
     def layered(self) -> str:
@@ -139,15 +144,30 @@ class Location:
 
     def to_json(self) -> dict[str, Any]:
         """The place as JSON has it."""
-        file, line, column, *_ = self._resolve()
+        file, line, column, *_ = self.place
         return {"file": file, "line": line, "column": column, "layer": self.layer}
 
     def __str__(self) -> str:
-        file, line, column, *_ = self._resolve()
+        file, line, column, *_ = self.place
         return f"{file}:{line}:{column}" if file else f"line {line}, column {column}"
 
     def __repr__(self) -> str:
         return f"<Location {self}>"
+
+
+class CompoundLocation(Location):
+    """The place of a call whose function is made of several ops, one of which arose there."""
+
+    __slots__ = ()
+    compound = True
+
+    @classmethod
+    def of(cls, location: Location) -> CompoundLocation:
+        """The same place, of which this is to be said."""
+        new = cls.__new__(cls)
+        for name in Location.__slots__:
+            setattr(new, name, getattr(location, name))
+        return new
 
 
 def placed(error: GraphirError, location: Location, what: str) -> GraphirError:
@@ -173,18 +193,21 @@ def placing(method: Callable[P, R]) -> Callable[P, R]:
 
 
 _Position: TypeAlias = "tuple[int | None, int | None, int | None, int | None]"
-_POSITIONS: dict[int, tuple[CodeType, tuple[_Position, ...]]] = {}
+_POSITIONS: dict[int, tuple[CodeType, tuple[_Position, ...], bytes]] = {}
 """Of the code that was asked about lately, by id; reading a place takes time with all before it."""
 
+_STORES = frozenset(dis.opmap[name] for name in ("STORE_SUBSCR", "STORE_ATTR"))
+"""The instructions of assignments to an item or an attribute."""
 
-def _positions(code: CodeType) -> tuple[_Position, ...]:
-    """Line, last line, column and last column of each instruction of a code."""
+
+def _positions(code: CodeType) -> tuple[tuple[_Position, ...], bytes]:
+    """Line, last line, column and last column of each instruction of a code, and those."""
     known = _POSITIONS.get(id(code))
     if known is None:
         if len(_POSITIONS) >= 16:
             _POSITIONS.clear()
-        known = _POSITIONS[id(code)] = code, tuple(code.co_positions())
-    return known[1]
+        known = _POSITIONS[id(code)] = code, tuple(code.co_positions()), code.co_code
+    return known[1:]
 
 
 def _characters(file: str, line: int, size: int) -> int:
@@ -212,6 +235,11 @@ class Origin(NamedTuple):
     rule: str
     source: DType
     target: DType
+
+    @property
+    def stores(self) -> bool:
+        """Whether what is cast is put into an array, which keeps its dtype, or is so rounded."""
+        return self.operand == "result" or self.op == "assign"
 
 
 LEGALIZE = "legalize"

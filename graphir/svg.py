@@ -10,6 +10,7 @@ from graphir.drawing import ACCENT, Marks
 from graphir.dtypes import DType
 from graphir.hasse import FONT, HEIGHT, Box, Point, layout
 from graphir.lattice import Lattice
+from graphir.printable import printable
 
 FAMILY = "ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 
@@ -101,7 +102,7 @@ def kind_of(node: Any) -> str:
 
 def escaped(text: str) -> str:
     """Text for XML; what cannot be printed is replaced."""
-    return escape("".join(c if c.isprintable() else "\ufffd" for c in text))
+    return escape(printable(text, None))
 
 
 def number(value: float) -> str:

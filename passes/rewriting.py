@@ -108,8 +108,11 @@ def merged_origins(symbols: Iterable[Symbol]) -> tuple[Origin, ...]:
 
 
 def given(arg: Symbol) -> Symbol:
-    """What an operand was before casts were inserted for its user."""
-    while arg.op is ops.cast and arg.origins:
+    """What an operand was before casts were inserted for its user.
+
+    A cast that put a value into an array made the operand what it is: it is not for the user.
+    """
+    while arg.op is ops.cast and arg.origins and not any(one.stores for one in arg.origins):
         arg = arg.args[0]
     return arg
 

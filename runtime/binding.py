@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,8 @@ from graphir.dims import Dim, Size, evaluate
 from graphir.errors import ShapeError
 from graphir.literals import is_literal, literal_array
 
+T = TypeVar("T")
+
 
 def bind(
     graph: Graph, inputs: Sequence[Any], named: Mapping[str, Any]
@@ -22,7 +24,7 @@ def bind(
 
     Raises ExecutionError that says which input is wrong, and how: dtype, rank, size, name, count.
     """
-    given = _matched(graph, inputs, named)
+    given = matched(graph, inputs, named)
     arrays = [
         _checked(graph, symbol, name, value)
         for symbol, name, value in zip(graph.inputs, graph.input_names, given, strict=True)
@@ -30,7 +32,11 @@ def bind(
     return arrays, _sizes(graph, arrays)
 
 
-def _matched(graph: Graph, inputs: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
+def matched(graph: Graph, inputs: Sequence[T], named: Mapping[str, T]) -> list[T]:
+    """What is given by position and by name, in the order of a graph's inputs.
+
+    Raises ExecutionError for what is missing, unknown, given twice or too much.
+    """
     names = graph.input_names
     takes = ", ".join(
         f"{name}: {symbol.type}" for name, symbol in zip(names, graph.inputs, strict=True)

@@ -9,15 +9,16 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
-from graphir import ExecutionError, Graph, GraphirError
+from graphir import Graph, GraphirError
 from graphir.printer import large_constants
 from passes import lower
 from runtime.cli_casts import add_casts
 from runtime.cli_draw import add_draw
+from runtime.cli_inputs import add_inputs, of_graph
 from runtime.cli_output import add_program
 from runtime.cli_questions import add_questions, path
 from runtime.execution import execute
-from runtime.files import read_input, write_outputs
+from runtime.files import write_outputs
 from runtime.programs import load_graph
 
 
@@ -88,15 +89,7 @@ def _lower(asked: argparse.Namespace) -> None:
 
 def _run(asked: argparse.Namespace) -> None:
     graph = load_graph(asked.program)
-    dtypes = {
-        name: graph.committed(symbol.dtype)
-        for name, symbol in zip(graph.input_names, graph.inputs, strict=True)
-    }
-    names = [name for name, _ in asked.inputs]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise ExecutionError(f"--input {twice[0]}=... is given {names.count(twice[0])} times")
-    given = {name: read_input(text, dtypes.get(name)) for name, text in asked.inputs}
-    found = execute(graph, **given)
+    found = execute(graph, *of_graph(graph, asked.inputs))
     arrays: Sequence[Any] = (found,) if len(graph.outputs) == 1 else found
     if asked.output:
         for line in write_outputs(asked.output, arrays):
@@ -169,25 +162,10 @@ def _add_graphs(command: Callable[..., Any]) -> None:
     lower.add_argument(
         "--output", type=path, metavar="OUT.gir", help="save it, large constants too"
     )
-    run.add_argument(
-        "--input",
-        action="append",
-        default=[],
-        dest="inputs",
-        type=_input,
-        metavar="NAME=VALUE",
-        help="an input: x.npy, file.npz, file.npz:key or a Python number",
-    )
+    add_inputs(run)
     run.add_argument(
         "--output",
         type=path,
         metavar="OUT.npz",
         help="save output0, output1, ... instead of printing them",
     )
-
-
-def _input(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not (name and equals and value):
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE, such as x=x.npy or y=3")
-    return name, value

@@ -7,16 +7,16 @@ import sys
 from collections.abc import Callable
 from typing import Any, get_args
 
-from graphir import ExecutionError, Graph
+from graphir import Graph
 from graphir.losses import LOSS_KINDS
 from passes import CastReport, cast_report, lower
 from passes.casts import Kind
 from passes.reports import REPORT_FORMATS
 from passes.reports.terminal import show
 from runtime.audit import audit
+from runtime.cli_inputs import add_inputs, of_function, of_graph
 from runtime.cli_output import add_output, add_program, put, status
-from runtime.files import read_input
-from runtime.programs import load_graph, load_program
+from runtime.programs import load_graph, load_program, require_arguments
 from runtime.recording import record
 
 
@@ -30,14 +30,7 @@ def add_casts(command: Callable[..., Any]) -> None:
         add_program(each)
         add_output(each, REPORT_FORMATS, "text")
         _add_filters(each)
-    measured.add_argument(
-        "--input",
-        action="append",
-        default=[],
-        dest="inputs",
-        metavar="[NAME=]VALUE",
-        help="an input: x.npy, file.npz, file.npz:key or a Python number; named, or in order",
-    )
+    add_inputs(measured)
     measured.add_argument("--rules", default="numpy", help="those that the function follows")
     measured.add_argument("--no-blame", action="store_true", help="only measure each cast")
 
@@ -59,32 +52,18 @@ def _casts(asked: argparse.Namespace) -> int:
 
 def _audit(asked: argparse.Namespace) -> int:
     program = load_program(asked.program)
-    positional, named = _inputs(asked.inputs, program)
-    blame = not asked.no_blame
+    blame, progress = not asked.no_blame, sys.stderr.isatty()
     if isinstance(program, Graph):
-        report = audit(program, *positional, blame=blame, progress=sys.stderr.isatty(), **named)
-    else:
-        recording = record(program, *positional, rules=asked.rules, **named)
-        report = recording.audit(blame=blame, progress=sys.stderr.isatty())
+        inputs = of_graph(program, asked.inputs)
+        return _told(audit(program, *inputs, blame=blame, progress=progress), asked)
+    positional, named = of_function(asked.inputs)
+    advice = "give each by --input VALUE, in order, or --input NAME=VALUE"
+    require_arguments(asked.program, program, positional, named, advice)
+    recording = record(program, *positional, rules=asked.rules, **named)
+    report = recording.audit(blame=blame, progress=progress)
+    for note in recording.notes:
+        print(f"graphir: {note}", file=sys.stderr)
     return _told(report, asked)
-
-
-def _inputs(given: list[str], program: Any) -> tuple[list[Any], dict[str, Any]]:
-    """Inputs by position and by name."""
-    dtypes: dict[str, Any] = {}
-    if isinstance(program, Graph):
-        dtypes = dict(zip(program.input_names, (one.dtype for one in program.inputs), strict=True))
-    positional: list[Any] = []
-    named: dict[str, Any] = {}
-    for text in given:
-        name, equals, value = text.partition("=")
-        if not (equals and name.isidentifier()):
-            positional.append(read_input(text))
-        elif name in named:
-            raise ExecutionError(f"--input {name}=... is given twice")
-        else:
-            named[name] = read_input(value, dtypes.get(name))
-    return positional, named
 
 
 def _told(report: CastReport, asked: argparse.Namespace) -> int:

@@ -30,7 +30,8 @@ def add_output(command: Any, formats: Iterable[str], default: str) -> None:
     command.add_argument(
         "--fail-on",
         choices=("lossy", "any"),
-        help="have status 1 if there are implicit casts: any, or such as lose something",
+        help="have status 1 if there are implicit casts: any, or such as can lose something "
+        "(after a run: did)",
     )
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -39,13 +40,30 @@ def load_graph(text: str) -> Graph:
     found = load_program(text)
     if isinstance(found, Graph):
         return found
+    advice = f"a function on arrays is for: graphir audit {text} --input x.npy"
+    require_arguments(text, found, (), {}, advice)
     made = found()
     if isinstance(made, Graph):
         return made
-    raise ExecutionError(
-        f"{text}() returned {type(made).__name__}, not a Graph; "
-        f"a function on arrays is for: graphir audit {text} --input x.npy"
-    )
+    raise ExecutionError(f"{text}() returned {type(made).__name__}, not a Graph; {advice}")
+
+
+def require_arguments(
+    text: str,
+    function: Callable[..., Any],
+    positional: Sequence[Any],
+    named: Mapping[str, Any],
+    advice: str,
+) -> None:
+    """ExecutionError with the parameters of a function that cannot be called on these arguments."""
+    try:
+        parameters = inspect.signature(function)
+    except (TypeError, ValueError):  # of what is compiled nothing is known
+        return
+    try:
+        parameters.bind(*positional, **named)
+    except TypeError as error:
+        raise ExecutionError(f"{text}{parameters}: {error}; {advice}") from None
 
 
 def _module(path: str) -> Any:

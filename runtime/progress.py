@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
 from typing import TypeAlias, TypeVar
 
 T = TypeVar("T")
@@ -14,16 +13,31 @@ Watch: TypeAlias = Callable[[int, int], None]
 
 
 def watcher(progress: bool | Watch, unit: str) -> Watch | None:
-    """Who is told: for True a line on stderr that counts the units, for False nobody."""
+    """Who is told: for True a bar on stderr that counts the units, for False nobody."""
     if isinstance(progress, bool):
-        return partial(_shown, unit) if progress else None
+        return Bar(unit) if progress else None
     return progress
 
 
-def _shown(unit: str, done: int, total: int) -> None:
-    """A line on stderr that is written over."""
-    end = "\n" if done >= total else ""
-    print(f"\r{done} of {total} {unit}, {100 * done // total} %", end=end, file=sys.stderr)
+class Bar:
+    """A bar on stderr, written over whenever another hundredth is done."""
+
+    WIDTH = 30
+
+    def __init__(self, unit: str) -> None:
+        self.unit = unit
+        self.shown = -1
+
+    def __call__(self, done: int, total: int) -> None:
+        """Show how much is done of what there is."""
+        percent = 100 * done // total
+        if percent == self.shown:
+            return
+        self.shown = percent
+        bar = ("#" * (self.WIDTH * done // total)).ljust(self.WIDTH, ".")
+        end = "\n" if done >= total else ""
+        told = f"\r[{bar}] {percent:3} %, {done} of {total} {self.unit}"
+        print(told, end=end, file=sys.stderr, flush=True)
 
 
 class Count:

@@ -354,7 +354,8 @@ def test_progress(x: Any, blame: bool, memory: int) -> None:
 def test_progress_on_stderr(capsys: Any) -> None:
     audit(casts_and_casts(), np.ones(3, np.float32), progress=True)
     told = capsys.readouterr().err
-    assert told.count("\n") == 1 and told.endswith(" symbols, 100 %\n")
+    assert told.count("\n") == 1 and told.endswith(" symbols\n")
+    assert f"[{'#' * 30}] 100 %, " in told
 
 
 def test_without_blame_there_are_no_shares() -> None:

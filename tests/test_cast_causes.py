@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from graphir import DType, Graph, GraphError, ops, rule_sets, rules
+from graphir import DType, Graph, GraphError, PromotionRules, ops, promotion, rule_sets, rules
 from passes import CastReport, CastRow, cast_report, implicit_cast, lower
 from tests.drawing import Program, programs
 
@@ -43,7 +43,10 @@ def test_one_wide_constant_is_the_cause_of_a_cascade() -> None:
     ]
     causes = report.causes().only("implicit")
     assert len(causes) == 2
-    assert sorted(report.following().values()) == [2]
+    ((place, rows),) = report.following().items()
+    assert [(row.operand, row.cause is not None and row.cause.place) for row in rows] == [
+        ("rhs", place)
+    ] * 2
     assert told(cast_report(implicit_cast(g))) == told(report)
 
 
@@ -114,6 +117,22 @@ def test_what_the_other_rule_sets_would_do() -> None:
     for name, one in row.others.items():
         if isinstance(one, DType):
             assert one is rules(name).promote("int32", "float32")
+
+
+def test_others_are_those_of_the_rules_in_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also of graphs that are explicit by now, and of rule sets that came later."""
+
+    def others(name: str) -> set[str]:
+        g = Graph("others", rules=name)
+        g.output(g.input("int16", ("n",)) + g.input("float32", ("n",)))
+        (row,) = cast_report(Graph.parse(str(implicit_cast(g))))
+        return set(row.others)
+
+    assert others("max") - others("jax") == {"jax"}
+    assert others("jax") - others("max") == {"max"}
+    later = PromotionRules("later", "Joins as max does.", rules("max").lattice)
+    monkeypatch.setitem(promotion._REGISTRY, "later", later)
+    assert "later" in others("jax")
 
 
 def test_others_leave_out_those_that_lack_a_dtype() -> None:

@@ -37,6 +37,7 @@ none = Graph("none")
 none.output(none.input("int8", (3,), name="x"))
 number = 3
 """
+TWO = ("--input", "x.npy", "--input", "w.npy")
 
 
 @pytest.fixture
@@ -104,6 +105,16 @@ def test_audit_of_a_function_on_numpy_arrays(script: str) -> None:
     assert (lossy["location"]["line"], lossy["to"]) == (9, "float32")
 
 
+def test_audit_tells_what_was_taken_as_given(tmp_path: Path) -> None:
+    source = "import numpy as np\ndef f(x):\n    return x * np.linalg.svd(np.diag(x))[1]\n"
+    (tmp_path / "given.py").write_text(source)
+    np.save(tmp_path / "x.npy", np.ones(3))
+    status, _, err = cli("audit", f"{tmp_path}/given.py:f", "--input", f"{tmp_path}/x.npy")
+    assert status == 0
+    assert "numpy.linalg.svd at " in err
+    assert "given.py:3:16 is taken as given" in err
+
+
 def test_audit_fails_on_what_was_lost(script: str) -> None:
     given = ("--input", "x.npy", "--input", "w.npy")
     assert cli("audit", f"{script}:normalise", *given, "--fail-on", "lossy")[0] == 1
@@ -137,9 +148,13 @@ def test_against_tells_what_other_rules_change(script: str) -> None:
         (("casts", "program.py:number"), "neither a Graph nor a function"),
         (("casts", "absent.py:f"), "absent.py: no such file"),
         (("audit", "program.py:normalise", "--input", "absent.npy"), "absent.npy: No such file"),
-        (("audit", "program.py:graph", "--input", "i.npy"), "y"),
+        (("audit", "program.py:graph", "--input", "i.npy"), "is missing y; it takes"),
         (("audit", "program.py:graph", "--input", "x=i.npy", "--input", "x=i.npy"), "given twice"),
-        (("audit", "program.py:normalise", "--rules", "jax"), "jax"),
+        (("audit", "program.py:normalise", *TWO, "--rules", "jax"), "jax"),
+        (("audit", "program.py:normalise"), "(x, w): missing a required argument: 'x'"),
+        (("audit", "program.py:normalise", "--input", "z=i.npy"), "--input NAME=VALUE"),
+        (("casts", "program.py:normalise"), "graphir audit program.py:normalise --input x.npy"),
+        (("draw", "program.py:normalise"), "graphir audit program.py:normalise --input x.npy"),
     ],
 )
 def test_what_cannot_be_asked(script: str, argv: tuple[str, ...], error: str) -> None:

@@ -157,9 +157,34 @@ def test_bad_inputs_are_named(mixed, tmp_path, monkeypatch, value, said):
 def test_a_missing_or_unknown_input_is_named(mixed):
     assert "missing x, y, w" in refused(1, "run", mixed)
     assert "has no input 'z'" in refused(1, "run", mixed, "--input", "z=1")
-    assert "--input y=... is given 2 times" in refused(
+    assert "--input y=... is given twice" in refused(
         1, "run", mixed, "--input", "y=1", "--input", "y=2"
     )
+
+
+@pytest.mark.parametrize("command", ["run", "audit"])
+def test_inputs_in_order_are_those_by_name(tmp_path, monkeypatch, command):
+    """Whatever the inputs are called, and where the file cannot name their dtype."""
+    monkeypatch.chdir(tmp_path)
+    g = Graph("ordered", rules="jax")
+    x, progress, memory = (
+        g.input(dtype, ("n",), name=name)
+        for dtype, name in [("bfloat16", "x"), ("float32", "progress"), ("int8", "memory")]
+    )
+    g.output(x * progress + memory)
+    g.save("ordered.gir")
+    np.save("x.npy", np.array([1, 2, 300], ml_dtypes.bfloat16))
+    np.save("y.npy", np.array([0.1, 0.2, 0.3], np.float32))
+    np.save("z.npy", np.ones(3, np.int8))
+
+    def asked(*given: str) -> list[str]:
+        return [command, "ordered.gir", *(word for one in given for word in ("--input", one))]
+
+    by_name = cli(*asked("memory=z.npy", "progress=y.npy", "x=x.npy"))
+    assert by_name[0] == 0 and by_name[1]
+    assert cli(*asked("x.npy", "y.npy", "z.npy")) == by_name
+    assert cli(*asked("x.npy", "y.npy", "memory=z.npy")) == by_name
+    assert "'=3' is neither a number nor a file" in refused(1, *asked("=3", "y.npy", "z.npy"))
 
 
 def test_an_output_that_cannot_be_written_is_named(tmp_path):

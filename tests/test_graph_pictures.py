@@ -214,8 +214,8 @@ def test_levels_are_what_conversions_do(source: DType, target: DType) -> None:
     if found == "precision":
         assert target.is_float and (np.sign(made) == np.sign(was)).all()
     if found == "value":
-        zero_or_sign = not target.is_float or (np.sign(made) != np.sign(was)).any()
-        assert zero_or_sign or not source.exact_in(target)
+        special = loss(source, target).kinds == ("special",)
+        assert special or not target.is_float or (np.sign(made) != np.sign(was)).any()
 
 
 # -- three formats, one diagram

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from graphir import CastWarning, DType, Graph, GraphError, Policy, PromotionError, ops, rules
 from graphir.losses import EXACT, loss
 from graphir.policies.hits import CastHit, WidthHit
-from graphir.policies.kinds import cast_kind
+from graphir.policies.patterns import cast_pattern
 from passes import (
     cast_report,
     common_subexpressions,
@@ -51,8 +51,8 @@ PAIRS = list(itertools.product(DType, DType))
 
 def of_kind(text: str) -> set[tuple[str, str]]:
     """The pairs of dtypes whose casts are of a kind that says nothing of loss."""
-    kind = cast_kind(text)
-    return {(str(a), str(b)) for a, b in PAIRS if kind.holds(a, b, loss(a, b))}
+    kind = cast_pattern(text)
+    return {(str(a), str(b)) for a, b in PAIRS if kind.matches(a, b, loss(a, b))}
 
 
 @pytest.mark.parametrize("word", WORDS)
@@ -85,16 +85,16 @@ def test_lossy_is_what_changes_a_value(source: Any, target: Any) -> None:
     signs = (np.signbit(before) == np.signbit(after)) | np.isnan(before)
     same = np.array_equal(before, after, equal_nan=True) and bool(signs.all())
     a, b = DType(source), DType(target)
-    assert cast_kind("lossy").holds(a, b, loss(a, b)) is not same
-    assert cast_kind("exact").holds(a, b, loss(a, b)) is same
+    assert cast_pattern("lossy").matches(a, b, loss(a, b)) is not same
+    assert cast_pattern("exact").matches(a, b, loss(a, b)) is same
 
 
 def test_kinds_of_loss_are_those_that_the_cast_has() -> None:
     kinds = ("range", "sign", "precision", "underflow", "special")
     for a, b in PAIRS:
         lost = loss(a, b)
-        assert tuple(kind for kind in kinds if cast_kind(kind).holds(a, b, lost)) == lost.kinds
-        assert sum(cast_kind(kind).holds(a, b, lost) for kind in ("lossy", "exact")) == 1
+        assert tuple(kind for kind in kinds if cast_pattern(kind).matches(a, b, lost)) == lost.kinds
+        assert sum(cast_pattern(kind).matches(a, b, lost) for kind in ("lossy", "exact")) == 1
 
 
 @pytest.mark.parametrize(

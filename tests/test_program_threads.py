@@ -237,7 +237,8 @@ def test_progress_on_stderr(capsys: Any) -> None:
     x = np.ones(10**6, np.float32)
     execute(chain(), x, x, progress=True)
     told = capsys.readouterr().err
-    assert told.count("\n") == 1 and told.endswith(" 100 %\n")
+    assert told.count("\n") == 1 and told.endswith(" blocks\n")
+    assert f"[{'#' * 30}] 100 %, " in told
 
 
 def test_progress_that_raises() -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import pickle
 
 import numpy as np
+import pytest
 
 from passes import cast_report
 from runtime import record
@@ -71,3 +73,33 @@ def test_loops_share_their_locations():
 def test_inputs_are_named_by_the_parameters():
     assert record(model, np.ones(2), w=np.ones(2)).graph.input_names == ["x", "w"]
     assert record(lambda *args: args[0] + args[1], 1, np.ones(2)).graph.input_names == ["x0"]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, n: np.average(x, weights=n),
+        lambda x, n: np.einsum("i,j->ij", x, n),
+        lambda x, n: np.linspace(x[0], n[1], 5),
+    ],
+)
+def test_what_numpy_does_within_a_call_is_all_of_the_call(call):
+    rows = record(call, np.ones(3, np.float32), np.arange(3)).report().only("implicit")
+    assert rows
+    for row in rows:
+        assert row.location.compound
+        assert row.text.startswith("np.")
+        assert row.text.endswith(")")
+        assert not row.fix, "its operands are not those of the op"
+        again = pickle.loads(pickle.dumps(row.location))
+        assert again.compound
+        assert again.matches(row.location)
+
+
+@pytest.mark.parametrize("call", [np.sum, np.max, np.clip, np.cumsum, lambda x, *_: x.sum()])
+def test_a_function_that_is_one_op_has_its_operands(call):
+    def f(x):
+        return call(x + np.float64(1), 0, 1) if call is np.clip else call(x + np.float64(1))
+
+    symbols = record(f, np.ones(3, np.float32)).graph.symbols
+    assert not any(symbol.location.compound for symbol in symbols)

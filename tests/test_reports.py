@@ -15,6 +15,7 @@ from typing import TextIO
 import pytest
 
 from graphir import Graph
+from graphir.printable import printable
 from passes import CastReport, cast_report
 from passes.reports import REPORT_FORMATS, words
 from passes.reports.html import report_html
@@ -105,8 +106,9 @@ def test_the_bytes_of_a_cast_that_serves_two_uses_count_once() -> None:
 
 
 def test_texts_are_cut_and_cleaned() -> None:
-    assert words.printable("a\x1b[31m\nb\u202ec") == "a\ufffd[31m\ufffdb\ufffdc"
-    assert words.printable("x" * 10_000, 20) == "x" * 19 + "…"
+    assert printable("a\x1b[31m\nb\u202ec") == "a\ufffd[31m\ufffdb\ufffdc"
+    assert printable("x" * 10_000, 20) == "x" * 19 + "…"
+    assert printable("a\tb\n", None, keep="\t") == "a\tb\ufffd"
     assert words.percent(0.004) == "< 1 %" and words.percent(0.25) == "25 %"
 
 

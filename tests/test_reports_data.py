@@ -15,7 +15,7 @@ from passes import CastReport, CastRow, cast_report
 from passes.casts.fixes import replacement
 from passes.reports import words
 from passes.reports.json_ import report_json, schema
-from passes.reports.sarif import LEVELS, report_sarif
+from passes.reports.sarif import SEVERITIES, report_sarif
 from tests.benchmarks.compile import mixed as long_graph
 from tests.reports import REPORTS, program, source_of
 
@@ -120,7 +120,7 @@ def test_sarif_has_a_result_for_each_row(report: CastReport) -> None:
     for result, row in zip(run["results"], report, strict=True):
         assert ids[result["ruleIndex"]] == result["ruleId"] == f"cast/{words.level(row)}"
         implicit = row.kind in ("implicit", "literal")
-        assert result["level"] == (LEVELS[words.level(row)] if implicit else "note")
+        assert result["level"] == (SEVERITIES[words.level(row)] if implicit else "note")
         assert ("relatedLocations" in result) == (row.cause is not None)
     prints = [result["partialFingerprints"]["cast/v1"] for result in run["results"]]
     assert len(set(prints)) == len(prints)

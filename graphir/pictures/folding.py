@@ -57,9 +57,9 @@ def parts_of(graph: Graph) -> list[Part]:
     feeds another, so a layer that is left and come back to may be several parts.
     """
     symbols = graph.symbols
-    if len(symbols) <= LIMIT:
-        return _shown(_runs(symbols, (), _paths(symbols)), DEEPEST, whole=True)
     runs = _runs(symbols, (), _paths(symbols))
+    if len(symbols) <= LIMIT:
+        return _shown(runs, DEEPEST, whole=True)
     for depth in range(DEEPEST, -1, -1):
         found = _shown(runs, depth, whole=False)
         if _count(found) <= LIMIT:

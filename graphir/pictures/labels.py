@@ -9,6 +9,7 @@ from graphir import ops
 from graphir.dtypes import DType
 from graphir.location import Location, Origin
 from graphir.pictures.levels import CastKind, Mark
+from graphir.printable import printable
 from graphir.printer import elements
 from graphir.symbol import Symbol
 from graphir.types import TensorType
@@ -30,9 +31,7 @@ _PREFIX: dict[CastKind, str] = {
 
 def clipped(text: str, most: int = LABEL) -> str:
     """Text without what cannot be printed, and no longer than `most`."""
-    kept = text[:most]
-    shown = "".join(c if c.isprintable() else "\ufffd" for c in kept)
-    return shown if len(text) <= most else f"{shown[:-1]}…"
+    return printable(text, most)
 
 
 def type_text(type_: TensorType) -> str:

@@ -9,7 +9,7 @@ from graphir import ops
 from graphir.arguments import call_text
 from graphir.dtypes import DType
 from graphir.findings import counted
-from graphir.fixes import Use, fix, rewritten
+from graphir.fixes import Promotion, fix, rewritten
 from graphir.implied import ImpliedCast, implied
 from graphir.location import Location
 from graphir.losses import Loss
@@ -59,8 +59,8 @@ class CastHit(NamedTuple):
             return ""
         casts = {position: self.cast.target} if self.number else _written(symbol, self.limits)
         op, args, under = symbol.op, symbol.args, symbol.graph.rules
-        use = Use(under, op, args, casts, position, self.loss, self.number)
-        return fix(use, symbol.location, too_wide(self.limits))
+        promotion = Promotion(under, op, args, casts, position, self.loss, self.number)
+        return fix(promotion, symbol.location, too_wide(self.limits))
 
     @property
     def told(self) -> str:

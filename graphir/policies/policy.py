@@ -36,7 +36,7 @@ class Policy:
     """What happens to the implicit casts of a graph, and the widest dtypes that it may have.
 
     `casts` is what happens to each: "allow", "warn" or "forbid". The kinds of casts in `forbid`,
-    `warn` and `allow` refine it (see `kinds.cast_kind`): of the sets that name a cast the strictest
+    `warn` and `allow` refine it (see `cast_pattern`): of the sets that name a cast the strictest
     wins, and `casts` holds where none does. `widest` are dtypes that no symbol may exceed, be it by
     promotion or by the program's own hand: int and uint limit both, float also the parts of complex
     numbers, complex these alone. A Python number that takes the dtype of its partner is no cast,
@@ -80,12 +80,12 @@ class Policy:
 
     def judge(self, source: DType, target: DType, lost: Loss) -> Verdict:
         """What happens to a cast that loses this, and the words that say so."""
-        from graphir.policies.kinds import cast_kind
+        from graphir.policies.patterns import cast_pattern
 
         sets: tuple[tuple[Action, tuple[str, ...]], ...]
         sets = ("forbid", self.forbid), ("warn", self.warn), ("allow", self.allow)
         for action, words in sets:
-            why = tuple(repr(w) for w in words if cast_kind(w).holds(source, target, lost))
+            why = tuple(repr(w) for w in words if cast_pattern(w).matches(source, target, lost))
             if why:
                 return Verdict(action, why)
         return Verdict(self.casts, (f"casts={self.casts!r}",))
@@ -124,11 +124,11 @@ def _kinds(words: str | Iterable[str]) -> tuple[str, ...]:
     """Words that each name a kind of cast, sorted; there is mostly none."""
     found = list(_several(words))
     if found:
-        from graphir.policies.kinds import cast_kind
+        from graphir.policies.patterns import cast_pattern
 
         for word in found:
             if not isinstance(word, str):
                 raise GraphError(f"a kind of cast is text such as 'to:float64', not {word!r}")
         for word in sorted(found):
-            cast_kind(word)
+            cast_pattern(word)
     return tuple(sorted({word.strip() for word in found}))

@@ -7,6 +7,7 @@ from itertools import compress
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from graphir import ops
+from graphir.arguments import number_of
 from graphir.dtypes import DType
 from graphir.implied import ImpliedCast, implied
 from graphir.losses import Loss, literal_loss, loss
@@ -101,7 +102,6 @@ class _Walk:
         self._roots: dict[int, Any] = {}
         self._follows: dict[Any, int] = {}
         self._known: dict[Any, _Judged] = {}
-        self._losses: dict[Any, Loss] = {}
 
     def plan(self, symbol: Symbol) -> _Plan | None:
         """What symbols of this one's kind have; None where that is nothing."""
@@ -142,7 +142,7 @@ class _Walk:
             if (wide := self._wide(dtype)) is not None:
                 self._note_width(symbol, wide)
         elif not dtype.weak:
-            lost = self._loss_of(literal, dtype)
+            lost = literal_loss(literal, dtype)
             if _misfits(lost):
                 self.misfits[symbol.index] = lost
 
@@ -199,16 +199,8 @@ class _Walk:
         number, literal = _number(constant), constant.attrs["literal"]
         if number is None:
             return judged
-        lost = self._loss_of(number, judged.cast.target)
+        lost = literal_loss(number, judged.cast.target)
         return self._judged(judged.cast, lost, number=literal is not None)
-
-    def _loss_of(self, number: complex, dtype: DType) -> Loss:
-        """What a number loses: programs write few of them, many times each."""
-        key = number.__class__, number, dtype
-        lost = self._losses.get(key)
-        if lost is None:
-            lost = self._losses[key] = literal_loss(number, dtype)
-        return lost
 
     def _judged(self, cast: ImpliedCast, lost: Loss, number: bool = False) -> _Judged:
         known = self._known.get((cast, lost, number))
@@ -236,9 +228,7 @@ def _misfits(lost: Loss) -> bool:
 def _number(constant: Symbol) -> complex | None:
     """The number that a constant is: as the program writes it, else the only one in its array."""
     literal = constant.attrs["literal"]
-    if literal is not None or constant.shape or constant.dtype.storage.kind not in "iufc":
-        return literal
-    return constant.attrs["value"].item()
+    return number_of(constant) if literal is None else literal
 
 
 def _merged(first: Hit, again: Hit) -> Hit:

@@ -74,6 +74,10 @@ class PromotionRules:
         self.name, self.doc, self.lattice, self.source = name, doc, of_dtypes(lattice), source
         self.dtypes: tuple[DType, ...] = self.lattice.nodes if self.lattice else tuple(DType)
         self._promoted: dict[tuple[Any, ...], DType] = {}
+        # What ops come to under these rules: graphs fill it and share it. By types alone it may be
+        # asked where types are all that counts.
+        self.inferred: dict[Any, Any] = {}
+        self.inferred_by_types: dict[Any, Any] = {} if self.by_value else self.inferred
 
     @classmethod
     def from_lattice(

@@ -20,7 +20,7 @@ class Use(NamedTuple):
 
 
 class Uses:
-    """Who uses the casts of an explicit graph, found by one walk when first asked.
+    """Who uses the casts of an explicit graph that rows tell of; found when first asked.
 
     A cast is a consequence where the operand that asks for its dtype has that dtype only by an
     earlier implicit cast: the cause is that one's, or itself where it has none. A cast that the
@@ -28,9 +28,8 @@ class Uses:
     count as their own cause.
     """
 
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
-        self.rows: Sequence[CastRow] = ()
+    def __init__(self, graph: Graph, rows: Sequence[CastRow]) -> None:
+        self.graph, self.rows = graph, rows
 
     def of(self, row: CastRow) -> Use:
         """The use that a row is about."""

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from passes.casts.rows import Conversion
+    from passes.casts.conversion import Conversion
 
 
 def relative_error(conversion: Conversion) -> float:

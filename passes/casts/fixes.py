@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from graphir import fixes, rules
-from graphir.fixes import Use
+from graphir.fixes import Promotion
 from passes.rewriting import given
 
 if TYPE_CHECKING:
@@ -16,10 +16,14 @@ def fix(row: CastRow) -> str:
     """What to type instead (see graphir.fixes.fix).
 
     Empty for what needs nothing: the user's own casts, what only follows exactly, numbers rounded
-    as usual.
+    as usual; and for what a function does within, which no line of the program can change.
     """
-    use = _use(row)
-    return fixes.fix(use, row.location) if use else ""
+    if row.location.compound:
+        return ""
+    if row.conversion.stores:
+        return " ".join(replacement(row).split())
+    promotion = _promotion(row)
+    return fixes.fix(promotion, row.location) if promotion else ""
 
 
 def replacement(row: CastRow) -> str:
@@ -27,14 +31,16 @@ def replacement(row: CastRow) -> str:
 
     Empty where there is no fix, or where the source does not tell the operands apart.
     """
-    use = _use(row)
-    return fixes.replacement(use, row.location) if use else ""
+    if row.conversion.stores:
+        return fixes.stored(row.location, row.target) if row.kind == "implicit" else ""
+    promotion = _promotion(row)
+    return fixes.replacement(promotion, row.location) if promotion else ""
 
 
-def _use(row: CastRow) -> Use | None:
+def _promotion(row: CastRow) -> Promotion | None:
     user = row.user
     if user is None or row.kind not in ("implicit", "literal") or (row.exact and row.cause):
         return None
     values, casts = [given(arg) for arg in user.args], {row.position: row.target}
     number = row.kind == "literal"
-    return Use(rules(row.rule), user.op, values, casts, row.position, row.loss, number)
+    return Promotion(rules(row.rule), user.op, values, casts, row.position, row.loss, number)

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from graphir import DType, Graph, GraphirError, PromotionRules, Symbol, TensorType, ops, rule_sets
+from graphir import DType, Graph, GraphirError, PromotionRules, Symbol, TensorType, rule_sets
+from graphir.arguments import number_of
 from graphir.promotion.explanation import reason
 from passes.casts.rows import CastRow
 from passes.rewriting import given, unplaced
@@ -20,19 +21,20 @@ def others(row: CastRow) -> Mapping[str, DType | str]:
     for, and where the use is not known.
     """
     user = row.user
-    if user is None or row.kind not in ("implicit", "literal"):
+    if user is None or row.kind not in ("implicit", "literal") or row.conversion.stores:
         return {}
     operands = tuple(_operand(arg) for arg in user.args)
     attrs = {name: value for name, value in user.attrs.items() if name != "dtype"}
-    key = (user.op, operands, id(user.attrs), row.position)
+    asked = tuple(one for one in rule_sets() if one.name not in ("explicit", row.rule))
+    key = (asked, user.op, operands, id(user.attrs), row.position)
     known = _KNOWN.get(key)
     if known is None:
         if len(_KNOWN) > 4096:
             _KNOWN.clear()
         answers = {
             rules.name: _answer(rules, user, operands, attrs, row.position)
-            for rules in rule_sets()
-            if rules.name not in ("explicit", row.rule) and _knows(rules, operands)
+            for rules in asked
+            if _knows(rules, operands)
         }
         # The attributes are kept, so that their id stays theirs.
         known = _KNOWN[key] = answers, user.attrs
@@ -50,9 +52,9 @@ def _knows(rules: PromotionRules, operands: tuple[Any, ...]) -> bool:
 def _operand(arg: Symbol) -> Any:
     """What an operand was before its cast: a Python number, a 0-d constant's value, or a type."""
     before = given(arg)
-    if before.op is not ops.constant or before.shape or before.dtype.storage.kind not in "iufc":
+    number = number_of(before)
+    if number is None:
         return before.type
-    number = before.attrs["value"].item()
     return number if before.dtype.weak else _Scalar(number, before.dtype)
 
 

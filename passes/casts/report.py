@@ -10,14 +10,16 @@ from typing import Any, TypeAlias, get_args, overload
 from numpy.typing import NDArray
 
 from graphir import DType, Graph, GraphError, Location, PromotionRules, Symbol, ops, rules
+from graphir.arguments import number_of
 from graphir.dtypes import DTypeLike
-from graphir.location import CAST, LEGALIZE
-from graphir.losses import LOSS_KINDS, LossKind, literal_loss, loss
+from graphir.location import CAST
+from graphir.losses import LOSS_KINDS, LossKind, literal_loss
 from graphir.promotion.scalars import WEAK
 from graphir.uncollected import uncollected
 from passes.casts.causes import Uses
+from passes.casts.conversion import Conversion, Kind, conversion
 from passes.casts.measured import Measured, OutputError
-from passes.casts.rows import CastRow, Conversion, Kind
+from passes.casts.rows import CastRow
 from passes.graph_diff import GraphDiff
 from passes.implicit_cast import implicit_cast
 
@@ -30,18 +32,12 @@ class CastReport(Sequence[CastRow]):
     `against` what would change under other rules.
     """
 
-    def __init__(
-        self,
-        graph: Graph,
-        explicit: Graph,
-        rows: Sequence[CastRow],
-        outputs: Sequence[OutputError] = (),
-        results: Sequence[NDArray[Any]] = (),
-    ) -> None:
+    def __init__(self, graph: Graph, explicit: Graph, rows: Sequence[CastRow]) -> None:
         self.graph, self.explicit, self.rows = graph, explicit, tuple(rows)
         self.of = len(rows)
         """The number of rows from which these were chosen."""
-        self.outputs, self.results = tuple(outputs), tuple(results)
+        self.outputs: tuple[OutputError, ...] = ()
+        self.results: tuple[NDArray[Any], ...] = ()
         self.against: GraphDiff | None = None
 
     def __len__(self) -> int:
@@ -91,13 +87,18 @@ class CastReport(Sequence[CastRow]):
         """The rows in the order of the graph."""
         return self._with(rows=tuple(sorted(self, key=attrgetter("place"))))
 
-    def following(self) -> Mapping[int, int]:
-        """How many rows follow from each cause, by the id of its row."""
-        counts: dict[int, int] = {}
+    def following(self) -> Mapping[int, Sequence[CastRow]]:
+        """The rows that follow from each cause, by its place."""
+        found: dict[int, list[CastRow]] = {}
         for row in self:
             if row.cause is not None:
-                counts[id(row.cause)] = counts.get(id(row.cause), 0) + 1
-        return counts
+                found.setdefault(row.cause.place, []).append(row)
+        return found
+
+    @property
+    def audited(self) -> bool:
+        """Whether a run saw any of the casts."""
+        return any(row.measured is not None for row in self)
 
     def measured(
         self,
@@ -113,7 +114,7 @@ class CastReport(Sequence[CastRow]):
             place = row.symbol.index
             row.measured = measures.get(place)
             row.shares = tuple((one.shares or {}).get(place, 0.0) for one in outputs)
-        rows = tuple(sorted(self, key=_blamed, reverse=True))
+        rows = tuple(sorted(self, key=attrgetter("share", "damage"), reverse=True))
         return self._with(rows=rows, outputs=tuple(outputs), results=tuple(results))
 
     def compared(self, other: str | PromotionRules) -> CastReport:
@@ -155,12 +156,8 @@ def cast_report(graph: Graph) -> CastReport:
     making = _Making(explicit)
     making.add_casts()
     making.add_literals(graph)
-    rows = sorted(making.rows, key=lambda row: row.conversion.error, reverse=True)
+    rows = sorted(making.rows, key=attrgetter("conversion.damage"), reverse=True)
     return CastReport(graph, explicit, rows)
-
-
-def _blamed(row: CastRow) -> tuple[float, float]:
-    return max(map(abs, row.shares), default=0.0), row.damage
 
 
 def _known(given: Any, known: Sequence[str], what: str) -> None:
@@ -177,9 +174,8 @@ class _Making:
 
     def __init__(self, explicit: Graph) -> None:
         self.explicit = explicit
-        self.uses = Uses(explicit)
         self.rows: list[CastRow] = []
-        self.uses.rows = self.rows
+        self.uses = Uses(explicit, self.rows)
         self._conversions: dict[Any, Conversion] = {}
 
     def add_casts(self) -> None:
@@ -192,14 +188,14 @@ class _Making:
             if symbol.op is cast:
                 x = symbol.args[0]
                 if x.op is constant:
-                    number = _number(x)
+                    number = number_of(x)
                 if isinstance(source, Location):  # the user's own
                     origins = (("x", "cast", source, CAST, x.type.dtype, symbol.type.dtype),)
             for operand, op, location, rule, before, after in origins:
                 key = (operand, op, rule, before, after, number)
                 one = known.get(key)
                 if one is None:
-                    one = known[key] = _conversion(*key)
+                    one = known[key] = conversion(*key)
                 rows.append(CastRow(one, location, symbol, len(rows), uses))
 
     def add_literals(self, graph: Graph) -> None:
@@ -233,25 +229,3 @@ class _Making:
 def _is_rounded(literal: complex | None, dtype: DType) -> bool:
     """Whether a Python number became another by taking a dtype."""
     return literal is not None and not dtype.weak and not literal_loss(literal, dtype).exact
-
-
-def _number(x: Symbol) -> complex | None:
-    """The number that a constant is, if it is one."""
-    if x.rank or x.dtype.storage.kind not in "iufc":
-        return None
-    return x.attrs["value"].item()
-
-
-def _conversion(
-    operand: str, op: str, rule: str, source: DType, target: DType, number: complex | None
-) -> Conversion:
-    kind: Kind = _KINDS.get(rule, "implicit")
-    path = (source, target)
-    if kind == "implicit":
-        path = rules(rule).path(source, target)
-        kind = "literal" if source.weak and number is not None else kind
-    lost = loss(source, target) if number is None else literal_loss(number, target)
-    return Conversion(kind, op, operand, rule, source, target, path, lost)
-
-
-_KINDS: dict[str, Kind] = {LEGALIZE: "legalization", CAST: "explicit"}

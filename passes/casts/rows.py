@@ -3,45 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from graphir import DType, Location, Symbol
 from graphir.dims import Size
 from graphir.expressions import Expression, expression
 from graphir.losses import Loss
+from passes.casts.conversion import Conversion, Kind
 from passes.casts.measured import Measured, plain
 
 if TYPE_CHECKING:
     from passes.casts.causes import Uses
-
-Kind: TypeAlias = Literal["implicit", "literal", "explicit", "legalization"]
-"""Of an operand, of a Python number, written by the user, put there by `legalize`."""
-
-
-@dataclass(frozen=True)
-class Conversion:
-    """What all casts of one kind of operand between two dtypes under one rule have in common.
-
-    `path` is the way up the rule set's lattice, or just the two ends.
-    """
-
-    kind: Kind
-    op: str
-    operand: str
-    rule: str
-    source: DType
-    target: DType
-    path: tuple[DType, ...]
-    loss: Loss
-
-    @cached_property
-    def error(self) -> float:
-        """The relative error that it gives a value, as far as dtypes tell; 0.0 where exact."""
-        from passes.casts.damage import relative_error
-
-        return relative_error(self)
 
 
 class CastRow:
@@ -65,16 +37,50 @@ class CastRow:
         self.place = place
         self._uses = uses
 
-    def __getattr__(self, name: str) -> Any:
-        # kind, op, operand, rule, source, target, path and loss
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return getattr(self.conversion, name)
+    @property
+    def kind(self) -> Kind:
+        """Whether an operand of an op, a Python number, the user or `legalize` asked for it."""
+        return self.conversion.kind
+
+    @property
+    def op(self) -> str:
+        """The name of the op that uses it."""
+        return self.conversion.op
+
+    @property
+    def operand(self) -> str:
+        """The name of the operand that is cast; "result" of what the op computes."""
+        return self.conversion.operand
+
+    @property
+    def rule(self) -> str:
+        """The name of the rule set that asks for it; "cast" or "legalize" where none does."""
+        return self.conversion.rule
+
+    @property
+    def source(self) -> DType:
+        """The dtype before it."""
+        return self.conversion.source
+
+    @property
+    def target(self) -> DType:
+        """The dtype after it."""
+        return self.conversion.target
+
+    @property
+    def path(self) -> tuple[DType, ...]:
+        """The way up the rule set's lattice, or just the two ends."""
+        return self.conversion.path
 
     @property
     def damage(self) -> float:
         """The relative error that it is estimated to bring, 0.0 of what is exact."""
-        return self.conversion.error
+        return self.conversion.damage
+
+    @property
+    def share(self) -> float:
+        """The largest part of an output's error that it explains, of either sign."""
+        return max(map(abs, self.shares), default=0.0)
 
     @property
     def user(self) -> Symbol | None:
@@ -92,11 +98,6 @@ class CastRow:
         return self._uses.of(self).cause
 
     @property
-    def kind(self) -> Kind:
-        """Whether an operand of an op, a Python number, the user or `legalize` asked for it."""
-        return self.conversion.kind
-
-    @property
     def loss(self) -> Loss:
         """What it can lose; of a known number, what it does."""
         return self.conversion.loss
@@ -104,7 +105,7 @@ class CastRow:
     @property
     def exact(self) -> bool:
         """Whether every value survives."""
-        return not self.conversion.loss.kinds
+        return self.conversion.loss.exact
 
     @property
     def witness(self) -> complex | None:
@@ -143,15 +144,17 @@ class CastRow:
 
     @property
     def span(self) -> tuple[int, int]:
-        """Where in the text of the expression that stands which is cast: all of it, of a result.
+        """Where in the text of the expression that stands which is cast.
 
-        (0, 0) where that is not known.
+        All of it, of a result and where the text is made of several ops; (0, 0) if not known.
         """
         found = self.expression
         if found is None:
             return 0, 0
-        if self.conversion.operand == "result":
+        if self.conversion.operand == "result" or self.location.compound:
             return 0, len(found.text)
+        if self.conversion.stores:  # the value is named last; what a text begins with is the target
+            return found.spans[-1] if found.spans and found.spans[-1][0] else (0, 0)
         position = self.position
         return found.spans[position] if position < len(found.spans) else (0, 0)
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+from graphir.printable import printable
 from graphir.uncollected import uncollected
 from passes.reports import words
 from passes.reports.listing import Listing
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 ROWS = 2000
 """The most rows that the table of a page holds."""
 
+CHANGES = 200
+"""The most changes under other rules, and lines of errors, that a page tells."""
+
 
 @uncollected
 def report_html(report: CastReport, most: int = ROWS) -> str:
@@ -29,7 +33,7 @@ def report_html(report: CastReport, most: int = ROWS) -> str:
     It loads nothing, which its own policy forbids, and reads without its script too.
     """
     style, script = _part("page.css"), _part("page.js")
-    title = f"Casts of {words.printable(report.graph.name, 80)}"
+    title = f"Casts of {printable(report.graph.name, 80)}"
     head = [
         '<meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
@@ -128,26 +132,25 @@ def _outputs(report: CastReport) -> str:
     return note + tag("div", tag("table", tag("thead", head), tag("tbody", *rows)), class_="scroll")
 
 
-def _against(diff: GraphDiff, most: int = 200) -> Iterator[str]:
+def _against(diff: GraphDiff) -> Iterator[str]:
     """What would change under other rules."""
     yield tag("p", text(diff.headline()), class_="faint")
     titles, *changes = diff.table()
     if changes:
         head = tag("tr", *(tag("th", text(one), scope="col") for one in titles))
-        rows = [tag("tr", *(tag("td", text(one, 120)) for one in row)) for row in changes[:most]]
+        rows = [tag("tr", *(tag("td", text(one, 120)) for one in row)) for row in changes[:CHANGES]]
         table = tag("table", tag("thead", head), tag("tbody", *rows))
         yield tag("div", table, class_="scroll")
-    if len(changes) > most:
-        yield tag("p", f"... and {len(changes) - most:,} more", class_="faint")
+    if len(changes) > CHANGES:
+        yield tag("p", f"... and {len(changes) - CHANGES:,} more", class_="faint")
     if errors := diff.errors():
-        yield tag("pre", "\n".join(text(line) for line in errors[:most]).strip())
+        yield tag("pre", "\n".join(text(line) for line in errors[:CHANGES]).strip())
 
 
 def _toolbar(report: CastReport, most: int) -> str:
     box = tag(
         "input", type="search", id="filter", placeholder="Filter", aria_label="Filter the casts"
     )
-    box = box.removesuffix("</input>")
     buttons = [
         tag(
             "button",

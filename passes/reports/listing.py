@@ -7,6 +7,7 @@ from html import escape
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
+from graphir.printable import printable
 from passes.reports import words
 from passes.reports.markup import chip, reason, tag, text
 from passes.reports.places import Region, line_of, region
@@ -63,7 +64,7 @@ class Listing:
         return self._id(place.file, place.line)
 
     def html(self, anchors: Mapping[int, str]) -> str:
-        """All files; `anchors` are the ids of rows elsewhere on the page, by the id of a row."""
+        """All files; `anchors` are the ids of rows elsewhere on the page, by the place of a row."""
         return "\n".join(self._file(file, anchors) for file in self._numbers)
 
     def _id(self, file: str, line: int) -> str:
@@ -105,7 +106,7 @@ class Listing:
 
 
 def _linked(sites: Sequence[Site], anchors: Mapping[int, str]) -> bool:
-    return any(id(row) in anchors for site in sites for row in site.rows)
+    return any(row.place in anchors for site in sites for row in site.rows)
 
 
 def _around(file: str, hit: Sequence[int]) -> list[int]:
@@ -115,7 +116,7 @@ def _around(file: str, hit: Sequence[int]) -> list[int]:
 
 
 def _chip(site: Site, anchors: Mapping[int, str]) -> str:
-    anchor = anchors.get(id(site.row))
+    anchor = anchors.get(site.row.place)
     href = f"#{anchor}" if anchor else None
     return chip(site.row, len(site.rows), href=href, title=reason(site.row))
 
@@ -127,7 +128,7 @@ def _marked(written: str, number: int, sites: Sequence[Site]) -> str:
     cuts = sorted({0, len(written), *(at for start, end, _ in spans for at in (start, end))})
     parts: list[str] = []
     for start, end in pairwise(cuts):
-        piece = _plain(written[start:end])
+        piece = escape(printable(written[start:end], None, keep="\t"))
         over = [(b - a, site) for a, b, site in spans if a <= start and end <= b]
         if over:
             site = min(over, key=lambda one: one[0])[1]
@@ -136,7 +137,3 @@ def _marked(written: str, number: int, sites: Sequence[Site]) -> str:
             piece = tag("mark", piece, class_=shade, title=reason(site.row))
         parts.append(piece)
     return "".join(parts)
-
-
-def _plain(piece: str) -> str:
-    return escape("".join(c if c.isprintable() or c == "\t" else "\ufffd" for c in piece))

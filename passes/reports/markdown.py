@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from graphir.printable import printable
 from graphir.uncollected import uncollected
 from passes.reports import words
 from passes.reports.places import line_of, region
@@ -37,17 +38,17 @@ def report_markdown(report: CastReport, most: int = ROWS, details: int = DETAILS
 
 def code(text: str, most: int = 500) -> str:
     """A text as inline code, whatever is in it; it may stand in a table."""
-    shown = words.printable(text, most).replace("|", "\\|") or " "
+    shown = printable(text, most).replace("|", "\\|") or " "
     fence = "`" * (max((len(run) for run in re.findall("`+", shown)), default=0) + 1)
     space = " " if fence != "`" or shown.strip() == "" else ""
     return f"{fence}{space}{shown}{space}{fence}"
 
 
-def _block(lines: Sequence[str], most: int) -> Iterator[str]:
+def _block(lines: Sequence[str], most: int) -> Sequence[str]:
     """Lines as they are, in a fence that none of them closes."""
     shown = [*lines[:most], *([f"... and {len(lines) - most} more"] if len(lines) > most else [])]
     fence = "`" * max(3, 1 + max(len(run) for run in re.findall("`*", "\n".join(shown))))
-    return iter([fence, *shown, fence])
+    return [fence, *shown, fence]
 
 
 def _summary(report: CastReport) -> str:
@@ -68,7 +69,7 @@ def _outputs(outputs: Sequence[OutputError]) -> Iterator[str]:
 
 
 def _table(report: CastReport, most: int) -> Iterator[str]:
-    audited = any(row.measured is not None for row in report)
+    audited = report.audited
     head = [
         "kind of loss",
         "where",
@@ -96,7 +97,7 @@ def _cells(row: CastRow, audited: bool) -> list[str]:
     ]
     if audited:
         one = row.measured
-        share = words.percent(words.error_of(row)) if row.shares else ""
+        share = words.percent(row.share) if row.shares else ""
         cells += ["" if one is None else f"{one.changed} of {one.elements}", share]
     return cells
 
@@ -108,7 +109,7 @@ def _place(row: CastRow) -> str:
 def _detail(row: CastRow, following: Sequence[CastRow], report: CastReport) -> str:
     """A heading and the line, then what there is to say of it, item by item."""
     place = region(row)
-    line = words.printable(line_of(place.file, place.line)).strip()
+    line = printable(line_of(place.file, place.line)).strip()
     title = f"#### {words.level(row).capitalize()}: {code(words.conversion(row))} at {_place(row)}"
     parts = [title, *([code(line)] if line else []), "\n".join(_items(row, following, report))]
     return "\n\n".join(parts)
@@ -120,12 +121,12 @@ def _items(row: CastRow, following: Sequence[CastRow], report: CastReport) -> It
     yield f"- bytes: {code(words.widths(row))}"
     if told := words.measured(row):
         yield f"- measured: {', '.join(told)}"
-    if row.shares:
-        yield f"- share: {code(', '.join(words.shares(row, report)))}"
+    if shares := words.shares(row, report):
+        yield f"- share: {code(', '.join(shares))}"
     if others := words.elsewhere(row):
         yield f"- elsewhere: {code(others)}"
     if following:
-        lossy = sum(not one.exact for one in following)
-        yield f"- {len(following)} more follow from it, of which {lossy} can lose something"
+        lossy = sum(not one.exact for one in following) or "none"
+        yield f"- casts that follow from it: {len(following)}; {lossy} can lose something"
     if fix := row.fix:
         yield f"- write {code(fix)}"

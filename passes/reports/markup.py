@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from graphir.printable import printable
 from passes.reports import words
 
 if TYPE_CHECKING:
@@ -20,13 +21,16 @@ def tag(name: str, *content: str, **attributes: Any) -> str:
     written = "".join(
         _attribute(key.rstrip("_").replace("_", "-"), value) for key, value in attributes.items()
     )
-    inside = "".join(content)
-    return f"<{name}{written}>{inside}</{name}>"
+    end = "" if name in _VOID else f"</{name}>"
+    return f"<{name}{written}>{''.join(content)}{end}"
+
+
+_VOID = {"br", "img", "input", "link", "meta", "wbr"}  # elements without content and end
 
 
 def text(told: object, most: int = 500) -> str:
     """A text from outside, as HTML: one line, without control characters."""
-    return escape(words.printable(str(told), most))
+    return escape(printable(str(told), most))
 
 
 def code(told: object, most: int = 500) -> str:
@@ -47,7 +51,7 @@ def reason(row: CastRow) -> str:
     told = [f"{words.conversion(row)} {words.why(row)}", words.what(row), str(row.loss)]
     told += [", ".join(words.measured(row))] if row.measured else []
     told += [f"write {row.fix}"] if row.fix else []
-    return "\n".join(map(words.printable, told))
+    return "\n".join(map(printable, told))
 
 
 def entries(pairs: Iterable[tuple[str, str]]) -> str:
@@ -59,9 +63,5 @@ def entries(pairs: Iterable[tuple[str, str]]) -> str:
 def _attribute(name: str, value: Any) -> str:
     if value is None or value is False:
         return ""
-    return f" {name}" if value is True else f' {name}="{_quoted(value)}"'
-
-
-def _quoted(value: object) -> str:
-    shown = "".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in str(value)[:1000])
-    return escape(shown)
+    shown = printable(str(value), 1000, keep="\n")
+    return f" {name}" if value is True else f' {name}="{escape(shown)}"'

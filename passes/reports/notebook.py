@@ -29,7 +29,7 @@ border-bottom:1px solid rgba(128,128,128,.25);vertical-align:top}
 
 def report_fragment(report: CastReport, most: int = ROWS) -> str:
     """The worst rows as a table that carries its style and touches nothing around it."""
-    audited = any(row.measured is not None for row in report)
+    audited = report.audited
     titles = [
         "Where",
         "Operand",
@@ -58,7 +58,7 @@ def _row(row: CastRow, audited: bool) -> str:
     if audited:
         one = row.measured
         cells.append("" if one is None else f"{one.changed:,} of {one.elements:,}")
-        cells.append(text(words.percent(words.error_of(row))) if row.shares else "")
+        cells.append(text(words.percent(row.share)) if row.shares else "")
     return tag("tr", *(tag("td", cell) for cell in cells))
 
 

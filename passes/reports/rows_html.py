@@ -41,17 +41,13 @@ AUDITED = (
 
 
 class Table:
-    """The rows of a report as a table; each has an id, `anchors`, by the id of its row."""
+    """The rows of a report as a table; each has an id, `anchors`, by its place."""
 
     def __init__(self, report: CastReport, listing: Listing, most: int) -> None:
-        self.report, self.listing = report, listing
+        self.report, self.listing, self.audited = report, listing, report.audited
         self.shown: Sequence[CastRow] = report[:most]
-        self.audited = any(row.measured is not None for row in report)
-        self.anchors: Mapping[int, str] = {id(row): f"c{i}" for i, row in enumerate(self.shown)}
-        self._following: dict[int, list[CastRow]] = {}
-        for row in report:
-            if row.cause is not None:
-                self._following.setdefault(id(row.cause), []).append(row)
+        self.anchors: Mapping[int, str] = {row.place: f"c{i}" for i, row in enumerate(self.shown)}
+        self._following = report.following()
 
     def html(self) -> str:
         """The table."""
@@ -65,7 +61,7 @@ class Table:
         return tag("table", head, "\n", bodies, id="table")
 
     def _body(self, row: CastRow, columns: int) -> str:
-        anchor, worst = self.anchors[id(row)], words.level(row)
+        anchor, worst = self.anchors[row.place], words.level(row)
         toggle = tag(
             "button",
             type="button",
@@ -121,12 +117,12 @@ class Table:
         return entries(pairs)
 
     def _link(self, row: CastRow) -> str:
-        anchor = self.anchors.get(id(row))
+        anchor = self.anchors.get(row.place)
         told = text(f"{words.conversion(row)} at {row.location.layered}")
         return tag("a", told, href=f"#{anchor}") if anchor else told
 
     def _cascade(self, row: CastRow) -> str:
-        rows = self._following.get(id(row), [])
+        rows = self._following.get(row.place, ())
         links = [self._link(one) for one in rows[:FOLLOWING]]
         if len(rows) > FOLLOWING:
             links.append(f"and {len(rows) - FOLLOWING:,} more")
@@ -147,8 +143,7 @@ def _measured(row: CastRow) -> Iterator[str]:
         share = one.changed / one.elements if one.elements else 0
         yield _number("Changed", f"{one.changed:,} of {one.elements:,}", share)
         yield _number("Error", f"{one.relative:.1e}" if one.changed else "", one.relative)
-    found = words.error_of(row)
-    yield _number("Share", words.percent(found) if row.shares else "", found)
+    yield _number("Share", words.percent(row.share) if row.shares else "", row.share)
 
 
 def _number(label: str, told: str, key: float) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
 from graphir.pictures.levels import Level
+from graphir.printable import printable
 from graphir.uncollected import uncollected
 from passes.casts.fixes import replacement
 from passes.reports import words
@@ -24,7 +25,7 @@ SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 )
 
-LEVELS: dict[Level, str] = {
+SEVERITIES: dict[Level, str] = {
     "value": "error",
     "range": "error",
     "precision": "warning",
@@ -64,7 +65,7 @@ def _rule(one: Level) -> dict[str, Any]:
         "shortDescription": {"text": f"An implicit cast: {means}"},
         "fullDescription": {"text": f"A conversion between dtypes in which {means}."},
         "help": {"text": f"A conversion between dtypes in which {means}. {advice}"},
-        "defaultConfiguration": {"level": LEVELS[one]},
+        "defaultConfiguration": {"level": SEVERITIES[one]},
     }
 
 
@@ -104,13 +105,13 @@ def _facts(row: CastRow) -> _Facts:
     result: dict[str, Any] = {
         "ruleId": f"cast/{worst}",
         "ruleIndex": list(words.MEANINGS).index(worst),
-        "level": LEVELS[worst] if row.kind in ("implicit", "literal") else "note",
+        "level": SEVERITIES[worst] if row.kind in ("implicit", "literal") else "note",
         "locations": [_location(row)],
     }
     if row.location.file and (written := replacement(row)):
         result["fixes"] = [_fix(row, written)]
     lost = f"{words.conversion(row)} {words.why(row)}, {words.what(row)}: {row.loss}"
-    message = f"{lost}; write {words.printable(row.fix)}" if row.fix else lost
+    message = f"{lost}; write {printable(row.fix)}" if row.fix else lost
     identity = (row.location.file, row.layer, found.brief if found else "", lost)
     return _Facts(text(result), message, "\0".join(identity))
 
@@ -123,7 +124,7 @@ def _related(cause: CastRow) -> str:
 
 def _location(row: CastRow) -> dict[str, Any]:
     place = region(row)
-    layer = words.printable(row.layer) or words.printable(row.symbol.graph.name) or "graph"
+    layer = printable(row.layer) or printable(row.symbol.graph.name) or "graph"
     found: dict[str, Any] = {"logicalLocations": [{"fullyQualifiedName": layer}]}
     if place.file and place.line > 0:
         found["physicalLocation"] = {"artifactLocation": _file(place), "region": _of(place)}
@@ -134,7 +135,7 @@ def _fix(row: CastRow, written: str) -> dict[str, Any]:
     place = whole(row.location)
     change = {"deletedRegion": _of(place), "insertedContent": {"text": written}}
     return {
-        "description": {"text": _plain(f"Write {words.printable(row.fix)}")},
+        "description": {"text": _plain(f"Write {printable(row.fix)}")},
         "artifactChanges": [{"artifactLocation": _file(place), "replacements": [change]}],
     }
 

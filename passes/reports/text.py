@@ -7,6 +7,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from graphir.pictures.levels import Level
+from graphir.printable import printable
 from graphir.promotion.tables import aligned
 from graphir.uncollected import uncollected
 from passes.reports import words
@@ -39,7 +40,7 @@ def report_text(report: CastReport) -> str:
     tail = ["", *told] if (told := words.against(report)) else []
     if not report.rows:
         return "\n".join([*head, *tail])
-    audited = any(row.measured is not None for row in report)
+    audited = report.audited
     header = (*_HEADER, *_AUDITED) if audited else _HEADER
     cells: Callable[[CastRow], tuple[str, ...]] = Shared(_cells)
     rows = [(*cells(row), *_audited(row)) if audited else cells(row) for row in report]
@@ -72,12 +73,12 @@ def detailed(report: CastReport, most: int = DETAILS) -> Iterator[Line]:
 
 def _cells(row: CastRow) -> tuple[str, ...]:
     return (
-        words.printable(row.location.layered),
+        printable(row.location.layered),
         f"{row.operand} of {row.op}",
         str(row.source),
         str(row.target),
         row.kind,
-        f"{words.printable(row.rule)}: {words.path(row)}",
+        f"{printable(row.rule)}: {words.path(row)}",
         "exact" if row.exact else f"loses {row.witness}",
         f"{row.bytes_before} -> {row.bytes_after}",
     )
@@ -85,7 +86,7 @@ def _cells(row: CastRow) -> tuple[str, ...]:
 
 def _audited(row: CastRow) -> tuple[str, str, str]:
     one = row.measured
-    share = words.percent(words.error_of(row)) if row.shares else ""
+    share = words.percent(row.share) if row.shares else ""
     return ("", "", share) if one is None else (str(one.changed), f"{one.relative:.2g}", share)
 
 
@@ -98,7 +99,7 @@ def _output(one: OutputError) -> str:
         told.append(
             f"by {one.largest:.3g} at most (relative {one.relative:.2g}), rms {one.rms:.3g}"
         )
-    name = words.printable(f"{one.name}: {one.dtype}")
+    name = printable(f"{one.name}: {one.dtype}")
     return f"{name}, {', '.join(told)}"
 
 
@@ -108,9 +109,9 @@ def _detail(row: CastRow, following: Sequence[CastRow], report: CastReport) -> I
     yield (worst, worst), (title, "strong")
     place = region(row)
     margin = " " * len(str(place.line))
-    at = f"{words.printable(row.location.layered)}, {words.what(row)}"
+    at = f"{printable(row.location.layered)}, {words.what(row)}"
     yield (f"{margin}--> ", "faint"), (at, "")
-    text = words.printable(line_of(place.file, place.line))
+    text = printable(line_of(place.file, place.line))
     if text.strip():
         yield from _source(row, text, margin)
     for name, value in _facts(row, following, report):
@@ -142,7 +143,7 @@ def _facts(
         yield "follows", f"from {words.conversion(row.cause)} at {_place(row.cause)}"
     yield from _cascade(following)
     if fix := row.fix:
-        yield "fix", words.printable(fix)
+        yield "fix", printable(fix)
 
 
 def _cascade(rows: Sequence[CastRow]) -> Iterator[tuple[str, str]]:
@@ -159,4 +160,4 @@ def _cascade(rows: Sequence[CastRow]) -> Iterator[tuple[str, str]]:
 
 
 def _place(row: CastRow) -> str:
-    return words.printable(row.location.layered)
+    return printable(row.location.layered)

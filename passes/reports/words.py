@@ -11,6 +11,7 @@ from graphir.dims import Size
 from graphir.findings import counted
 from graphir.pictures.levels import Level
 from graphir.pictures.levels import level as gravity
+from graphir.printable import printable
 from graphir.promotion.tables import aligned
 
 if TYPE_CHECKING:
@@ -123,11 +124,6 @@ def shares(row: CastRow, report: CastReport) -> list[str]:
     return [f"{percent(share)} of the error of {printable(x.name)}" for x, share in pairs if share]
 
 
-def error_of(row: CastRow) -> float:
-    """The largest share of an output's error, by which audited rows are ranked."""
-    return max(map(abs, row.shares), default=0.0)
-
-
 def percent(share: float) -> str:
     """A share as people read it: `62 %`, `< 1 %`."""
     if 0 < abs(share) < 0.01:
@@ -171,21 +167,13 @@ def cascades(report: CastReport) -> list[tuple[CastRow, Sequence[CastRow]]]:
     A row leads that is a cause, or whose cause is not in the report; and the first on a path that
     loses something, whose cause does not.
     """
-    rows = set(map(id, report))
+    places = {row.place for row in report}
     leading: dict[int, tuple[CastRow, list[CastRow]]] = {}
     for row in report:
         lead = row.cause
-        if lead is None or id(lead) not in rows or (lead.exact and not row.exact):
+        if lead is None or lead.place not in places or (lead.exact and not row.exact):
             lead = row
-        found = leading.setdefault(id(lead), (lead, []))
+        found = leading.setdefault(lead.place, (lead, []))
         if lead is not row:
             found[1].append(row)
     return list(leading.values())
-
-
-def printable(text: str, most: int = 200) -> str:
-    """A text from outside as one line without control characters, cut where it is too long."""
-    if len(text) <= most and text.isprintable():
-        return text
-    shown = "".join(c if c.isprintable() else "\ufffd" for c in text[: most + 1])
-    return shown if len(shown) <= most else f"{shown[: most - 1]}…"

@@ -69,10 +69,10 @@ def _measured(
     places = {site.index for site in sites}
     for symbol in walk:
         if symbol.index in places:
-            loss = wide.loss(symbol)
-            measures[symbol.index] = measure(*loss)
+            effect = wide.effect(symbol)
+            measures[symbol.index] = measure(*effect)
             if keep and measures[symbol.index].changed:
-                wide.losses[symbol.index] = loss
+                wide.effects[symbol.index] = effect
     return measures
 
 

@@ -3,8 +3,9 @@
 Floats are float64, complex numbers complex128, and integers int64, or float64 all of an array where
 one does not fit. A cast is what it is for: to bool `!= 0`, a float that the user makes an integer
 truncated, an integer made a float, a real number complex; what only represents values otherwise
-leaves them as they are. Bits have no meaning apart from their dtype, nor has the next float: the
-ops on those keep theirs. So what float64 and complex128 round themselves is in no error.
+leaves them as they are, and so does a promotion integers that float64 has not. Bits have no meaning
+apart from their dtype, nor has the next float: the ops on those keep theirs. So what float64 and
+complex128 round themselves is in no error.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def wide_dtype(array: Array) -> DType:
     return DType.from_numpy(array.dtype)
 
 
-class Loss(NamedTuple):
+class Effect(NamedTuple):
     """What `before`, of dtype `source`, became: `after`, of dtype `target`."""
 
     before: Array
@@ -72,7 +73,7 @@ class WideRun(Run):
     From that it has inputs, constants and what else is made of nothing; and the value of an op
     that has no result for wide operands: an index, say, that is in range only because it wrapped.
     `literals` are the numbers that the program writes for constants whose dtype rounds them, by the
-    place of the constant. `losses` are those that are kept for when the run beside has gone on.
+    place of the constant. `effects` are those that are kept for when the run beside has gone on.
     """
 
     def __init__(self, beside: Run, literals: Mapping[int, complex]) -> None:
@@ -80,7 +81,7 @@ class WideRun(Run):
         graph = beside.graph
         arrays = [widened(beside.known(x), graph.stored(x)) for x in graph.inputs]
         super().__init__(graph, arrays, beside.sizes)
-        self.losses: dict[int, Loss] = {}
+        self.effects: dict[int, Effect] = {}
         self._inferred: dict[tuple[Any, ...], Inferred] = {}
 
     def walk(self, keep: bool = False) -> Iterator[Symbol]:
@@ -119,18 +120,20 @@ class WideRun(Run):
         source, target = wide_dtype(x), WIDE[symbol.dtype.kind]
         if target is DType.int64 and source is DType.float64:
             return _truncated(x) if _is_written(symbol) else x
+        if target is DType.float64 and source is DType.int64 and not _is_written(symbol):
+            return convert(x, source, target) if _fits_float64(x) else x
         return convert(x, source, target)
 
-    def loss(self, site: Symbol) -> Loss:
+    def effect(self, site: Symbol) -> Effect:
         """What went into a cast in the run beside and what came out; or a number and a constant."""
-        if site.index in self.losses:
-            return self.losses[site.index]
+        if site.index in self.effects:
+            return self.effects[site.index]
         after, to = self.beside.known(site), self.graph.stored(site)
         if site.op is ops.cast:
             (x,) = site.args
-            return Loss(self.beside.known(x), after, self.graph.stored(x), to)
+            return Effect(self.beside.known(x), after, self.graph.stored(x), to)
         number = _as_array(self.literals[site.index])
-        return Loss(number, after, wide_dtype(number), to)
+        return Effect(number, after, wide_dtype(number), to)
 
     def with_loss(self, site: Symbol) -> Array:
         """The wide value of a cast, off by what it lost: what came out less what the cast is for.
@@ -138,10 +141,10 @@ class WideRun(Run):
         So a fraction which the user truncates is no loss. Where the difference is not finite, the
         value is what came out; so it is where a number became a constant.
         """
-        wide, (before, after, source, target) = self.known(site), self.loss(site)
+        wide, (before, after, source, target) = self.known(site), self.effect(site)
         if site.op is not ops.cast:
             return widened(after, target)
-        dtype = _dtype_off(wide, source, target)
+        dtype = _dtype_off(wide, before, after, source)
         result = np.empty(wide.shape, dtype.storage)
         flat = [array.reshape(-1) for array in (wide, before, after, result)]
         for at in blocks(wide.size):
@@ -178,6 +181,11 @@ def _fits_int64(x: Array) -> bool:
     return not x.size or bool(x.min() >= -(2.0**63) and x.max() < 2.0**63)
 
 
+def _fits_float64(x: Array) -> bool:
+    """Whether float64 surely has some integers."""
+    return not x.size or bool(x.min() >= -(2**53) and x.max() <= 2**53)
+
+
 def _truncated(x: Array) -> Array:
     """Whole numbers, NaN as 0: integers where all fit."""
     whole = np.where(np.isnan(x), 0.0, np.trunc(x))
@@ -189,10 +197,9 @@ def _is_written(cast: Symbol) -> bool:
     return any(origin.rule == CAST for origin in origins_of(cast))
 
 
-def _dtype_off(wide: Array, source: DType, target: DType) -> DType:
+def _dtype_off(wide: Array, before: Array, after: Array, source: DType) -> DType:
     """The wide dtype that holds a value and a loss: int64 where neither can be larger."""
-    large = source.is_float or np.uint64 in (source.storage, target.storage)
-    if wide.dtype == np.int64 and not large:
+    if wide.dtype == np.int64 and not source.is_float and all(map(_fits_int64, (before, after))):
         return DType.int64
     return max(wide_dtype(wide), DType.float64, key=_ORDER.index)
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from graphir import Symbol, ops
+from graphir.location import CompoundLocation
 from runtime.recording.method_ops import places_of
 from runtime.recording.recorder import Recorder
 from runtime.recording.steps import Permute, Pick, UnrecordedError
@@ -30,6 +31,7 @@ def einsum(recorder: Recorder, real: Any, subscripts: Any, *arrays: Any, **_: An
     if not isinstance(subscripts, str) or "." in subscripts:
         raise UnrecordedError("its subscripts are no letters")
     terms, output = _parsed(subscripts)
+    recorder.here = CompoundLocation.of(recorder.here)
     factors = [_factor(recorder, axes, one) for axes, one in zip(terms, arrays, strict=True)]
     found = factors[0]
     for i, factor in enumerate(factors[1:], 1):

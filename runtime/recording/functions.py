@@ -39,12 +39,16 @@ def call(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         return _OWN[function](recorder, *args, **kwargs)
     if function in _SYMBOLIC:
         return _computed(recorder, function, args, dict(kwargs))
-    implementation = function._implementation
-    if not isinstance(implementation, FunctionType) or function in _OPAQUE:
+    if not isinstance(function._implementation, FunctionType) or function in _OPAQUE:
         return _opaque(recorder, function, args, kwargs)
+    return _run(recorder, function, args, kwargs)
+
+
+def _run(recorder: Recorder, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """A function that is written in Python, its own calls recorded."""
     recorder.calls.append(_name(function))
     try:
-        return _entered(recorder, recorder.call(implementation, args, kwargs))
+        return _entered(recorder, recorder.call(function._implementation, args, kwargs))
     finally:
         recorder.calls.pop()
 
@@ -291,6 +295,19 @@ def _chosen(recorder: Recorder, condition: Any, *values: Any) -> Any:
     return np.asarray(condition).nonzero()
 
 
-_OWN: dict[Any, Callable[..., Any]] = {np.copyto: _copyto, np.put: _put, np.where: _chosen}
+def _crossed(recorder: Recorder, a: Any, b: Any, *axes: Any, **named: Any) -> Any:
+    """Of two vectors: NumPy asks for an array by out=..., which it does not hand on."""
+    vectors = np.shape(a) == np.shape(b) == (3,)
+    if not vectors:
+        return _run(recorder, np.cross, (a, b, *axes), named)
+    return _run(recorder, np.cross, (np.reshape(a, (1, 3)), b), {})[0]
+
+
+_OWN: dict[Any, Callable[..., Any]] = {
+    np.copyto: _copyto,
+    np.put: _put,
+    np.where: _chosen,
+    np.cross: _crossed,
+}
 _OPAQUE = {np.place, np.einsum_path, np.save, np.savetxt, np.savez, np.array2string,
            np.array_repr, np.array_str}  # fmt: skip

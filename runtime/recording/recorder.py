@@ -62,7 +62,7 @@ class Recorder(Builder):
         """The NumPy functions written in Python that run now, the user's call first."""
         self.numbers: dict[int, tuple[Any, Any]] = {}
         """Python numbers that recorded values have become, by id, with those values."""
-        self.lists: list[tuple[list[Any], list[Any]]] = []
+        self.containers: list[tuple[Any, Any]] = []
         """Lists among the arguments, each with the one that the program got instead."""
         self._arguments: list[Traced] = []
         self._outside: dict[int, tuple[Array, Array, Symbol]] = {}
@@ -213,6 +213,12 @@ class Recorder(Builder):
             return made
         self._arguments.append(made)
         return made
+
+    def written_arguments(self) -> list[Traced]:
+        """The arguments that hold something else than what the program was called on."""
+        known = {symbol.index for symbol in self.graph.inputs}
+        symbols = ((one, self.before(one)) for one in self._arguments)
+        return [one for one, found in symbols if found is not None and found.index not in known]
 
     def viewed(self, real: Any, trace: Trace) -> Any:
         """A plain view of recorded memory as the program goes on with it."""

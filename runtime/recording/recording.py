@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from graphir import DType, Graph, GraphError, PromotionRules, TensorType
+from graphir import DType, ExecutionError, Graph, GraphError, PromotionRules, TensorType
 from graphir import rules as rules_named
 from graphir.promotion.numpy_ import DTYPES
 from passes import CastReport, cast_report
@@ -30,7 +30,9 @@ class Recording:
 
     `result` is what plain NumPy returns. `graph` computes the arrays and scalars in it that were
     recorded, `outputs`, from `inputs`: the arrays that the function was called on, as they were,
-    and those it took from elsewhere. `notes` say what could not be recorded, each thing once.
+    and those it took from elsewhere. Arguments that the program wrote to, and arrays in the object
+    whose method it is, are outputs too, after those of the result. `notes` say what could not be
+    recorded, each thing once.
     """
 
     result: Any
@@ -44,7 +46,13 @@ class Recording:
         return cast_report(self.graph)
 
     def audit(self, blame: bool = True, progress: bool | Watch = False) -> CastReport:
-        """What they did to the data (see runtime.audit)."""
+        """What they did to the data (see runtime.audit); ExecutionError where nothing is left."""
+        if not self.outputs:
+            told = "".join(f"; {note}" for note in self.notes)
+            raise ExecutionError(
+                f"{self.graph.name!r} neither returned nor changed an array that was recorded, so "
+                f"that no error can be told; let it return what it computes{told}"
+            )
         return audit(self.graph, *self.inputs, blame=blame, progress=progress)
 
 
@@ -57,11 +65,11 @@ def record(
 ) -> Recording:
     """Run `function(*arrays, **keywords)`, an ordinary NumPy program, and record its graph.
 
-    Arrays and NumPy scalars among the arguments, also in lists and tuples, become inputs; other
-    arguments are as they are. NumPy computes every value, so that the results are those of a plain
-    run, and what the program writes to its arguments it writes. Each op, and each silent cast, is
-    located in the program's source. What is compiled, or depends on values, is taken as given, with
-    a note. Exceptions and warnings of the program pass. Only this thread is recorded.
+    Arrays and NumPy scalars among the arguments, also in lists, tuples and dicts, become inputs;
+    other arguments are as they are. NumPy computes every value, so that the results are those of a
+    plain run, and what the program writes to its arguments it writes. Each op, and each silent
+    cast, is located in the program's source. What is compiled, or depends on values, is taken as
+    given, with a note. Exceptions and warnings of the program pass. Only this thread is recorded.
 
     `rules` must promote as the NumPy that is installed. Raises GraphError where they do not, and
     where this thread records already.
@@ -74,11 +82,14 @@ def record(
         )
     recorder = ArrayRecorder(Graph(_name(function), rules=known), Sites(_run.__code__))
     names = _names(function, arrays)
-    with makers_recorded(), recording_with(recorder), plain_again(recorder.lists):
+    with makers_recorded(), recording_with(recorder), plain_again(recorder.containers):
         result = _run(recorder, function, names, arrays, keywords)
-        found = list(leaves(result, recorder))
+        if isinstance(result, Iterator):
+            recorder.note(f"a {_name(result)}", "runs when nothing records; return a list")
+        left = recorder.written_arguments(), getattr(function, "__self__", None)
+        found = list(leaves((result, *left), recorder))
         symbols = [recorder.before(leaf) for leaf in found]
-    plain_result(getattr(function, "__self__", None))  # whose attributes a method may have set
+    plain_result(left)  # the attributes of an object may be set by its method
     outputs = [(s, plain(leaf)) for s, leaf in zip(symbols, found, strict=True) if s is not None]
     recorder.graph.outputs = tuple(symbol for symbol, _ in outputs)
     return Recording(
@@ -105,13 +116,18 @@ def _run(
 
 
 def _argument(recorder: Recorder, value: Any, name: str | None) -> Any:
-    """An argument as the program gets it; arrays in lists and tuples are recorded too."""
+    """An argument as the program gets it; arrays in lists, tuples and dicts are recorded too."""
     kind: Any = cast("object", type(value))
+    if kind is dict:
+        pairs = cast("dict[Any, Any]", value)
+        entered = {key: _argument(recorder, one, _key_name(key)) for key, one in pairs.items()}
+        recorder.containers.append((pairs, entered))
+        return entered
     if kind is list or kind is tuple:
         made = [_argument(recorder, one, None) for one in cast("list[Any]", value)]
         if kind is tuple:
             return tuple(made)
-        recorder.lists.append((cast("list[Any]", value), made))
+        recorder.containers.append((cast("list[Any]", value), made))
         return made
     if type(value) is not np.ndarray and not isinstance(value, np.generic):
         return value
@@ -119,9 +135,16 @@ def _argument(recorder: Recorder, value: Any, name: str | None) -> Any:
     if name in recorder.graph.input_names:
         name = None
     if not recorder.has(value.dtype):
-        recorder.note(f"an argument of {value.dtype}", "has no dtype of graphs: it is not recorded")
+        recorder.note(
+            f"an argument of {value.dtype}",
+            f"is not recorded: {recorder.graph.rules.name!r} has no such dtype",
+        )
         return value
     return recorder.argument(value, name)
+
+
+def _key_name(key: Any) -> str | None:
+    return key if isinstance(key, str) and key.isidentifier() else None
 
 
 def _name(function: Any) -> str:

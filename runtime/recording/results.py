@@ -42,13 +42,15 @@ def _parts(value: Any) -> list[Any]:
 
 
 @contextmanager
-def plain_again(lists: Sequence[tuple[list[Any], list[Any]]]) -> Generator[None]:
-    """After the block, lists that a program was given hold what it left in those it got instead."""
+def plain_again(containers: Sequence[tuple[Any, Any]]) -> Generator[None]:
+    """After the block, lists and dicts that a program was given hold what it left in its own."""
     try:
         yield
     finally:
-        for given, left in lists:
-            given[:] = plain_result(left)
+        for given, left in containers:
+            held = plain_result(left)
+            given.clear()
+            (given.update if isinstance(given, dict) else given.extend)(held)  # pyright: ignore
 
 
 def plain_result(result: Any) -> Any:

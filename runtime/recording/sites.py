@@ -8,9 +8,12 @@ from types import CodeType, FrameType, FunctionType
 from typing import Any, NamedTuple
 
 from graphir import Location
+from graphir.location import CompoundLocation
 
 _OURS = frozenset({"graphir", "passes", "runtime"})
-_USER, _INTERNAL, _TOP, _IMPORT = 1, 2, 3, 4
+_THIN = frozenset({"numpy._core.fromnumeric", "numpy._core._methods"})
+"""Modules of NumPy whose functions do one op each."""
+_USER, _INTERNAL, _TOP, _IMPORT, _NUMPY = 1, 2, 3, 4, 5
 
 
 def _package(frame: FrameType) -> str:
@@ -42,6 +45,7 @@ class Sites:
 
     Frames of NumPy and of this project are not the user's. The layer of a location names the
     functions on the way from the recorded one, which `top` calls, to the place: `solve/residual`.
+    Where NumPy's own Python code is run in between, the location is compound.
     """
 
     def __init__(self, top: CodeType) -> None:
@@ -55,7 +59,7 @@ class Sites:
     def here(self, depth: int = 1) -> Site:
         """The innermost user frame; where there is none, the line that asked for the recording."""
         frame: FrameType | None = _getframe(depth)
-        kinds, user = self._kinds, None
+        kinds, user, within = self._kinds, None, False
         path: list[int] = []
         while frame is not None:
             code = id(frame.f_code)
@@ -66,14 +70,17 @@ class Sites:
             elif kind == _TOP:
                 user = user or self._caller(frame)
                 break
+            elif kind == _NUMPY:
+                within = within or user is None
             elif kind == _IMPORT:
                 return self.importing
             frame = frame.f_back
         assert user is not None  # there is a program that runs
-        key = (user.f_lasti, *path)
+        key = (within, user.f_lasti, *path)
         found = self._known.get(key)
         if found is None:
-            location = Location(user.f_code, user.f_lasti, self._layer(path))
+            place = CompoundLocation if within else Location
+            location = place(user.f_code, user.f_lasti, self._layer(path))
             found = self._known[key] = Site(location, self._caller_at(user))
         return found
 
@@ -88,7 +95,8 @@ class Sites:
         return FunctionType(code, frame.f_globals)
 
     def _classified(self, frame: FrameType) -> int:
-        kind = _INTERNAL if is_ours(frame) or _package(frame) == "numpy" else _USER
+        kind = _INTERNAL if is_ours(frame) else _NUMPY if _package(frame) == "numpy" else _USER
+        kind = _INTERNAL if frame.f_globals.get("__name__") in _THIN else kind
         kind = _IMPORT if frame.f_code.co_name == "<module>" else kind
         code = frame.f_code
         self._kinds[id(code)], self._codes[id(code)] = kind, code

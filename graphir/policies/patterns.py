@@ -25,15 +25,15 @@ GROUPS = {
 """The words for several dtypes: any, int and uint together, or all of one kind."""
 
 
-class CastKind(NamedTuple):
+class CastPattern(NamedTuple):
     """Casts from some dtypes to some, that lose what `loss` says: one of LOSSES, or anything."""
 
     sources: frozenset[DType] = GROUPS["*"]
     targets: frozenset[DType] = GROUPS["*"]
     loss: str = ""
 
-    def holds(self, source: DType, target: DType, lost: Loss) -> bool:
-        """Whether a cast that loses this is of the kind."""
+    def matches(self, source: DType, target: DType, lost: Loss) -> bool:
+        """Whether a cast that loses this is among them."""
         return source in self.sources and target in self.targets and self._loses(lost)
 
     def _loses(self, lost: Loss) -> bool:
@@ -43,7 +43,7 @@ class CastKind(NamedTuple):
 
 
 @cache
-def cast_kind(text: str) -> CastKind:
+def cast_pattern(text: str) -> CastPattern:
     """The kind that a text names; GraphError with the nearest words for one that names none.
 
     `lossy`, `exact`, or a loss (range, sign, precision, underflow, special); or `from->to`, also
@@ -52,14 +52,14 @@ def cast_kind(text: str) -> CastKind:
     """
     word = text.strip()
     if word in LOSSES:
-        return CastKind(loss=word)
+        return CastPattern(loss=word)
     if "->" in word:
         source, _, target = word.partition("->")
-        return CastKind(_side(source, text), _side(target, text))
+        return CastPattern(_side(source, text), _side(target, text))
     way, colon, side = word.partition(":")
     if colon and way.strip() in ("to", "from"):
         dtypes = _side(side, text)
-        return CastKind(targets=dtypes) if way.strip() == "to" else CastKind(dtypes)
+        return CastPattern(targets=dtypes) if way.strip() == "to" else CastPattern(dtypes)
     near = difflib.get_close_matches(word, LOSSES, cutoff=0.5) or _with_side(word)
     raise _unknown(text, near)
 

@@ -1,0 +1,55 @@
+"""What casts of one kind of operand between two dtypes under one rule have in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, TypeAlias
+
+from graphir import DType, rules
+from graphir.location import CAST, LEGALIZE
+from graphir.losses import Loss, literal_loss, loss
+from passes.casts.damage import relative_error
+
+Kind: TypeAlias = Literal["implicit", "literal", "explicit", "legalization"]
+"""Of an operand, of a Python number, written by the user, put there by `legalize`."""
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """What the uses of casts that are alike share: see the properties of CastRow."""
+
+    kind: Kind
+    op: str
+    operand: str
+    rule: str
+    source: DType
+    target: DType
+    path: tuple[DType, ...]
+    loss: Loss
+
+    @property
+    def stores(self) -> bool:
+        """Whether what is cast is put into an array, which keeps its dtype."""
+        return self.operand == "result" or self.op == "assign"
+
+    @cached_property
+    def damage(self) -> float:
+        """The relative error that it gives a value, as far as dtypes tell; 0.0 where exact."""
+        return relative_error(self)
+
+
+def conversion(
+    operand: str, op: str, rule: str, source: DType, target: DType, number: complex | None
+) -> Conversion:
+    """That of an operand of an op, which is a known number or not, under the rule of an Origin."""
+    kind: Kind = _KINDS.get(rule, "implicit")
+    path = (source, target)
+    if kind == "implicit":
+        path = rules(rule).path(source, target)
+        kind = "literal" if source.weak and number is not None else kind
+    lost = loss(source, target) if number is None else literal_loss(number, target)
+    return Conversion(kind, op, operand, rule, source, target, path, lost)
+
+
+_KINDS: dict[str, Kind] = {LEGALIZE: "legalization", CAST: "explicit"}
