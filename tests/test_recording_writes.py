@@ -28,7 +28,9 @@ def flat_repeats(x, y):
 
 def flat_overlaps(x, y):
     x.flat[1:] = x
-    return x
+    turned = y.T
+    turned.flat = y
+    return x, turned
 
 
 def put_anything(x, y):

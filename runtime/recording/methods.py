@@ -254,7 +254,7 @@ class Methods(Traced):
 
     @flat.setter
     def flat(self, value: Any) -> None:
-        Flat(self)[:] = value
+        put_flat(self, setattr, (self.plain, "flat", plains(value)), slice(None), value)
 
     def nonzero(self) -> Any:
         """The places of what is not 0, as they are now."""
