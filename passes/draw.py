@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from graphir import Graph, GraphError
-from graphir.pictures import GRAPH_FORMATS, LEVELS, Mark, mark
+from graphir.pictures import GRAPH_FORMATS, Mark, gravest, mark
 from passes.casts import CastReport, cast_report
-
-_GRAVITY = {level: gravity for gravity, level in enumerate(LEVELS)}
 
 
 def draw(subject: Graph | CastReport, format: str = "svg") -> str:  # noqa: A002 -- as elsewhere
@@ -32,6 +30,6 @@ def marks_of(report: CastReport) -> dict[int, Mark]:
             continue
         new, place = mark(row.loss, row.source, row.target), row.symbol.index
         old = marks.get(place)
-        if old is None or _GRAVITY[old.level] < _GRAVITY[new.level]:
+        if old is None or gravest((old.level, new.level)) != old.level:
             marks[place] = new
     return marks

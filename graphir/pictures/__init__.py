@@ -9,13 +9,12 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from graphir.graph import Graph
-from graphir.pictures.levels import LEVELS, Level, Mark, Marks, mark
+from graphir.pictures.levels import Level, Mark, Marks, gravest, mark
 
 # What draws is imported at first use: few programs draw.
 
 __all__ = [
     "GRAPH_FORMATS",
-    "LEVELS",
     "Level",
     "Mark",
     "Marks",
@@ -23,6 +22,7 @@ __all__ = [
     "graph_html",
     "graph_mermaid",
     "graph_svg",
+    "gravest",
     "mark",
 ]
 

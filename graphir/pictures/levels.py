@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from math import frexp
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -39,6 +39,7 @@ Marks: TypeAlias = Mapping[int, Mark]
 """What is known of symbols, by their places in a graph."""
 
 
+@lru_cache(maxsize=1 << 14)
 def level(lost: Loss, source: DType, target: DType) -> Level:
     """How grave it is what a conversion between two dtypes, or of a number, loses.
 

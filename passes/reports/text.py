@@ -35,18 +35,25 @@ _AUDITED = ("changed", "error", "share")
 
 @uncollected
 def report_text(report: CastReport) -> str:
-    """How many there are, and a line for each; what a run saw of them, where there was one."""
+    """How many there are, and a line for each; what a run saw of them, where there was one.
+
+    Casts of one place, as a loop makes them, share a line that says how many they are.
+    """
     head = [words.headline(report), *map(_output, report.outputs)]
     tail = ["", *told] if (told := words.against(report)) else []
     if not report.rows:
         return "\n".join([*head, *tail])
-    audited = report.audited
-    header = (*_HEADER, *_AUDITED) if audited else _HEADER
     cells: Callable[[CastRow], tuple[str, ...]] = Shared(_cells)
-    rows = [(*cells(row), *_audited(row)) if audited else cells(row) for row in report]
-    unlike = list(dict.fromkeys([header, *rows]))
-    lines = dict(zip(unlike, aligned(unlike), strict=True))
-    return "\n".join([*head, lines[header], *(lines[row] for row in rows), *tail])
+    places: dict[tuple[str, ...], list[CastRow]] = {}
+    for row in report:
+        places.setdefault(cells(row), []).append(row)
+    repeated = len(places) < len(report)
+    header = (*_HEADER, *_AUDITED * report.audited, *("times",) * repeated)
+    lines = [
+        (*told, *_audited(rows) * report.audited, *(str(len(rows)),) * repeated)
+        for told, rows in places.items()
+    ]
+    return "\n".join([*head, *aligned([header, *lines]), *tail])
 
 
 @uncollected
@@ -84,10 +91,15 @@ def _cells(row: CastRow) -> tuple[str, ...]:
     )
 
 
-def _audited(row: CastRow) -> tuple[str, str, str]:
-    one = row.measured
-    share = words.percent(row.share) if row.shares else ""
-    return ("", "", share) if one is None else (str(one.changed), f"{one.relative:.2g}", share)
+def _audited(rows: Sequence[CastRow]) -> tuple[str, str, str]:
+    """How many elements changed, the largest error, and the share of all in an output's error."""
+    seen = [row.measured for row in rows if row.measured is not None]
+    shares = [sum(parts) for parts in zip(*(row.shares for row in rows), strict=True)]
+    share = words.percent(max(map(abs, shares))) if shares else ""
+    if not seen:
+        return "", "", share
+    error = max(one.relative for one in seen)
+    return str(sum(one.changed for one in seen)), f"{error:.2g}", share
 
 
 def _output(one: OutputError) -> str:

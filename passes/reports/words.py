@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from functools import cache
 from typing import TYPE_CHECKING
 
 from graphir.dims import Size
@@ -33,10 +32,7 @@ REFUSE = "refuse"
 def level(row: CastRow) -> Level:
     """How grave the loss of a row is."""
     one = row.conversion
-    return _gravity(one.loss, one.source, one.target)
-
-
-_gravity = cache(gravity)
+    return gravity(one.loss, one.source, one.target)
 
 
 def levels(report: CastReport) -> dict[Level, int]:

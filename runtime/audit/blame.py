@@ -8,7 +8,7 @@ from dataclasses import replace
 from graphir import GraphirError, Symbol
 from passes.casts import OutputError
 from runtime.audit.comparing import Output
-from runtime.audit.subject import Subject
+from runtime.audit.subject import Subject, together
 from runtime.audit.wide import Array, WideRun
 from runtime.progress import Count
 
@@ -16,41 +16,44 @@ from runtime.progress import Count
 class Blame:
     """Wide runs of a subject, each with the loss of one site alone put in.
 
-    Where `kept` has the values of the run without any, only what depends on the site is computed;
-    else everything is, once more.
+    Of very many, as a loop makes them, the losses of all at one place in the program are put in
+    together, and each has an even part of their share. Where `kept` has the values of the run
+    without any, only what depends on them is computed; else everything is, once more.
     """
 
     def __init__(self, subject: Subject, kept: WideRun | None, count: Count) -> None:
         self.subject, self.kept, self.count = subject, kept, count
 
     def shared(
-        self, sites: Iterable[Symbol], outputs: Sequence[Output], errors: Sequence[OutputError]
+        self, sites: Sequence[Symbol], outputs: Sequence[Output], errors: Sequence[OutputError]
     ) -> list[OutputError]:
         """The errors of the outputs, with the shares of these sites; those of the others are 0."""
         found = [dict.fromkeys((site.index for site in self.subject.sites), 0.0) for _ in errors]
-        together = list(zip(self.subject.graph.outputs, outputs, errors, found, strict=True))
-        for site in sites if any(error.differing for error in errors) else ():
-            values = self._with_loss(site)
-            for symbol, output, error, shares in together:
+        results = list(zip(self.subject.graph.outputs, outputs, errors, found, strict=True))
+        for group in together(sites) if any(error.differing for error in errors) else ():
+            values = self._with_losses(group)
+            for symbol, output, error, shares in results:
                 if symbol.index in values:
-                    shares[site.index] = output.share(error, values[symbol.index])
-        return [replace(error, shares=shares) for _, _, error, shares in together]
+                    share = output.share(error, values[symbol.index]) / len(group)
+                    shares.update(dict.fromkeys((site.index for site in group), share))
+        return [replace(error, shares=shares) for _, _, error, shares in results]
 
-    def _with_loss(self, site: Symbol) -> Mapping[int, Array]:
-        """The wide values of the outputs that depend on a site, with its loss put in."""
-        wide, symbols = self._run(site)
+    def _with_losses(self, group: Sequence[Symbol]) -> Mapping[int, Array]:
+        """The wide values of the outputs that depend on some sites, with their losses put in."""
+        wide, symbols = self._run(group)
+        places = {site.index for site in group}
         values: dict[int, Array] = {}
         for symbol in self.count.each(symbols):
-            new = wide.with_loss(site) if symbol is site else _again(wide, symbol, values)
-            values[symbol.index] = new
+            new = _again(wide, symbol, values)
+            values[symbol.index] = wide.with_loss(symbol, new) if symbol.index in places else new
             for arg in symbol.args:
                 if self.subject.last[arg.index] == symbol.index:
                     values.pop(arg.index, None)
         return values
 
-    def _run(self, site: Symbol) -> tuple[WideRun, Iterable[Symbol]]:
-        """The wide run without the loss of a site, and the symbols that depend on that."""
-        path = self.subject.path(site)
+    def _run(self, group: Sequence[Symbol]) -> tuple[WideRun, Iterable[Symbol]]:
+        """The wide run without the losses of some sites, and the symbols that depend on those."""
+        path = self.subject.path(group)
         if self.kept is not None:
             return self.kept, path
         wide, places = self.subject.run(), {symbol.index for symbol in path}
@@ -60,6 +63,8 @@ class Blame:
 
 def _again(wide: WideRun, symbol: Symbol, values: Mapping[int, Array]) -> Array:
     """The wide value of a symbol on other operands; where it has none, the one that it had."""
+    if not any(x.index in values for x in symbol.args):
+        return wide.known(symbol)
     known = [values[x.index] if x.index in values else wide.known(x) for x in symbol.args]
     try:
         return wide.computed(symbol, known)

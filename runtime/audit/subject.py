@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from graphir import ShapeError, Symbol, ops
 from graphir.dims import Size, evaluate
@@ -43,12 +44,13 @@ class Subject:
     def cost(self, blame: bool, keep: bool) -> int:
         """The number of symbols that are run, if with blame then at most."""
         both = 2 * len(self.live)
-        sites = [site for site in self.sites if blame and self.may_lose(site)]
-        return both + sum(len(self.path(site)) + (0 if keep else both) for site in sites)
+        groups = together([site for site in self.sites if blame and self.may_lose(site)])
+        return both + sum(len(self.path(group)) + (0 if keep else both) for group in groups)
 
-    def path(self, start: Symbol) -> list[Symbol]:
-        """A symbol and all that depends on it, in the order of the graph."""
-        found, left = {start.index}, [start.index]
+    def path(self, starts: Sequence[Symbol]) -> list[Symbol]:
+        """Some symbols and all that depends on them, in the order of the graph."""
+        left = [start.index for start in starts]
+        found = set(left)
         while left:
             new = [user for user in self._users[left.pop()] if user not in found]
             found.update(new)
@@ -64,6 +66,20 @@ class Subject:
                 one += sum(x.dtype.storage.itemsize for x in (symbol, *symbol.args))
             total += one * math.prod(_size(dim, self.sizes) for dim in symbol.shape)
         return total
+
+
+MANY = 100
+"""As many sites are blamed one by one."""
+
+
+def together(sites: Sequence[Symbol]) -> list[list[Symbol]]:
+    """The sites that are blamed together: of many, those of one place in the program."""
+    groups: dict[Any, list[Symbol]] = {}
+    for site in sites:
+        dtypes = (site.dtype, *(x.dtype for x in site.args))
+        place = site.index if len(sites) <= MANY else (site.location, site.op, *dtypes)
+        groups.setdefault(place, []).append(site)
+    return list(groups.values())
 
 
 def _literals(report: CastReport) -> dict[int, complex]:

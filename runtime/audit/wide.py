@@ -135,13 +135,13 @@ class WideRun(Run):
         number = _as_array(self.literals[site.index])
         return Effect(number, after, wide_dtype(number), to)
 
-    def with_loss(self, site: Symbol) -> Array:
-        """The wide value of a cast, off by what it lost: what came out less what the cast is for.
+    def with_loss(self, site: Symbol, wide: Array) -> Array:
+        """A wide value of a cast, off by what it lost: what came out less what the cast is for.
 
         So a fraction which the user truncates is no loss. Where the difference is not finite, the
         value is what came out; so it is where a number became a constant.
         """
-        wide, (before, after, source, target) = self.known(site), self.effect(site)
+        before, after, source, target = self.effect(site)
         if site.op is not ops.cast:
             return widened(after, target)
         dtype = _dtype_off(wide, before, after, source)
