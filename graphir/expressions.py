@@ -31,6 +31,13 @@ class Expression(NamedTuple):
         start, end = self.spans[position]
         return self.text[start:end]
 
+    def is_number(self, position: int) -> bool:
+        """Whether an operand is written as a Python number, such as `2**40`."""
+        try:
+            return _is_number(ast.parse(self.operand(position).strip(), mode="eval").body)
+        except (SyntaxError, ValueError):
+            return False
+
     def replaced(self, texts: dict[int, str]) -> str:
         """The text with operands written otherwise; `x += y` as `x = x + y` if it is that x."""
         if 0 in texts and (sign := self._augmented()):
@@ -148,13 +155,26 @@ def _operands(statement: ast.stmt) -> list[tuple[ast.expr, bool]]:
         case ast.Expr(value=ast.BinOp() as node):
             return [(node.left, False), (node.right, False)]
         case ast.Expr(value=ast.Compare() as node):
-            return [(one, False) for one in (node.left, *node.comparators)]
+            sides = [(one, False) for one in (node.left, *node.comparators)]
+            return sides[::-1] if _is_number(node.left) else sides  # Python asks the array first
         case ast.Expr(value=ast.UnaryOp() as node):
             return [(node.operand, False)]
         case ast.Expr(value=(ast.Subscript() | ast.Attribute()) as node):
             return [(node.value, False)]
         case _:
             return []
+
+
+def _is_number(node: ast.expr) -> bool:
+    match node:
+        case ast.Constant():
+            return isinstance(node.value, (bool, int, float, complex))
+        case ast.UnaryOp():
+            return _is_number(node.operand)
+        case ast.BinOp():
+            return _is_number(node.left) and _is_number(node.right)
+        case _:
+            return False
 
 
 def _receiver(function: ast.expr) -> list[ast.expr]:

@@ -6,8 +6,11 @@ import ast
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from graphir.arguments import number_of
 from graphir.dtypes import DType
+from graphir.errors import GraphirError
 from graphir.expressions import Expression, expression, primary, statement
 from graphir.location import Location
 from graphir.losses import Loss, literal_loss
@@ -93,6 +96,8 @@ def _replaced(location: Location, wanted: Mapping[int, DType]) -> str:
     found = expression(location)
     if found is None or not wanted or max(wanted) >= len(found.spans):
         return ""
+    if any(found.is_number(i) and not hasattr(np, str(dtype)) for i, dtype in wanted.items()):
+        return ""
     return found.replaced({i: _cast(found, i, dtype) for i, dtype in wanted.items()})
 
 
@@ -101,8 +106,28 @@ def _wanted(promotion: Promotion, avoid: Collection[DType]) -> Mapping[int, DTyp
     if promotion.number:
         return _around_number(promotion, avoid)
     if promotion.loss.exact:
-        return _kept_narrow(promotion) or promotion.casts
-    return _holding(promotion, avoid) or promotion.casts
+        return _kept_narrow(promotion) or _written_down(promotion)
+    return _holding(promotion, avoid) or _written_down(promotion)
+
+
+def _written_down(promotion: Promotion) -> Mapping[int, DType]:
+    """The cast in question; of all that meet, where rules refuse it beside what the others are."""
+    if (
+        _operands(promotion, promotion.casts) is not None
+        or promotion.position not in promotion.meeting
+    ):
+        return promotion.casts
+    target = promotion.casts[promotion.position]
+    return {i: target for i in promotion.meeting if promotion.values[i].dtype is not target}
+
+
+def _operands(promotion: Promotion, casts: Mapping[int, DType]) -> Sequence[DType] | None:
+    """The dtypes that the rules give operands with such casts; None where they refuse them."""
+    types = [x.type.cast(casts.get(i, x.dtype)) for i, x in enumerate(promotion.values)]
+    try:
+        return promotion.op.infer(promotion.rules, types, {}).operands
+    except GraphirError:
+        return None
 
 
 def _holding(promotion: Promotion, avoid: Collection[DType]) -> dict[int, DType]:
@@ -125,7 +150,8 @@ def _kept_narrow(promotion: Promotion) -> dict[int, DType]:
     """The one other operand, if it is a number that the narrow dtype has."""
     narrow, others = promotion.values[promotion.position].dtype, promotion.others
     fitting = {i: narrow for i in others if _fits(promotion.values[i], narrow)}
-    return fitting if len(fitting) == len(others) == 1 else {}
+    given = _operands(promotion, fitting) if len(fitting) == len(others) == 1 else None
+    return fitting if given and given[promotion.position] is narrow else {}
 
 
 def _around_number(promotion: Promotion, avoid: Collection[DType]) -> dict[int, DType]:
@@ -147,4 +173,6 @@ def _fits(symbol: Symbol, dtype: DType) -> bool:
 
 def _cast(found: Expression, position: int, dtype: DType) -> str:
     text = found.operand(position)
+    if found.is_number(position):
+        return f"np.{dtype}({text})"
     return f'{text if primary(text) else f"({text})"}.astype("{dtype}")'

@@ -66,9 +66,9 @@ class RecordedScalar(Dispatching):
     def __getitem__(self, key: Any) -> Any:
         return self if key == () else self.plain[key]
 
-    def item(self) -> Any:
+    def item(self, *args: Any) -> Any:
         """The Python number, in which the recording ends."""
-        return number_of("item", self, self.plain.item())
+        return number_of("item", self, self.plain.item(*args))
 
     def __float__(self) -> float:
         return number_of("float", self, float(self.plain))

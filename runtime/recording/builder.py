@@ -81,10 +81,10 @@ class Builder:
         self, x: Symbol, values: Any, to: DType, operand: str = "", op: str = ""
     ) -> Symbol:
         """The cast of x, whose values are known; refused where NumPy makes others of them."""
-        if x.dtype.is_float and to.is_integer:
-            array = np.asarray(plain(values))
+        if (x.dtype.is_float or x.dtype.is_complex) and to.is_integer:
+            array: Array = np.real(np.asarray(plain(values)))
             with np.errstate(all="ignore"):
-                same = array.astype(to.storage) == convert(native(array), x.dtype, to)
+                same = array.astype(to.storage) == convert(native(array), x.dtype.part, to)
             if not same.all():
                 raise UnrecordedError(f"NumPy casts values outside of {to} as its machine does")
         return self.cast(x, to, operand, op)

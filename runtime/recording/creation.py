@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from graphir import DType, Symbol, ops
-from runtime.recording.functions import filled
+from runtime.recording.functions import emptied, filled
 from runtime.recording.indexing import assigned
 from runtime.recording.recorder import Recorder, holds_traced
 from runtime.recording.sites import is_ours
@@ -90,7 +90,7 @@ def _converted(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> 
     """np.array, np.asarray and their like: the same array, a copy, a cast, or a list's array."""
     value: Any = args[0] if args else kwargs.get("object", kwargs.get("a"))
     with recording_with(None):
-        real = original(*plains(args), **plains(kwargs))
+        real = recorder.call(original, plains(args), plains(kwargs))
     if isinstance(value, Traced):
         if real is value.plain:
             return value
@@ -104,8 +104,7 @@ def _converted(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> 
     recorder.locate()
     if type(real) is not np.ndarray:
         return real
-    made = recorder.outcome(original.__name__, real, lambda: _array(recorder, value, real))
-    return recorder.watched(made)
+    return recorder.outcome(original.__name__, real, lambda: _array(recorder, value, real))
 
 
 def _array(recorder: Recorder, value: Any, real: Any) -> Symbol:
@@ -119,14 +118,13 @@ def _array(recorder: Recorder, value: Any, real: Any) -> Symbol:
 def _made(symbolic: Callable[..., Symbol]) -> Callable[..., Any]:
     def record(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> Any:
         with recording_with(None):
-            real = original(*plains(args), **plains(kwargs))
+            real = recorder.call(original, plains(args), plains(kwargs))
         if type(real) is not np.ndarray:
             return real
         recorder.locate()
-        made = recorder.outcome(
+        return recorder.outcome(
             original.__name__, real, lambda: symbolic(recorder, real, *args, **kwargs)
         )
-        return recorder.watched(made)
 
     return record
 
@@ -186,13 +184,21 @@ def _interpolated(
     return original(a, b, t)[0]
 
 
+def _neighbours(recorder: Recorder, original: Any, x: Any, at: Any, count: Any) -> Any:
+    """The indices beside one number: NumPy asks for arrays by out=..., as above."""
+    if np.ndim(at):
+        return original(x, at, count)
+    found = original(x, _converted(recorder, _ASARRAY, at).reshape(1), count)
+    return tuple(one.reshape(()) for one in found)
+
+
 _RECORDED: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(
         ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray"), _converted
     ),
     "asarray_chkfinite": _converted,
     "zeros": _constant(0),
-    "empty": _constant(0),
+    "empty": _made(emptied),
     "ones": _constant(1),
     "full": _made(_full),
     "arange": _made(_arange),
@@ -202,6 +208,7 @@ _RECORDED: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(("sum", "prod", "mean", "std", "var", "median"), _of_list),
     **dict.fromkeys(("max", "min", "amax", "amin", "linalg.norm"), _of_list),
     "lib._function_base_impl._lerp": _interpolated,
+    "lib._function_base_impl._get_indexes": _neighbours,
 }
 _FOUND = {path: attrgetter(path)(np) for path in _RECORDED}
 MAKERS = {path: (one, _maker(one, _RECORDED[path])) for path, one in _FOUND.items()}

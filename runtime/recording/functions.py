@@ -78,13 +78,27 @@ def _computed(
         real = recorder.call(function, plains(tuple(args)), plains(kwargs))
     out = kwargs.pop("out", None)
 
+    overlap = out is not None and _sharing(plain(out), args) is not None
+
     def enter() -> Symbol:
+        if overlap:
+            raise UnrecordedError("it writes to what it reads")
         return _SYMBOLIC[function](recorder, real, *args, **kwargs)
 
     if out is None:
-        return recorder.watched(recorder.outcome(_name(function), real, enter))
+        whole = _sharing(real, args)
+        if whole is not None:
+            return view_of(whole, real)
+        return recorder.outcome(_name(function), real, enter)
     store(recorder, _name(function), out, enter)
     return out
+
+
+def _sharing(real: Any, args: Any) -> Traced | None:
+    """The argument whose memory a result has."""
+    if type(real) is not np.ndarray:
+        return None
+    return next((one for one in _arrays(args) if np.may_share_memory(real, one.plain)), None)
 
 
 def _opaque(
@@ -187,6 +201,12 @@ def filled(recorder: Recorder, real: Any, value: Any) -> Symbol:
     return recorder.create(ops.full, dtype=dtype, value=value, shape=real.shape)
 
 
+def emptied(recorder: Recorder, real: Any, *_: Any, **__: Any) -> Symbol:
+    """Any values will do: those of the graph, so that what is written there later is seen."""
+    real.fill(0)
+    return filled(recorder, real, 0)
+
+
 def _roll(recorder: Recorder, real: Any, a: Any, shift: Any, axis: Any = None) -> Symbol:
     x = recorder.symbol(a)
     if isinstance(shift, (tuple, list)) or isinstance(axis, (tuple, list)):
@@ -224,7 +244,7 @@ _SYMBOLIC: dict[Any, Symbolic] = {
     np.dot: _product,
     np.inner: _inner,
     np.vdot: _vdot,
-    np.empty_like: _constant_like(0),
+    np.empty_like: emptied,
     np.zeros_like: _constant_like(0),
     np.ones_like: _constant_like(1),
     np.full_like: _full_like,
@@ -243,7 +263,8 @@ def _copyto(
 ) -> None:
     known = recorder.before(src) if isinstance(src, np.ndarray) else None
     mask, before = recorder.before(where), recorder.before(dst)
-    np.copyto(*plains((dst, src)), casting=casting, where=plains(where))
+    settings = {"casting": casting, "where": plains(where)}
+    recorder.call(np.copyto, plains((dst, src)), settings)
 
     def enter() -> Symbol:
         new = assigned(recorder, src, known, dst)
@@ -264,7 +285,7 @@ def _put(recorder: Recorder, a: Any, ind: Any, v: Any, mode: str = "raise") -> N
     if isinstance(a, Traced):
         a.put(ind, v, mode=mode)  # pyright: ignore[reportArgumentType]
     else:
-        np.put(a, plains(ind), plains(v), mode=mode)  # pyright: ignore
+        np.put(plain(a), plains(ind), plains(v), mode=mode)  # pyright: ignore
 
 
 def _chosen(recorder: Recorder, condition: Any, *values: Any) -> Any:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import operator
+from collections.abc import Callable
 from functools import partial
 from typing import Any, cast
 
@@ -12,9 +12,8 @@ import numpy as np
 from graphir import Symbol, ops
 from graphir.literals import is_literal
 from runtime.recording import steps
-from runtime.recording.layouts import Layout
 from runtime.recording.recorder import Recorder
-from runtime.recording.steps import Cut
+from runtime.recording.steps import Cut, UnrecordedError
 from runtime.recording.values import (
     Array,
     Trace,
@@ -106,14 +105,29 @@ def put(x: Traced, key: Any, value: Any) -> None:
     trace = trace_of(x, recorder)
     # Before memory changes, of which alone some symbols are known.
     before = trace.read()
-    known = value if not isinstance(value, np.ndarray) else recorder.before(value)
+    known = recorder.before(value) if isinstance(value, (np.ndarray, list, tuple)) else value
+    listed = isinstance(value, (list, tuple))  # whose rows NumPy puts there one by one
+    changed = _reads(key, x) or (listed and _reads(value, x))
     recorder.call(operator.setitem, (x.plain, real_key, plains(value)), {})
-    if is_basic(key):
+    if changed:
+        enter = _unknown
+    elif is_basic(key):
         trace = element(trace, real_key)
         enter = partial(assigned, recorder, value, known, trace.plain)
     else:
         enter = partial(_scattered, recorder, x, before, key, value, known)
     trace.write(recorder.checked("assignment", trace.plain, enter))
+
+
+def _reads(value: Any, x: Traced) -> bool:
+    """Whether a key, or an array in a list, has the memory of the array that is written."""
+    if isinstance(value, (list, tuple)):
+        return any(_reads(one, x) for one in cast("list[Any]", value))
+    return isinstance(value, np.ndarray) and np.may_share_memory(plain(value), x.plain)
+
+
+def _unknown() -> Symbol:
+    raise UnrecordedError("it reads what it writes")
 
 
 def _scattered(
@@ -146,8 +160,34 @@ def assigned(recorder: Recorder, value: Any, known: Any, into: Array) -> Symbol:
     return recorder.broadcast(recorder.converted(symbol, value, to, "value", "assign"), into.shape)
 
 
-def _indices(array: Any, key: Any) -> Any:
-    return np.unravel_index(np.arange(array.size)[key], array.shape)  # pyright: ignore
+def put_flat(x: Traced, write: Callable[..., None], args: Any, key: Any, value: Any) -> None:
+    """`write(*args)`: values put at places in row-major order, repeated or cut; recorded."""
+    recorder, values = active(), np.asarray(plains(value))
+    if recorder is None or not recorder.has(x.dtype):
+        write(*args)
+        return
+    recorder.locate()
+    trace = trace_of(x, recorder)
+    before, known = trace.read(), recorder.before(value)
+    overlap = np.may_share_memory(values, x.plain)
+    recorder.call(write, args, {})
+    if not values.size:
+        return
+
+    def enter() -> Symbol:
+        if known is None or overlap:
+            raise UnrecordedError("what is written has no symbol, or is changed meanwhile")
+        at = np.arange(x.size)[key].reshape(-1)
+        into: Any = np.broadcast_to(np.empty((), x.dtype), at.shape)
+        if is_literal(value):
+            new = assigned(recorder, value, known, into)
+        else:
+            order = np.arange(at.size) % values.size
+            taken = steps.Pick(order).forward(recorder, known)
+            new = assigned(recorder, values.reshape(-1)[order], taken, into)
+        return steps.Pick(at).backward(recorder, before, new)
+
+    trace.write(recorder.checked("assignment", x.plain, enter))
 
 
 class Flat:
@@ -163,15 +203,12 @@ class Flat:
         return self._array
 
     def __getitem__(self, key: Any) -> Any:
-        return self._array.reshape(-1)[key]
+        found: Any = self._array.reshape(-1)[key]
+        return found.copy() if isinstance(found, Traced) else found  # never a view
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        array: Any = self._array
-        if Layout(array.shape, array.strides).contiguous and array.flags.c_contiguous:
-            put(array.reshape(-1), key, _repeated(array.plain.reshape(-1)[plains(key)], value))
-            return
-        at = _indices(array, plains(key))
-        put(array, at, _repeated(at[0], value))
+        array, at = self._array, plains(key)
+        put_flat(array, operator.setitem, (array.plain.flat, at, plains(value)), at, value)
 
     def __len__(self) -> int:
         return self._array.size
@@ -191,12 +228,3 @@ class Flat:
     def copy(self) -> Any:
         """The elements as a vector."""
         return self._array.flatten()
-
-
-def _repeated(region: Any, value: Any) -> Any:
-    """A value for a region of `flat`, which repeats what is too short."""
-    sizes = np.size(region), np.size(plain(value))
-    if np.ndim(plain(value)) == 0 or sizes[0] == sizes[1] or not sizes[1]:
-        return value
-    flat: Any = np.asanyarray(value).reshape(-1)
-    return flat[np.arange(math.prod(np.shape(region))) % sizes[1]]

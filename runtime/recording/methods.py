@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from graphir import Symbol, ops
-from runtime.recording.indexing import Flat, get, put
+from runtime.recording.indexing import Flat, get, put, put_flat
 from runtime.recording.method_ops import (
     Symbolic,
     averaged,
@@ -23,7 +23,7 @@ from runtime.recording.method_ops import (
 )
 from runtime.recording.outs import store
 from runtime.recording.recorder import Recorder
-from runtime.recording.steps import Reshape
+from runtime.recording.steps import Reshape, UnrecordedError
 from runtime.recording.values import (
     Trace,
     Traced,
@@ -49,12 +49,14 @@ def traced(name: str, symbolic: Symbolic) -> Callable[..., Any]:
             real = function(*plains(args), **plains(kwargs))
             return real if kwargs.get("out") is None else kwargs["out"]
         recorder.locate()
+        x = recorder.before(self)
         with recording_with(None):
             real = recorder.call(function, plains(args), plains(kwargs))
         out = kwargs.pop("out", None)
 
         def enter() -> Symbol:
-            x = trace_of(self, recorder).read()
+            if x is None:
+                raise UnrecordedError("it is of what has no symbol")
             return symbolic(recorder, x, self.plain, *args, **kwargs)
 
         if out is None:
@@ -163,17 +165,19 @@ class Methods(Traced):
 
     def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
         """Elements set by their places in row-major order."""
-        at = np.asarray(plains(indices))
-        if mode != "raise":
-            at = at % self.size if mode == "wrap" else np.clip(at, 0, self.size - 1)
-        self.flat[at] = values
+        given = plains(indices)
+        places = np.asarray(given)
+        if mode != "raise" and self.size:
+            wraps = mode == "wrap"
+            places = places % self.size if wraps else np.clip(places, 0, self.size - 1)
+        put_flat(self, self.plain.put, (given, plains(values), mode), places, values)
 
     def copy(self, order: Any = "C") -> Any:
         """A copy, which has the same symbol."""
         recorder, real = active(), self.plain.copy(order)
         if recorder is None:
             return real
-        return recorder.watched(recorder.wrapped(real, recorder.before(self)))
+        return recorder.wrapped(real, recorder.before(self))
 
     __copy__ = copy
 
@@ -221,6 +225,11 @@ class Methods(Traced):
         """How the memory lies; what is set here is set for the plain array."""
         return self.plain.flags
 
+    def setflags(self, *args: Any, **kwargs: Any) -> None:
+        """The same for this array and the plain one."""
+        self.plain.setflags(*args, **kwargs)
+        _NDARRAY.setflags(self, *args, **kwargs)
+
     @property
     def shape(self) -> Any:
         """The sizes of the axes."""
@@ -245,7 +254,7 @@ class Methods(Traced):
 
     @flat.setter
     def flat(self, value: Any) -> None:
-        Flat(self)[:] = value
+        put_flat(self, setattr, (self.plain, "flat", plains(value)), slice(None), value)
 
     def nonzero(self) -> Any:
         """The places of what is not 0, as they are now."""

@@ -204,20 +204,13 @@ class Recorder(Builder):
         return scalar
 
     def argument(self, value: Any, name: str | None) -> Any:
-        """An argument as the program gets it: the same array, the same object.
-
-        Those that share memory are watched, since a write to one is seen by the others.
-        """
+        """An argument as the program gets it: the same array, the same object."""
         for known in self._arguments:
             if known.plain is value:
                 return known
         made = self.wrapped(value, self.input(value, name))
         if not isinstance(made, Traced):
             return made
-        for known in self._arguments:
-            if np.may_share_memory(known.plain, value):
-                self.watched(known)
-                self.watched(made)
         self._arguments.append(made)
         return made
 
@@ -226,12 +219,6 @@ class Recorder(Builder):
         known = {symbol.index for symbol in self.graph.inputs}
         symbols = ((one, self.before(one)) for one in self._arguments)
         return [one for one, found in symbols if found is not None and found.index not in known]
-
-    def watched(self, made: Any) -> Any:
-        """A new array, which may be a buffer for compiled code to fill."""
-        if isinstance(made, Traced) and made.known is not None:
-            made.known.watch()
-        return made
 
     def viewed(self, real: Any, trace: Trace) -> Any:
         """A plain view of recorded memory as the program goes on with it."""

@@ -70,7 +70,9 @@ def _plain(value: Any, seen: dict[int, Any]) -> Any:
         return seen[id(value)]
     seen[id(value)] = value
     if isinstance(value, tuple):
-        return _tuple(cast("tuple[Any, ...]", value), seen)
+        key = id(cast("object", value))
+        seen[key] = _tuple(cast("tuple[Any, ...]", value), seen)
+        return seen[key]
     if isinstance(value, list):
         items = cast("list[Any]", value)
         items[:] = [_plain(one, seen) for one in items]

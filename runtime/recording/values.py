@@ -51,12 +51,13 @@ class Trace:
 
     The trace of an array that has memory of its own, the root of its views, counts the writes. A
     view remembers the steps that lead to it, and follows them again once there was a write; where
-    `steps` is None, nothing but memory leads there. A buffer, which compiled code may fill unseen,
-    is `watched`: what it held when it was last written to is compared whenever it is read.
+    `steps` is None, nothing but memory leads there. Compiled code may write unseen: a root keeps in
+    `held` what it held when it was last written to, and compares that whenever it is read.
     """
 
     __slots__ = (
         "__weakref__",
+        "held",
         "parent",
         "plain",
         "recorder",
@@ -64,7 +65,6 @@ class Trace:
         "steps",
         "symbol",
         "version",
-        "watched",
     )
 
     def __init__(
@@ -79,19 +79,19 @@ class Trace:
         self.parent, self.steps = parent, steps
         self.root: Trace | None = None if parent is None else parent.root or parent
         self.version: int = -1 if parent else 0
-        self.watched: int | None = None
+        self.held = 0 if parent else _print_of(plain)
 
     def read(self) -> Symbol:
         """The symbol of the values now; UnrecordedError of a dtype that graphs do not have."""
-        root = self.root
-        if root is not None and self.parent is not None and self.version != root.version:
+        root = self.root or self
+        if root.held != _print_of(root.plain):
+            root.write(None)
+        if self.parent is not None and self.version != root.version:
             if self.steps is None:
                 self.symbol = self.recorder.given(self.plain)
             else:
                 self.symbol = steps.forward(self.steps, self.recorder, self.parent.read())
             self.version = root.version
-        elif self.watched is not None and self.watched != _print_of(self.plain):
-            self.write(None)
         if self.symbol is None:
             raise UnrecordedError(f"there is no symbol for an array of {self.plain.dtype}")
         return self.symbol
@@ -102,10 +102,9 @@ class Trace:
         if root is None or self.parent is None:
             self.symbol = self.recorder.retaken(self.plain) if symbol is None else symbol
             self.version += 1
-            if self.watched is not None:
-                self.watched = _print_of(self.plain)
+            self.held = _print_of(self.plain)
             return
-        watched, root.watched = root.watched, None  # memory is ahead of the symbols
+        root.held = _print_of(root.plain)  # memory is ahead of the symbols
         try:
             if symbol is None or self.steps is None:
                 raise UnrecordedError("what is written there is known by memory alone")
@@ -114,22 +113,17 @@ class Trace:
             self.recorder.failed(error)
             self.parent, whole = root, None
             self.steps = None
-        root.watched = watched
         self.parent.write(whole)
         if whole is not None:
             self.symbol, self.version = symbol, root.version
-
-    def watch(self) -> None:
-        """Compare from now on what the memory holds with what was last written to it."""
-        self.watched = _print_of(self.plain)
 
 
 def _print_of(array: Array) -> int:
     """A number that other contents would very likely not have: of all bytes, or of a sample."""
     if array.nbytes <= _WHOLE:
         return hash(array.tobytes())
-    flat = array.reshape(-1) if array.flags.c_contiguous else array.T.reshape(-1)
-    return hash(flat[:: max(1, flat.size // _SAMPLE)].tobytes())
+    flat: Any = array.reshape(-1) if array.flags.c_contiguous else array.flat
+    return hash(flat[:: max(1, array.size // _SAMPLE)].tobytes())
 
 
 _WHOLE, _SAMPLE = 4096, 256
