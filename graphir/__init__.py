@@ -32,6 +32,7 @@ from graphir.promotion import (
 )
 from graphir.promotion.laws import laws
 from graphir.symbol import Symbol
+from graphir.tracing import Slot, Static, Traced, trace
 from graphir.types import TensorType
 
 __all__ = [
@@ -52,8 +53,11 @@ __all__ = [
     "PromotionError",
     "PromotionRules",
     "ShapeError",
+    "Slot",
+    "Static",
     "Symbol",
     "TensorType",
+    "Traced",
     "explain",
     "implicit_cast",
     "implicit_cast_type",
@@ -65,6 +69,7 @@ __all__ = [
     "rule_sets",
     "rules",
     "set_default_rules",
+    "trace",
 ]
 
 

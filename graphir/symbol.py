@@ -46,7 +46,6 @@ class Symbol(Operators):
         self.index = index
 
     __hash__ = object.__hash__
-    __array_ufunc__ = None  # so that `array + symbol` asks the symbol
 
     @property
     def dtype(self) -> DType:
@@ -233,6 +232,18 @@ class Symbol(Operators):
         """The complex conjugate."""
         return ops.conj(self)
 
+    # -- NumPy's functions
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        from graphir.numpy_calls import call_ufunc
+
+        return call_ufunc(self.graph, ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, function: Any, _: Any, args: Any, kwargs: Any) -> Any:
+        from graphir.numpy_calls import call_function
+
+        return call_function(function, args, kwargs)
+
     # -- what a symbol cannot do, having no value yet
 
     def __bool__(self) -> bool:
@@ -250,7 +261,9 @@ class Symbol(Operators):
         self._valueless("complex()", "keep computing with the symbol, or run the graph first")
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
-        self._valueless("a NumPy array", "use graphir.ops, or run the graph first")
+        self._valueless(
+            "a NumPy array", "call np.stack on a list of symbols, or run the graph first"
+        )
 
     def __len__(self) -> int:
         if not self.shape:

@@ -3,7 +3,8 @@
 from runtime.audit import audit
 from runtime.execution import execute
 from runtime.interpreter import interpret
+from runtime.jit import jit
 from runtime.program import Program
 from runtime.recording import Recording, record
 
-__all__ = ["Program", "Recording", "audit", "execute", "interpret", "record"]
+__all__ = ["Program", "Recording", "audit", "execute", "interpret", "jit", "record"]

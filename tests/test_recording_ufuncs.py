@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from graphir.numpy_ops import COMPOUNDS, OPS, REDUCTIONS
 from runtime import record
-from runtime.recording.ufunc_ops import COMPOUNDS, OPS, REDUCTIONS
 from tests.test_recording import EXACT, gives_again, same_results
 
 DTYPES = [np.dtype(code) for code in "?bhilBHILefdFD"]

@@ -8,10 +8,11 @@ from typing import Any, cast
 import numpy as np
 
 from graphir import DType, Symbol, ops
+from graphir.numpy_ops import ACCUMULATIONS, NEUTRAL, OPS, REDUCTIONS
 from runtime.recording.outs import outs_of, plain_kwargs, store
 from runtime.recording.recorder import Recorder
 from runtime.recording.steps import UnrecordedError
-from runtime.recording.ufunc_ops import ACCUMULATIONS, NEUTRAL, OPS, REDUCTIONS, op_of
+from runtime.recording.ufunc_ops import op_of
 from runtime.recording.values import Traced, plain, plains, trace_of
 
 

@@ -9,11 +9,12 @@ import numpy as np
 
 from graphir import DType, GraphirError, Op, Symbol, ops
 from graphir.literals import is_literal
+from graphir.numpy_ops import COMPOUNDS, OPS, PARTS
 from runtime.recording.outs import outs_of, plain_kwargs, returned, store
 from runtime.recording.recorder import Recorder
 from runtime.recording.steps import UnrecordedError
 from runtime.recording.ufunc_methods import at, method_of
-from runtime.recording.ufunc_ops import COMPOUNDS, OPS, PARTS, emit
+from runtime.recording.ufunc_ops import emit
 from runtime.recording.values import Traced, active, plain
 
 Kwargs: TypeAlias = Mapping[str, Any]

@@ -1,0 +1,223 @@
+"""NumPy called on symbols: its universal functions and other functions add their ops to the graph.
+
+`np.sin(x)` is `ops.sin(x)`, with arrays and numbers made constants as beside an operator.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from graphir import ops
+from graphir.arguments import may_be_operand, symbols_of
+from graphir.dtypes import DType
+from graphir.errors import GraphError, GraphirError
+from graphir.graph import Graph
+from graphir.location import placed, user_location
+from graphir.numpy_functions import FUNCTIONS, strong
+from graphir.numpy_ops import ACCUMULATIONS, COMPOUNDS, OPS, PARTS, REDUCTIONS
+from graphir.op import Op
+from graphir.symbol import Symbol
+
+_FIXES = {
+    "out": "a symbol never changes; use the result",
+    "where": "choose with np.where(condition, result, other)",
+    "initial": "combine the result with it",
+    "dtype": "cast an operand with .astype(...)",
+}
+_NEAR = {
+    "cbrt": "pow",
+    "einsum": "matmul, tensordot",
+    "linalg.norm": "sum, sqrt",
+    "nan_to_num": "is_nan, where",
+    "nansum": "is_nan, where",
+    "median": "sort",
+    "nonzero": "where",
+    "unique": "sort",
+    "copyto": "where",
+    "fmod": "remainder",
+}
+"""What to think of, where the name does not tell."""
+
+
+def call_ufunc(
+    graph: Graph, ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """What a ufunc or a method of one adds to a graph; divmod gives two symbols.
+
+    Raises GraphError for what has no op, naming the nearest, and for out=, where= and the like.
+    """
+    op = OPS.get(ufunc)
+    if op is not None and method == "__call__" and not kwargs:
+        if not all(map(may_be_operand, inputs)):
+            return NotImplemented
+        return graph.apply(op, _scalars(inputs) if ufunc in _COMPARISONS else inputs, {})
+    name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
+    try:
+        function = _METHODS.get(method)
+        if function is None:
+            _has_none(name)
+        return function(graph, ufunc, name, *inputs, **kwargs)
+    except GraphirError as error:
+        raise placed(error, user_location(), f"np.{name}") from None
+
+
+_COMPARISONS = {np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal}
+
+
+def _scalars(inputs: Sequence[Any]) -> list[Any]:
+    """NumPy makes a 0-d array of `np.float32(2)` in `np.float32(2) < x`: a scalar again."""
+    return [one[()] if isinstance(one, np.ndarray) and not one.ndim else one for one in inputs]
+
+
+def call_function(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> Any:
+    """What another function of NumPy adds to the graph of its arguments.
+
+    Raises GraphError for what has no op, naming the nearest, and for arguments that have none.
+    """
+    name = f"{function.__module__}.{function.__name__}".removeprefix("numpy.")
+    try:
+        known = FUNCTIONS.get(function)
+        if known is None:
+            _has_none(name)
+        return known(*args, **_given(name, kwargs))
+    except GraphirError as error:
+        raise placed(error, user_location(), f"np.{name}") from None
+    except TypeError:
+        error = _misfit(name, FUNCTIONS[function], args, kwargs)
+        if error is None:
+            raise
+        raise placed(error, user_location(), f"np.{name}") from None
+
+
+def _given(name: str, kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """Without the arguments that say what is so anyway; GraphError for those that no op has."""
+    found = dict(kwargs)
+    for one, usual in (("out", None), ("where", True), ("initial", np._NoValue)):  # pyright: ignore
+        if one in found and found.pop(one) is not usual:
+            _refuse(name, one)
+    return found
+
+
+def _misfit(
+    name: str, known: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> GraphError | None:
+    """What to say where arguments are not those that a function takes of symbols."""
+    takes = inspect.signature(known)
+    try:
+        takes.bind(*args, **kwargs)
+    except TypeError as error:
+        shown = ", ".join(map(str, takes.replace(return_annotation=takes.empty).parameters))
+        return GraphError(f"of symbols np.{name} takes ({shown}): {error}")
+    return None
+
+
+def _refuse(name: str, argument: str) -> NoReturn:
+    fix = _FIXES.get(argument, "leave it out")
+    raise GraphError(f"of symbols np.{name} takes no {argument}=; {fix}")
+
+
+def _has_none(name: str) -> NoReturn:
+    last = name.rpartition(".")[2]
+    near = difflib.get_close_matches(last, ops.CATALOGUE, 3, 0.5)
+    hint = _NEAR.get(name) or ", ".join(
+        near or difflib.get_close_matches(last, ops.CATALOGUE, 1, 0)
+    )
+    raise GraphError(f"np.{name} has no op, so a symbol cannot be given to it; nearest: {hint}")
+
+
+# -- a call of a ufunc, and its methods
+
+
+class _Direct:
+    """Ops added at the user's line, as NumPy's function of several ops wants them."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+
+    def emit(self, op: Op, args: tuple[Symbol, ...], **attrs: Any) -> Symbol:
+        """Add an op on symbols."""
+        return self.graph.apply(op, args, attrs)
+
+    def cast(self, x: Symbol, to: DType, operand: str = "", op: str = "") -> Symbol:
+        """In another dtype, if it is another."""
+        return x if x.dtype is to else x.cast(to)
+
+    def operands(self, op: Op, values: Sequence[Any]) -> tuple[Symbol, ...]:
+        """What an op is called on, as symbols."""
+        return symbols_of(self.graph, op, values)
+
+
+def _called(graph: Graph, ufunc: np.ufunc, name: str, *inputs: Any, **kwargs: Any) -> Any:
+    kwargs = _given(name, kwargs)
+    for one in kwargs:
+        _refuse(name, one)
+    if not all(map(may_be_operand, inputs)):
+        return NotImplemented
+    if ufunc in PARTS:
+        return tuple(graph.apply(op, inputs, {}) for op in PARTS[ufunc])
+    if ufunc in COMPOUNDS:
+        alike = ops.add if len(inputs) == 2 else ops.negative
+        return COMPOUNDS[ufunc](_Direct(graph), *symbols_of(graph, alike, inputs))
+    return graph.apply(_op_of(OPS, ufunc, name), inputs, {})
+
+
+def _reduce(
+    graph: Graph,
+    ufunc: np.ufunc,
+    name: str,
+    x: Any,
+    axis: Any = 0,
+    dtype: Any = None,
+    keepdims: bool = False,
+    **kwargs: Any,
+) -> Symbol:
+    for one in _given(name, kwargs):
+        _refuse(name, one)
+    op = _op_of(REDUCTIONS, ufunc, name)
+    attrs: dict[str, Any] = {"axis": axis, "keepdims": keepdims}
+    if dtype is not None:
+        if op not in (ops.sum, ops.prod):
+            _refuse(name, "dtype")
+        attrs["dtype"] = dtype
+    return graph.apply(op, (x,), attrs)
+
+
+def _accumulate(
+    graph: Graph,
+    ufunc: np.ufunc,
+    name: str,
+    x: Any,
+    axis: int = 0,
+    dtype: Any = None,
+    **kwargs: Any,
+) -> Symbol:
+    for one in _given(name, kwargs):
+        _refuse(name, one)
+    return graph.apply(_op_of(ACCUMULATIONS, ufunc, name), (x,), {"axis": axis, "dtype": dtype})
+
+
+def _outer(graph: Graph, ufunc: np.ufunc, name: str, x: Any, y: Any, **kwargs: Any) -> Symbol:
+    for one in _given(name, kwargs):
+        _refuse(name, one)
+    op = _op_of(OPS, ufunc, name)
+    x, y = symbols_of(graph, op, (strong(x), strong(y)))
+    return graph.apply(op, (x.reshape(*x.shape, *(1,) * y.rank) if y.rank else x, y), {})
+
+
+def _op_of(table: Mapping[np.ufunc, Op], ufunc: np.ufunc, name: str) -> Op:
+    return table[ufunc] if ufunc in table else _has_none(name)
+
+
+_METHODS: dict[str, Callable[..., Any]] = {
+    "__call__": _called,
+    "reduce": _reduce,
+    "accumulate": _accumulate,
+    "outer": _outer,
+}

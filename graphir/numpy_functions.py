@@ -1,0 +1,264 @@
+"""NumPy's functions of symbols that are no universal functions, each in terms of ops.
+
+They take NumPy's arguments; those that no op has are left out here, and refused by who calls them.
+Any argument may be an array or a number as long as one is a symbol.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+
+from graphir import ops
+from graphir.attributes import axis as axis_of
+from graphir.dtypes import DTypeLike
+from graphir.errors import GraphError, ShapeError
+from graphir.literals import is_literal
+from graphir.numpy_movement import MOVEMENT, flat
+from graphir.op import Op
+from graphir.symbol import Symbol
+
+Function = Callable[..., Any]
+
+
+# -- reductions
+
+
+def _adding(op: Op) -> Function:
+    def reduce(a: Symbol, axis: Any = None, dtype: Any = None, *, keepdims: Any = False) -> Symbol:
+        return op(a, axis=axis, dtype=dtype, keepdims=keepdims)
+
+    return reduce
+
+
+def _choosing(op: Op) -> Function:
+    def reduce(a: Symbol, axis: Any = None, *, keepdims: Any = False) -> Symbol:
+        return op(a, axis=axis, keepdims=keepdims)
+
+    return reduce
+
+
+def _mean(a: Symbol, axis: Any = None, dtype: Any = None, *, keepdims: Any = False) -> Symbol:
+    return ops.mean(_in(a, dtype), axis=axis, keepdims=keepdims)
+
+
+def _spread(op: Op) -> Function:
+    def reduce(
+        a: Symbol,
+        axis: Any = None,
+        dtype: Any = None,
+        *,
+        ddof: int = 0,
+        keepdims: Any = False,
+        correction: int | None = None,
+    ) -> Symbol:
+        over = ddof if correction is None else correction
+        return op(_in(a, dtype), axis=axis, keepdims=keepdims, correction=over)
+
+    return reduce
+
+
+def _in(x: Symbol, dtype: DTypeLike | None) -> Symbol:
+    return x if dtype is None else x.cast(dtype)
+
+
+def _cumulative(op: Op) -> Function:
+    def accumulate(a: Symbol, axis: int | None = None, dtype: Any = None) -> Symbol:
+        return op(flat(a), axis=0, dtype=dtype) if axis is None else op(a, axis=axis, dtype=dtype)
+
+    return accumulate
+
+
+def _count_nonzero(a: Symbol, axis: Any = None, *, keepdims: bool = False) -> Symbol:
+    there = a if a.dtype.kind == "bool" else a != 0
+    return ops.sum(there, axis=axis, keepdims=keepdims, dtype="int64")
+
+
+def _ptp(a: Symbol, axis: Any = None, *, keepdims: bool = False) -> Symbol:
+    return a.max(axis, keepdims) - a.min(axis, keepdims)
+
+
+# -- choice and order
+
+
+def _where(condition: Any, *values: Any) -> Symbol:
+    if len(values) != 2:
+        raise GraphError("where of a condition alone has a shape that depends on values; give x, y")
+    return ops.where(condition, *values)
+
+
+def _clip(
+    a: Any,
+    a_min: Any = None,
+    a_max: Any = None,
+    *,
+    min: Any = None,  # noqa: A002
+    max: Any = None,  # noqa: A002
+) -> Symbol:
+    low, high = a_min if min is None else min, a_max if max is None else max
+    if low is None:
+        return ops.positive(a) if high is None else ops.minimum(a, high)
+    return ops.maximum(a, low) if high is None else ops.clip(a, low, high)
+
+
+def _sorting(op: Op) -> Function:
+    """Equal values are left in their order, which suits any kind of sorting."""
+
+    def order(a: Symbol, axis: int | None = -1, kind: Any = None, *, stable: Any = None) -> Symbol:
+        return op(flat(a), axis=0) if axis is None else op(a, axis=axis)
+
+    return order
+
+
+def _searchsorted(a: Any, v: Any, side: str = "left") -> Symbol:
+    return ops.searchsorted(a, v, side=side)
+
+
+def _diff(a: Symbol, n: int = 1, axis: int = -1) -> Symbol:
+    axis = axis_of(axis, (a.type,))
+    for _ in range(n):
+        before = (slice(None),) * axis
+        left, right = a[(*before, slice(1, None))], a[(*before, slice(None, -1))]
+        a = left != right if a.dtype.kind == "bool" else left - right
+    return a
+
+
+def _round(a: Symbol, decimals: int = 0) -> Symbol:
+    return round(a, decimals)
+
+
+def _angle(z: Symbol) -> Symbol:
+    return ops.atan2(ops.imag(z), ops.real(z)) if z.dtype.is_complex else ops.atan2(0, z)
+
+
+# -- products
+
+
+def strong(x: Any) -> Any:
+    """A number as the array that NumPy makes of it where no ufunc asks for its kind alone."""
+    return np.asarray(x) if is_literal(x) else x
+
+
+def _dot(a: Any, b: Any) -> Symbol:
+    a, b = strong(a), strong(b)
+    ranks = np.ndim(a), np.ndim(b)
+    if 0 in ranks:
+        return ops.multiply(a, b)
+    if max(ranks) < 3:
+        return ops.matmul(a, b)
+    return ops.tensordot(a, b, axes=((ranks[0] - 1,), (max(ranks[1] - 2, 0),)))
+
+
+def _inner(a: Any, b: Any) -> Symbol:
+    a, b = strong(a), strong(b)
+    ranks = np.ndim(a), np.ndim(b)
+    if 0 in ranks:
+        return ops.multiply(a, b)
+    return ops.tensordot(a, b, axes=((ranks[0] - 1,), (ranks[1] - 1,)))
+
+
+def _vdot(a: Any, b: Any) -> Symbol:
+    return ops.matmul(np.conjugate(flat(a)) if np.iscomplexobj(a) else flat(a), flat(b))
+
+
+def _outer(a: Any, b: Any) -> Symbol:
+    return ops.outer(flat(a), flat(b))
+
+
+def _tensordot(a: Any, b: Any, axes: Any = 2) -> Symbol:
+    return ops.tensordot(a, b, axes=axes)
+
+
+# -- what is like a symbol
+
+
+def _filled(value: Any) -> Function:
+    def like(a: Any, dtype: Any = None, *, shape: Any = None) -> Symbol:
+        return _full_like(a, value, dtype, shape=shape)
+
+    return like
+
+
+def _full_like(a: Any, fill_value: Any, dtype: Any = None, *, shape: Any = None) -> Symbol:
+    shape = a.shape if shape is None else shape
+    if isinstance(fill_value, Symbol):
+        return ops.broadcast_to(fill_value.cast(dtype or a.dtype), shape)
+    return a.graph.full(fill_value, shape, dtype or a.dtype)
+
+
+def _split(ary: Symbol, indices_or_sections: Any, axis: int = 0) -> list[Symbol]:
+    axis = axis_of(axis, (ary.type,))
+    size: Any = ary.shape[axis]
+    if isinstance(indices_or_sections, Sequence):
+        ends: list[Any] = [0, *indices_or_sections, size]
+        return list(ary.split([b - a for a, b in pairwise(ends)], axis))
+    if size % indices_or_sections:
+        raise ShapeError(f"{size} elements are not {indices_or_sections} equal pieces")
+    return list(ary.split(size // indices_or_sections, axis))
+
+
+_NAMED: dict[str, Function] = {
+    "sum": _adding(ops.sum),
+    "prod": _adding(ops.prod),
+    **dict.fromkeys(("max", "amax"), _choosing(ops.max)),
+    **dict.fromkeys(("min", "amin"), _choosing(ops.min)),
+    "any": _choosing(ops.any),
+    "all": _choosing(ops.all),
+    "argmax": _choosing(ops.argmax),
+    "argmin": _choosing(ops.argmin),
+    "mean": _mean,
+    "var": _spread(ops.var),
+    "std": _spread(ops.std),
+    "cumsum": _cumulative(ops.cumulative_sum),
+    "cumprod": _cumulative(ops.cumulative_prod),
+    "cumulative_sum": _cumulative(ops.cumulative_sum),
+    "cumulative_prod": _cumulative(ops.cumulative_prod),
+    "count_nonzero": _count_nonzero,
+    "ptp": _ptp,
+    "where": _where,
+    "clip": _clip,
+    "sort": _sorting(ops.sort),
+    "argsort": _sorting(ops.argsort),
+    "searchsorted": _searchsorted,
+    "diff": _diff,
+    **dict.fromkeys(("round", "around"), _round),
+    "real": ops.real,
+    "imag": ops.imag,
+    "angle": _angle,
+    "dot": _dot,
+    "inner": _inner,
+    "vdot": _vdot,
+    **dict.fromkeys(("outer", "linalg.outer"), _outer),
+    **dict.fromkeys(("tensordot", "linalg.tensordot"), _tensordot),
+    "linalg.matmul": ops.matmul,
+    "zeros_like": _filled(0),
+    "empty_like": _filled(0),
+    "ones_like": _filled(1),
+    "full_like": _full_like,
+    "split": _split,
+    "astype": Symbol.cast,
+    "shape": attrgetter("shape"),
+    "ndim": attrgetter("rank"),
+    "size": attrgetter("size"),
+    "iscomplexobj": attrgetter("dtype.is_complex"),
+    **MOVEMENT,
+}
+
+
+def _found() -> dict[Any, Function]:
+    """The functions of the NumPy that is there, which may lack the newest."""
+    found: dict[Any, Function] = {}
+    for path, function in _NAMED.items():
+        try:
+            found[attrgetter(path)(np)] = function
+        except AttributeError:
+            continue
+    return found
+
+
+FUNCTIONS = _found()
+"""By NumPy's function: what it is of symbols."""

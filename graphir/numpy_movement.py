@@ -1,0 +1,208 @@
+"""NumPy's functions that move elements, of symbols: arrays joined, and axes changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from graphir import ops
+from graphir.attributes import axis as axis_of
+from graphir.attributes import new_axis
+from graphir.errors import GraphError
+from graphir.op import Op
+from graphir.symbol import Symbol
+
+
+def flat(x: Any) -> Any:
+    """All elements of a symbol or an array along one axis."""
+    return ops.reshape(x, (x.size,)) if isinstance(x, Symbol) else np.ravel(x)
+
+
+def _several(axis: Any) -> tuple[int, ...]:
+    return tuple(cast("Sequence[int]", axis)) if isinstance(axis, (tuple, list)) else (axis,)
+
+
+def _axes_of(x: Symbol, axis: Any) -> list[int]:
+    return [axis_of(one, (x.type,)) for one in _several(axis)]
+
+
+# -- arrays joined
+
+
+def _concatenate(arrays: Sequence[Any], axis: int | None = 0, *, dtype: Any = None) -> Symbol:
+    if axis is None:
+        arrays, axis = list(map(flat, arrays)), 0
+    return _joined(ops.concat, arrays, axis, dtype)
+
+
+def _stack(arrays: Sequence[Any], axis: int = 0, *, dtype: Any = None) -> Symbol:
+    return _joined(ops.stack, arrays, axis, dtype)
+
+
+def _joined(op: Op, arrays: Sequence[Any], axis: int, dtype: Any) -> Symbol:
+    if dtype is not None:
+        arrays = [one.astype(dtype) for one in arrays]
+    return op(list(arrays), axis=axis)
+
+
+def _along(axis: int, rank: int) -> Callable[..., Symbol]:
+    """Joined along an axis of arrays that have so many axes at least; vectors along their own."""
+
+    def join(tup: Sequence[Any], *, dtype: Any = None) -> Symbol:
+        arrays = [_of_rank(one, rank, rank == 3) for one in tup]
+        return _joined(ops.concat, arrays, min(axis, len(arrays[0].shape) - 1), dtype)
+
+    return join
+
+
+def _of_rank(x: Any, rank: int, last: bool = False) -> Any:
+    """With new axes in front, so that there are as many as that; one of them last if so asked."""
+    missing = rank - len(x.shape)
+    if missing <= 0:
+        return x
+    return x.reshape((*(1,) * (missing - last), *x.shape, *(1,) * last))
+
+
+# -- axes
+
+
+def _reshape(a: Symbol, /, shape: Any, order: str = "C", *, copy: Any = None) -> Symbol:
+    _in_rows("reshape", order)
+    return ops.reshape(a, shape)
+
+
+def _ravel(a: Symbol, order: str = "C") -> Symbol:
+    _in_rows("ravel", order)
+    return flat(a)
+
+
+def _in_rows(name: str, order: str) -> None:
+    if order not in ("C", "K", "A"):
+        raise GraphError(f"{name} is in row-major order; for {order!r} transpose first")
+
+
+def _transpose(a: Symbol, axes: Any = None) -> Symbol:
+    return a.T if axes is None else ops.permute(a, axes)
+
+
+def _swapaxes(a: Symbol, axis1: int, axis2: int) -> Symbol:
+    return ops.transpose(a, axis1, axis2)
+
+
+def _moveaxis(a: Symbol, source: Any, destination: Any) -> Symbol:
+    moved, to = _axes_of(a, source), _axes_of(a, destination)
+    order = [axis for axis in range(a.rank) if axis not in moved]
+    for place, axis in sorted(zip(to, moved, strict=True)):
+        order.insert(place, axis)
+    return ops.permute(a, order)
+
+
+def _squeeze(a: Symbol, axis: Any = None) -> Symbol:
+    axes = [i for i, n in enumerate(a.shape) if n == 1] if axis is None else _axes_of(a, axis)
+    for one in sorted(axes, reverse=True):
+        a = ops.squeeze(a, one)
+    return a
+
+
+def _expand_dims(a: Symbol, axis: Any) -> Symbol:
+    axes = _several(axis)
+    rank = a.rank + len(axes)
+    for one in sorted(one % rank if -rank <= one < rank else one for one in axes):
+        a = ops.unsqueeze(a, new_axis(one, (a.type,)))
+    return a
+
+
+def _broadcast_to(array: Symbol, shape: Any) -> Symbol:
+    return ops.broadcast_to(array, shape)
+
+
+# -- elements
+
+
+def _flip(m: Symbol, axis: Any = None) -> Symbol:
+    return ops.flip(m, axis=axis)
+
+
+def _flipud(m: Symbol) -> Symbol:
+    return ops.flip(m, axis=0)
+
+
+def _fliplr(m: Symbol) -> Symbol:
+    return ops.flip(m, axis=1)
+
+
+def _copy(a: Symbol) -> Symbol:
+    return a  # it never changes
+
+
+def _roll(a: Symbol, shift: Any, axis: Any = None) -> Symbol:
+    if axis is None:
+        return ops.reshape(ops.roll(flat(a), shift=shift, axis=0), a.shape)
+    axes, shifts = _several(axis), _several(shift)
+    shifts = shifts * len(axes) if len(shifts) == 1 else shifts
+    for by, one in zip(shifts, axes, strict=True):
+        a = ops.roll(a, shift=by, axis=one)
+    return a
+
+
+def _pad(
+    array: Symbol, pad_width: Any, mode: str = "constant", *, constant_values: Any = 0
+) -> Symbol:
+    if mode != "constant":
+        raise GraphError(f"pad surrounds by a value, not by {mode!r}")
+    return ops.pad(array, padding=pad_width, value=constant_values)
+
+
+def _tile(A: Symbol, reps: Any) -> Symbol:  # noqa: N803 -- NumPy's name
+    counts = _several(reps)
+    x = _of_rank(A, len(counts))
+    return ops.tile(x, (*(1,) * (x.rank - len(counts)), *counts))
+
+
+def _repeat(a: Symbol, repeats: int, axis: int | None = None) -> Symbol:
+    return ops.repeat(flat(a), repeats, 0) if axis is None else ops.repeat(a, repeats, axis)
+
+
+def _take(a: Any, indices: Any, axis: int | None = None, *, mode: str = "raise") -> Symbol:
+    if mode != "raise":
+        raise GraphError(f"take has no mode {mode!r}; bring the indices into range first")
+    return (
+        ops.gather(flat(a), indices, axis=0) if axis is None else ops.gather(a, indices, axis=axis)
+    )
+
+
+def _take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Symbol:
+    if axis is None:
+        return ops.take_along(flat(arr), indices, axis=0)
+    return ops.take_along(arr, indices, axis=axis)
+
+
+MOVEMENT: dict[str, Callable[..., Any]] = {
+    **dict.fromkeys(("concatenate", "concat"), _concatenate),
+    "stack": _stack,
+    "hstack": _along(1, 1),
+    "vstack": _along(0, 2),
+    "dstack": _along(2, 3),
+    "reshape": _reshape,
+    "ravel": _ravel,
+    **dict.fromkeys(("transpose", "permute_dims"), _transpose),
+    **dict.fromkeys(("matrix_transpose", "linalg.matrix_transpose"), ops.transpose),
+    "swapaxes": _swapaxes,
+    "moveaxis": _moveaxis,
+    "squeeze": _squeeze,
+    "expand_dims": _expand_dims,
+    "broadcast_to": _broadcast_to,
+    "flip": _flip,
+    "flipud": _flipud,
+    "fliplr": _fliplr,
+    "roll": _roll,
+    "pad": _pad,
+    "tile": _tile,
+    "repeat": _repeat,
+    "take": _take,
+    "take_along_axis": _take_along_axis,
+    "copy": _copy,
+}
+"""By the path in numpy."""

@@ -1,0 +1,254 @@
+"""trace: a Python function, called on symbols, as a graph; and the structure around its values."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+
+from graphir.dims import shape_of
+from graphir.dtypes import DType
+from graphir.errors import GraphError, GraphirError
+from graphir.graph import Graph
+from graphir.literals import is_literal
+from graphir.location import placed, user_location
+from graphir.promotion import PromotionRules
+from graphir.promotion.scalars import WEAK
+from graphir.symbol import Symbol
+from graphir.types import TensorType
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """In a tree: the place of a value among the inputs or outputs of a graph."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Static:
+    """In a tree, and among the types for `trace`: this very value, no input or output."""
+
+    value: Any
+
+
+class Traced(NamedTuple):
+    """A function as a graph, and where its arguments and results are among inputs and outputs.
+
+    The trees are nested tuples, lists and dicts, as the function has them, of Slots and Statics:
+    `inputs_tree` of (positional, named) arguments, `outputs_tree` of what it returned.
+    """
+
+    graph: Graph
+    inputs_tree: Any
+    outputs_tree: Any
+
+    def inputs(self, *args: Any, **named: Any) -> list[Any]:
+        """The inputs of the graph that these arguments are; GraphError for another structure."""
+        found: dict[int, Any] = {}
+        _match(self.inputs_tree, (args, named), found, "arguments")
+        return [found[index] for index in sorted(found)]
+
+    def outputs(self, values: Any) -> Any:
+        """The outputs of a run, one array or a tuple, in the structure that the function gave."""
+        several = cast("Sequence[Any]", values if isinstance(values, tuple) else (values,))
+        return filled(self.outputs_tree, several)
+
+
+def trace(
+    function: Callable[..., Any],
+    /,
+    *types: Any,
+    rules: str | PromotionRules | None = None,
+    **named: Any,
+) -> Traced:
+    """The graph of what a function does with symbols of these types, under these rules.
+
+    An argument is a TensorType, a pair (dtype, shape) whose shape is a tuple or list, anything with
+    dtype and shape (an array: its values are not looked at), or a DType, a NumPy dtype or int,
+    float, complex (weak), each of them 0-d; or tuples, lists and dicts of those. Any other value,
+    and Static(value), is handed to the function as it is. Inputs have the names of the parameters:
+    `x`, and `params_w` of params["w"].
+
+    The function returns symbols (its inputs too), arrays and numbers, which become constants, or
+    None; or tuples, lists and dicts of those. Raises GraphError where a value is none of these,
+    where nothing is computed, or where the arguments are not those of the function.
+    """
+    try:
+        return traced(function, types, named, rules)
+    except GraphirError as error:
+        raise placed(error, user_location(), "trace") from None
+
+
+def traced(
+    function: Callable[..., Any],
+    types: Sequence[Any],
+    named: Mapping[str, Any],
+    rules: str | PromotionRules | None,
+) -> Traced:
+    """What `trace` gives, for callers that say themselves where a refusal arose."""
+    name = getattr(function, "__name__", "traced")
+    graph = Graph(name, rules=rules)
+    args = _named(function, types, named)
+    slots: list[Symbol] = []
+    given: Any = mapped(lambda one, path: _entered(graph, one, path), args, "")
+    tree = mapped(lambda one, _: _slot(one, slots), given, "")
+    with graph:
+        result = function(*given[0].values(), **given[1])
+    outputs: list[Symbol] = []
+    found = mapped(lambda one, path: _left(graph, one, path, outputs), result, "the result")
+    if not outputs:
+        raise GraphError(f"{name} returns no symbol, so there is nothing to compute")
+    graph.output(*outputs)
+    return Traced(graph, (tuple(tree[0].values()), tree[1]), found)
+
+
+def _named(
+    function: Callable[..., Any], types: Sequence[Any], named: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The positional arguments by the names of their parameters, and the named ones."""
+    names: list[str] = []
+    try:
+        signature = inspect.signature(function)
+    except ValueError:  # a builtin function that tells of none
+        signature = None
+    if signature is not None:
+        try:
+            signature.bind(*types, **named)
+        except TypeError as error:
+            raise GraphError(
+                f"the types are not arguments of {getattr(function, '__name__', 'it')}: {error}"
+            ) from None
+        names = [one.name for one in signature.parameters.values() if one.kind in _POSITIONAL]
+    names += [f"x{i}" for i in range(len(names), len(types))]
+    return dict(zip(names, types, strict=False)), dict(named)
+
+
+_POSITIONAL = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
+
+
+# -- trees
+
+
+def mapped(leaf: Callable[[Any, str], Any], value: Any, path: str) -> Any:
+    """The same nested tuples, lists and dicts of what `leaf(value, path)` makes of what is in them.
+
+    A pair of a dtype and a shape is a leaf.
+    """
+    items = None if _is_pair(value) else children(value)
+    if items is None:
+        return leaf(value, path)
+    found = [mapped(leaf, one, f"{path}_{key}" if path else str(key)) for key, one in items]
+    return like(value, found)
+
+
+def children(value: Any) -> list[tuple[Any, Any]] | None:
+    """What a tuple, a list or a dict holds, by place or key; None of what is a leaf."""
+    if isinstance(value, dict):
+        return list(cast("dict[Any, Any]", value).items())
+    if isinstance(value, (tuple, list)):
+        several = cast("Sequence[Any]", value)
+        names: Any = getattr(several, "_fields", range(len(several)))
+        return list(zip(names, several, strict=True))
+    return None
+
+
+def like(value: Any, found: Iterable[Any]) -> Any:
+    """A tuple, a named one, a list or a dict of the same keys that holds other values."""
+    if isinstance(value, dict):
+        return dict(zip(cast("dict[Any, Any]", value), found, strict=True))
+    kind: Any = cast("object", type(value))
+    return kind(*found) if hasattr(kind, "_fields") else kind(found)
+
+
+def filled(tree: Any, values: Sequence[Any]) -> Any:
+    """A tree with values for its Slots, and those that its Statics have."""
+    return mapped(lambda one, _: values[one.index] if type(one) is Slot else one.value, tree, "")
+
+
+def _match(tree: Any, value: Any, found: dict[int, Any], path: str) -> None:
+    if isinstance(tree, Slot):
+        found[tree.index] = value
+        return
+    inside, given = children(tree), children(value)
+    if inside is None:
+        return  # a value that is static
+    if given is None or [key for key, _ in inside] != [key for key, _ in given]:
+        raise GraphError(f"{path} are not of the structure that was traced")
+    for (key, one), (_, other) in zip(inside, given, strict=True):
+        _match(one, other, found, f"{path}[{key!r}]")
+
+
+def _slot(value: Any, slots: list[Symbol]) -> Slot | Static:
+    if not isinstance(value, Symbol):
+        return Static(value)
+    slots.append(value)
+    return Slot(len(slots) - 1)
+
+
+# -- what goes in and comes out
+
+
+def type_of(value: Any) -> TensorType | None:
+    """The type that a value stands for as an argument of `trace`; None of one that is static."""
+    if isinstance(value, TensorType):
+        return value
+    if isinstance(value, (DType, np.dtype)):
+        return TensorType(cast(Any, value))
+    if isinstance(value, type):
+        known = value in WEAK or issubclass(value, np.generic)
+        return TensorType(WEAK[value] if value in WEAK else cast(Any, value)) if known else None
+    if _is_pair(value):
+        return TensorType(*value)
+    if hasattr(value, "dtype") and hasattr(value, "shape"):
+        return TensorType(value.dtype, value.shape)
+    return None
+
+
+def _is_pair(value: Any) -> bool:
+    """Whether a value is a pair of a dtype and a tuple or list of dims."""
+    if type(value) is not tuple or len(cast("tuple[Any, ...]", value)) != 2:
+        return False
+    dtype, shape = cast("tuple[Any, Any]", value)
+    if not isinstance(shape, (tuple, list)) or not isinstance(dtype, (str, type, DType, np.dtype)):
+        return False
+    try:
+        DType(cast(Any, dtype))
+        shape_of(cast(Any, shape))
+    except (GraphirError, TypeError, ValueError):
+        return False
+    return True
+
+
+def _entered(graph: Graph, value: Any, path: str) -> Any:
+    if isinstance(value, Static):
+        return value.value
+    type_ = type_of(value)
+    if type_ is None:
+        return value
+    name = re.sub(r"\W", "_", path.partition("_")[2])
+    name = name if name.isidentifier() else f"_{name}"
+    while name in graph.input_names:
+        name += "_"
+    return graph.input(type_, name=name)
+
+
+def _left(graph: Graph, value: Any, path: str, outputs: list[Symbol]) -> Slot | Static:
+    if value is None:
+        return Static(None)
+    if not isinstance(value, Symbol):
+        value = _constant(graph, value, path)
+    outputs.append(value)
+    return Slot(len(outputs) - 1)
+
+
+def _constant(graph: Graph, value: Any, path: str) -> Symbol:
+    if is_literal(value) or isinstance(value, np.generic):
+        return graph.scalar(value)
+    if isinstance(value, np.ndarray):
+        return graph.constant(value)
+    raise GraphError(f"{path} is {value!r}, and no symbol, array, number or None")

@@ -1,0 +1,249 @@
+"""jit: a Python function of arrays, traced once for each signature and run as a Program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial, update_wrapper
+from threading import Lock
+from types import MethodType
+from typing import Any, cast, overload
+
+import numpy as np
+
+from graphir import DType, GraphError, PromotionError, PromotionRules, Symbol, TensorType
+from graphir.literals import literal_array, native
+from graphir.promotion import rules as rules_named
+from graphir.promotion.scalars import WEAK
+from graphir.tracing import Slot, Static, Traced, children, like, traced
+from runtime.program import Program
+
+_KEPT = 128
+"""The signatures of one function that are kept; beyond that the oldest are forgotten."""
+
+
+@overload
+def jit(function: Callable[..., Any], *, rules: str | PromotionRules | None = None) -> Jitted: ...
+@overload
+def jit(
+    function: None = None, *, rules: str | PromotionRules | None = None
+) -> Callable[[Callable[..., Any]], Jitted]: ...
+def jit(
+    function: Callable[..., Any] | None = None, *, rules: str | PromotionRules | None = None
+) -> Jitted | Callable[[Callable[..., Any]], Jitted]:
+    """Make a function of symbols one of arrays: `@jit` or `@jit(rules="jax")`.
+
+    Called on arrays, numbers and other values, in nested tuples, lists and dicts, it is traced once
+    for each signature: dtypes and shapes of arrays, types of int, float and complex, and all other
+    values (bools and strings too), which must be hashable. Python numbers are weak 0-d inputs, so
+    their values are no part of it, ints wrap where they meet a narrower dtype, and arithmetic among
+    them has the dtype that the rules give (float64 under `numpy`); under rules that look at values
+    (`max`, `numpy_legacy`, ...) they are literals, traced for each value.
+    `rules` are those in force at the call if none are given. Results are as the function has them,
+    arrays for symbols and numbers. Called on symbols it is the function itself. Raises GraphError
+    and what Program raises. Any number of threads may call it; those that meet a new signature at
+    the same time may each trace it, and one Program is kept.
+    """
+    if function is None:
+        return partial(Jitted, rules=rules)
+    return Jitted(function, rules)
+
+
+class Jitted:
+    """What `jit` makes of a function; `traced` and `program` answer for some arguments."""
+
+    __wrapped__: Callable[..., Any]
+
+    def __init__(
+        self, function: Callable[..., Any], rules: str | PromotionRules | None = None
+    ) -> None:
+        update_wrapper(self, function)
+        self._rules = None if rules is None else rules_named(rules)
+        self._known: dict[Any, _Compiled] = {}
+        self._quick: dict[Any, Callable[..., Any]] = {}
+        self._lock = Lock()
+
+    def __call__(self, /, *args: Any, **named: Any) -> Any:
+        """The results for these arguments."""
+        if not named:
+            quick = self._quick.get(_flat_key(self._rules or rules_named(), args))
+            if quick is not None:
+                return quick(*args)
+        found = self._compiled(args, named)
+        return self.__wrapped__(*args, **named) if found is None else found[0].run(found[1])
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else MethodType(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<jit of {self.__wrapped__.__qualname__}, {len(self._known)} signatures>"
+
+    def traced(self, *args: Any, **named: Any) -> Traced:
+        """The graph and the structure that a call with these arguments has; not among symbols."""
+        return self._asked(args, named).traced
+
+    def program(self, *args: Any, **named: Any) -> Program:
+        """The Program that a call with these arguments runs."""
+        return self._asked(args, named).program
+
+    def _asked(self, args: Sequence[Any], named: Mapping[str, Any]) -> _Compiled:
+        found = self._compiled(args, named)
+        if found is None:
+            raise GraphError("a call on symbols adds to their graph, and has no Program")
+        return found[0]
+
+    def _compiled(
+        self, args: Sequence[Any], named: Mapping[str, Any]
+    ) -> tuple[_Compiled, list[Any]] | None:
+        """What runs a call, and its inputs; None of one on symbols."""
+        rules = self._rules or rules_named()
+        reader = _Reader(_takes_weak(rules))
+        key = rules, reader.read(tuple(args)), reader.read(dict(named))
+        if reader.symbols:
+            return None
+        try:
+            found = self._known.get(key)
+        except TypeError:
+            raise _unhashable(self, key) from None
+        if found is None:
+            found = self._keep(key, self._made(rules, args, named), args, named)
+        return found, reader.inputs
+
+    def _made(
+        self, rules: PromotionRules, args: Sequence[Any], named: Mapping[str, Any]
+    ) -> _Compiled:
+        weak = _takes_weak(rules)
+        types, by_name = _types(tuple(args), weak), _types(dict(named), weak)
+        return _Compiled(traced(self.__wrapped__, types, by_name, rules))
+
+    def _keep(
+        self, key: Any, made: _Compiled, args: Sequence[Any], named: Mapping[str, Any]
+    ) -> _Compiled:
+        """What is known of a signature from now on: what the first thread made of it."""
+        with self._lock:
+            found = self._known.setdefault(key, made)
+            if not named and all(map(found.is_input, args)):
+                self._quick[_flat_key(key[0], args)] = found.quick
+            for table in (self._known, self._quick):
+                while len(table) > _KEPT:
+                    del table[next(iter(table))]
+        return found
+
+
+class _Compiled:
+    """A signature's Program, and how its inputs and results are had."""
+
+    def __init__(self, traced: Traced) -> None:
+        self.traced, self.program = traced, Program(traced.graph)
+        self._numbers = [
+            (place, traced.graph.committed(one.dtype))
+            for place, one in enumerate(traced.graph.inputs)
+            if one.dtype.weak
+        ]
+        slots = tuple(map(Slot, range(len(traced.graph.outputs))))
+        tree, single = traced.outputs_tree, type(traced.outputs_tree) is Slot
+        plain = single or (type(tree) is tuple and len(slots) > 1 and tree == slots)
+        self._results = self.program if plain else self._structured
+        self.quick: Callable[..., Any] = self._converting if self._numbers else self._results
+
+    def is_input(self, value: Any) -> bool:
+        """Whether an argument is an input as it is, or a number that becomes one."""
+        return _is_plain(value) or (bool(self._numbers) and type(value) in _NUMBERS)
+
+    def run(self, inputs: Sequence[Any]) -> Any:
+        """The results for inputs, those that are weak being Python numbers."""
+        return self.quick(*inputs)
+
+    def _converting(self, *inputs: Any) -> Any:
+        arrays = list(inputs)
+        for place, dtype in self._numbers:
+            arrays[place] = _number(arrays[place], dtype)
+        return self._results(*arrays)
+
+    def _structured(self, *inputs: Any) -> Any:
+        return self.traced.outputs(self.program(*inputs))
+
+
+def _number(value: Any, dtype: DType) -> Any:
+    try:
+        return np.array(value, dtype.storage)
+    except OverflowError:
+        return literal_array(value, dtype)[1]  # which says what does not fit
+
+
+# -- signatures
+
+
+class _Reader:
+    """Reads the signature of arguments, and their inputs on the way."""
+
+    def __init__(self, weak: bool) -> None:
+        self.inputs: list[Any] = []
+        self.symbols = False
+        self._weak = weak
+
+    def read(self, value: Any) -> Any:
+        """What calls must have in common to run the same Program."""
+        kind: Any = cast("object", type(value))
+        if issubclass(kind, _ARRAYS):
+            array = value if value.dtype.isnative else native(value)
+            self.inputs.append(array)
+            return array.dtype, array.shape
+        if kind in _NUMBERS:
+            if not self._weak:
+                return kind, repr(value)  # 0.0 is not -0.0, NaN is NaN
+            self.inputs.append(value)
+            return kind
+        inside = children(value)
+        if inside is not None:
+            return kind, tuple([(key, self.read(one)) for key, one in inside])
+        self.symbols |= kind is Symbol
+        return kind, value
+
+
+_NUMBERS = frozenset(WEAK) - {bool}
+_ARRAYS = np.ndarray, np.generic
+
+
+def _types(value: Any, weak: bool) -> Any:
+    """The arguments of `trace` that values stand for."""
+    if issubclass(type(value), _ARRAYS):
+        return TensorType(DType.from_numpy(value.dtype.newbyteorder("=")), value.shape)
+    if weak and type(value) in _NUMBERS:
+        return TensorType(WEAK[type(value)])
+    inside = children(value)
+    if inside is None:
+        return Static(value)
+    return like(value, [_types(one, weak) for _, one in inside])
+
+
+@cache
+def _takes_weak(rules: PromotionRules) -> bool:
+    """Whether rules know a Python number by its type alone: those of others look at its value."""
+    try:
+        rules.promote(DType.float32, DType.weak_float)
+    except PromotionError:
+        return False
+    return not rules.by_value
+
+
+def _is_plain(value: Any) -> bool:
+    return type(value) is np.ndarray and value.dtype.isnative
+
+
+def _flat_key(rules: PromotionRules, args: Sequence[Any]) -> tuple[Any, ...]:
+    """The signature of arguments that are no structures, found in a fraction of the time."""
+    key: list[Any] = [rules]
+    for one in args:
+        if type(one) is np.ndarray:
+            key.append(one.dtype)
+            key.append(one.shape)
+        else:
+            key.append(type(one))
+    return tuple(key)
+
+
+def _unhashable(jitted: Jitted, key: Any) -> GraphError:
+    return GraphError(
+        f"{jitted.__wrapped__.__qualname__}: an argument that is no array, number or structure of "
+        f"these is part of the signature, so it must be hashable; one of these is not: {key[1:]!r}"
+    )

@@ -1,0 +1,328 @@
+"""NumPy called on symbols: what it would compute, in dtype and values, and what it refuses."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphir import Graph, GraphirError, PromotionError, Symbol, ops
+from graphir.numpy_functions import FUNCTIONS
+from graphir.numpy_ops import ACCUMULATIONS, COMPOUNDS, OPS, PARTS, REDUCTIONS
+from runtime import interpret
+
+ROOT = Path(__file__).resolve().parent.parent
+DTYPES = [np.dtype(code) for code in "?bhilBHILefdFD"]
+UFUNCS = [one for one in (*OPS, *COMPOUNDS, *PARTS) if one.signature is None]
+CLOSE = {"rtol": 2e-3, "atol": 2e-3}
+
+
+def values(dtype: Any, shape: Any = (3,)) -> Any:
+    return (np.arange(1, 1 + np.prod(shape, dtype=int)).reshape(shape) % 5).astype(dtype)
+
+
+def symbols(*arrays: Any) -> list[Symbol]:
+    g = Graph("numpy", rules="numpy")
+    return [g.input(one.dtype, one.shape) for one in arrays]
+
+
+def run(made: Any, arrays: Any) -> Any:
+    several = made if isinstance(made, (tuple, list)) else (made,)
+    several[0].graph.output(*several)
+    found = interpret(several[0].graph, *arrays)
+    return found if isinstance(found, tuple) else (found,)
+
+
+def agrees(function: Callable[..., Any], *arrays: Any) -> None:
+    """A function of symbols is what NumPy makes of the arrays: dtypes, shapes and values."""
+    with np.errstate(all="ignore"):
+        expected = function(*arrays)
+    made = function(*symbols(*arrays))
+    expected = expected if isinstance(expected, (tuple, list)) else (expected,)
+    for one, want in zip(run(made, arrays), expected, strict=True):
+        assert one.dtype == want.dtype and one.shape == want.shape
+        np.testing.assert_allclose(
+            *(x.astype(np.complex128) for x in (one, np.asarray(want))), **CLOSE
+        )
+
+
+def allowed(function: Callable[..., Any], *args: Any) -> bool:
+    """Whether NumPy does it, and ops have its dtypes: nextafter has not float16."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", np.exceptions.ComplexWarning)
+            found: Any = function(*args)
+        if function is np.nextafter:
+            return found.dtype != np.float16
+    except (np.exceptions.ComplexWarning, TypeError, ValueError, OverflowError):
+        return False
+    return True
+
+
+# -- universal functions
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("ufunc", UFUNCS, ids=lambda one: one.__name__)
+def test_every_ufunc_that_has_an_op_is_numpys(ufunc: Any, dtype: Any) -> None:
+    others = [values(dtype)] if ufunc.nin == 1 else [values(one) for one in DTYPES]
+    for other in others:
+        arrays = [values(dtype), other, other][: ufunc.nin]
+        if allowed(ufunc, *arrays):
+            agrees(ufunc, *arrays)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("other", [True, 2, 1.5, np.float32(2), np.int8(3), values("i2")])
+@pytest.mark.parametrize("ufunc", [one for one in UFUNCS if one.nin == 2], ids=str)
+def test_numbers_and_arrays_stand_on_either_side(ufunc: Any, other: Any) -> None:
+    for dtype in DTYPES:
+        for call in (lambda x: ufunc(x, other), lambda x: ufunc(other, x)):
+            if ufunc is np.nextafter and dtype.kind + dtype.char not in ("ff", "fd"):
+                continue  # others may be in float16, which the op has not
+            if ufunc is np.power and dtype == np.bool_ and type(other) is int:
+                continue  # the op is that of `**`, which for NumPy is not power where it is 2
+            if allowed(call, values(dtype)):
+                agrees(call, values(dtype))
+
+
+@pytest.mark.parametrize("rules", ["max", "jax", "numpy", "torch"])
+def test_a_ufunc_is_its_operator_under_all_rules(rules: str) -> None:
+    g = Graph(rules=rules)
+    x, y = g.input("int16", (3,)), g.input("float32", (3,))
+    array = values("f4")
+    pairs = [
+        (np.add(x, y), x + y),
+        (np.add(x, 1), x + 1),
+        (np.multiply(np.float32(2), x), np.float32(2) * x),
+        (array - y, ops.subtract(array, y)),
+        (np.matmul(array, y), array @ y),
+        (np.float64(2) < x, ops.less(np.float64(2), x)),
+    ]
+    for made, same in pairs:
+        assert made.op is same.op and made.type is same.type and len(made.args) == len(same.args)
+        assert [one.type for one in made.args] == [one.type for one in same.args]
+
+
+def test_where_an_op_arose_is_the_users_line() -> None:
+    (x,) = symbols(values("f4"))
+    for made in (np.sin(x), np.sum(x, axis=0), values("f4") + x, np.add.outer(x, x), np.rint(x)):
+        assert made.location.file.endswith("test_numpy_symbols.py")
+        assert "np." in _line(made) or "values" in _line(made)
+
+
+def _line(symbol: Symbol) -> str:
+    return Path(__file__).read_text(encoding="utf-8").splitlines()[symbol.location.line - 1]
+
+
+# -- methods of universal functions
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("axis", [0, -1, None, (0, 1)], ids=str)
+def test_reductions(dtype: Any, axis: Any) -> None:
+    for ufunc in REDUCTIONS:
+        for keep in (False, True):
+            agrees(
+                lambda x, u=ufunc, k=keep: u.reduce(x, axis=axis, keepdims=k), values(dtype, (2, 3))
+            )
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_accumulations_and_outer_products(dtype: Any) -> None:
+    for ufunc in ACCUMULATIONS:
+        agrees(ufunc.accumulate, values(dtype, (2, 3)))
+        agrees(lambda x, u=ufunc: u.accumulate(x, 1), values(dtype, (2, 3)))
+    for ufunc in (np.add, np.multiply, np.less, np.maximum):
+        agrees(ufunc.outer, values(dtype, (2, 2)), values("f4"))
+        agrees(lambda x, u=ufunc: u.outer(x, 2), values(dtype))
+    agrees(lambda x: np.add.reduce(x, dtype=np.float64), values("f4", (2, 3)))
+
+
+# -- other functions
+
+CALLS: dict[str, Callable[..., Any]] = {
+    "sum": lambda x: (np.sum(x), np.sum(x, axis=0), np.sum(x, 1, keepdims=True)),
+    "sum of a dtype": lambda x: (np.sum(x, dtype=np.float64), np.prod(x, 0, np.float32)),
+    "prod": lambda x: np.prod(x, axis=(0, 1)),
+    "max min": lambda x: (np.max(x), np.min(x, axis=1), np.amax(x, 0), np.amin(x)),
+    "ptp": lambda x: np.ptp(x, axis=0),
+    "any all": lambda x: (np.any(x, axis=0), np.all(x)),
+    "arg": lambda x: (np.argmax(x), np.argmin(x, axis=1), np.argmax(x, 0, keepdims=True)),
+    "mean": lambda x: (np.mean(x, axis=0), np.mean(x, dtype=np.float64)),
+    "var std": lambda x: (np.var(x), np.std(x, axis=1, ddof=1), np.var(x, correction=1)),
+    "cumulative": lambda x: (np.cumsum(x), np.cumprod(x, axis=1), np.cumsum(x, 0, np.float64)),
+    "count_nonzero": lambda x: (np.count_nonzero(x, axis=0), np.count_nonzero(x, axis=(0, 1))),
+    "where": lambda x: np.where(x > 2, x, np.zeros((2, 3), np.int8)),
+    "clip": lambda x: (np.clip(x, 1, 3), np.clip(x, None, 2), np.clip(x, 2, None)),
+    "sort": lambda x: (np.sort(x), np.sort(x, axis=0), np.sort(x, axis=None)),
+    "argsort": lambda x: (np.argsort(x, kind="stable"), np.argsort(x, 0, kind="stable")),
+    "searchsorted": lambda x: np.searchsorted(np.arange(4.0), x, side="right"),
+    "diff": lambda x: (np.diff(x), np.diff(x, axis=0), np.diff(x, 2)),
+    "round": lambda x: (np.round(x), np.around(x)),
+    "parts": lambda x: (np.real(x), np.imag(x), np.conj(x)),
+    "angle": lambda x: np.angle(x),
+    "products": lambda x: (np.dot(x, x.T), np.inner(x, x), np.tensordot(x, x, 2), np.outer(x, x)),
+    "vdot": lambda x: (np.vdot(x, x), np.dot(x, 2), np.linalg.matmul(x, x.T)),
+    "likes": lambda x: (np.zeros_like(x), np.ones_like(x, np.int8), np.full_like(x, 1, shape=(4,))),
+    "split": lambda x: (*np.split(x, 2), *np.split(x, [1, 2], axis=1)),
+    "astype": lambda x: np.astype(x, np.float64),
+    "concatenate": lambda x: (np.concatenate([x, x]), np.concatenate((x, x), axis=None)),
+    "concatenate with arrays": lambda x: np.concatenate([np.ones((1, 3), np.int16), x], axis=0),
+    "concatenate to a dtype": lambda x: np.concatenate([x, x], axis=1, dtype=np.complex128),
+    "stacks": lambda x: (np.stack([x, x], axis=1), np.hstack([x, x]), np.vstack([x, x])),
+    "stacked vectors": lambda x: (np.hstack([x[0]] * 2), np.vstack([x[0]] * 2)),
+    "dstacked vectors": lambda x: np.dstack([x[0]] * 2),
+    "dstack": lambda x: np.dstack([x, x]),
+    "reshape": lambda x: (np.reshape(x, (3, 2)), np.reshape(x, -1), np.ravel(x)),
+    "axes": lambda x: (np.transpose(x), np.transpose(x, (1, 0)), np.swapaxes(x, 0, 1)),
+    "matrix_transpose": lambda x: (np.matrix_transpose(x), np.permute_dims(x, (1, 0))),
+    "moveaxis": lambda x: (np.moveaxis(x[None], 0, -1), np.moveaxis(x[None], (0, 2), (2, 0))),
+    "squeeze": lambda x: (np.squeeze(x[None]), np.squeeze(x[None, None], axis=(0, 1))),
+    "expand_dims": lambda x: (np.expand_dims(x, 0), np.expand_dims(x, (0, -1))),
+    "broadcast_to": lambda x: np.broadcast_to(x, (4, 2, 3)),
+    "flips": lambda x: (np.flip(x), np.flip(x, 1), np.flipud(x), np.fliplr(x)),
+    "roll": lambda x: (np.roll(x, 1), np.roll(x, 1, axis=1), np.roll(x, (1, 2), axis=(0, 1))),
+    "pad": lambda x: (np.pad(x, 1), np.pad(x, ((1, 0), (0, 2)), constant_values=1)),
+    "tile": lambda x: (np.tile(x, 2), np.tile(x, (2, 1)), np.tile(x, (2, 1, 2))),
+    "repeat": lambda x: (np.repeat(x, 2), np.repeat(x, 3, axis=0)),
+    "take": lambda x: (np.take(x, np.array([0, 5])), np.take(x, np.array([1, 0]), axis=1)),
+    "take_along_axis": lambda x: np.take_along_axis(x, np.array([[0], [2]]), axis=1),
+    "copy": lambda x: np.copy(x),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_functions_are_numpys(call: Callable[..., Any], dtype: Any) -> None:
+    x = values(dtype, (2, 3))
+    if allowed(call, x):
+        agrees(call, x)
+
+
+def test_every_function_in_the_table_is_called_here() -> None:
+    text = Path(__file__).read_text(encoding="utf-8")
+    unasked = {np.shape, np.ndim, np.size, np.iscomplexobj, np.empty_like}
+    for function in set(FUNCTIONS) - unasked:
+        assert (
+            f"np.{function.__name__}(" in text
+            or f"linalg.{function.__name__}(" in text
+            or (function.__name__ in ("cumulative_sum", "cumulative_prod", "concat"))
+        ), function
+
+
+def test_questions_of_shape_are_answered() -> None:
+    (x,) = symbols(values("F", (2, 3)))
+    assert (np.shape(x), np.ndim(x), np.size(x), np.iscomplexobj(x)) == ((2, 3), 2, 6, True)
+
+
+def test_symbolic_dims_go_through() -> None:
+    g = Graph()
+    x = g.input("float32", ("n", 3))
+    assert str(np.ravel(x).type) == "float32[3*n]"
+    assert str(np.concatenate([x, x]).type) == "float32[2*n, 3]"
+    assert str(np.sum(x, axis=1).type) == "float32[n]"
+    assert str(np.diff(x, axis=0).type) == "float32[n-1, 3]"
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_chains_of_calls_are_numpys(data: st.DataObject) -> None:
+    pool = ["sum", "where", "stacks", "flips", "roll", "reshape", "axes", "cumulative", "sort"]
+    names = data.draw(st.lists(st.sampled_from(pool), min_size=1, max_size=3))
+    dtype = data.draw(st.sampled_from("bhilf"))
+
+    def chain(x: Any) -> Any:
+        found: Any = ()
+        for name in names:
+            found = CALLS[name](x)
+            found = found if isinstance(found, tuple) else (found,)
+            x = np.tile(np.ravel(found[-1])[:1], (2, 3))
+        return found
+
+    agrees(chain, values(dtype, (2, 3)))
+
+
+# -- what is refused
+
+X = Graph("refused", rules="numpy").input("float32", (3,), name="x")
+A = np.ones(3, np.float32)
+REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
+    "no op": (lambda: np.cbrt(X), "np.cbrt has no op.*nearest: pow"),
+    "no function": (lambda: np.median(X), "np.median has no op.*nearest: sort"),
+    "a module's": (lambda: np.linalg.norm(X), "np.linalg.norm has no op.*nearest: sum, sqrt"),
+    "fft": (lambda: np.fft.fft(X), r"np\.fft\S* has no op.*nearest: "),
+    "no reduction": (lambda: np.subtract.reduce(X), "np.subtract.reduce has no op"),
+    "reduceat": (lambda: np.add.reduceat(X, [0, 1]), "np.add.reduceat has no op"),
+    "at": (lambda: np.add.at(X, [0], 1), "np.add.at has no op"),
+    "at an array": (lambda: np.add.at(A, [0], X), "np.add.at has no op"),
+    "out": (lambda: np.sin(X, out=A), "takes no out=; a symbol never changes"),
+    "out of a function": (lambda: np.sum(X, out=A[0]), "takes no out=; a symbol never changes"),
+    "in place": (lambda: A.__iadd__(X), "takes no out="),
+    "out of arrays": (lambda: np.add(A, A, out=X), "takes no out="),
+    "where": (lambda: np.sin(X, where=A > 0), r"takes no where=; choose with np\.where"),
+    "where of a function": (lambda: np.sum(X, where=A > 0), "takes no where="),
+    "initial": (lambda: np.add.reduce(X, initial=1), "takes no initial="),
+    "dtype": (lambda: np.add(X, X, dtype="f8"), r"takes no dtype=; cast an operand"),
+    "another argument": (lambda: np.sort(X, order="a"), r"np.sort takes \(a, axis, kind, stable\)"),
+    "a list": (lambda: np.add(X, [1, 2, 3]), "no operand"),
+    "a mode": (lambda: np.pad(X, 1, mode="edge"), "not by 'edge'"),
+    "column-major": (lambda: np.ravel(X, order="F"), "row-major"),
+    "places": (lambda: np.where(X), "depends on values"),
+    "unequal pieces": (lambda: np.split(X, 2), "not 2 equal pieces"),
+    "to copy into": (lambda: np.copyto(A, X), "np.copyto has no op.*nearest: where"),
+    "full": (lambda: np.full(3, X), "no value in Python"),
+    "another graph": (lambda: np.add(X, symbols(A)[0]), "symbols of two graphs"),
+    "an array": (lambda: np.asarray(X), "no value in Python, so a NumPy array"),
+    "of a list": (lambda: np.array([X, X]), "np.stack on a list"),
+    "of numbers too": (lambda: np.array([1.0, X]), "no value in Python"),
+    "to object": (lambda: np.array(X, dtype=object), "no value in Python"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "words"), REFUSED.values(), ids=REFUSED)
+def test_what_has_no_op_is_an_error_at_the_users_line(call: Any, words: str) -> None:
+    before = A.copy()
+    with pytest.raises(GraphirError, match=words) as refused:
+        call()
+    assert "test_numpy_symbols.py:" in str(refused.value)
+    assert (before == A).all()
+
+
+def test_dtypes_are_refused_as_operators_refuse_them() -> None:
+    x = Graph(rules="max").input("int16", (3,))
+    with pytest.raises(PromotionError, match=r"test_numpy_symbols\.py"):
+        np.sin(x)
+    with pytest.raises(PromotionError, match=r"test_numpy_symbols\.py.*does not fit int16"):
+        np.add(x, 100_000)
+    assert np.add(x, 1).op is ops.add
+
+
+class Foreign:
+    __array_ufunc__ = None
+
+    def __radd__(self, other: object) -> str:
+        return "radd"
+
+
+def test_what_is_no_operand_gets_its_turn() -> None:
+    assert X + Foreign() == "radd"
+    with pytest.raises(TypeError):
+        np.add(X, None)
+
+
+def test_the_tables_are_read_at_first_use() -> None:
+    code = "import sys, graphir; sys.exit('graphir.numpy_calls' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
