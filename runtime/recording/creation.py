@@ -13,26 +13,32 @@ from functools import wraps
 from operator import attrgetter
 from sys import _getframe  # pyright: ignore[reportPrivateUsage]
 from threading import RLock
+from types import BuiltinFunctionType
 from typing import Any
 
 import numpy as np
 
 from graphir import DType, Symbol, ops
+from graphir.literals import is_literal
 from runtime.recording.functions import emptied, filled
 from runtime.recording.indexing import assigned
 from runtime.recording.recorder import Recorder, holds_traced
+from runtime.recording.rescue import opaque, rescued
 from runtime.recording.sites import is_ours
 from runtime.recording.values import (
     Traced,
     TracedScalar,
     active,
     plains,
+    recording,
     recording_with,
     view_of,
 )
 
 Maker = Callable[..., Any]
 _ASARRAY = np.asarray
+_DEMANDING = ("scipy.fft._pocketfft.pypocketfft",)
+"""Compiled modules that take no subclass of ndarray for a result."""
 _LOCK = RLock()
 _USERS = [0]
 _REPLACED: list[tuple[dict[str, Any], str, Any]] = []
@@ -64,6 +70,12 @@ def _replace() -> None:
             if held.get(name) is original:
                 held[name] = maker
                 _REPLACED.append((held, name, original))
+    for path in _DEMANDING:
+        held = getattr(sys.modules.get(path), "__dict__", {})
+        for name, original in list(held.items()):
+            if isinstance(original, BuiltinFunctionType):
+                held[name] = _maker(original, _compiled)
+                _REPLACED.append((held, name, original))
 
 
 def _restore() -> None:
@@ -78,9 +90,23 @@ def _maker(original: Any, record: Callable[..., Any]) -> Maker:
         recorder = active()
         if recorder is None or is_ours(_getframe(1)) or not recorder.locate():
             return original(*plains(args), **plains(kwargs))
-        return record(recorder, original, *args, **kwargs)
+        return _recorded(original, record, args, kwargs)
 
     return make
+
+
+def _plainly(original: Any, record: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    return original(*plains(args), **plains(kwargs))
+
+
+@rescued(_plainly)
+def _recorded(original: Any, record: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    return record(recording(), original, *args, **kwargs)
+
+
+def _compiled(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> Any:
+    """Of a module that takes no subclass of ndarray for a result."""
+    return opaque(recorder, original.__name__, _plainly, (original, _compiled, args, kwargs), {})
 
 
 # -- arrays of values
@@ -171,6 +197,9 @@ def _of_list(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> An
     """np.sum and its like of a list of recorded numbers, which is no array to be asked."""
     if args and isinstance(args[0], (list, tuple)) and holds_traced(args[0]):
         args = (_converted(recorder, _ASARRAY, args[0]), *args[1:])
+    elif args and is_literal(args[0]):  # whose 0-d arrays NumPy asks for by out=...
+        with recording_with(None):
+            return recorder.call(original, args, kwargs)
     return original(*args, **kwargs)
 
 
