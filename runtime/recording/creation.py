@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 
 from graphir import DType, Symbol, ops
-from graphir.literals import is_literal
 from runtime.recording.functions import emptied, filled
 from runtime.recording.indexing import assigned
 from runtime.recording.recorder import Recorder, holds_traced
@@ -37,6 +36,8 @@ from runtime.recording.values import (
 
 Maker = Callable[..., Any]
 _ASARRAY = np.asarray
+_LEFT = {__name__, "numpy._core._methods"}
+"""Modules that call NumPy's own: of numbers this one asks for 0-d arrays by out=..., unheard."""
 _DEMANDING = ("scipy.fft._pocketfft.pypocketfft",)
 """Compiled modules that take no subclass of ndarray for a result."""
 _LOCK = RLock()
@@ -64,7 +65,7 @@ def _replace() -> None:
     names = [(path.rpartition(".")[2], *pair) for path, pair in MAKERS.items()]
     for module in list(sys.modules.values()):
         held: dict[str, Any] = getattr(module, "__dict__", {})
-        if held.get("__name__") == __name__:
+        if held.get("__name__") in _LEFT:
             continue
         for name, original, maker in names:
             if held.get(name) is original:
@@ -197,9 +198,6 @@ def _of_list(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> An
     """np.sum and its like of a list of recorded numbers, which is no array to be asked."""
     if args and isinstance(args[0], (list, tuple)) and holds_traced(args[0]):
         args = (_converted(recorder, _ASARRAY, args[0]), *args[1:])
-    elif args and is_literal(args[0]):  # whose 0-d arrays NumPy asks for by out=...
-        with recording_with(None):
-            return recorder.call(original, args, kwargs)
     return original(*args, **kwargs)
 
 

@@ -14,7 +14,7 @@ from runtime.recording.indexing import assigned
 from runtime.recording.method_ops import product
 from runtime.recording.outs import store
 from runtime.recording.recorder import Recorder
-from runtime.recording.rescue import arrays_of, opaque, rescued, state_of
+from runtime.recording.rescue import arrays_of, opaque, repeatable, rescued
 from runtime.recording.steps import Pick, UnrecordedError
 from runtime.recording.values import (
     Traced,
@@ -51,11 +51,11 @@ def call(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
 def _run(recorder: Recorder, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """A function that is written in Python, its own calls recorded."""
     recorder.calls.append(_name(function))
-    before = state_of((args, kwargs))
+    before = recorder.writes
     try:
         return _entered(recorder, recorder.call(function._implementation, args, kwargs))
     except Exception:
-        if before is None or before != state_of((args, kwargs)):
+        if not repeatable(recorder, (args, kwargs), before):
             raise
     finally:
         recorder.calls.pop()

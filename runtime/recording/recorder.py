@@ -69,6 +69,8 @@ class Recorder(Builder):
         """Python numbers that recorded values have become, by id, with those values."""
         self.containers: list[tuple[Any, Any]] = []
         """Lists among the arguments, each with the one that the program got instead."""
+        self.writes = 0
+        """How often something recorded has been written to."""
         self.moved: dict[int, tuple[Traced, Array]] = {}
         """Arrays with other memory than they began with, by id, with what they began with."""
         self._arguments: list[Traced] = []
@@ -144,6 +146,11 @@ class Recorder(Builder):
                 return trace
             base = getattr(base, "base", None)
         return None
+
+    def counted(self) -> int:
+        """The number of a write that is made now."""
+        self.writes += 1
+        return self.writes
 
     def written(self, array: Array, symbol: Symbol | None) -> None:
         """Note that a plain array has been given these values."""
@@ -240,9 +247,10 @@ class Recorder(Builder):
         symbols = ((one, self.before(one)) for one in self._arguments)
         return [one for one, found in symbols if found is not None and found.index not in known]
 
-    def adopt(self, array: Traced, symbol: Symbol | None) -> None:
+    def adopt(self, array: Traced, name: str, symbolic: Callable[[], Symbol]) -> None:
         """Note that an array has other memory now."""
         array._plain = array.source = None  # pyright: ignore[reportPrivateUsage]
+        symbol = self.checked(name, array.plain, symbolic)
         array.known = trace = Trace(self, array.plain, symbol)
         self._owners[id(array.plain)] = ref(trace)
 

@@ -17,15 +17,7 @@ import numpy as np
 from graphir import Symbol
 from runtime.recording.recorder import UNDONE, Recorder
 from runtime.recording.steps import UnrecordedError
-from runtime.recording.values import (
-    Traced,
-    active,
-    plain,
-    print_of,
-    recording_with,
-    trace_of,
-    view_of,
-)
+from runtime.recording.values import Traced, active, recording_with, trace_of, view_of
 
 Handler = Callable[..., Any]
 
@@ -118,19 +110,18 @@ def _nothing() -> Symbol:
     raise UnrecordedError("it is compiled")
 
 
-def state_of(value: Any) -> list[Any] | None:
-    """What a call could change, by which to see whether it did; None where nothing tells.
+def repeatable(recorder: Recorder, value: Any, since: int) -> bool:
+    """Whether a call on these arguments, which has failed, can be made again.
 
-    Functions among the arguments are the program's, and are called once.
+    It has written to none of them since that many writes; and functions among them, which are the
+    program's, are called once.
     """
     if isinstance(value, Traced):
-        root = value.known and (value.known.root or value.known)
-        return [print_of(value.plain), root.version if root else 0]
-    if isinstance(value, np.ndarray):
-        return [cast("Any", plain(value)).tobytes()]
+        recorder.before(value)  # which sees what compiled code wrote
+        known = trace_of(value, recorder)
+        return (known.root or known).version <= since
     if isinstance(value, dict):
         value = list(cast("dict[Any, Any]", value).values())
     if isinstance(value, (tuple, list)):
-        states = [state_of(one) for one in cast("list[Any]", value)]
-        return None if None in states else states
-    return None if callable(value) and not isinstance(value, type) else []
+        return all(repeatable(recorder, one, since) for one in cast("list[Any]", value))
+    return isinstance(value, type) or not callable(value)

@@ -30,7 +30,7 @@ def resize(x: Traced, *shape: Any, refcheck: bool = True) -> None:
     new = original.copy("K")
     new.resize(*shape, refcheck=False)
     if new.size == x.size:
-        x.shape = new.shape
+        x.shape = new.shape  # pyright: ignore[reportDeprecated] -- resize itself is not
         return
     moved = recorder.moved.get(id(x))
     if original.base is not None and not moved:
@@ -47,20 +47,20 @@ def resize(x: Traced, *shape: Any, refcheck: bool = True) -> None:
     recorder.moved.setdefault(id(x), (x, original))
     order = new.flags.f_contiguous and not new.flags.c_contiguous
     np.ndarray.__setstate__(x, (1, new.shape, new.dtype, order, new.tobytes("A")))  # pyright: ignore
-    recorder.adopt(x, recorder.checked("resize", x, enter))
+    recorder.adopt(x, "resize", enter)
 
 
 def _refused() -> None:
-    raise ValueError(
-        "cannot resize an array that references or is referenced\n"
-        "by another array in this way.\n"
-        "Use the np.resize function or refcheck=False"
-    )
+    """NumPy's own refusal, of an array that a list holds too."""
+    held = [np.empty(1)]
+    one = held[0]
+    one.resize(2)
 
 
 def _cut_or_filled(recorder: Recorder, x: Symbol, size: int) -> Symbol:
     flat = recorder.reshaped(x, (x.size,))
-    if size <= flat.size:
+    held: Any = flat.size
+    if size <= held:
         return Cut((0,), (size,), (1,)).forward(recorder, flat)
-    zeros = recorder.create(ops.full, dtype=x.dtype, value=0, shape=(size - flat.size,))
+    zeros = recorder.create(ops.full, dtype=x.dtype, value=0, shape=(size - held,))
     return recorder.emit(ops.concat, (flat, zeros), axis=0)

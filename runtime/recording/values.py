@@ -86,12 +86,12 @@ class Trace:
         self.parent, self.steps = parent, steps
         self.root: Trace | None = None if parent is None else parent.root or parent
         self.version: int = -1 if parent else 0
-        self.held = 0 if parent else print_of(plain)
+        self.held = 0 if parent else _print_of(plain)
 
     def read(self) -> Symbol:
         """The symbol of the values now; UnrecordedError of a dtype that graphs do not have."""
         root = self.root or self
-        if root.held != print_of(root.plain):
+        if root.held != _print_of(root.plain):
             root.write(None)
         if self.parent is not None and self.version != root.version:
             if self.steps is None:
@@ -108,10 +108,10 @@ class Trace:
         root = self.root
         if root is None or self.parent is None:
             self.symbol = self.recorder.retaken(self.plain) if symbol is None else symbol
-            self.version += 1
-            self.held = print_of(self.plain)
+            self.version = self.recorder.counted()
+            self.held = _print_of(self.plain)
             return
-        root.held = print_of(root.plain)  # memory is ahead of the symbols
+        root.held = _print_of(root.plain)  # memory is ahead of the symbols
         try:
             if symbol is None or self.steps is None:
                 raise UnrecordedError("what is written there is known by memory alone")
@@ -125,7 +125,7 @@ class Trace:
             self.symbol, self.version = symbol, root.version
 
 
-def print_of(array: Array) -> int:
+def _print_of(array: Array) -> int:
     """A number that other contents would very likely not have: of all bytes, or of a sample."""
     if array.nbytes <= _WHOLE:
         return hash(array.tobytes())
