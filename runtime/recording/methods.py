@@ -25,7 +25,7 @@ from runtime.recording.method_ops import (
 from runtime.recording.outs import store
 from runtime.recording.recorder import Recorder
 from runtime.recording.rescue import rescued
-from runtime.recording.resizing import resize
+from runtime.recording.resizing import resize, shape_in_place
 from runtime.recording.steps import Reshape, UnrecordedError
 from runtime.recording.values import (
     Trace,
@@ -214,7 +214,7 @@ class Methods(Traced):
 
     @real.setter
     def real(self, value: Any) -> None:
-        _put_part(self.real, value)
+        _put_part(self, "real", value)
 
     @property
     def imag(self) -> Any:
@@ -225,7 +225,7 @@ class Methods(Traced):
     def imag(self, value: Any) -> None:
         if self.dtype.kind != "c":
             _NDARRAY.imag.__set__(self.plain, plains(value))  # an error of NumPy's
-        _put_part(self.imag, value)
+        _put_part(self, "imag", value)
 
     @property
     def flags(self) -> Any:
@@ -244,15 +244,7 @@ class Methods(Traced):
 
     @shape.setter
     def shape(self, value: Any) -> None:
-        recorder = active()
-        before = trace_of(self, recorder) if recorder else None
-        if before is not None:
-            before.plain = self.plain.view()
-        _NDARRAY.shape.__set__(self.plain, value)
-        _NDARRAY.shape.__set__(self, value)
-        if before is not None:
-            shaped = (Reshape(self.shape),)
-            self.known = Trace(before.recorder, self.plain, None, before, shaped)
+        shape_in_place(self, lambda one: _NDARRAY.shape.__set__(one, value))
 
     @property
     def flat(self) -> Any:
@@ -294,9 +286,13 @@ def _fill(array: Any, key: Any, value: Any) -> None:
     array.fill(value)
 
 
-def _put_part(part: Traced, value: Any) -> None:
+def _put_part(x: Traced, name: str, value: Any) -> None:
     """NumPy makes an array of a number first, which it casts as it does arrays."""
-    put(part, ..., np.asarray(value) if is_literal(value) else value)
+
+    def write(*_: Any) -> None:
+        setattr(x.plain, name, plains(value))
+
+    put(getattr(x, name), ..., np.asarray(value) if is_literal(value) else value, write)
 
 
 def _rescued_methods() -> None:

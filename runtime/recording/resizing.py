@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from sys import getrefcount
 from typing import Any
 
@@ -9,8 +10,8 @@ import numpy as np
 
 from graphir import Symbol, ops
 from runtime.recording.recorder import Recorder
-from runtime.recording.steps import Cut, UnrecordedError
-from runtime.recording.values import Traced, active
+from runtime.recording.steps import Cut, Reshape, UnrecordedError
+from runtime.recording.values import Trace, Traced, active, trace_of
 
 _ALONE = 6
 """References to an array of which the program has no view: a Traced's, its trace's, and calls'."""
@@ -30,7 +31,7 @@ def resize(x: Traced, *shape: Any, refcheck: bool = True) -> None:
     new = original.copy("K")
     new.resize(*shape, refcheck=False)
     if new.size == x.size:
-        x.shape = new.shape  # pyright: ignore[reportDeprecated] -- resize itself is not
+        shape_in_place(x, lambda one: np.ndarray.resize(one, new.shape, refcheck=False))
         return
     moved = recorder.moved.get(id(x))
     if original.base is not None and not moved:
@@ -48,6 +49,18 @@ def resize(x: Traced, *shape: Any, refcheck: bool = True) -> None:
     order = new.flags.f_contiguous and not new.flags.c_contiguous
     np.ndarray.__setstate__(x, (1, new.shape, new.dtype, order, new.tobytes("A")))  # pyright: ignore
     recorder.adopt(x, "resize", enter)
+
+
+def shape_in_place(x: Traced, change: Callable[[Any], None]) -> None:
+    """The same elements in another shape, which `change` gives an array and the plain one."""
+    recorder = active()
+    before = trace_of(x, recorder) if recorder else None
+    if before is not None:
+        before.plain = x.plain.view()
+    change(x.plain)
+    change(x)
+    if before is not None:
+        x.known = Trace(before.recorder, x.plain, None, before, (Reshape(x.shape),))
 
 
 def _refused() -> None:
