@@ -87,6 +87,11 @@ def test_the_policy_of_the_readme_finds_its_cast(tmp_path: Path) -> None:
     assert "forbidden by 'lossy'; write " in shown and shown.count("\n") == 1
 
 
+def test_the_functions_of_the_readme_are_graphs(tmp_path: Path) -> None:
+    shown = run("jit(norm", tmp_path)
+    assert "%eps: weak_float[]) -> (float16[n, 3])" in shown and shown.count("0.57735") == 6
+
+
 def run(words: str, folder: Path) -> str:
     """What the README's example that has these words prints."""
     code = next(c for c in re.findall(r"```python\n(.*?)```", README, re.S) if words in c)

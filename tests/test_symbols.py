@@ -168,8 +168,8 @@ def test_arrays_on_either_side(name: str, apply: Binary, array: Any):
         assert value(made.args[at]).tobytes() == np.asarray(array).tobytes()
 
 
-@pytest.mark.parametrize(("name", "apply", "mirrored"), COMPARE)
-def test_arrays_on_the_left_of_comparisons(name: str, apply: Binary, mirrored: str):
+@pytest.mark.parametrize(("name", "apply"), [one[:2] for one in COMPARE])
+def test_arrays_on_the_left_of_comparisons(name: str, apply: Binary):
     x = one("float32")
     for array in (np.zeros(3, np.float32), np.float32(1), np.float64(1), np.int8(1)):
         made = apply(array, x)
