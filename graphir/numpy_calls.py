@@ -30,18 +30,25 @@ _FIXES = {
     "dtype": "cast an operand with .astype(...)",
 }
 _NEAR = {
+    "array_equal": "equal, all",
+    "average": "mean",
     "cbrt": "pow",
+    "cross": "multiply, subtract",
     "einsum": "matmul, tensordot",
+    "fft": "matmul",
+    "isclose": "abs, less_equal",
+    "linalg": "matmul",
     "linalg.norm": "sum, sqrt",
     "nan_to_num": "is_nan, where",
     "nansum": "is_nan, where",
     "median": "sort",
     "nonzero": "where",
+    "trace": "eye, where, sum",
     "unique": "sort",
     "copyto": "where",
     "fmod": "remainder",
 }
-"""What to think of, where the name does not tell."""
+"""What to think of, where the name of a function or of its module does not tell."""
 
 
 def call_ufunc(
@@ -90,7 +97,7 @@ def call_function(
     except GraphirError as error:
         raise placed(error, user_location(), f"np.{name}") from None
     except TypeError:
-        error = _misfit(name, FUNCTIONS[function], args, kwargs)
+        error = _misfit(FUNCTIONS[function], args, kwargs)
         if error is None:
             raise
         raise placed(error, user_location(), f"np.{name}") from None
@@ -98,15 +105,17 @@ def call_function(
 
 def _given(name: str, kwargs: Mapping[str, Any]) -> dict[str, Any]:
     """Without the arguments that say what is so anyway; GraphError for those that no op has."""
-    found = dict(kwargs)
-    for one, usual in (("out", None), ("where", True), ("initial", np._NoValue)):  # pyright: ignore
+    found = {key: one for key, one in kwargs.items() if one is not np._NoValue}  # pyright: ignore
+    for one, usual in (("out", None), ("where", True)):
         if one in found and found.pop(one) is not usual:
             _refuse(name, one)
+    if "initial" in found:
+        _refuse(name, "initial")
     return found
 
 
 def _misfit(
-    name: str, known: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+    known: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> GraphError | None:
     """What to say where arguments are not those that a function takes of symbols."""
     takes = inspect.signature(known)
@@ -114,22 +123,21 @@ def _misfit(
         takes.bind(*args, **kwargs)
     except TypeError as error:
         shown = ", ".join(map(str, takes.replace(return_annotation=takes.empty).parameters))
-        return GraphError(f"of symbols np.{name} takes ({shown}): {error}")
+        return GraphError(f"of symbols it takes ({shown}): {error}")
     return None
 
 
 def _refuse(name: str, argument: str) -> NoReturn:
     fix = _FIXES.get(argument, "leave it out")
-    raise GraphError(f"of symbols np.{name} takes no {argument}=; {fix}")
+    raise GraphError(f"of symbols it takes no {argument}=; {fix}")
 
 
 def _has_none(name: str) -> NoReturn:
-    last = name.rpartition(".")[2]
+    module, _, last = name.rpartition(".")
     near = difflib.get_close_matches(last, ops.CATALOGUE, 3, 0.5)
-    hint = _NEAR.get(name) or ", ".join(
-        near or difflib.get_close_matches(last, ops.CATALOGUE, 1, 0)
-    )
-    raise GraphError(f"np.{name} has no op, so a symbol cannot be given to it; nearest: {hint}")
+    near = near or difflib.get_close_matches(last, ops.CATALOGUE, 1, 0)
+    hint = _NEAR.get(name) or _NEAR.get(module) or ", ".join(near)
+    raise GraphError(f"no op does this, so a symbol cannot be given to it; nearest: {hint}")
 
 
 # -- a call of a ufunc, and its methods

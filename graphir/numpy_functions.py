@@ -15,6 +15,7 @@ import numpy as np
 
 from graphir import ops
 from graphir.attributes import axis as axis_of
+from graphir.attributes import natural
 from graphir.dtypes import DTypeLike
 from graphir.errors import GraphError, ShapeError
 from graphir.literals import is_literal
@@ -120,7 +121,7 @@ def _searchsorted(a: Any, v: Any, side: str = "left") -> Symbol:
 
 def _diff(a: Symbol, n: int = 1, axis: int = -1) -> Symbol:
     axis = axis_of(axis, (a.type,))
-    for _ in range(n):
+    for _ in range(natural(n)):
         before = (slice(None),) * axis
         left, right = a[(*before, slice(1, None))], a[(*before, slice(None, -1))]
         a = left != right if a.dtype.kind == "bool" else left - right
@@ -196,7 +197,7 @@ def _split(ary: Symbol, indices_or_sections: Any, axis: int = 0) -> list[Symbol]
     if isinstance(indices_or_sections, Sequence):
         ends: list[Any] = [0, *indices_or_sections, size]
         return list(ary.split([b - a for a, b in pairwise(ends)], axis))
-    if size % indices_or_sections:
+    if indices_or_sections < 1 or size % indices_or_sections:
         raise ShapeError(f"{size} elements are not {indices_or_sections} equal pieces")
     return list(ary.split(size // indices_or_sections, axis))
 

@@ -10,7 +10,7 @@ import numpy as np
 from graphir import ops
 from graphir.attributes import axis as axis_of
 from graphir.attributes import new_axis
-from graphir.errors import GraphError
+from graphir.errors import GraphError, ShapeError
 from graphir.op import Op
 from graphir.symbol import Symbol
 
@@ -59,6 +59,7 @@ def _along(axis: int, rank: int) -> Callable[..., Symbol]:
 
 def _of_rank(x: Any, rank: int, last: bool = False) -> Any:
     """With new axes in front, so that there are as many as that; one of them last if so asked."""
+    x = x if isinstance(x, Symbol) else np.asarray(x)
     missing = rank - len(x.shape)
     if missing <= 0:
         return x
@@ -142,6 +143,8 @@ def _roll(a: Symbol, shift: Any, axis: Any = None) -> Symbol:
         return ops.reshape(ops.roll(flat(a), shift=shift, axis=0), a.shape)
     axes, shifts = _several(axis), _several(shift)
     shifts = shifts * len(axes) if len(shifts) == 1 else shifts
+    if len(shifts) != len(axes):
+        raise ShapeError(f"{len(shifts)} shifts for {len(axes)} axes")
     for by, one in zip(shifts, axes, strict=True):
         a = ops.roll(a, shift=by, axis=one)
     return a
@@ -158,7 +161,7 @@ def _pad(
 def _tile(A: Symbol, reps: Any) -> Symbol:  # noqa: N803 -- NumPy's name
     counts = _several(reps)
     x = _of_rank(A, len(counts))
-    return ops.tile(x, (*(1,) * (x.rank - len(counts)), *counts))
+    return ops.tile(x, (*(1,) * (len(x.shape) - len(counts)), *counts))
 
 
 def _repeat(a: Symbol, repeats: int, axis: int | None = None) -> Symbol:
@@ -168,6 +171,7 @@ def _repeat(a: Symbol, repeats: int, axis: int | None = None) -> Symbol:
 def _take(a: Any, indices: Any, axis: int | None = None, *, mode: str = "raise") -> Symbol:
     if mode != "raise":
         raise GraphError(f"take has no mode {mode!r}; bring the indices into range first")
+    indices = indices if isinstance(indices, Symbol) else np.asarray(indices)
     return (
         ops.gather(flat(a), indices, axis=0) if axis is None else ops.gather(a, indices, axis=axis)
     )
