@@ -26,8 +26,9 @@ def add_casts(command: Callable[..., Any]) -> None:
     casts = command("casts", _casts, doc, "model.gir --kind implicit --lossy")
     doc = "Run a graph, or a function on NumPy arrays, and report what casts did to its data."
     measured = command("audit", _audit, doc, "script.py:function --input x.npy --against jax")
+    add_program(casts)
+    add_program(measured, "a graph, or a function on NumPy arrays")
     for each in (casts, measured):
-        add_program(each)
         add_output(each, REPORT_FORMATS, "text")
         _add_filters(each)
     add_inputs(measured)

@@ -11,13 +11,13 @@ from passes import CastReport
 from runtime.cli_questions import path
 
 
-def add_program(command: Any) -> None:
-    """Let a command take a graph: a file, or what a script defines."""
+def add_program(command: Any, named: str = "a graph, or a function that returns one") -> None:
+    """Let a command take a graph in a file, or what a script defines by a name."""
     command.add_argument(
         "program",
         type=path,
         metavar="FILE.gir|SCRIPT.py:NAME",
-        help="a graph, as Graph.save writes it; or one that a script defines or a function returns",
+        help=f"a graph, as Graph.save writes it; or what a script has by a name: {named}",
     )
 
 

@@ -36,9 +36,9 @@ def audit(
     has the share of each cast in each output's error (see Output.share), for which the wide run is
     done once more for every cast that changed something, with the loss of that cast alone put in:
     only what depends on it, if the values of one wide run take at most `memory` bytes; else all of
-    it. `progress` is called with the symbols that have been run and those there are; True shows
-    them on stderr. Inputs are given as to `interpret`, those named like a parameter here by
-    position. Raises ExecutionError.
+    it. What no output depends on is not run, and has no measure. `progress` is called with the
+    symbols that have been run and those there are; True shows a bar on stderr. Inputs are given as
+    to `interpret`, those named like a parameter here by position. Raises ExecutionError.
     """
     require_outputs(graph)
     report = cast_report(graph)

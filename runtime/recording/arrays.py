@@ -12,7 +12,7 @@ from graphir import Symbol
 from runtime.recording import functions, ufuncs
 from runtime.recording.methods import Methods, number_of
 from runtime.recording.recorder import Recorder
-from runtime.recording.values import TracedScalar, active
+from runtime.recording.values import TracedScalar, active, plains
 
 
 class Dispatching:
@@ -64,7 +64,7 @@ class RecordedScalar(Dispatching):
         return _of_array(self, lambda x: x.astype(dtype, *args, **kwargs))
 
     def __getitem__(self, key: Any) -> Any:
-        return self if key == () else self.plain[key]
+        return self if type(key) is tuple and not key else self.plain[plains(key)]
 
     def item(self, *args: Any) -> Any:
         """The Python number, in which the recording ends."""

@@ -13,6 +13,7 @@ from functools import wraps
 from operator import attrgetter
 from sys import _getframe  # pyright: ignore[reportPrivateUsage]
 from threading import RLock
+from types import BuiltinFunctionType
 from typing import Any
 
 import numpy as np
@@ -21,18 +22,24 @@ from graphir import DType, Symbol, ops
 from runtime.recording.functions import emptied, filled
 from runtime.recording.indexing import assigned
 from runtime.recording.recorder import Recorder, holds_traced
+from runtime.recording.rescue import opaque, rescued
 from runtime.recording.sites import is_ours
 from runtime.recording.values import (
     Traced,
     TracedScalar,
     active,
     plains,
+    recording,
     recording_with,
     view_of,
 )
 
 Maker = Callable[..., Any]
 _ASARRAY = np.asarray
+_LEFT = {__name__, "numpy._core._methods"}
+"""Modules that call NumPy's own: of numbers this one asks for 0-d arrays by out=..., unheard."""
+_DEMANDING = ("scipy.fft._pocketfft.pypocketfft",)
+"""Compiled modules that take no subclass of ndarray for a result."""
 _LOCK = RLock()
 _USERS = [0]
 _REPLACED: list[tuple[dict[str, Any], str, Any]] = []
@@ -58,11 +65,17 @@ def _replace() -> None:
     names = [(path.rpartition(".")[2], *pair) for path, pair in MAKERS.items()]
     for module in list(sys.modules.values()):
         held: dict[str, Any] = getattr(module, "__dict__", {})
-        if held.get("__name__") == __name__:
+        if held.get("__name__") in _LEFT:
             continue
         for name, original, maker in names:
             if held.get(name) is original:
                 held[name] = maker
+                _REPLACED.append((held, name, original))
+    for path in _DEMANDING:
+        held = getattr(sys.modules.get(path), "__dict__", {})
+        for name, original in list(held.items()):
+            if isinstance(original, BuiltinFunctionType):
+                held[name] = _maker(original, _compiled)
                 _REPLACED.append((held, name, original))
 
 
@@ -78,9 +91,23 @@ def _maker(original: Any, record: Callable[..., Any]) -> Maker:
         recorder = active()
         if recorder is None or is_ours(_getframe(1)) or not recorder.locate():
             return original(*plains(args), **plains(kwargs))
-        return record(recorder, original, *args, **kwargs)
+        return _recorded(original, record, args, kwargs)
 
     return make
+
+
+def _plainly(original: Any, record: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    return original(*plains(args), **plains(kwargs))
+
+
+@rescued(_plainly)
+def _recorded(original: Any, record: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    return record(recording(), original, *args, **kwargs)
+
+
+def _compiled(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> Any:
+    """Of a module that takes no subclass of ndarray for a result."""
+    return opaque(recorder, original.__name__, _plainly, (original, _compiled, args, kwargs), {})
 
 
 # -- arrays of values

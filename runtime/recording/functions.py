@@ -14,12 +14,13 @@ from runtime.recording.indexing import assigned
 from runtime.recording.method_ops import product
 from runtime.recording.outs import store
 from runtime.recording.recorder import Recorder
+from runtime.recording.rescue import arrays_of, opaque, repeatable, rescued
 from runtime.recording.steps import Pick, UnrecordedError
 from runtime.recording.values import (
     Traced,
-    active,
     plain,
     plains,
+    recording,
     recording_with,
     trace_of,
     view_of,
@@ -29,28 +30,37 @@ from runtime.recording.values import (
 Symbolic = Callable[..., Symbol]
 
 
+def _plainly(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    return function(*plains(tuple(args)), **plains(dict(kwargs)))
+
+
+@rescued(_plainly)
 def call(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """A function of NumPy that a program calls on something traced."""
-    recorder = active()
-    if recorder is None:
-        return function(*plains(tuple(args)), **plains(dict(kwargs)))
+    recorder = recording()
     recorder.locate()
     if function in _OWN:
         return _OWN[function](recorder, *args, **kwargs)
     if function in _SYMBOLIC:
         return _computed(recorder, function, args, dict(kwargs))
     if not isinstance(function._implementation, FunctionType) or function in _OPAQUE:
-        return _opaque(recorder, function, args, kwargs)
+        return opaque(recorder, _name(function), _plainly, (function, args, kwargs), {})
     return _run(recorder, function, args, kwargs)
 
 
 def _run(recorder: Recorder, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """A function that is written in Python, its own calls recorded."""
     recorder.calls.append(_name(function))
+    before = recorder.writes
     try:
         return _entered(recorder, recorder.call(function._implementation, args, kwargs))
+    except Exception:
+        if not repeatable(recorder, (args, kwargs), before):
+            raise
     finally:
         recorder.calls.pop()
+    # Maybe it meets what plain arrays are not: if not, it fails again.
+    return opaque(recorder, _name(function), _plainly, (function, args, kwargs), {})
 
 
 def _name(function: Any) -> str:
@@ -98,51 +108,7 @@ def _sharing(real: Any, args: Any) -> Traced | None:
     """The argument whose memory a result has."""
     if type(real) is not np.ndarray:
         return None
-    return next((one for one in _arrays(args) if np.may_share_memory(real, one.plain)), None)
-
-
-def _opaque(
-    recorder: Recorder, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
-) -> Any:
-    """A compiled function: on plain arrays, its results and what it wrote being taken as given."""
-    arrays = [one for one in _arrays((args, kwargs)) if one.flags.writeable]
-    before = [one.plain.tobytes() for one in arrays]
-    for one in arrays:
-        recorder.before(one)
-    with recording_with(None):
-        real = recorder.call(function, plains(tuple(args)), plains(dict(kwargs)))
-    for one, bytes_before in zip(arrays, before, strict=True):
-        if one.plain.tobytes() != bytes_before:
-            given = recorder.checked(_name(function), one.plain, _nothing)
-            trace_of(one, recorder).write(given)
-    return _given(recorder, _name(function), real, arrays)
-
-
-def _arrays(value: Any) -> list[Traced]:
-    if isinstance(value, Traced):
-        return [value]
-    if isinstance(value, (tuple, list)):
-        return [found for one in value for found in _arrays(one)]  # pyright: ignore
-    return _arrays(list(value.values())) if isinstance(value, dict) else []  # pyright: ignore
-
-
-def _given(recorder: Recorder, name: str, real: Any, arrays: Sequence[Traced]) -> Any:
-    kind: Any = cast("object", type(real))
-    if kind is tuple or kind is list:
-        return kind(_given(recorder, name, one, arrays) for one in real)  # pyright: ignore
-    if kind is np.ndarray:
-        for one in arrays:
-            if real is one.plain:
-                return one
-            if np.may_share_memory(real, one.plain):
-                return view_of(one, real)
-    if not isinstance(real, (np.ndarray, np.generic)):
-        return real
-    return recorder.outcome(name, real, _nothing)
-
-
-def _nothing() -> Symbol:
-    raise UnrecordedError("it is compiled")
+    return next((one for one in arrays_of(args) if np.may_share_memory(real, one.plain)), None)
 
 
 # -- functions that are ops

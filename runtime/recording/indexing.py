@@ -95,11 +95,11 @@ def places(array: Array, key: Any) -> Any:
     return np.asarray(np.arange(array.size).reshape(array.shape)[key])
 
 
-def put(x: Traced, key: Any, value: Any) -> None:
-    """x[key] = value, recorded."""
+def put(x: Traced, key: Any, value: Any, write: Callable[..., None] = operator.setitem) -> None:
+    """x[key] = value, recorded; `write(array, key, value)` is how NumPy does it."""
     recorder, real_key = active(), plains(key)
     if recorder is None or not recorder.has(x.dtype):
-        x.plain[real_key] = plains(value)
+        write(x.plain, real_key, plains(value))
         return
     recorder.locate()
     trace = trace_of(x, recorder)
@@ -108,7 +108,7 @@ def put(x: Traced, key: Any, value: Any) -> None:
     known = recorder.before(value) if isinstance(value, (np.ndarray, list, tuple)) else value
     listed = isinstance(value, (list, tuple))  # whose rows NumPy puts there one by one
     changed = _reads(key, x) or (listed and _reads(value, x))
-    recorder.call(operator.setitem, (x.plain, real_key, plains(value)), {})
+    recorder.call(write, (x.plain, real_key, plains(value)), {})
     if changed:
         enter = _unknown
     elif is_basic(key):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from graphir import Symbol, ops
+from graphir.literals import is_literal
 from runtime.recording.indexing import Flat, get, put, put_flat
 from runtime.recording.method_ops import (
     Symbolic,
@@ -23,6 +24,8 @@ from runtime.recording.method_ops import (
 )
 from runtime.recording.outs import store
 from runtime.recording.recorder import Recorder
+from runtime.recording.rescue import rescued
+from runtime.recording.resizing import resize, shape_in_place
 from runtime.recording.steps import Reshape, UnrecordedError
 from runtime.recording.values import (
     Trace,
@@ -79,7 +82,7 @@ def _reordered(name: str) -> Callable[..., None]:
         recorder.locate()
         trace, before = trace_of(self, recorder), self.plain.copy()
         x = recorder.before(self)
-        getattr(self.plain, name)(*plains(args), **plains(kwargs))
+        recorder.call(getattr(self.plain, name), plains(args), plains(kwargs))
         position = 1 if name == "partition" else 0
         axis = kwargs.get("axis", args[position] if len(args) > position else -1)
         if x is None:
@@ -161,7 +164,9 @@ class Methods(Traced):
 
     def fill(self, value: Any) -> None:
         """Every element set."""
-        put(self, ..., value)
+        put(self, ..., value, _fill)
+
+    resize = resize
 
     def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
         """Elements set by their places in row-major order."""
@@ -209,7 +214,7 @@ class Methods(Traced):
 
     @real.setter
     def real(self, value: Any) -> None:
-        put(self.real, ..., value)
+        _put_part(self, "real", value)
 
     @property
     def imag(self) -> Any:
@@ -218,7 +223,9 @@ class Methods(Traced):
 
     @imag.setter
     def imag(self, value: Any) -> None:
-        put(self.imag, ..., value)
+        if self.dtype.kind != "c":
+            _NDARRAY.imag.__set__(self.plain, plains(value))  # an error of NumPy's
+        _put_part(self, "imag", value)
 
     @property
     def flags(self) -> Any:
@@ -237,15 +244,7 @@ class Methods(Traced):
 
     @shape.setter
     def shape(self, value: Any) -> None:
-        recorder = active()
-        before = trace_of(self, recorder) if recorder else None
-        if before is not None:
-            before.plain = self.plain.view()
-        _NDARRAY.shape.__set__(self.plain, value)
-        _NDARRAY.shape.__set__(self, value)
-        if before is not None:
-            shaped = (Reshape(self.shape),)
-            self.known = Trace(before.recorder, self.plain, None, before, shaped)
+        shape_in_place(self, lambda one: _NDARRAY.shape.__set__(one, value))
 
     @property
     def flat(self) -> Any:
@@ -281,6 +280,44 @@ class Methods(Traced):
 
     def __complex__(self) -> complex:
         return number_of("complex", self, complex(self.plain))
+
+
+def _fill(array: Any, key: Any, value: Any) -> None:
+    array.fill(value)
+
+
+def _put_part(x: Traced, name: str, value: Any) -> None:
+    """NumPy makes an array of a number first, which it casts as it does arrays."""
+
+    def write(*_: Any) -> None:
+        setattr(x.plain, name, plains(value))
+
+    put(getattr(x, name), ..., np.asarray(value) if is_literal(value) else value, write)
+
+
+def _rescued_methods() -> None:
+    """Methods of arrays fall back to those of plain ones, but for those that change both."""
+    changing = {"shape", "setflags", "resize"}
+    for name, one in list(vars(Methods).items()):
+        if name in changing:
+            continue
+        of_numpy = getattr(_NDARRAY, name, None)
+        if isinstance(one, property) and one.fset is not None:
+            fset = rescued(_plainly(of_numpy.__set__))(one.fset)  # pyright: ignore
+            setattr(Methods, name, property(one.fget, fset, None, one.__doc__))
+        elif callable(one) and callable(of_numpy):
+            setattr(Methods, name, rescued(_plainly(of_numpy))(one))
+
+
+def _plainly(of_numpy: Callable[..., Any]) -> Callable[..., Any]:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        real = of_numpy(*plains(args), **plains(kwargs))
+        return real if kwargs.get("out") is None else kwargs["out"]
+
+    return call
+
+
+_rescued_methods()
 
 
 def number_of(name: str, value: Any, number: Any) -> Any:

@@ -27,6 +27,8 @@ from runtime.recording.values import (
 )
 
 Array: TypeAlias = NDArray[Any]
+UNDONE: Any = object()
+"""The result of a call that has not been made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,10 @@ class Recorder(Builder):
     def __init__(self, graph: Graph, sites: Sites) -> None:
         super().__init__(graph)
         self.sites = sites
-        self.here, self.call = sites.here()
+        self.enter()
+        self.done: Any = UNDONE
+        self.raised = 0
+        """What the call that is being recorded has returned, and what it raised, by id."""
         self.notes: dict[str, Note] = {}
         self.faults: list[Exception] = []
         """Errors of this project's own, which tests look at."""
@@ -64,17 +69,34 @@ class Recorder(Builder):
         """Python numbers that recorded values have become, by id, with those values."""
         self.containers: list[tuple[Any, Any]] = []
         """Lists among the arguments, each with the one that the program got instead."""
+        self.writes = 0
+        """How often something recorded has been written to."""
+        self.moved: dict[int, tuple[Traced, Array]] = {}
+        """Arrays with other memory than they began with, by id, with what they began with."""
         self._arguments: list[Traced] = []
         self._outside: dict[int, tuple[Array, Array, Symbol]] = {}
         self._owners: dict[int, ref[Trace]] = {}
 
     # -- where, and what could not be
 
+    def enter(self) -> None:
+        """Enter what follows under the line that asked for the recording."""
+        self.here, self._call = self.sites.here(2)
+
     def locate(self) -> bool:
         """Enter what follows under the user's line; False while a module is being imported."""
         site = self.sites.here(3)
-        self.here, self.call = site
+        self.here, self._call = site
         return site is not self.sites.importing
+
+    def call(self, function: Callable[..., Any], args: Iterable[Any], kwargs: Any) -> Any:
+        """What NumPy makes of a call at the user's line; what is raised here is the program's."""
+        try:
+            real = self.done = self._call(function, args, kwargs)
+        except Exception as error:
+            self.raised = id(error)
+            raise
+        return real
 
     def failed(self, error: Exception) -> None:
         """Remember an error that is none of those by which recording says what it cannot."""
@@ -124,6 +146,11 @@ class Recorder(Builder):
                 return trace
             base = getattr(base, "base", None)
         return None
+
+    def counted(self) -> int:
+        """The number of a write that is made now."""
+        self.writes += 1
+        return self.writes
 
     def written(self, array: Array, symbol: Symbol | None) -> None:
         """Note that a plain array has been given these values."""
@@ -219,6 +246,20 @@ class Recorder(Builder):
         known = {symbol.index for symbol in self.graph.inputs}
         symbols = ((one, self.before(one)) for one in self._arguments)
         return [one for one, found in symbols if found is not None and found.index not in known]
+
+    def adopt(self, array: Traced, name: str, symbolic: Callable[[], Symbol]) -> None:
+        """Note that an array has other memory now."""
+        array._plain = array.source = None  # pyright: ignore[reportPrivateUsage]
+        symbol = self.checked(name, array.plain, symbolic)
+        array.known = trace = Trace(self, array.plain, symbol)
+        self._owners[id(array.plain)] = ref(trace)
+
+    def moved_back(self) -> None:
+        """Give the arrays that began elsewhere what became of them."""
+        for array, original in self.moved.values():
+            original.resize(array.shape, refcheck=False)
+            original[...] = array.plain
+            array._plain = original  # pyright: ignore[reportPrivateUsage]
 
     def viewed(self, real: Any, trace: Trace) -> Any:
         """A plain view of recorded memory as the program goes on with it."""

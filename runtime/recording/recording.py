@@ -109,10 +109,13 @@ def _run(
     keywords: dict[str, Any],
 ) -> Any:
     """Call the function on recorded arguments; the frame above which nothing is the program's."""
-    recorder.here, recorder.call = recorder.sites.here()
+    recorder.enter()
     positional = [_argument(recorder, one, next(names)) for one in arrays]
     named = {name: _argument(recorder, one, name) for name, one in keywords.items()}
-    return function(*positional, **named)
+    try:
+        return function(*positional, **named)
+    finally:
+        recorder.moved_back()
 
 
 def _argument(recorder: Recorder, value: Any, name: str | None) -> Any:

@@ -11,21 +11,24 @@ from graphir import DType, GraphirError, Op, Symbol, ops
 from graphir.literals import is_literal
 from runtime.recording.outs import outs_of, plain_kwargs, returned, store
 from runtime.recording.recorder import Recorder
+from runtime.recording.rescue import rescued
 from runtime.recording.steps import UnrecordedError
 from runtime.recording.ufunc_methods import at, method_of
 from runtime.recording.ufunc_ops import COMPOUNDS, OPS, PARTS, emit
-from runtime.recording.values import Traced, active, plain
+from runtime.recording.values import Traced, plain, plains, recording
 
 Kwargs: TypeAlias = Mapping[str, Any]
 
 
+def _plainly(ufunc: np.ufunc, method: str, inputs: Any, kwargs: Kwargs) -> Any:
+    real = getattr(ufunc, method)(*map(plains, inputs), **plain_kwargs(kwargs))
+    return returned(kwargs.get("out"), real)
+
+
+@rescued(_plainly)
 def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A ufunc, called by a program on traced operands: NumPy's result, and its op recorded."""
-    recorder = active()
-    function = ufunc if method == "__call__" else getattr(ufunc, method)
-    if recorder is None:
-        real = function(*map(plain, inputs), **plain_kwargs(kwargs))
-        return returned(kwargs.get("out"), real)
+    recorder = recording()
     recorder.locate()
     if method == "__call__" and not kwargs and ufunc.nout == 1:
         args = _operands(recorder, ufunc, inputs)
@@ -39,11 +42,14 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str
     return method_of(recorder, ufunc, method, inputs, kwargs)
 
 
+def _operated(function: Callable[..., Any], ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
+    return function(*map(plain, inputs))
+
+
+@rescued(_operated)
 def operate(function: Callable[..., Any], ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
     """An operator on NumPy scalars, which is a ufunc's in all but speed."""
-    recorder = active()
-    if recorder is None:
-        return function(*map(plain, inputs))
+    recorder = recording()
     recorder.locate()
     real = recorder.call(function, map(plain, inputs), {})
     if not hasattr(real, "dtype") or type(real) is np.bool_:
@@ -141,10 +147,13 @@ def _several(
 ) -> tuple[Any, ...]:
     """The results of divmod, and of others as given."""
     parts = PARTS.get(ufunc, (None,) * len(real))
+    shared = _share_memory([one for one in out if one is not None])
     found: list[Any] = []
     for one, part, into in zip(real, parts, out, strict=True):
 
         def symbolic(part: Op | None = part) -> Symbol:
+            if shared:
+                raise UnrecordedError("its results are written over each other")
             if part is None or args is None:
                 raise UnrecordedError(f"{ufunc.__name__} has no op")
             return recorder.emit(part, args)
@@ -155,3 +164,8 @@ def _several(
             store(recorder, ufunc.__name__, into, symbolic)
             found.append(into)
     return tuple(found)
+
+
+def _share_memory(arrays: Sequence[Any]) -> bool:
+    real = list(map(plain, arrays))
+    return any(np.may_share_memory(a, b) for i, a in enumerate(real) for b in real[:i])

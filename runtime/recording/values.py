@@ -31,6 +31,13 @@ def active() -> Recorder | None:
     return _ACTIVE.recorder
 
 
+def recording() -> Recorder:
+    """The same, where there is one."""
+    recorder = _ACTIVE.recorder
+    assert recorder is not None  # who calls has seen to that
+    return recorder
+
+
 class recording_with:  # noqa: N801 -- a context manager, and one that is quick
     """Inside the block, this thread records with that recorder, or not at all."""
 
@@ -101,7 +108,7 @@ class Trace:
         root = self.root
         if root is None or self.parent is None:
             self.symbol = self.recorder.retaken(self.plain) if symbol is None else symbol
-            self.version += 1
+            self.version = self.recorder.counted()
             self.held = _print_of(self.plain)
             return
         root.held = _print_of(root.plain)  # memory is ahead of the symbols
