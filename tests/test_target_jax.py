@@ -45,10 +45,11 @@ def settled(array: Any) -> Any:
 
 @np.errstate(all="ignore")
 def arrays(dtype: DType, shape: tuple[int, ...], seed: int) -> Any:
-    """Telling values: complex ones finite and small, whose specials no two libraries share."""
+    """Telling values: complex ones finite and small, as no two libraries share specials."""
     values = settled(pool(dtype))
     if dtype.is_complex:
         values = values[np.isfinite(values) & (np.abs(values) < 50)]
+        values = values + values.dtype.type(0)  # no -0.0, which says on which side of a cut it is
     if seed % 2:
         values = np.arange(4).astype(dtype.storage)
     return values.take(np.random.default_rng(seed).integers(0, len(values), shape))
