@@ -167,11 +167,11 @@ def _to_odd(source: DType) -> tuple[Step, ...]:
     if source.exact_in(DType.float32):
         return (_cast(plain, _F32),)
     if source.is_integer and source.bits == 64:
-        return _sticky, _round_to_odd
-    return _cast(plain, _F64), _round_to_odd
+        return sticky, round_to_odd
+    return _cast(plain, _F64), round_to_odd
 
 
-def _sticky(x: NDArray[Any]) -> NDArray[Any]:
+def sticky(x: NDArray[Any]) -> NDArray[Any]:
     """64-bit integers as float64, on the same side of every number of at most 41 bits.
 
     From 2**53 on these numbers are multiples of 2**12; an integer between two of them becomes the
@@ -181,7 +181,7 @@ def _sticky(x: NDArray[Any]) -> NDArray[Any]:
     return np.where((np.abs(exact) < 2**53) | (low == 0), exact, (x - low + 0x800).astype(_F64))
 
 
-def _round_to_odd(x: NDArray[Any]) -> NDArray[Any]:
+def round_to_odd(x: NDArray[Any]) -> NDArray[Any]:
     """Float64 as float32: cut off towards zero, the last bit set where anything was cut off.
 
     Never from finite to inf: that is for the rounding which follows.
@@ -213,13 +213,13 @@ def _patterns(target: DType) -> NDArray[np.uint8]:
     upper = np.arange(2**16, dtype=np.uint32)
     x: NDArray[Any] = (upper << 16).view(np.float32)
     if target is DType.float8_e8m0fnu:
-        return _scales(upper, x)
+        return scale_bits(upper, x)
     x[np.isnan(x)] = np.nan  # the sign of NaN reaches float6 and float4, which have none
     with np.errstate(all="ignore"):
         return x.astype(target.storage).view(np.uint8)
 
 
-def _scales(upper: NDArray[np.uint32], x: NDArray[Any]) -> NDArray[np.uint8]:
+def scale_bits(upper: NDArray[np.uint32], x: NDArray[Any]) -> NDArray[np.uint8]:
     """The bit patterns of float8_e8m0fnu, which ml_dtypes rounds by rules that changed with 0.5.1.
 
     Half an ulp added carries into the exponent, which is all there is. Below 2**-126 a float32 has

@@ -29,7 +29,7 @@ def bind(
         _checked(graph, symbol, name, value)
         for symbol, name, value in zip(graph.inputs, graph.input_names, given, strict=True)
     ]
-    return arrays, _sizes(graph, arrays)
+    return arrays, sizes_of(graph, arrays)
 
 
 def matched(graph: Graph, inputs: Sequence[T], named: Mapping[str, T]) -> list[T]:
@@ -97,7 +97,7 @@ def numpy_name(dtype: DType) -> str:
     return f"{module}.{dtype.storage.name}"
 
 
-def _sizes(graph: Graph, arrays: Sequence[NDArray[Any]]) -> dict[str, int]:
+def sizes_of(graph: Graph, arrays: Sequence[Any]) -> dict[str, int]:
     """Bind names from the plain dims first, then solve expressions of one unknown name."""
     sizes: dict[str, int] = {}
     dims = [

@@ -1,0 +1,73 @@
+"""What all targets share: the error that names what one lacks, and the walk over what is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from importlib import import_module
+from typing import Any, TypeVar
+
+from graphir import DType, Graph, GraphirError, Symbol
+from runtime.interpreter import last_uses
+from runtime.results import require_outputs
+
+T = TypeVar("T")
+
+
+class TargetError(GraphirError, NotImplementedError):
+    """What a target cannot express: the op, its line, why, and what to do instead."""
+
+
+def lacking(target: str, symbol: Symbol, why: str, fix: str) -> TargetError:
+    """The error for a symbol that a target has no way to say."""
+    operands = ", ".join(str(arg.type) for arg in symbol.args)
+    error = TargetError(
+        f"{symbol.location}: {symbol.op.name}({operands}) -> {symbol.type}: {target} {why}; {fix}"
+    )
+    error.location = symbol.location
+    return error
+
+
+def needed(graph: Graph) -> Iterator[Symbol]:
+    """The symbols that the outputs depend on, and all inputs, operands before their users."""
+    require_outputs(graph)
+    last, inputs = last_uses(graph), set(graph.inputs)
+    return (symbol for symbol in graph.symbols if last[symbol.index] >= 0 or symbol in inputs)
+
+
+def emitter(target: str, table: Mapping[str, Callable[..., T]], symbol: Symbol) -> Callable[..., T]:
+    """The row of an op; TargetError where the target's table has none."""
+    found = table.get(symbol.op.name)
+    if found is None:
+        raise lacking(target, symbol, "has no such op", "write it with others, or run it here")
+    return found
+
+
+def dtypes_of(graph: Graph) -> set[DType]:
+    """The dtypes of all symbols that are needed."""
+    return {symbol.dtype for symbol in needed(graph)}
+
+
+def optional(module: str, package: str, what: str) -> Any:
+    """A module of a package that graphir does without; ImportError names the package."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise ImportError(
+            f"{what} needs the package {package!r}, which is not installed"
+        ) from error
+
+
+class Names:
+    """Names that are each given once: the wished one, or that with a number behind."""
+
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self._taken = set(taken)
+
+    def new(self, wished: str) -> str:
+        """A name like the wished one that nothing else has."""
+        name, count = wished, 1
+        while name in self._taken:
+            count += 1
+            name = f"{wished}_{count}"
+        self._taken.add(name)
+        return name

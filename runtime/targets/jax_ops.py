@@ -1,0 +1,340 @@
+"""What each op is in jax.numpy: functions that are called as those of graphir.kernels are."""
+
+# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
+# (JAX is no part of the project's own environment, and its arrays have no types there.)
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+
+from graphir import DType
+from graphir.kernels import KERNELS
+from runtime.targets.emission import optional
+
+
+def converted(x: Any, source: DType, target: DType, tf32: str) -> Any:
+    """The values of an array in another dtype, rounded once, as graphir.conversions has it."""
+    jnp, lax = _jnp(), _lax()
+    if source.storage == target.storage and target is not DType.tensor_float32:
+        return x
+    if source.is_float and source.narrow:
+        x, source = x.astype(jnp.float32), DType.float32
+    if target.kind == "bool":
+        return x != jnp.zeros((), x.dtype)
+    if target.is_complex and not source.is_complex:
+        return converted(x, source, target.part, tf32).astype(target.storage)
+    inexact = target.is_float and target.bits < 32
+    if inexact and not source.exact_in(DType.float32):
+        x = _to_odd(x)
+    elif inexact:
+        x = x.astype(jnp.float32)
+    if target is DType.tensor_float32:
+        return _tf32(x, tf32)
+    return (
+        lax.optimization_barrier(x.astype(target.storage)) if inexact else x.astype(target.storage)
+    )
+
+
+def _to_odd(x: Any) -> Any:
+    """64-bit values as float32, cut off towards zero, the last bit set where anything was."""
+    jnp, lax = _jnp(), _lax()
+    if x.dtype in (jnp.int64, jnp.uint64):
+        exact, low = x.astype(jnp.float64), x & x.dtype.type(0xFFF)
+        kept = (jnp.abs(exact) < 2.0**53) | (low == 0)
+        x = jnp.where(kept, exact, (x - low + x.dtype.type(0x800)).astype(jnp.float64))
+    x = x.astype(jnp.float64)
+    near = x.astype(jnp.float32)
+    wide, bits = near.astype(jnp.float64), lax.bitcast_convert_type(near, jnp.uint32)
+    bits = bits - (jnp.abs(wide) > jnp.abs(x)).astype(jnp.uint32)
+    return lax.bitcast_convert_type(bits | (wide != x).astype(jnp.uint32), jnp.float32)
+
+
+def _tf32(x: Any, tf32: str) -> Any:
+    jnp, lax = _jnp(), _lax()
+    bits = lax.bitcast_convert_type(x, jnp.uint32)
+    even = ((bits >> np.uint32(13)) & np.uint32(1)) + np.uint32(0xFFF)
+    rounded = (bits + (np.uint32(0x1000) if tf32 == "away" else even)) & np.uint32(0xFFFFE000)
+    return jnp.where(jnp.isnan(x), x, lax.bitcast_convert_type(rounded, jnp.float32))
+
+
+def _jnp() -> Any:
+    return optional("jax.numpy", "jax", "the JAX target")
+
+
+def _lax() -> Any:
+    return optional("jax.lax", "jax", "the JAX target")
+
+
+# -- ops that jax.numpy means otherwise
+
+
+def _by_zero(function: Callable[..., Any], x: Any, y: Any) -> Any:
+    """Of integers 0 where the divisor is 0."""
+    jnp = _jnp()
+    if jnp.issubdtype(x.dtype, jnp.floating):
+        return function(x, y)
+    zero, one = jnp.zeros((), x.dtype), jnp.ones((), x.dtype)
+    return jnp.where(y == zero, zero, function(x, jnp.where(y == zero, one, y)))
+
+
+def _floor_divide(x: Any, y: Any) -> Any:
+    """The quotient's floor as NumPy finds it, by way of the remainder; x / 0 is infinite."""
+    jnp = _jnp()
+    if not jnp.issubdtype(x.dtype, jnp.floating):
+        return _by_zero(jnp.floor_divide, x, y)
+    return jnp.where(y == 0, x / y, jnp.floor_divide(x, y))
+
+
+def _pow(x: Any, y: Any) -> Any:
+    """The square x * x where y is 2; integers wrap."""
+    jnp = _jnp()
+    if jnp.issubdtype(x.dtype, jnp.integer):
+        return _integer_pow(x, y)
+    two = y == jnp.asarray(2, y.dtype)
+    return jnp.where(two, x * x, jnp.power(x, y))
+
+
+def _integer_pow(x: Any, y: Any) -> Any:
+    """By squaring, modulo 2**bits: jnp.power has results of its own for great exponents."""
+    jnp = _jnp()
+    one, found = jnp.ones((), x.dtype), jnp.ones_like(x)
+    for bit in range(8 * x.dtype.itemsize - jnp.issubdtype(y.dtype, jnp.signedinteger)):
+        found = found * jnp.where((y >> np.asarray(bit, y.dtype)) & one == one, x, one)
+        x = x * x
+    return found
+
+
+def _reciprocal(x: Any) -> Any:
+    jnp = _jnp()
+    if jnp.issubdtype(x.dtype, jnp.integer):
+        return jnp.where(jnp.abs(x) == jnp.ones((), x.dtype), x, jnp.zeros((), x.dtype))
+    return jnp.ones((), x.dtype) / x
+
+
+def _rounded(name: str, x: Any) -> Any:
+    jnp = _jnp()
+    return getattr(jnp, name)(x) if jnp.issubdtype(x.dtype, jnp.inexact) else x
+
+
+def _signbit(x: Any) -> Any:
+    jnp = _jnp()
+    floats = jnp.issubdtype(x.dtype, jnp.floating)
+    return jnp.signbit(x) if floats else x < jnp.zeros((), x.dtype)
+
+
+def _compared(name: str, x: Any, y: Any) -> Any:
+    """A comparison; int64 and uint64, which compare exactly, by sign and then as uint64."""
+    jnp = _jnp()
+    if x.dtype == y.dtype:
+        return getattr(jnp, name)(x, y)
+    signs = [jnp.where(one < jnp.zeros((), one.dtype), np.int32(-1), np.int32(0)) for one in (x, y)]
+    same = getattr(jnp, name)(x.astype(jnp.uint64), y.astype(jnp.uint64))
+    return jnp.where(signs[0] == signs[1], same, getattr(jnp, name)(*signs))
+
+
+def _mean(x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
+    jnp = _jnp()
+    total = jnp.sum(x, axis, x.dtype, keepdims=keepdims)
+    return total / jnp.asarray(math.prod(x.shape[i] for i in axis), x.dtype)
+
+
+def _var(x: Any, axis: tuple[int, ...], keepdims: bool, correction: int) -> Any:
+    jnp = _jnp()
+    off = x - _mean(x, axis, True)
+    squares = jnp.real(off * jnp.conj(off)) if jnp.iscomplexobj(x) else off * off
+    count = max(math.prod(x.shape[i] for i in axis) - correction, 0)
+    total = jnp.sum(squares, axis, squares.dtype, keepdims=keepdims)
+    return total / jnp.asarray(count, squares.dtype)
+
+
+def _std(x: Any, **attrs: Any) -> Any:
+    return _jnp().sqrt(_var(x, **attrs))
+
+
+def _located(name: str, x: Any, axis: int | None, keepdims: bool) -> Any:
+    if _jnp().iscomplexobj(x):
+        raise NotImplementedError(f"has no {name} of complex numbers")
+    return getattr(_jnp(), name)(x, axis=axis, keepdims=keepdims)
+
+
+def _sort(x: Any, axis: int, descending: bool) -> Any:
+    jnp = _jnp()
+    ordered = jnp.sort(x, axis=axis, stable=True)
+    return jnp.flip(ordered, axis) if descending else ordered
+
+
+def _argsort(x: Any, axis: int, descending: bool) -> Any:
+    jnp = _jnp()
+    if not descending:
+        return jnp.argsort(x, axis=axis, stable=True)
+    backwards = jnp.argsort(jnp.flip(x, axis), axis=axis, stable=True)
+    return jnp.asarray(x.shape[axis] - 1, backwards.dtype) - jnp.flip(backwards, axis)
+
+
+def _softmax(x: Any, axis: int) -> Any:
+    jnp = _jnp()
+    powers = jnp.exp(x - jnp.max(x, axis, keepdims=True, initial=-jnp.inf))
+    return powers / jnp.sum(powers, axis, keepdims=True)
+
+
+def _logsoftmax(x: Any, axis: int) -> Any:
+    jnp = _jnp()
+    below = x - jnp.max(x, axis, keepdims=True, initial=-jnp.inf)
+    return below - jnp.log(jnp.sum(jnp.exp(below), axis, keepdims=True))
+
+
+def _layer_norm(x: Any, scale: Any, shift: Any, epsilon: float) -> Any:
+    jnp = _jnp()
+    last = (x.ndim - 1,)
+    variance = _var(x, last, True, 0)
+    normal = (x - _mean(x, last, True)) / jnp.sqrt(variance + jnp.asarray(epsilon, x.dtype))
+    shape = x.shape
+    return normal * jnp.broadcast_to(scale, shape) + jnp.broadcast_to(shift, shape)
+
+
+def _gelu(x: Any, approximate: str) -> Any:
+    jnp, special = _jnp(), optional("jax.scipy.special", "jax", "the JAX target")
+    if approximate == "quick":
+        return x * special.expit(x * 1.702)
+    if approximate == "tanh":
+        inner = jnp.tanh((x + x * x * x * 0.044715) * math.sqrt(2 / math.pi))
+        return x * 0.5 * (inner + 1.0)
+    return x * 0.5 * special.erfc(x * -math.sqrt(0.5))
+
+
+def _outer(x: Any, y: Any) -> Any:
+    return x[:, None] * y
+
+
+def _pad(x: Any, padding: Any, value: Any) -> Any:
+    return _jnp().pad(x, padding, constant_values=_jnp().asarray(value))
+
+
+def _slice(x: Any, start: Any, stop: Any, step: Any) -> Any:
+    return x[(*map(slice, start, stop, step), ...)]
+
+
+def _places(x: Any, indices: Any, axis: int) -> Any:
+    jnp = _jnp()
+    wide = indices.astype(jnp.int64 if x.shape[axis] >= 2**31 else jnp.int32)
+    return jnp.where(wide < 0, wide + np.asarray(x.shape[axis], wide.dtype), wide)
+
+
+def _gather(x: Any, indices: Any, axis: int) -> Any:
+    return _jnp().take(x, _places(x, indices, axis), axis=axis, mode="clip")
+
+
+def _take_along(x: Any, indices: Any, axis: int) -> Any:
+    return _jnp().take_along_axis(x, _places(x, indices, axis), axis=axis, mode="clip")
+
+
+def _scatter(x: Any, updates: Any, indices: Any, axis: int) -> Any:
+    """One place after another along the axis, so that the last wins."""
+    jnp = _jnp()
+    places = jnp.moveaxis(_places(x, indices, axis), axis, 0)
+    rows, found = jnp.moveaxis(updates, axis, 0), jnp.moveaxis(x, axis, 0)
+    here = jnp.arange(x.shape[axis], dtype=places.dtype).reshape(-1, *[1] * (x.ndim - 1))
+    for i in range(places.shape[0]):
+        found = jnp.where(here == places[i], rows[i], found)
+    return jnp.moveaxis(found, 0, axis)
+
+
+def _rebind(x: Any, shape: tuple[int, ...]) -> Any:
+    return KERNELS["rebind"](x, shape)  # shapes are known where JAX traces
+
+
+def _made(name: str, **settings: Any) -> Any:
+    """What depends on no array, made by NumPy."""
+    made = KERNELS[name](**settings)
+    return _jnp().asarray(made)
+
+
+def _as_complex(x: Any, y: Any) -> Any:
+    return _lax().complex(*_jnp().broadcast_arrays(x, y))
+
+
+@cache
+def table() -> Mapping[str, Callable[..., Any]]:
+    """The function of each op; ImportError without jax."""
+    jnp, lax = _jnp(), _lax()
+    special = optional("jax.scipy.special", "jax", "the JAX target")
+    return {
+        **{name: getattr(jnp, name) for name in _SAME},
+        **{name: partial(_compared, name) for name in _COMPARISONS},
+        **{name: partial(_rounded, name) for name in ("floor", "ceil", "trunc", "round")},
+        **{name: partial(_made, name) for name in ("constant", "full", "range", "eye")},
+        "floor_divide": _floor_divide,
+        "remainder": partial(_by_zero, jnp.remainder),
+        "pow": _pow,
+        "sign": lambda x: x if x.dtype == jnp.bool_ else jnp.sign(x),
+        "reciprocal": _reciprocal,
+        "relu": lambda x: jnp.maximum(x, jnp.zeros((), x.dtype)),
+        "rsqrt": lambda x: jnp.ones((), x.dtype) / jnp.sqrt(x),
+        "erf": special.erf,
+        "sigmoid": special.expit,
+        "silu": lambda x: x * special.expit(x),
+        "gelu": _gelu,
+        "is_nan": jnp.isnan,
+        "is_inf": jnp.isinf,
+        "is_finite": jnp.isfinite,
+        "signbit": _signbit,
+        "clip": lambda x, low, high: jnp.minimum(jnp.maximum(x, low), high),
+        "real": jnp.real,
+        "imag": jnp.imag,
+        "conj": lambda x: jnp.conj(x) if jnp.iscomplexobj(x) else x,
+        "as_complex": _as_complex,
+        "sum": lambda x, axis, keepdims: jnp.sum(x, axis, x.dtype, keepdims=keepdims),
+        "prod": lambda x, axis, keepdims: jnp.prod(x, axis, x.dtype, keepdims=keepdims),
+        "mean": _mean,
+        "var": _var,
+        "std": _std,
+        "argmax": partial(_located, "argmax"),
+        "argmin": partial(_located, "argmin"),
+        "cumulative_sum": lambda x, axis: jnp.cumsum(x, axis, x.dtype),
+        "cumulative_prod": lambda x, axis: jnp.cumprod(x, axis, x.dtype),
+        "softmax": _softmax,
+        "logsoftmax": _logsoftmax,
+        "layer_norm": _layer_norm,
+        "sort": _sort,
+        "argsort": _argsort,
+        "searchsorted": lambda x, values, side: jnp.searchsorted(x, values, side=side),
+        "matmul": partial(jnp.matmul, precision=lax.Precision.HIGHEST),
+        "tensordot": lambda x, y, axes: jnp.tensordot(x, y, axes, precision=lax.Precision.HIGHEST),
+        "outer": _outer,
+        "reshape": jnp.reshape,
+        "broadcast_to": jnp.broadcast_to,
+        "rebind": _rebind,
+        "transpose": jnp.swapaxes,
+        "permute": lambda x, dims: jnp.transpose(x, dims),
+        "squeeze": jnp.squeeze,
+        "unsqueeze": jnp.expand_dims,
+        "slice": _slice,
+        "flip": lambda x, axis: jnp.flip(x, axis),
+        "roll": lambda x, shift, axis: jnp.roll(x, shift, axis),
+        "pad": _pad,
+        "tile": lambda x, repeats: jnp.tile(x, repeats),
+        "repeat": lambda x, repeats, axis: jnp.repeat(x, repeats, axis),
+        "concat": lambda *arrays, axis: jnp.concatenate(arrays, axis),
+        "stack": lambda *arrays, axis: jnp.stack(arrays, axis),
+        "gather": _gather,
+        "take_along": _take_along,
+        "scatter": _scatter,
+        "shape_of": lambda x: jnp.asarray(np.array(x.shape, np.int64)),
+    }
+
+
+_COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
+_SAME = (
+    *("add", "subtract", "multiply", "divide", "maximum", "minimum", "negative", "positive"),
+    *("abs", "square", "sqrt", "exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos"),
+    *("tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh"),
+    *("atan2", "hypot", "logaddexp", "copysign", "nextafter", "logical_and", "logical_or"),
+    *("logical_xor", "logical_not", "bitwise_and", "bitwise_or", "bitwise_xor"),
+    *("bitwise_invert", "left_shift", "right_shift", "where", "max", "min", "any", "all"),
+)

@@ -1,0 +1,163 @@
+"""The Python target: a lowered graph as a function of NumPy, in source that runs alone."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Iterator, Mapping
+
+from graphir import DType, Graph, Symbol, ops
+from graphir.dims import Dim, Size
+from graphir.location import Location
+from passes import lower
+from runtime.targets.emission import Names, TargetError, emitter, needed
+from runtime.targets.excerpts import defined, excerpt
+from runtime.targets.python_ops import PYTHON, Line
+from runtime.targets.python_values import numpy_name
+
+_WORD = re.compile(r"[^\W\d]\w*")
+
+
+def python(graph: Graph) -> str:
+    """The source of a function of NumPy that computes what a graph does.
+
+    The graph is lowered first. The function is named like the graph and takes its inputs in order,
+    by position or name, as `interpret` does; its results are those of `interpret`, to the bit.
+    Casts tell, in comments, the use that they serve and its line. The source imports numpy,
+    and ml_dtypes where a dtype is of that; all else it needs is copied into it. Raises TargetError
+    where nothing binds a dim.
+    """
+    return _Writer(lower(graph)).source()
+
+
+class _Writer:
+    """One function in the making."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.names = Names({*defined(), "np", "ml_dtypes", "base64", *keyword.kwlist})
+        self.title = self._named(graph.name)
+        self.inputs = {
+            symbol: self._named(name)
+            for symbol, name in zip(graph.inputs, graph.input_names, strict=True)
+        }
+        self.sizes: dict[str, str] = {}
+        self.values: dict[Symbol, str] = dict(self.inputs)
+        self.uses: set[str] = {"given"} if graph.inputs else set()
+
+    def source(self) -> str:
+        """The whole module."""
+        body = [*self._bound(), *self._checked(), *self._lines(), self._returned()]
+        text = "\n".join(f"    {line}" for line in body)
+        imports, pieces = excerpt(self.uses)
+        imports = sorted({"import numpy as np", *imports, *self._modules(text)})
+        head = f'"""The graph {self._quoted()}, as NumPy computes it."""'
+        function = (
+            f'@np.errstate(all="ignore")\ndef {self.title}({", ".join(self.inputs.values())}):\n'
+            f"{text}\n"
+        )
+        return "\n\n\n".join([head + "\n\n" + "\n".join(imports), *pieces, function])
+
+    def _quoted(self) -> str:
+        return ascii(self.graph.name).replace('"', "'").replace("\\", "/")
+
+    def _modules(self, text: str) -> Iterator[str]:
+        for module in ("ml_dtypes", "base64"):
+            if re.search(rf"\b{module}\.", text):
+                yield f"import {module}"
+
+    def _named(self, wished: str) -> str:
+        word = re.sub(r"\W", "_", wished) or "graph"
+        return self.names.new(word if word.isidentifier() else f"_{word}")
+
+    # -- dims
+
+    def _bound(self) -> Iterator[str]:
+        """Lines that give every named dim its size: plain dims first, then linear expressions."""
+        dims = [
+            (f"{name}.shape[{axis}]", dim)
+            for symbol, name in self.inputs.items()
+            for axis, dim in enumerate(symbol.shape)
+            if isinstance(dim, Dim)
+        ]
+        dims.sort(key=lambda one: not str(one[1]).isidentifier())
+        for _ in dims:
+            for size, dim in dims:
+                yield from self._solved(size, dim)
+
+    def _solved(self, size: str, dim: Dim) -> Iterator[str]:
+        unknown = [name for name in dim.names() if name not in self.sizes]
+        if len(unknown) != 1 or not any(unknown[0] in monomial for monomial, _ in dim.terms):
+            return
+        name = unknown[0]
+        if str(dim) != name:
+            at_0, at_1 = (_replaced(dim, {**self.sizes, name: f"({n})"}) for n in (0, 1))
+            size = f"({size} - ({at_0})) // ({at_1} - ({at_0}))"
+        self.sizes[name] = self._named(name)
+        yield f"{self.sizes[name]} = {size}"
+
+    def size(self, dim: Size) -> str:
+        """The expression of a dim; TargetError where nothing binds a name in it."""
+        if isinstance(dim, Dim):
+            for name in dim.names():
+                if name not in self.sizes:
+                    raise TargetError(
+                        f"graph {self.graph.name!r}: nothing binds {name!r}, which dim {dim} "
+                        f"needs; give it an input that has an axis of size {name!r}"
+                    )
+            return _replaced(dim, self.sizes)
+        return str(dim)
+
+    def _checked(self) -> Iterator[str]:
+        for (symbol, name), wished in zip(self.inputs.items(), self.graph.input_names, strict=True):
+            shape = Line(symbol, (), self.size, self.uses).tuple(symbol.shape)
+            yield f"{name} = given({wished!r}, {name}, {numpy_name(symbol.dtype)}, {shape})"
+            if symbol.dtype is DType.tensor_float32:
+                self.uses.add("round_to_tf32")
+                yield f"{name} = round_to_tf32({name}, {self.graph.tf32!r})"
+
+    # -- values
+
+    def _lines(self) -> Iterator[str]:
+        for symbol in needed(self.graph):
+            if symbol.op is ops.input:
+                continue
+            line = Line(
+                symbol, tuple(self.values[arg] for arg in symbol.args), self.size, self.uses
+            )
+            text = emitter("Python", PYTHON, symbol)(line)
+            if symbol.op is ops.constant and not symbol.rank and text.startswith("np."):
+                self.values[symbol] = text
+                continue
+            self.values[symbol] = name = self.names.new(f"v{symbol.name[1:]}")
+            yield from (f"# {reason}" for reason in _reasons(symbol))
+            yield f"{name} = {text}"
+
+    def _returned(self) -> str:
+        found: list[str] = []
+        for symbol in self.graph.outputs:
+            text = self.values[symbol]
+            shared = text in found or not symbol.op.computes
+            found.append(f"{text}.copy()" if shared else text)
+        return f"return {', '.join(found)}"
+
+
+def _replaced(dim: Dim, names: Mapping[str, str]) -> str:
+    return _WORD.sub(lambda found: names[found[0]], str(dim))
+
+
+def _reasons(symbol: Symbol) -> Iterator[str]:
+    """The uses that a cast serves."""
+    if symbol.op is not ops.cast:
+        return
+    source = symbol.args[0].type
+    if not symbol.origins:
+        yield f"{_line(symbol.location)}: cast: {source.dtype} -> {symbol.dtype}"
+    for one in symbol.origins:
+        where = f"{one.operand} of {one.op} at {_line(one.location)}"
+        yield f"{where}, {one.rule}: {one.source} -> {one.target}"
+
+
+def _line(location: Location) -> str:
+    """A place in one line of ASCII, whatever layers are called."""
+    return ascii(location.layered)[1:-1]

@@ -1,0 +1,128 @@
+"""The Python target: what it writes, run alone, gives what `interpret` gives, to the bit."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphir import DType, ExecutionError, Graph, GraphirError, ops
+from runtime import interpret
+from runtime.targets import TargetError, python
+from runtime.targets.excerpts import SOURCES, names_defined, statements
+from runtime.targets.python_ops import PYTHON
+from tests.drawing import Program, programs
+from tests.evaluator import same
+from tests.strategies import STRONG, pool
+
+RAISED = (TypeError, ValueError, IndexError, ZeroDivisionError)
+
+
+def loaded(graph: Graph) -> Any:
+    """The function that the source of a graph defines, in a namespace of its own."""
+    space: dict[str, Any] = {}
+    exec(compile(python(graph), "<target>", "exec"), space)
+    return list(space.values())[-1]
+
+
+def outcome(function: Any, *inputs: Any) -> list[Any] | None:
+    """The results as arrays; None where there are none."""
+    try:
+        found = function(*inputs)
+    except (GraphirError, *RAISED):
+        return None
+    return [np.asarray(one) for one in (found if isinstance(found, tuple) else (found,))]
+
+
+def agree(program: Program) -> None:
+    graph, inputs = program
+    ours = outcome(lambda *x: interpret(graph, *x), *inputs)
+    try:
+        function = loaded(graph)
+    except (TargetError, ExecutionError):  # of which constants were folded
+        return
+    theirs = outcome(function, *inputs)
+    if ours is None or theirs is None:
+        assert theirs is ours, python(graph)
+        return
+    for one, other in zip(ours, theirs, strict=True):
+        assert same(one, other), (one, other, python(graph))
+
+
+@pytest.mark.parametrize("name", sorted(ops.CATALOGUE))
+@given(st.data())
+@settings(max_examples=15, deadline=None)
+def test_programs_of_every_op_give_the_same_bits(name: str, data: st.DataObject) -> None:
+    agree(data.draw(programs(op=ops.CATALOGUE[name], steps=3)))
+
+
+@pytest.mark.parametrize("source", STRONG, ids=str)
+def test_every_cast_gives_the_same_bits(source: DType) -> None:
+    for target in STRONG:
+        for tf32 in ("even", "away"):
+            g = Graph(tf32=tf32)
+            x = g.input(source, ("n",))
+            try:
+                g.output(x.cast(target))
+            except GraphirError:
+                continue
+            agree(Program(g, (pool(source),)))
+
+
+def test_every_op_has_a_row() -> None:
+    assert set(ops.CATALOGUE) - set(PYTHON) == {"input"}
+
+
+def test_the_source_runs_where_the_project_is_not(tmp_path: Path) -> None:
+    g = Graph("net work", rules="jax")
+    x, w = g.input("int16", ("n",), name="x"), g.input("bfloat16", ("2*n",), name="lambda")
+    g.output(ops.gelu(x / 3), x * w[: x.shape[0]], ops.erf(w) // 2)
+    given = np.arange(4, dtype=np.int16), np.arange(8).astype(w.dtype.to_numpy())
+    after = "import sys\nfound = net_work(np.arange(4, dtype=np.int16), np.arange(8).astype"
+    after += "(ml_dtypes.bfloat16))\nprint(*(x.tobytes().hex() for x in found))\n"
+    after += "assert not {'graphir', 'runtime', 'passes'} & {*sys.modules}\n"
+    file = tmp_path / "net.py"
+    file.write_text(python(g) + after)
+    shown = subprocess.run([sys.executable, "-I", file], capture_output=True, text=True, check=True)
+    assert shown.stdout.split() == [x.tobytes().hex() for x in interpret(g, *given)]
+
+
+def test_casts_tell_their_use_and_line() -> None:
+    g = Graph("told")
+    x, w = g.input("int16", ("n",), name="x"), g.input("float32", ("n",), name="w")
+    g.output(x * w)
+    line = g.outputs[0].location.line
+    assert f"# lhs of multiply at tests/test_target_python.py:{line}:" in python(g).replace(
+        "\\", "/"
+    )
+    assert "max: int16 -> float32" in python(g)
+
+
+def test_what_is_given_is_checked() -> None:
+    g = Graph("given")
+    g.output(g.input("float32", ("n", 2), name="x") + 1)
+    function = loaded(g)
+    for wrong in (np.ones((3, 2)), np.ones((3, 3), np.float32)):
+        with pytest.raises((TypeError, ValueError), match=r"^x "):
+            function(wrong)
+
+
+def test_a_dim_that_nothing_binds_is_named() -> None:
+    g = Graph("open")
+    g.output(g.input("float32", ("n*m",)) + 1)
+    with pytest.raises(TargetError, match="nothing binds"):
+        python(g)
+
+
+def test_no_piece_has_the_name_of_another() -> None:
+    found: dict[str, str] = {}
+    for module in SOURCES:
+        for statement in statements(module):
+            for name in names_defined(statement):
+                assert found.setdefault(name, module) == module, name
