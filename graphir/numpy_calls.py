@@ -114,6 +114,12 @@ def _given(name: str, kwargs: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
+def _refuse_settings(name: str, kwargs: Mapping[str, Any]) -> None:
+    """Raise GraphError for an argument that says something other than what is so anyway."""
+    for one in _given(name, kwargs):
+        _refuse(name, one)
+
+
 def _misfit(
     known: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> GraphError | None:
@@ -186,8 +192,7 @@ def _reduce(
     keepdims: bool = False,
     **kwargs: Any,
 ) -> Symbol:
-    for one in _given(name, kwargs):
-        _refuse(name, one)
+    _refuse_settings(name, kwargs)
     op = _op_of(REDUCTIONS, ufunc, name)
     attrs: dict[str, Any] = {"axis": axis, "keepdims": keepdims}
     if dtype is not None:
@@ -206,14 +211,12 @@ def _accumulate(
     dtype: Any = None,
     **kwargs: Any,
 ) -> Symbol:
-    for one in _given(name, kwargs):
-        _refuse(name, one)
+    _refuse_settings(name, kwargs)
     return graph.apply(_op_of(ACCUMULATIONS, ufunc, name), (x,), {"axis": axis, "dtype": dtype})
 
 
 def _outer(graph: Graph, ufunc: np.ufunc, name: str, x: Any, y: Any, **kwargs: Any) -> Symbol:
-    for one in _given(name, kwargs):
-        _refuse(name, one)
+    _refuse_settings(name, kwargs)
     op = _op_of(OPS, ufunc, name)
     x, y = symbols_of(graph, op, (strong(x), strong(y)))
     return graph.apply(op, (x.reshape(*x.shape, *(1,) * y.rank) if y.rank else x, y), {})
