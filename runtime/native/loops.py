@@ -1,0 +1,51 @@
+"""NumPy's own inner loops, called without Python."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from runtime.program.tracing import Storage
+
+
+class Loop(NamedTuple):
+    """A loop `function(char **args, intp *n, intp *steps, void *data)` by its addresses."""
+
+    function: int
+    data: int
+
+
+class _Ufunc(ctypes.Structure):
+    # numpy/_core/include/numpy/ufuncobject.h, PyUFuncObject
+    _fields_ = [
+        ("refcount", ctypes.c_ssize_t),
+        ("type", ctypes.c_void_p),
+        ("nin", ctypes.c_int),
+        ("nout", ctypes.c_int),
+        ("nargs", ctypes.c_int),
+        ("identity", ctypes.c_int),
+        ("functions", ctypes.POINTER(ctypes.c_void_p)),
+        ("data", ctypes.POINTER(ctypes.c_void_p)),
+        ("ntypes", ctypes.c_int),
+    ]
+
+
+def loop_of(function: Any, dtypes: Sequence[Storage]) -> Loop | None:
+    """The loop of a ufunc for operands and a result of just these dtypes."""
+    if not isinstance(function, np.ufunc):
+        return None
+    return _loop(function, tuple(dtypes))
+
+
+@cache
+def _loop(function: np.ufunc, dtypes: tuple[Storage, ...]) -> Loop | None:
+    for k, types in enumerate(function.types):
+        found = [np.dtype(one) for one in types.replace("->", "")]
+        if found == list(dtypes):
+            record = _Ufunc.from_address(id(function))
+            return Loop(record.functions[k], record.data[k] or 0)
+    return None
