@@ -13,7 +13,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from runtime.native.casts import assigned
+from runtime.native.casts import assigned, converted
+from runtime.native.code import Conversion, as_complex
 from runtime.native.vectors import Vectors
 from runtime.program.tracing import Storage, assign, select
 
@@ -68,21 +69,15 @@ def extreme(name: str, above: str) -> Emitter:
             return None
         full, (x, y) = code.type(dtypes[0]), args
         better = code.op(f"fcmp {above} {full} {x}, {y}")
-        chosen = choose(code, dtypes[0], better, x, y)
+        chosen = code.choose(dtypes[0], better, x, y)
         nan = code.op(f"fcmp uno {full} {x}, {x}")
-        return choose(code, dtypes[0], nan, x, chosen)
+        return code.choose(dtypes[0], nan, x, chosen)
 
     return first(floats, intrinsic(f"s{name}", "i"), intrinsic(f"u{name}", "ub"))
 
 
-def choose(code: Vectors, dtype: Storage, condition: str, x: str, y: str) -> str:
-    """Lanes of x where the condition holds, of y elsewhere."""
-    full = code.type(dtype)
-    return code.op(f"select {code.of('i1')} {condition}, {full} {x}, {full} {y}")
-
-
 def _select(code: Vectors, dtypes: Dtypes, args: Sequence[str]) -> str | None:
-    return choose(code, dtypes[1], *args)
+    return code.choose(dtypes[1], *args)
 
 
 def shift(instruction: str, beyond: str) -> Emitter:
@@ -99,7 +94,7 @@ def shift(instruction: str, beyond: str) -> Emitter:
         rest = "zeroinitializer"
         if beyond and dtype.kind == "i":
             rest = code.op(f"{beyond} {full} {x}, {code.splat(8 * dtype.itemsize - 1, dtype)}")
-        return choose(code, dtype, within, shifted, rest)
+        return code.choose(dtype, within, shifted, rest)
 
     return emit
 
@@ -135,15 +130,15 @@ def _sign(code: Vectors, dtypes: Dtypes, args: Sequence[str]) -> str | None:
     compare = {"f": "fcmp ogt", "i": "icmp sgt", "u": "icmp ugt"}[dtype.kind]
     below = {"f": "fcmp olt", "i": "icmp slt", "u": "icmp ult"}[dtype.kind]
     up = code.op(f"{compare} {full} {x}, {zero}")
-    found = choose(code, dtype, up, one, zero)
+    found = code.choose(dtype, up, one, zero)
     if dtype.kind == "u":
         return found
     down = code.op(f"{below} {full} {x}, {zero}")
-    found = choose(code, dtype, down, code.splat(-1, dtype), found)
+    found = code.choose(dtype, down, code.splat(-1, dtype), found)
     if dtype.kind == "i":
         return found
     nan = code.op(f"fcmp uno {full} {x}, {x}")
-    return choose(code, dtype, nan, x, found)
+    return code.choose(dtype, nan, x, found)
 
 
 def magnitude(compare: str) -> Emitter:
@@ -197,6 +192,22 @@ def _invert(code: Vectors, dtypes: Dtypes, args: Sequence[str]) -> str | None:
     return code.op(f"xor {code.type(dtype)} {args[0]}, {ones}")
 
 
+def _part_of(index: int) -> Emitter:
+    return lambda code, dtypes, args: code.part(dtypes[0], args[0], index)
+
+
+def _joined(code: Vectors, dtypes: Dtypes, args: Sequence[str]) -> str | None:
+    return code.joined(dtypes[2], *args)
+
+
+def emitted(code: Vectors, function: Any, dtypes: Dtypes, args: Sequence[str]) -> str | None:
+    """The results of an instruction; None where it has no code of its own."""
+    if isinstance(function, Conversion):
+        return converted(code, function, args[0])
+    emitter = EMITTERS.get(function)
+    return emitter(code, dtypes, args) if emitter else None
+
+
 EMITTERS: dict[Any, Emitter] = {
     np.add: by_kind(f="fadd", i="add", u="add", b="or"),
     np.subtract: by_kind(f="fsub", i="sub", u="sub"),
@@ -236,5 +247,8 @@ EMITTERS: dict[Any, Emitter] = {
     np.left_shift: shift("shl", ""),
     np.right_shift: shift("{}shr", "ashr"),
     select: _select,
+    np.real: _part_of(0),
+    np.imag: _part_of(1),
+    as_complex: _joined,
     assign: assigned,
 }

@@ -1,21 +1,70 @@
-"""llvmlite: text made into machine code."""
-from __future__ import annotations
-import ctypes
-from typing import Any
-import llvmlite.binding as llvm
-llvm.initialize_native_target(); llvm.initialize_native_asmprinter()
+"""llvmlite: assembly made into machine code, and the addresses that it needs."""
 
-def machine(opt=2, cpu=None, features=None):
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Hashable, Sequence
+from functools import cache
+from typing import Any
+
+import llvmlite.binding as llvm
+import numpy as np
+
+from graphir import conversions
+from runtime.native.loops import loop_of
+from runtime.native.regions import Kernel
+
+llvm.initialize_native_target()
+llvm.initialize_native_asmprinter()
+
+
+@cache
+def features() -> tuple[str, frozenset[str]]:
+    found = llvm.get_host_cpu_features()
+    return found.flatten(), frozenset(name for name, is_there in found.items() if is_there)
+
+
+def machine(opt: int = 2) -> Any:
     target = llvm.Target.from_default_triple()
-    return target.create_target_machine(cpu=cpu or llvm.get_host_cpu_name(), features=features if features is not None else llvm.get_host_cpu_features().flatten(), opt=opt, jit=True, codemodel="jitdefault")
+    return target.create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=features()[0], opt=opt, jit=True,
+        codemodel="jitdefault",
+    )
+
+
+@cache
+def table(name: str, dtype: Any) -> np.ndarray[Any, Any]:
+    values = conversions._values(dtype) if name != "patterns" else None
+    patterns = conversions._patterns(dtype) if name != "values" else None
+    if name == "values":
+        return values
+    if name == "patterns":
+        return patterns
+    return values.take(patterns)
+
+
+def address(what: Any) -> int:
+    kind, *rest = what
+    if kind == "table":
+        return table(*rest).ctypes.data
+    found = loop_of(*rest)
+    return found.function if kind == "loop" else found.data
+
 
 class Compiled:
-    def __init__(self, text, opt=2):
-        self.module = llvm.parse_assembly(text)
+    """A kernel that can be called."""
+
+    def __init__(self, kernel: Kernel, opt: int = 2) -> None:
+        self.module = llvm.parse_assembly(kernel.text)
         self.engine = llvm.create_mcjit_compiler(self.module, machine(opt))
         self.engine.finalize_object()
-        self.address = self.engine.get_function_address("entry")
-        self.function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(self.address)
-    def __call__(self, arrays, n):
-        args = (ctypes.c_void_p * len(arrays))(*[a.ctypes.data for a in arrays])
-        self.function(ctypes.addressof(args), n)
+        self.address = self.engine.get_function_address("kernel")
+        p, n = ctypes.c_void_p, ctypes.c_int64
+        self.function = ctypes.CFUNCTYPE(None, p, p, p, p, n, n)(self.address)
+        self.context = (ctypes.c_void_p * max(1, len(kernel.context)))(*map(address, kernel.context))
+
+    def __call__(self, addresses: Sequence[int], strides: Sequence[int], steps: Sequence[int], outer: int, inner: int) -> None:
+        args = (ctypes.c_void_p * len(addresses))(*addresses)
+        s1 = (ctypes.c_int64 * max(1, len(strides)))(*strides)
+        s2 = (ctypes.c_int64 * len(steps))(*steps)
+        self.function(args, s1, s2, self.context, outer, inner)

@@ -1,20 +1,42 @@
-"""A region as an LLVM module: loops over vectors, and NumPy's own loops between them."""
+"""A region as an LLVM module: loops over vectors, and between them NumPy's own over a block."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Collection, Hashable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from runtime.native.emitters import EMITTERS
-from runtime.native.loops import Loop, loop_of
+from runtime.native.code import NativeCode
+from runtime.native.emitters import emitted
+from runtime.native.loops import loop_of
 from runtime.native.vectors import Vectors, lane
-from runtime.program.code import Code, Instruction
+from runtime.program.code import Instruction
 from runtime.program.tracing import Storage
 
 BLOCK = 1024
+"""The elements between two of NumPy's loops, for which the values that they read are kept."""
+
+_STACK = 1 << 18
+_LINES = 64
+_WHOLE = (np.power, np.arctan2, np.hypot, np.logaddexp)
+"""The ufuncs whose results depend on strides: see kernels.whole."""
+
+
+class UnsupportedError(Exception):
+    """A region is not all machine code; the message says why."""
+
+
+class Kernel(NamedTuple):
+    """`kernel(args, strides, steps, context, outer, inner)` as assembly.
+
+    It computes `outer` rows of `inner` elements. `args` are the addresses of inputs, then of outs;
+    `steps` the bytes from one row of each to the next, `strides` those from one element of an input
+    of kind "step" to the next, `context` the addresses of functions and tables that are named here.
+    """
+
+    text: str
+    context: tuple[Hashable, ...]
 
 
 def memory(dtype: Storage) -> str:
@@ -23,253 +45,382 @@ def memory(dtype: Storage) -> str:
     return "i8" if found == "i1" else found
 
 
-@dataclass
 class Segment:
-    """Instructions that are vectors, then loops of NumPy's over the block."""
+    """Vector instructions, then calls of NumPy's loops that read what they made."""
 
-    vectors: list[Instruction] = field(default_factory=list)
-    loops: list[tuple[Loop, Instruction]] = field(default_factory=list)
-
-
-class Unsupported(Exception):
-    """A region has an instruction that is not machine code."""
+    def __init__(self) -> None:
+        self.vectors: list[Instruction] = []
+        self.loops: list[Instruction] = []
 
 
-class RegionModule:
-    """`entry(ptr args, i64 n)` as text; args are the arrays of inputs, then of outs."""
+def segments_of(code: NativeCode, features: Collection[str]) -> list[Segment]:
+    """The instructions that matter, each as early as the loops that it waits for allow."""
+    stage: dict[int, int] = {}
+    found = [Segment()]
+    for one in _live(code):
+        function, args, out, _ = one
+        at = max([stage.get(code.bases[arg], 0) for arg in args], default=0)
+        dtypes = [code.dtypes[register] for register in (*args, out)]
+        if emitted(Vectors(1, features), function, dtypes, ["%x"] * len(args)) is not None:
+            found[at].vectors.append(one)
+        elif loop_of(function, dtypes):
+            found[at].loops.append(one)
+            at += 1
+        else:
+            raise UnsupportedError(f"{_name(one)} of {', '.join(map(str, dtypes[:-1]))}")
+        stage[out] = at
+        if at == len(found):
+            found.append(Segment())
+    return found
 
-    def __init__(self, code: Code, width: int, singles: frozenset[int] = frozenset()) -> None:
-        self.code, self.width, self.singles = code, width, singles
+
+def _name(one: Instruction) -> str:
+    return getattr(one[0], "__name__", one[3].op.name)
+
+
+def _live(code: NativeCode) -> list[Instruction]:
+    used = {code.bases[register] for register in code.outs.values()}
+    found: list[Instruction] = []
+    for one in reversed(code.instructions):
+        if one[2] in used:
+            used.update([code.bases[arg] for arg in one[1]])
+            found.append(one)
+    return found[::-1]
+
+
+class Writer:
+    """The assembly of a region whose inputs are each of a kind: "each", "same" or "step"."""
+
+    def __init__(
+        self, code: NativeCode, kinds: Sequence[str], width: int, features: Collection[str]
+    ) -> None:
+        self.code, self.kinds, self.width = code, kinds, width
         self.dtypes, self.bases = code.dtypes, code.bases
-        self.inputs = list(code.inputs)
-        self.outs = list(code.outs.values())
-        self.segments = self._segments()
-        self.declared: set[str] = set()
+        self.inputs = {register: i for i, register in enumerate(code.inputs)}
+        self.outs = {code.bases[one]: i for i, one in enumerate(code.outs.values(), len(kinds))}
+        self.segments = segments_of(code, features)
+        self.places = [*code.inputs, *self.outs]
+        self.scratch = self._scratch()
+        self.vectors = Vectors(width, features)
+        room = sum(self.dtypes[base].itemsize for base in self.scratch) * (BLOCK + width)
+        if room > _STACK:
+            raise UnsupportedError(f"{len(self.scratch)} values between functions of NumPy")
 
-    def _segments(self) -> list[Segment]:
-        """Every instruction as early as the loops that it waits for allow."""
-        code = self.code
-        stage: dict[int, int] = {}
-        segments: list[Segment] = [Segment()]
-        live = self._live()
-        for one in live:
-            function, args, out, symbol = one
-            at = max([stage.get(self.bases[arg], 0) for arg in args], default=0)
-            dtypes = [self.dtypes[arg] for arg in args] + [self.dtypes[out]]
-            direct = self._is_direct(function, dtypes)
-            if direct:
-                segments[at].vectors.append(one)
-                stage[out] = at
-            else:
-                loop = loop_of(function, dtypes)
-                if loop is None:
-                    raise Unsupported(f"{getattr(function, '__name__', function)} {dtypes}")
-                segments[at].loops.append((loop, one))
-                stage[out] = at + 1
-            if stage[out] == len(segments):
-                segments.append(Segment())
-        return segments
+    # -- what lies in memory
 
-    def _live(self) -> list[Instruction]:
-        used = {self.bases[register] for register in self.outs}
-        used |= {self.bases[register] for _, register in self.code.rows}
-        found: list[Instruction] = []
-        for one in reversed(self.code.instructions):
-            if one[2] in used:
-                used |= {self.bases[arg] for arg in one[1]}
-                found.append(one)
-        return found[::-1]
-
-    def _is_direct(self, function: Any, dtypes: Sequence[Storage]) -> bool:
-        emitter = EMITTERS.get(function)
-        return emitter is not None and emitter(Vectors(self.width), dtypes, ["%x", "%y", "%z"][: len(dtypes) - 1]) is not None
-
-    def text(self) -> str:
-        produced: dict[int, int] = {}  # base register -> segment where it is made
-        for k, segment in enumerate(self.segments):
+    def _scratch(self) -> dict[int, int]:
+        """The values that are read in another segment than that which makes them, or by a loop."""
+        made: dict[int, int] = {}
+        found: dict[int, int] = {}
+        for number, segment in enumerate(self.segments):
+            for _, _, out, _ in segment.vectors:
+                made[out] = number
             for one in segment.vectors:
-                produced[one[2]] = k
-        made_by_loop = {one[2] for segment in self.segments for _, one in segment.loops}
-        needed_in_memory: set[int] = set(made_by_loop)
-        for k, segment in enumerate(self.segments):
-            for one in segment.vectors:
-                for arg in one[1]:
-                    base = self.bases[arg]
-                    if base in produced and produced[base] != k:
-                        needed_in_memory.add(base)
-            for _, one in segment.loops:
-                for arg in one[1]:
-                    base = self.bases[arg]
-                    if base not in self.code.constants:
-                        needed_in_memory.add(base)
-        out_of = {self.bases[register]: i for i, register in enumerate(self.outs)}
-        self.scratch: dict[int, int] = {}
-        for base in needed_in_memory:
-            if base not in self.inputs and base not in out_of:
-                self.scratch[base] = len(self.scratch)
-            if base in self.inputs and self.inputs.index(base) in self.singles:
-                raise Unsupported("single into a loop")  # later
-        lines: list[str] = []
-        whole = not any(segment.loops for segment in self.segments)
-        step = "%n" if whole else str(BLOCK)
-        lines.append("define internal void @body(ptr noalias %args, i64 %n) {")
-        lines.append("entry:")
-        ninputs = len(self.inputs)
-        for i in range(ninputs + len(self.outs)):
-            lines.append(f"  %g{i} = getelementptr ptr, ptr %args, i64 {i}")
-            lines.append(f"  %p{i} = load ptr, ptr %g{i}")
+                for base in map(self.bases.__getitem__, one[1]):
+                    if made.get(base, number) != number:
+                        self._keep(base, found)
+            for one in segment.loops:
+                made[one[2]] = -1
+                self._keep(one[2], found)
+                for base in map(self.bases.__getitem__, one[1]):
+                    if not self._is_read_in_place(base, one[0]):
+                        self._keep(base, found)
+        return found
+
+    def _keep(self, base: int, found: dict[int, int]) -> None:
+        if base not in self.outs:
+            found.setdefault(base, len(found))
+
+    def _is_read_in_place(self, base: int, function: Any) -> bool:
+        """Whether a loop reads an operand where it was given."""
+        if base in self.code.constants:
+            return function not in _WHOLE
+        if base not in self.inputs:
+            return False
+        kind = self.kinds[self.inputs[base]]
+        return kind == "each" or (kind == "same" and function not in _WHOLE)
+
+    def _given(self, number: int) -> list[int]:
+        """What is copied to scratch memory as it was given, for loops of a segment."""
+        return [base for base in self.scratch if base in self.inputs or base in self.code.constants] if not number else []
+
+    # -- the module
+
+    def kernel(self) -> Kernel:
+        """The whole of it."""
+        body = [line for number in range(len(self.segments)) for line in self._segment(number)]
+        context = tuple(self.vectors.context)
+        lines = [*self._body(body, len(context)), *self._rows(), *sorted(self.vectors.declared)]
+        return Kernel("\n".join(lines) + "\n", context)
+
+    def _body(self, body: Sequence[str], pointers: int) -> Iterator[str]:
+        """`body(args, strides, context, n)` for at least one whole vector."""
+        loops = any(segment.loops for segment in self.segments)
+        w, last = self.width, len(self.segments) - 1
+        yield "define internal void @body(ptr %args, ptr %strides, ptr %context, i64 %n) {"
+        yield "entry:"
+        yield from _addresses("p", "%args", len(self.places))
+        yield from _addresses("c", "%context", pointers)
         for base, k in self.scratch.items():
-            lines.append(f"  %s{k} = alloca [{BLOCK} x {memory(self.dtypes[base])}], align 64")
-        if not whole:
-            lines.append("  %cargs = alloca [8 x ptr], align 16")
-            lines.append("  %csteps = alloca [8 x i64], align 16")
-            lines.append("  %cn = alloca i64, align 8")
-        single_lines = Vectors(self.width)
-        for i in self.singles:
-            d = self.dtypes[self.inputs[i]]
-            m = memory(d)
-            lines.append(f"  %l{i} = load {m}, ptr %p{i}, align {d.itemsize}")
-            lines.append(f"  %i{i} = insertelement <{self.width} x {m}> poison, {m} %l{i}, i64 0")
-            lines.append(f"  %x{i} = shufflevector <{self.width} x {m}> %i{i}, <{self.width} x {m}> poison, <{self.width} x i32> zeroinitializer")
-        lines.append("  br label %block")
-        lines.append("block:")
-        last = f"done{len(self.segments) - 1}"
-        lines.append(f"  %start = phi i64 [ 0, %entry ], [ %stop, %{last} ]")
-        lines.append(f"  %limit = add i64 %start, {step}")
-        lines.append("  %less = icmp ult i64 %limit, %n")
-        lines.append("  %stop = select i1 %less, i64 %limit, i64 %n")
-        lines.append("  %count = sub i64 %stop, %start")
-        lines.append("  br label %vec0")
-        counter = 0
-        for k, segment in enumerate(self.segments):
-            lines += self._segment(k, segment, needed_in_memory, out_of)
-        lines.append(f"  %more = icmp ult i64 %stop, %n")
-        lines.append("  br i1 %more, label %block, label %exit")
-        lines.append("exit:")
-        lines.append("  ret void")
-        lines.append("}")
-        lines += self._entry()
-        lines += sorted(self.declared)
-        return "\n".join(lines) + "\n"
+            yield f"%s{k} = alloca [{BLOCK + w} x {memory(self.dtypes[base])}], align 64"
+        if loops:
+            yield "%operands = alloca [8 x ptr], align 16"
+            yield "%sizes = alloca [8 x i64], align 16"
+            yield "%length = alloca i64, align 8"
+            yield from self._stored_constants()
+        yield from self._hoisted()
+        yield f"%most = sub i64 %n, {w}"
+        yield "br label %block"
+        yield "block:"
+        yield f"%begin = phi i64 [ 0, %entry ], [ %end, %done{last} ]"
+        yield from _least("start", "%begin", "%most")
+        yield "%rest = sub i64 %n, %start"
+        yield from _least("count", str(BLOCK) if loops else "%rest", "%rest")
+        yield f"%top = sub i64 %count, {w}"
+        yield "%end = add i64 %start, %count"
+        yield "br label %before0"
+        yield from body
+        yield "%more = icmp ult i64 %end, %n"
+        yield "br i1 %more, label %block, label %exit"
+        yield "exit:"
+        yield "ret void"
+        yield "}"
 
-    def _pointer(self, base: int, index: str, lines: list[str], uniq: str, out_of: dict[int, int]) -> str:
-        d = self.dtypes[base]
-        if base in self.inputs:
-            src = f"%p{self.inputs.index(base)}"
-        elif base in out_of:
-            src = f"%p{len(self.inputs) + out_of[base]}"
-        else:
-            src, index = f"%s{self.scratch[base]}", index.replace("at", "rel")
-        name = f"%a{uniq}"
-        lines.append(f"  {name} = getelementptr {memory(d)}, ptr {src}, i64 {index}")
-        return name
-
-    def _segment(self, k: int, segment: Segment, in_memory: set[int], out_of: dict[int, int]) -> list[str]:
-        lines: list[str] = []
-        pre = f"block" if k == 0 else f"done{k-1}"
-        lines.append(f"vec{k}:")
-        if not segment.vectors:
-            lines.append(f"  br label %loops{k}")
-        else:
-            lines.append(f"  %rel{k} = phi i64 [ 0, %{pre} ], [ %next{k}, %vec{k} ]")
-            lines.append(f"  %at{k} = add i64 %start, %rel{k}")
-            code = Vectors(self.width)
-            code._names = 100000 * (k + 1)
-            values: dict[int, str] = {}
-            def load(base: int) -> str:
-                d = self.dtypes[base]
-                if base in self.code.constants:
-                    return code.splat(self.code.constants[base][()], d)
-                if base in self.inputs and self.inputs.index(base) in self.singles:
-                    v = f"%x{self.inputs.index(base)}"
-                    if memory(d) != lane(d):
-                        v = code.op(f"icmp ne {code.of('i8')} {v}, zeroinitializer")
-                    return v
-                p = self._pointer(base, f"%at{k}", code.lines, f"{k}_{base}", out_of)
-                v = code.op(f"load {code.of(memory(d))}, ptr {p}, align {d.itemsize}")
-                if memory(d) != lane(d):
-                    v = code.op(f"icmp ne {code.of('i8')} {v}, zeroinitializer")
-                return v
-            def value(register: int) -> str:
-                base = self.bases[register]
-                if base not in values:
-                    values[base] = load(base)
-                return code.read_as(values[base], self.dtypes[base], self.dtypes[register])
-            for function, args, out, symbol in segment.vectors:
-                dtypes = [self.dtypes[arg] for arg in args] + [self.dtypes[out]]
-                made = EMITTERS[function](code, dtypes, [value(arg) for arg in args])
-                values[out] = made
-                if out in in_memory or out in out_of:
-                    d = self.dtypes[out]
-                    if memory(d) != lane(d):
-                        made = code.op(f"zext {code.type(d)} {made} to {code.of('i8')}")
-                    p = self._pointer(out, f"%at{k}", code.lines, f"st{k}_{out}", out_of)
-                    code.lines.append(f"store {code.of(memory(d))} {made}, ptr {p}, align {d.itemsize}")
-            lines += ["  " + line for line in code.lines]
-            self.declared |= code.declared
-            lines.append(f"  %next{k} = add i64 %rel{k}, {self.width}")
-            lines.append(f"  %go{k} = icmp ult i64 %next{k}, %count")
-            lines.append(f"  br i1 %go{k}, label %vec{k}, label %loops{k}")
-        lines.append(f"loops{k}:")
-        for j, (loop, (function, args, out, symbol)) in enumerate(segment.loops):
-            for q, reg in enumerate((*args, out)):
-                base = self.bases[reg]
-                u = f"{k}_{j}_{q}"
-                d = self.dtypes[base]
-                if base in self.code.constants:
-                    v = self.code.constants[base]
-                    bits = int.from_bytes(np.ascontiguousarray(v).tobytes(), "little")
-                    lines.append(f"  %k{u} = alloca i{8*d.itemsize}")
-                    lines.append(f"  store i{8*d.itemsize} {bits}, ptr %k{u}")
-                    p, stride = f"%k{u}", 0
-                else:
-                    sub: list[str] = []
-                    p = self._pointer(base, "%start" if base in self.inputs or base in out_of else "0", sub, f"c{u}", out_of)
-                    lines += sub
-                    stride = d.itemsize
-                lines.append(f"  %ca{u} = getelementptr ptr, ptr %cargs, i64 {q}")
-                lines.append(f"  store ptr {p}, ptr %ca{u}")
-                lines.append(f"  %cs{u} = getelementptr i64, ptr %csteps, i64 {q}")
-                lines.append(f"  store i64 {stride}, ptr %cs{u}")
-            lines.append("  store i64 %count, ptr %cn")
-            lines.append(f"  call void inttoptr (i64 {loop.function} to ptr)(ptr %cargs, ptr %cn, ptr %csteps, ptr inttoptr (i64 {loop.data} to ptr))")
-        lines.append(f"  br label %done{k}")
-        lines.append(f"done{k}:")
-        if k + 1 < len(self.segments):
-            lines.append(f"  br label %vec{k+1}")
-        return lines
-
-    def _entry(self) -> list[str]:
-        """The whole vectors in place; the elements that are left by way of the stack."""
+    def _hoisted(self) -> Iterator[str]:
+        """What is the same for all elements."""
         w = self.width
-        places = [*self.inputs, *self.outs]
-        lines = ["define void @entry(ptr %args, i64 %n) {", "entry:",
-                 f"  %main = and i64 %n, {-w}", "  %some = icmp ne i64 %main, 0"]
-        lines.append(f"  %rest = alloca [{len(places)} x ptr], align 16")
-        for i, base in enumerate(places):
-            lines.append(f"  %t{i} = alloca [{w} x {memory(self.dtypes[base])}], align 64")
-        lines += ["  br i1 %some, label %full, label %tail", "full:",
-                  "  call void @body(ptr %args, i64 %main)", "  br label %tail", "tail:",
-                  "  %left = sub i64 %n, %main", "  %any = icmp ne i64 %left, 0",
-                  "  br i1 %any, label %copy, label %exit", "copy:"]
-        for i, base in enumerate(places):
-            d = self.dtypes[base]
-            lines += [f"  %g{i} = getelementptr ptr, ptr %args, i64 {i}", f"  %p{i} = load ptr, ptr %g{i}"]
-            lines += [f"  %r{i} = getelementptr ptr, ptr %rest, i64 {i}"]
-            if i in self.singles:
-                lines += [f"  store ptr %p{i}, ptr %r{i}"]
-                continue
-            lines += [f"  store ptr %t{i}, ptr %r{i}",
-                      f"  %e{i} = getelementptr {memory(d)}, ptr %p{i}, i64 %main",
-                      f"  %b{i} = mul i64 %left, {d.itemsize}"]
-            if i < len(self.inputs):
-                lines += [f"  call void @llvm.memset.p0.i64(ptr %t{i}, i8 0, i64 {w * d.itemsize}, i1 false)",
-                          f"  call void @llvm.memcpy.p0.p0.i64(ptr %t{i}, ptr %e{i}, i64 %b{i}, i1 false)"]
-        lines.append(f"  call void @body(ptr %rest, i64 {w})")
-        for i, base in enumerate(places):
-            if i >= len(self.inputs):
-                lines.append(f"  call void @llvm.memcpy.p0.p0.i64(ptr %e{i}, ptr %t{i}, i64 %b{i}, i1 false)")
-        lines += ["  br label %exit", "exit:", "  ret void", "}",
-                  "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)",
-                  "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"]
-        return lines
+        for i, base in enumerate(self.inputs):
+            kind, dtype = self.kinds[i], self.dtypes[base]
+            full = f"<{w} x {memory(dtype)}>"
+            if kind == "same":
+                yield f"%l{i} = load {memory(dtype)}, ptr %p{i}, align {_align(dtype)}"
+                yield f"%i{i} = insertelement {full} poison, {memory(dtype)} %l{i}, i64 0"
+                zeros = f"<{w} x i32> zeroinitializer"
+                yield f"%x{i} = shufflevector {full} %i{i}, {full} poison, {zeros}"
+            elif kind == "step":
+                yield f"%gs{i} = getelementptr i64, ptr %strides, i64 {i}"
+                yield f"%st{i} = load i64, ptr %gs{i}"
+                yield f"%j{i} = insertelement <{w} x i64> poison, i64 %st{i}, i64 0"
+                zeros = f"<{w} x i32> zeroinitializer"
+                yield f"%k{i} = shufflevector <{w} x i64> %j{i}, <{w} x i64> poison, {zeros}"
+                lanes = ", ".join(f"i64 {k}" for k in range(w))
+                yield f"%o{i} = mul <{w} x i64> %k{i}, <{lanes}>"
+
+    def _stored_constants(self) -> Iterator[str]:
+        for base, value in self.code.constants.items():
+            bits = f"i{8 * value.dtype.itemsize}"
+            number = int.from_bytes(value.tobytes(), "little")
+            yield f"%n{base} = alloca {bits}, align 16"
+            yield f"store {bits} {number}, ptr %n{base}"
+
+    # -- segments
+
+    def _segment(self, number: int) -> Iterator[str]:
+        """The labels before, vec and done, each with the number."""
+        segment, given = self.segments[number], self._given(number)
+        yield f"before{number}:"
+        if segment.vectors or given:
+            yield f"br label %vec{number}"
+            yield f"vec{number}:"
+            lines, end = self._vectors(number, segment.vectors, given)
+            yield f"%rel{number} = phi i64 [ 0, %before{number} ], [ %next{number}, %{end} ]"
+            yield from _least(f"in{number}", f"%rel{number}", "%top")
+            yield f"%at{number} = add i64 %start, %in{number}"
+            yield from lines
+            yield f"%next{number} = add i64 %rel{number}, {self.width}"
+            yield f"%go{number} = icmp ult i64 %next{number}, %count"
+            yield f"br i1 %go{number}, label %vec{number}, label %done{number}"
+        else:
+            yield f"br label %done{number}"
+        yield f"done{number}:"
+        for one in segment.loops:
+            yield from self._call(one)
+        if number + 1 < len(self.segments):
+            yield f"br label %before{number + 1}"
+
+    def _vectors(
+        self, number: int, instructions: Sequence[Instruction], given: Sequence[int]
+    ) -> tuple[list[str], str]:
+        """The lines for one vector, and the label of the block in which they end."""
+        code, end = self.vectors, f"vec{number}"
+        code.lines = []
+        values: dict[int, str] = {}
+
+        def value(register: int) -> str:
+            base = self.bases[register]
+            if base not in values:
+                values[base] = self._loaded(base, number)
+            return code.read_as(values[base], self.dtypes[base], self.dtypes[register])
+
+        for base in given:
+            self._store(base, value(base), number, scratch=True)
+        split = 0
+        for function, args, out, _ in instructions:
+            dtypes = [self.dtypes[register] for register in (*args, out)]
+            made = emitted(code, function, dtypes, [value(arg) for arg in args])
+            assert made is not None
+            values[out] = made
+            if out in self.outs:
+                self._store(out, made, number)
+            elif out in self.scratch:
+                self._store(out, made, number, scratch=True)
+            if len(code.lines) - split > _LINES:
+                split = len(code.lines)
+                end = f"v{number}_{split}"
+                code.lines += [f"br label %{end}", f"{end}:"]
+        return code.lines, end
+
+    def _loaded(self, base: int, number: int) -> str:
+        code, dtype = self.vectors, self.dtypes[base]
+        if base in self.code.constants:
+            return code.splat(self.code.constants[base][()], dtype)
+        place = self.inputs.get(base, -1)
+        kind = self.kinds[place] if place >= 0 else ""
+        if kind == "same":
+            found = f"%x{place}"
+        elif kind == "step":
+            found = self._gathered(place, dtype, number)
+        else:
+            at = self._address(base, number, scratch=base in self.scratch and place < 0)
+            found = code.op(f"load {code.of(memory(dtype))}, ptr {at}, align {_align(dtype)}")
+        if memory(dtype) == lane(dtype):
+            return found
+        return code.op(f"icmp ne {code.of('i8')} {found}, zeroinitializer")
+
+    def _gathered(self, place: int, dtype: Storage, number: int) -> str:
+        code = self.vectors
+        start = code.op(f"mul i64 %at{number}, %st{place}")
+        base = code.op(f"getelementptr i8, ptr %p{place}, i64 {start}")
+        return code.gathered(memory(dtype), "i8", base, "i64", f"%o{place}", _align(dtype))
+
+    def _address(self, base: int, number: int, scratch: bool) -> str:
+        kind = memory(self.dtypes[base])
+        if scratch:
+            source, at = f"%s{self.scratch[base]}", f"%in{number}"
+        else:
+            place = self.inputs.get(base, -1)
+            place = place if place >= 0 else self.outs[base]
+            source, at = f"%p{place}", f"%at{number}"
+        return self.vectors.op(f"getelementptr {kind}, ptr {source}, i64 {at}")
+
+    def _store(self, base: int, value: str, number: int, scratch: bool = False) -> None:
+        code, dtype = self.vectors, self.dtypes[base]
+        if memory(dtype) != lane(dtype):
+            value = code.op(f"zext {code.type(dtype)} {value} to {code.of('i8')}")
+        at = self._address(base, number, scratch)
+        code.lines.append(
+            f"store {code.of(memory(dtype))} {value}, ptr {at}, align {_align(dtype)}"
+        )
+
+    def _call(self, one: Instruction) -> Iterator[str]:
+        """NumPy's loop over the block."""
+        function, args, out, _ = one
+        registers = (*args, out)
+        loop = (function, tuple([self.dtypes[register] for register in registers]))
+        call, data = self.vectors.pointer(("loop", *loop)), self.vectors.pointer(("data", *loop))
+        for k, register in enumerate(registers):
+            address, stride, lines = self._operand(self.bases[register], function)
+            yield from lines
+            name = self.vectors.name()
+            yield f"{name} = getelementptr ptr, ptr %operands, i64 {k}"
+            yield f"store ptr {address}, ptr {name}"
+            name = self.vectors.name()
+            yield f"{name} = getelementptr i64, ptr %sizes, i64 {k}"
+            yield f"store i64 {stride}, ptr {name}"
+        yield "store i64 %count, ptr %length"
+        yield f"call void {call}(ptr %operands, ptr %length, ptr %sizes, ptr {data})"
+
+    def _operand(self, base: int, function: Any) -> tuple[str, int, list[str]]:
+        """The address and stride of an operand of a loop, and what computes it."""
+        dtype = self.dtypes[base]
+        if base in self.scratch and not (
+            (base in self.inputs or base in self.code.constants)
+            and self._is_read_in_place(base, function)
+        ):
+            return f"%s{self.scratch[base]}", dtype.itemsize, []
+        if base in self.code.constants:
+            return f"%n{base}", 0, []
+        place = self.inputs.get(base, -1)
+        if place >= 0 and self.kinds[place] == "same":
+            return f"%p{place}", 0, []
+        name = self.vectors.name()
+        source = f"%p{place if place >= 0 else self.outs[base]}"
+        return name, dtype.itemsize, [f"{name} = getelementptr {memory(dtype)}, ptr {source}, i64 %start"]
+
+    # -- rows
+
+    def _rows(self) -> Iterator[str]:
+        """Row by row; those shorter than a vector by way of the stack."""
+        w, count = self.width, len(self.places)
+        yield (
+            "define void @kernel(ptr %args, ptr %strides, ptr %steps, ptr %context, "
+            "i64 %outer, i64 %inner) {"
+        )
+        yield "entry:"
+        yield f"%now = alloca [{count} x ptr], align 16"
+        yield f"%copies = alloca [{count} x ptr], align 16"
+        for i, base in enumerate(self.places):
+            dtype = self.dtypes[base]
+            yield f"%t{i} = alloca [{w} x {memory(dtype)}], align 64"
+            yield f"%g{i} = getelementptr ptr, ptr %args, i64 {i}"
+            yield f"%p{i} = load ptr, ptr %g{i}"
+            yield f"%gs{i} = getelementptr i64, ptr %steps, i64 {i}"
+            yield f"%st{i} = load i64, ptr %gs{i}"
+            yield f"%an{i} = getelementptr ptr, ptr %now, i64 {i}"
+            yield f"%ac{i} = getelementptr ptr, ptr %copies, i64 {i}"
+            yield f"store ptr %t{i}, ptr %ac{i}"
+        yield f"%short = icmp ult i64 %inner, {w}"
+        yield "%none = icmp eq i64 %outer, 0"
+        yield "br i1 %none, label %exit, label %row"
+        yield "row:"
+        yield "%r = phi i64 [ 0, %entry ], [ %r1, %after ]"
+        for i in range(count):
+            yield f"%off{i} = mul i64 %r, %st{i}"
+            yield f"%q{i} = getelementptr i8, ptr %p{i}, i64 %off{i}"
+            yield f"store ptr %q{i}, ptr %an{i}"
+        yield "br i1 %short, label %few, label %many"
+        yield "many:"
+        yield "call void @body(ptr %now, ptr %strides, ptr %context, i64 %inner)"
+        yield "br label %after"
+        yield "few:"
+        yield from self._short()
+        yield "br label %after"
+        yield "after:"
+        yield "%r1 = add i64 %r, 1"
+        yield "%again = icmp ult i64 %r1, %outer"
+        yield "br i1 %again, label %row, label %exit"
+        yield "exit:"
+        yield "ret void"
+        yield "}"
+        yield "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"
+        yield "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"
+
+    def _short(self) -> Iterator[str]:
+        """A row of fewer elements than a vector has lanes, copied to where there are enough."""
+        w, inputs = self.width, len(self.kinds)
+        for i, base in enumerate(self.places):
+            size, kind = self.dtypes[base].itemsize, self.kinds[i] if i < inputs else "out"
+            yield f"%b{i} = mul i64 %inner, {size}"
+            if kind == "each":
+                yield f"call void @llvm.memset.p0.i64(ptr %t{i}, i8 0, i64 {w * size}, i1 false)"
+                yield f"call void @llvm.memcpy.p0.p0.i64(ptr %t{i}, ptr %q{i}, i64 %b{i}, i1 false)"
+            elif kind != "out":  # of "step" the lanes beyond are of other rows, or of none
+                yield f"store ptr %q{i}, ptr %ac{i}"
+        yield f"call void @body(ptr %copies, ptr %strides, ptr %context, i64 {w})"
+        for i in range(inputs, len(self.places)):
+            yield f"call void @llvm.memcpy.p0.p0.i64(ptr %q{i}, ptr %t{i}, i64 %b{i}, i1 false)"
+
+
+def _addresses(name: str, array: str, count: int) -> Iterator[str]:
+    for i in range(count):
+        yield f"%{name}g{i} = getelementptr ptr, ptr {array}, i64 {i}"
+        yield f"%{name}{i} = load ptr, ptr %{name}g{i}"
+
+
+def _least(name: str, x: str, y: str) -> Iterator[str]:
+    yield f"%{name}_less = icmp ult i64 {x}, {y}"
+    yield f"%{name} = select i1 %{name}_less, i64 {x}, i64 {y}"
+
+
+def _align(dtype: Storage) -> int:
+    return dtype.alignment or 1

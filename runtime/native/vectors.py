@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Hashable, Sequence
 from typing import Any
 
 import numpy as np
 
 from runtime.program.tracing import Storage
 
+_F32 = np.dtype(np.float32)
 _FLOATS = {("f", 4): "float", ("f", 8): "double"}
 
 
@@ -22,8 +23,9 @@ def lane(dtype: Storage) -> str:
 class Vectors:
     """Instructions in order, each the definition of one value."""
 
-    def __init__(self, width: int) -> None:
-        self.width = width
+    def __init__(self, width: int, features: Collection[str] = ()) -> None:
+        self.width, self.features = width, features
+        self.context: dict[Hashable, int] = {}
         self.lines: list[str] = []
         self.declared: set[str] = set()
         self._names = 0
@@ -70,11 +72,92 @@ class Vectors:
             return self.op(f"icmp ne {self.of(one)} {value}, zeroinitializer")
         return self.op(f"bitcast {self.of(one)} {value} to {self.of(other)}")
 
+    # -- instructions
+
+    def both(self, name: str, dtype: Storage, x: str, y: str) -> str:
+        """An instruction of two operands of one dtype."""
+        return self.op(f"{name} {self.type(dtype)} {x}, {y}")
+
+    def bits(self, name: str, x: str, amount: int) -> str:
+        """An instruction of 32-bit lanes and a constant."""
+        return self.op(f"{name} {self.of('i32')} {x}, splat (i32 {amount})")
+
+    def floats(self, name: str, x: str, value: float) -> str:
+        """An instruction of float32 lanes and a constant."""
+        return self.both(name, _F32, x, self.splat(value, _F32))
+
+    def compare(self, name: str, dtype: Storage, x: str, y: str) -> str:
+        """A comparison: bool lanes."""
+        return self.both(name, dtype, x, y)
+
+    def choose(self, dtype: Storage, condition: str, x: str, y: str) -> str:
+        """Lanes of x where the condition holds, of y elsewhere."""
+        full = self.type(dtype)
+        return self.op(f"select {self.of('i1')} {condition}, {full} {x}, {full} {y}")
+
+    def convert(self, name: str, x: str, source: Storage, target: Storage) -> str:
+        """A conversion of each lane."""
+        return self.op(f"{name} {self.type(source)} {x} to {self.type(target)}")
+
+    def part(self, dtype: Storage, x: str, index: int) -> str:
+        """The real (0) or imaginary (1) part of complex lanes."""
+        half = 4 * dtype.itemsize
+        whole, part = self.of(f"i{2 * half}"), np.dtype(f"f{dtype.itemsize // 2}")
+        if index:
+            x = self.op(f"lshr {whole} {x}, splat (i{2 * half} {half})")
+        bits = self.op(f"trunc {whole} {x} to {self.of(f'i{half}')}")
+        return self.op(f"bitcast {self.of(f'i{half}')} {bits} to {self.type(part)}")
+
+    def joined(self, dtype: Storage, real: str, imag: str | None) -> str:
+        """Complex lanes of parts; the imaginary one 0 where it is not given."""
+        half = 4 * dtype.itemsize
+        whole, part = self.of(f"i{2 * half}"), np.dtype(f"f{dtype.itemsize // 2}")
+
+        def widened(x: str) -> str:
+            bits = self.op(f"bitcast {self.type(part)} {x} to {self.of(f'i{half}')}")
+            return self.op(f"zext {self.of(f'i{half}')} {bits} to {whole}")
+
+        low = widened(real)
+        if imag is None:
+            return low
+        up = self.op(f"shl {whole} {widened(imag)}, splat (i{2 * half} {half})")
+        return self.op(f"or {whole} {low}, {up}")
+
+    def looked_up(self, table: str, dtype: Any, places: str, result: Storage) -> str:
+        """Elements of a table at 32-bit places."""
+        base = self.pointer(("table", table, dtype))
+        return self.gathered(lane(result), lane(result), base, "i32", places, result.itemsize)
+
+    def gathered(
+        self, of: str, unit: str, base: str, index: str, places: str, align: int
+    ) -> str:
+        """Lanes of some type from so many units of memory after an address."""
+        full, pointers, mask = self.of(of), self.of("ptr"), self.of("i1")
+        at = self.op(f"getelementptr {unit}, ptr {base}, {self.of(index)} {places}")
+        kind = {"float": "f32", "double": "f64"}.get(of, of)
+        function = f"@llvm.masked.gather.v{self.width}{kind}.v{self.width}p0"
+        self.declared.add(f"declare {full} {function}({pointers}, i32, {mask}, {full})")
+        given = f"{pointers} {at}, i32 {align}, {mask} splat (i1 true), {full} poison"
+        return self.op(f"call {full} {function}({given})")
+
+    def pointer(self, what: Hashable) -> str:
+        """An address that is known when the code is loaded: of a table or of a function."""
+        place = self.context.setdefault(what, len(self.context))
+        return f"%c{place}"
+
+    def has(self, feature: str) -> bool:
+        """Whether the processor has an extension."""
+        return feature in self.features
+
     def intrinsic(self, name: str, dtype: Storage, args: Sequence[str], suffix: str = "") -> str:
         """The value of an LLVM intrinsic of one type, `llvm.name`."""
-        kind = {"float": "f32", "double": "f64"}.get(lane(dtype), lane(dtype))
-        function = f"@llvm.{name}.v{self.width}{kind}"
+        function = f"@llvm.{name}.v{self.width}{_suffix(dtype)}"
         full, of = self.type(dtype), [f"{self.type(dtype)} {arg}" for arg in args]
         types = ", ".join([full] * len(args)) + (", i1" if suffix else "")
         self.declared.add(f"declare {full} {function}({types})")
         return self.op(f"call {full} {function}({', '.join(of)}{suffix})")
+
+
+def _suffix(dtype: Storage) -> str:
+    """How intrinsics call a type."""
+    return {"float": "f32", "double": "f64"}.get(lane(dtype), lane(dtype))

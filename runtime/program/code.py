@@ -19,6 +19,7 @@ from runtime.program.cutting import Region, source_of
 from runtime.program.tracing import Storage, Trace, Whole, assign, trace
 from runtime.results import REFUSED, refused
 
+Attributes: TypeAlias = tuple[tuple[str, Any], ...]
 Instruction: TypeAlias = tuple[Callable[..., Any], tuple[int, ...], int, Symbol]
 """One call, `function(*args, out)`: the function, the registers, and the symbol it is a part of."""
 
@@ -103,7 +104,7 @@ class Code:
             return found
         register = self._new(dtype.storage)
         self.inputs[register] = symbol
-        found = self._run(casting.load(dtype, self.bits), [register], symbol)
+        found = self._run(self._load(symbol), [register], symbol)
         if found == register and self.long:
             found = self._copied(found, symbol)
         self._spare[found] = casting.spare_bits(dtype)
@@ -180,16 +181,28 @@ class Code:
         if symbol.op is ops.cast:
             source, target = symbol.args[0].dtype, symbol.dtype
             after = casting.spare_after(source, target, spare)
-            return casting.cast(source, target, self.tf32, self.bits, spare), after
+            return self._cast(source, target, spare), after
         dtypes = tuple([self.dtypes[one] for one in operands])
-        attrs = tuple(symbol.attrs.items())
-        result = casting.register(symbol.dtype)
-        return _traced(symbol.op, attrs, dtypes, result, self.bits), spare
+        return self._computed(symbol.op, tuple(symbol.attrs.items()), dtypes, symbol.dtype), spare
+
+    # -- how values are converted and computed
+
+    def _load(self, symbol: Symbol) -> Trace:
+        return casting.load(symbol.dtype, self.bits)
+
+    def _store(self, dtype: DType) -> Trace:
+        return casting.store(dtype, self.bits)
+
+    def _cast(self, source: DType, target: DType, spare: int) -> Trace:
+        return casting.cast(source, target, self.tf32, self.bits, spare)
+
+    def _computed(self, op: Op, attrs: Attributes, dtypes: Sequence[Storage], to: DType) -> Trace:
+        return _traced(op, attrs, tuple(dtypes), casting.register(to), self.bits)
 
     # -- results
 
     def _out(self, symbol: Symbol) -> None:
-        found = self._run(casting.store(symbol.dtype, self.bits), [self._value(symbol)], symbol)
+        found = self._run(self._store(symbol.dtype), [self._value(symbol)], symbol)
         base = self.bases[found]
         taken = base in {self.bases[out] for out in self.outs.values()}
         if taken or self.long or self._is_given(base):
@@ -234,7 +247,7 @@ def scalar_of(symbol: Symbol) -> NDArray[Any] | None:
 @cache
 def _traced(
     op: Op,
-    attrs: tuple[tuple[str, Any], ...],
+    attrs: Attributes,
     dtypes: tuple[Storage, ...],
     result: Storage,
     bits: bool,

@@ -61,7 +61,7 @@ class Traced(NDArrayOperatorsMixin):
         if method != "__call__" or ufunc.nout != 1 or settings.keys() - {"casting"}:
             raise UntraceableError
         given: list[Any] = [
-            type(one) if isinstance(one, (int, float)) else one.dtype for one in inputs
+            type(one) if type(one) in (int, float) else one.dtype for one in inputs
         ]
         *wanted, result = ufunc.resolve_dtypes((*given, None))
         args = [self.tracer.read(one, dtype) for one, dtype in zip(inputs, wanted, strict=True)]

@@ -1,0 +1,96 @@
+"""The instructions of a region as machine code wants them: conversions whole, kernels traced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from graphir import DType, Op, Symbol
+from graphir.evaluation import machine
+from graphir.kernels import KERNELS
+from runtime.program.casting import register
+from runtime.program.code import Attributes, Code, entering
+from runtime.program.tracing import Step, Storage, Trace, trace
+
+
+class Conversion(NamedTuple):
+    """A function of one operand: a value loaded from storage, stored to it, or cast.
+
+    A cast is between registers, each of which holds the values of its dtype exactly. `quiet`: NaN
+    has nothing in the bits that rounding takes away.
+    """
+
+    kind: str
+    source: DType
+    target: DType
+    tf32: str = "even"
+    quiet: bool = False
+
+
+class NativeCode(Code):
+    """Instructions over registers, for code generation: see Code."""
+
+    def __init__(self, region: Any, needed: Any) -> None:
+        super().__init__(region, needed, bits=False)
+
+    def _load(self, symbol: Symbol) -> Trace:
+        dtype = symbol.dtype
+        if entering(symbol):
+            rounded = Conversion("cast", DType.float32, dtype, self.tf32)
+            return _converted(rounded, dtype.storage, register(dtype))
+        return _converted(Conversion("load", dtype, dtype), dtype.storage, register(dtype))
+
+    def _store(self, dtype: DType) -> Trace:
+        return _converted(Conversion("store", dtype, dtype), register(dtype), dtype.storage)
+
+    def _cast(self, source: DType, target: DType, spare: int) -> Trace:
+        quiet = spare >= DType.float32.mantissa_bits - target.mantissa_bits
+        made = Conversion("cast", source, target, self.tf32, quiet)
+        if machine(source) is machine(target) and source.exact_in(target):
+            return Trace((), (0, register(source)), (), False)
+        return _converted(made, register(source), register(target))
+
+    def _computed(self, op: Op, attrs: Attributes, dtypes: Sequence[Storage], to: DType) -> Trace:
+        return _traced(op.name, attrs, tuple(dtypes), register(to))
+
+
+def _converted(made: Conversion, source: Storage, target: Storage) -> Trace:
+    if made.kind != "cast" and source == target:
+        return Trace((), (0, source), (), False)
+    return Trace((Step(made, ((0, source),), target),), (1, target), (), True)
+
+
+@cache
+def _traced(name: str, attrs: Attributes, dtypes: tuple[Storage, ...], result: Storage) -> Trace:
+    kernel = partial(_KERNELS.get(name, KERNELS[name]), **dict(attrs))
+    return trace(kernel, dtypes, result, False)
+
+
+def _power(x: Any, y: Any) -> Any:
+    """As the kernel: where the exponent is 2, x * x. Of integers it may refuse: not traced."""
+    return np.where(np.equal(y, y.dtype.type(2)), np.multiply(x, x), np.power(x, y))
+
+
+def _part(function: Callable[..., Any], x: Any) -> Any:
+    return x.tracer.emit(function, [x], DType.from_numpy(x.dtype).part.storage)
+
+
+def as_complex(x: Any, y: Any) -> Any:
+    """The complex number of two parts."""
+    dtype = np.dtype(f"c{2 * x.dtype.itemsize}")
+    return x.tracer.emit(as_complex, [x, y], dtype)
+
+
+_KERNELS: dict[str, Callable[..., Any]] = {
+    "pow": _power,
+    "atan2": np.arctan2,
+    "hypot": np.hypot,
+    "logaddexp": np.logaddexp,
+    "real": partial(_part, np.real),
+    "imag": partial(_part, np.imag),
+    "as_complex": as_complex,
+}
+"""Kernels in a form that can be traced, where their own cannot."""
