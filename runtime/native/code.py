@@ -13,7 +13,7 @@ from graphir.evaluation import machine
 from graphir.kernels import KERNELS
 from runtime.program.casting import register
 from runtime.program.code import Attributes, Code, entering
-from runtime.program.tracing import Step, Storage, Trace, trace
+from runtime.program.tracing import Step, Storage, Trace, UntraceableError, trace
 
 
 class Conversion(NamedTuple):
@@ -70,12 +70,14 @@ def _traced(name: str, attrs: Attributes, dtypes: tuple[Storage, ...], result: S
 
 
 def _power(x: Any, y: Any) -> Any:
-    """As the kernel: where the exponent is 2, x * x. Of integers it may refuse: not traced."""
+    """As the kernel: where the exponent is 2, x * x. Signed exponents may be refused."""
+    if y.dtype.kind == "i":
+        raise UntraceableError
     return np.where(np.equal(y, y.dtype.type(2)), np.multiply(x, x), np.power(x, y))
 
 
 def _part(function: Callable[..., Any], x: Any) -> Any:
-    return x.tracer.emit(function, [x], DType.from_numpy(x.dtype).part.storage)
+    return x.tracer.emit(function, [x], np.empty(0, x.dtype).real.dtype)
 
 
 def as_complex(x: Any, y: Any) -> Any:

@@ -192,8 +192,12 @@ def _invert(code: Vectors, dtypes: Dtypes, args: Sequence[str]) -> str | None:
     return code.op(f"xor {code.type(dtype)} {args[0]}, {ones}")
 
 
-def _part_of(index: int) -> Emitter:
-    return lambda code, dtypes, args: code.part(dtypes[0], args[0], index)
+def _real(code: Vectors, dtypes: Dtypes, args: Sequence[str]) -> str | None:
+    return code.part(dtypes[0], args[0], 0) if dtypes[0].kind == "c" else args[0]
+
+
+def _imag(code: Vectors, dtypes: Dtypes, args: Sequence[str]) -> str | None:
+    return code.part(dtypes[0], args[0], 1) if dtypes[0].kind == "c" else "zeroinitializer"
 
 
 def _joined(code: Vectors, dtypes: Dtypes, args: Sequence[str]) -> str | None:
@@ -247,8 +251,8 @@ EMITTERS: dict[Any, Emitter] = {
     np.left_shift: shift("shl", ""),
     np.right_shift: shift("{}shr", "ashr"),
     select: _select,
-    np.real: _part_of(0),
-    np.imag: _part_of(1),
+    np.real: _real,
+    np.imag: _imag,
     as_complex: _joined,
     assign: assigned,
 }
