@@ -1,0 +1,225 @@
+"""A call of a small program without Python: guards, memory for the results, and the kernel.
+
+The machine code of `call` is the same for all programs. What one of them is made of lies in a
+record of 64-bit words, the data of the NumPy array that is the `self` of its built-in function.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from runtime.program.tracing import Storage
+
+_ARGS = 64
+_HEAD = (
+    *("type", "none", "incref", "decref", "empty", "tuple", "set", "kernel", "context"),
+    *("inputs", "outs", "inner", "zeros", "template", "count"),
+)
+_SPEC = 4
+# PyArrayObject_fields of numpy/_core/include/numpy/ndarraytypes.h, in words
+_DATA, _NDIM, _DIMS, _DTYPE, _FLAGS = 2, 3, 4, 7, 8
+_PLAIN = 0x101  # NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED
+_EMPTY = 184  # PyArray_Empty in numpy/_core/code_generators/numpy_api.py
+
+
+class Spec(NamedTuple):
+    """An array that is given, or made: its dtype and shape, and the kernel's arg that it is."""
+
+    dtype: Storage
+    shape: tuple[int, ...]
+    place: int
+
+
+def assembly() -> str:
+    """`call(self, args, nargs)` as METH_FASTCALL wants it: None where a guard fails."""
+    words = "\n".join(
+        f"  %{name}_at = getelementptr i64, ptr %record, i64 {i}\n"
+        f"  %{name} = load {'i64' if name in _NUMBERS else 'ptr'}, ptr %{name}_at"
+        for i, name in enumerate(_HEAD)
+    )
+    return _TEXT.replace("HEAD", words)
+
+
+_NUMBERS = ("inputs", "outs", "inner", "count")
+
+
+def _field(name: str, source: str, word: int, kind: str = "ptr") -> str:
+    return (
+        f"  %{name}_at = getelementptr i64, ptr {source}, i64 {word}\n"
+        f"  %{name} = load {kind}, ptr %{name}_at\n"
+    )
+
+
+_TEXT = f"""
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+define ptr @call(ptr %self, ptr %args, i64 %nargs) {{
+entry:
+  %given = alloca [{_ARGS + 1} x ptr], align 16
+{_field("record", "%self", _DATA)}HEAD
+  %specs = getelementptr i64, ptr %record, i64 {len(_HEAD)}
+  %bytes = shl i64 %count, 3
+  call void @llvm.memcpy.p0.p0.i64(ptr align 8 %given, ptr align 8 %template, i64 %bytes, i1 false)
+  %all = icmp eq i64 %nargs, %inputs
+  br i1 %all, label %first, label %other
+first:
+  %some = icmp ne i64 %inputs, 0
+  br i1 %some, label %input, label %results
+input:
+  %i = phi i64 [ 0, %first ], [ %i1, %taken ]
+  %object_at = getelementptr ptr, ptr %args, i64 %i
+  %object = load ptr, ptr %object_at
+{_field("kind", "%object", 1)}  %is_array = icmp eq ptr %kind, %type
+  br i1 %is_array, label %array, label %other
+array:
+  %i4 = mul i64 %i, {_SPEC}
+  %spec = getelementptr i64, ptr %specs, i64 %i4
+{_field("dtype", "%object", _DTYPE)}{_field("wanted", "%spec", 0)}\
+{_field("ndim", "%object", _NDIM, "i32")}{_field("rank", "%spec", 1, "i32")}\
+{_field("flags", "%object", _FLAGS, "i32")}  %both = and i32 %flags, {_PLAIN}
+  %same_dtype = icmp eq ptr %dtype, %wanted
+  %same_rank = icmp eq i32 %ndim, %rank
+  %plain = icmp eq i32 %both, {_PLAIN}
+  %ok1 = and i1 %same_dtype, %same_rank
+  %ok2 = and i1 %ok1, %plain
+  br i1 %ok2, label %sizes, label %other
+sizes:
+{_field("dims", "%object", _DIMS)}{_field("shape", "%spec", 2)}\
+{_field("place", "%spec", 3, "i64")}{_field("data", "%object", _DATA)}\
+  %slot = getelementptr ptr, ptr %given, i64 %place
+  store ptr %data, ptr %slot
+  %flat = icmp eq i32 %rank, 0
+  %axes = zext i32 %rank to i64
+  br i1 %flat, label %taken, label %size
+size:
+  %a = phi i64 [ 0, %sizes ], [ %a1, %next ]
+  %dim_at = getelementptr i64, ptr %dims, i64 %a
+  %dim = load i64, ptr %dim_at
+  %bound_at = getelementptr i64, ptr %shape, i64 %a
+  %bound = load i64, ptr %bound_at
+  %same = icmp eq i64 %dim, %bound
+  br i1 %same, label %next, label %other
+next:
+  %a1 = add i64 %a, 1
+  %more_axes = icmp ult i64 %a1, %axes
+  br i1 %more_axes, label %size, label %taken
+taken:
+  %i1 = add i64 %i, 1
+  %more = icmp ult i64 %i1, %inputs
+  br i1 %more, label %input, label %results
+results:
+  %single = icmp eq i64 %outs, 1
+  br i1 %single, label %out, label %pack
+pack:
+  %packed = call ptr %tuple(i64 %outs)
+  %unpacked = icmp eq ptr %packed, null
+  br i1 %unpacked, label %failed, label %out
+out:
+  %holder = phi ptr [ null, %results ], [ %packed, %pack ], [ %holder, %put ]
+  %o = phi i64 [ 0, %results ], [ 0, %pack ], [ %o1, %put ]
+  %o_at = add i64 %o, %inputs
+  %o4 = mul i64 %o_at, {_SPEC}
+  %made_spec = getelementptr i64, ptr %specs, i64 %o4
+{_field("made_dtype", "%made_spec", 0)}{_field("made_rank", "%made_spec", 1, "i32")}\
+{_field("made_shape", "%made_spec", 2)}{_field("made_place", "%made_spec", 3, "i64")}\
+  call void %incref(ptr %made_dtype)
+  %made = call ptr %empty(i32 %made_rank, ptr %made_shape, ptr %made_dtype, i32 0)
+  %missing = icmp eq ptr %made, null
+  br i1 %missing, label %drop, label %keep
+keep:
+{_field("made_data", "%made", _DATA)}  %made_slot = getelementptr ptr, ptr %given, i64 %made_place
+  store ptr %made_data, ptr %made_slot
+  br i1 %single, label %run, label %put
+put:
+  %ignored = call i32 %set(ptr %holder, i64 %o, ptr %made)
+  %o1 = add i64 %o, 1
+  %more_outs = icmp ult i64 %o1, %outs
+  br i1 %more_outs, label %out, label %run
+run:
+  %result = phi ptr [ %made, %keep ], [ %holder, %put ]
+  call void %kernel(ptr %given, ptr %zeros, ptr %zeros, ptr %context, i64 1, i64 %inner)
+  ret ptr %result
+drop:
+  br i1 %single, label %failed, label %drop_all
+drop_all:
+  call void %decref(ptr %holder)
+  br label %failed
+failed:
+  ret ptr null
+other:
+  call void %incref(ptr %none)
+  ret ptr %none
+}}
+"""
+
+
+class _MethodDef(ctypes.Structure):
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    ]
+
+
+_FASTCALL = 0x80
+_python: Any = ctypes.pythonapi
+_new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)(
+    ("PyCFunction_NewEx", _python)
+)
+
+
+def _numpy_api(index: int) -> int:
+    get = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+        ("PyCapsule_GetPointer", _python)
+    )
+    table = ctypes.cast(get(np._core._multiarray_umath._ARRAY_API, None), ctypes.POINTER(ctypes.c_void_p))
+    return table[index]
+
+
+def _address(name: str) -> int:
+    return ctypes.cast(getattr(_python, name), ctypes.c_void_p).value or 0
+
+
+class Entry:
+    """The built-in function of a program for inputs of certain shapes."""
+
+    def __init__(
+        self,
+        code: int,
+        kernel: Any,
+        inputs: Sequence[Spec],
+        outs: Sequence[Spec],
+        template: Sequence[int],
+        inner: int,
+    ) -> None:
+        self.kernel = kernel
+        self.kept = [one.dtype for one in (*inputs, *outs)]
+        self.template = np.array([*template, 0], np.int64)
+        self.zeros = np.zeros(_ARGS, np.int64)
+        specs = [*inputs, *outs]
+        sizes = [size for one in specs for size in one.shape]
+        head = len(_HEAD) + _SPEC * len(specs)
+        record = self.record = np.zeros(head + len(sizes) + 1, np.int64)
+        values = {
+            "type": id(np.ndarray), "none": id(None),
+            "incref": _address("Py_IncRef"), "decref": _address("Py_DecRef"),
+            "empty": _numpy_api(_EMPTY), "tuple": _address("PyTuple_New"),
+            "set": _address("PyTuple_SetItem"), "kernel": kernel.address,
+            "context": ctypes.addressof(kernel.context), "inputs": len(inputs),
+            "outs": len(outs), "inner": inner, "zeros": self.zeros.ctypes.data,
+            "template": self.template.ctypes.data, "count": len(template),
+        }
+        record[: len(_HEAD)] = [values[name] for name in _HEAD]
+        at = head
+        for i, one in enumerate(specs):
+            place = record.ctypes.data + 8 * at
+            spec = len(_HEAD) + _SPEC * i
+            record[spec : spec + _SPEC] = id(one.dtype), len(one.shape), place, one.place
+            record[at : at + len(one.shape)] = one.shape
+            at += len(one.shape)
+        self.method = _MethodDef(b"call", code, _FASTCALL, None)
+        self.function: Callable[..., Any] = _new(ctypes.addressof(self.method), record, None)
