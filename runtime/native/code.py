@@ -31,10 +31,21 @@ class Conversion(NamedTuple):
 
 
 class NativeCode(Code):
-    """Instructions over registers, for code generation: see Code."""
+    """Instructions over registers, for code generation: see Code.
+
+    `results` are the registers that are stored: outs, then the operands of rows that are neither
+    outs nor inputs, `buffered`.
+    """
 
     def __init__(self, region: Any, needed: Any) -> None:
         super().__init__(region, needed, bits=False)
+        taken = {self.bases[register] for register in self.outs.values()}
+        self.buffered = [
+            (symbol, register)
+            for symbol, register in self.rows
+            if self.bases[register] not in taken and register not in self.inputs
+        ]
+        self.results = [*self.outs.values(), *dict.fromkeys(one for _, one in self.buffered)]
 
     def _load(self, symbol: Symbol) -> Trace:
         dtype = symbol.dtype

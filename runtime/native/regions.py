@@ -79,7 +79,7 @@ def _name(one: Instruction) -> str:
 
 
 def _live(code: NativeCode) -> list[Instruction]:
-    used = {code.bases[register] for register in code.outs.values()}
+    used = {code.bases[register] for register in code.results}
     found: list[Instruction] = []
     for one in reversed(code.instructions):
         if one[2] in used:
@@ -97,7 +97,7 @@ class Writer:
         self.code, self.kinds, self.width = code, kinds, width
         self.dtypes, self.bases = code.dtypes, code.bases
         self.inputs = {register: i for i, register in enumerate(code.inputs)}
-        self.outs = {code.bases[one]: i for i, one in enumerate(code.outs.values(), len(kinds))}
+        self.outs = {code.bases[one]: i for i, one in enumerate(code.results, len(kinds))}
         self.segments = segments_of(code, features)
         self.places = [*code.inputs, *self.outs]
         self.scratch = self._scratch()

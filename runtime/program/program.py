@@ -17,6 +17,7 @@ from graphir import ExecutionError, Graph, ops
 from graphir.uncollected import uncollected
 from passes import lower
 from runtime.binding import bind
+from runtime.native import Kernels, Native, tier
 from runtime.program.assembly import Body, assemble
 from runtime.program.code import Code, entering, scalar_of
 from runtime.program.cutting import Call, Region, cut, source_of
@@ -83,12 +84,19 @@ class Program:
     """
 
     @uncollected
-    def __init__(self, graph: Graph, threads: int | None = None, block: int | None = None) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        threads: int | None = None,
+        block: int | None = None,
+        native: Native = "auto",
+    ) -> None:
         require_outputs(graph)
         self.graph, self.lowered = graph, lower(graph)
         self.threads = _count("threads", threads) or cores()
         self.block = _count("block", block)
-        self._given = threads, block
+        self._given = threads, block, native
+        self.native = tier(native)
         steps = cut(self.lowered)
         self.needed = _needed(self.lowered, steps)
         made = [Call(one) for one in self.lowered.symbols if one.op is ops.full]
@@ -111,6 +119,7 @@ class Program:
         self._plans: dict[Any, tuple[Plan, bool]] = {}
         self._bodies: dict[tuple[int, bool], Body] = {}
         self._scalars: dict[int, Scalars] = {}
+        self._kernels: dict[int, Kernels] = {}
         self._single = len(self.exit) == 1
         self._recent: Callable[..., Any] | None = None
         self._free: list[Lane] = []
@@ -280,12 +289,26 @@ class Program:
             return ScalarStep(self._scalar(number, step), self.cells)
         shape = shape_of(step.symbols[0] if step.symbols else step.rows[0].args[0], sizes)
         body = self.body(number, math.prod(shape) > SMALL or bool(self.block))
-        return RegionStep(body, shape, step.axes, self.cells, sizes, threads, self.block)
+        native = self.kernels(number)
+        return RegionStep(
+            body, shape, step.axes, self.cells, sizes, threads, self.block, native
+        )
 
     def _scalar(self, number: int, region: Region) -> Scalars:
         found = self._scalars.get(number)
         if found is None:
             found = self._scalars[number] = Scalars(Code(region, self.needed, bits=False))
+        return found
+
+    def kernels(self, number: int) -> Kernels | None:
+        """The machine code of a region, by the number of its step, in the native tier."""
+        if self.native is None:
+            return None
+        found = self._kernels.get(number)
+        if found is None:
+            region = self.steps[number]
+            assert isinstance(region, Region)
+            found = self._kernels[number] = self.native(region, self.needed)
         return found
 
     def body(self, number: int, bits: bool) -> Body:
@@ -308,7 +331,7 @@ class Program:
         """The time of one call on one thread, by step and op; the clock itself costs some."""
         return profile(self, *bind(self.graph, inputs, named))
 
-    def __reduce__(self) -> tuple[type[Program], tuple[Graph, int | None, int | None]]:
+    def __reduce__(self) -> tuple[type[Program], tuple[Graph, int | None, int | None, Native]]:
         return Program, (self.graph, *self._given)
 
     def __repr__(self) -> str:

@@ -23,6 +23,8 @@ from runtime.results import REFUSED, refused
 
 Array: TypeAlias = NDArray[Any]
 Settings: TypeAlias = dict[str, Any]
+Taker: TypeAlias = "Parts | Rows"
+Work: TypeAlias = Callable[[Lane, Iterator[int]], None]
 
 SMALL = 4096
 """Elements up to which one call of NumPy's own cast beats several of bit arithmetic."""
@@ -130,8 +132,9 @@ class RegionStep:
         sizes: Mapping[str, int],
         threads: int,
         block: int | None,
+        native: Any = None,
     ) -> None:
-        self.body, self.shape = body, shape
+        self.body, self.shape, self.cells, self.native = body, shape, cells, native
         self.size = math.prod(shape)
         self.length = math.prod(shape[len(shape) - axes :]) if axes else 1
         self.block = block or _block(body)
@@ -163,6 +166,7 @@ class RegionStep:
         ]
         read = [cell for _, cell, _ in self.ins]
         self.reads = list(dict.fromkeys(read + [c for rows in self.rows for c in rows.others]))
+        self.price = self.size * cost(body) + 300 * len(body.calls)
         self.ranges, self.trees = self._cut()
         self.blocks = max(1, len(self.ranges))
         # All blocks but the last are of one size; the leaves of trees are listed.
@@ -190,6 +194,19 @@ class RegionStep:
     def run(self, run: Run) -> None:
         """Compute all results, block by block."""
         outs = [self._empty(run, cell, dtype) for cell, dtype in self.writes]
+        takers = [(rows.place, self._taker(rows, run)) for rows in self.rows]
+        done = [taker for _, taker in takers]
+        given = self.native and self.native.work(self, run, outs, done)
+        ranges, work = given or (self.ranges, self._work(run, outs, takers))
+        tell = run.tell if run.progress else None
+        share(len(ranges), work, self.threads, run.lane, run.free, tell)
+        for rows, taker in zip(self.rows, done, strict=True):
+            run.values[rows.cell] = taker.result(rows.shape)
+        for (cell, _), out in zip(self.writes, outs, strict=True):
+            run.values[cell] = out
+
+    def _work(self, run: Run, outs: Sequence[Array], takers: Sequence[tuple[int, Taker]]) -> Work:
+        """The instructions, one after another, on each block."""
         sources: list[tuple[int, Operand]] = []
         for k, cell, dtype in self.ins:
             array = np.asarray(run.values[cell])
@@ -198,7 +215,6 @@ class RegionStep:
             function = self.entering.get(k)
             sources.append((k, Entering(operand, function) if function else operand))
         sources += [(k, Flat(outs[index].view(dtype))) for k, index, dtype in self.outs]
-        takers = [(rows.place, self._taker(rows, run)) for rows in self.rows]
 
         def work(lane: Lane, numbers: Iterator[int]) -> None:
             for i in numbers:
@@ -213,12 +229,7 @@ class RegionStep:
                 for place, taker in takers:
                     taker.take(i, a, b, args[place])
 
-        tell = run.tell if run.progress else None
-        share(len(self.ranges), work, self.threads, run.lane, run.free, tell)
-        for rows, (_, taker) in zip(self.rows, takers, strict=True):
-            run.values[rows.cell] = taker.result(rows.shape)
-        for (cell, _), out in zip(self.writes, outs, strict=True):
-            run.values[cell] = out
+        return work
 
     def _empty(self, run: Run, cell: int, dtype: Storage) -> Array:
         try:
@@ -226,7 +237,7 @@ class RegionStep:
         except REFUSED as error:
             raise refused(error, self.body.outs[0]) from None
 
-    def _taker(self, rows: RowsOf, run: Run) -> Parts | Rows:
+    def _taker(self, rows: RowsOf, run: Run) -> Taker:
         if self.trees:
             return Parts(rows.symbol, self.trees, len(self.ranges), self.length)
         others = [contiguous(run.values[cell]) for cell in rows.others]

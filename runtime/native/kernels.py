@@ -1,0 +1,151 @@
+"""The kernels of one region: compiled when it has earned them, for each layout of its inputs."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterator, Sequence
+from functools import cached_property
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from runtime.native import background
+from runtime.native.code import NativeCode
+from runtime.native.emitters import EMITTERS
+from runtime.native.layout import WIDTH, prepared
+from runtime.native.regions import UnsupportedError, Writer
+from runtime.native.running import Task
+from runtime.program.blocks import Range, Uniform, laid_out
+from runtime.program.cutting import Region
+from runtime.program.memory import Lane
+
+if TYPE_CHECKING:
+    from runtime.program.steps import RegionStep, Run, Taker, Work
+
+Array = NDArray[Any]
+_LOG = logging.getLogger("graphir.native")
+EARNED = 20e6
+"""Nanoseconds in NumPy after which a kernel is compiled: about what that takes."""
+
+_WORTH = 150_000
+_CHUNK = 1 << 12
+
+
+class Kernels:
+    """What a region is in machine code: for the kinds of its inputs a kernel, once compiled.
+
+    `why` says why it is not, where it cannot be; `now`: compiled when first needed.
+    """
+
+    def __init__(self, region: Region, needed: Collection[int], now: bool) -> None:
+        self.region, self.needed, self.now = region, needed, now
+        self.why = "" if region.symbols else "no elementwise op"
+        self.spent = 0.0
+        self._made: dict[tuple[str, ...], Any] = {}
+        self._asked: set[tuple[str, ...]] = set()
+        self._lock = Lock()
+
+    @cached_property
+    def code(self) -> NativeCode:
+        """The instructions."""
+        return NativeCode(self.region, self.needed)
+
+    # -- compiling
+
+    def compiled(self, kinds: tuple[str, ...]) -> Any:
+        """The kernel, compiled now if it is not; None where it cannot be."""
+        with self._lock:
+            found = self._made.get(kinds)
+            if found is None and not self.why:
+                found = self._compile(kinds)
+                if found is not None:
+                    self._made[kinds] = found
+            return found
+
+    def _compile(self, kinds: tuple[str, ...]) -> Any:
+        from runtime.native import engine
+
+        try:
+            return engine.Compiled(Writer(self.code, kinds, WIDTH, engine.features()[1]).kernel())
+        except UnsupportedError as error:
+            self.why = f"no machine code for {error}"
+        except Exception as error:  # whatever LLVM says: NumPy goes on
+            self.why = f"{type(error).__name__}: {error}"
+            _LOG.warning("a region stays in NumPy: %s", self.why)
+        return None
+
+    def kernel(self, kinds: tuple[str, ...], cost: float) -> Any:
+        """The kernel if it is there; else a call of so many nanoseconds in NumPy counts for it."""
+        found = self._made.get(kinds)
+        if found is not None or self.why:
+            return found
+        if self.now:
+            return self.compiled(kinds)
+        self.spent += cost
+        if self.spent > EARNED and kinds not in self._asked:
+            self._asked.add(kinds)
+            background.submit(self.compiled, kinds)
+        return None
+
+    # -- running
+
+    def work(
+        self, step: RegionStep, run: Run, outs: Sequence[Array], takers: Sequence[Taker]
+    ) -> tuple[Sequence[Range], Work] | None:
+        """The ranges of a step and what is done with each; None where it stays in NumPy."""
+        if self.why or not step.size:
+            return None
+        cells = [step.cells[symbol.index] for symbol in self.code.inputs.values()]
+        arrays = [np.asarray(run.values[cell]) for cell in cells]
+        layout, whole = prepared(step.shape, arrays, WIDTH)
+        kernel = self.kernel(layout.kinds, step.price)
+        if kernel is None:
+            return None
+        if self.code.rows and layout.outer > 1 and layout.inner % step.length:
+            return None
+        task = Task(kernel, layout, whole, outs)
+        ranges = step.ranges if step.rows else self._ranges(step, layout.outer, layout.inner, run)
+        sources = self._sources(step, run, outs)
+        buffered = self.code.results[len(outs) :]
+        dtypes = [self.code.dtypes[register] for register in buffered]
+
+        def work(lane: Lane, numbers: Iterator[int]) -> None:
+            for i in numbers:
+                a, b = ranges[i]
+                buffers = [np.empty(b - a, dtype) for dtype in dtypes]
+                task.run(a, b, buffers)
+                for taker, source in zip(takers, sources, strict=True):
+                    taker.take(i, a, b, buffers[source] if isinstance(source, int) else source.block(a, b))
+
+        return ranges, work
+
+    def _ranges(self, step: RegionStep, outer: int, inner: int, run: Run) -> Sequence[Range]:
+        parts = step.threads if step.size * self.cost > _WORTH else 1
+        parts = max(parts, 64 if run.progress else 1)
+        if outer > 1:
+            return Uniform(step.size, -(-outer // parts) * inner)
+        return Uniform(step.size, -(-step.size // parts // _CHUNK) * _CHUNK or step.size)
+
+    @cached_property
+    def cost(self) -> float:
+        """Nanoseconds an element, roughly."""
+        return sum(0.02 if one[0] in EMITTERS else 0.5 for one in self.code.instructions)
+
+    def _sources(self, step: RegionStep, run: Run, outs: Sequence[Array]) -> list[Any]:
+        """For each row-wise symbol where its operand is: the number of a buffer, or an array."""
+        code = self.code
+        buffered = code.results[len(outs) :]
+        taken = [code.bases[register] for register in code.outs.values()]
+        found: list[Any] = []
+        for symbol, register in code.rows:
+            if register in buffered:
+                found.append(buffered.index(register))
+            elif code.bases[register] in taken:
+                out = outs[taken.index(code.bases[register])]
+                found.append(laid_out(out.view(code.dtypes[register]), step.shape, step.longest))
+            else:
+                array = np.asarray(run.values[step.cells[code.inputs[register].index]])
+                found.append(laid_out(array, step.shape, step.longest))
+        return found
