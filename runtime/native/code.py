@@ -34,18 +34,21 @@ class NativeCode(Code):
     """Instructions over registers, for code generation: see Code.
 
     `results` are the registers that are stored: outs, then the operands of rows that are neither
-    outs nor inputs, `buffered`.
+    outs nor inputs, `buffered`. `sums` are added up, row by row.
     """
 
     def __init__(self, region: Any, needed: Any) -> None:
         super().__init__(region, needed, bits=False)
         taken = {self.bases[register] for register in self.outs.values()}
+        self.sums = [register for symbol, register in self.rows if is_sum(symbol)]
+        self.sums = list(dict.fromkeys(self.sums))
+        others = [register for symbol, register in self.rows if not is_sum(symbol)]
         self.buffered = [
-            (symbol, register)
-            for symbol, register in self.rows
+            register
+            for register in dict.fromkeys(others)
             if self.bases[register] not in taken and register not in self.inputs
         ]
-        self.results = [*self.outs.values(), *dict.fromkeys(one for _, one in self.buffered)]
+        self.results = [*self.outs.values(), *self.buffered]
 
     def _load(self, symbol: Symbol) -> Trace:
         dtype = symbol.dtype
@@ -66,6 +69,11 @@ class NativeCode(Code):
 
     def _computed(self, op: Op, attrs: Attributes, dtypes: Sequence[Storage], to: DType) -> Trace:
         return _traced(op.name, attrs, tuple(dtypes), register(to))
+
+
+def is_sum(symbol: Symbol) -> bool:
+    """Whether rows are added up in machine code, by NumPy's tree of halves."""
+    return symbol.op.name in ("sum", "mean") and not symbol.args[0].dtype.is_complex
 
 
 def _converted(made: Conversion, source: Storage, target: Storage) -> Trace:

@@ -60,11 +60,11 @@ class Compiled:
         self.engine.finalize_object()
         self.address = self.engine.get_function_address("kernel")
         p, n = ctypes.c_void_p, ctypes.c_int64
-        self.function = ctypes.CFUNCTYPE(None, p, p, p, p, n, n)(self.address)
+        self.function = ctypes.CFUNCTYPE(None, p, p, p, p, n, n, p)(self.address)
         self.context = (ctypes.c_void_p * max(1, len(kernel.context)))(*map(address, kernel.context))
 
     def __call__(self, addresses: Sequence[int], strides: Sequence[int], steps: Sequence[int], outer: int, inner: int) -> None:
         args = (ctypes.c_void_p * len(addresses))(*addresses)
         s1 = (ctypes.c_int64 * max(1, len(strides)))(*strides)
         s2 = (ctypes.c_int64 * len(steps))(*steps)
-        self.function(args, s1, s2, self.context, outer, inner)
+        self.function(args, s1, s2, self.context, outer, inner, None)

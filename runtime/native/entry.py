@@ -140,7 +140,7 @@ put:
   br i1 %more_outs, label %out, label %run
 run:
   %result = phi ptr [ %made, %keep ], [ %holder, %put ]
-  call void %kernel(ptr %given, ptr %zeros, ptr %zeros, ptr %context, i64 1, i64 %inner)
+  call void %kernel(ptr %given, ptr %zeros, ptr %zeros, ptr %context, i64 1, i64 %inner, ptr null)
   ret ptr %result
 drop:
   br i1 %single, label %failed, label %drop_all

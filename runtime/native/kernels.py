@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from runtime.native import background
-from runtime.native.code import NativeCode
+from runtime.native.code import NativeCode, is_sum
 from runtime.native.emitters import EMITTERS
 from runtime.native.layout import WIDTH, prepared
 from runtime.native.regions import UnsupportedError, Writer
@@ -41,7 +41,7 @@ class Kernels:
 
     def __init__(self, region: Region, needed: Collection[int], now: bool) -> None:
         self.region, self.needed, self.now = region, needed, now
-        self.why = "" if region.symbols else "no elementwise op"
+        self.why = "" if region.symbols or any(map(is_sum, region.rows)) else "no elementwise op"
         self.spent = 0.0
         self._made: dict[tuple[str, ...], Any] = {}
         self._asked: set[tuple[str, ...]] = set()
@@ -103,21 +103,29 @@ class Kernels:
         kernel = self.kernel(layout.kinds, step.price)
         if kernel is None:
             return None
-        if self.code.rows and layout.outer > 1 and layout.inner % step.length:
+        if step.rows and layout.outer > 1 and layout.inner != step.length:
             return None
         task = Task(kernel, layout, whole, outs)
         ranges = step.ranges if step.rows else self._ranges(step, layout.outer, layout.inner, run)
         sources = self._sources(step, run, outs)
-        buffered = self.code.results[len(outs) :]
-        dtypes = [self.code.dtypes[register] for register in buffered]
+        buffered = [self.code.dtypes[register] for register in self.code.buffered]
+        count, length = len(self.code.sums), step.length
 
         def work(lane: Lane, numbers: Iterator[int]) -> None:
             for i in numbers:
                 a, b = ranges[i]
-                buffers = [np.empty(b - a, dtype) for dtype in dtypes]
-                task.run(a, b, buffers)
-                for taker, source in zip(takers, sources, strict=True):
-                    taker.take(i, a, b, buffers[source] if isinstance(source, int) else source.block(a, b))
+                buffers = [np.empty(b - a, dtype) for dtype in buffered]
+                sums = np.empty((max(1, (b - a) // length), count)) if count else None
+                task.run(a, b, buffers, sums, length)
+                for taker, (kind, source) in zip(takers, sources, strict=True):
+                    if kind == "sum":
+                        assert sums is not None
+                        place, dtype = source
+                        taker.settle(i, a, sums[:, place].copy().view(dtype)[:: 8 // dtype.itemsize])
+                    elif kind == "buffer":
+                        taker.take(i, a, b, buffers[source])
+                    else:
+                        taker.take(i, a, b, source.block(a, b))
 
         return ranges, work
 
@@ -133,19 +141,21 @@ class Kernels:
         """Nanoseconds an element, roughly."""
         return sum(0.02 if one[0] in EMITTERS else 0.5 for one in self.code.instructions)
 
-    def _sources(self, step: RegionStep, run: Run, outs: Sequence[Array]) -> list[Any]:
-        """For each row-wise symbol where its operand is: the number of a buffer, or an array."""
+    def _sources(self, step: RegionStep, run: Run, outs: Sequence[Array]) -> list[tuple[str, Any]]:
+        """For each row-wise symbol what its taker gets: sums, a buffer, or a block of an array."""
         code = self.code
-        buffered = code.results[len(outs) :]
         taken = [code.bases[register] for register in code.outs.values()]
-        found: list[Any] = []
+        found: list[tuple[str, Any]] = []
         for symbol, register in code.rows:
-            if register in buffered:
-                found.append(buffered.index(register))
-            elif code.bases[register] in taken:
-                out = outs[taken.index(code.bases[register])]
-                found.append(laid_out(out.view(code.dtypes[register]), step.shape, step.longest))
+            if is_sum(symbol):
+                found.append(("sum", (code.sums.index(register), code.dtypes[register])))
+            elif register in code.buffered:
+                found.append(("buffer", code.buffered.index(register)))
             else:
-                array = np.asarray(run.values[step.cells[code.inputs[register].index]])
-                found.append(laid_out(array, step.shape, step.longest))
+                base = code.bases[register]
+                if base in taken:
+                    array = outs[taken.index(base)].view(code.dtypes[register])
+                else:
+                    array = np.asarray(run.values[step.cells[code.inputs[register].index]])
+                found.append(("array", laid_out(array, step.shape, step.longest)))
         return found

@@ -79,7 +79,7 @@ def _name(one: Instruction) -> str:
 
 
 def _live(code: NativeCode) -> list[Instruction]:
-    used = {code.bases[register] for register in code.results}
+    used = {code.bases[register] for register in (*code.results, *code.sums)}
     found: list[Instruction] = []
     for one in reversed(code.instructions):
         if one[2] in used:
@@ -99,6 +99,10 @@ class Writer:
         self.inputs = {register: i for i, register in enumerate(code.inputs)}
         self.outs = {code.bases[one]: i for i, one in enumerate(code.results, len(kinds))}
         self.segments = segments_of(code, features)
+        self.sums = [code.bases[register] for register in code.sums]
+        stored = [one for one in self.sums if one not in self.outs and one not in self.inputs]
+        self.summed = {base: len(kinds) + len(self.outs) + i for i, base in enumerate(dict.fromkeys(stored))}
+        self.outs |= self.summed
         self.places = [*code.inputs, *self.outs]
         self.scratch = self._scratch()
         self.vectors = Vectors(width, features)
@@ -350,42 +354,44 @@ class Writer:
     # -- rows
 
     def _rows(self) -> Iterator[str]:
-        """Row by row; those shorter than a vector by way of the stack."""
-        w, count = self.width, len(self.places)
+        """Row by row; `range` does those that are shorter than a vector by way of the stack."""
+        count = len(self.places) - len(self.summed)
+        yield from self._range()
+        if self.sums:
+            yield from self._tree()
+            for dtype in {self.dtypes[base] for base in self.sums}:
+                yield from pairwise(lane(dtype))
         yield (
             "define void @kernel(ptr %args, ptr %strides, ptr %steps, ptr %context, "
-            "i64 %outer, i64 %inner) {"
+            "i64 %outer, i64 %inner, ptr %sums) {"
         )
         yield "entry:"
-        yield f"%now = alloca [{count} x ptr], align 16"
-        yield f"%copies = alloca [{count} x ptr], align 16"
-        for i, base in enumerate(self.places):
-            dtype = self.dtypes[base]
-            yield f"%t{i} = alloca [{w} x {memory(dtype)}], align 64"
-            yield f"%g{i} = getelementptr ptr, ptr %args, i64 {i}"
-            yield f"%p{i} = load ptr, ptr %g{i}"
-            yield f"%gs{i} = getelementptr i64, ptr %steps, i64 {i}"
-            yield f"%st{i} = load i64, ptr %gs{i}"
+        yield f"%now = alloca [{len(self.places)} x ptr], align 16"
+        yield from _addresses("p", "%args", count)
+        yield from _addresses("st", "%steps", count, "i64")
+        for i in range(count):
             yield f"%an{i} = getelementptr ptr, ptr %now, i64 {i}"
-            yield f"%ac{i} = getelementptr ptr, ptr %copies, i64 {i}"
-            yield f"store ptr %t{i}, ptr %ac{i}"
-        yield f"%short = icmp ult i64 %inner, {w}"
         yield "%none = icmp eq i64 %outer, 0"
         yield "br i1 %none, label %exit, label %row"
         yield "row:"
-        yield "%r = phi i64 [ 0, %entry ], [ %r1, %after ]"
+        yield "%r = phi i64 [ 0, %entry ], [ %r1, %row ]"
         for i in range(count):
             yield f"%off{i} = mul i64 %r, %st{i}"
             yield f"%q{i} = getelementptr i8, ptr %p{i}, i64 %off{i}"
             yield f"store ptr %q{i}, ptr %an{i}"
-        yield "br i1 %short, label %few, label %many"
-        yield "many:"
-        yield "call void @body(ptr %now, ptr %strides, ptr %context, i64 %inner)"
-        yield "br label %after"
-        yield "few:"
-        yield from self._short()
-        yield "br label %after"
-        yield "after:"
+        if self.sums:
+            yield f"%of = mul i64 %r, {8 * len(self.sums)}"
+            yield "%into = getelementptr i8, ptr %sums, i64 %of"
+            yield "call void @tree(ptr %now, ptr %strides, ptr %context, i64 %inner, ptr %into)"
+            for k, base in enumerate(self.sums):  # NumPy begins with 0: no sum is -0.0
+                kind = lane(self.dtypes[base])
+                yield f"%z{k} = getelementptr i64, ptr %into, i64 {k}"
+                yield f"%zv{k} = load {kind}, ptr %z{k}"
+                zero = "fadd" if kind in ("float", "double") else "add"
+                yield f"%zw{k} = {zero} {kind} %zv{k}, {'0.0' if zero == 'fadd' else '0'}"
+                yield f"store {kind} %zw{k}, ptr %z{k}"
+        else:
+            yield "call void @range(ptr %now, ptr %strides, ptr %context, i64 %inner)"
         yield "%r1 = add i64 %r, 1"
         yield "%again = icmp ult i64 %r1, %outer"
         yield "br i1 %again, label %row, label %exit"
@@ -395,26 +401,165 @@ class Writer:
         yield "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"
         yield "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"
 
-    def _short(self) -> Iterator[str]:
-        """A row of fewer elements than a vector has lanes, copied to where there are enough."""
+    def _range(self) -> Iterator[str]:
+        """Elements of one row, any number of them."""
         w, inputs = self.width, len(self.kinds)
+        yield "define internal void @range(ptr %args, ptr %strides, ptr %context, i64 %n) {"
+        yield "entry:"
+        yield f"%copies = alloca [{len(self.places)} x ptr], align 16"
+        for i, base in enumerate(self.places):
+            yield f"%t{i} = alloca [{w} x {memory(self.dtypes[base])}], align 64"
+        yield f"%short = icmp ult i64 %n, {w}"
+        yield "br i1 %short, label %few, label %many"
+        yield "many:"
+        yield "call void @body(ptr %args, ptr %strides, ptr %context, i64 %n)"
+        yield "ret void"
+        yield "few:"
+        yield from _addresses("p", "%args", len(self.places))
         for i, base in enumerate(self.places):
             size, kind = self.dtypes[base].itemsize, self.kinds[i] if i < inputs else "out"
-            yield f"%b{i} = mul i64 %inner, {size}"
+            yield f"%ac{i} = getelementptr ptr, ptr %copies, i64 {i}"
+            yield f"store ptr %{'p' if kind == 'same' else 't'}{i}, ptr %ac{i}"
+            yield f"%b{i} = mul i64 %n, {size}"
             if kind == "each":
                 yield f"call void @llvm.memset.p0.i64(ptr %t{i}, i8 0, i64 {w * size}, i1 false)"
-                yield f"call void @llvm.memcpy.p0.p0.i64(ptr %t{i}, ptr %q{i}, i64 %b{i}, i1 false)"
-            elif kind != "out":  # of "step" the lanes beyond are of other rows, or of none
-                yield f"store ptr %q{i}, ptr %ac{i}"
+                yield f"call void @llvm.memcpy.p0.p0.i64(ptr %t{i}, ptr %p{i}, i64 %b{i}, i1 false)"
         yield f"call void @body(ptr %copies, ptr %strides, ptr %context, i64 {w})"
         for i in range(inputs, len(self.places)):
-            yield f"call void @llvm.memcpy.p0.p0.i64(ptr %q{i}, ptr %t{i}, i64 %b{i}, i1 false)"
+            yield f"call void @llvm.memcpy.p0.p0.i64(ptr %p{i}, ptr %t{i}, i64 %b{i}, i1 false)"
+        yield "ret void"
+        yield "}"
+
+    def _tree(self) -> Iterator[str]:
+        """Sums as NumPy has them: of two halves, the first a multiple of 8, down to a block."""
+        count = len(self.places)
+        computed = bool(self.code.results or self.summed)
+        yield "define internal void @tree(ptr %args, ptr %strides, ptr %context, i64 %n, ptr %sums) {"
+        yield "entry:"
+        yield f"%right = alloca [{count} x ptr], align 16"
+        yield f"%other = alloca [{len(self.sums)} x i64], align 16"
+        for base, i in self.summed.items():
+            yield f"%t{i} = alloca [{BLOCK + self.width} x {memory(self.dtypes[base])}], align 64"
+        yield from _addresses("p", "%args", count - len(self.summed))
+        yield f"%whole = icmp ugt i64 %n, {BLOCK}"
+        yield "br i1 %whole, label %halves, label %block"
+        yield "block:"
+        for i in self.summed.values():
+            yield f"%ap{i} = getelementptr ptr, ptr %args, i64 {i}"
+            yield f"store ptr %t{i}, ptr %ap{i}"
+        if computed:
+            yield "call void @range(ptr %args, ptr %strides, ptr %context, i64 %n)"
+        for k, base in enumerate(self.sums):
+            kind = lane(self.dtypes[base])
+            place = self.summed.get(base)
+            place = self.outs.get(base, self.inputs.get(base, -1)) if place is None else place
+            source = f"%t{place}" if base in self.summed else f"%p{place}"
+            yield f"%s{k} = call {kind} @pairwise_{kind}(ptr {source}, i64 %n)"
+            yield f"%sp{k} = getelementptr i64, ptr %sums, i64 {k}"
+            yield f"store {kind} %s{k}, ptr %sp{k}"
+        yield "ret void"
+        yield "halves:"
+        yield "%h = lshr i64 %n, 1"
+        yield "%left = and i64 %h, -8"
+        yield "%rest = sub i64 %n, %left"
+        for i in range(count - len(self.summed)):
+            stride: Any = self.dtypes[self.places[i]].itemsize
+            if i < len(self.kinds) and self.kinds[i] == "same":
+                stride = 0
+            if i < len(self.kinds) and self.kinds[i] == "step":
+                yield f"%gs{i} = getelementptr i64, ptr %strides, i64 {i}"
+                yield f"%gv{i} = load i64, ptr %gs{i}"
+                stride = f"%gv{i}"
+            yield f"%by{i} = mul i64 %left, {stride}"
+            yield f"%q{i} = getelementptr i8, ptr %p{i}, i64 %by{i}"
+            yield f"%rp{i} = getelementptr ptr, ptr %right, i64 {i}"
+            yield f"store ptr %q{i}, ptr %rp{i}"
+        yield "call void @tree(ptr %args, ptr %strides, ptr %context, i64 %left, ptr %sums)"
+        yield "call void @tree(ptr %right, ptr %strides, ptr %context, i64 %rest, ptr %other)"
+        for k, base in enumerate(self.sums):
+            kind = lane(self.dtypes[base])
+            add = "fadd" if kind in ("float", "double") else "add"
+            yield f"%sq{k} = getelementptr i64, ptr %sums, i64 {k}"
+            yield f"%sr{k} = getelementptr i64, ptr %other, i64 {k}"
+            yield f"%x{k} = load {kind}, ptr %sq{k}"
+            yield f"%y{k} = load {kind}, ptr %sr{k}"
+            yield f"%w{k} = {add} {kind} %x{k}, %y{k}"
+            yield f"store {kind} %w{k}, ptr %sq{k}"
+        yield "ret void"
+        yield "}"
 
 
-def _addresses(name: str, array: str, count: int) -> Iterator[str]:
+def pairwise(kind: str) -> Iterator[str]:
+    """`pairwise(x, n)` of numpy/_core/src/umath/loops_utils.h.src, the sum of n elements."""
+    add, zero = ("fadd", "-0.0") if kind in ("float", "double") else ("add", "0")
+    vector = f"<8 x {kind}>"
+    size = {"float": 4, "double": 8}.get(kind) or int(kind[1:]) // 8
+    yield f"define internal {kind} @pairwise_{kind}(ptr %x, i64 %n) {{"
+    yield "entry:"
+    yield "%few = icmp ult i64 %n, 8"
+    yield "br i1 %few, label %rest, label %more"
+    yield "more:"
+    yield "%block = icmp ule i64 %n, 128"
+    yield "br i1 %block, label %start, label %halves"
+    yield "start:"
+    yield f"%first = load {vector}, ptr %x, align {size}"
+    yield "%end = and i64 %n, -8"
+    yield "%any = icmp ugt i64 %end, 8"
+    yield "br i1 %any, label %loop, label %joined"
+    yield "loop:"
+    yield "%i = phi i64 [ 8, %start ], [ %i1, %loop ]"
+    yield f"%r = phi {vector} [ %first, %start ], [ %r1, %loop ]"
+    yield f"%at = getelementptr {kind}, ptr %x, i64 %i"
+    yield f"%next = load {vector}, ptr %at, align {size}"
+    yield f"%r1 = {add} {vector} %r, %next"
+    yield "%i1 = add i64 %i, 8"
+    yield "%again = icmp ult i64 %i1, %end"
+    yield "br i1 %again, label %loop, label %joined"
+    yield "joined:"
+    yield f"%all = phi {vector} [ %first, %start ], [ %r1, %loop ]"
+    names = [f"%e{k}" for k in range(8)]
+    for k, name in enumerate(names):
+        yield f"{name} = extractelement {vector} %all, i64 {k}"
+    level = 0
+    while len(names) > 1:
+        made = [f"%j{level}_{k}" for k in range(len(names) // 2)]
+        for k, name in enumerate(made):
+            yield f"{name} = {add} {kind} {names[2 * k]}, {names[2 * k + 1]}"
+        names, level = made, level + 1
+    yield "br label %rest"
+    yield "rest:"
+    yield f"%begin = phi i64 [ 0, %entry ], [ %end, %joined ]"
+    yield f"%sum = phi {kind} [ {zero}, %entry ], [ {names[0]}, %joined ]"
+    yield "%left = icmp ult i64 %begin, %n"
+    yield "br i1 %left, label %one, label %done"
+    yield "one:"
+    yield "%k = phi i64 [ %begin, %rest ], [ %k1, %one ]"
+    yield f"%s = phi {kind} [ %sum, %rest ], [ %s1, %one ]"
+    yield f"%p = getelementptr {kind}, ptr %x, i64 %k"
+    yield f"%v = load {kind}, ptr %p, align {size}"
+    yield f"%s1 = {add} {kind} %s, %v"
+    yield "%k1 = add i64 %k, 1"
+    yield "%on = icmp ult i64 %k1, %n"
+    yield "br i1 %on, label %one, label %done"
+    yield "done:"
+    yield f"%result = phi {kind} [ %sum, %rest ], [ %s1, %one ]"
+    yield f"ret {kind} %result"
+    yield "halves:"
+    yield "%half = lshr i64 %n, 1"
+    yield "%low = and i64 %half, -8"
+    yield "%high = sub i64 %n, %low"
+    yield f"%middle = getelementptr {kind}, ptr %x, i64 %low"
+    yield f"%a = call {kind} @pairwise_{kind}(ptr %x, i64 %low)"
+    yield f"%b = call {kind} @pairwise_{kind}(ptr %middle, i64 %high)"
+    yield f"%ab = {add} {kind} %a, %b"
+    yield f"ret {kind} %ab"
+    yield "}"
+
+
+def _addresses(name: str, array: str, count: int, kind: str = "ptr") -> Iterator[str]:
     for i in range(count):
-        yield f"%{name}g{i} = getelementptr ptr, ptr {array}, i64 {i}"
-        yield f"%{name}{i} = load ptr, ptr %{name}g{i}"
+        yield f"%{name}g{i} = getelementptr {kind}, ptr {array}, i64 {i}"
+        yield f"%{name}{i} = load {kind}, ptr %{name}g{i}"
 
 
 def _least(name: str, x: str, y: str) -> Iterator[str]:

@@ -68,6 +68,11 @@ def _combined(tree: Tree, found: Sequence[Any], join: Callable[[Any, Any], Any])
     return join(_combined(tree[0], found, join), _combined(tree[1], found, join))
 
 
+def _divided(sums: Array, count: int) -> Array:
+    """Sums as means, as np.mean divides."""
+    return np.true_divide(sums, np.intp(count), out=sums, casting="unsafe")
+
+
 class Parts:
     """The reduction of long rows: a partial result for each leaf, combined at the end."""
 
@@ -80,6 +85,10 @@ class Parts:
         """Reduce the leaf of that index."""
         self.found[index] = self._reduced(contiguous(values))
 
+    def settle(self, index: int, a: int, sums: Array) -> None:
+        """Take the sum of the leaf of that index."""
+        self.found[index] = sums[0]
+
     def _reduced(self, values: Array) -> Any:
         if self.sums:
             return np.add.reduce(values, dtype=values.dtype)
@@ -88,8 +97,8 @@ class Parts:
     def result(self, shape: tuple[int, ...]) -> Array:
         """The reduction of every row."""
         rows = np.array([_combined(tree, self.found, self._joined) for tree in self.trees])
-        if self.symbol.op.name == "mean":  # as np.mean divides
-            rows = np.true_divide(rows, np.intp(self.length), out=rows, casting="unsafe")
+        if self.symbol.op.name == "mean":
+            rows = _divided(rows, self.length)
         return rows.reshape(shape)
 
     def _joined(self, one: Any, other: Any) -> Any:
@@ -107,7 +116,7 @@ class Rows:
         length: int,
         out: Array,
     ) -> None:
-        self.others, self.length, self.out = others, length, out
+        self.others, self.length, self.out, self.symbol = others, length, out, symbol
         of_rows = dict(settings)
         if "axis" in settings:
             of_rows["axis"] = (1,) if isinstance(settings["axis"], tuple) else 1
@@ -121,6 +130,14 @@ class Rows:
         made = self.call(contiguous(matrix), *self.others).reshape(-1)
         each = len(made) // len(matrix)  # a row or one element
         start = a // self.length * each
+        self.out.reshape(-1)[start : start + len(made)] = made
+
+    def settle(self, index: int, a: int, sums: Array) -> None:
+        """Take the sums of the rows from element a on."""
+        if self.symbol.op.name == "mean":
+            sums = _divided(sums, self.length)
+        dtype, start = self.symbol.dtype, a // self.length
+        made = convert(sums, DType.from_numpy(sums.dtype), dtype)
         self.out.reshape(-1)[start : start + len(made)] = made
 
     def result(self, shape: tuple[int, ...]) -> Array:
