@@ -11,6 +11,7 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from graphir import conversions
+from runtime.native.entry import Entry, assembly
 from runtime.native.loops import loop_of
 from runtime.native.regions import Kernel
 
@@ -55,6 +56,7 @@ class Compiled:
     """A kernel that can be called."""
 
     def __init__(self, kernel: Kernel, opt: int = 2) -> None:
+        self.entries: list[Any] = []
         self.module = llvm.parse_assembly(kernel.text)
         self.engine = llvm.create_mcjit_compiler(self.module, machine(opt))
         self.engine.finalize_object()
@@ -68,3 +70,19 @@ class Compiled:
         s1 = (ctypes.c_int64 * max(1, len(strides)))(*strides)
         s2 = (ctypes.c_int64 * len(steps))(*steps)
         self.function(args, s1, s2, self.context, outer, inner, None)
+
+
+@cache
+def _call() -> Any:
+    module = llvm.parse_assembly(assembly())
+    engine = llvm.create_mcjit_compiler(module, machine())
+    engine.finalize_object()
+    return engine, engine.get_function_address("call")
+
+
+def entry(kernel: Compiled, inputs: Any, outs: Any, template: Any, count: int, kept: Any) -> Any:
+    """The built-in function of a program; it lives as long as the kernel does."""
+    made = Entry(_call()[1], kernel, inputs, outs, template, count)
+    made.constants = kept
+    kernel.entries.append(made)
+    return made.function

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator, Sequence
-from functools import cached_property
+import math
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import cache, cached_property
+from importlib import import_module
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +16,8 @@ from numpy.typing import NDArray
 from runtime.native import background
 from runtime.native.code import NativeCode, is_sum
 from runtime.native.emitters import EMITTERS
-from runtime.native.layout import WIDTH, prepared
+from runtime.native.layout import WIDTH, broadcast, contiguous_strides, laid, prepared
+from runtime.native.entry import Spec
 from runtime.native.regions import UnsupportedError, Writer
 from runtime.native.running import Task
 from runtime.program.blocks import Range, Uniform, laid_out
@@ -22,6 +25,7 @@ from runtime.program.cutting import Region
 from runtime.program.memory import Lane
 
 if TYPE_CHECKING:
+    from runtime.program.program import Plan, Program
     from runtime.program.steps import RegionStep, Run, Taker, Work
 
 Array = NDArray[Any]
@@ -30,7 +34,16 @@ EARNED = 20e6
 """Nanoseconds in NumPy after which a kernel is compiled: about what that takes."""
 
 _WORTH = 150_000
+_HELD = 50_000
+"""Nanoseconds for which a call may keep other threads from running Python."""
+
 _CHUNK = 1 << 12
+
+
+@cache
+def engine() -> Any:
+    """What needs llvmlite, imported when there is something to compile."""
+    return import_module("runtime.native.engine")
 
 
 class Kernels:
@@ -65,10 +78,9 @@ class Kernels:
             return found
 
     def _compile(self, kinds: tuple[str, ...]) -> Any:
-        from runtime.native import engine
-
         try:
-            return engine.Compiled(Writer(self.code, kinds, WIDTH, engine.features()[1]).kernel())
+            made = Writer(self.code, kinds, WIDTH, engine().features()[1]).kernel()
+            return engine().Compiled(made)
         except UnsupportedError as error:
             self.why = f"no machine code for {error}"
         except Exception as error:  # whatever LLVM says: NumPy goes on
@@ -88,6 +100,37 @@ class Kernels:
             self._asked.add(kinds)
             background.submit(self.compiled, kinds)
         return None
+
+    # -- without Python
+
+    def entry(self, program: Program, plan: Plan, calls: int) -> Callable[..., Any] | None:
+        """A built-in function that does what the program does, for inputs of the plan's shapes."""
+        lowered = program.lowered
+        if self.why or program.rounded:
+            return None
+        code, shape = self.code, plan.shapes[0]
+        count = math.prod(shape)
+        symbols = list(code.inputs.values())
+        given = dict(zip(lowered.inputs, plan.inputs, strict=True))
+        constants = [program.constants.get(program.cells[one.index]) for one in symbols]
+        shapes = [given[one] if one in given else array.shape for one, array in zip(symbols, constants, strict=True)]
+        sizes = [one.dtype.storage.itemsize for one in symbols]
+        strides = [broadcast(shape, own, contiguous_strides(own, size)) for own, size in zip(shapes, sizes, strict=True)]
+        layout = laid(shape, strides, sizes)
+        if layout is None or layout.outer != 1 or not count or count * self.cost > _HELD:
+            return None
+        kernel = self.kernel(layout.kinds, calls * plan.price)
+        if kernel is None:
+            return None
+        places = {symbol: place for place, symbol in enumerate(symbols)}
+        outs = {symbol: len(symbols) + i for i, symbol in enumerate(code.outs)}
+        inputs = [
+            Spec(lowered.committed(one.dtype).storage, own, places.get(one, len(symbols) + len(outs)))
+            for one, own in given.items()
+        ]
+        results = [Spec(one.dtype.storage, shape, outs[one]) for one in lowered.outputs]
+        template = [0 if array is None else array.ctypes.data for array in constants] + [0] * len(outs)
+        return engine().entry(kernel, inputs, results, template, count, constants)
 
     # -- running
 

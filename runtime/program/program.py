@@ -34,6 +34,7 @@ Progress: TypeAlias = Callable[[int, int], None]
 
 _signature = attrgetter("__class__", "dtype", "shape")
 _PLANS = 64
+_LOOK = 1024
 _FEW = 64
 
 
@@ -54,7 +55,16 @@ class Plan:
             self.straight = Straight(steps, program.entry, program.exit, program.constants, types)
         self.bound, self.exit = steps, frozenset(program.exit)
         self.shapes = [shape_of(symbol, sizes) for symbol in program.lowered.outputs]
+        self.inputs = [shape_of(symbol, sizes) for symbol in program.lowered.inputs]
         self.blocks = sum(step.blocks for step in steps)
+        self.price = sum(step.price for step in steps)
+
+    def entry(self, program: Program, calls: int) -> Callable[..., Any] | None:
+        """The whole plan as one call without Python, where it is one region and that is compiled."""
+        region, kernels = program.steps[0], program.kernels(0)
+        if len(program.steps) != 1 or not isinstance(region, Region) or region.rows or not kernels:
+            return None
+        return kernels.entry(program, self, calls)
 
     @cached_property
     def dead(self) -> list[list[int]]:
@@ -122,6 +132,9 @@ class Program:
         self._kernels: dict[int, Kernels] = {}
         self._single = len(self.exit) == 1
         self._recent: Callable[..., Any] | None = None
+        self._last: Plan | None = None
+        self._native: Callable[..., Any] | None = None
+        self._calls = 0
         self._free: list[Lane] = []
         self._recycler = Recycler()
 
@@ -159,6 +172,11 @@ class Program:
         input or another. `out`, an array or a tuple of them, is where results are written; it is
         returned. Raises ExecutionError.
         """
+        native = self._native
+        if native is not None and out is None and not named:
+            found = native(*inputs)
+            if found is not None:
+                return found
         free = self._free
         try:
             lane = free.pop()
@@ -168,6 +186,9 @@ class Program:
             if self._recent is not None and out is None and not named:
                 found = lane.run(self._recent, lane, *inputs)
                 if found is not None:
+                    self._calls += 1
+                    if not self._calls % _LOOK:
+                        self._look(_LOOK)
                     return found[0] if self._single else found
             return lane.run(self._run, lane, inputs, named, out, None)
         finally:
@@ -246,8 +267,14 @@ class Program:
         if not ready:
             return plan, self._entering(inputs)
         if plan.straight and self._own:
-            self._recent = plan.straight.function
+            self._recent, self._last = plan.straight.function, plan
+            self._look(1)
         return plan, inputs
+
+    def _look(self, calls: int) -> None:
+        """Call by machine code from now on, if it is there after so many calls more."""
+        if self._last is not None and self.native is not None:
+            self._native = self._last.entry(self, calls)
 
     def _known(self, key: Any, arrays: Sequence[Any], sizes: Mapping[str, int]) -> Plan:
         """The plan for arrays that were given otherwise: by name, or as Python numbers."""

@@ -80,6 +80,7 @@ class ScalarStep:
     """A region of 0-d values."""
 
     blocks = 1
+    price = 2000
 
     def __init__(self, scalars: Scalars, cells: Mapping[int, int]) -> None:
         self.scalars = scalars
@@ -91,6 +92,7 @@ class CallStep:
     """A kernel called on whole arrays, which are copied where they are not contiguous."""
 
     blocks = 1
+    price = 0
 
     def __init__(self, symbol: Symbol, cells: Mapping[int, int], sizes: Mapping[str, int]) -> None:
         self.symbol = symbol
