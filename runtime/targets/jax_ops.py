@@ -84,11 +84,51 @@ def _by_zero(function: Callable[..., Any], x: Any, y: Any) -> Any:
 
 
 def _floor_divide(x: Any, y: Any) -> Any:
-    """The quotient's floor as NumPy finds it, by way of the remainder; x / 0 is infinite."""
+    """The quotient's floor as NumPy finds it; x / 0 of floats is infinite."""
     jnp = _jnp()
     if not jnp.issubdtype(x.dtype, jnp.floating):
         return _by_zero(jnp.floor_divide, x, y)
-    return jnp.where(y == 0, x / y, jnp.floor_divide(x, y))
+    rest, off = _rest(x, y)
+    near = (x - rest) / y - off.astype(x.dtype)
+    whole = jnp.floor(near)
+    whole = whole + (near - whole > 0.5).astype(x.dtype)
+    zero = jnp.copysign(jnp.zeros((), x.dtype), x / y)
+    return jnp.where(y == 0, x / y, jnp.where(near == 0, zero, whole))
+
+
+def _remainder(x: Any, y: Any) -> Any:
+    """What is left of x, of the sign of y: so is a zero."""
+    jnp = _jnp()
+    if not jnp.issubdtype(x.dtype, jnp.floating):
+        return _by_zero(jnp.remainder, x, y)
+    rest, off = _rest(x, y)
+    zero = jnp.copysign(jnp.zeros((), x.dtype), y)
+    return jnp.where(rest == 0, zero, jnp.where(off, rest + y, rest))
+
+
+def _rest(x: Any, y: Any) -> tuple[Any, Any]:
+    """The remainder of the sign of x, and whether the one of the sign of y is another."""
+    rest = _lax().rem(*_jnp().broadcast_arrays(x, y))
+    return rest, (rest != 0) & ((rest < 0) != (y < 0))
+
+
+def _sign(x: Any) -> Any:
+    """-1, 0 or 1; not the -0.0 that jnp.sign makes of -0.0."""
+    jnp = _jnp()
+    zero = jnp.zeros((), x.dtype)
+    return x if x.dtype == jnp.bool_ else jnp.where(x == zero, zero, jnp.sign(x))
+
+
+def _joined(name: str, *arrays: Any, axis: int) -> Any:
+    """Arrays as one; of less than a byte an element by way of more, as XLA on the CPU has it not.
+
+    (jaxlib 0.10.2: "Check failed: bit_offset != nullptr", which ends the process.)
+    """
+    narrow = arrays[0].dtype
+    if DType.from_numpy(narrow).bits >= 8 or narrow == _jnp().bool_:
+        return getattr(_jnp(), name)(arrays, axis)
+    wide = _jnp().float32 if DType.from_numpy(narrow).is_float else _jnp().int8
+    return getattr(_jnp(), name)([x.astype(wide) for x in arrays], axis).astype(narrow)
 
 
 def _pow(x: Any, y: Any) -> Any:
@@ -270,9 +310,9 @@ def table() -> Mapping[str, Callable[..., Any]]:
         **{name: partial(_rounded, name) for name in ("floor", "ceil", "trunc", "round")},
         **{name: partial(_made, name) for name in ("constant", "full", "range", "eye")},
         "floor_divide": _floor_divide,
-        "remainder": partial(_by_zero, jnp.remainder),
+        "remainder": _remainder,
         "pow": _pow,
-        "sign": lambda x: x if x.dtype == jnp.bool_ else jnp.sign(x),
+        "sign": _sign,
         "reciprocal": _reciprocal,
         "relu": lambda x: jnp.maximum(x, jnp.zeros((), x.dtype)),
         "rsqrt": lambda x: jnp.ones((), x.dtype) / jnp.sqrt(x),
@@ -320,8 +360,8 @@ def table() -> Mapping[str, Callable[..., Any]]:
         "pad": _pad,
         "tile": lambda x, repeats: jnp.tile(x, repeats),
         "repeat": lambda x, repeats, axis: jnp.repeat(x, repeats, axis),
-        "concat": lambda *arrays, axis: jnp.concatenate(arrays, axis),
-        "stack": lambda *arrays, axis: jnp.stack(arrays, axis),
+        "concat": partial(_joined, "concatenate"),
+        "stack": partial(_joined, "stack"),
         "gather": _gather,
         "take_along": _take_along,
         "scatter": _scatter,
