@@ -10,7 +10,8 @@ from graphir.evaluation import settings_of
 from passes import lower
 from runtime.binding import matched, numpy_name, sizes_of
 from runtime.targets.emission import emitter, lacking, needed, optional
-from runtime.targets.jax_ops import converted, table
+from runtime.targets.jax_casts import converted
+from runtime.targets.jax_ops import table
 
 
 def jax(graph: Graph) -> Callable[..., Any]:

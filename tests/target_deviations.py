@@ -1,0 +1,198 @@
+"""What engines do otherwise than `interpret`, beyond the bounds of their functions, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from graphir import ops
+from tests.accuracy import BOUNDS
+from tests.peers import COMPARISONS
+from tests.target_bounds import Array, Asked, wide
+
+ANY = (*ops.CATALOGUE,)
+XLA = "jax stablehlo"
+NAN, INF = float("nan"), float("inf")
+
+
+class Deviation(NamedTuple):
+    """What engines do otherwise, its source, of which targets and ops, and where.
+
+    `where` gives the elements of a result that may differ. Then an example: a row of the table, a
+    dtype and operands, and what comes of them, here and there.
+    """
+
+    what: str
+    source: str
+    targets: str
+    ops: tuple[str, ...]
+    where: Callable[[Asked], Any]
+    row: str
+    dtype: str
+    inputs: tuple[Any, ...]
+    ours: Any
+    theirs: Any
+
+    def explains(self, asked: Asked) -> Any:
+        """Where this is why results differ."""
+        mine = asked.op in self.ops and asked.target in self.targets.split()
+        return self.where(asked) if mine else False
+
+
+def explains(asked: Asked) -> Array:
+    """Where some row is why results differ."""
+    found = np.zeros(asked.ours.shape, np.bool_)
+    for row in DEVIATIONS:
+        found |= row.explains(asked)
+    return found
+
+
+# -- conditions
+
+
+def over(asked: Asked, test: Callable[[Array], Array]) -> Any:
+    """Where an operand passes a test: at its place, or anywhere if its shape is another."""
+    found: Any = False
+    for x in asked.inputs:
+        passed = test(x)
+        found = found | (passed if passed.shape == asked.ours.shape else passed.any())
+    return found
+
+
+def parts(x: Array) -> Array:
+    """Numbers as float64, the two parts of complex ones on a last axis."""
+    both = np.stack([x.real, x.imag], -1) if x.dtype.kind == "c" else x[..., None]
+    return both.astype(np.float64)
+
+
+def tiny(x: Array, times: float = 1.0) -> Array:
+    """Where numbers are subnormal in float32, or in float64 if they are of that."""
+    is_wide = x.dtype in (np.float64, np.complex128)
+    least = np.finfo(np.float64 if is_wide else np.float32).smallest_normal
+    size = np.abs(parts(x))
+    return ((size > 0) & (size < least * times)).any(-1)
+
+
+def flushed(asked: Asked) -> Any:
+    """Where an operand or the result is subnormal, or all but."""
+    return over(asked, tiny) | tiny(asked.ours, 4) | tiny(asked.theirs, 4)
+
+
+def special(asked: Asked) -> Any:
+    """Where complex numbers are not finite, or their squares or powers of e are not."""
+    if not asked.wide.is_complex:
+        return False
+    # A ninth of the digits: products of a few and powers of e are finite below.
+    large = 40.0
+    return over(asked, lambda x: ~(np.abs(parts(x)) < large).all(-1))
+
+
+def beside_a_cut(asked: Asked) -> Any:
+    """Where complex results differ by the side of a cut that they are on."""
+    return asked.wide.is_complex and over(asked, lambda x: (parts(x) == 0).any(-1))
+
+
+def signed_nan(asked: Asked) -> Any:
+    """Where an operand is NaN."""
+    return over(asked, lambda x: np.isnan(x))
+
+
+def zeros(asked: Asked) -> Any:
+    """Where both are zero."""
+    return (wide(asked.ours) == 0) & (wide(asked.theirs) == 0)
+
+
+def overflowing(asked: Asked) -> Any:
+    """Where a product of some of the operands is infinite, or none."""
+    with np.errstate(all="ignore"):
+        return ~np.isfinite(wide(asked.theirs))
+
+
+DEVIATIONS = [
+    Deviation(
+        "subnormal operands and results of arithmetic are zero",
+        "jax-ml/jax#16200 and #26658",
+        XLA,
+        ANY,
+        flushed,
+        "relu",
+        "float32",
+        ([2.0**-127],),
+        [2.0**-127],
+        [0.0],
+    ),
+    Deviation(
+        "NaN of the formats that have one, where -0.0 would be, has no sign",
+        "arXiv:2206.02915; ml_dtypes and XLA convert it to float32 as they like",
+        XLA,
+        ("signbit", "copysign"),
+        signed_nan,
+        "signbit",
+        "float8_e5m2fnuz",
+        ([NAN],),
+        [True],
+        [False],
+    ),
+    Deviation(
+        "sums begin with 0.0",
+        "jax/_src/lax/control_flow/loops.py, cumsum",
+        "jax",
+        ("cumulative_sum",),
+        zeros,
+        "cumulative_sum",
+        "float32",
+        ([[-0.0, -0.0], [-0.0, 1.0]],),
+        [[-0.0, -0.0], [-0.0, 1.0]],
+        [[0.0, 0.0], [0.0, 1.0]],
+    ),
+    Deviation(
+        "functions of complex numbers are other formulas: of infinities, NaN and great numbers",
+        "ISO C, annex G, leaves signs and NaN open; StableHLO says nothing",
+        XLA,
+        (*BOUNDS, "sign", "multiply", "square", "abs", "prod", "cumulative_prod", "round"),
+        special,
+        "sin",
+        "complex64",
+        ([complex(INF, 0)],),
+        [complex(NAN, 0)],
+        [complex(NAN, NAN)],
+    ),
+    Deviation(
+        "1 / 0 of complex numbers has other infinities and NaN",
+        "ISO C, annex G; XLA on CPU divides by formula",
+        XLA,
+        ("divide", "reciprocal", "rsqrt"),
+        lambda asked: asked.wide.is_complex and over(asked, lambda x: x == 0),
+        "reciprocal",
+        "complex64",
+        ([complex(-0.0, 0)],),
+        [complex(NAN, NAN)],
+        [complex(-INF, NAN)],
+    ),
+    Deviation(
+        "complex numbers compare by real parts, then by imaginary ones, whatever is NaN",
+        "jax/_src/numpy/ufuncs.py, _complex_comparison; mlir.py, _minmax_hlo",
+        XLA,
+        (*COMPARISONS, "maximum", "minimum", "max", "min", "clip", "relu", "sort", "argsort"),
+        lambda asked: asked.wide.is_complex and over(asked, np.isnan),
+        "maximum",
+        "complex64",
+        ([complex(NAN, 0)], [1 + 2j]),
+        [complex(NAN, 0)],
+        [1 + 2j],
+    ),
+    Deviation(
+        "products are multiplied in another order, and may overflow on the way",
+        "XLA on CPU",
+        XLA,
+        ("prod",),
+        overflowing,
+        "prod",
+        "float32",
+        ([[-0.0, 65520.0], [-3.5, 3e38]],),
+        0.0,
+        NAN,
+    ),
+]
