@@ -51,7 +51,15 @@ XLA: dict[str, Bound] = {
 """What XLA is from the truth, by `python -m tests.accuracy`, rounded up."""
 EXACT: dict[str, Bound] = {name: Bound(0, 0) for name in BOUNDS}
 """What runs graphir's own functions."""
-OF_ENGINES: dict[str, Mapping[str, Bound]] = {"python": EXACT, "jax": XLA, "stablehlo": XLA}
+REFERENCE: dict[str, Bound] = {name: Bound(4, 4) for name in BOUNDS}
+"""What is computed in float64, in steps, by StableHLO's interpreter."""
+OF_ENGINES: dict[str, Mapping[str, Bound]] = {
+    "python": EXACT,
+    "jax": XLA,
+    "jax.jit": XLA,
+    "xla": XLA,
+    "reference": REFERENCE,
+}
 COMPLEX = 32
 """Units that complex functions and products may be off, for which nothing promises less."""
 LONG = 16
@@ -59,9 +67,9 @@ LONG = 16
 
 
 class Asked(NamedTuple):
-    """An op on inputs, and what comes of it: by `interpret`, and by way of a target."""
+    """An op on inputs, and what comes of it: by `interpret`, and by an engine."""
 
-    target: str
+    engine: str
     symbol: Symbol
     inputs: tuple[Array, ...]
     ours: Array
@@ -127,7 +135,7 @@ def _in_wide(asked: Asked) -> Any:
         return None
     if asked.wide.is_complex:
         return COMPLEX * 2.0**-part.format.mantissa * np.maximum(abs(wide(asked.ours)), 1)
-    bounds = BOUNDS[asked.op], OF_ENGINES[asked.target][asked.op]
+    bounds = BOUNDS[asked.op], OF_ENGINES[asked.engine][asked.op]
     return sum(_absolute(bound, asked) for bound in bounds)
 
 

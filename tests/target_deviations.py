@@ -13,31 +13,38 @@ from tests.peers import COMPARISONS
 from tests.target_bounds import Array, Asked, wide
 
 ANY = (*ops.CATALOGUE,)
-XLA = "jax stablehlo"
+XLA = "jax jax.jit xla"
 NAN, INF = float("nan"), float("inf")
 
 
 class Deviation(NamedTuple):
-    """What engines do otherwise, its source, of which targets and ops, and where.
+    """What engines do otherwise, its source, of which engines and ops, and where.
 
-    `where` gives the elements of a result that may differ. Then an example: a row of the table, a
-    dtype and operands, and what comes of them, here and there.
+    `where` gives the elements of a result that may differ. Then an example: an op, a dtype and
+    operands, and what comes of them, here and there.
     """
 
     what: str
     source: str
-    targets: str
+    engines: str
     ops: tuple[str, ...]
     where: Callable[[Asked], Any]
-    row: str
+    op: str
     dtype: str
     inputs: tuple[Any, ...]
     ours: Any
     theirs: Any
 
+    def graph(self) -> Graph:
+        """The graph of the example."""
+        graph = Graph("example", rules="explicit")
+        inputs = [graph.input(self.dtype, np.shape(x)) for x in self.inputs]
+        graph.output(ops.CATALOGUE[self.op](*inputs))
+        return graph
+
     def explains(self, asked: Asked) -> Any:
         """Where this is why results differ."""
-        mine = asked.op in self.ops and asked.target in self.targets.split()
+        mine = asked.op in self.ops and asked.engine in self.engines.split()
         return self.where(asked) if mine else False
 
 
@@ -138,7 +145,7 @@ DEVIATIONS = [
     Deviation(
         "sums begin with 0.0",
         "jax/_src/lax/control_flow/loops.py, cumsum",
-        "jax",
+        "jax jax.jit",
         ("cumulative_sum",),
         zeros,
         "cumulative_sum",

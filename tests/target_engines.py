@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,44 +25,79 @@ def meaning(graph: Graph) -> Run:
     return lambda *inputs: listed(interpret(graph, *inputs))
 
 
-def python(graph: Graph) -> Run:
+def _python(graph: Graph) -> Run:
     """The function that the source of a graph defines, in a namespace of its own."""
     space: dict[str, Any] = {}
     exec(compile(targets.python(graph), "<target>", "exec"), space)
     return lambda *inputs: listed([*space.values()][-1](*inputs))
 
 
-def jax(graph: Graph) -> Run:
+def _jax(graph: Graph) -> Run:
     """The function of JAX, run op by op."""
-    import jax as module
+    import jax
 
-    with module.enable_x64(True):
-        function = targets.jax(graph)
+    function = targets.jax(graph)
 
     def run(*inputs: Array) -> list[Array]:
-        with module.enable_x64(True):
+        with jax.enable_x64(True):
             return listed(function(*inputs))
 
     return run
 
 
-def stablehlo(graph: Graph) -> Run:
-    """The module, run by XLA."""
-    import jax as module
+def _jitted(graph: Graph) -> Run:
+    """The function of JAX, compiled as a whole."""
+    import jax
 
-    from tests import hlo
-
-    text = targets.stablehlo(graph)
+    function = jax.jit(targets.jax(graph))
 
     def run(*inputs: Array) -> list[Array]:
-        with module.enable_x64(True):
-            return hlo.run(text, inputs)
+        with jax.enable_x64(True):
+            return listed(function(*inputs))
 
     return run
 
 
-ENGINES: dict[str, Callable[[Graph], Run]] = {"python": python, "jax": jax, "stablehlo": stablehlo}
-"""What runs a graph by way of each target."""
+def _xla(graph: Graph) -> Run:
+    """The module of StableHLO, compiled by XLA."""
+    import jax
+
+    from tests import hlo
+
+    with jax.enable_x64(True):
+        compiled = hlo.compiled(targets.stablehlo(graph))
+
+    def run(*inputs: Array) -> list[Array]:
+        with jax.enable_x64(True):
+            return compiled(inputs)
+
+    return run
+
+
+def _reference(graph: Graph) -> Run:
+    """The module of StableHLO, run by StableHLO's own interpreter."""
+    from tests import hlo
+
+    text = targets.stablehlo(graph)
+    dtypes = [symbol.dtype.storage for symbol in graph.outputs]
+    return lambda *inputs: hlo.interpreted(text, inputs, dtypes)
+
+
+class Engine(NamedTuple):
+    """What runs a graph that a target has written, and the package that it is in."""
+
+    target: str
+    load: Callable[[Graph], Run]
+    package: str = "jax"
+
+
+ENGINES: dict[str, Engine] = {
+    "python": Engine("python", _python, "numpy"),
+    "jax": Engine("jax", _jax),
+    "jax.jit": Engine("jax", _jitted),
+    "xla": Engine("stablehlo", _xla),
+    "reference": Engine("stablehlo", _reference),
+}
 
 
 # -- data
