@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
@@ -26,17 +26,23 @@ def parsed(text: str) -> Any:
         return module
 
 
-def run(text: str, inputs: Sequence[Any]) -> list[Any]:
-    """The outputs of a module's main, compiled and run by XLA."""
+def compiled(text: str) -> Callable[[Sequence[Any]], list[Any]]:
+    """A module's main, compiled by XLA for the CPU: a function of its inputs."""
     parsed(text)
     backend = get_backend("cpu")
     devices = xla_client.DeviceList(tuple(backend.local_devices()[:1]))
-    compiled = backend.compile_and_load(text, devices, xla_client.CompileOptions())
-    given = [jax.device_put(one) for one in inputs]
-    return [
-        np.asarray(one[0])
-        for one in compiled.execute_sharded(given).disassemble_into_single_device_arrays()
-    ]
+    program = backend.compile_and_load(text, devices, xla_client.CompileOptions())
+
+    def run(inputs: Sequence[Any]) -> list[Any]:
+        found = program.execute_sharded([jax.device_put(one) for one in inputs])
+        return [np.asarray(one[0]) for one in found.disassemble_into_single_device_arrays()]
+
+    return run
+
+
+def run(text: str, inputs: Sequence[Any]) -> list[Any]:
+    """The outputs of a module's main, by XLA."""
+    return compiled(text)(inputs)
 
 
 def interpreted(text: str, inputs: Sequence[Any], dtypes: Sequence[Any]) -> list[Any]:

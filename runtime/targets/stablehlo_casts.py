@@ -21,18 +21,18 @@ def converted(x: Value, to: DType, tf32: str = "even") -> Value:
     if source.storage == to.storage and to is not DType.tensor_float32:
         return Value(x.body, x.name, x.type.cast(to))
     if to is DType.bool:
-        return _widened(x).ne(0)
+        return widened(x).ne(0)
     if to.is_complex:
         return _complex(x, to, tf32)
     if to.is_integer:
-        return _integer(_widened(x), to)
-    wide = _widened(x)
+        return _integer(widened(x), to)
+    wide = widened(x)
     if to in (DType.float32, DType.float64):
         return wide.convert(to)
     return _rounded(_single(wide), to, tf32)
 
 
-def _widened(x: Value) -> Value:
+def widened(x: Value) -> Value:
     """Exactly, in a dtype that every engine computes in."""
     if x.dtype is DType.tensor_float32:
         return converted(x, DType.float32)

@@ -23,7 +23,7 @@ def sign(x: Value) -> Value:
     """-1, 0 or 1; of a complex z, z / |z|."""
     if x.dtype.kind in ("bool", "uint"):
         return x.op("minimum", 1)
-    return x.op("sign")
+    return where(x.eq(0), 0, x.op("sign")) if x.dtype.is_float else x.op("sign")
 
 
 def reciprocal(x: Value) -> Value:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from graphir import DType, TensorType
-from runtime.targets.stablehlo_casts import converted
+from runtime.targets.stablehlo_casts import converted, widened
 from runtime.targets.stablehlo_text import fields, ints
 from runtime.targets.stablehlo_values import Sizes, Value, where
 
@@ -102,7 +102,11 @@ def _repeated(x: Value, shape: list[int], first: int) -> Value:
 
 
 def concat(*arrays: Value, axis: int) -> Value:
-    """One after another along an axis."""
+    """One after another along an axis; by way of whole bytes, as XLA aborts on less."""
+    dtype = arrays[0].dtype
+    if dtype.bits < 8 and dtype is not DType.bool:
+        wide = [widened(one) for one in arrays]
+        return converted(concat(*wide, axis=axis), dtype)
     shape = list(arrays[0].shape)
     shape[axis] = sum(one.shape[axis] for one in arrays)
     type_ = TensorType(arrays[0].dtype, tuple(shape))
