@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from graphir import ops
+from graphir import Graph, ops
 from tests.accuracy import BOUNDS
 from tests.peers import COMPARISONS
 from tests.target_bounds import Array, Asked, wide

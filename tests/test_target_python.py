@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from graphir import DType, ExecutionError, Graph, GraphirError, ops
 from runtime import interpret
 from runtime.targets import TargetError, python
-from runtime.targets.excerpts import SOURCES, names_defined, statements
+from runtime.targets.excerpts import SOURCES, names_defined, read
 from runtime.targets.python_ops import PYTHON
 from tests.drawing import Program, programs
 from tests.evaluator import same
@@ -53,6 +53,10 @@ def agree(program: Program) -> None:
         return
     for one, other in zip(ours, theirs, strict=True):
         assert same(one, other), (one, other, python(graph))
+    owned = [x for x in theirs if x.ndim]
+    assert all(x.flags.writeable for x in owned)
+    for i, one in enumerate(owned):
+        assert not any(np.shares_memory(one, x) for x in (*inputs, *owned[:i])), python(graph)
 
 
 @pytest.mark.parametrize("name", sorted(ops.CATALOGUE))
@@ -123,6 +127,6 @@ def test_a_dim_that_nothing_binds_is_named() -> None:
 def test_no_piece_has_the_name_of_another() -> None:
     found: dict[str, str] = {}
     for module in SOURCES:
-        for statement in statements(module):
+        for statement in read(module).statements:
             for name in names_defined(statement):
                 assert found.setdefault(name, module) == module, name

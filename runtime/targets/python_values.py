@@ -39,6 +39,12 @@ def number(value: Any) -> str:
     return repr(value)
 
 
+def word(value: str) -> str:
+    """A string as an expression, in ASCII."""
+    text = ascii(value)
+    return f'"{text[1:-1]}"' if text[0] == "'" and '"' not in text else text
+
+
 def constant(array: NDArray[Any], dtype: DType) -> str:
     """Known values as an expression."""
     name, wide = numpy_name(dtype), plain(dtype)
@@ -92,7 +98,7 @@ def _narrowed(loaded: str, source: DType, target: DType, tf32: str, uses: set[st
         loaded = f"to_odd({loaded})"
     if target is DType.tensor_float32:
         uses.add("round_to_tf32")
-        return f"round_to_tf32({loaded}, {tf32!r})"
+        return f"round_to_tf32({loaded}, {word(tf32)})"
     if target is DType.bfloat16:
         return _as(loaded, DType.float32, target)
     helper = "scaled" if target is DType.float8_e8m0fnu else "narrowed"
