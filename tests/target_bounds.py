@@ -106,8 +106,17 @@ def same_bits(one: Array, other: Array) -> Array:
 
 
 def distance(asked: Asked) -> Array:
-    """The absolute difference; NaN of infinities."""
-    return abs(wide(asked.ours) - wide(asked.theirs))
+    """The absolute difference, of parts of complex numbers that are not the same; NaN of inf."""
+    if asked.ours.dtype.kind != "c":
+        return abs(wide(asked.ours) - wide(asked.theirs))
+    pairs = [(getattr(asked.ours, x), getattr(asked.theirs, x)) for x in ("real", "imag")]
+    return np.hypot(*(np.where(same_bits(x, y), 0.0, abs(wide(x) - wide(y))) for x, y in pairs))
+
+
+def magnitude(x: Array) -> Array:
+    """The size of complex numbers, that of a part where the other is not finite."""
+    parts = wide(x).real, wide(x).imag
+    return np.hypot(*(np.where(np.isfinite(one), one, 0.0) for one in parts))
 
 
 def wide(x: Array) -> Array:
@@ -134,7 +143,7 @@ def _in_wide(asked: Asked) -> Any:
     if asked.op not in BOUNDS:
         return None
     if asked.wide.is_complex:
-        return COMPLEX * 2.0**-part.format.mantissa * np.maximum(abs(wide(asked.ours)), 1)
+        return COMPLEX * 2.0**-part.format.mantissa * np.maximum(magnitude(asked.ours), 1)
     bounds = BOUNDS[asked.op], OF_ENGINES[asked.engine][asked.op]
     return sum(_absolute(bound, asked) for bound in bounds)
 
