@@ -2,7 +2,8 @@
 
 from runtime.targets.emission import TargetError
 from runtime.targets.jax_ import jax
+from runtime.targets.onnx_ import onnx
 from runtime.targets.python import python
 from runtime.targets.stablehlo import stablehlo
 
-__all__ = ["TargetError", "jax", "python", "stablehlo"]
+__all__ = ["TargetError", "jax", "onnx", "python", "stablehlo"]

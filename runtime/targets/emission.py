@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Any, TypeVar
 
 from graphir import DType, Graph, GraphirError, Symbol
+from graphir.dims import Dim, Size
 from runtime.interpreter import last_uses
 from runtime.results import require_outputs
 
@@ -55,6 +56,41 @@ def optional(module: str, package: str, what: str) -> Any:
         raise ImportError(
             f"{what} needs the package {package!r}, which is not installed"
         ) from error
+
+
+def bindings(graph: Graph) -> Iterator[tuple[str, Symbol, int]]:
+    """The named dims of a graph, each with an input and the axis of it that gives its size.
+
+    Plain dims come first, then those in which only one name is not yet known, which they are linear
+    in.
+    """
+    dims = [(dim, x, axis) for x in graph.inputs for axis, dim in enumerate(x.shape)]
+    dims.sort(key=lambda one: not str(one[0]).isidentifier())
+    known = set[str]()
+    for _ in dims:
+        for dim, symbol, axis in dims:
+            name = _solvable(dim, known)
+            if name is not None:
+                known.add(name)
+                yield name, symbol, axis
+
+
+def _solvable(dim: Size, known: set[str]) -> str | None:
+    """The one unknown name of a dim that is linear in it."""
+    if not isinstance(dim, Dim):
+        return None
+    unknown = [name for name in dim.names() if name not in known]
+    # Just one, and not inside a floor: then the dim is linear in it.
+    linear = len(unknown) == 1 and any(unknown[0] in monomial for monomial, _ in dim.terms)
+    return unknown[0] if linear else None
+
+
+def unbound(graph: Graph, name: str, dim: Dim) -> TargetError:
+    """The error for a dim with a name that no input gives a size."""
+    return TargetError(
+        f"graph {graph.name!r}: nothing binds {name!r}, which dim {dim} needs; give it an input "
+        f"that has an axis of size {name!r}"
+    )
 
 
 class Names:

@@ -1,0 +1,48 @@
+"""The command that writes a graph for another engine."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from graphir import Graph
+from runtime import targets
+from tests.commands import cli, refused
+
+
+@pytest.fixture
+def mixed(tmp_path: Path) -> Path:
+    g = Graph("mixed")
+    g.output(g.input("int16", ("n",), name="x") * g.input("float32", ("n",), name="w"))
+    g.save(tmp_path / "mixed.gir")
+    return tmp_path / "mixed.gir"
+
+
+def test_python_is_printed_or_written(mixed: Path, tmp_path: Path) -> None:
+    source = targets.python(Graph.load(mixed))
+    assert cli("export", mixed, "--to", "python") == (0, source, "")
+    assert cli("export", mixed, "--to", "python", "-o", tmp_path / "mixed.py") == (0, "", "")
+    assert (tmp_path / "mixed.py").read_text() == source
+
+
+def test_sizes_are_bound(mixed: Path) -> None:
+    text = targets.stablehlo(Graph.load(mixed), {"n": 4})
+    assert cli("export", mixed, "--to", "stablehlo", "--size", "n=4") == (0, text, "")
+    assert "needs the sizes of n" in refused(1, "export", mixed, "--to", "stablehlo")
+    assert "n=4" in refused(2, "export", mixed, "--to", "python", "--size", "n")
+
+
+def test_onnx_goes_to_a_file(mixed: Path, tmp_path: Path) -> None:
+    onnx = pytest.importorskip("onnx", reason="ONNX is not installed, so there is no model")
+    assert cli("export", mixed, "--to", "onnx", "-o", tmp_path / "mixed.onnx") == (0, "", "")
+    model = onnx.load(tmp_path / "mixed.onnx")
+    onnx.checker.check_model(model, full_check=True)
+    assert [x.name for x in model.graph.input] == ["x", "w"]
+    assert "-o model.onnx" in refused(1, "export", mixed, "--to", "onnx")
+
+
+def test_a_missing_package_is_named(mixed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    assert "'onnx', which is not installed" in refused(1, "export", mixed, "--to", "onnx")
