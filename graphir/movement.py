@@ -180,17 +180,18 @@ def eye(dtype: DType, rows: int, columns: int, offset: int) -> Array:
     return convert(np.eye(rows, columns, offset, dtype=np.bool), DType.bool, dtype)
 
 
-def ranged(dtype: DType, start: Any, step: Any, size: int) -> Array:
+def ranged(dtype: DType, start: Any, step: Any, size: int, first: int = 0) -> Array:
     """The vector of start + i * step: exact integers, else float64 or complex128, to be rounded.
 
-    ExecutionError for an integer outside of `dtype`, and for a start or step of another kind.
+    There are `size`, from i = `first` on. ExecutionError for an integer outside of `dtype`, and for
+    a start or step of another kind.
     """
     try:
         if dtype.is_complex:
-            return _complexes(complex(start), complex(step), size)
+            return _complexes(complex(start), complex(step), size, first)
         if dtype.is_float:
-            return _line(float(start), float(step), size)
-        return _integers(dtype, index(start), index(step), size)
+            return _line(float(start), float(step), size, first)
+        return _integers(dtype, index(start) + index(step) * first, index(step), size)
     except (TypeError, OverflowError):
         raise ExecutionError(
             f"range: {start!r} and {step!r} are not both numbers that {dtype} is for; give it "
@@ -198,14 +199,14 @@ def ranged(dtype: DType, start: Any, step: Any, size: int) -> Array:
         ) from None
 
 
-def _line(start: float, step: float, size: int) -> NDArray[np.float64]:
-    return start + np.arange(size, dtype=np.float64) * step
+def _line(start: float, step: float, size: int, first: int = 0) -> NDArray[np.float64]:
+    return start + np.arange(first, first + size, dtype=np.float64) * step
 
 
-def _complexes(start: complex, step: complex, size: int) -> Array:
+def _complexes(start: complex, step: complex, size: int, first: int = 0) -> Array:
     values = np.empty(size, np.complex128)
-    values.real = _line(start.real, step.real, size)
-    values.imag = _line(start.imag, step.imag, size)
+    values.real = _line(start.real, step.real, size, first)
+    values.imag = _line(start.imag, step.imag, size, first)
     return values
 
 

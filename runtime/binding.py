@@ -26,7 +26,7 @@ def bind(
     """
     given = matched(graph, inputs, named)
     arrays = [
-        _checked(graph, symbol, name, value)
+        checked(graph, symbol, name, value)
         for symbol, name, value in zip(graph.inputs, graph.input_names, given, strict=True)
     ]
     return arrays, sizes_of(graph, arrays)
@@ -59,8 +59,11 @@ def matched(graph: Graph, inputs: Sequence[T], named: Mapping[str, T]) -> list[T
     return [*inputs, *(named[name] for name in names[len(inputs) :])]
 
 
-def _checked(graph: Graph, symbol: Symbol, name: str, value: Any) -> NDArray[Any]:
-    """One input in the storage of its dtype; a Python number serves a 0-d input that it fits."""
+def checked(graph: Graph, symbol: Symbol, name: str, value: Any) -> NDArray[Any]:
+    """One input in the storage of its dtype; a Python number serves a 0-d input that it fits.
+
+    Raises ExecutionError that says how the input is wrong.
+    """
     dtype = graph.committed(symbol.dtype)
     what = f"input {name!r} of graph {graph.name!r} is {symbol.type}"
     if is_literal(value):
@@ -77,6 +80,16 @@ def _checked(graph: Graph, symbol: Symbol, name: str, value: Any) -> NDArray[Any
         fix = "x.filled(...)" if masked else f"np.asarray(..., {numpy_name(dtype)})"
         raise ExecutionError(f"{what}, not a {kind.__name__}; give {fix}")
     array: NDArray[Any] = np.asarray(value)
+    require_type(graph, symbol, name, array)
+    return (
+        convert(array, DType.float32, dtype, graph.tf32) if dtype is DType.tensor_float32 else array
+    )
+
+
+def require_type(graph: Graph, symbol: Symbol, name: str, array: Any) -> None:
+    """ExecutionError unless an array of any library has the dtype and the rank of an input."""
+    dtype = graph.committed(symbol.dtype)
+    what = f"input {name!r} of graph {graph.name!r} is {symbol.type}"
     if array.dtype != dtype.storage:
         raise ExecutionError(
             f"{what}, stored as {dtype.storage}; the array is {array.dtype}. Convert it "
@@ -86,9 +99,6 @@ def _checked(graph: Graph, symbol: Symbol, name: str, value: Any) -> NDArray[Any
         raise ExecutionError(
             f"{what}, of {symbol.rank} axes; the array has {array.ndim}: shape {array.shape}"
         )
-    return (
-        convert(array, DType.float32, dtype, graph.tf32) if dtype is DType.tensor_float32 else array
-    )
 
 
 def numpy_name(dtype: DType) -> str:

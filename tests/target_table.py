@@ -59,6 +59,8 @@ TARGETS: dict[str, Target] = {
     "python": Target(targets.python),
     "jax": Target(_traced, "jax"),
     "stablehlo": Target(targets.stablehlo),
+    "onnx": Target(targets.onnx, "onnx"),
+    "dask": Target(targets.dask, "dask"),
 }
 
 

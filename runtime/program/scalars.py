@@ -65,7 +65,9 @@ class Scalars:
             return f"{names[out]} = {read[0]}.astype({writer.name(dtypes[out])})"
         if function is select:
             return f"{names[out]} = {read[1]} if {read[0]} else {read[2]}"
-        if not isinstance(function, np.ufunc):
+        # Of complex scalars NumPy's loops are others than of arrays: np.square differs by an ulp.
+        of_complex = any(dtypes[arg].kind == "c" for arg in args)
+        if of_complex or not isinstance(function, np.ufunc):
             function = _returning(function, dtypes[out])
         return f"{names[out]} = {writer.name(function)}({', '.join(read)})"
 

@@ -1,0 +1,352 @@
+"""The Dask target: over odd chunks, what `interpret` gives."""
+
+from __future__ import annotations
+
+import io
+import pickle
+import threading
+from itertools import pairwise
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+pytest.importorskip("dask.array", reason="Dask is not installed, so nothing is run by it")
+
+import dask
+import dask.array as da
+from dask.callbacks import Callback
+from dask.diagnostics import ProgressBar
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphir import DType, ExecutionError, Graph, GraphirError, ops
+from runtime import Program as Compiled
+from runtime import interpret, targets
+from runtime.targets import TargetError
+from runtime.targets.dask_movement import MOVES
+from runtime.targets.dask_ops import LABELS
+from tests.drawing import Program, programs
+from tests.evaluator import same
+from tests.strategies import STRONG, pool
+
+INEXACT = ("sum", "prod", "mean", "var", "std", "cumulative_sum", "cumulative_prod", "matmul")
+INEXACT += ("tensordot",)
+"""Ops that add or multiply many floats, in an order that depends on chunks."""
+EXACT = tuple(op for name, op in ops.CATALOGUE.items() if name not in INEXACT)
+
+
+@st.composite
+def chunked(draw: Any, array: Any) -> Any:
+    """The array, cut anywhere, into blocks of no elements too; or as it is."""
+    if not array.ndim or draw(st.integers(0, 4)) == 4:
+        return array
+    return cut(array, [pieces(draw, size) for size in array.shape])
+
+
+def pieces(draw: Any, size: int) -> tuple[int, ...]:
+    ends = sorted([0, *draw(st.lists(st.integers(0, size), max_size=3)), size])
+    return tuple(b - a for a, b in pairwise(ends))
+
+
+def cut(array: Any, chunks: Any) -> Any:
+    return da.from_array(array, chunks=-1).rechunk(tuple(chunks))
+
+
+def computed(found: Any) -> list[Any]:
+    """The values of dask arrays, whose dtypes and shapes were told before."""
+    found = found if isinstance(found, tuple) else (found,)
+    with dask.config.set(scheduler="synchronous"):
+        made = list(map(np.asarray, dask.compute(*found)))
+    assert [(x.dtype, x.shape) for x in found] == [(x.dtype, x.shape) for x in made]
+    return made
+
+
+def agree(program: Program, data: Any) -> None:
+    """The same bits over chunks that are drawn, or the same refusal."""
+    compare(program, [data.draw(chunked(array)) for array in program.inputs])
+
+
+def compare(program: Program, chunks: Any) -> None:
+    graph, inputs = program
+    try:
+        expected = interpret(graph, *inputs)
+    except GraphirError:
+        with pytest.raises(GraphirError):
+            computed(targets.dask(graph)(*chunks))
+        return
+    found = computed(targets.dask(graph)(*chunks))
+    expected = expected if isinstance(expected, tuple) else (expected,)
+    for one, other in zip(found, expected, strict=True):
+        assert same(one, other), (one, other, chunks, str(graph))
+
+
+@pytest.mark.parametrize("name", sorted(op.name for op in EXACT))
+@given(st.data())
+@settings(max_examples=15)
+def test_programs_of_every_op_give_the_same_bits(name: str, data: st.DataObject) -> None:
+    agree(data.draw(programs(op=ops.CATALOGUE[name], steps=3, catalogue=EXACT)), data)
+
+
+def small(array: Any) -> Any:
+    """Floats as small powers of two: sums and products of a few are exact in any order."""
+    if array.dtype.kind in "biu" or str(array.dtype).startswith(("int", "uint")):
+        return array
+    values = np.array([1, -1, 0, 2, 1, -2, 0.5], array.dtype)
+    places = np.frombuffer(array.tobytes(), np.uint8).astype(np.intp)
+    return values[np.resize(places, array.size) % len(values)].reshape(array.shape)
+
+
+@pytest.mark.parametrize("name", [one for one in INEXACT if one not in ("var", "std")])
+@given(st.data())
+@settings(max_examples=30)
+def test_sums_and_products_of_few_bits_are_the_same(name: str, data: st.DataObject) -> None:
+    graph, inputs = data.draw(programs(op=ops.CATALOGUE[name], steps=0))
+    agree(Program(graph, tuple(map(small, inputs))), data)
+
+
+@pytest.mark.parametrize("name", INEXACT)
+@given(st.data())
+@settings(max_examples=10)
+def test_of_whole_arrays_all_bits_are_the_same(name: str, data: st.DataObject) -> None:
+    program = data.draw(programs(op=ops.CATALOGUE[name], steps=0))
+    compare(program, program.inputs)
+
+
+# -- floats over several blocks
+
+
+def _variance(x: Any, count: int, **axis: Any) -> Any:
+    off = np.abs(x - x.mean(keepdims=True, **axis)) ** 2
+    return off.sum(**axis) / count
+
+
+Case = tuple[Any, Any, Any]
+"""What a graph computes of x, the same by NumPy, and what its error is relative to."""
+CASES: dict[str, Case] = {
+    "sum": (lambda x: x.sum(axis=0), lambda x: x.sum(axis=0), lambda x: np.abs(x).sum(axis=0)),
+    "sum of all": (lambda x: x.sum(), lambda x: x.sum(), lambda x: np.abs(x).sum()),
+    "mean": (lambda x: x.mean(axis=1), lambda x: x.mean(axis=1), lambda x: np.abs(x).mean(axis=1)),
+    "mean of all": (lambda x: x.mean(), lambda x: x.mean(), lambda x: np.abs(x).mean()),
+    "var": (
+        lambda x: x.var(axis=0),
+        lambda x: _variance(x, len(x), axis=0),
+        lambda x: (np.abs(x) ** 2).mean(axis=0),
+    ),
+    "std": (
+        lambda x: x.std(correction=1),
+        lambda x: np.sqrt(_variance(x, x.size - 1)),
+        lambda x: (np.abs(x) ** 2).mean(),
+    ),
+    "prod": (lambda x: x.prod(axis=0), lambda x: x.prod(axis=0), lambda x: np.abs(x.prod(axis=0))),
+    "cumulative_sum": (
+        lambda x: ops.cumulative_sum(x, axis=1),
+        lambda x: np.cumsum(x, axis=1),
+        lambda x: np.cumsum(np.abs(x), axis=1),
+    ),
+    "cumulative_prod": (
+        lambda x: ops.cumulative_prod(x, axis=0),
+        lambda x: np.cumprod(x, axis=0),
+        lambda x: np.abs(np.cumprod(x, axis=0)),
+    ),
+    "matmul": (lambda x: x @ x.T, lambda x: x @ x.T, lambda x: np.abs(x) @ np.abs(x).T),
+    "tensordot": (
+        lambda x: ops.tensordot(x, x, axes=2),
+        lambda x: (x * x).sum(),
+        lambda x: np.abs(x * x).sum(),
+    ),
+}
+CHUNKS = ((5, 1, 11, 20), (3, 14, 1, 1, 11))
+
+
+def graph_of(name: str, dtype: str) -> Graph:
+    graph = Graph(name, rules="jax")
+    graph.output(CASES[name][0](graph.input(dtype, ("n", "m"), name="x")))
+    return graph
+
+
+def normal(dtype: DType) -> Any:
+    random = np.random.default_rng(5)
+    values = random.normal(0.5, 1, (37, 30))
+    both = values + 1j * random.normal(0.5, 1, values.shape) if dtype.is_complex else values
+    return both.astype(dtype.storage)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "bfloat16"])
+@pytest.mark.parametrize("name", CASES)
+def test_floats_over_several_blocks_are_within_the_bound(name: str, dtype: str) -> None:
+    x, (_, function, magnitude) = normal(DType(dtype)), CASES[name]
+    (found,) = computed(targets.dask(graph_of(name, dtype))(cut(x, CHUNKS)))
+    exact = x.astype(np.clongdouble if dtype == "complex64" else np.longdouble)
+    expected = function(exact)
+    computed_in = np.float64 if dtype == "float64" else np.float32
+    bound = x.size * np.finfo(computed_in).eps * magnitude(exact)
+    bound += ml_dtypes.finfo(found.dtype).eps * np.abs(expected)
+    assert found.dtype == graph_of(name, dtype).outputs[0].dtype.storage
+    assert (np.abs(found.astype(exact.dtype) - expected) <= bound).all()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_not_finite_is_the_same(name: str) -> None:
+    """An infinity or NaN in one block makes of the result what it makes in one array."""
+    x = normal(DType.float64)
+    x[3, 3], x[20, 20], x[20, 25], x[30, 7] = np.inf, np.inf, -np.inf, np.nan
+    graph = graph_of(name, "float64")
+    (found,) = computed(targets.dask(graph)(cut(x, CHUNKS)))
+    np.testing.assert_allclose(found, interpret(graph, x), rtol=1e-9)
+
+
+# -- what it takes, and what it refuses
+
+
+def doubled(dtype: str = "float32", shape: Any = ("n",)) -> Graph:
+    graph = Graph("doubled")
+    x = graph.input(dtype, shape, name="x")
+    graph.output(ops.concat([x, x]))
+    return graph
+
+
+@pytest.mark.parametrize("dtype", STRONG, ids=str)
+def test_every_dtype_passes_through_what_moves_it(dtype: DType) -> None:
+    graph, x = Graph("moved"), np.resize(pool(dtype), (2, 4))
+    y = graph.input(dtype, ("n", 4)).T
+    y = ops.pad(ops.roll(ops.flip(y), 1, axis=0), ((1, 0), (0, 2)), 1)
+    graph.output(ops.tile(y, (2, 1)), ops.repeat(y, 2, axis=1), y.reshape(-1), ops.gather(y, 1))
+    compare(Program(graph, (x,)), [cut(x, ((1, 1), (3, 1)))])
+
+
+@pytest.mark.parametrize("source", STRONG, ids=str)
+def test_every_cast_has_the_same_bits(source: DType) -> None:
+    graph, x = Graph("cast"), pool(source)
+    symbol = graph.input(source, ("n",))
+    to = [one for one in STRONG if not source.is_complex or one.is_complex or one is DType.bool]
+    graph.output(*map(symbol.cast, to))
+    compare(Program(graph, (x,)), [cut(x, [(len(x) - 3, 2, 1)])])
+
+
+@pytest.mark.parametrize("tf32", ["even", "away"])
+def test_given_tensor_float32_is_rounded(tf32: str) -> None:
+    graph, x = Graph(tf32=tf32), np.float32([1 + 2**-11, 1 + 3 * 2**-11, np.pi])
+    symbol = graph.input("tensor_float32", ("n",))
+    graph.output(symbol, symbol.T)
+    compare(Program(graph, (x,)), [cut(x, [(2, 1)])])
+
+
+def test_chunks_of_unknown_size_are_refused_with_the_fix() -> None:
+    x = da.from_array(np.arange(6, dtype=np.float32), chunks=4)
+    unknown = x[x > 2]
+    with pytest.raises(
+        ExecutionError,
+        match=r"input 'x' of graph 'doubled' .*unknown size.*"
+        r"x\.compute_chunk_sizes\(\)",
+    ):
+        targets.dask(doubled())(unknown)
+    unknown.compute_chunk_sizes()
+    assert computed(targets.dask(doubled())(x=unknown))[0].tolist() == [3, 4, 5, 3, 4, 5]
+
+
+@pytest.mark.parametrize("library", [np, da])
+def test_other_dtypes_ranks_and_sizes_are_refused_by_name(library: Any) -> None:
+    function = targets.dask(doubled(shape=(2, "n")))
+    for wrong, words in (
+        (library.ones((2, 3)), "float64"),
+        (library.ones(2, dtype=np.float32), "axes"),
+        (library.ones((3, 3), dtype=np.float32), "the array's is 3"),
+    ):
+        with pytest.raises(ExecutionError, match=f"(?s)'x' of graph 'doubled'.*{words}"):
+            function(wrong)
+    with pytest.raises(ExecutionError, match="missing x"):
+        function()
+
+
+def test_an_op_that_it_lacks_is_named_when_the_function_is_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delitem(MOVES, "concat")  # pyright: ignore
+    with pytest.raises(TargetError, match=r"test_target_dask.py:\d+:.* concat\(.*Dask has no such"):
+        targets.dask(doubled())
+
+
+def test_every_op_has_a_way() -> None:
+    elementwise = {name for name, op in ops.CATALOGUE.items() if op.kind == "elementwise"}
+    assert set(ops.CATALOGUE) == elementwise | {*LABELS} | {*MOVES} | {"input", "cast"}
+    assert not elementwise & ({*LABELS} | {*MOVES}) and not {*LABELS} & {*MOVES}
+
+
+def test_what_a_task_refuses_names_the_line() -> None:
+    graph = Graph("power")
+    x = graph.input("int32", ("n",))
+    graph.output(x**x)
+    found = targets.dask(graph)(da.from_array(np.array([1, 2, -3, 4], np.int32), chunks=2))
+    with pytest.raises(ExecutionError, match=r"test_target_dask.py:\d+:.*pow.*-3"):
+        found.compute()
+
+
+# -- tasks
+
+
+def chain() -> Graph:
+    """Two elementwise regions around a sum, and an elementwise op that is of neither."""
+    graph = Graph("chain", rules="jax")
+    x, w = graph.input("bfloat16", ("n", "m")), graph.input("float32", ("m",))
+    y = ops.tanh(x * w) + 1
+    graph.output((y - y.sum(axis=0)) * w, ops.exp(w), y.cast("float16"))
+    return graph
+
+
+def test_a_program_for_each_region_is_pickled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    reduced: list[Compiled] = []
+    pickled = Compiled.__reduce__
+
+    def counted(self: Compiled) -> Any:
+        reduced.append(self)
+        return pickled(self)
+
+    monkeypatch.setattr(Compiled, "__reduce__", counted)
+    function = targets.dask(chain())
+    x, w = da.ones((40, 60), chunks=3), da.ones(60, chunks=3, dtype=np.float32)
+    found = function(x.astype(ml_dtypes.bfloat16), w)
+    read = [
+        pickle.loads(pickle.dumps(task))
+        for task in dask.base.collections_to_expr(found).__dask_graph__().values()
+    ]
+    assert len(read) > 1000 and len(reduced) == 4  # the sum of one block is a Program too
+
+
+def test_tasks_are_named_and_progress_bars_see_them() -> None:
+    names: list[str] = []
+    told = io.StringIO()
+    x = da.ones((4, 6), chunks=(2, 3)).astype(ml_dtypes.bfloat16)
+    found = targets.dask(chain())(x, np.ones(6, np.float32))
+    with ProgressBar(out=told, dt=0), Callback(posttask=lambda key, *_: names.append(str(key))):
+        dask.compute(*found)
+    assert "100% Completed" in told.getvalue()
+    assert any("sum" in one for one in names) and any("exp" in one for one in names)
+
+
+def test_threads_share_a_function() -> None:
+    graph = chain()
+    function, random = targets.dask(graph), np.random.default_rng(3)
+    inputs = random.normal(size=(50, 40)).astype(ml_dtypes.bfloat16), np.ones(40, np.float32)
+    expected = interpret(graph, *inputs)[2]
+    found: list[Any] = []
+
+    def run() -> None:
+        chunks = da.from_array(inputs[0], chunks=(7, 11))
+        found.append(function(chunks, inputs[1])[2].compute(scheduler="threads", num_workers=4))
+
+    threads = [threading.Thread(target=run) for _ in range(4)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert len(found) == 4 and all(same(one, expected) for one in found)
+
+
+def test_one_output_does_not_compute_another() -> None:
+    graph = Graph("two")
+    x = graph.input("int32", ("n",), name="x")
+    graph.output(x + 1, x**-x)
+    found, _ = targets.dask(graph)(da.from_array(np.array([1, 2, 3], np.int32), chunks=2))
+    assert found.compute().tolist() == [2, 3, 4]
