@@ -16,7 +16,6 @@ import warnings
 
 import numpy as np
 
-
 _RNG = np.random.default_rng(7)
 
 x, y = _RNG.standard_normal(30), _RNG.standard_normal(30)

@@ -1,4 +1,4 @@
-"""Libraries written for any namespace of the Array API give on runtime.array_api what they give on NumPy."""
+"""Libraries for any Array API namespace give on runtime.array_api what they give on NumPy."""
 
 from __future__ import annotations
 
