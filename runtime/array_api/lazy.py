@@ -1,0 +1,141 @@
+"""Lazy symbols: recorded at once, typed at once, computed when a value is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import count
+from sys import _getframe  # pyright: ignore[reportPrivateUsage]
+from types import FrameType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphir import DType, Graph, GraphirError, Symbol, TensorType, ops
+from graphir.location import Source
+from graphir.op import Inferred, Op
+from graphir.promotion.scalars import WEAK, fits
+from runtime.recording.sites import is_ours
+
+_OP = 1 << 19
+"""The bytes that a pending op counts as, so that a chain of them has an end."""
+
+_SITES = 1 << 12
+"""As many code objects are known by their places; a program that makes more begins anew."""
+
+
+class Lazy(Symbol):
+    """A symbol that may have a value; once it has, it counts as an input and needs no operands.
+
+    `held` is an upper bound of the bytes that are kept for it while it is pending.
+    """
+
+    __slots__ = ("held", "value")
+
+    def __init__(
+        self,
+        graph: Graph,
+        op: Op,
+        args: tuple[Lazy, ...],
+        attrs: dict[str, Any],
+        type: TensorType,
+        source: Source,
+        value: NDArray[Any] | None = None,
+    ) -> None:
+        super().__init__(graph, op, args, attrs, type, source, next(_NUMBERS))
+        self.value = value
+        self.held = _OP
+        for one in args:
+            known = one.value
+            self.held += one.held if known is None else known.nbytes
+
+    def settle(self, value: NDArray[Any]) -> None:
+        """Take a value; what it was computed from is no longer needed for it."""
+        self.value = value  # first: who finds no operands finds a value
+        self.args = ()
+
+
+_NUMBERS = count()
+"""Places in the order of recording, so that operands come before what uses them."""
+
+
+class Tape(Graph):
+    """The graph into which all arrays of the namespace record, in any thread.
+
+    It keeps no list: a symbol lives as long as an Array, or a symbol that is still to be computed,
+    needs it.
+    """
+
+    def emit(self, op: Op, args: tuple[Any, ...], attrs: Mapping[str, Any]) -> Lazy:
+        """A pending symbol, its type inferred; PromotionError, ShapeError or GraphError."""
+        try:
+            inferred = self.infer(op, args, attrs)
+        except GraphirError as error:
+            raise self._refused(error, op, args) from None
+        site = self._site(_getframe(1))
+        return Lazy(self, op, args, inferred.attrs, inferred.type, site)
+
+    def record(self, op: Op, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Lazy:
+        """An op on symbols and Python scalars, which take the dtype that the op wants there."""
+        for one in operands:
+            if one.__class__ is not Lazy:
+                return self.emit(op, self._entered(op, operands, attrs), attrs)
+        return self.emit(op, tuple(operands), attrs)
+
+    def known(self, value: NDArray[Any]) -> Lazy:
+        """A symbol that has this value, an array that nobody writes to, in C order."""
+        array = np.asarray(value, order="C")
+        dtype = self.rules.known(DType.from_numpy(array.dtype))
+        type_ = TensorType(dtype, array.shape)
+        return Lazy(self, ops.input, (), {}, type_, self._site(_getframe(1)), array)
+
+    def name_of(self, symbol: Symbol) -> str:
+        """Its number."""
+        return f"%{symbol.index}"
+
+    def _entered(self, op: Op, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
+        try:
+            inferred = self._inferred(op, operands, attrs)
+            wanted = zip(operands, inferred.operands, strict=True)
+            return tuple(
+                [one if one.__class__ is Lazy else self._scalar(one, to) for one, to in wanted]
+            )
+        except GraphirError as error:
+            raise self._refused(error, op, operands) from None
+
+    def _inferred(self, op: Op, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Inferred:
+        """What an op among whose operands are Python scalars makes of them."""
+        types = tuple(
+            [one.type if isinstance(one, Lazy) else _WEAK[_kind(one)] for one in operands]
+        )
+        if attrs:
+            return op.infer(self.rules, types, attrs)
+        known: dict[Any, Inferred] = self.rules.inferred
+        found = known.get((op, *types))
+        if found is None:
+            found = known[(op, *types)] = op.infer(self.rules, types, attrs)
+        return found
+
+    def _scalar(self, number: Any, dtype: DType) -> Lazy:
+        if dtype.is_integer and not fits(number, dtype):
+            raise self.rules.misfit(number, dtype)
+        with np.errstate(all="ignore"):  # what is too great for a float is inf
+            return self.known(np.array(number, dtype.storage))
+
+    def _site(self, frame: FrameType) -> Any:
+        while is_ours(frame) and frame.f_back:
+            frame = frame.f_back
+        if len(self._sites) > _SITES:
+            self._sites.clear()
+        return super()._site(frame)
+
+
+_WEAK = {kind: TensorType(dtype) for kind, dtype in WEAK.items()}
+
+
+def _kind(number: Any) -> type:
+    """The type of Python scalar that a number is, of a subclass too, as np.float64 is."""
+    return next(kind for kind in (bool, int, float, complex) if isinstance(number, kind))
+
+
+TAPE = Tape("array_api", rules="array_api")
