@@ -173,8 +173,6 @@ SKLEARN = {
     "metrics.mean_tweedie_deviance": ((positive, chances), {}),
     "metrics.d2_tweedie_score": ((positive, chances), {}),
     "metrics.explained_variance_score": ((x, y), {}),
-    "metrics.roc_curve": (((classes > 0).astype(np.int64), chances), {}),
-    "metrics.roc_auc_score": (((classes > 0).astype(np.int64), chances), {}),
     "metrics.pairwise.cosine_similarity": ((table,), {}),
     "metrics.pairwise.euclidean_distances": ((table,), {}),
     "metrics.pairwise.linear_kernel": ((table,), {}),
