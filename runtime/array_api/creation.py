@@ -1,0 +1,194 @@
+"""Creation functions: what is made of nothing is recorded, what is given is taken as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from graphir import DType, GraphError, PromotionError, ops
+from graphir.literals import native, range_attributes
+from runtime.array_api.array import Array, array_of, known, record, several
+from runtime.array_api.devices import device_of
+from runtime.array_api.dtypes import DEFAULTS, astype, dtype_of
+
+FLOAT, INDEX = DEFAULTS["real floating"], DEFAULTS["integral"]
+_OF_SCALARS = {
+    bool: DType.bool,
+    int: INDEX,
+    float: FLOAT,
+    complex: DEFAULTS["complex floating"],
+}
+
+
+def asarray(
+    obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None
+) -> Array:
+    """An array of what is given: an Array, numbers in nested sequences, or a buffer.
+
+    Values from outside are copied unless copy=False; an Array is itself unless copy=True or the
+    dtype changes, where copy=False is a ValueError. OverflowError where an int does not fit.
+    """
+    device_of(device)
+    to = None if dtype is None else dtype_of(dtype)
+    if isinstance(obj, Array):
+        return _of_array(obj, to, copy)
+    if _holds_arrays(obj):
+        raise PromotionError("a sequence of arrays is no array; use stack(...)")
+    try:
+        value = np.array(obj, None if to is None else to.storage, copy=copy is not False or None)
+    except ValueError as error:
+        raise GraphError(f"these values are no array: {error}") from None
+    if copy is False and not np.may_share_memory(value, np.asarray(obj)):
+        raise GraphError("copy=False: the values of what is given need a copy")
+    if value.dtype == object:
+        raise OverflowError("these values are no numbers of at most 64 bits")
+    dtype_of(value.dtype)
+    return known(native(value))
+
+
+def _of_array(x: Array, to: DType | None, copy: bool | None) -> Array:
+    if to is None or to is x.dtype:
+        return Array(x.symbol) if copy else x
+    if copy is False:
+        raise GraphError(f"copy=False: {x.dtype} becomes {to} by a copy")
+    return astype(x, to)
+
+
+def _holds_arrays(obj: Any) -> bool:
+    if isinstance(obj, (list, tuple)):
+        items = cast("Sequence[Any]", obj)
+        return any(isinstance(one, Array) or _holds_arrays(one) for one in items)
+    return False
+
+
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
+    """An array of what another library exports, copied unless copy=False."""
+    device_of(device)
+    if isinstance(x, Array):
+        return _of_array(x, None, copy)
+    value = np.from_dlpack(x)
+    return known(value if copy is False else value.copy())
+
+
+def arange(
+    start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None
+) -> Array:
+    """start, start + step, ... before stop."""
+    device_of(device)
+    numbers = [one for one in (start, stop, step) if one is not None]
+    floating = any(isinstance(one, float) for one in numbers)
+    to = dtype_of(dtype, FLOAT if floating else INDEX)
+    return record(ops.range, **range_attributes(start, stop, step, to))
+
+
+def linspace(
+    start: Any,
+    stop: Any,
+    /,
+    num: int,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    endpoint: bool = True,
+) -> Array:
+    """`num` numbers from start to stop, evenly spaced; without the endpoint, before stop."""
+    device_of(device)
+    complexes = isinstance(start, complex) or isinstance(stop, complex)
+    to = dtype_of(dtype, DEFAULTS["complex floating" if complexes else "real floating"])
+    return known(np.linspace(start, stop, num, endpoint=endpoint, dtype=to.storage))
+
+
+def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Array:
+    """One value everywhere; its type gives the dtype where none is asked for."""
+    device_of(device)
+    if isinstance(fill_value, Array):
+        value = fill_value if dtype is None else astype(fill_value, dtype)
+        return record(ops.broadcast_to, value, shape=several(shape))
+    kind = next((one for one in _OF_SCALARS if isinstance(fill_value, one)), None)
+    if kind is None:
+        raise PromotionError(f"a value to fill with is a Python scalar, not {fill_value!r}")
+    to = dtype_of(dtype, _OF_SCALARS[kind])
+    with np.errstate(all="ignore"):  # what is too great for a float is inf
+        value = np.array(fill_value, to.storage).item()
+    return record(ops.full, dtype=to, value=value, shape=several(shape))
+
+
+def eye(
+    n_rows: int,
+    n_cols: int | None = None,
+    /,
+    *,
+    k: int = 0,
+    dtype: Any = None,
+    device: Any = None,
+) -> Array:
+    """Ones on a diagonal, zeros elsewhere."""
+    device_of(device)
+    columns = n_rows if n_cols is None else n_cols
+    return record(ops.eye, dtype=dtype_of(dtype, FLOAT), rows=n_rows, columns=columns, offset=k)
+
+
+def _of_one_value(name: str, value: float) -> Callable[..., Array]:
+    def function(shape: Any, *, dtype: Any = None, device: Any = None) -> Array:
+        return full(shape, value, dtype=dtype_of(dtype, FLOAT), device=device)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"{value:g} everywhere, float64 where no dtype is asked for."
+    return function
+
+
+def _like(name: str, value: float) -> Callable[..., Array]:
+    def function(x: Array, /, *, dtype: Any = None, device: Any = None) -> Array:
+        return full_like(x, value, dtype=dtype, device=device)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"{value:g} everywhere, in the shape of an array, and its dtype if no other."
+    return function
+
+
+def full_like(x: Array, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Array:
+    """One value everywhere, in the shape of an array, and its dtype if no other."""
+    return full(array_of(x).shape, fill_value, dtype=dtype_of(dtype, x.dtype), device=device)
+
+
+zeros, ones, empty = (_of_one_value(*one) for one in (("zeros", 0), ("ones", 1), ("empty", 0)))
+zeros_like, ones_like = _like("zeros_like", 0), _like("ones_like", 1)
+empty_like = _like("empty_like", 0)
+
+
+def meshgrid(*arrays: Array, indexing: str = "xy") -> list[Array]:
+    """Coordinate matrices of vectors, as matrices index ("ij") or with the first two exchanged."""
+    if indexing not in ("xy", "ij"):
+        raise GraphError(f'indexing is "xy" or "ij", not {indexing!r}')
+    count = len(arrays)
+    places = list(range(count))
+    if indexing == "xy" and count > 1:
+        places[:2] = 1, 0
+    sizes = [array_of(one).size for one in arrays]
+    shape = tuple(sizes[i] for i in places)
+    along = [tuple(-1 if place == axis else 1 for axis in range(count)) for place in places]
+    return [
+        record(ops.broadcast_to, record(ops.reshape, x, shape=dims), shape=shape)
+        for x, dims in zip(arrays, along, strict=True)
+    ]
+
+
+def _part(x: Array, k: int, op: Any) -> Array:
+    if array_of(x).ndim < 2:
+        raise GraphError(f"a triangle is of matrices, and this has shape {x.shape}")
+    rows, columns = x.shape[-2:]
+    down = record(ops.unsqueeze, arange(k, rows + k), axis=1)
+    inside = record(op, arange(columns), down)
+    return record(ops.where, inside, x, zeros((), dtype=x.dtype))
+
+
+def tril(x: Array, /, *, k: int = 0) -> Array:
+    """The elements on and below a diagonal, zeros above."""
+    return _part(x, k, ops.less_equal)
+
+
+def triu(x: Array, /, *, k: int = 0) -> Array:
+    """The elements on and above a diagonal, zeros below."""
+    return _part(x, k, ops.greater_equal)
