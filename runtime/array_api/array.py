@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import ModuleType
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import DType, GraphError, ShapeError, ops
+from graphir import DType, GraphError, ShapeError, TensorType, ops
+from graphir.kernels import KERNELS
 from graphir.op import Op
 from graphir.promotion.scalars import WEAK
 from runtime.array_api.devices import CPU, device_of
@@ -21,20 +22,60 @@ _SCALARS = tuple(WEAK)
 _NONE: Mapping[str, Any] = {}
 
 
+Steps: TypeAlias = list[tuple[Op, dict[str, Any], TensorType]]
+
+
+class View:
+    """Movement ops that make an array of the memory of another, as it was after `seen` changes."""
+
+    __slots__ = ("base", "seen", "steps")
+
+    def __init__(self, base: Array, steps: Steps) -> None:
+        self.base, self.steps, self.seen = base, steps, base.changes
+
+    def of(self, whole: NDArray[Any]) -> NDArray[Any]:
+        """The view of the values of the base."""
+        for op, attrs, _ in self.steps:
+            whole = KERNELS[op.name](whole, **attrs)
+        return whole
+
+
 class Array(Operators):
     """An array of the Array API standard 2024.12: made by the functions of the namespace.
 
     Ops are recorded, their dtype and shape inferred at once, and computed when a value is asked
     for: by bool(), int(), float(), complex(), NumPy, printing, or where values decide a shape.
     `symbol` is what it stands for; item assignment and in-place operators let it stand for another.
+    What NumPy has as a view, as slices, transposed and flipped arrays, is one here too: a change of
+    either is one of both.
     """
 
-    __slots__ = ("__weakref__", "symbol")
+    __slots__ = ("__weakref__", "_symbol", "changes", "part_of")
 
-    def __init__(self, symbol: Lazy) -> None:
+    def __init__(self, symbol: Lazy, view: View | None = None) -> None:
         if symbol.__class__ is not Lazy:
             raise TypeError("an Array is not made directly; call asarray(...)")
-        self.symbol = symbol
+        self._symbol, self.part_of, self.changes = symbol, view, 0
+
+    @property
+    def symbol(self) -> Lazy:
+        """What the array stands for now."""
+        view = self.part_of
+        if view is not None and view.seen != view.base.changes:
+            self._symbol = TAPE.replay(view.base._symbol, view.steps)
+            view.seen = view.base.changes
+        return self._symbol
+
+    @symbol.setter
+    def symbol(self, symbol: Lazy) -> None:
+        base, view = self, self.part_of
+        if view is not None:
+            base = view.base
+            whole = value_of(base._symbol).copy()
+            view.of(whole)[...] = value_of(symbol)
+            symbol = TAPE.known(whole)
+        base._symbol = symbol
+        base.changes += 1
 
     # -- what is known without computing
 
@@ -70,14 +111,14 @@ class Array(Operators):
             raise ShapeError(
                 f".T is of matrices, and this has shape {self.shape}; use .mT or permute_dims"
             )
-        return record(ops.transpose, self)
+        return view(ops.transpose, self)
 
     @property
     def mT(self) -> Array:  # noqa: N802 -- the standard's name
         """The last two axes exchanged; ShapeError where there are fewer."""
         if self.ndim < 2:
             raise ShapeError(f".mT is of matrices, and this has shape {self.shape}")
-        return record(ops.transpose, self)
+        return view(ops.transpose, self)
 
     def __array_namespace__(self, /, *, api_version: str | None = None) -> ModuleType:
         """The namespace; ValueError for a version of the standard that it is not of."""
@@ -117,7 +158,7 @@ class Array(Operators):
     def __iter__(self) -> Iterator[Array]:
         if not self.shape:
             raise TypeError("a 0-d array is not iterable")
-        return (self[i, ...] for i in range(self.shape[0]))
+        return (self[i] for i in range(self.shape[0]))
 
     # -- values
 
@@ -224,6 +265,27 @@ class _InPlaceError(GraphError, TypeError):
 def record(op: Op, *operands: Any, **attrs: Any) -> Array:
     """What an op gives for arrays and Python scalars beside them; TypeError for other operands."""
     return Array(bounded(TAPE.record(op, [_symbol(one, op) for one in operands], attrs or _NONE)))
+
+
+def view(op: Op, x: Array, **attrs: Any) -> Array:
+    """What a movement op gives, as a view of x."""
+    made = record(op, x, **attrs).symbol
+    return viewed(x, made, [(op, made.attrs, made.type)])
+
+
+def viewed(x: Array, made: Lazy, steps: Steps) -> Array:
+    """What movement ops made of x, as a view of it; a copy where NumPy would have to make one."""
+    base = x
+    if x.part_of is not None:
+        base, steps = x.part_of.base, [*x.part_of.steps, *steps]
+    moved = [op for op, _, _ in steps if op not in _KEEPING_ORDER]
+    if moved and steps[-1][0] is ops.reshape:
+        return Array(made)
+    return Array(made, View(base, steps))
+
+
+_KEEPING_ORDER = (ops.reshape, ops.squeeze, ops.unsqueeze)
+"""What leaves elements one after another, so that they can be given another shape in place."""
 
 
 def _symbol(operand: Any, op: Op) -> Any:
