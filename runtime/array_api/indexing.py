@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 from graphir import DType, Graph, GraphError, GraphirError, PromotionError, TensorType, ops
 from graphir.indexing import index
 from graphir.promotion.scalars import WEAK
-from runtime.array_api.array import Array, Steps, eager, record, values, viewed
+from runtime.array_api.array import Array, eager, record, values
 from runtime.array_api.creation import asarray
 from runtime.array_api.dtypes import result_type
 from runtime.array_api.forcing import bounded
 from runtime.array_api.lazy import TAPE, Lazy
+from runtime.array_api.views import Steps, viewed
 
 
 class IndexingError(GraphError, IndexError):
