@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import ModuleType
-from typing import Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import DType, GraphError, ShapeError, TensorType, ops
-from graphir.kernels import KERNELS
+from graphir import DType, GraphError, ShapeError, ops
 from graphir.op import Op
 from graphir.promotion.scalars import WEAK
 from runtime.array_api.devices import CPU, device_of
@@ -18,26 +17,11 @@ from runtime.array_api.forcing import bounded, value_of
 from runtime.array_api.lazy import TAPE, Lazy
 from runtime.array_api.operators import Operators
 
+if TYPE_CHECKING:
+    from runtime.array_api.views import View
+
 _SCALARS = tuple(WEAK)
 _NONE: Mapping[str, Any] = {}
-
-
-Steps: TypeAlias = list[tuple[Op, dict[str, Any], TensorType]]
-
-
-class View:
-    """Movement ops that make an array of the memory of another, as it was after `seen` changes."""
-
-    __slots__ = ("base", "seen", "steps")
-
-    def __init__(self, base: Array, steps: Steps) -> None:
-        self.base, self.steps, self.seen = base, steps, base.changes
-
-    def of(self, whole: NDArray[Any]) -> NDArray[Any]:
-        """The view of the values of the base."""
-        for op, attrs, _ in self.steps:
-            whole = KERNELS[op.name](whole, **attrs)
-        return whole
 
 
 class Array(Operators):
@@ -50,29 +34,28 @@ class Array(Operators):
     either is one of both.
     """
 
-    __slots__ = ("__weakref__", "_symbol", "changes", "part_of")
+    __slots__ = ("__weakref__", "_symbol", "changes", "part")
 
-    def __init__(self, symbol: Lazy, view: View | None = None) -> None:
+    def __init__(self, symbol: Lazy, part: View | None = None) -> None:
         if symbol.__class__ is not Lazy:
             raise TypeError("an Array is not made directly; call asarray(...)")
-        self._symbol, self.part_of, self.changes = symbol, view, 0
+        self._symbol, self.part, self.changes = symbol, part, 0
 
     @property
     def symbol(self) -> Lazy:
         """What the array stands for now."""
-        view = self.part_of
-        if view is not None and view.seen != view.base.changes:
-            self._symbol = TAPE.replay(view.base._symbol, view.steps)
-            view.seen = view.base.changes
+        part = self.part
+        if part is not None and part.seen != part.base.changes:
+            part.seen = part.base.changes
+            self._symbol = TAPE.known(part.of(value_of(part.base.symbol)))
         return self._symbol
 
     @symbol.setter
     def symbol(self, symbol: Lazy) -> None:
-        base, view = self, self.part_of
-        if view is not None:
-            base = view.base
-            whole = value_of(base._symbol).copy()
-            view.of(whole)[...] = value_of(symbol)
+        base, part = self, self.part
+        if part is not None:
+            base, whole = part.base, value_of(part.base.symbol).copy()
+            part.of(whole)[...] = value_of(symbol)
             symbol = TAPE.known(whole)
         base._symbol = symbol
         base.changes += 1
@@ -111,13 +94,18 @@ class Array(Operators):
             raise ShapeError(
                 f".T is of matrices, and this has shape {self.shape}; use .mT or permute_dims"
             )
-        return view(ops.transpose, self)
+        return self._transposed()
 
     @property
     def mT(self) -> Array:  # noqa: N802 -- the standard's name
         """The last two axes exchanged; ShapeError where there are fewer."""
         if self.ndim < 2:
             raise ShapeError(f".mT is of matrices, and this has shape {self.shape}")
+        return self._transposed()
+
+    def _transposed(self) -> Array:
+        from runtime.array_api.views import view
+
         return view(ops.transpose, self)
 
     def __array_namespace__(self, /, *, api_version: str | None = None) -> ModuleType:
@@ -265,27 +253,6 @@ class _InPlaceError(GraphError, TypeError):
 def record(op: Op, *operands: Any, **attrs: Any) -> Array:
     """What an op gives for arrays and Python scalars beside them; TypeError for other operands."""
     return Array(bounded(TAPE.record(op, [_symbol(one, op) for one in operands], attrs or _NONE)))
-
-
-def view(op: Op, x: Array, **attrs: Any) -> Array:
-    """What a movement op gives, as a view of x."""
-    made = record(op, x, **attrs).symbol
-    return viewed(x, made, [(op, made.attrs, made.type)])
-
-
-def viewed(x: Array, made: Lazy, steps: Steps) -> Array:
-    """What movement ops made of x, as a view of it; a copy where NumPy would have to make one."""
-    base = x
-    if x.part_of is not None:
-        base, steps = x.part_of.base, [*x.part_of.steps, *steps]
-    moved = [op for op, _, _ in steps if op not in _KEEPING_ORDER]
-    if moved and steps[-1][0] is ops.reshape:
-        return Array(made)
-    return Array(made, View(base, steps))
-
-
-_KEEPING_ORDER = (ops.reshape, ops.squeeze, ops.unsqueeze)
-"""What leaves elements one after another, so that they can be given another shape in place."""
 
 
 def _symbol(operand: Any, op: Op) -> Any:

@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 from graphir import DType, Graph, GraphError, GraphirError, PromotionError, TensorType, ops
 from graphir.indexing import index
 from graphir.promotion.scalars import WEAK
-from runtime.array_api.array import Array, Steps, eager, record, values, viewed
+from runtime.array_api.array import Array, eager, record, values
 from runtime.array_api.creation import asarray
 from runtime.array_api.dtypes import result_type
 from runtime.array_api.forcing import bounded
 from runtime.array_api.lazy import TAPE, Lazy
+from runtime.array_api.views import Steps, viewed
 
 
 class IndexingError(GraphError, IndexError):
@@ -85,15 +86,22 @@ def _index(one: Any) -> Any:
         return slice(*map(_bound, (bounds.start, bounds.stop, bounds.step)))
     if isinstance(one, Array) and (one.dtype is DType.bool or one.dtype.is_integer):
         return one
-    if isinstance(one, bool) or not hasattr(one, "__index__") or isinstance(one, Array):
-        raise IndexingError(
-            f"{one!r} is no index: ints, slices, ..., None, masks and arrays of integers are"
-        )
-    return operator.index(one)
+    return _int(one)
+
+
+def _int(one: Any) -> int:
+    try:
+        if not isinstance(one, bool):
+            return operator.index(one)
+    except TypeError:
+        pass
+    raise IndexingError(
+        f"{one!r} is no index: ints, slices, ..., None, masks and arrays of integers are"
+    )
 
 
 def _bound(bound: Any) -> int | None:
-    return None if bound is None else operator.index(bound)
+    return None if bound is None else _int(bound)
 
 
 def _viewed(x: Array, keys: tuple[Any, ...]) -> Array:
