@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from graphir import PromotionError, ops
+from graphir.attributes import axis as axis_of
 from runtime.array_api.array import Array, known, record
 from runtime.array_api.computed import computed
 from runtime.array_api.creation import FLOAT
@@ -113,5 +114,6 @@ def ifftshift(x: Array, /, *, axes: int | Sequence[int] | None = None) -> Array:
 def _shifted(name: str, x: Array, axes: Any, by: Callable[[int], int]) -> Array:
     require(name, x, _REAL, _COMPLEX)
     for axis in range(x.ndim) if axes is None else [axes] if isinstance(axes, int) else axes:
-        x = record(ops.roll, x, shift=by(x.shape[axis]), axis=axis)
+        along = axis_of(axis, (x.symbol.type,))
+        x = record(ops.roll, x, shift=by(x.shape[along]), axis=along)
     return x

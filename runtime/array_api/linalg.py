@@ -18,7 +18,7 @@ from graphir import GraphError, ShapeError, ops
 from runtime.array_api.array import Array, array_of, record
 from runtime.array_api.computed import LinAlgError, computed
 from runtime.array_api.creation import arange
-from runtime.array_api.dtypes import astype, finfo, require, result_type
+from runtime.array_api.dtypes import astype, require, result_type
 from runtime.array_api.manipulation import matrix_transpose, reshape
 from runtime.array_api.matrices import matmul, tensordot, vecdot
 from runtime.array_api.reductions import sum as sum_of
@@ -146,7 +146,7 @@ def inv(x: Array, /) -> Array:
     return _of(np.linalg.inv, _squares, x)
 
 
-def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: Any = "fro") -> Array:  # noqa: A002
+def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: Any = "fro") -> Array:
     """A norm of matrices: "fro", "nuc", 1, 2, inf, or one of these numbers negated."""
     return _of(np.linalg.matrix_norm, _matrices, x, keepdims=keepdims, ord=ord)
 
@@ -158,25 +158,26 @@ def matrix_power(x: Array, n: int, /) -> Array:
 
 def matrix_rank(x: Array, /, *, rtol: float | Array | None = None) -> Array:
     """How many singular values exceed `rtol` times the greatest."""
-    return _of(_matrix_rank, _matrices, x, rtol=_tolerance(x, rtol))
+    return _of(_matrix_rank, _matrices, x, rtol=rtol)
 
 
 def _matrix_rank(x: NDArray[Any], rtol: Any) -> Any:
     singular = np.linalg.svdvals(x)
     greatest = singular.max(axis=-1, keepdims=True, initial=0)
-    return np.count_nonzero(singular > greatest * np.asarray(rtol)[..., None], axis=-1)
+    return np.count_nonzero(singular > greatest * _tolerance(x, rtol)[..., None], axis=-1)
 
 
 def pinv(x: Array, /, *, rtol: float | Array | None = None) -> Array:
     """The pseudo-inverse, singular values up to `rtol` times the greatest being 0."""
-    return _of(np.linalg.pinv, _matrices, x, rcond=_tolerance(x, rtol))
+    return _of(_pinv, _matrices, x, rtol=rtol)
 
 
-def _tolerance(x: Array, rtol: float | Array | None) -> Any:
-    if rtol is not None or array_of(x).ndim < 2:
-        return rtol
-    require("a tolerance", x, *_FLOATING)
-    return max(x.shape[-2:]) * finfo(x.dtype).eps
+def _pinv(x: NDArray[Any], rtol: Any) -> Any:
+    return np.linalg.pinv(x, _tolerance(x, rtol))
+
+
+def _tolerance(x: NDArray[Any], rtol: Any) -> NDArray[Any]:
+    return np.asarray(max(x.shape[-2:]) * np.finfo(x.dtype).eps if rtol is None else rtol)
 
 
 def qr(x: Array, /, *, mode: str = "reduced") -> QRResult:
@@ -215,7 +216,7 @@ def vector_norm(
     *,
     axis: int | tuple[int, ...] | None = None,
     keepdims: bool = False,
-    ord: float = 2,  # noqa: A002
+    ord: float = 2,
 ) -> Array:
     """A norm of vectors along axes: of any number, or inf or -inf."""
     return _of(np.linalg.vector_norm, _any, x, axis=axis, keepdims=keepdims, ord=ord)
