@@ -350,13 +350,15 @@ class Graph(Makers, Written):
             for arg in args
         )
 
+    _is_internal = staticmethod(is_internal)
+
     def _site(self, frame: FrameType) -> Location:
         """The location of the user's frame at or above this one, one object for each place."""
         # By id, since hashing a code object reads all of it; the Location keeps the code alive.
         known = self._sites
         while (sites := known.get(code := id(frame.f_code))) is None:
             outer = frame.f_back
-            if outer and (code in _OURS or is_internal(frame)):
+            if outer and (code in _OURS or self._is_internal(frame)):
                 _OURS.add(code)
                 frame = outer
             else:

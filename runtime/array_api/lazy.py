@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 from sys import _getframe  # pyright: ignore[reportPrivateUsage]
 from types import FrameType
@@ -12,16 +12,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir import DType, Graph, GraphirError, Symbol, TensorType, ops
+from graphir.evaluation import contiguous
 from graphir.location import Source
 from graphir.op import Inferred, Op
 from graphir.promotion.scalars import WEAK, fits
 from runtime.recording.sites import is_ours
 
-_OP = 1 << 19
+PENDING = 1 << 19
 """The bytes that a pending op counts as, so that a chain of them has an end."""
 
 _SITES = 1 << 12
 """As many code objects are known by their places; a program that makes more begins anew."""
+
+_NUMBERS = 1 << 10
+"""As many numbers are kept as arrays; a program that has more begins anew."""
 
 
 class Lazy(Symbol):
@@ -42,12 +46,19 @@ class Lazy(Symbol):
         source: Source,
         value: NDArray[Any] | None = None,
     ) -> None:
-        super().__init__(graph, op, args, attrs, type, source, next(_NUMBERS))
+        self.graph = graph
+        self.op = op
+        self.args = args
+        self.attrs = attrs
+        self.type = type
+        self.source = source
+        self.index = next(_PLACES)
         self.value = value
-        self.held = _OP
+        held = PENDING
         for one in args:
             known = one.value
-            self.held += one.held if known is None else known.nbytes
+            held += one.held if known is None else known.nbytes
+        self.held = held
 
     def settle(self, value: NDArray[Any]) -> None:
         """Take a value; what it was computed from is no longer needed for it."""
@@ -55,7 +66,7 @@ class Lazy(Symbol):
         self.args = ()
 
 
-_NUMBERS = count()
+_PLACES = count()
 """Places in the order of recording, so that operands come before what uses them."""
 
 
@@ -66,47 +77,60 @@ class Tape(Graph):
     needs it.
     """
 
+    _is_internal = staticmethod(is_ours)
+
+    def __init__(self) -> None:
+        super().__init__("array_api", rules="array_api")
+        self._numbers: dict[Any, NDArray[Any]] = {}
+
     def emit(self, op: Op, args: tuple[Any, ...], attrs: Mapping[str, Any]) -> Lazy:
         """A pending symbol, its type inferred; PromotionError, ShapeError or GraphError."""
         try:
             inferred = self.infer(op, args, attrs)
         except GraphirError as error:
             raise self._refused(error, op, args) from None
-        site = self._site(_getframe(1))
-        return Lazy(self, op, args, inferred.attrs, inferred.type, site)
+        return Lazy(self, op, args, inferred.attrs, inferred.type, self._site(_getframe(1)))
 
     def record(self, op: Op, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Lazy:
         """An op on symbols and Python scalars, which take the dtype that the op wants there."""
         for one in operands:
             if one.__class__ is not Lazy:
-                return self.emit(op, self._entered(op, operands, attrs), attrs)
+                return self._beside_numbers(op, operands, attrs)
         return self.emit(op, tuple(operands), attrs)
 
     def known(self, value: NDArray[Any]) -> Lazy:
-        """A symbol that has this value, an array that nobody writes to, in C order."""
-        array = np.asarray(value, order="C")
-        dtype = self.rules.known(DType.from_numpy(array.dtype))
-        type_ = TensorType(dtype, array.shape)
+        """A symbol that has this value, an array that nobody writes to."""
+        array = contiguous(value)
+        type_ = TensorType(self.rules.known(DType.from_numpy(array.dtype)), array.shape)
         return Lazy(self, ops.input, (), {}, type_, self._site(_getframe(1)), array)
+
+    def replay(self, symbol: Lazy, steps: Iterable[tuple[Op, dict[str, Any], TensorType]]) -> Lazy:
+        """Ops on one operand, one after another, whose attributes and types are known."""
+        site = self._site(_getframe(1))
+        for op, attrs, type_ in steps:
+            symbol = Lazy(self, op, (symbol,), attrs, type_, site)
+        return symbol
 
     def name_of(self, symbol: Symbol) -> str:
         """Its number."""
         return f"%{symbol.index}"
 
-    def _entered(self, op: Op, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
+    def _beside_numbers(self, op: Op, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Lazy:
         try:
             inferred = self._inferred(op, operands, attrs)
+            site = self._site(_getframe(1))
             wanted = zip(operands, inferred.operands, strict=True)
-            return tuple(
-                [one if one.__class__ is Lazy else self._scalar(one, to) for one, to in wanted]
-            )
+            args = [
+                one if one.__class__ is Lazy else self._number(one, to, site) for one, to in wanted
+            ]
         except GraphirError as error:
             raise self._refused(error, op, operands) from None
+        return Lazy(self, op, tuple(args), inferred.attrs, inferred.type, site)
 
     def _inferred(self, op: Op, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Inferred:
         """What an op among whose operands are Python scalars makes of them."""
         types = tuple(
-            [one.type if isinstance(one, Lazy) else _WEAK[_kind(one)] for one in operands]
+            [one.type if one.__class__ is Lazy else _WEAK[_kind(one)] for one in operands]
         )
         if attrs:
             return op.infer(self.rules, types, attrs)
@@ -116,15 +140,26 @@ class Tape(Graph):
             found = known[(op, *types)] = op.infer(self.rules, types, attrs)
         return found
 
-    def _scalar(self, number: Any, dtype: DType) -> Lazy:
+    def _number(self, number: Any, dtype: DType, site: Source) -> Lazy:
+        # Zeros have signs that their equality does not tell of, and so have parts.
+        kept = bool(number) and not isinstance(number, complex)
+        key = dtype, number.__class__, number
+        value = self._numbers.get(key) if kept else None
+        if value is None:
+            value = self._array(number, dtype)
+            if kept:
+                if len(self._numbers) >= _NUMBERS:
+                    self._numbers.clear()
+                self._numbers[key] = value
+        return Lazy(self, ops.input, (), {}, TensorType(dtype), site, value)
+
+    def _array(self, number: Any, dtype: DType) -> NDArray[Any]:
         if dtype.is_integer and not fits(number, dtype):
             raise self.rules.misfit(number, dtype)
         with np.errstate(all="ignore"):  # what is too great for a float is inf
-            return self.known(np.array(number, dtype.storage))
+            return np.array(number, dtype.storage)
 
     def _site(self, frame: FrameType) -> Any:
-        while is_ours(frame) and frame.f_back:
-            frame = frame.f_back
         if len(self._sites) > _SITES:
             self._sites.clear()
         return super()._site(frame)
@@ -135,7 +170,8 @@ _WEAK = {kind: TensorType(dtype) for kind, dtype in WEAK.items()}
 
 def _kind(number: Any) -> type:
     """The type of Python scalar that a number is, of a subclass too, as np.float64 is."""
-    return next(kind for kind in (bool, int, float, complex) if isinstance(number, kind))
+    kind = number.__class__
+    return kind if kind in WEAK else next(one for one in WEAK if isinstance(number, one))
 
 
-TAPE = Tape("array_api", rules="array_api")
+TAPE = Tape()
