@@ -184,6 +184,7 @@ def test_qr(dtype: DType, stack: tuple[int, ...], rows: int, columns: int) -> No
         assert (found.Q.dtype, found.R.dtype) == (dtype, dtype)
         assert (q.shape, r.shape) == ((*stack, rows, size), (*stack, size, columns))
         assert np.array_equal(r, np.triu(r))
+        assert np.isreal(np.diagonal(r, axis1=-2, axis2=-1)).all()
         near(q @ r, plain(x), dtype)
         near(adjoint(q) @ q, identities(stack, size), dtype)
 
