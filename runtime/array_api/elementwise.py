@@ -47,7 +47,6 @@ conj = _unary("conj", ops.conj)
 cos = _unary("cos", ops.cos)
 cosh = _unary("cosh", ops.cosh)
 exp = _unary("exp", ops.exp)
-expm1 = _unary("expm1", ops.expm1)
 floor = _unary("floor", ops.floor)
 imag = _unary("imag", ops.imag)
 isfinite = _unary("isfinite", ops.is_finite)
@@ -63,7 +62,6 @@ positive = _unary("positive", ops.positive)
 real = _unary("real", ops.real)
 reciprocal = _unary("reciprocal", ops.reciprocal)
 round = _unary("round", ops.round)
-sign = _unary("sign", ops.sign)
 signbit = _unary("signbit", ops.signbit)
 sin = _unary("sin", ops.sin)
 sinh = _unary("sinh", ops.sinh)
@@ -100,6 +98,31 @@ not_equal = _binary("not_equal", ops.not_equal)
 pow = _binary("pow", ops.pow)
 remainder = _binary("remainder", ops.remainder)
 subtract = _binary("subtract", ops.subtract)
+
+
+def expm1(x: Array, /) -> Array:
+    """e**x - 1, without loss near 0.
+
+    TypeError where the standard does not define it.
+    """
+    found = record(ops.expm1, array_of(x))
+    if not x.dtype.is_complex:
+        return found
+    # NumPy knows no special cases of complex numbers here, and exp has them all.
+    common = record(ops.logical_and, record(ops.is_finite, x), record(ops.not_equal, x, 0))
+    return record(ops.where, common, found, record(ops.subtract, record(ops.exp, x), 1))
+
+
+def sign(x: Array, /) -> Array:
+    """-1, 0 or 1; of a complex z, z / |z|; NaN of NaN.
+
+    TypeError where the standard does not define it.
+    """
+    found = record(ops.sign, array_of(x))
+    if not x.dtype.is_complex:
+        return found
+    # NumPy's is that of the infinite part where the other is NaN.
+    return record(ops.where, record(ops.is_nan, x), complex(math.nan, math.nan), found)
 
 
 def clip(x: Array, /, min: Any = None, max: Any = None) -> Array:
