@@ -1,0 +1,339 @@
+"""What is recorded is computed when it is asked for, each piece once; nothing is kept longer."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import pickle
+from collections import Counter
+from collections.abc import Callable, Iterator
+from threading import Thread
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graphir.kernels import KERNELS
+from runtime import array_api as xp
+from runtime.array_api import calls, forcing
+from runtime.array_api.forcing import pending
+from runtime.array_api.lazy import PENDING, Lazy
+
+
+@pytest.fixture
+def computed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
+    """How often each op was computed; as each test begins nothing was met before."""
+    found: Counter[str] = Counter()
+
+    def counting(name: str) -> Callable[..., Any]:
+        kernel = KERNELS[name]
+
+        def call(*arrays: Any, **settings: Any) -> Any:
+            found[name] += 1
+            return kernel(*arrays, **settings)
+
+        return call
+
+    for name in KERNELS:
+        monkeypatch.setitem(KERNELS, name, counting(name))
+    monkeypatch.setattr(calls, "_CALLS", {})
+    monkeypatch.setattr(forcing, "PROGRAMS", forcing.Programs())
+    yield found
+
+
+def lazies() -> int:
+    gc.collect()
+    return sum(type(one) is Lazy for one in gc.get_objects())
+
+
+# -- nothing is computed until it is asked for
+
+
+def program(x: Any) -> Any:
+    y = xp.sin(x) * 2 + xp.ones_like(x)
+    z = xp.concat([xp.sort(y), xp.cumulative_sum(x)])
+    table = xp.matmul(xp.reshape(z, (2, -1)), xp.triu(xp.eye(z.shape[0] // 2)))
+    return xp.where(table > 0, xp.astype(table, xp.float32), 0.0)[:, 1::2, None]
+
+
+def test_recording_computes_nothing(computed: Counter[str]):
+    found = program(xp.asarray(np.arange(8.0)))
+    assert (found.shape, found.ndim, found.size) == ((2, 4, 1), 3, 8)
+    assert (found.dtype, found.device) == (xp.float32, "cpu")
+    assert found.T if found.ndim == 2 else found.mT.shape == (2, 1, 4)
+    assert not computed
+    assert float(xp.sum(found)) == np.asarray(found).sum(dtype=np.float32)
+    assert computed["sin"] == computed["matmul"] == 1
+
+
+ASKING: dict[str, Callable[[Any], Any]] = {
+    "bool": lambda x: bool(x[1]),
+    "int": lambda x: int(x[1]),
+    "float": lambda x: float(x[1]),
+    "complex": lambda x: complex(x[1]),
+    "numpy": np.asarray,
+    "dlpack": np.from_dlpack,
+    "repr": repr,
+    "str": str,
+    "format": lambda x: f"{x[1]:.2f}",
+    "pickle": pickle.dumps,
+    "deepcopy": copy.deepcopy,
+    "nonzero": xp.nonzero,
+    "unique": xp.unique_values,
+    "mask": lambda x: x[x > 1],
+    "repeat": lambda x: xp.repeat(x, xp.asarray([1, 0, 2])),
+    "assignment": lambda x: x.__setitem__(0, 5.0),
+    "linalg": xp.linalg.vector_norm,
+    "fft": xp.fft.rfft,
+}
+
+
+@pytest.mark.parametrize("way", ASKING)
+def test_each_way_to_ask_for_values(way: str, computed: Counter[str]):
+    x = xp.sqrt(xp.asarray([0.0, 4.0, 9.0]))
+    assert not computed["sqrt"]
+    ASKING[way](x)
+    assert computed["sqrt"] == 1
+    ASKING[way](x)
+    assert computed["sqrt"] == 1
+
+
+def test_index_asks_for_a_value(computed: Counter[str]):
+    place = xp.argmax(xp.asarray([1, 5, 2]))
+    assert not computed
+    assert [10, 20, 30][place] == 20
+    assert computed["argmax"] == 1
+
+
+# -- each piece once
+
+
+def test_what_is_needed_again_is_kept(computed: Counter[str]):
+    x = xp.asarray([1.0, 2.0])
+    y = xp.sin(x)
+    assert float(xp.sum(y + 1)) + float(xp.sum(y * 2)) == pytest.approx(
+        2 + 3 * np.sin([1, 2]).sum()
+    )
+    assert np.asarray(y).tolist() == np.sin([1.0, 2.0]).tolist()
+    assert computed["sin"] == 1
+
+
+def test_what_only_pending_symbols_need_is_kept_too(computed: Counter[str]):
+    shared = xp.exp(xp.asarray([0.0, 1.0]))
+    one, other = shared + 1, shared * 3
+    del shared
+    assert np.asarray(one).tolist() == [2.0, np.exp(1.0) + 1]
+    assert np.asarray(other).tolist() == [3.0, np.exp(1.0) * 3]
+    assert computed["exp"] == 1
+
+
+def test_what_nothing_needs_is_not_computed(computed: Counter[str]):
+    x = xp.asarray([1.0])
+    xp.sin(x)
+    y = xp.cos(x)
+    xp.tan(y)
+    assert float(y[0]) == np.cos(1.0)
+    assert set(computed) == {"cos", "squeeze"}
+
+
+def test_a_value_forgets_what_it_was_computed_from():
+    x = xp.asarray(np.ones(3))
+    y = xp.sin(x + 1)
+    assert len(pending(y.symbol)) == 2
+    np.asarray(y)
+    assert y.symbol.args == () and y.symbol.value is not None
+    before = lazies()
+    z = y + 1
+    assert list(pending(z.symbol)) == [z.symbol] and lazies() == before + 2
+
+
+def test_many_values_of_one_piece_are_all_right():
+    """Also when the structure has been met so often that it is a Program."""
+    for round_ in range(8):
+        x = np.arange(4.0) + round_
+        a = xp.asarray(x) * 2
+        b, c = xp.sin(a), a + 1
+        d = b * c
+        np.testing.assert_array_equal(np.asarray(xp.sum(d)), np.sum(np.sin(x * 2) * (x * 2 + 1)))
+        for ours, theirs in ((b, np.sin(x * 2)), (c, x * 2 + 1), (a, x * 2)):
+            assert ours.symbol.value is not None
+            np.testing.assert_array_equal(np.asarray(ours), theirs)
+
+
+def test_structures_that_are_met_again_become_programs_and_are_bounded(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    programs = forcing.Programs()
+    monkeypatch.setattr(forcing, "PROGRAMS", programs)
+    monkeypatch.setattr("runtime.array_api.pieces._KEPT", 5)
+    made: list[Any] = []
+    of = programs.of
+    monkeypatch.setattr(programs, "of", lambda piece: made.append(of(piece)) or made[-1])
+    for _ in range(4):
+        float(xp.sum(xp.asarray([1.0, 2.0]) * 2))
+    assert [one is not None for one in made] == [False, False, True, True]
+    assert made[2] is made[3]
+    for size in range(1, 20):
+        float(xp.sum(xp.ones(size) * 2))
+    assert len(programs._met) == 5
+
+
+def test_attributes_are_part_of_a_structure():
+    x = xp.asarray([[1.0, 2.0], [3.0, 5.0]])
+    for _ in range(5):
+        for axis in (0, 1):
+            for shift in (1.0, 2.0, -0.0):
+                found = np.asarray(xp.sum(x + shift, axis=axis))
+                assert found.tolist() == (np.asarray(x) + shift).sum(axis=axis).tolist()
+
+
+def test_a_large_piece_is_a_program_at_once(monkeypatch: pytest.MonkeyPatch):
+    programs = forcing.Programs()
+    monkeypatch.setattr(forcing, "PROGRAMS", programs)
+    x = np.ones(1 << 18)
+    found = np.asarray(xp.sqrt(xp.asarray(x) * 2 + 1))
+    assert [program is not None for _, program, _ in programs._met.values()] == [True]
+    np.testing.assert_array_equal(found, np.sqrt(x * 2 + 1))
+
+
+# -- memory stays what it is
+
+
+def test_a_loop_that_is_never_asked_does_not_grow():
+    x = xp.asarray(np.zeros(4))
+    for _ in range(3 * forcing.LIMIT // PENDING):
+        x = x + 1
+    assert len(pending(x.symbol)) <= forcing.LIMIT // PENDING
+    assert lazies() < 3 * forcing.LIMIT // PENDING
+    assert np.asarray(x).tolist() == [3 * forcing.LIMIT // PENDING] * 4
+
+
+def test_a_loop_that_is_asked_every_time_does_not_grow():
+    x = xp.asarray(np.zeros(4))
+    sizes: list[int] = []
+    for i in range(3000):
+        x = xp.sin(x) + i
+        assert float(x[0]) > -2
+        if i % 1000 == 999:
+            sizes.append(lazies())
+    assert len(set(sizes)) == 1
+
+
+def test_pending_ops_do_not_hold_more_than_the_limit(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(forcing, "LIMIT", 10 * (PENDING + 8 * 1000))
+    total = xp.zeros(())
+    for i in range(100):
+        total = total + xp.sum(xp.asarray(np.full(1000, i, np.float64)))
+        inputs = {arg for args in pending(total.symbol).values() for arg in args}
+        assert sum(one.value.nbytes for one in inputs if one.value is not None) <= 11 * 8000
+    assert float(total) == 1000 * sum(range(100))
+
+
+def test_what_is_shared_counts_once():
+    x = xp.asarray(1.0)
+    for _ in range(300):
+        x = x + x
+    assert len(pending(x.symbol)) == 300  # 2**300 paths
+    assert float(x) == 2.0**300
+
+
+def test_a_long_chain_is_no_deep_recursion(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(forcing, "LIMIT", 1 << 60)
+    x = xp.asarray(0)
+    for _ in range(20_000):
+        x = x + 1
+    y = x
+    del x
+    assert len(pending(y.symbol)) == 20_000
+    del y
+    gc.collect()
+
+
+# -- what was given does not change, nor what is given
+
+
+def test_values_are_not_shared_with_those_who_gave_them():
+    theirs = np.array([1.0, 2.0])
+    x = xp.asarray(theirs)
+    y = x + 1
+    theirs[:] = 7
+    assert np.asarray(x).tolist() == [1.0, 2.0] and np.asarray(y).tolist() == [2.0, 3.0]
+    for given in (np.asarray(y), np.array(y), np.from_dlpack(y)):
+        if given.flags.writeable:
+            given[:] = 9
+    assert np.asarray(y).tolist() == [2.0, 3.0]
+    shared = y.__array__(copy=False)
+    assert not shared.flags.writeable and shared.base is not None
+
+
+def test_assignment_and_in_place_operators_change_one_name_alone():
+    x = xp.asarray([1, 2, 3])
+    y, z = x + 0, x
+    kept = x[1:]
+    x += 1
+    x[0] = 10
+    assert np.asarray(z).tolist() == [10, 3, 4] and z is x
+    assert np.asarray(y).tolist() == [1, 2, 3] and np.asarray(kept).tolist() == [2, 3]
+    same = xp.asarray(x)
+    copied = xp.asarray(x, copy=True)
+    x *= 2
+    assert same is x and np.asarray(copied).tolist() == [10, 3, 4]
+
+
+def test_pickles_and_copies():
+    x = xp.sqrt(xp.asarray([1.0, 4.0]))
+    for same in (pickle.loads(pickle.dumps(x)), copy.copy(x), copy.deepcopy(x)):
+        assert np.asarray(same).tolist() == [1.0, 2.0] and same.dtype is x.dtype
+        same[0] = 5.0
+    assert np.asarray(x).tolist() == [1.0, 2.0]
+
+
+# -- errors
+
+
+def test_an_op_that_has_no_value_says_its_own_line_whenever_it_is_asked():
+    x = xp.asarray([1, 2])
+    for _ in range(5):  # the last as a Program, made on another line
+        y = (x + 1) ** xp.asarray(-1)
+        for _ in range(2):
+            with pytest.raises(
+                ValueError, match=r"test_array_api_laziness.py:\d+:\d+: pow"
+            ) as error:
+                np.asarray(y)
+    first = str(error.value)
+    z = (x + 1) ** xp.asarray(-1)
+    with pytest.raises(ValueError, match="pow") as error:
+        np.asarray(z)
+    assert first.split(":")[1] != str(error.value).split(":")[1]
+    assert np.asarray(x + 1).tolist() == [2, 3]
+
+
+def test_a_refused_op_says_operands_dtypes_and_line():
+    x = xp.asarray([1, 2])
+    with pytest.raises(TypeError) as error:
+        x + 1.5
+    for part in ("test_array_api_laziness.py:", "add(lhs: int64[2]", "rhs: 1.5", "standard"):
+        assert part in str(error.value)
+
+
+# -- threads
+
+
+def test_threads_share_what_is_pending():
+    failed: list[Any] = []
+    x = xp.asarray(np.arange(1000.0))
+    shared = [xp.sum(xp.sin(x) * i + x) for i in range(50)]
+    wanted = [np.sum(np.sin(np.arange(1000.0)) * i + np.arange(1000.0)) for i in range(50)]
+
+    def work(offset: int) -> None:
+        for i in [*range(offset, 50), *range(offset)]:
+            own = xp.sum(xp.cos(x * i)) - xp.sum(xp.cos(x * i))
+            if float(shared[i]) != wanted[i] or float(own) != 0:
+                failed.append(i)
+
+    threads = [Thread(target=work, args=(7 * n,)) for n in range(6)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert not failed
