@@ -86,15 +86,22 @@ def _index(one: Any) -> Any:
         return slice(*map(_bound, (bounds.start, bounds.stop, bounds.step)))
     if isinstance(one, Array) and (one.dtype is DType.bool or one.dtype.is_integer):
         return one
-    if isinstance(one, bool) or not hasattr(one, "__index__") or isinstance(one, Array):
-        raise IndexingError(
-            f"{one!r} is no index: ints, slices, ..., None, masks and arrays of integers are"
-        )
-    return operator.index(one)
+    return _int(one)
+
+
+def _int(one: Any) -> int:
+    try:
+        if not isinstance(one, bool):
+            return operator.index(one)
+    except TypeError:
+        pass
+    raise IndexingError(
+        f"{one!r} is no index: ints, slices, ..., None, masks and arrays of integers are"
+    )
 
 
 def _bound(bound: Any) -> int | None:
-    return None if bound is None else operator.index(bound)
+    return None if bound is None else _int(bound)
 
 
 def _part(symbol: Lazy, keys: tuple[Any, ...]) -> Lazy:
