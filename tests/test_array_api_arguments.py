@@ -81,3 +81,24 @@ def test_refusals_say_what_was_asked(
 ) -> None:
     with pytest.raises(kind, match=text):
         call()
+
+
+def test_sequences_of_arrays_are_stacked() -> None:
+    x = xp.asarray([1, 2], dtype="int8")
+    assert np.asarray(xp.asarray([[x[0], x[1]], [x[1], x[0]]])).tolist() == [[1, 2], [2, 1]]
+    assert xp.asarray([x, x]).dtype is xp.int8
+    assert xp.asarray((x, [x[0], xp.asarray(3, dtype="int16")])).dtype is xp.int16
+    assert np.asarray(xp.asarray([x[0], 5], dtype="float32")).tolist() == [1, 5]
+    assert xp.asarray([x[0] * 2, x[1]]).symbol.value is None  # recorded
+    with pytest.raises(TypeError, match="int8 and float64"):
+        xp.asarray([x[0], xp.asarray(1.0)])
+    with pytest.raises(ValueError, match="equal shapes"):
+        xp.asarray([x, x[0]])
+    with pytest.raises(ValueError, match="copy=False"):
+        xp.asarray([x, x], copy=False)
+
+
+def test_arange_rounds_ints_where_it_gives_floats() -> None:
+    found = xp.arange(-(2**24) - 1, 0, 2**23, dtype="float32")
+    assert found.dtype is xp.float32
+    assert np.asarray(found).tolist() == [-(2.0**24), -(2.0**23) - 1, -1]

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from graphir import GraphError, ShapeError, ops
 from runtime.array_api.array import Array, array_of, record
-from runtime.array_api.computed import LinAlgError, computed
+from runtime.array_api.computed import LinAlgError as LinAlgError
+from runtime.array_api.computed import computed
 from runtime.array_api.creation import arange
 from runtime.array_api.dtypes import astype, require, result_type
 from runtime.array_api.manipulation import matrix_transpose, reshape
@@ -24,7 +25,6 @@ from runtime.array_api.matrices import matmul, tensordot, vecdot
 from runtime.array_api.reductions import sum as sum_of
 
 __all__ = [
-    "LinAlgError",
     "cholesky",
     "cross",
     "det",
