@@ -25,7 +25,7 @@ _OF_SCALARS = {
 def asarray(
     obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None
 ) -> Array:
-    """An array of what is given: an Array, numbers in nested sequences, or a buffer.
+    """An array of what is given: an Array, nested sequences of numbers or Arrays, or a buffer.
 
     Values from outside are copied unless copy=False; an Array is itself unless copy=True or the
     dtype changes, where copy=False is a ValueError. OverflowError where an int does not fit.
@@ -34,8 +34,8 @@ def asarray(
     to = None if dtype is None else dtype_of(dtype)
     if isinstance(obj, Array):
         return _of_array(obj, to, copy)
-    if _holds_arrays(obj):
-        raise PromotionError("a sequence of arrays is no array; use stack(...)")
+    if _holds_arrays(obj) and copy is not False:
+        return _of_array(_stacked(obj), to, copy)
     try:
         value = np.array(obj, None if to is None else to.storage, copy=copy is not False or None)
     except ValueError as error:
@@ -63,6 +63,12 @@ def _holds_arrays(obj: Any) -> bool:
     return False
 
 
+def _stacked(obj: Any) -> Array:
+    """Arrays in nested sequences, promoted as `stack` does."""
+    items = cast("Sequence[Any]", obj)
+    return record(ops.stack, *[_stacked(x) if _holds_arrays(x) else asarray(x) for x in items])
+
+
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
     """An array of what another library exports, copied unless copy=False."""
     device_of(device)
@@ -80,6 +86,8 @@ def arange(
     numbers = [one for one in (start, stop, step) if one is not None]
     floating = any(isinstance(one, float) for one in numbers)
     to = dtype_of(dtype, FLOAT if floating else INDEX)
+    if to.is_float:  # an int is rounded as a float is
+        start, stop, step = (one if one is None else float(one) for one in (start, stop, step))
     return record(ops.range, **range_attributes(start, stop, step, to))
 
 
@@ -110,9 +118,20 @@ def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) 
     if kind is None:
         raise PromotionError(f"a value to fill with is a Python scalar, not {fill_value!r}")
     to = dtype_of(dtype, _OF_SCALARS[kind])
+    return record(ops.full, dtype=to, value=_filling(fill_value, to), shape=several(shape))
+
+
+def _filling(value: Any, to: DType) -> Any:
+    """A Python scalar in a dtype; one of a higher kind if it is there without loss."""
+    higher = isinstance(value, complex) and not to.is_complex
+    higher = higher or (isinstance(value, float) and to.is_integer)
     with np.errstate(all="ignore"):  # what is too great for a float is inf
-        value = np.array(fill_value, to.storage).item()
-    return record(ops.full, dtype=to, value=value, shape=several(shape))
+        if not higher:
+            return np.array(value, to.storage).item()
+        made = np.array(value.real).astype(to.storage).item()
+    if made != value:
+        raise PromotionError(f"{value!r} to fill an array of {to} with is none of its values")
+    return made
 
 
 def eye(

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 from graphir import DType, ops
 from graphir.op import Op
 from runtime.array_api.array import Array, array_of, record
+from runtime.array_api.dtypes import require
 
 Unary: TypeAlias = Callable[[Array], Array]
 Binary: TypeAlias = Callable[[Any, Any], Array]
@@ -128,7 +129,8 @@ def sign(x: Array, /) -> Array:
 def clip(x: Array, /, min: Any = None, max: Any = None) -> Array:
     """Between min and max, either of which may be left out; in the dtype of x."""
     if min is None and max is None:
-        return Array(array_of(x).symbol)
+        require("clip", x, "integral", "real floating")
+        return Array(x.symbol)
     least, greatest = _range(array_of(x).dtype)
     return record(ops.clip, x, least if min is None else min, greatest if max is None else max)
 

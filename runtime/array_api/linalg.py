@@ -1,17 +1,26 @@
-"""The extension `linalg`: products are recorded, the rest NumPy computes at once."""
+"""The extension `linalg`: matrices are the last two axes, stacked along all others.
+
+What ops can say is recorded; decompositions and norms are NumPy's, computed at once. They take
+floating-point dtypes (TypeError) and matrices of a fitting shape (ShapeError, a ValueError), and
+raise LinAlgError where a matrix has no result.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import index
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphir import GraphError, ShapeError, ops
-from runtime.array_api.array import Array, array_of, eager, record
-from runtime.array_api.dtypes import require, result_type
-from runtime.array_api.manipulation import matrix_transpose
+from runtime.array_api.array import Array, array_of, record
+from runtime.array_api.computed import LinAlgError as LinAlgError
+from runtime.array_api.computed import computed
+from runtime.array_api.creation import arange
+from runtime.array_api.dtypes import astype, require, result_type
+from runtime.array_api.manipulation import matrix_transpose, reshape
 from runtime.array_api.matrices import matmul, tensordot, vecdot
 from runtime.array_api.reductions import sum as sum_of
 
@@ -50,7 +59,7 @@ class EighResult(NamedTuple):
 
 
 class QRResult(NamedTuple):
-    """A matrix of orthonormal columns, and an upper triangular one."""
+    """A matrix of orthonormal columns, and an upper triangle."""
 
     Q: Array
     R: Array
@@ -71,125 +80,32 @@ class SVDResult(NamedTuple):
     Vh: Array
 
 
-def _floating(name: str, *arrays: Array) -> None:
-    for x in arrays:
-        require(name, x, "real floating", "complex floating")
+# -- what is recorded
 
 
-def _function(name: str, function: Callable[..., Any], doc: str) -> Callable[[Array], Any]:
-    def call(x: Array, /) -> Any:
-        _floating(name, x)
-        return eager(function, x)
+def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
+    """The cross products of vectors of 3 along an axis counted from the end."""
+    least = -min(array_of(x1).ndim, array_of(x2).ndim)
+    if not least <= axis < 0 or not x1.shape[axis] == x2.shape[axis] == 3:
+        raise ShapeError(
+            f"cross: {x1.shape} and {x2.shape} have no axis {axis} of 3 counted from the end"
+        )
 
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"{doc}; LinAlgError where there is none."
-    return call
+    def turned(x: Array, by: int) -> Array:
+        return record(ops.roll, x, shift=-by, axis=axis)
 
-
-det: Callable[[Array], Array] = _function("det", np.linalg.det, "The determinant")
-inv: Callable[[Array], Array] = _function("inv", np.linalg.inv, "The inverse")
-eigvalsh: Callable[[Array], Array] = _function(
-    "eigvalsh", np.linalg.eigvalsh, "The eigenvalues of a Hermitian matrix, ascending"
-)
-svdvals: Callable[[Array], Array] = _function(
-    "svdvals", np.linalg.svdvals, "The singular values, descending"
-)
+    forth = record(ops.multiply, turned(x1, 1), turned(x2, 2))
+    return record(ops.subtract, forth, record(ops.multiply, turned(x1, 2), turned(x2, 1)))
 
 
-def cholesky(x: Array, /, *, upper: bool = False) -> Array:
-    """The triangular factor of a positive definite matrix; LinAlgError where it is not."""
-    _floating("cholesky", x)
-    return eager(np.linalg.cholesky, x, upper=upper)
-
-
-def eigh(x: Array, /) -> EighResult:
-    """Eigenvalues and eigenvectors of a Hermitian matrix."""
-    _floating("eigh", x)
-    return EighResult(*eager(_tuple(np.linalg.eigh), x))
-
-
-def qr(x: Array, /, *, mode: str = "reduced") -> QRResult:
-    """The factors Q and R, "reduced" or "complete"."""
-    _floating("qr", x)
-    if mode not in ("reduced", "complete"):
-        raise GraphError(f'the mode of qr is "reduced" or "complete", not {mode!r}')
-    return QRResult(*eager(_tuple(np.linalg.qr), x, mode=mode))
-
-
-def slogdet(x: Array, /) -> SlogdetResult:
-    """The sign of the determinant, and the logarithm of its magnitude."""
-    _floating("slogdet", x)
-    return SlogdetResult(*eager(_tuple(np.linalg.slogdet), x))
-
-
-def svd(x: Array, /, *, full_matrices: bool = True) -> SVDResult:
-    """Singular values and vectors."""
-    _floating("svd", x)
-    return SVDResult(*eager(_tuple(np.linalg.svd), x, full_matrices=full_matrices))
-
-
-def _tuple(function: Callable[..., Any]) -> Callable[..., tuple[Any, ...]]:
-    return lambda *args, **settings: tuple(function(*args, **settings))
-
-
-def solve(x1: Array, x2: Array, /) -> Array:
-    """The solution of x1 @ x = x2, x2 being one vector or matrices; LinAlgError for none."""
-    _floating("solve", x1, x2)
-    result_type(x1, x2)
-    return eager(_solved, x1, x2)
-
-
-def _solved(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
-    if b.ndim == 1:  # NumPy solves for a vector where a is one matrix, and b may be a stack
-        return np.linalg.solve(a, b[:, None])[..., 0]
-    return np.linalg.solve(a, b)
-
-
-def matrix_power(x: Array, n: int, /) -> Array:
-    """A square matrix multiplied with itself n times; the inverse for negative n."""
-    _floating("matrix_power", x)
-    return eager(np.linalg.matrix_power, x, n)
-
-
-def matrix_rank(x: Array, /, *, rtol: Any = None) -> Array:
-    """How many singular values exceed `rtol` times the greatest."""
-    _floating("matrix_rank", x)
-    if x.ndim < 2:
-        raise ShapeError(f"matrix_rank is of matrices, and this has shape {x.shape}")
-    return eager(_rank, x, rtol)
-
-
-def _rank(x: NDArray[Any], rtol: Any) -> Any:
-    singular = np.linalg.svdvals(x)
-    least = np.asarray(max(x.shape[-2:]) * np.finfo(singular.dtype).eps if rtol is None else rtol)
-    greatest = singular.max(axis=-1, keepdims=True, initial=0)
-    return np.count_nonzero(singular > greatest * least[..., None], axis=-1)
-
-
-def pinv(x: Array, /, *, rtol: Any = None) -> Array:
-    """The pseudo-inverse, singular values up to `rtol` times the greatest being 0."""
-    _floating("pinv", x)
-    least = max(x.shape[-2:]) * np.finfo(x.dtype.storage).eps if rtol is None else rtol
-    return eager(np.linalg.pinv, x, least)
-
-
-def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: Any = "fro") -> Array:
-    """A norm of matrices: "fro", "nuc", 1, 2, inf, or their negatives."""
-    _floating("matrix_norm", x)
-    return eager(np.linalg.matrix_norm, x, keepdims=keepdims, ord=ord)
-
-
-def vector_norm(
-    x: Array,
-    /,
-    *,
-    axis: Any = None,
-    keepdims: bool = False,
-    ord: Any = 2,
-) -> Array:
-    """A norm of vectors along axes: a number, or inf or -inf."""
-    _floating("vector_norm", x)
-    return eager(np.linalg.vector_norm, x, axis=axis, keepdims=keepdims, ord=ord)
+def diagonal(x: Array, /, *, offset: int = 0) -> Array:
+    """The diagonals of matrices, or those above them (offset > 0) or below."""
+    *stack, rows, columns = _matrices("diagonal", x).shape
+    down, right = max(-offset, 0), max(offset, 0)
+    count = max(min(rows - down, columns - right), 0)
+    step, first = columns + 1, down * columns + right
+    elements = reshape(x, (*stack, rows * columns))
+    return record(ops.gather, elements, arange(first, first + count * step, step), axis=-1)
 
 
 def outer(x1: Array, x2: Array, /) -> Array:
@@ -197,25 +113,139 @@ def outer(x1: Array, x2: Array, /) -> Array:
     return record(ops.outer, array_of(x1), array_of(x2))
 
 
-def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
-    """The cross product of vectors of three along an axis counted from the end."""
-    require("cross", x1, "numeric")
-    require("cross", x2, "numeric")
-    if not -min(x1.ndim, x2.ndim) <= axis < 0 or not x1.shape[axis] == x2.shape[axis] == 3:
-        raise ShapeError(
-            f"cross: {x1.shape} and {x2.shape} have no axis {axis} of 3 counted from the end"
-        )
-    result_type(x1, x2)
-    return eager(np.cross, x1, x2, axis=axis)
-
-
-def diagonal(x: Array, /, *, offset: int = 0) -> Array:
-    """The diagonals of matrices."""
-    if array_of(x).ndim < 2:
-        raise ShapeError(f"a diagonal is of matrices, and this has shape {x.shape}")
-    return eager(np.linalg.diagonal, x, offset=offset)
-
-
 def trace(x: Array, /, *, offset: int = 0, dtype: Any = None) -> Array:
     """The sums of diagonals, of small integers in 64 bits."""
     return sum_of(diagonal(x, offset=offset), axis=-1, dtype=dtype)
+
+
+# -- what NumPy computes
+
+
+def cholesky(x: Array, /, *, upper: bool = False) -> Array:
+    """The triangle L of a positive definite matrix L @ conj(L.mT), or conj(L.mT)."""
+    return _of(np.linalg.cholesky, _squares, x, upper=upper)
+
+
+def det(x: Array, /) -> Array:
+    """The determinant."""
+    return _of(np.linalg.det, _squares, x)
+
+
+def eigh(x: Array, /) -> EighResult:
+    """Eigenvalues and eigenvectors of a Hermitian matrix."""
+    return EighResult(*_of(np.linalg.eigh, _squares, x))
+
+
+def eigvalsh(x: Array, /) -> Array:
+    """The eigenvalues of a Hermitian matrix, ascending."""
+    return _of(np.linalg.eigvalsh, _squares, x)
+
+
+def inv(x: Array, /) -> Array:
+    """The inverse."""
+    return _of(np.linalg.inv, _squares, x)
+
+
+def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: Any = "fro") -> Array:
+    """A norm of matrices: "fro", "nuc", 1, 2, inf, or one of these numbers negated."""
+    return _of(np.linalg.matrix_norm, _matrices, x, keepdims=keepdims, ord=ord)
+
+
+def matrix_power(x: Array, n: int, /) -> Array:
+    """A square matrix multiplied with itself n times; its inverse -n times for negative n."""
+    return _of(np.linalg.matrix_power, _squares, x, n=index(n))
+
+
+def matrix_rank(x: Array, /, *, rtol: float | Array | None = None) -> Array:
+    """How many singular values exceed `rtol` times the greatest."""
+    return _of(_matrix_rank, _matrices, x, rtol=rtol)
+
+
+def _matrix_rank(x: NDArray[Any], rtol: Any) -> Any:
+    singular = np.linalg.svdvals(x)
+    greatest = singular.max(axis=-1, keepdims=True, initial=0)
+    return np.count_nonzero(singular > greatest * _tolerance(x, rtol)[..., None], axis=-1)
+
+
+def pinv(x: Array, /, *, rtol: float | Array | None = None) -> Array:
+    """The pseudo-inverse, singular values up to `rtol` times the greatest being 0."""
+    return _of(_pinv, _matrices, x, rtol=rtol)
+
+
+def _pinv(x: NDArray[Any], rtol: Any) -> Any:
+    return np.linalg.pinv(x, _tolerance(x, rtol))
+
+
+def _tolerance(x: NDArray[Any], rtol: Any) -> NDArray[Any]:
+    return np.asarray(max(x.shape[-2:]) * np.finfo(x.dtype).eps if rtol is None else rtol)
+
+
+def qr(x: Array, /, *, mode: str = "reduced") -> QRResult:
+    """The factors Q and R, "reduced" or "complete"."""
+    if mode not in ("reduced", "complete"):
+        raise GraphError(f'the mode of qr is "reduced" or "complete", not {mode!r}')
+    return QRResult(*_of(np.linalg.qr, _matrices, x, mode=mode))
+
+
+def slogdet(x: Array, /) -> SlogdetResult:
+    """The sign of the determinant, and the logarithm of its magnitude."""
+    return SlogdetResult(*_of(np.linalg.slogdet, _squares, x))
+
+
+def solve(x1: Array, x2: Array, /) -> Array:
+    """The solution of x1 @ x = x2, x2 being one vector or matrices, whose stacks broadcast."""
+    require("solve", _squares("solve", x1), *_FLOATING)
+    require("solve", x2, *_FLOATING)
+    dtype = result_type(x1, x2)
+    return computed("solve", np.linalg.solve, astype(x1, dtype), astype(x2, dtype))
+
+
+def svd(x: Array, /, *, full_matrices: bool = True) -> SVDResult:
+    """Singular values and vectors, all of these or as many as there are values."""
+    return SVDResult(*_of(np.linalg.svd, _matrices, x, full_matrices=full_matrices))
+
+
+def svdvals(x: Array, /) -> Array:
+    """The singular values, descending."""
+    return _of(np.linalg.svdvals, _matrices, x)
+
+
+def vector_norm(
+    x: Array,
+    /,
+    *,
+    axis: int | tuple[int, ...] | None = None,
+    keepdims: bool = False,
+    ord: float = 2,
+) -> Array:
+    """A norm of vectors along axes: of any number, or inf or -inf."""
+    return _of(np.linalg.vector_norm, _any, x, axis=axis, keepdims=keepdims, ord=ord)
+
+
+# -- what they take
+
+_FLOATING = ("real floating", "complex floating")
+
+
+def _of(
+    function: Callable[..., Any], shaped: Callable[[str, Array], Array], x: Array, **settings: Any
+) -> Any:
+    name = function.__name__.removeprefix("_")
+    require(name, shaped(name, x), *_FLOATING)
+    return computed(name, function, x, **settings)
+
+
+def _any(name: str, x: Array) -> Array:
+    return array_of(x)
+
+
+def _matrices(name: str, x: Array) -> Array:
+    if array_of(x).ndim < 2:
+        raise ShapeError(f"{name} is of matrices, and this has shape {x.shape}")
+    return x
+
+
+def _squares(name: str, x: Array) -> Array:
+    if _matrices(name, x).shape[-1] != x.shape[-2]:
+        raise ShapeError(f"{name} is of square matrices, and this has shape {x.shape}")
+    return x

@@ -85,10 +85,11 @@ def roll(x: Array, /, shift: Any, *, axis: Any = None) -> Array:
     if axis is None:
         rolled = roll(flat(x), shift, axis=0) if array_of(x).size else x
         return record(ops.reshape, rolled, shape=x.shape)
-    axes, shifts = several(axis), several(shift)
-    if len(shifts) not in (1, len(axes)):
+    axes = several(axis)
+    shifts = several(shift) if isinstance(shift, (tuple, list)) else (shift,) * len(axes)
+    if len(shifts) != len(axes):
         raise GraphError(f"{len(shifts)} shifts for {len(axes)} axes")
-    for one, by in zip(axes, shifts * (len(axes) // len(shifts) or 1), strict=True):
+    for one, by in zip(axes, shifts, strict=True):
         x = record(ops.roll, array_of(x), shift=by, axis=one)
     return x
 

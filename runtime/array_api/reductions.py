@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from graphir import GraphError, ops
+from graphir.attributes import axis as axis_of
 from graphir.op import Op
 from runtime.array_api.array import Array, array_of, eager, record
 from runtime.array_api.creation import full
-from runtime.array_api.dtypes import dtype_of
+from runtime.array_api.dtypes import dtype_of, require
 from runtime.array_api.manipulation import flat
 
 
@@ -138,11 +139,13 @@ def diff(
     append: Array | None = None,
 ) -> Array:
     """Differences of neighbours along an axis, n times over."""
+    require("diff", x, "numeric")
     if n < 0:
         raise GraphError(f"diff: n is a count, not {n}")
+    along = axis_of(axis, (x.symbol.type,))
     parts = [array_of(one) for one in (prepend, x, append) if one is not None]
-    whole = record(ops.concat, *parts, axis=axis) if len(parts) > 1 else parts[0]
-    front = (slice(None),) * (axis % whole.ndim if whole.ndim else 0)
+    whole = record(ops.concat, *parts, axis=along) if len(parts) > 1 else x
+    front = (slice(None),) * along
     for _ in range(n):
         whole = record(
             ops.subtract, whole[(*front, slice(1, None), ...)], whole[(*front, slice(-1), ...)]
