@@ -47,5 +47,13 @@ class ExecutionError(GraphirError, ValueError):
     """Inputs that do not fit a graph, or a value that an op cannot compute with."""
 
 
+def shortened(message: str, most: int = 1000) -> str:
+    """A message that shows what others wrote, which may be of any length: its middle left out."""
+    if len(message) <= most:
+        return message
+    half = most // 2 - 8
+    return f"{message[:half]} [... {len(message) - 2 * half} characters ...] {message[-half:]}"
+
+
 class CastWarning(UserWarning):
     """An implicit cast that the policy of its graph warns of."""

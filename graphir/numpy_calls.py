@@ -17,6 +17,7 @@ from graphir.arguments import may_be_operand, symbols_of
 from graphir.dtypes import DType
 from graphir.errors import GraphError, GraphirError
 from graphir.graph import Graph
+from graphir.literals import is_literal
 from graphir.location import placed, user_location
 from graphir.numpy_functions import FUNCTIONS, strong
 from graphir.numpy_ops import ACCUMULATIONS, COMPOUNDS, OPS, PARTS, REDUCTIONS
@@ -62,7 +63,9 @@ def call_ufunc(
     if op is not None and method == "__call__" and not kwargs:
         if not all(map(may_be_operand, inputs)):
             return NotImplemented
-        return graph.apply(op, _scalars(inputs) if ufunc in _COMPARISONS else inputs, {})
+        if ufunc in _COMPARISONS:
+            inputs = tuple(map(_scalar, inputs))
+        return graph.apply(op, _arrays(graph, inputs), {})
     name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
     try:
         function = _METHODS.get(method)
@@ -76,9 +79,24 @@ def call_ufunc(
 _COMPARISONS = {np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal}
 
 
-def _scalars(inputs: Sequence[Any]) -> list[Any]:
+def _scalar(one: Any) -> Any:
     """NumPy makes a 0-d array of `np.float32(2)` in `np.float32(2) < x`: a scalar again."""
-    return [one[()] if isinstance(one, np.ndarray) and not one.ndim else one for one in inputs]
+    return one[()] if type(one) is np.ndarray and not one.ndim else one
+
+
+def _arrays(graph: Graph, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Of Python numbers alone NumPy's functions make arrays, which its operators leave to Python.
+
+    So `np.add(k, 1)` has the dtype of an array of k where `k + 1` is a number still.
+    """
+    for one in inputs:
+        if not (is_literal(one) or (isinstance(one, Symbol) and one.weak and not one.rank)):
+            return inputs
+    if not graph.rules.of_numbers:
+        return inputs
+    return tuple(
+        one.cast(graph.committed(one.dtype)) if isinstance(one, Symbol) else one for one in inputs
+    )
 
 
 def call_function(
@@ -179,7 +197,7 @@ def _called(graph: Graph, ufunc: np.ufunc, name: str, *inputs: Any, **kwargs: An
     if ufunc in COMPOUNDS:
         alike = ops.add if len(inputs) == 2 else ops.negative
         return COMPOUNDS[ufunc](_Direct(graph), *symbols_of(graph, alike, inputs))
-    return graph.apply(_op_of(OPS, ufunc, name), inputs, {})
+    return graph.apply(_op_of(OPS, ufunc, name), _arrays(graph, inputs), {})
 
 
 def _reduce(

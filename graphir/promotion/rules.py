@@ -65,6 +65,9 @@ class PromotionRules:
     by_value: bool = False
     """Whether 0-d operands count by their values, so that these are handed over where known."""
 
+    of_numbers: bool = False
+    """Whether weak values are Python numbers, and so what operators make of them (see `ruling`)."""
+
     instead: str = ""
     """The rule set that a refusal names as a way out."""
 
