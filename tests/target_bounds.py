@@ -59,6 +59,8 @@ OF_ENGINES: dict[str, Mapping[str, Bound]] = {
     "jax.jit": XLA,
     "xla": XLA,
     "reference": REFERENCE,
+    "onnx": XLA,
+    "dask": EXACT,
 }
 COMPLEX = 32
 """Units that complex functions and products may be off, for which nothing promises less."""

@@ -83,6 +83,27 @@ def _reference(graph: Graph) -> Run:
     return lambda *inputs: hlo.interpreted(text, inputs, dtypes)
 
 
+def _onnx(graph: Graph) -> Run:
+    """The model, checked, run by onnxruntime, or where that has no kernel by the reference."""
+    from tests import onnx_models
+
+    run = onnx_models.Run(targets.onnx(graph))
+    return lambda *inputs: run(*inputs)
+
+
+def _dask(graph: Graph) -> Run:
+    """The function of Dask, on arrays cut in two or three."""
+    import dask.array as da
+
+    function = targets.dask(graph)
+
+    def run(*inputs: Array) -> list[Array]:
+        cut = [da.from_array(x, chunks=[max(1, (n + 1) // 2) for n in x.shape]) for x in inputs]
+        return listed(function(*cut).compute())
+
+    return run
+
+
 class Engine(NamedTuple):
     """What runs a graph that a target has written, and the package that it is in."""
 
@@ -97,6 +118,8 @@ ENGINES: dict[str, Engine] = {
     "jax.jit": Engine("jax", _jitted),
     "xla": Engine("stablehlo", _xla),
     "reference": Engine("stablehlo", _reference),
+    "onnx": Engine("onnx", _onnx, "onnxruntime"),
+    "dask": Engine("dask", _dask, "dask"),
 }
 
 
