@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,42 +46,23 @@ def _jax(graph: Graph) -> Run:
     return run
 
 
-def _jitted(graph: Graph) -> Run:
-    """The function of JAX, compiled as a whole."""
-    import jax
-
-    function = jax.jit(targets.jax(graph))
-
-    def run(*inputs: Array) -> list[Array]:
-        with jax.enable_x64(True):
-            return listed(function(*inputs))
-
-    return run
-
-
-def _xla(graph: Graph) -> Run:
-    """The module of StableHLO, compiled by XLA."""
+def _stablehlo(graph: Graph) -> Run:
+    """The module, compiled by XLA; what has floats of 6 bits, which XLA cannot, is interpreted."""
     import jax
 
     from tests import hlo
 
+    text, dtypes = targets.stablehlo(graph), [x.dtype.storage for x in graph.outputs]
+    if any(x.dtype.bits == 6 for x in graph.symbols):
+        return lambda *inputs: hlo.interpreted(text, inputs, dtypes)
     with jax.enable_x64(True):
-        compiled = hlo.compiled(targets.stablehlo(graph))
+        compiled = hlo.compiled(text)
 
     def run(*inputs: Array) -> list[Array]:
         with jax.enable_x64(True):
             return compiled(inputs)
 
     return run
-
-
-def _reference(graph: Graph) -> Run:
-    """The module of StableHLO, run by StableHLO's own interpreter."""
-    from tests import hlo
-
-    text = targets.stablehlo(graph)
-    dtypes = [symbol.dtype.storage for symbol in graph.outputs]
-    return lambda *inputs: hlo.interpreted(text, inputs, dtypes)
 
 
 def _onnx(graph: Graph) -> Run:
@@ -105,22 +87,24 @@ def _dask(graph: Graph) -> Run:
 
 
 class Engine(NamedTuple):
-    """What runs a graph that a target has written, and the package that it is in."""
+    """What runs graphs that a target has written, and the package that it is in."""
 
-    target: str
     load: Callable[[Graph], Run]
-    package: str = "jax"
+    package: str
+
+    @property
+    def installed(self) -> bool:
+        return find_spec(self.package) is not None
 
 
 ENGINES: dict[str, Engine] = {
-    "python": Engine("python", _python, "numpy"),
-    "jax": Engine("jax", _jax),
-    "jax.jit": Engine("jax", _jitted),
-    "xla": Engine("stablehlo", _xla),
-    "reference": Engine("stablehlo", _reference),
-    "onnx": Engine("onnx", _onnx, "onnxruntime"),
-    "dask": Engine("dask", _dask, "dask"),
+    "python": Engine(_python, "numpy"),
+    "jax": Engine(_jax, "jax"),
+    "stablehlo": Engine(_stablehlo, "jax"),
+    "onnx": Engine(_onnx, "onnxruntime"),
+    "dask": Engine(_dask, "dask"),
 }
+"""By the names of the targets."""
 
 
 # -- data

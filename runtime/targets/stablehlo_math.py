@@ -272,8 +272,8 @@ def rsqrt(x: Value) -> Value:
 
 
 def hypot(x: Value, y: Value) -> Value:
-    """The magnitude of x + y*i."""
-    return magnitude(complex_of(x, y))
+    """The magnitude of x + y*i; infinite also beside NaN, where engines differ."""
+    return where(is_inf(x) | is_inf(y), math.inf, magnitude(complex_of(x, y)))
 
 
 def silu(x: Value) -> Value:
