@@ -1,4 +1,4 @@
-"""StableHLO text, parsed and verified by jaxlib's MLIR, run by XLA and by the reference interpreter."""
+"""StableHLO text, verified by jaxlib's MLIR, run by XLA and by the reference interpreter."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import jax
 import numpy as np
 from jax._src.interpreters import mlir
 from jax._src.lib import xla_client
+from jax.extend.backend import get_backend
 from jaxlib.mlir import ir, passmanager
 from jaxlib.mlir.dialects import stablehlo
-from jax.extend.backend import get_backend
 
 REFUSED = (ir.MLIRError, ValueError)
 
@@ -68,7 +68,7 @@ def _attribute(array: Any) -> Any:
 
 
 _BY_VALUE = {"i1": "i8", "i2": "i8", "i4": "i8", "ui2": "ui8", "ui4": "ui8"}
-_BY_VALUE |= {name: "f32" for name in ("f4E2M1FN", "f6E2M3FN", "f6E3M2FN")}
+_BY_VALUE |= dict.fromkeys(("f4E2M1FN", "f6E2M3FN", "f6E3M2FN"), "f32")
 
 
 def _apart(array: Any) -> list[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,27 +46,17 @@ def _jax(graph: Graph) -> Run:
     return run
 
 
-def _jitted(graph: Graph) -> Run:
-    """The function of JAX, compiled as a whole."""
-    import jax
-
-    function = jax.jit(targets.jax(graph))
-
-    def run(*inputs: Array) -> list[Array]:
-        with jax.enable_x64(True):
-            return listed(function(*inputs))
-
-    return run
-
-
-def _xla(graph: Graph) -> Run:
-    """The module of StableHLO, compiled by XLA."""
+def _stablehlo(graph: Graph) -> Run:
+    """The module, compiled by XLA; what has floats of 6 bits, which XLA cannot, is interpreted."""
     import jax
 
     from tests import hlo
 
+    text, dtypes = targets.stablehlo(graph), [x.dtype.storage for x in graph.outputs]
+    if any(x.dtype.bits == 6 for x in graph.symbols):
+        return lambda *inputs: hlo.interpreted(text, inputs, dtypes)
     with jax.enable_x64(True):
-        compiled = hlo.compiled(targets.stablehlo(graph))
+        compiled = hlo.compiled(text)
 
     def run(*inputs: Array) -> list[Array]:
         with jax.enable_x64(True):
@@ -74,30 +65,46 @@ def _xla(graph: Graph) -> Run:
     return run
 
 
-def _reference(graph: Graph) -> Run:
-    """The module of StableHLO, run by StableHLO's own interpreter."""
-    from tests import hlo
+def _onnx(graph: Graph) -> Run:
+    """The model, checked, run by onnxruntime, or where that has no kernel by the reference."""
+    from tests import onnx_models
 
-    text = targets.stablehlo(graph)
-    dtypes = [symbol.dtype.storage for symbol in graph.outputs]
-    return lambda *inputs: hlo.interpreted(text, inputs, dtypes)
+    run = onnx_models.Run(targets.onnx(graph))
+    return lambda *inputs: run(*inputs)
+
+
+def _dask(graph: Graph) -> Run:
+    """The function of Dask, on arrays cut in two or three."""
+    import dask.array as da
+
+    function = targets.dask(graph)
+
+    def run(*inputs: Array) -> list[Array]:
+        cut = [da.from_array(x, chunks=[max(1, (n + 1) // 2) for n in x.shape]) for x in inputs]
+        return listed(function(*cut).compute())
+
+    return run
 
 
 class Engine(NamedTuple):
-    """What runs a graph that a target has written, and the package that it is in."""
+    """What runs graphs that a target has written, and the package that it is in."""
 
-    target: str
     load: Callable[[Graph], Run]
-    package: str = "jax"
+    package: str
+
+    @property
+    def installed(self) -> bool:
+        return find_spec(self.package) is not None
 
 
 ENGINES: dict[str, Engine] = {
-    "python": Engine("python", _python, "numpy"),
-    "jax": Engine("jax", _jax),
-    "jax.jit": Engine("jax", _jitted),
-    "xla": Engine("stablehlo", _xla),
-    "reference": Engine("stablehlo", _reference),
+    "python": Engine(_python, "numpy"),
+    "jax": Engine(_jax, "jax"),
+    "stablehlo": Engine(_stablehlo, "jax"),
+    "onnx": Engine(_onnx, "onnxruntime"),
+    "dask": Engine(_dask, "dask"),
 }
+"""By the names of the targets."""
 
 
 # -- data

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 import pytest
-from hypothesis import assume, given, note, settings
 
 pytest.importorskip("jax", reason="JAX is not installed, so nothing reads StableHLO")
 
 import jax
 
-from graphir import DType, Graph, GraphirError, ops
+from graphir import DType, Graph
 from runtime import interpret
-from runtime.binding import sizes_of
 from runtime.targets import stablehlo
-from tests.drawing import Program, programs
-from tests.engines import Bound, agree, every, graph_of, inputs_of, near, outcome, settled, steps
+from tests.engines import agree, graph_of, inputs_of, outcome, settled
 from tests.evaluator import same
 from tests.hlo import compiled, interpreted
 from tests.peers import CALLS
@@ -115,44 +111,3 @@ def test_every_cast_has_the_same_bits(source: DType, tf32: str, engine: str) -> 
     found = ENGINES[engine](stablehlo(graph), wanted)([values])
     for dtype, one, other in zip(wanted, interpret(graph, values), found, strict=True):
         assert same(settled(one) if engine == "xla" else one, other), (dtype, one, other)
-
-
-# -- programs
-
-
-def agrees(program: Program, engine: str) -> None:
-    """Each op on what the engine has for its operands, so that no difference hides another."""
-    try:
-        interpret(*(program.graph, *program.inputs))
-    except GraphirError:
-        assume(False)
-    graph = every(program.graph)
-    assume({x.dtype for x in graph.symbols} <= {*taken(engine)})
-    inputs = [settled(x) for x in program.inputs] if engine == "xla" else program.inputs
-    text = stablehlo(graph, sizes_of(graph, inputs))
-    note(text)
-    found = ENGINES[engine](text, [x.dtype for x in graph.outputs])(inputs)
-    for symbol, expected, result, operands in steps(graph, inputs, found):
-        ours = settled(expected) if engine == "xla" else expected
-        fine = agree(symbol.op.name, symbol.dtype, ours, result, *operands)
-        assert fine or deviates(engine, symbol, ours, result, operands), (symbol, operands)
-
-
-def deviates(engine: str, symbol: Any, ours: Any, found: Any, operands: Any) -> bool:
-    """Whether XLA contracts what is added to a product."""
-    if engine != "xla" or symbol.op.name not in ("add", "subtract") or not symbol.dtype.format:
-        return False
-    greatest = Bound(2, lambda x, y: max(abs(x).max(), abs(y).max()))
-    return near(greatest, symbol.dtype, ours, found, *operands)
-
-
-@given(programs(steps=4))
-@settings(max_examples=500)
-def test_programs_on_the_reference(program: Program) -> None:
-    agrees(program, "reference")
-
-
-@given(programs(steps=6))
-@settings(max_examples=150)
-def test_programs_on_xla(program: Program) -> None:
-    agrees(program, "xla")

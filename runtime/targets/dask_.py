@@ -21,36 +21,50 @@ from runtime.results import require_outputs
 from runtime.targets.dask_movement import given, solid
 from runtime.targets.dask_ops import Step, step_of
 from runtime.targets.dask_pieces import dask_array, entered, operands_of, region
-from runtime.targets.emission import needed
+from runtime.targets.emission import lacking, needed, optional
 
 
 def dask(graph: Graph) -> Callable[..., Any]:
-    """A function of dask arrays, and NumPy's, that gives dask arrays: what a graph computes.
+    """A function of dask arrays, and of NumPy's, that gives dask arrays: what a graph computes.
 
-    Elementwise ops that belong together are one Program, which each block is given to; reductions
-    and products over axes that are cut are trees of partial results; sorts, scans of ... and
-    lookups take whole axes, which are rechunked to one block. Nothing runs before `.compute()`,
-    `da.to_zarr` and the like, on whichever scheduler Dask has: threads, or a cluster of
-    `dask.distributed`, whose workers need graphir. Its tools tell how far it is:
+    The graph is lowered first. Elementwise ops that hang together are one Program, which every
+    block is given to; reductions, scans and products over axes that are cut are combined by Dask's
+    trees and scans; sorts, softmax, layer norms and lookups have their axis made one block.
+    Nothing is computed before `.compute()`, `da.to_zarr` and the like, on any scheduler of Dask:
+    threads, or a cluster of dask.distributed whose workers have graphir. Its tools tell how far
+    it is:
 
-        with dask.diagnostics.ProgressBar():      # or distributed.progress(y.persist())
+        with dask.diagnostics.ProgressBar():    # on a cluster: distributed.progress(y.persist())
             y.compute()
 
-    Results equal those of `interpret` to the bit, but sums, products, means, variances, scans and
-    matrix products of floats over axes of several blocks, which are added in another order: they
-    are within n * eps of sum(|x|). Inputs are given in order or by name, of their declared
-    dtypes. Raises ImportError without dask, TargetError for an op that Dask has no way to do,
-    and, when called, ExecutionError for wrong inputs and for chunks of unknown size.
+    Inputs are given in order or by name, of their declared dtypes. Results are those of
+    `interpret`, to the bit, but for floats that are added or multiplied over several blocks:
+    a sum is within n * eps * sum(|x|), eps that of the dtype it accumulates in, `var` that of x**2,
+    products within n * eps of themselves. Raises ImportError without dask and TargetError for an op
+    that Dask has not; when called, ExecutionError for wrong inputs and chunks of unknown size, and
+    TargetError for float8_e5m2 where a cluster is to compute: that loses its dtype on the way.
     """
     require_outputs(graph)
     dask_array()
     lowered = lower(graph)
-    run: Any = partial(_run, graph, lowered, _ordered(_steps(lowered)))
+    steps = _ordered(_steps(lowered))
+    sent = [*lowered.inputs, *(symbol for step in steps for symbol in step.results)]
+    lost = [symbol for symbol in sent if symbol.dtype is DType.float8_e5m2]
+    run: Any = partial(_run, graph, lowered, steps, lost)
     run.__name__ = run.__qualname__ = graph.name
     return run
 
 
-def _run(graph: Graph, lowered: Graph, steps: Sequence[Step], /, *inputs: Any, **named: Any) -> Any:
+def _run(
+    graph: Graph,
+    lowered: Graph,
+    steps: Sequence[Step],
+    lost: Sequence[Symbol],
+    /,
+    *inputs: Any,
+    **named: Any,
+) -> Any:
+    _check_sent(lost)
     known = zip(graph.inputs, graph.input_names, matched(graph, inputs, named), strict=True)
     arrays = [_entered(graph, *one) for one in known]
     sizes = sizes_of(graph, arrays)
@@ -60,6 +74,18 @@ def _run(graph: Graph, lowered: Graph, steps: Sequence[Step], /, *inputs: Any, *
         values.update(zip(step.results, map(solid, made), strict=True))
     found = tuple(values[symbol] for symbol in lowered.outputs)
     return found[0] if len(found) == 1 else found
+
+
+def _check_sent(lost: Sequence[Symbol]) -> None:
+    """TargetError where a cluster would be sent what never arrives there."""
+    cluster = optional("dask.config", "dask", "the Dask target").get("scheduler", None)
+    if lost and cluster == "dask.distributed":
+        raise lacking(
+            "dask.distributed",
+            lost[0],
+            "cannot send blocks of float8_e5m2, whose dtype it reads as '<f1', which is none",
+            'cast to float8_e4m3fn or float16, or use dask.config.set(scheduler="threads")',
+        )
 
 
 def _entered(graph: Graph, symbol: Symbol, name: str, value: Any) -> Any:

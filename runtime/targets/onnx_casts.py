@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from graphir import DType
@@ -14,8 +16,8 @@ def converted(x: Value, target: DType, tf32: str = "even") -> Value:
     source = x.dtype
     if target is source:
         return x
-    if source.is_float and source.narrow:
-        return converted(x.cast(DType.float32), target, tf32)
+    if source.narrow:
+        return converted(x.cast(_plain(source)), target, tf32)
     if target.is_integer and source.is_float:
         return _truncated(x, target)
     if target.is_float and target.bits < 32 and not source.exact_in(target):
@@ -23,24 +25,22 @@ def converted(x: Value, target: DType, tf32: str = "even") -> Value:
     return x.cast(DType.from_numpy(target.storage))
 
 
+def _plain(dtype: DType) -> DType:
+    """The dtype of no less than 8 bits, 32 for a float, that has all values of another."""
+    if dtype.is_float:
+        return DType.float32 if dtype.bits < 32 else dtype
+    small = DType.int8 if dtype.kind == "int" else DType.uint8
+    return small if dtype.narrow else DType.from_numpy(dtype.storage)
+
+
 def _truncated(x: Value, target: DType) -> Value:
     """Floats as integers, saturating, NaN as 0: what is out of range the format leaves open."""
-    x = x.cast(DType.float32) if x.dtype.bits < 32 else x
+    x, plain = x.cast(_plain(x.dtype)), _plain(target)
     low, above = float(target.min), 2.0**target.precision
-    plain = _plain(target)
     inside = (x >= low) & (x < above)
     whole = inside.where(x, 0).cast(plain)
-    return (
-        (x >= above)
-        .where(target.max, (x < low).where(target.min, whole))
-        .cast(DType.from_numpy(target.storage))
-    )
-
-
-def _plain(target: DType) -> DType:
-    """The integers, of no less than 8 bits, in which those of a dtype are computed."""
-    small = DType.int8 if target.kind == "int" else DType.uint8
-    return small if target.narrow else DType.from_numpy(target.storage)
+    found = (x >= above).where(target.max, (x < low).where(target.min, whole))
+    return found.cast(DType.from_numpy(target.storage))
 
 
 def _narrowed(x: Value, target: DType, tf32: str) -> Value:
@@ -54,19 +54,21 @@ def _narrowed(x: Value, target: DType, tf32: str) -> Value:
 def _limited(x: Value, target: DType) -> Value:
     """Float32 as the format's conversion takes it: what it leaves open, or engines err at, settled.
 
-    Beyond half a step above the greatest value is infinity; in float8_e8m0fnu NaN, as is what is
-    not positive. Formats that have no NaN take -0.0.
+    What rounds beyond the greatest value is infinity, or NaN where there is none; so is what is not
+    positive in float8_e8m0fnu, whose ties go up. Formats that have no NaN take -0.0.
     """
-    greatest, specials = float(target.max), target.format.specials if target.format else ""
-    if target is DType.float8_e8m0fnu:
+    assert target.format is not None  # of a float
+    greatest, specials = float(target.max), target.format.specials
+    if specials == "scale":
         inside = (x > 0) & (x < 1.5 * greatest)
         return inside.where(lesser(greater(x, target.min), greatest), np.nan)
     if specials == "finite":
         return x.nan().where(-0.0, x)
-    if specials == "ieee" and target.narrow:
-        beyond = greatest * (1 + 2.0 ** -(target.precision + 1) / (1 - 2.0**-target.precision))
-        return (abs(x) < beyond).where(x, x * np.inf)
-    return x
+    if not target.narrow:
+        return x
+    half = greatest + 2.0 ** (math.frexp(greatest)[1] - target.precision - 1)
+    inside = abs(x) <= half if specials == "fn" else abs(x) < half  # to even
+    return inside.where(x, x * np.inf if specials == "ieee" else np.nan)
 
 
 def _to_odd(x: Value) -> Value:

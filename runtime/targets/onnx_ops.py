@@ -27,7 +27,7 @@ def _logical(kind: str) -> Row:
     """An op on truth values."""
 
     def row(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
-        first, *rest = (x.cast(DType.bool) for x in args)
+        first, *rest = args
         return first.op(kind, *rest)
 
     return row
@@ -84,7 +84,7 @@ ONNX: Mapping[str, Row] = {
     "multiply": _of(_PRODUCT),
     "maximum": _of(_GREATER),
     "minimum": _of(_LESSER),
-    "where": lambda body, symbol, args: args[0].cast(DType.bool).where(*args[1:]),
+    "where": lambda body, symbol, args: args[0].where(*args[1:]),
     "floor_divide": _of(fn.floor_divide),
     "remainder": _of(fn.remainder),
     "pow": _pow,

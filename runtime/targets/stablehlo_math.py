@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
 
 from graphir import DType
 from runtime.targets.stablehlo_casts import converted
@@ -31,12 +31,36 @@ def reciprocal(x: Value) -> Value:
     return where(magnitude(x).eq(1), x, 0) if x.dtype.is_integer else 1 / x
 
 
-def round_(x: Value) -> Value:
-    """To the nearest integer, the parts of complex numbers each."""
-    return by_part(x, lambda part: part.op("round_nearest_even")) if x.dtype.format else x
+def positive(x: Value) -> Value:
+    """The value itself."""
+    return x
 
 
-def by_part(x: Value, function: Any) -> Value:
+def square(x: Value) -> Value:
+    """The product with itself."""
+    return x * x
+
+
+def relu(x: Value) -> Value:
+    """The greater of the value and 0."""
+    return x.op("maximum", 0)
+
+
+def whole(name: str) -> Callable[[Value], Value]:
+    """A rounding to integers, of complex numbers both parts; it does nothing to integers."""
+
+    def row(x: Value) -> Value:
+        return by_part(x, lambda part: part.op(name)) if x.dtype.format else x
+
+    return row
+
+
+def trunc(x: Value) -> Value:
+    """The value without its fraction."""
+    return where(x < 0, x.op("ceil"), x.op("floor")) if x.dtype.format else x
+
+
+def by_part(x: Value, function: Callable[[Value], Value]) -> Value:
     """A function of a real number; of a complex one, of both its parts."""
     if not x.dtype.is_complex:
         return function(x)
@@ -54,7 +78,7 @@ def imag(x: Value) -> Value:
 
 
 def complex_of(x: Value, y: Value) -> Value:
-    """x + y*i."""
+    """The number x + y*i."""
     return x.op("complex", y, to=DType(f"complex{2 * x.dtype.bits}"))
 
 
@@ -66,6 +90,11 @@ def conj(x: Value) -> Value:
 def signbit(x: Value) -> Value:
     """Whether the sign is set, of -0.0 and NaN too."""
     return (x.bitcast(DType(f"int{x.dtype.bits}")) if x.dtype.is_float else x) < 0
+
+
+def is_nan(x: Value) -> Value:
+    """Whether a part is NaN."""
+    return x.ne(x)
 
 
 def is_inf(x: Value) -> Value:
@@ -129,6 +158,11 @@ def _extreme(name: str, direction: str, x: Value, y: Value) -> Value:
     return x.op(name, y)
 
 
+def clip(x: Value, low: Value, high: Value) -> Value:
+    """The value, or the bound that it is beyond."""
+    return minimum(maximum(x, low), high)
+
+
 def before(x: Value, y: Value) -> Value:
     """Whether x comes before y where they are sorted: NaN last, as NumPy has it."""
     if x.dtype.is_complex:
@@ -171,7 +205,7 @@ def _floor_divide(x: Value, y: Value) -> Value:
 
 
 def remainder(x: Value, y: Value) -> Value:
-    """x - y * floor(x / y), with the sign of y; of integers 0 where y is 0."""
+    """What floor(x / y) * y leaves of x, with the sign of y; of integers 0 where y is 0."""
     whole = x.dtype.is_integer
     rest = x.op("remainder", _safe(y) if whole else y)
     none = 0 if whole else where(y.eq(0), rest, copysign(y.number(0), y))
@@ -192,7 +226,7 @@ def _safe(y: Value) -> Value:
 
 
 def power(x: Value, y: Value) -> Value:
-    """x ** y, of real numbers x * x where y is 2; integers wrap."""
+    """The power x ** y, of real numbers x * x where y is 2; integers wrap."""
     if x.dtype.is_integer:
         return _integer_power(x, y)
     powers = x.op("power", y)
@@ -222,12 +256,29 @@ def shifted(name: str, x: Value, y: Value) -> Value:
     """A shift; 0 or the sign where y is negative or past the width."""
     past = (y < 0) | (y >= x.dtype.bits)
     arithmetic = name == "right" and x.dtype.kind == "int"
-    op = {"left": "shift_left"}.get(name, f"shift_right_{'arithmetic' if arithmetic else 'logical'}")
+    op = {"left": "shift_left"}.get(
+        name, f"shift_right_{'arithmetic' if arithmetic else 'logical'}"
+    )
     rest = where(x < 0, -1, x.number(0, x.shape)) if arithmetic else 0
     return where(past, rest, x.op(op, where(past, 0, y)))
 
 
 # -- functions
+
+
+def rsqrt(x: Value) -> Value:
+    """1 / sqrt(x), two roundings."""
+    return 1 / x.op("sqrt")
+
+
+def hypot(x: Value, y: Value) -> Value:
+    """The magnitude of x + y*i; infinite also beside NaN, where engines differ."""
+    return where(is_inf(x) | is_inf(y), math.inf, magnitude(complex_of(x, y)))
+
+
+def silu(x: Value) -> Value:
+    """The product with its sigmoid."""
+    return x * x.op("logistic")
 
 
 def logarithm(x: Value, base: int) -> Value:
@@ -242,7 +293,7 @@ def logaddexp(x: Value, y: Value) -> Value:
 
 
 def gelu(x: Value, approximate: str) -> Value:
-    """x times the normal distribution's integral: by erfc, by tanh, or by a sigmoid."""
+    """The Gaussian error linear unit: by erfc, by tanh, or by a sigmoid."""
     if approximate == "quick":
         return x * (x * 1.702).op("logistic")
     if approximate == "tanh":

@@ -64,7 +64,7 @@ def roll(x: Value, shift: int, axis: int) -> Value:
     if not size or not shift % size:
         return x
     cut = size - shift % size
-    parts = []
+    parts: list[Value] = []
     for low, high in ((cut, size), (0, cut)):
         start, stop = [0] * x.rank, list(x.shape)
         start[axis], stop[axis] = low, high
@@ -208,6 +208,10 @@ def _written(x: Value, updates: Value, places: Value, axis: int) -> Value:
         scatter_dims_to_operand_dims=(axis,),
         index_vector_dim=x.rank,
     )
-    region = x.body.region([TensorType(x.dtype)] * 2, lambda a, b: a.op("maximum", b))
+
+    def greater(one: Value, other: Value) -> Value:
+        return one.op("maximum", other)
+
+    region = x.body.region([TensorType(x.dtype)] * 2, greater)
     operands = [x, places, updates]
     return x.body.one("scatter", operands, x.type, region, scatter_dimension_numbers=numbers)

@@ -15,16 +15,15 @@ Row = Callable[..., Value]
 
 def _op(name: str) -> Row:
     """An elementwise op that StableHLO, or CHLO, has by this name."""
-    return lambda x, *others: x.op(name, *others)
 
+    def row(x: Value, *others: Value) -> Value:
+        return x.op(name, *others)
 
-def _float_only(name: str) -> Row:
-    """An op of floats that does nothing to integers."""
-    return lambda x: x.op(name) if x.dtype.format else x
+    return row
 
 
 _DIRECT = {
-    **{name: name for name in ("add", "subtract", "multiply", "divide", "negative", "atan2")},
+    **{name: name for name in ("add", "subtract", "multiply", "divide", "atan2")},
     **{name: name for name in ("sqrt", "log", "tan", "tanh")},
     "negative": "negate",
     "exp": "exponential",
@@ -63,34 +62,34 @@ STABLEHLO: Mapping[str, Row] = {
     "pow": math.power,
     "maximum": math.maximum,
     "minimum": math.minimum,
-    "positive": lambda x: x,
+    "positive": math.positive,
     "abs": math.magnitude,
     "sign": math.sign,
-    "square": lambda x: x * x,
+    "square": math.square,
     "reciprocal": math.reciprocal,
-    "relu": lambda x: x.op("maximum", 0),
-    "floor": _float_only("floor"),
-    "ceil": _float_only("ceil"),
-    "trunc": lambda x: where(x < 0, x.op("ceil"), x.op("floor")) if x.dtype.format else x,
-    "round": math.round_,
+    "relu": math.relu,
+    "floor": math.whole("floor"),
+    "ceil": math.whole("ceil"),
+    "trunc": math.trunc,
+    "round": math.whole("round_nearest_even"),
     # -- functions of floats
-    "rsqrt": lambda x: 1 / x.op("sqrt"),
+    "rsqrt": math.rsqrt,
     "log2": partial(math.logarithm, base=2),
     "log10": partial(math.logarithm, base=10),
-    "silu": lambda x: x * x.op("logistic"),
+    "silu": math.silu,
     "gelu": math.gelu,
-    "hypot": lambda x, y: math.magnitude(math.complex_of(x, y)),
+    "hypot": math.hypot,
     "logaddexp": math.logaddexp,
     "copysign": math.copysign,
     # -- predicates, bits, selection
-    "is_nan": lambda x: x.ne(x),
+    "is_nan": math.is_nan,
     "is_inf": math.is_inf,
     "is_finite": math.is_finite,
     "signbit": math.signbit,
     "left_shift": partial(math.shifted, "left"),
     "right_shift": partial(math.shifted, "right"),
     "where": where,
-    "clip": lambda x, low, high: math.minimum(math.maximum(x, low), high),
+    "clip": math.clip,
     # -- complex numbers
     "real": math.real,
     "imag": math.imag,
@@ -104,8 +103,8 @@ STABLEHLO: Mapping[str, Row] = {
     "mean": rows.mean,
     "var": rows.var,
     "std": rows.std,
-    "any": rows.reduced(Value.__or__, lambda dtype: False),
-    "all": rows.reduced(Value.__and__, lambda dtype: True),
+    "any": rows.any_of,
+    "all": rows.all_of,
     "argmax": rows.located("max"),
     "argmin": rows.located("min"),
     "cumulative_sum": rows.accumulated(Value.__add__, 0),

@@ -41,6 +41,8 @@ def _kept(made: Value, x: Value, axis: Axes, keepdims: bool) -> Value:
 
 total = reduced(Value.__add__, lambda dtype: 0)
 product = reduced(Value.__mul__, lambda dtype: 1)
+any_of = reduced(Value.__or__, lambda dtype: False)
+all_of = reduced(Value.__and__, lambda dtype: True)
 
 
 def extreme(function: Pair, ends: Callable[[DType], Any]) -> Callable[..., Value]:
@@ -191,7 +193,11 @@ def argsort(x: Value, axis: int, descending: bool) -> Value:
 def _sorted(values: Sequence[Value], axis: int) -> list[Value]:
     """Values in the order that sorts the first of them."""
     scalars = [TensorType(one.dtype) for one in values for _ in range(2)]
-    region = values[0].body.region(scalars, lambda x, y, *rest: before(x, y))
+
+    def ordered(x: Value, y: Value, *carried: Value) -> Value:
+        return before(x, y)
+
+    region = values[0].body.region(scalars, ordered)
     types = [one.type for one in values]
     attrs = {"dimension": f"{axis} : i64", "is_stable": "true"}
     return values[0].body.line("sort", values, types, region, **attrs)
@@ -233,13 +239,15 @@ def matmul(x: Value, y: Value) -> Value:
 def _product(x: Value, y: Value, batch: tuple[Axes, Axes], summed: tuple[Axes, Axes]) -> Value:
     """dot_general; of bools by way of int32, which counts what both have."""
     if x.dtype is DType.bool:
-        wide = [converted(one, DType.int32) for one in (x, y)]
-        return _product(*wide, batch, summed).ne(0)
+        left, right = (converted(one, DType.int32) for one in (x, y))
+        return _product(left, right, batch, summed).ne(0)
     shape: Sizes = tuple(x.shape[i] for i in batch[0])
     free = [
         tuple(size for i, size in enumerate(one.shape) if i not in (*some, *others))
         for one, some, others in zip((x, y), batch, summed, strict=True)
     ]
+    if not all(x.shape[i] for i in summed[0]):  # the sum of nothing, of which engines abort
+        return x.number(0, (*shape, *free[0], *free[1]))
     dimensions = fields(
         "dot",
         lhs_batching_dimensions=batch[0],

@@ -94,9 +94,7 @@ class Body:
             f"{returned}{signature_text(one.type for one in found)} -> () {self.location}"
         )
         inside, self.lines = indent("\n".join(self.lines), "  "), outside
-        arguments = ", ".join(
-            f"{one.name}: {type_text(one.type)} {self.location}" for one in taken
-        )
+        arguments = ", ".join(f"{one.name}: {type_text(one.type)} {self.location}" for one in taken)
         return f"{{\n^bb0({arguments}):\n{inside}\n}}"
 
 

@@ -1,0 +1,61 @@
+"""Without `implicit_cast`, checkers refuse what targets write: the pass is what makes it valid."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext, suppress
+from typing import Any
+
+import pytest
+
+from graphir import Graph, GraphirError
+from runtime.targets import TargetError
+from tests.target_raw import ACCEPTED, CHECKERS, joining, mixed, raw
+from tests.target_table import TARGETS
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+def checker(target: str) -> Any:
+    """What a checker says of a graph; skipped where it is not installed."""
+    package = {"stablehlo": "jax", "onnx": "onnxruntime"}.get(target, TARGETS[target].package)
+    pytest.importorskip(package, reason=f"{package} is not installed: nothing checks {target}")
+    return CHECKERS[target]
+
+
+def sixty_four(target: str) -> Any:
+    if target == "onnx":
+        return nullcontext()
+    import jax
+
+    return jax.enable_x64(True)
+
+
+@pytest.mark.parametrize("name", joining())
+@pytest.mark.parametrize("target", CHECKERS)
+def test_operands_of_mixed_dtypes_are_refused(target: str, name: str) -> None:
+    ask, refused, written = checker(target), 0, 0
+    for graph in mixed(name):
+        dtypes = tuple(x.dtype for x in graph.inputs)
+        with sixty_four(target), suppress(TargetError):
+            assert not ask(graph), (dtypes, "is refused with all casts written")
+        with sixty_four(target), raw(target):
+            said = said_of(ask, graph)
+        if said == "":
+            assert explained(target, name, dtypes), (dtypes, "is accepted")
+        refused += bool(said)
+        written += said is not None
+    rows = [x for x in ACCEPTED if target in x.target.split() and name in x.ops.split()]
+    assert refused or rows or not written, "the checker refuses nothing"
+
+
+def said_of(ask: Any, graph: Graph) -> str | None:
+    """What the checker says of a graph; None where the target itself has no words for it."""
+    try:
+        return ask(graph)
+    except (GraphirError, KeyError):
+        return None
+
+
+def explained(target: str, name: str, dtypes: Any) -> bool:
+    rows = [x for x in ACCEPTED if target in x.target.split() and name in x.ops.split()]
+    return any(row.where(dtypes) for row in rows)
