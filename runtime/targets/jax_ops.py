@@ -146,9 +146,17 @@ def _std(x: Any, **attrs: Any) -> Any:
 
 
 def _located(name: str, x: Any, axis: int | None, keepdims: bool) -> Any:
-    if jnp_().iscomplexobj(x):
-        raise NotImplementedError(f"has no {name} of complex numbers")
-    return getattr(jnp_(), name)(x, axis=axis, keepdims=keepdims)
+    """The place of the first greatest or least, NaN before all; complex numbers by both parts."""
+    jnp = jnp_()
+    if not jnp.iscomplexobj(x):
+        return getattr(jnp, name)(x, axis=axis, keepdims=keepdims)
+    over, end = (jnp.max, -jnp.inf) if name == "argmax" else (jnp.min, jnp.inf)
+    unknown = jnp.isnan(x)
+    first = jnp.real(x) == over(jnp.real(x), axis, keepdims=True)
+    rest = jnp.where(first, jnp.imag(x), jnp.asarray(end, jnp.real(x).dtype))
+    found = first & (rest == over(rest, axis, keepdims=True))
+    found = jnp.where(jnp.any(unknown, axis, keepdims=True), unknown, found)
+    return jnp.argmax(found, axis=axis, keepdims=keepdims)
 
 
 def _sort(x: Any, axis: int, descending: bool) -> Any:
