@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import io
 import pickle
+import subprocess
+import sys
 import threading
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -21,7 +24,7 @@ from dask.diagnostics import ProgressBar
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphir import DType, ExecutionError, Graph, GraphirError, ops
+from graphir import DType, ExecutionError, Graph, GraphirError, ops, trace
 from runtime import Program as Compiled
 from runtime import interpret, targets
 from runtime.targets import TargetError
@@ -31,6 +34,7 @@ from tests.drawing import Program, programs
 from tests.evaluator import same
 from tests.strategies import STRONG, pool
 
+ROOT = Path(__file__).resolve().parent.parent
 INEXACT = ("sum", "prod", "mean", "var", "std", "cumulative_sum", "cumulative_prod", "matmul")
 INEXACT += ("tensordot",)
 """Ops that add or multiply many floats, in an order that depends on chunks."""
@@ -84,7 +88,7 @@ def compare(program: Program, chunks: Any) -> None:
 
 @pytest.mark.parametrize("name", sorted(op.name for op in EXACT))
 @given(st.data())
-@settings(max_examples=15)
+@settings(max_examples=10)
 def test_programs_of_every_op_give_the_same_bits(name: str, data: st.DataObject) -> None:
     agree(data.draw(programs(op=ops.CATALOGUE[name], steps=3, catalogue=EXACT)), data)
 
@@ -260,6 +264,19 @@ def test_other_dtypes_ranks_and_sizes_are_refused_by_name(library: Any) -> None:
         function()
 
 
+def test_blocks_that_are_masked_are_refused() -> None:
+    masked = da.ma.masked_greater(da.ones(4, dtype=np.float32), 0)
+    with pytest.raises(ExecutionError, match=r"'x' of graph 'doubled'.*MaskedArray.*filled"):
+        targets.dask(doubled())(masked)
+
+
+@pytest.mark.parametrize("rules", ["jax", "jax_x32", "numpy", "torch"])
+def test_weak_inputs_are_committed(rules: str) -> None:
+    graph = trace(lambda x, eps: (x * eps, eps), ("float16", ("n",)), float, rules=rules).graph
+    x = np.ones(5, np.float16)
+    compare(Program(graph, (x, 0.5)), [cut(x, [(2, 3)]), 0.5])
+
+
 def test_an_op_that_it_lacks_is_named_when_the_function_is_made(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -307,10 +324,8 @@ def test_a_program_for_each_region_is_pickled_once(monkeypatch: pytest.MonkeyPat
     function = targets.dask(chain())
     x, w = da.ones((40, 60), chunks=3), da.ones(60, chunks=3, dtype=np.float32)
     found = function(x.astype(ml_dtypes.bfloat16), w)
-    read = [
-        pickle.loads(pickle.dumps(task))
-        for task in dask.base.collections_to_expr(found).__dask_graph__().values()
-    ]
+    tasks = [task for one in found for task in dict(one.__dask_graph__()).values()]
+    read = pickle.loads(pickle.dumps(tasks))
     assert len(read) > 1000 and len(reduced) == 4  # the sum of one block is a Program too
 
 
@@ -350,3 +365,11 @@ def test_one_output_does_not_compute_another() -> None:
     graph.output(x + 1, x**-x)
     found, _ = targets.dask(graph)(da.from_array(np.array([1, 2, 3], np.int32), chunks=2))
     assert found.compute().tolist() == [2, 3, 4]
+
+
+def test_the_benchmark_finds_both_alike() -> None:
+    few = ["--megabytes", "24", "--allowed", "1024", "--rounds", "1"]
+    command = [sys.executable, "-m", "tests.benchmarks.dask_chunks", *few]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("the same bits") == 2
