@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from graphir import Graph
@@ -56,7 +56,6 @@ def bits(x: Any) -> tuple[str, bytes]:
 
 
 @pytest.mark.filterwarnings("ignore")
-@settings(deadline=None)
 @given(st.lists(STEPS, min_size=1, max_size=10), st.sets(st.integers(0, 9)), st.booleans())
 def test_the_order_of_asking_changes_no_bit(steps: list[Step], some: set[int], backwards: bool):
     at_once = [bits(x) for x in run(steps, lambda _, x: np.asarray(x))]
@@ -67,7 +66,6 @@ def test_the_order_of_asking_changes_no_bit(steps: list[Step], some: set[int], b
             assert bits(x) == at_once[place]
 
 
-@settings(deadline=None)
 @given(st.lists(STEPS, min_size=1, max_size=8))
 def test_a_piece_is_what_interpret_says_of_its_graph(steps: list[Step]):
     last = run(steps, lambda *_: None)[-1]
