@@ -52,13 +52,13 @@ class Array(Operators):
 
     @symbol.setter
     def symbol(self, symbol: Lazy) -> None:
-        base, part = self, self.part
-        if part is not None:
-            base, whole = part.base, value_of(part.base.symbol).copy()
-            part.of(whole)[...] = value_of(symbol)
-            symbol = TAPE.known(whole)
-        base._symbol = symbol
-        base.changes += 1
+        if self.part is not None:
+            from runtime.array_api.views import write
+
+            write(self, ..., value_of(symbol))
+        else:
+            self._symbol = symbol
+            self.changes += 1
 
     # -- what is known without computing
 
@@ -134,9 +134,9 @@ class Array(Operators):
         return item(self, key)
 
     def __setitem__(self, key: Any, value: Any, /) -> None:
-        from runtime.array_api.indexing import assigned
+        from runtime.array_api.indexing import assign
 
-        self.symbol = assigned(self, key, value)
+        assign(self, key, value)
 
     def __len__(self) -> int:
         if not self.shape:
