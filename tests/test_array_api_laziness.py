@@ -66,6 +66,15 @@ def test_recording_computes_nothing(computed: Counter[str]):
     assert computed["sin"] == computed["matmul"] == 1
 
 
+def test_changes_in_place_compute_nothing_either(computed: Counter[str]):
+    x = xp.sin(xp.asarray([1.0, 2.0]))
+    part = x[1:]
+    x += 1
+    assert (part.dtype, part.shape, part.ndim, part.size) == (xp.float64, (1,), 1, 1)
+    assert xp.result_type(part, 1j) is xp.complex128
+    assert set(computed) == set()
+
+
 ASKING: dict[str, Callable[[Any], Any]] = {
     "bool": lambda x: bool(x[1]),
     "int": lambda x: int(x[1]),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import DType, GraphError, ShapeError, ops
+from graphir import DType, GraphError, ShapeError, TensorType, ops
 from graphir.op import Op
 from graphir.promotion.scalars import WEAK
 from runtime.array_api.devices import CPU, device_of
@@ -63,24 +63,29 @@ class Array(Operators):
     # -- what is known without computing
 
     @property
+    def type(self) -> TensorType:
+        """The dtype and the shape."""
+        return self._symbol.type
+
+    @property
     def dtype(self) -> DType:
         """The dtype of the elements."""
-        return self.symbol.type.dtype
+        return self._symbol.type.dtype
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The sizes of the axes."""
-        return cast("tuple[int, ...]", self.symbol.type.shape)
+        return cast("tuple[int, ...]", self._symbol.type.shape)
 
     @property
     def ndim(self) -> int:
         """The number of axes."""
-        return len(self.symbol.type.shape)
+        return len(self._symbol.type.shape)
 
     @property
     def size(self) -> int:
         """The number of elements."""
-        return cast(int, self.symbol.type.size)
+        return cast(int, self._symbol.type.size)
 
     @property
     def device(self) -> str:
@@ -231,7 +236,7 @@ class Array(Operators):
     def _become(self, result: Any) -> Any:
         if result is NotImplemented:
             return result
-        old, new = self.symbol.type, result.symbol.type
+        old, new = self.type, result.type
         if new is not old:
             error = ShapeError if new.dtype is old.dtype else _InPlaceError
             raise error(f"in place, {old} would become {new}; write x = x + y")
