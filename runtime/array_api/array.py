@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import ModuleType
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,9 @@ from runtime.array_api.forcing import bounded, value_of
 from runtime.array_api.lazy import TAPE, Lazy
 from runtime.array_api.operators import Operators
 
+if TYPE_CHECKING:
+    from runtime.array_api.views import View
+
 _SCALARS = tuple(WEAK)
 _NONE: Mapping[str, Any] = {}
 
@@ -27,14 +30,35 @@ class Array(Operators):
     Ops are recorded, their dtype and shape inferred at once, and computed when a value is asked
     for: by bool(), int(), float(), complex(), NumPy, printing, or where values decide a shape.
     `symbol` is what it stands for; item assignment and in-place operators let it stand for another.
+    What NumPy has as a view, as slices, transposed and flipped arrays, is one here too: a change of
+    either is one of both.
     """
 
-    __slots__ = ("__weakref__", "symbol")
+    __slots__ = ("__weakref__", "_symbol", "changes", "part")
 
-    def __init__(self, symbol: Lazy) -> None:
+    def __init__(self, symbol: Lazy, part: View | None = None) -> None:
         if symbol.__class__ is not Lazy:
             raise TypeError("an Array is not made directly; call asarray(...)")
-        self.symbol = symbol
+        self._symbol, self.part, self.changes = symbol, part, 0
+
+    @property
+    def symbol(self) -> Lazy:
+        """What the array stands for now."""
+        part = self.part
+        if part is not None and part.seen != part.base.changes:
+            part.seen = part.base.changes
+            self._symbol = TAPE.known(part.of(value_of(part.base.symbol)))
+        return self._symbol
+
+    @symbol.setter
+    def symbol(self, symbol: Lazy) -> None:
+        base, part = self, self.part
+        if part is not None:
+            base, whole = part.base, value_of(part.base.symbol).copy()
+            part.of(whole)[...] = value_of(symbol)
+            symbol = TAPE.known(whole)
+        base._symbol = symbol
+        base.changes += 1
 
     # -- what is known without computing
 
@@ -70,14 +94,19 @@ class Array(Operators):
             raise ShapeError(
                 f".T is of matrices, and this has shape {self.shape}; use .mT or permute_dims"
             )
-        return record(ops.transpose, self)
+        return self._transposed()
 
     @property
     def mT(self) -> Array:  # noqa: N802 -- the standard's name
         """The last two axes exchanged; ShapeError where there are fewer."""
         if self.ndim < 2:
             raise ShapeError(f".mT is of matrices, and this has shape {self.shape}")
-        return record(ops.transpose, self)
+        return self._transposed()
+
+    def _transposed(self) -> Array:
+        from runtime.array_api.views import view
+
+        return view(ops.transpose, self)
 
     def __array_namespace__(self, /, *, api_version: str | None = None) -> ModuleType:
         """The namespace; ValueError for a version of the standard that it is not of."""
@@ -117,7 +146,7 @@ class Array(Operators):
     def __iter__(self) -> Iterator[Array]:
         if not self.shape:
             raise TypeError("a 0-d array is not iterable")
-        return (self[i, ...] for i in range(self.shape[0]))
+        return (self[i] for i in range(self.shape[0]))
 
     # -- values
 

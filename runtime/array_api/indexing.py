@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphir import DType, Graph, GraphError, GraphirError, PromotionError, TensorType, ops
 from graphir.indexing import index
-from graphir.op import Op
 from graphir.promotion.scalars import WEAK
 from runtime.array_api.array import Array, eager, record, values
 from runtime.array_api.creation import asarray
 from runtime.array_api.dtypes import result_type
 from runtime.array_api.forcing import bounded
 from runtime.array_api.lazy import TAPE, Lazy
+from runtime.array_api.views import Steps, viewed
 
 
 class IndexingError(GraphError, IndexError):
@@ -29,7 +29,7 @@ def item(x: Array, key: Any) -> Array:
     arrays = [one for one in keys if isinstance(one, Array)]
     try:
         if not arrays:
-            return Array(_part(x.symbol, keys))
+            return _viewed(x, keys)
         if len(arrays) > 1 or arrays[0].dtype is DType.bool or not _is_plain(keys):
             return eager(_item, x, *keys)
         return _gathered(x, keys)
@@ -104,7 +104,15 @@ def _bound(bound: Any) -> int | None:
     return None if bound is None else _int(bound)
 
 
-def _part(symbol: Lazy, keys: tuple[Any, ...]) -> Lazy:
+def _viewed(x: Array, keys: tuple[Any, ...]) -> Array:
+    """x[keys] of ints, slices, ... and None: a view, but an element by ints alone is a copy."""
+    symbol, steps = _part(x.symbol, keys)
+    if not symbol.type.shape and ... not in keys:
+        return Array(symbol)
+    return viewed(x, symbol, steps)
+
+
+def _part(symbol: Lazy, keys: tuple[Any, ...]) -> tuple[Lazy, Steps]:
     """x[keys] of ints, slices, ... and None, by what was recorded for the same before."""
     known = (symbol.type, *[_hashable(one) for one in keys])
     steps = _STEPS.get(known)
@@ -112,7 +120,7 @@ def _part(symbol: Lazy, keys: tuple[Any, ...]) -> Lazy:
         if len(_STEPS) >= _MANY:
             _STEPS.clear()
         steps = _STEPS[known] = _steps(symbol.type, keys)
-    return bounded(TAPE.replay(symbol, steps))
+    return bounded(TAPE.replay(symbol, steps)), steps
 
 
 def _steps(type_: TensorType, keys: tuple[Any, ...]) -> Steps:
@@ -121,7 +129,6 @@ def _steps(type_: TensorType, keys: tuple[Any, ...]) -> Steps:
     return [(one.op, one.attrs, one.type) for one in graph.symbols[1:]]
 
 
-Steps: TypeAlias = list[tuple[Op, dict[str, Any], TensorType]]
 _STEPS: dict[Any, Steps] = {}
 _MANY = 1 << 12
 
@@ -139,7 +146,7 @@ def _is_plain(keys: tuple[Any, ...]) -> bool:
 def _gathered(x: Array, keys: tuple[Any, ...]) -> Array:
     """One array of indices among ints, or among slices: these first, and that along its axis."""
     place = next(i for i, one in enumerate(keys) if isinstance(one, Array))
-    rest = Array(_part(x.symbol, (*keys[:place], slice(None), *keys[place + 1 :])))
+    rest = Array(_part(x.symbol, (*keys[:place], slice(None), *keys[place + 1 :]))[0])
     after = sum(isinstance(one, slice) or one is None for one in keys[place + 1 :])
     before = sum(isinstance(one, slice) or one is None for one in keys[:place])
     axis = rest.ndim - 1 - after if ... in keys[:place] else before

@@ -10,6 +10,7 @@ from graphir import GraphError, ops
 from graphir.attributes import axis as axis_of
 from graphir.shapes import broadcast_shapes
 from runtime.array_api.array import Array, array_of, eager, record, several
+from runtime.array_api.views import view
 
 
 def _axis(x: Array, axis: int) -> int:
@@ -61,7 +62,7 @@ def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
 
 def expand_dims(x: Array, /, *, axis: int = 0) -> Array:
     """With a new axis of 1; IndexError where there is no such place."""
-    return record(ops.unsqueeze, array_of(x), axis=axis)
+    return view(ops.unsqueeze, array_of(x), axis=axis)
 
 
 def squeeze(x: Array, /, axis: Any) -> Array:
@@ -70,13 +71,13 @@ def squeeze(x: Array, /, axis: Any) -> Array:
     if len({*axes}) != len(axes):
         raise GraphError(f"an axis is repeated in {axis!r}")
     for one in sorted(axes, reverse=True):
-        x = record(ops.squeeze, x, axis=one)
+        x = view(ops.squeeze, x, axis=one)
     return x
 
 
 def flip(x: Array, /, *, axis: Any = None) -> Array:
     """Backwards along axes, all of them without `axis`."""
-    return record(ops.flip, array_of(x), axis=axis)
+    return view(ops.flip, array_of(x), axis=axis)
 
 
 def roll(x: Array, /, shift: Any, *, axis: Any = None) -> Array:
@@ -95,7 +96,7 @@ def roll(x: Array, /, shift: Any, *, axis: Any = None) -> Array:
 
 def permute_dims(x: Array, /, axes: Any) -> Array:
     """Axes in another order."""
-    return record(ops.permute, array_of(x), dims=several(axes))
+    return view(ops.permute, array_of(x), dims=several(axes))
 
 
 def matrix_transpose(x: Array, /) -> Array:
@@ -116,12 +117,13 @@ def moveaxis(x: Array, source: Any, destination: Any, /) -> Array:
     order = [i for i in range(x.ndim) if i not in sources]
     for place, one in sorted(zip(places, sources, strict=True)):
         order.insert(place, one)
-    return record(ops.permute, x, dims=tuple(order))
+    return view(ops.permute, x, dims=tuple(order))
 
 
 def reshape(x: Array, /, shape: Any, *, copy: bool | None = None) -> Array:
     """The same elements in another shape, one size of which may be -1."""
-    return record(ops.reshape, array_of(x), shape=several(shape))
+    made = record if copy else view
+    return made(ops.reshape, array_of(x), shape=several(shape))
 
 
 def tile(x: Array, repetitions: Any, /) -> Array:
