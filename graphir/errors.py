@@ -25,6 +25,10 @@ class ShapeError(GraphirError, ValueError):
     """Shapes or axes that do not fit an op."""
 
 
+class AxisError(ShapeError, IndexError):
+    """An axis that an operand does not have; an IndexError too, as NumPy's is."""
+
+
 class GraphError(GraphirError, ValueError):
     """A graph built, named or combined in a way that has no meaning."""
 
