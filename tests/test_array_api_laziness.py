@@ -178,6 +178,18 @@ def test_structures_that_are_met_again_become_programs_and_are_bounded(
     assert len(programs._met) == 5
 
 
+def test_programs_share_the_memory_they_work_with(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(forcing, "PROGRAMS", forcing.Programs())
+    for size in (1, 2):
+        for _ in range(3):
+            found = xp.sum(xp.sin(xp.ones(size << 17)) + 1)
+            np.asarray(found)
+    programs = [program for _, program, _ in forcing.PROGRAMS._met.values() if program]
+    assert len(programs) == 2
+    assert programs[0]._recycler is programs[1]._recycler
+    assert programs[0]._free is programs[1]._free
+
+
 def test_attributes_are_part_of_a_structure():
     x = xp.asarray([[1.0, 2.0], [3.0, 5.0]])
     for _ in range(5):

@@ -50,21 +50,25 @@ class Piece:
         sizes: Any = [symbol.type.size for symbol in self.todo]
         return sum(sizes) > _LARGE * len(sizes)
 
-    def program(self) -> Program:
-        """The Program that computes it from its inputs."""
+    def program(self, beside: Program | None = None) -> Program:
+        """The Program that computes it from its inputs, with the memory of another."""
         graph = Graph("array_api", rules=TAPE.rules)
         made: dict[Lazy, Symbol] = {one: graph.input(one.type) for one in self.inputs}
         for one, args in self.todo.items():
             operands = tuple([made[arg] for arg in args])
             made[one] = graph.append(one.op, operands, one.attrs, one.type, one.source)
         graph.output(*[made[one] for one in self.kept])
-        return Program(graph)
+        return Program(graph, beside=beside)
 
 
 class Programs:
-    """The structures that were met lately, and the Programs of those that are worth it."""
+    """The structures that were met lately, and the Programs of those that are worth it.
+
+    All Programs have the same memory to work with.
+    """
 
     def __init__(self) -> None:
+        self._first: Program | None = None
         self._met: dict[Any, tuple[int, Program | None, list[Any]]] = {}
         self._lock = Lock()
 
@@ -74,7 +78,8 @@ class Programs:
             times, program, attrs = self._met.pop(piece.key, (0, None, None))
             attrs = attrs or [symbol.attrs for symbol in piece.todo]  # whose ids stay their own
             if program is None and (times + 1 >= _AGAIN or piece.is_large):
-                program = piece.program()
+                program = piece.program(self._first)
+                self._first = self._first or program
             self._met[piece.key] = times + 1, program, attrs
             while len(self._met) > _KEPT:
                 del self._met[next(iter(self._met))]
