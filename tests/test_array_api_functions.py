@@ -302,8 +302,14 @@ def same(ours: list[Any], theirs: list[Any]) -> None:
         np.testing.assert_allclose(np.asarray(mine), wanted, rtol=1e-6, atol=1e-12)
 
 
+# What NumPy 2.0 has not, or has otherwise.
+LATER = ("xp.clip(", "xp.cumulative_", "xp.unstack(", "xp.take_along_axis(", "xp.floor(M)")
+
+
 @pytest.mark.parametrize("call", CALLS)
 def test_as_numpy(call: str):
+    if np.lib.NumpyVersion(np.__version__) < "2.1.0" and call.startswith(LATER):
+        pytest.skip("NumPy 2.0 does not follow the standard here")
     same(run(call, array_api), run(call, np))
 
 

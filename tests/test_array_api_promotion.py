@@ -239,7 +239,8 @@ def test_sums_and_products_in_a_dtype_that_is_asked_for(name: str):
         x = xp.asarray([100, 2], dtype=SHORT[one])
         found = getattr(xp, name)(x, dtype=SHORT[to])
         assert found.dtype is SHORT[to]
-        numpy = {"sum": np.sum, "prod": np.prod}.get(name) or getattr(np, name)
+        numpy: Any = {"cumulative_sum": np.cumsum, "cumulative_prod": np.cumprod}.get(name)
+        numpy = numpy or getattr(np, name)
         wanted = numpy(np.asarray(x).astype(str(SHORT[to])), dtype=str(SHORT[to]))
         np.testing.assert_array_equal(np.asarray(found), wanted)
 

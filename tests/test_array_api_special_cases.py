@@ -141,6 +141,8 @@ def agrees(found: Any, meant: Any) -> bool:
 
 @pytest.mark.parametrize(("name", "conditions", "result", "others"), ROWS)
 def test_a_special_case(name: str, conditions: Operands, result: Any, others: list[str]):
+    if name == "acosh" and np.lib.NumpyVersion(np.__version__) < "2.1.0":
+        pytest.skip("NumPy 2.0 has other special cases of acosh")
     given = combinations(conditions)
     result = OTHERWISE.get((name, *conditions.values()), result)
     if result is None:
