@@ -66,6 +66,15 @@ def test_recording_computes_nothing(computed: Counter[str]):
     assert computed["sin"] == computed["matmul"] == 1
 
 
+def test_changes_in_place_compute_nothing_either(computed: Counter[str]):
+    x = xp.sin(xp.asarray([1.0, 2.0]))
+    part = x[1:]
+    x += 1
+    assert (part.dtype, part.shape, part.ndim, part.size) == (xp.float64, (1,), 1, 1)
+    assert xp.result_type(part, 1j) is xp.complex128
+    assert set(computed) == set()
+
+
 ASKING: dict[str, Callable[[Any], Any]] = {
     "bool": lambda x: bool(x[1]),
     "int": lambda x: int(x[1]),
@@ -300,6 +309,45 @@ def test_assignment_and_in_place_operators_change_one_name_alone():
     copied = xp.asarray(x, copy=True)
     x *= 2
     assert same is x and np.asarray(copied).tolist() == [10, 3, 4]
+
+
+HOLDERS: dict[str, Callable[[Any], Any]] = {
+    "a pending op": lambda x: x + 0,
+    "a copy": lambda x: xp.asarray(x, copy=True),
+    "NumPy": lambda x: np.asarray(x, copy=False),
+    "a view by NumPy": lambda x: np.asarray(x, copy=False)[1:],
+    "a deep copy": copy.deepcopy,
+    "the same dtype": lambda x: xp.astype(x, xp.float64),
+    "broadcast": lambda x: xp.broadcast_to(x, (1, 3)),
+    "broadcast, and known": lambda x: [y := xp.broadcast_to(x, (1, 3)), np.asarray(y)][0],
+    "a part, flat": lambda x: [y := xp.concat([x]), np.asarray(y)][0],
+}
+
+
+@pytest.mark.parametrize("holder", HOLDERS)
+def test_assignment_is_seen_by_none_that_had_the_values_before(holder: str):
+    x = xp.asarray([1.0, 2.0, 3.0])
+    x[0] = 4.0
+    held = HOLDERS[holder](x)
+    x[1] = 5.0
+    before = [2.0, 3.0] if "view" in holder else [4.0, 2.0, 3.0]
+    assert np.asarray(held).ravel().tolist() == before
+    assert np.asarray(x).tolist() == [4.0, 5.0, 3.0]
+
+
+def test_assignment_writes_in_place_where_nothing_else_has_the_values():
+    x = xp.asarray(np.zeros(1000))
+    part = x[5:]
+    x[0] = 1.0  # what part was recorded as still needs the old ones
+    memory = id(x.symbol.value)
+    for i in range(10):
+        x[i] = float(i)
+        part[0] = -1.0
+        assert id(x.symbol.value) == memory
+    held = x + 0
+    x[1] = 9.0
+    assert id(x.symbol.value) != memory
+    assert float(part[0]) == -1.0 and float(held[1]) == 1.0
 
 
 def test_pickles_and_copies():

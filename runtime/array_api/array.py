@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import DType, GraphError, ShapeError, ops
+from graphir import DType, GraphError, ShapeError, TensorType, ops
 from graphir.op import Op
 from graphir.promotion.scalars import WEAK
 from runtime.array_api.devices import CPU, device_of
@@ -52,35 +52,40 @@ class Array(Operators):
 
     @symbol.setter
     def symbol(self, symbol: Lazy) -> None:
-        base, part = self, self.part
-        if part is not None:
-            base, whole = part.base, value_of(part.base.symbol).copy()
-            part.of(whole)[...] = value_of(symbol)
-            symbol = TAPE.known(whole)
-        base._symbol = symbol
-        base.changes += 1
+        if self.part is not None:
+            from runtime.array_api.views import write
+
+            write(self, ..., value_of(symbol))
+        else:
+            self._symbol = symbol
+            self.changes += 1
 
     # -- what is known without computing
 
     @property
+    def type(self) -> TensorType:
+        """The dtype and the shape."""
+        return self._symbol.type
+
+    @property
     def dtype(self) -> DType:
         """The dtype of the elements."""
-        return self.symbol.type.dtype
+        return self._symbol.type.dtype
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The sizes of the axes."""
-        return cast("tuple[int, ...]", self.symbol.type.shape)
+        return cast("tuple[int, ...]", self._symbol.type.shape)
 
     @property
     def ndim(self) -> int:
         """The number of axes."""
-        return len(self.symbol.type.shape)
+        return len(self._symbol.type.shape)
 
     @property
     def size(self) -> int:
         """The number of elements."""
-        return cast(int, self.symbol.type.size)
+        return cast(int, self._symbol.type.size)
 
     @property
     def device(self) -> str:
@@ -134,9 +139,9 @@ class Array(Operators):
         return item(self, key)
 
     def __setitem__(self, key: Any, value: Any, /) -> None:
-        from runtime.array_api.indexing import assigned
+        from runtime.array_api.indexing import assign
 
-        self.symbol = assigned(self, key, value)
+        assign(self, key, value)
 
     def __len__(self) -> int:
         if not self.shape:
@@ -231,7 +236,7 @@ class Array(Operators):
     def _become(self, result: Any) -> Any:
         if result is NotImplemented:
             return result
-        old, new = self.symbol.type, result.symbol.type
+        old, new = self.type, result.type
         if new is not old:
             error = ShapeError if new.dtype is old.dtype else _InPlaceError
             raise error(f"in place, {old} would become {new}; write x = x + y")

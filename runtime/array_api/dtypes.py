@@ -94,7 +94,7 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
 
 def _promoted(one: Any) -> Any:
     if isinstance(one, Array):
-        return one.symbol.type
+        return one.type
     return one if type(one) in WEAK else dtype_of(one)
 
 

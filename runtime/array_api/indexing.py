@@ -16,7 +16,7 @@ from runtime.array_api.creation import asarray
 from runtime.array_api.dtypes import result_type
 from runtime.array_api.forcing import bounded
 from runtime.array_api.lazy import TAPE, Lazy
-from runtime.array_api.views import Steps, viewed
+from runtime.array_api.views import Steps, viewed, write
 
 
 class IndexingError(GraphError, IndexError):
@@ -39,21 +39,18 @@ def item(x: Array, key: Any) -> Array:
         raise IndexingError(str(error)) from None
 
 
-def assigned(x: Array, key: Any, value: Any) -> Lazy:
-    """The symbol that x stands for after `x[key] = value`.
+def assign(x: Array, key: Any, value: Any) -> None:
+    """`x[key] = value`, at once; TypeError for a value that would change the dtype of x.
 
-    The value keeps the dtype of x: TypeError if it would change it; IndexError for other keys.
+    IndexError for keys that are none, ValueError for shapes that do not fit.
     """
     keys = tuple([values(one) if isinstance(one, Array) else one for one in _checked(key)])
-    put = _put(x, value)
-    changed = values(x).copy()
     try:
-        changed[keys] = put
+        write(x, keys, _put(x, value))
     except IndexError as error:
         raise IndexingError(f"{_shown(x, key)}: {error}") from None
     except ValueError as error:
         raise GraphError(f"{_shown(x, key)}: {error}") from None
-    return TAPE.known(changed)
 
 
 def _put(x: Array, value: Any) -> NDArray[Any]:

@@ -15,7 +15,7 @@ from runtime.array_api.views import view
 
 def _axis(x: Array, axis: int) -> int:
     """An axis counted from 0; ShapeError where there is none."""
-    return axis_of(axis, (x.symbol.type,))
+    return axis_of(axis, (x.type,))
 
 
 def flat(x: Array) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from sys import getrefcount
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,7 +15,9 @@ from graphir import TensorType, ops
 from graphir.kernels import KERNELS
 from graphir.op import Op
 from runtime.array_api.array import Array, record
-from runtime.array_api.lazy import Lazy
+from runtime.array_api.forcing import value_of
+from runtime.array_api.lazy import TAPE, Lazy
+from runtime.program.memory import counts_references
 
 Steps: TypeAlias = Sequence[tuple[Op, dict[str, Any], TensorType]]
 Moves: TypeAlias = tuple[Callable[[NDArray[Any]], NDArray[Any]], ...]
@@ -39,6 +42,34 @@ class View:
         for move in self.moves:
             whole = move(whole)
         return whole
+
+
+def write(x: Array, keys: Any, put: NDArray[Any]) -> None:
+    """x[keys] = put, in the memory of x or of what it is a view of; what NumPy raises."""
+    base = x if x.part is None else x.part.base
+    whole = _writable(base)
+    part = whole if x.part is None else x.part.of(whole)
+    part[keys] = put
+    base.symbol = TAPE.known(whole)
+
+
+def _writable(base: Array) -> NDArray[Any]:
+    """The values of an array: its own memory where nothing else can see it, else a copy."""
+    value = value_of(base.symbol)
+    own = value.base is None and value.flags.writeable and counts_references()
+    del value
+    alone = own and _references(base) == _ALONE
+    return value_of(base.symbol) if alone else value_of(base.symbol).copy()
+
+
+def _references(base: Array) -> tuple[int, int]:
+    symbol = base.symbol
+    value = symbol.value
+    return getrefcount(symbol), getrefcount(value)
+
+
+_ALONE = _references(Array(TAPE.known(np.empty(1))))
+"""The references to the symbol and the values of an array that nothing else holds."""
 
 
 def view(op: Op, x: Array, **attrs: Any) -> Array:
