@@ -26,7 +26,7 @@ class ShapeError(GraphirError, ValueError):
 
 
 class AxisError(ShapeError, IndexError):
-    """An axis that an operand does not have; an IndexError too, as NumPy's is."""
+    """An axis that an operand does not have."""
 
 
 class GraphError(GraphirError, ValueError):

@@ -84,8 +84,8 @@ NO_ARRAYS = [
     (np.array(["2020"], "datetime64[D]"), TypeError),
     (np.float16(1), TypeError),
     (np.zeros(2, "f4,i4"), TypeError),
-    ([xp.asarray(1)], TypeError),
-    ([[1], [xp.asarray(1)]], TypeError),
+    ([xp.asarray(1), xp.asarray(1.0)], TypeError),
+    ([xp.asarray([1]), 1], ValueError),
 ]
 
 
@@ -177,6 +177,13 @@ def test_dlpack_of_other_versions_and_devices():
         x.__dlpack__(dl_device=(2, 0))
     with pytest.raises((ValueError, RuntimeError, BufferError)):
         x.__dlpack__(stream=1)
+
+
+def test_dlpack_marks_what_is_not_copied_as_read_only():
+    x = xp.asarray([1.0, 2.0])
+    for version in (None, (0, 5), (1, 0), (2, 0)):
+        assert "versioned" in repr(x.__dlpack__(max_version=version, copy=False))
+    assert not np.from_dlpack(x, copy=False).flags.writeable
 
 
 def test_from_dlpack_copies_unless_told_not_to():

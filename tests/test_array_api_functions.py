@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphir import DType
+from graphir import AxisError, DType, ShapeError
 from runtime import array_api
 
 CALLS = """
@@ -23,10 +23,13 @@ xp.asarray([1 + 2j])
 xp.asarray([])
 xp.asarray(F32, dtype=xp.float64)
 xp.asarray(np.arange(6)[::-2])
+xp.asarray([[V[0], 2.5], [1, V[1]]])
+xp.asarray([V, [1, 2, 3, 4]], dtype=xp.float32)
 xp.asarray(memoryview(b"ab"))
 xp.arange(5)
 xp.arange(1, 10, 3, dtype=xp.float32)
 xp.arange(0.0, 1, 0.3)
+xp.arange(2**25 + 1, 0, -(2**22) - 1, dtype=xp.float32)
 xp.arange(5, 0, -2)
 xp.arange(3, 3)
 xp.arange(10, dtype=xp.uint8)
@@ -348,3 +351,11 @@ def test_results_of_several_have_names():
     for name, fields in names.items():
         owner: Any = array_api.linalg if "." in name else array_api
         assert getattr(owner, name.rpartition(".")[2])(x)._fields == fields
+
+
+@pytest.mark.parametrize("axis", [-4, 3])
+def test_a_place_that_is_none_is_an_index_error(axis: int):
+    for call in (array_api.expand_dims, array_api.sum, array_api.flip, array_api.unstack):
+        with pytest.raises(AxisError, match=f"axis {axis} is out of range") as caught:
+            call(array_api.ones((2, 2)), axis=axis)
+        assert isinstance(caught.value, IndexError) and isinstance(caught.value, ShapeError)

@@ -199,14 +199,14 @@ class Array(Operators):
     ) -> Any:
         """A DLPack capsule of a copy; with copy=False of memory that is marked as read-only.
 
-        BufferError for another device, and where such marks are of a later version than asked for.
+        Such marks are of version 1.0, which the capsule then has whatever was asked for: the
+        standard has its consumer look. BufferError for another device.
         """
         if dl_device is not None and tuple(dl_device) != self.__dlpack_device__():
             raise BufferError(f"there is no device {dl_device!r}; the array is on the CPU")
-        array = self.__array__(copy=copy)
-        if max_version is None:
-            return array.__dlpack__(stream=stream)
-        return array.__dlpack__(stream=stream, max_version=max_version)
+        if copy is False:
+            max_version = max(max_version or _MARKED, _MARKED)
+        return self.__array__(copy=copy).__dlpack__(stream=stream, max_version=max_version)
 
     def __dlpack_device__(self, /) -> tuple[Any, int]:
         """DLPack's (CPU, 0)."""
@@ -246,6 +246,9 @@ class Array(Operators):
 
 _ANSWERED = (Array, *_SCALARS, np.ndarray, np.generic)
 """The operands that an op takes, or refuses with a clear word: others may know of arrays."""
+
+_MARKED = (1, 0)
+"""The version of DLPack from which on memory can be marked as read-only."""
 
 _BY_IDENTITY = (ops.equal, ops.not_equal)
 """The ops in whose place Python compares identities where it has no answer."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -11,7 +11,7 @@ from graphir import DType, GraphError, PromotionError, ops
 from graphir.literals import native, range_attributes
 from runtime.array_api.array import Array, array_of, known, record, several
 from runtime.array_api.devices import device_of
-from runtime.array_api.dtypes import DEFAULTS, astype, dtype_of
+from runtime.array_api.dtypes import DEFAULTS, astype, dtype_of, result_type
 
 FLOAT, INDEX = DEFAULTS["real floating"], DEFAULTS["integral"]
 _OF_SCALARS = {
@@ -25,17 +25,21 @@ _OF_SCALARS = {
 def asarray(
     obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None
 ) -> Array:
-    """An array of what is given: an Array, nested sequences of numbers or Arrays, or a buffer.
+    """An array of what is given: an Array, numbers or arrays in nested sequences, or a buffer.
 
     Values from outside are copied unless copy=False; an Array is itself unless copy=True or the
     dtype changes, where copy=False is a ValueError. OverflowError where an int does not fit.
+    Arrays in a sequence are stacked, in their common dtype.
     """
     device_of(device)
     to = None if dtype is None else dtype_of(dtype)
     if isinstance(obj, Array):
         return _of_array(obj, to, copy)
-    if _holds_arrays(obj) and copy is not False:
-        return _of_array(_stacked(obj), to, copy)
+    leaves = list(_leaves(obj))
+    if any(isinstance(one, Array) for one in leaves):
+        if copy is False:
+            raise GraphError("copy=False: arrays in a sequence become one by a copy")
+        return _stacked(obj, to or result_type(*leaves))
     try:
         value = np.array(obj, None if to is None else to.storage, copy=copy is not False or None)
     except ValueError as error:
@@ -56,17 +60,19 @@ def _of_array(x: Array, to: DType | None, copy: bool | None) -> Array:
     return astype(x, to)
 
 
-def _holds_arrays(obj: Any) -> bool:
+def _leaves(obj: Any) -> Iterator[Any]:
     if isinstance(obj, (list, tuple)):
-        items = cast("Sequence[Any]", obj)
-        return any(isinstance(one, Array) or _holds_arrays(one) for one in items)
-    return False
+        for one in cast("Sequence[Any]", obj):
+            yield from _leaves(one)
+    else:
+        yield obj
 
 
-def _stacked(obj: Any) -> Array:
-    """Arrays in nested sequences, promoted as `stack` does."""
-    items = cast("Sequence[Any]", obj)
-    return record(ops.stack, *[_stacked(x) if _holds_arrays(x) else asarray(x) for x in items])
+def _stacked(obj: Any, to: DType) -> Array:
+    if not isinstance(obj, (list, tuple)):
+        return asarray(obj, dtype=to)
+    rows = [_stacked(one, to) for one in cast("Sequence[Any]", obj)]
+    return record(ops.stack, *rows, axis=0) if rows else asarray([], dtype=to)
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
@@ -83,11 +89,10 @@ def arange(
 ) -> Array:
     """start, start + step, ... before stop."""
     device_of(device)
-    numbers = [one for one in (start, stop, step) if one is not None]
-    floating = any(isinstance(one, float) for one in numbers)
+    floating = any(isinstance(one, float) for one in (start, stop, step))
     to = dtype_of(dtype, FLOAT if floating else INDEX)
-    if to.is_float:  # an int is rounded as a float is
-        start, stop, step = (one if one is None else float(one) for one in (start, stop, step))
+    if to.is_float:  # ints that it cannot hold are rounded, as the values between are
+        start, step = float(start), float(step)
     return record(ops.range, **range_attributes(start, stop, step, to))
 
 

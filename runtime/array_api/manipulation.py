@@ -14,7 +14,7 @@ from runtime.array_api.views import view
 
 
 def _axis(x: Array, axis: int) -> int:
-    """An axis counted from 0; ShapeError where there is none."""
+    """An axis counted from 0; AxisError where there is none."""
     return axis_of(axis, (x.type,))
 
 
@@ -61,7 +61,7 @@ def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
 
 
 def expand_dims(x: Array, /, *, axis: int = 0) -> Array:
-    """With a new axis of 1; IndexError where there is no such place."""
+    """With a new axis of 1; AxisError, an IndexError, where there is no such place."""
     return view(ops.unsqueeze, array_of(x), axis=axis)
 
 
