@@ -160,6 +160,16 @@ def test_what_is_assigned_must_not_change_the_dtype(dtype: str):
         assert x.dtype == getattr(xp, dtype) and complex(x[0]) == 0
 
 
+def test_numbers_that_are_assigned_fit_or_are_refused():
+    x = xp.zeros(2, dtype=xp.uint8)
+    for wrong in (256, -1, 2**100):
+        with pytest.raises(OverflowError):
+            x[0] = wrong
+    y = xp.zeros(2, dtype=xp.float32)
+    y[0] = 1e300
+    assert float(y[0]) == np.inf and np.asarray(x).tolist() == [0, 0]
+
+
 def test_assignment_of_a_shape_that_does_not_fit():
     x = xp.zeros((2, 3))
     for key, value in ((0, xp.ones(2)), (slice(None), xp.ones((3, 3))), (..., xp.ones((2, 2, 3)))):

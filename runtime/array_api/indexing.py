@@ -12,8 +12,6 @@ from graphir import DType, Graph, GraphError, GraphirError, PromotionError, Tens
 from graphir.indexing import index
 from graphir.promotion.scalars import WEAK
 from runtime.array_api.array import Array, eager, record, values
-from runtime.array_api.creation import asarray
-from runtime.array_api.dtypes import result_type
 from runtime.array_api.forcing import bounded
 from runtime.array_api.lazy import TAPE, Lazy
 from runtime.array_api.views import Steps, viewed, write
@@ -42,31 +40,28 @@ def item(x: Array, key: Any) -> Array:
 def assign(x: Array, key: Any, value: Any) -> None:
     """`x[key] = value`, at once; TypeError for a value that would change the dtype of x.
 
-    IndexError for keys that are none, ValueError for shapes that do not fit.
+    IndexError for keys that are none, ValueError for shapes that do not fit, OverflowError for an
+    int that does not.
     """
     keys = tuple([values(one) if isinstance(one, Array) else one for one in _checked(key)])
     try:
-        write(x, keys, _put(x, value))
+        with np.errstate(all="ignore"):  # what is too great for a float is inf
+            write(x, keys, _put(x, value))
     except IndexError as error:
         raise IndexingError(f"{_shown(x, key)}: {error}") from None
     except ValueError as error:
         raise GraphError(f"{_shown(x, key)}: {error}") from None
 
 
-def _put(x: Array, value: Any) -> NDArray[Any]:
-    if not isinstance(value, Array):
-        if not isinstance(value, tuple(WEAK)):
-            raise TypeError(f"an array or a Python scalar is assigned, not {value!r}")
-        return values(asarray(value, dtype=_kept(x, value)))
-    _kept(x, value)
-    return values(value)
-
-
-def _kept(x: Array, value: Any) -> DType:
-    found = result_type(x, value)
-    if found is not x.dtype:
-        raise PromotionError(f"x[...] = y would make {x.dtype} {found}; astype(...) y first")
-    return found
+def _put(x: Array, value: Any) -> Any:
+    """What NumPy is to assign, of a dtype that x takes."""
+    kinds = [kind for kind in WEAK if isinstance(value, kind)]
+    if not kinds and not isinstance(value, Array):
+        raise TypeError(f"an array or a Python scalar is assigned, not {value!r}")
+    dtype = WEAK[kinds[0]] if kinds else value.dtype
+    if TAPE.rules.answer(x.dtype, dtype) is not x.dtype:
+        raise PromotionError(f"x[...] = y of {x.dtype} and {dtype}: astype(y, x.dtype) first")
+    return value if kinds else values(value)
 
 
 def _checked(key: Any) -> tuple[Any, ...]:

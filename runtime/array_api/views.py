@@ -44,7 +44,7 @@ class View:
         return whole
 
 
-def write(x: Array, keys: Any, put: NDArray[Any]) -> None:
+def write(x: Array, keys: Any, put: Any) -> None:
     """x[keys] = put, in the memory of x or of what it is a view of; what NumPy raises."""
     base = x if x.part is None else x.part.base
     whole = _writable(base)
