@@ -102,3 +102,17 @@ def test_arange_rounds_ints_where_it_gives_floats() -> None:
     found = xp.arange(-(2**24) - 1, 0, 2**23, dtype="float32")
     assert found.dtype is xp.float32
     assert np.asarray(found).tolist() == [-(2.0**24), -(2.0**23) - 1, -1]
+
+
+@pytest.mark.parametrize("axis", [-4, 3])
+def test_an_axis_that_is_not_there_is_an_index_error_as_well(axis: int) -> None:
+    for call in (
+        lambda: xp.expand_dims(X, axis=axis),
+        lambda: xp.squeeze(X, axis),
+        lambda: xp.sum(X, axis=axis),
+        lambda: xp.flip(X, axis=(0, axis)),
+        lambda: xp.moveaxis(X, 0, axis),
+    ):
+        for kind in (IndexError, ValueError):
+            with pytest.raises(kind, match=f"axis {axis}"):
+                call()
