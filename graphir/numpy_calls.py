@@ -18,9 +18,10 @@ from graphir.dtypes import DType
 from graphir.errors import GraphError, GraphirError
 from graphir.graph import Graph
 from graphir.literals import is_literal
-from graphir.location import placed, user_location
-from graphir.numpy_functions import FUNCTIONS, strong
+from graphir.location import CompoundLocation, placed, user_location
+from graphir.numpy_functions import FUNCTIONS
 from graphir.numpy_ops import ACCUMULATIONS, COMPOUNDS, OPS, PARTS, REDUCTIONS
+from graphir.numpy_products import strong
 from graphir.op import Op
 from graphir.symbol import Symbol
 
@@ -35,7 +36,6 @@ _NEAR = {
     "average": "mean",
     "cbrt": "pow",
     "cross": "multiply, subtract",
-    "einsum": "matmul, tensordot",
     "fft": "matmul",
     "isclose": "abs, less_equal",
     "linalg": "matmul",
@@ -44,7 +44,6 @@ _NEAR = {
     "nansum": "is_nan, where",
     "median": "sort",
     "nonzero": "where",
-    "trace": "eye, where, sum",
     "unique": "sort",
     "copyto": "where",
     "fmod": "remainder",
@@ -100,25 +99,45 @@ def _arrays(graph: Graph, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def call_function(
-    function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    graph: Graph, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Any:
     """What another function of NumPy adds to the graph of its arguments.
 
     Raises GraphError for what has no op, naming the nearest, and for arguments that have none.
     """
-    name = f"{function.__module__}.{function.__name__}".removeprefix("numpy.")
     try:
-        known = FUNCTIONS.get(function)
-        if known is None:
-            _has_none(name)
-        return known(*args, **_given(name, kwargs))
+        return applied(graph, function, args, kwargs)
     except GraphirError as error:
-        raise placed(error, user_location(), f"np.{name}") from None
+        raise placed(error, user_location(), f"np.{_name(function)}") from None
+
+
+def applied(
+    graph: Graph, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Any:
+    """The same, its errors being those of the ops; the place of several ops is compound."""
+    known, before = FUNCTIONS.get(function), len(graph.symbols)
+    if known is None:
+        _has_none(_name(function))
+    try:
+        made = known(*args, **_given(_name(function), kwargs))
     except TypeError:
-        error = _misfit(FUNCTIONS[function], args, kwargs)
+        error = _misfit(known, args, kwargs)
         if error is None:
             raise
-        raise placed(error, user_location(), f"np.{name}") from None
+        raise error from None
+    _compound(graph.symbols[before:])
+    return made
+
+
+def _name(function: Callable[..., Any]) -> str:
+    return f"{function.__module__}.{function.__name__}".removeprefix("numpy.")
+
+
+def _compound(symbols: Sequence[Symbol]) -> None:
+    """Let the place of several ops say that it is: their operands are not those of the call."""
+    if sum(one.op.kind != "creation" for one in symbols) > 1:
+        for one in symbols:
+            one.source = CompoundLocation.of(one.location)
 
 
 def _given(name: str, kwargs: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,8 +18,8 @@ from graphir.attributes import axis as axis_of
 from graphir.attributes import natural
 from graphir.dtypes import DTypeLike
 from graphir.errors import GraphError, ShapeError
-from graphir.literals import is_literal
 from graphir.numpy_movement import MOVEMENT, flat
+from graphir.numpy_products import PRODUCTS
 from graphir.op import Op
 from graphir.symbol import Symbol
 
@@ -115,8 +115,9 @@ def _sorting(op: Op) -> Function:
     return order
 
 
-def _searchsorted(a: Any, v: Any, side: str = "left") -> Symbol:
-    return ops.searchsorted(a, v, side=side)
+def _searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Symbol:
+    a = a if sorter is None else ops.gather(a, sorter, axis=0)
+    return ops.searchsorted(a, v, side="right" if side[:1] in "rR" else "left")
 
 
 def _diff(a: Symbol, n: int = 1, axis: int = -1) -> Symbol:
@@ -134,44 +135,6 @@ def _round(a: Symbol, decimals: int = 0) -> Symbol:
 
 def _angle(z: Symbol) -> Symbol:
     return ops.atan2(ops.imag(z), ops.real(z)) if z.dtype.is_complex else ops.atan2(0, z)
-
-
-# -- products
-
-
-def strong(x: Any) -> Any:
-    """A number as the array that NumPy makes of it where no ufunc asks for its kind alone."""
-    return np.asarray(x) if is_literal(x) else x
-
-
-def _dot(a: Any, b: Any) -> Symbol:
-    a, b = strong(a), strong(b)
-    ranks = np.ndim(a), np.ndim(b)
-    if 0 in ranks:
-        return ops.multiply(a, b)
-    if max(ranks) < 3:
-        return ops.matmul(a, b)
-    return ops.tensordot(a, b, axes=((ranks[0] - 1,), (max(ranks[1] - 2, 0),)))
-
-
-def _inner(a: Any, b: Any) -> Symbol:
-    a, b = strong(a), strong(b)
-    ranks = np.ndim(a), np.ndim(b)
-    if 0 in ranks:
-        return ops.multiply(a, b)
-    return ops.tensordot(a, b, axes=((ranks[0] - 1,), (ranks[1] - 1,)))
-
-
-def _vdot(a: Any, b: Any) -> Symbol:
-    return ops.matmul(np.conjugate(flat(a)) if np.iscomplexobj(a) else flat(a), flat(b))
-
-
-def _outer(a: Any, b: Any) -> Symbol:
-    return ops.outer(flat(a), flat(b))
-
-
-def _tensordot(a: Any, b: Any, axes: Any = 2) -> Symbol:
-    return ops.tensordot(a, b, axes=axes)
 
 
 # -- what is like a symbol
@@ -230,12 +193,6 @@ _NAMED: dict[str, Function] = {
     "real": ops.real,
     "imag": ops.imag,
     "angle": _angle,
-    "dot": _dot,
-    "inner": _inner,
-    "vdot": _vdot,
-    **dict.fromkeys(("outer", "linalg.outer"), _outer),
-    **dict.fromkeys(("tensordot", "linalg.tensordot"), _tensordot),
-    "linalg.matmul": ops.matmul,
     "zeros_like": _filled(0),
     "empty_like": _filled(0),
     "ones_like": _filled(1),
@@ -247,6 +204,7 @@ _NAMED: dict[str, Function] = {
     "size": attrgetter("size"),
     "iscomplexobj": attrgetter("dtype.is_complex"),
     **MOVEMENT,
+    **PRODUCTS,
 }
 
 

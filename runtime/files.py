@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from graphir import DType, ExecutionError, GraphirError
 from graphir.archives import Archive, is_archive, read_array
+from graphir.errors import shortened
 from graphir.values import bits_of, is_foreign
 
 Array = NDArray[Any]
@@ -101,7 +102,7 @@ def _load(path: str, key: str | None) -> tuple[str, Array]:
         except GraphirError:
             raise
         except Exception as error:  # zipfile, zlib, tokenize and NumPy raise a dozen kinds
-            reason = " ".join(str(error).split()).split(". ")[0]
+            reason = shortened(" ".join(str(error).split()).split(". ")[0])
             raise ExecutionError(f"{path} is not a readable .npy or .npz file: {reason}") from None
 
 

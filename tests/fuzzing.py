@@ -237,11 +237,15 @@ ANY: tuple[Mutation, ...] = (_bits, _cut, _splice, _tokens, _lines, _numbers, _d
 BINARY: tuple[Mutation, ...] = (_bits, _cut, _splice, _header, _header, _claims, _claims, _packed)
 
 
+LARGEST = 1 << 22
+"""The bytes of a file: time and memory are in proportion to them."""
+
+
 def mutated(r: random.Random) -> Files:
     """Files of one kind, one of them gone wrong in one to three ways."""
     files = dict(r.choice(r.choice(_kinds())))
     suffix = r.choice(list(files))
     for _ in range(r.choice((1, 1, 2, 3))):
         ways = BINARY if suffix.endswith(("npz", "npy")) else (*ANY, _character)
-        files[suffix] = r.choice(ways)(r, files[suffix])
+        files[suffix] = r.choice(ways)(r, files[suffix])[:LARGEST]
     return files
