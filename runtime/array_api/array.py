@@ -206,7 +206,8 @@ class Array(Operators):
             raise BufferError(f"there is no device {dl_device!r}; the array is on the CPU")
         if copy is False:
             max_version = max(max_version or _MARKED, _MARKED)
-        return self.__array__(copy=copy).__dlpack__(stream=stream, max_version=max_version)
+        version: Any = {"max_version": max_version} if _HAS_VERSIONS else {}
+        return self.__array__(copy=copy).__dlpack__(stream=stream, **version)
 
     def __dlpack_device__(self, /) -> tuple[Any, int]:
         """DLPack's (CPU, 0)."""
@@ -246,6 +247,9 @@ class Array(Operators):
 
 _ANSWERED = (Array, *_SCALARS, np.ndarray, np.generic)
 """The operands that an op takes, or refuses with a clear word: others may know of arrays."""
+
+_HAS_VERSIONS = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
+"""Whether NumPy knows versions of DLPack; without them nothing can be marked."""
 
 _MARKED = (1, 0)
 """The version of DLPack from which on memory can be marked as read-only."""
