@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graphir import DType, GraphError, PromotionError, ops
 from graphir.literals import native, range_attributes
@@ -35,21 +36,30 @@ def asarray(
     to = None if dtype is None else dtype_of(dtype)
     if isinstance(obj, Array):
         return _of_array(obj, to, copy)
-    leaves = list(_leaves(obj))
-    if any(isinstance(one, Array) for one in leaves):
+    if any(isinstance(one, Array) for one in _leaves(obj)):
         if copy is False:
             raise GraphError("copy=False: arrays in a sequence become one by a copy")
-        return _stacked(obj, to or result_type(*leaves))
+        return _stacked(obj, to or result_type(*_leaves(obj)))
+    return known(_taken(obj, to, copy))
+
+
+def _taken(obj: Any, to: DType | None, copy: bool | None) -> NDArray[Any]:
+    """The values of what is no array of the namespace, in memory of their own unless copy=False."""
     try:
-        value = np.array(obj, None if to is None else to.storage, copy=copy is not False or None)
+        value: NDArray[Any] = np.asarray(obj, None if to is None else to.storage)
     except ValueError as error:
         raise GraphError(f"these values are no array: {error}") from None
-    if copy is False and not np.may_share_memory(value, np.asarray(obj)):
-        raise GraphError("copy=False: the values of what is given need a copy")
     if value.dtype == object:
         raise OverflowError("these values are no numbers of at most 64 bits")
     dtype_of(value.dtype)
-    return known(native(value))
+    shared = not isinstance(obj, _OF_PYTHON) and np.may_share_memory(value, np.asarray(obj))
+    if copy is False and not shared:
+        raise GraphError("copy=False: the values of what is given need a copy")
+    return native(value.copy() if shared and copy is not False else value)
+
+
+_OF_PYTHON = (list, tuple, bool, int, float, complex)
+"""What has no memory that an array could lie in."""
 
 
 def _of_array(x: Array, to: DType | None, copy: bool | None) -> Array:
