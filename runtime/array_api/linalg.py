@@ -18,7 +18,6 @@ from graphir import GraphError, ShapeError, ops
 from runtime.array_api.array import Array, array_of, record
 from runtime.array_api.computed import LinAlgError as LinAlgError
 from runtime.array_api.computed import computed
-from runtime.array_api.creation import arange
 from runtime.array_api.dtypes import astype, require, result_type
 from runtime.array_api.manipulation import matrix_transpose, reshape
 from runtime.array_api.matrices import matmul, tensordot, vecdot
@@ -104,8 +103,7 @@ def diagonal(x: Array, /, *, offset: int = 0) -> Array:
     down, right = max(-offset, 0), max(offset, 0)
     count = max(min(rows - down, columns - right), 0)
     step, first = columns + 1, down * columns + right
-    elements = reshape(x, (*stack, rows * columns))
-    return record(ops.gather, elements, arange(first, first + count * step, step), axis=-1)
+    return reshape(x, (*stack, rows * columns))[..., first : first + count * step : step]
 
 
 def outer(x1: Array, x2: Array, /) -> Array:
@@ -197,7 +195,8 @@ def solve(x1: Array, x2: Array, /) -> Array:
     require("solve", _squares("solve", x1), *_FLOATING)
     require("solve", x2, *_FLOATING)
     dtype = result_type(x1, x2)
-    return computed("solve", np.linalg.solve, astype(x1, dtype), astype(x2, dtype))
+    alike = [astype(x, dtype, copy=False) for x in (x1, x2)]
+    return computed("solve", np.linalg.solve, *alike)
 
 
 def svd(x: Array, /, *, full_matrices: bool = True) -> SVDResult:
