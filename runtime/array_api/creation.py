@@ -133,9 +133,20 @@ def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) 
     if kind is None:
         raise PromotionError(f"a value to fill with is a Python scalar, not {fill_value!r}")
     to = dtype_of(dtype, _OF_SCALARS[kind])
+    return record(ops.full, dtype=to, value=_filling(fill_value, to), shape=several(shape))
+
+
+def _filling(value: Any, to: DType) -> Any:
+    """A Python scalar in a dtype; one of a higher kind if it is there without loss."""
+    higher = isinstance(value, complex) and not to.is_complex
+    higher = higher or (isinstance(value, float) and to.is_integer)
     with np.errstate(all="ignore"):  # what is too great for a float is inf
-        value = np.array(fill_value, to.storage).item()
-    return record(ops.full, dtype=to, value=value, shape=several(shape))
+        if not higher:
+            return np.array(value, to.storage).item()
+        made = np.array(value.real).astype(to.storage).item()
+    if made != value:
+        raise PromotionError(f"{value!r} to fill an array of {to} with is none of its values")
+    return made
 
 
 def eye(
