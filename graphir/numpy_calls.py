@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import difflib
-import inspect
 from collections.abc import Callable, Mapping, Sequence
+from inspect import signature
 from typing import Any, NoReturn
 
 import numpy as np
@@ -32,18 +32,26 @@ _FIXES = {
     "dtype": "cast an operand with .astype(...)",
 }
 _NEAR = {
-    "array_equal": "equal, all",
-    "average": "mean",
     "cbrt": "pow",
-    "cross": "multiply, subtract",
     "fft": "matmul",
-    "isclose": "abs, less_equal",
     "linalg": "matmul",
-    "linalg.norm": "sum, sqrt",
-    "nan_to_num": "is_nan, where",
-    "nansum": "is_nan, where",
-    "median": "sort",
     "nonzero": "where",
+    **dict.fromkeys(("argwhere", "flatnonzero", "extract", "place", "putmask", "put"), "where"),
+    **dict.fromkeys(
+        ("percentile", "quantile", "nanpercentile", "nanquantile", "nanmedian"), "sort"
+    ),
+    **dict.fromkeys(("partition", "argpartition", "lexsort", "sort_complex"), "sort, argsort"),
+    **dict.fromkeys(("nanargmax", "nanargmin"), "is_nan, where, argmax"),
+    **dict.fromkeys(("convolve", "correlate"), "pad, matmul"),
+    **dict.fromkeys(
+        ("union1d", "intersect1d", "setdiff1d", "setxor1d", "isin"), "sort, equal, any"
+    ),
+    **dict.fromkeys(("unique_all", "unique_counts", "unique_inverse", "unique_values"), "sort"),
+    **dict.fromkeys(("bincount", "histogram", "histogram2d", "histogramdd"), "equal, sum"),
+    **dict.fromkeys(("result_type", "can_cast", "min_scalar_type", "common_type"), "x.dtype"),
+    **dict.fromkeys(("insert", "block", "bmat"), "concat"),
+    **dict.fromkeys(("interp", "piecewise"), "searchsorted, where"),
+    "gradient": "subtract, concat",
     "unique": "sort",
     "copyto": "where",
     "fmod": "remainder",
@@ -118,13 +126,14 @@ def applied(
     known, before = FUNCTIONS.get(function), len(graph.symbols)
     if known is None:
         _has_none(_name(function))
+    kwargs = _given(_name(function), kwargs)
     try:
-        made = known(*args, **_given(_name(function), kwargs))
-    except TypeError:
-        error = _misfit(known, args, kwargs)
-        if error is None:
-            raise
-        raise error from None
+        made = known(*args, **kwargs)
+    except GraphirError:
+        raise
+    except Exception as error:  # programs can give it anything
+        takes = ", ".join(signature(known).parameters)
+        raise GraphError(f"of symbols it takes ({takes}): {error}") from error
     _compound(graph.symbols[before:])
     return made
 
@@ -155,19 +164,6 @@ def _refuse_settings(name: str, kwargs: Mapping[str, Any]) -> None:
     """Raise GraphError for an argument that says something other than what is so anyway."""
     for one in _given(name, kwargs):
         _refuse(name, one)
-
-
-def _misfit(
-    known: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
-) -> GraphError | None:
-    """What to say where arguments are not those that a function takes of symbols."""
-    takes = inspect.signature(known)
-    try:
-        takes.bind(*args, **kwargs)
-    except TypeError as error:
-        shown = ", ".join(map(str, takes.replace(return_annotation=takes.empty).parameters))
-        return GraphError(f"of symbols it takes ({shown}): {error}")
-    return None
 
 
 def _refuse(name: str, argument: str) -> NoReturn:

@@ -6,20 +6,20 @@ Any argument may be an array or a number as long as one is a symbol.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from itertools import pairwise
+from collections.abc import Callable
 from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
 from graphir import ops
-from graphir.attributes import axis as axis_of
-from graphir.attributes import natural
+from graphir.dims import product
 from graphir.dtypes import DTypeLike
-from graphir.errors import GraphError, ShapeError
-from graphir.numpy_movement import MOVEMENT, flat
+from graphir.errors import GraphError
+from graphir.numpy_movement import MOVEMENT, axes_of, flat
+from graphir.numpy_pieces import PIECES
 from graphir.numpy_products import PRODUCTS
+from graphir.numpy_statistics import STATISTICS
 from graphir.op import Op
 from graphir.symbol import Symbol
 
@@ -120,15 +120,6 @@ def _searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Sym
     return ops.searchsorted(a, v, side="right" if side[:1] in "rR" else "left")
 
 
-def _diff(a: Symbol, n: int = 1, axis: int = -1) -> Symbol:
-    axis = axis_of(axis, (a.type,))
-    for _ in range(natural(n)):
-        before = (slice(None),) * axis
-        left, right = a[(*before, slice(1, None))], a[(*before, slice(None, -1))]
-        a = left != right if a.dtype.kind == "bool" else left - right
-    return a
-
-
 def _round(a: Symbol, decimals: int = 0) -> Symbol:
     return round(a, decimals)
 
@@ -154,15 +145,24 @@ def _full_like(a: Any, fill_value: Any, dtype: Any = None, *, shape: Any = None)
     return a.graph.full(fill_value, shape, dtype or a.dtype)
 
 
-def _split(ary: Symbol, indices_or_sections: Any, axis: int = 0) -> list[Symbol]:
-    axis = axis_of(axis, (ary.type,))
-    size: Any = ary.shape[axis]
-    if isinstance(indices_or_sections, Sequence):
-        ends: list[Any] = [0, *indices_or_sections, size]
-        return list(ary.split([b - a for a, b in pairwise(ends)], axis))
-    if indices_or_sections < 1 or size % indices_or_sections:
-        raise ShapeError(f"{size} elements are not {indices_or_sections} equal pieces")
-    return list(ary.split(size // indices_or_sections, axis))
+def _shape(a: Symbol) -> Any:
+    return a.shape
+
+
+def _rank(a: Symbol) -> int:
+    return a.rank
+
+
+def _iscomplexobj(x: Symbol) -> bool:
+    return x.dtype.is_complex
+
+
+def _isrealobj(x: Symbol) -> bool:
+    return not x.dtype.is_complex
+
+
+def _size(a: Symbol, axis: Any = None) -> Any:
+    return a.size if axis is None else product(a.shape[i] for i in axes_of(a, axis))
 
 
 _NAMED: dict[str, Function] = {
@@ -188,7 +188,6 @@ _NAMED: dict[str, Function] = {
     "sort": _sorting(ops.sort),
     "argsort": _sorting(ops.argsort),
     "searchsorted": _searchsorted,
-    "diff": _diff,
     **dict.fromkeys(("round", "around"), _round),
     "real": ops.real,
     "imag": ops.imag,
@@ -197,14 +196,16 @@ _NAMED: dict[str, Function] = {
     "empty_like": _filled(0),
     "ones_like": _filled(1),
     "full_like": _full_like,
-    "split": _split,
     "astype": Symbol.cast,
-    "shape": attrgetter("shape"),
-    "ndim": attrgetter("rank"),
-    "size": attrgetter("size"),
-    "iscomplexobj": attrgetter("dtype.is_complex"),
+    "shape": _shape,
+    "ndim": _rank,
+    "size": _size,
+    "iscomplexobj": _iscomplexobj,
+    "isrealobj": _isrealobj,
     **MOVEMENT,
+    **PIECES,
     **PRODUCTS,
+    **STATISTICS,
 }
 
 

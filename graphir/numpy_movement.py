@@ -32,7 +32,8 @@ def _several(axis: Any) -> tuple[int, ...]:
     return tuple(cast("Sequence[int]", axis)) if isinstance(axis, (tuple, list)) else (axis,)
 
 
-def _axes_of(x: Symbol, axis: Any) -> list[int]:
+def axes_of(x: Symbol, axis: Any) -> list[int]:
+    """An axis or several, counted from the first."""
     return [axis_of(one, (x.type,)) for one in _several(axis)]
 
 
@@ -100,16 +101,18 @@ def _swapaxes(a: Symbol, axis1: int, axis2: int) -> Symbol:
     return ops.transpose(a, axis1, axis2)
 
 
-def _moveaxis(a: Symbol, source: Any, destination: Any) -> Symbol:
-    moved, to = _axes_of(a, source), _axes_of(a, destination)
+def moveaxis(a: Symbol, source: Any, destination: Any) -> Symbol:
+    """Axes moved to other places, the rest staying in order."""
+    moved, to = axes_of(a, source), axes_of(a, destination)
     order = [axis for axis in range(a.rank) if axis not in moved]
     for place, axis in sorted(zip(to, moved, strict=True)):
         order.insert(place, axis)
     return ops.permute(a, order)
 
 
-def _squeeze(a: Symbol, axis: Any = None) -> Symbol:
-    axes = [i for i, n in enumerate(a.shape) if n == 1] if axis is None else _axes_of(a, axis)
+def squeeze(a: Symbol, axis: Any = None) -> Symbol:
+    """Without axes of 1, or those of them that are named."""
+    axes = [i for i, n in enumerate(a.shape) if n == 1] if axis is None else axes_of(a, axis)
     for one in sorted(axes, reverse=True):
         a = ops.squeeze(a, one)
     return a
@@ -176,7 +179,8 @@ def _repeat(a: Symbol, repeats: int, axis: int | None = None) -> Symbol:
     return ops.repeat(flat(a), repeats, 0) if axis is None else ops.repeat(a, repeats, axis)
 
 
-def _take(a: Any, indices: Any, axis: int | None = None, *, mode: str = "raise") -> Symbol:
+def take(a: Any, indices: Any, axis: int | None = None, *, mode: str = "raise") -> Symbol:
+    """The slices that indices name along an axis; of all elements without one."""
     if mode != "raise":
         raise GraphError(f"take has no mode {mode!r}; bring the indices into range first")
     indices = indices if isinstance(indices, Symbol) else np.asarray(indices)
@@ -201,7 +205,7 @@ def _take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Symbol:
 
 def diagonal(a: Symbol, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Symbol:
     """Along a new last axis, as NumPy has it; ShapeError where its size is not known."""
-    a = _moveaxis(a, (axis1, axis2), (-2, -1))
+    a = moveaxis(a, (axis1, axis2), (-2, -1))
     a = a[..., max(-offset, 0) :, max(offset, 0) :]
     rows, columns = a.shape[-2:]
     if isinstance(rows, int) and isinstance(columns, int):
@@ -267,8 +271,8 @@ MOVEMENT: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(("transpose", "permute_dims"), _transpose),
     **dict.fromkeys(("matrix_transpose", "linalg.matrix_transpose"), ops.transpose),
     "swapaxes": _swapaxes,
-    "moveaxis": _moveaxis,
-    "squeeze": _squeeze,
+    "moveaxis": moveaxis,
+    "squeeze": squeeze,
     "expand_dims": _expand_dims,
     "broadcast_to": _broadcast_to,
     "flip": _flip,
@@ -278,7 +282,7 @@ MOVEMENT: dict[str, Callable[..., Any]] = {
     "pad": _pad,
     "tile": _tile,
     "repeat": _repeat,
-    "take": _take,
+    "take": take,
     "take_along_axis": _take_along_axis,
     "diagonal": diagonal,
     "linalg.diagonal": _last_diagonal,

@@ -108,6 +108,9 @@ class _Left:
 
 # -- ways in which they go wrong
 
+LARGEST = 1 << 22
+"""The bytes of a file: time and memory are in proportion to them."""
+
 HOSTILE = """
     999999999999 1000000000000000000000000 -1 0 1e400 0x1p+99999 nan inf true none [ ] [[[ ( ) { }
     npz("c0") npz("c9") complex( float32[999999999999] float32[] [0,999999999999999999999]
@@ -156,9 +159,9 @@ def _tokens(r: random.Random, data: bytes) -> bytes:
 def _lines(r: random.Random, data: bytes) -> bytes:
     lines = data.split(b"\n")
     at = r.randrange(len(lines))
-    return b"\n".join(
-        lines[:at] + [lines[at]] * r.choice((2,) * 10 + (3,) * 9 + (2000,)) + lines[at + 1 :]
-    )
+    times = r.choice((2,) * 10 + (3,) * 9 + (2000,))
+    again = [lines[at]] * min(times, LARGEST // (1 + len(lines[at])))
+    return b"\n".join(lines[:at] + again + lines[at + 1 :])
 
 
 _INFLATED = (b"9" * 12, b"9" * 30, b"1" + b"0" * 5000, b"0", b"-1", b"1e9", b"1e-999") * 5 + (
@@ -235,10 +238,6 @@ def _packed(r: random.Random, data: bytes) -> bytes:
 Mutation = Callable[[random.Random, bytes], bytes]
 ANY: tuple[Mutation, ...] = (_bits, _cut, _splice, _tokens, _lines, _numbers, _deep, _long)
 BINARY: tuple[Mutation, ...] = (_bits, _cut, _splice, _header, _header, _claims, _claims, _packed)
-
-
-LARGEST = 1 << 22
-"""The bytes of a file: time and memory are in proportion to them."""
 
 
 def mutated(r: random.Random) -> Files:

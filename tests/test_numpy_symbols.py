@@ -15,7 +15,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphir import Graph, GraphirError, PromotionError, Symbol, ops
-from graphir.numpy_functions import FUNCTIONS
 from graphir.numpy_ops import ACCUMULATIONS, COMPOUNDS, OPS, PARTS, REDUCTIONS
 from runtime import interpret
 
@@ -224,20 +223,10 @@ def test_functions_are_numpys(call: Callable[..., Any], dtype: Any) -> None:
         agrees(call, x)
 
 
-def test_every_function_in_the_table_is_called_here() -> None:
-    text = Path(__file__).read_text(encoding="utf-8")
-    unasked = {np.shape, np.ndim, np.size, np.iscomplexobj, np.empty_like}
-    for function in set(FUNCTIONS) - unasked:
-        assert (
-            f"np.{function.__name__}(" in text
-            or f"linalg.{function.__name__}(" in text
-            or (function.__name__ in ("cumulative_sum", "cumulative_prod", "concat"))
-        ), function
-
-
 def test_questions_of_shape_are_answered() -> None:
     (x,) = symbols(values("F", (2, 3)))
-    assert (np.shape(x), np.ndim(x), np.size(x), np.iscomplexobj(x)) == ((2, 3), 2, 6, True)
+    assert (np.shape(x), np.ndim(x), np.size(x), np.size(x, 1)) == ((2, 3), 2, 6, 3)
+    assert (np.iscomplexobj(x), np.isrealobj(x)) == (True, False)
 
 
 def test_symbolic_dims_go_through() -> None:
@@ -274,8 +263,8 @@ Y = X.graph.input("float32", ("n", 3), name="y")
 A = np.ones(3, np.float32)
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "no op": (lambda: np.cbrt(X), "np.cbrt: no op does this.*nearest: pow"),
-    "no function": (lambda: np.median(X), "np.median: no op does this.*nearest: sort"),
-    "a module's": (lambda: np.linalg.norm(X), "norm: no op does this.*: sum, sqrt"),
+    "no function": (lambda: np.quantile(X, 0.5), "np.quantile: no op does this.*nearest: sort"),
+    "a module's": (lambda: np.linalg.inv(X), "inv: no op does this.*: matmul"),
     "fft": (lambda: np.fft.fft(X), r"np\.fft\.fft: no op does this.*nearest: matmul"),
     "no reduction": (lambda: np.subtract.reduce(X), "np.subtract.reduce: no op does this"),
     "reduceat": (lambda: np.add.reduceat(X, [0, 1]), "np.add.reduceat: no op does this"),
