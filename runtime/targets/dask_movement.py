@@ -104,14 +104,14 @@ def _stack(*arrays: Any, axis: int) -> Any:
 
 
 def _range(dtype: DType, start: Any, step: Any, size: int) -> Any:
-    make = partial(movement.ranged, dtype, start, step)
+    make = partial(movement.part_of_range, dtype, start, step)
     for end in {0, size - 1} if size else ():
-        make(1, end)  # which raises what else a block would
-    return _made((size,), make(0).dtype, partial(_ranged, make))
+        make(end, 1)  # which raises what else a block would
+    return _made((size,), make(0, 0).dtype, partial(_ranged, make))
 
 
 def _ranged(make: Callable[..., Any], span: tuple[int, int]) -> Any:
-    return make(span[1] - span[0], span[0])
+    return make(span[0], span[1] - span[0])
 
 
 def _eye(dtype: DType, rows: int, columns: int, offset: int) -> Any:
