@@ -314,6 +314,12 @@ def test_weak_inputs_are_committed(rules: str) -> None:
     compare(Program(graph, (x, 0.5)), [cut(x, [(2, 3)]), 0.5])
 
 
+def test_without_dask_the_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "dask.array", None)
+    with pytest.raises(ImportError, match="the Dask target needs the package 'dask'"):
+        targets.dask(doubled())
+
+
 def test_an_op_that_it_lacks_is_named_when_the_function_is_made(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
