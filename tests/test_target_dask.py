@@ -32,13 +32,13 @@ from runtime.targets.dask_movement import MOVES
 from runtime.targets.dask_ops import LABELS
 from tests.drawing import Program, programs
 from tests.evaluator import same
-from tests.strategies import STRONG, pool
+from tests.strategies import STRONG, arrays, pool
 
 ROOT = Path(__file__).resolve().parent.parent
 INEXACT = ("sum", "prod", "mean", "var", "std", "cumulative_sum", "cumulative_prod", "matmul")
 INEXACT += ("tensordot",)
 """Ops that add or multiply many floats, in an order that depends on chunks."""
-EXACT = tuple(op for name, op in ops.CATALOGUE.items() if name not in INEXACT)
+EXACT = tuple(op for name, op in ops.CATALOGUE.items() if name not in (*INEXACT, "searchsorted"))
 
 
 @st.composite
@@ -91,6 +91,43 @@ def compare(program: Program, chunks: Any) -> None:
 @settings(max_examples=10)
 def test_programs_of_every_op_give_the_same_bits(name: str, data: st.DataObject) -> None:
     agree(data.draw(programs(op=ops.CATALOGUE[name], steps=3, catalogue=EXACT)), data)
+
+
+@pytest.mark.parametrize("name", ["range", "eye", "full", "constant", "broadcast_to", "pad"])
+@given(st.data())
+@settings(max_examples=15)
+def test_what_is_made_in_several_blocks_is_the_same(name: str, data: st.DataObject) -> None:
+    program = data.draw(programs(op=ops.CATALOGUE[name], steps=1, catalogue=EXACT))
+    with dask.config.set({"array.chunk-size": "8B"}):
+        agree(program, data)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint64", "float32", "bfloat16", "complex64"])
+def test_ranges_and_diagonals_over_several_blocks(dtype: str) -> None:
+    graph = Graph("made")
+    x = graph.input("int8", ("n",))
+    (n,) = x.shape
+    with graph:
+        made = [ops.range(dtype, start, step, n + 0) for start, step in ((0, 1), (100, -3))]
+        graph.output(*made, ops.eye(dtype, n, n + 2, -1), ops.full(dtype, 3, (n, 2)))
+    given = np.zeros(30, np.int8)
+    with dask.config.set({"array.chunk-size": "48B"}):
+        found = targets.dask(graph)(given)
+        assert all(max(one.numblocks) > 1 for one in found)
+        compare(Program(graph, (given,)), [given])
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "bfloat16", "float32", "float64"])
+@given(st.data())
+@settings(max_examples=15)
+def test_places_in_a_sorted_vector_are_the_same(dtype: str, data: st.DataObject) -> None:
+    """In one that is not sorted NumPy's search depends on what it searched for before."""
+    graph, (n, k, m) = Graph("searched"), data.draw(st.tuples(*[st.integers(0, 6)] * 3))
+    x, values = graph.input(dtype, ("n",)), graph.input(dtype, ("k", "m"))
+    graph.output(ops.searchsorted(x, values, side=data.draw(st.sampled_from(("left", "right")))))
+    vector = data.draw(arrays(DType(dtype), (n,)))
+    vector = vector[np.argsort(vector.astype(np.float64), kind="stable")]
+    agree(Program(graph, (vector, data.draw(arrays(DType(dtype), (k, m))))), data)
 
 
 def small(array: Any) -> Any:
@@ -275,6 +312,12 @@ def test_weak_inputs_are_committed(rules: str) -> None:
     graph = trace(lambda x, eps: (x * eps, eps), ("float16", ("n",)), float, rules=rules).graph
     x = np.ones(5, np.float16)
     compare(Program(graph, (x, 0.5)), [cut(x, [(2, 3)]), 0.5])
+
+
+def test_without_dask_the_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "dask.array", None)
+    with pytest.raises(ImportError, match="the Dask target needs the package 'dask'"):
+        targets.dask(doubled())
 
 
 def test_an_op_that_it_lacks_is_named_when_the_function_is_made(

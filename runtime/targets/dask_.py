@@ -40,9 +40,10 @@ def dask(graph: Graph) -> Callable[..., Any]:
     Inputs are given in order or by name, of their declared dtypes. Results are those of
     `interpret`, to the bit, but for floats that are added or multiplied over several blocks:
     a sum is within n * eps * sum(|x|), eps that of the dtype it accumulates in, `var` that of x**2,
-    products within n * eps of themselves. Raises ImportError without dask and TargetError for an op
-    that Dask has not; when called, ExecutionError for wrong inputs and chunks of unknown size, and
-    TargetError for float8_e5m2 where a cluster is to compute: that loses its dtype on the way.
+    products within n * eps of themselves. `searchsorted` minds that its vector is sorted. Raises
+    ImportError without dask and TargetError for an op that Dask has not; when called,
+    ExecutionError for wrong inputs and chunks of unknown size, and TargetError for float8_e5m2
+    where a cluster is to compute: that loses its dtype on the way.
     """
     require_outputs(graph)
     dask_array()
