@@ -110,6 +110,12 @@ def _integer_pow(x: Any, y: Any) -> Any:
     return found
 
 
+def _sign(x: Any) -> Any:
+    """The sign, of -0.0 too 0.0."""
+    jnp = _jnp()
+    return x if x.dtype == jnp.bool_ else jnp.where(x == 0, jnp.zeros((), x.dtype), jnp.sign(x))
+
+
 def _reciprocal(x: Any) -> Any:
     jnp = _jnp()
     if jnp.issubdtype(x.dtype, jnp.integer):
@@ -253,6 +259,15 @@ def _scatter(x: Any, updates: Any, indices: Any, axis: int) -> Any:
     return jnp.moveaxis(found, 0, axis)
 
 
+def _joined(name: str, *arrays: Any, axis: int) -> Any:
+    """Arrays one after another; those of less than a byte, on which XLA aborts, widened exactly."""
+    jnp, dtype = _jnp(), DType.from_numpy(arrays[0].dtype)
+    if dtype.bits >= 8 or dtype is DType.bool:
+        return getattr(jnp, name)(arrays, axis)
+    wide = [x.astype(jnp.float32 if dtype.is_float else jnp.int8) for x in arrays]
+    return getattr(jnp, name)(wide, axis).astype(dtype.storage)
+
+
 def _rebind(x: Any, shape: tuple[int, ...]) -> Any:
     return KERNELS["rebind"](x, shape)  # shapes are known where JAX traces
 
@@ -280,7 +295,7 @@ def table() -> Mapping[str, Callable[..., Any]]:
         "floor_divide": _floor_divide,
         "remainder": partial(_by_zero, jnp.remainder),
         "pow": _pow,
-        "sign": lambda x: x if x.dtype == jnp.bool_ else jnp.sign(x),
+        "sign": _sign,
         "reciprocal": _reciprocal,
         "relu": lambda x: jnp.maximum(x, jnp.zeros((), x.dtype)),
         "rsqrt": lambda x: jnp.ones((), x.dtype) / jnp.sqrt(x),
@@ -328,8 +343,8 @@ def table() -> Mapping[str, Callable[..., Any]]:
         "pad": _pad,
         "tile": lambda x, repeats: jnp.tile(x, repeats),
         "repeat": lambda x, repeats, axis: jnp.repeat(x, repeats, axis),
-        "concat": lambda *arrays, axis: jnp.concatenate(arrays, axis),
-        "stack": lambda *arrays, axis: jnp.stack(arrays, axis),
+        "concat": partial(_joined, "concatenate"),
+        "stack": partial(_joined, "stack"),
         "gather": _gather,
         "take_along": _take_along,
         "scatter": _scatter,
