@@ -98,6 +98,12 @@ def _integer_pow(x: Any, y: Any) -> Any:
     return found
 
 
+def _sign(x: Any) -> Any:
+    """The sign, of -0.0 too 0.0."""
+    jnp = _jnp()
+    return x if x.dtype == jnp.bool_ else jnp.where(x == 0, jnp.zeros((), x.dtype), jnp.sign(x))
+
+
 def _reciprocal(x: Any) -> Any:
     jnp = jnp_()
     if jnp.issubdtype(x.dtype, jnp.integer):
@@ -239,6 +245,15 @@ def _scatter(x: Any, updates: Any, indices: Any, axis: int) -> Any:
     for i in range(places.shape[0]):
         found = jnp.where(here == places[i], rows[i], found)
     return jnp.moveaxis(found, 0, axis)
+
+
+def _joined(name: str, *arrays: Any, axis: int) -> Any:
+    """Arrays one after another; those of less than a byte, on which XLA aborts, widened exactly."""
+    jnp, dtype = _jnp(), DType.from_numpy(arrays[0].dtype)
+    if dtype.bits >= 8 or dtype is DType.bool:
+        return getattr(jnp, name)(arrays, axis)
+    wide = [x.astype(jnp.float32 if dtype.is_float else jnp.int8) for x in arrays]
+    return getattr(jnp, name)(wide, axis).astype(dtype.storage)
 
 
 def _rebind(x: Any, shape: tuple[int, ...]) -> Any:
