@@ -115,7 +115,8 @@ BOUNDS: Mapping[str, Bound] = {
         ),
         _FUNCTION,
     ),
-    **dict.fromkeys(("sinh", "cosh"), Bound(2, lambda x: np.abs(x) * np.cosh(np.float64(x)))),
+    **dict.fromkeys(("maximum", "minimum", "relu", "clip"), Bound(0)),  # zeros are equal
+    **dict.fromkeys(("sinh", "cosh"), Bound(2, lambda x: np.abs(x) * np.cosh(np.abs(x)))),
     "gelu": Bound(4, lambda x: x * x * np.abs(KERNELS["gelu"](x, "none"))),  # by erfc
     "pow": Bound(16),
     "sum": Bound(16, _greatest),

@@ -29,17 +29,6 @@ def _float6(dtype: DType) -> Callable[[], Any]:
     return attempt
 
 
-def _located(name: str) -> Callable[[], Any]:
-    """A place in complex numbers."""
-
-    def attempt() -> None:
-        import jax.numpy as jnp
-
-        getattr(jnp, name)(jnp.ones(2, jnp.complex64))
-
-    return attempt
-
-
 def _complex(kind: str) -> Callable[[], Any]:
     """A model of one node on complex numbers."""
 
@@ -88,10 +77,6 @@ REFUSALS = [
     *(
         Refusal("jax", f"JAX has no arrays of {dtype}", _float6(dtype))
         for dtype in (DType.float6_e2m3fn, DType.float6_e3m2fn)
-    ),
-    *(
-        Refusal("jax", f"JAX has no {name} of complex numbers", _located(name))
-        for name in ("argmax", "argmin")
     ),
     *(
         Refusal("onnx", "ONNX moves complex numbers alone", _complex(kind))

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 
 pytest.importorskip("jax", reason="JAX is not installed, so nothing reads StableHLO")
 
 import jax
 
-from graphir import DType, Graph
+from graphir import DType, Graph, Symbol, ops
 from runtime import interpret
 from runtime.targets import stablehlo
+from runtime.targets.stablehlo import module_text
 from tests.engines import agree, graph_of, inputs_of, outcome, settled
 from tests.evaluator import same
-from tests.hlo import compiled, interpreted
+from tests.hlo import REFUSED, compiled, interpreted, parsed
 from tests.peers import CALLS
 from tests.strategies import STRONG, pool
 
@@ -111,3 +113,130 @@ def test_every_cast_has_the_same_bits(source: DType, tf32: str, engine: str) -> 
     found = ENGINES[engine](stablehlo(graph), wanted)([values])
     for dtype, one, other in zip(wanted, interpret(graph, values), found, strict=True):
         assert same(settled(one) if engine == "xla" else one, other), (dtype, one, other)
+
+
+# -- where engines mean something else
+
+
+class Deviation(NamedTuple):
+    """A program, what an engine makes of it where `interpret` gives something else, and why."""
+
+    engines: str
+    program: Callable[..., Symbol]
+    inputs: tuple[Any, ...]
+    theirs: Any
+    why: str
+
+
+def f32(*values: float) -> Any:
+    return np.array(values, np.float32)
+
+
+NAN = np.array([np.nan], DType.float8_e4m3fnuz.storage)
+DEVIATIONS = [
+    Deviation("xla", lambda x: x != 0, (f32(1e-45),), [False], "takes subnormal numbers for 0"),
+    Deviation("xla", lambda x: x * 0.5, (f32(1.5e-38),), [0], "makes subnormal results 0"),
+    Deviation(
+        "xla",
+        ops.reciprocal,
+        (np.array([2.0**127], DType.float8_e8m0fnu.storage),),
+        [np.nan],
+        "flushes 2**-127, which is subnormal in float32, and 0 is NaN in float8_e8m0fnu",
+    ),
+    Deviation(
+        "xla",
+        lambda x, y: x * x - y,
+        (f32(1 + 2**-12), f32(1 + 2**-11)),
+        [2**-24],
+        "does not round a product that is added to: one rounding of two",
+    ),
+    Deviation(
+        "reference xla",
+        lambda x: x.sum(),
+        (f32(2**24, *[1] * 15),),
+        2**24,
+        "adds one after another, where NumPy adds eight sums",
+    ),
+    Deviation(
+        "reference xla", ops.signbit, (NAN,), [False], "has no sign of the one NaN of fnuz formats"
+    ),
+    Deviation(
+        "reference",
+        ops.sign,
+        (np.array([complex(np.inf, 1)]),),
+        [complex(np.nan, np.nan)],
+        "divides by the magnitude, which is infinite",
+    ),
+]
+"""Also: of 0.0 and -0.0 NumPy's maximum is one by its place, and that of IEEE 754 is 0.0."""
+
+
+@pytest.mark.parametrize("row", DEVIATIONS, ids=lambda row: row.why)
+def test_deviations_are_what_their_rows_say(row: Deviation) -> None:
+    graph = Graph()
+    given = [graph.input(DType.from_numpy(x.dtype), x.shape) for x in row.inputs]
+    graph.output(row.program(*given))
+    dtype, ours = graph.outputs[0].dtype, interpret(graph, *row.inputs)
+    theirs = np.array(row.theirs).astype(dtype.storage)
+    assert not same(ours, theirs)
+    for engine in row.engines.split():
+        [found] = ENGINES[engine](stablehlo(graph), [dtype])(row.inputs)
+        assert same(found, theirs), (engine, found)
+
+
+# -- the text
+
+
+def test_every_line_has_a_place_and_every_cast_its_uses() -> None:
+    graph = Graph("net")
+    x, w = graph.input("int16", (3,), name="x"), graph.input("float32", (3,), name="w")
+    with graph.layer('a "b"\n'):
+        graph.output(x * w + x, ops.argsort(w))
+    module = parsed(stablehlo(graph))
+    places = [str(one.location) for one in walk(module.operation)]
+    assert not [place for place in places if "tests/test_target_stablehlo.py" not in place]
+    casts = [str(op.location) for op in walk(module.operation) if op.name == "stablehlo.convert"]
+    assert len(casts) == 1 and 'fused<"cast">' in casts[0]
+    for use in ("lhs of multiply", "rhs of add"):
+        assert f'"{use}, max: int16 -> float32"("tests/test_target_stablehlo.py":' in casts[0]
+    assert sum(r"a \22b\22\0A" in place for place in places) > 3
+
+
+def walk(operation: Any) -> Iterator[Any]:
+    """An operation and all inside it."""
+    yield operation
+    for region in operation.regions:
+        for block in region.blocks:
+            for each in block.operations:
+                yield from walk(each.operation)
+
+
+MIXED: dict[str, Callable[..., Symbol]] = {
+    "add": lambda x, w: x + w,
+    "multiply": lambda x, w: x * w,
+    "less": lambda x, w: x < w,
+    "where": lambda x, w: ops.where(w > 0, x, w),
+    "maximum": ops.maximum,
+    "concat": lambda x, w: ops.concat([x, w]),
+    "outer": ops.outer,
+    "atan2": ops.atan2,
+    "clip": lambda x, w: ops.clip(x, w, w),
+    "layer_norm": lambda x, w: ops.layer_norm(w, x, w),
+    "searchsorted": ops.searchsorted,
+    "scatter": lambda x, w: ops.scatter(w, x, np.arange(3)),
+}
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_without_our_casts_the_verifier_refuses(name: str) -> None:
+    graph = Graph(name)
+    graph.output(MIXED[name](graph.input("int16", (3,)), graph.input("float32", (3,))))
+    parsed(stablehlo(graph))
+    with pytest.raises(REFUSED, match=r"(?i)type|compatible|same"):
+        parsed(module_text(graph))
+
+
+def test_products_summed_are_the_one_op_that_stablehlo_mixes_dtypes_in() -> None:
+    graph = Graph("matmul")
+    graph.output(graph.input("int16", (3,)) @ graph.input("float32", (3,)))
+    parsed(module_text(graph))

@@ -24,19 +24,23 @@ def jax(graph: Graph) -> Callable[..., Any]:
     TargetError for dtypes that JAX has no arrays of, and where called with 64-bit dtypes while
     JAX's x64 mode is off.
     """
+    return function_of(lower(graph))
+
+
+def function_of(graph: Graph) -> Callable[..., Any]:
+    """The function of a graph as it is; it runs where all casts are explicit."""
     module = optional("jax", "jax", "the JAX target")
-    lowered = lower(graph)
-    symbols = list(needed(lowered))
+    symbols = list(needed(graph))
     for symbol in symbols:
         _check(symbol)
         if symbol.op not in (ops.input, ops.cast):
             emitter("JAX", table(), symbol)
 
     def run(*inputs: Any, **named: Any) -> Any:
-        given = matched(lowered, inputs, named)
+        given = matched(graph, inputs, named)
         _check_x64(module, symbols)
         with module.numpy_dtype_promotion("strict"):
-            found = _values(lowered, symbols, given)
+            found = _values(graph, symbols, given)
         return found[0] if len(found) == 1 else tuple(found)
 
     run.__name__ = run.__qualname__ = graph.name

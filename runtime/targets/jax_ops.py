@@ -66,18 +66,6 @@ def _sign(x: Any) -> Any:
     return x if x.dtype == jnp.bool_ else jnp.where(x == zero, zero, jnp.sign(x))
 
 
-def _joined(name: str, *arrays: Any, axis: int) -> Any:
-    """Arrays as one; of less than a byte an element by way of more, as XLA on the CPU has it not.
-
-    (jaxlib 0.10.2: "Check failed: bit_offset != nullptr", which ends the process.)
-    """
-    narrow = arrays[0].dtype
-    if DType.from_numpy(narrow).bits >= 8 or narrow == jnp_().bool_:
-        return getattr(jnp_(), name)(arrays, axis)
-    wide = jnp_().float32 if DType.from_numpy(narrow).is_float else jnp_().int8
-    return getattr(jnp_(), name)([x.astype(wide) for x in arrays], axis).astype(narrow)
-
-
 def _pow(x: Any, y: Any) -> Any:
     """The square x * x where y is 2; integers wrap."""
     jnp = jnp_()
@@ -146,9 +134,17 @@ def _std(x: Any, **attrs: Any) -> Any:
 
 
 def _located(name: str, x: Any, axis: int | None, keepdims: bool) -> Any:
-    if jnp_().iscomplexobj(x):
-        raise NotImplementedError(f"has no {name} of complex numbers")
-    return getattr(jnp_(), name)(x, axis=axis, keepdims=keepdims)
+    """The place of the first greatest or least, NaN before all; complex numbers by both parts."""
+    jnp = jnp_()
+    if not jnp.iscomplexobj(x):
+        return getattr(jnp, name)(x, axis=axis, keepdims=keepdims)
+    over, end = (jnp.max, -jnp.inf) if name == "argmax" else (jnp.min, jnp.inf)
+    unknown = jnp.isnan(x)
+    first = jnp.real(x) == over(jnp.real(x), axis, keepdims=True)
+    rest = jnp.where(first, jnp.imag(x), jnp.asarray(end, jnp.real(x).dtype))
+    found = first & (rest == over(rest, axis, keepdims=True))
+    found = jnp.where(jnp.any(unknown, axis, keepdims=True), unknown, found)
+    return jnp.argmax(found, axis=axis, keepdims=keepdims)
 
 
 def _sort(x: Any, axis: int, descending: bool) -> Any:
@@ -231,6 +227,15 @@ def _scatter(x: Any, updates: Any, indices: Any, axis: int) -> Any:
     for i in range(places.shape[0]):
         found = jnp.where(here == places[i], rows[i], found)
     return jnp.moveaxis(found, 0, axis)
+
+
+def _joined(name: str, *arrays: Any, axis: int) -> Any:
+    """Arrays one after another; those of less than a byte, on which XLA aborts, widened exactly."""
+    jnp, dtype = jnp_(), DType.from_numpy(arrays[0].dtype)
+    if dtype.bits >= 8 or dtype is DType.bool:
+        return getattr(jnp, name)(arrays, axis)
+    wide = [x.astype(jnp.float32 if dtype.is_float else jnp.int8) for x in arrays]
+    return getattr(jnp, name)(wide, axis).astype(dtype.storage)
 
 
 def _rebind(x: Any, shape: tuple[int, ...]) -> Any:

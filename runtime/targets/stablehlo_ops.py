@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from runtime.targets import stablehlo_contractions as contractions
 from runtime.targets import stablehlo_math as math
 from runtime.targets import stablehlo_movement as movement
+from runtime.targets import stablehlo_order as order
 from runtime.targets import stablehlo_rows as rows
 from runtime.targets.stablehlo_values import Value, where
 
@@ -55,13 +57,13 @@ _DIRECTIONS = {
 
 STABLEHLO: Mapping[str, Row] = {
     **{name: _op(theirs) for name, theirs in _DIRECT.items()},
-    **{name: partial(math.compared, how) for name, how in _DIRECTIONS.items()},
+    **{name: partial(order.compared, how) for name, how in _DIRECTIONS.items()},
     # -- arithmetic
     "floor_divide": math.floor_divide,
     "remainder": math.remainder,
     "pow": math.power,
-    "maximum": math.maximum,
-    "minimum": math.minimum,
+    "maximum": order.maximum,
+    "minimum": order.minimum,
     "positive": math.positive,
     "abs": math.magnitude,
     "sign": math.sign,
@@ -89,7 +91,7 @@ STABLEHLO: Mapping[str, Row] = {
     "left_shift": partial(math.shifted, "left"),
     "right_shift": partial(math.shifted, "right"),
     "where": where,
-    "clip": math.clip,
+    "clip": order.clip,
     # -- complex numbers
     "real": math.real,
     "imag": math.imag,
@@ -116,9 +118,9 @@ STABLEHLO: Mapping[str, Row] = {
     "argsort": rows.argsort,
     "searchsorted": rows.searchsorted,
     # -- contractions
-    "matmul": rows.matmul,
-    "tensordot": rows.tensordot,
-    "outer": rows.outer,
+    "matmul": contractions.matmul,
+    "tensordot": contractions.tensordot,
+    "outer": contractions.outer,
     # -- movement
     "reshape": Value.reshape,
     "broadcast_to": Value.broadcast,

@@ -1,4 +1,4 @@
-"""Ops over axes in StableHLO: reductions, rows, sorting, contractions."""
+"""Ops over axes in StableHLO: reductions, rows, sorting."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ from typing import Any
 import numpy as np
 
 from graphir import DType, TensorType
-from graphir.shapes import broadcast_shapes
-from runtime.targets.stablehlo_casts import converted
-from runtime.targets.stablehlo_math import before, conj, imag, maximum, minimum, real
-from runtime.targets.stablehlo_movement import axis_moved, flip, picked
-from runtime.targets.stablehlo_text import dense, fields, ints
+from runtime.targets.stablehlo_math import conj, imag, real
+from runtime.targets.stablehlo_movement import flip, picked
+from runtime.targets.stablehlo_order import before, maximum, minimum
+from runtime.targets.stablehlo_text import dense, ints
 from runtime.targets.stablehlo_values import Sizes, Value, where
 
-Axes = tuple[int, ...]
 Pair = Callable[[Value, Value], Value]
 
 
@@ -26,13 +24,13 @@ Pair = Callable[[Value, Value], Value]
 def reduced(function: Pair, init: Callable[[DType], Any]) -> Callable[..., Value]:
     """The op that reduces by a function of two values."""
 
-    def row(x: Value, axis: Axes, keepdims: bool) -> Value:
+    def row(x: Value, axis: Sizes, keepdims: bool) -> Value:
         return _kept(x.reduce(function, init(x.dtype), axis), x, axis, keepdims)
 
     return row
 
 
-def _kept(made: Value, x: Value, axis: Axes, keepdims: bool) -> Value:
+def _kept(made: Value, x: Value, axis: Sizes, keepdims: bool) -> Value:
     """With axes of 1 where they are kept."""
     if not keepdims:
         return made
@@ -49,7 +47,7 @@ def extreme(function: Pair, ends: Callable[[DType], Any]) -> Callable[..., Value
     """The greatest or the least; of no elements there is none."""
     row = reduced(function, ends)
 
-    def checked(x: Value, axis: Axes, keepdims: bool) -> Value:
+    def checked(x: Value, axis: Sizes, keepdims: bool) -> Value:
         if any(not x.shape[i] for i in axis):
             raise NotImplementedError(f"has none of no elements, as in {x.type}")
         return row(x, axis, keepdims)
@@ -91,7 +89,7 @@ def located(name: str) -> Callable[..., Value]:
     return row
 
 
-def _hits(name: str, x: Value, axes: Axes) -> Value:
+def _hits(name: str, x: Value, axes: Sizes) -> Value:
     """Whether elements are the greatest or least along axes, or NaN."""
     if x.dtype.is_complex:
         unknown = x.ne(x)
@@ -105,17 +103,17 @@ def _hits(name: str, x: Value, axes: Axes) -> Value:
     return found | x.ne(x) if x.dtype.is_float else found
 
 
-def _spread(made: Value, x: Value, axes: Axes) -> Value:
+def _spread(made: Value, x: Value, axes: Sizes) -> Value:
     """What was reduced, as often as it was."""
     return made.broadcast(x.shape, [i for i in range(x.rank) if i not in axes])
 
 
-def mean(x: Value, axis: Axes, keepdims: bool) -> Value:
+def mean(x: Value, axis: Sizes, keepdims: bool) -> Value:
     """The sum by the count."""
     return total(x, axis, keepdims) / math.prod(x.shape[i] for i in axis)
 
 
-def var(x: Value, axis: Axes, keepdims: bool, correction: int) -> Value:
+def var(x: Value, axis: Sizes, keepdims: bool, correction: int) -> Value:
     """The mean of |x - mean|**2, over n - correction elements."""
     off = x - mean(x, axis, True)
     squares = real(off * conj(off))
@@ -213,58 +211,3 @@ def searchsorted(x: Value, values: Value, side: str) -> Value:
         ahead = before(there, values) if side == "left" else ~before(values, there)
         found = where((further <= size) & ahead, further, found)
     return found
-
-
-# -- contractions
-
-
-def tensordot(x: Value, y: Value, axes: tuple[Axes, Axes]) -> Value:
-    """The product summed over pairs of axes."""
-    return _product(x, y, ((), ()), axes)
-
-
-def matmul(x: Value, y: Value) -> Value:
-    """The matrix product over the last two axes; the axes before broadcast."""
-    inner = max(y.rank - 2, 0)
-    if x.rank < 3 or y.rank < 3:
-        made = _product(x, y, ((), ()), ((x.rank - 1,), (inner,)))
-        # of a matrix and many, the rows of the first come before the batch
-        return axis_moved(made, 0, made.rank - 2) if x.rank == 2 and y.rank > 2 else made
-    batch: Any = broadcast_shapes((x.type.shape[:-2], y.type.shape[:-2]))
-    left, right = (one.broadcast((*batch, *one.shape[-2:])) for one in (x, y))
-    places = tuple(range(len(batch)))
-    return _product(left, right, (places, places), ((left.rank - 1,), (right.rank - 2,)))
-
-
-def _product(x: Value, y: Value, batch: tuple[Axes, Axes], summed: tuple[Axes, Axes]) -> Value:
-    """dot_general; of bools by way of int32, which counts what both have."""
-    if x.dtype is DType.bool:
-        left, right = (converted(one, DType.int32) for one in (x, y))
-        return _product(left, right, batch, summed).ne(0)
-    shape: Sizes = tuple(x.shape[i] for i in batch[0])
-    free = [
-        tuple(size for i, size in enumerate(one.shape) if i not in (*some, *others))
-        for one, some, others in zip((x, y), batch, summed, strict=True)
-    ]
-    if not all(x.shape[i] for i in summed[0]):  # the sum of nothing, of which engines abort
-        return x.number(0, (*shape, *free[0], *free[1]))
-    dimensions = fields(
-        "dot",
-        lhs_batching_dimensions=batch[0],
-        rhs_batching_dimensions=batch[1],
-        lhs_contracting_dimensions=summed[0],
-        rhs_contracting_dimensions=summed[1],
-    )
-    exact = "#stablehlo<precision HIGHEST>"
-    return x.body.one(
-        "dot_general",
-        [x, y],
-        TensorType(x.dtype, (*shape, *free[0], *free[1])),
-        dot_dimension_numbers=dimensions,
-        precision_config=f"[{exact}, {exact}]",
-    )
-
-
-def outer(x: Value, y: Value) -> Value:
-    """All products of two vectors' elements."""
-    return x.reshape((*x.shape, 1)) * y
