@@ -44,5 +44,6 @@ def test_onnx_goes_to_a_file(mixed: Path, tmp_path: Path) -> None:
 
 
 def test_a_missing_package_is_named(mixed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "onnx", None)
+    for module in ("onnx", "onnx.helper"):
+        monkeypatch.setitem(sys.modules, module, None)
     assert "'onnx', which is not installed" in refused(1, "export", mixed, "--to", "onnx")

@@ -67,6 +67,17 @@ def test_the_reference_evaluator_takes_indices_along_an_axis_as_they_come() -> N
     assert outcome(reference(targets.onnx(graph)), *given) is not None
 
 
+def test_the_reference_evaluator_broadcasts_complex_infinities_with_nan() -> None:
+    """It multiplies by 1, and onnxruntime has no complex numbers."""
+    given = np.array([complex(np.inf, 1)])
+    graph = of("broadcast_to", given, shape=(2,))
+    run = Run(targets.onnx(graph))
+    assert run.engine == "reference"
+    (found,) = run(given)
+    assert np.isnan(found.imag).all()
+    assert (interpret(graph, given).imag == 1).all()
+
+
 # -- what onnxruntime lacks
 
 
@@ -194,7 +205,7 @@ def test_casts_tell_reason_rule_path_loss_and_line() -> None:
     assert {one["kind"] for one in casts if "kind" in one} == {
         *("implicit", "legalization", "explicit")
     }
-    assert location.file == "tests/test_target_onnx.py"
+    assert location.file == "tests/test_target_onnx_models.py"
 
 
 def test_every_node_tells_its_line_and_its_layer() -> None:

@@ -43,8 +43,8 @@ _DETOURS = {
 }
 """Where values go on a detour. All but uint64 are exact there; that wraps, and so back."""
 
-_MOVED_AS_THEY_ARE = ("Cast", "Shape", "Identity")
-_FIRST_DATA = {"Where": 1}
+_ALL_DTYPES = ("Cast", "Shape", "Identity")
+"""The ops that take all dtypes, also the narrow ones."""
 
 
 def stored(dtype: DType) -> DType:
@@ -57,8 +57,9 @@ class Body:
 
     def __init__(self, graph: Graph) -> None:
         self.graph, self.names = graph, Names(graph.input_names)
-        self.proto, self.helper = (
-            optional(f"onnx{name}", "onnx", "the ONNX target") for name in ("", ".helper")
+        self.helper, self._arrays = (
+            optional(f"onnx.{name}", "onnx", "the ONNX target")
+            for name in ("helper", "numpy_helper")
         )
         self.nodes: list[Any] = []
         self.made = set[str]()
@@ -88,11 +89,11 @@ class Body:
         **attrs: Any,
     ) -> Value:
         """A node, by a detour where it takes one: `of` says which of how many outputs it is."""
-        by = args[_FIRST_DATA.get(kind, 0) :][0].dtype if args else dtype
+        first = 1 if kind == "Where" else 0  # whose condition is none of the values
+        by = args[first].dtype
         to = _detour(kind, by)
         if to is None:
             return self._node(kind, args, dtype, of, attrs)
-        first = _FIRST_DATA.get(kind, 0)
         moved = [x.cast(to) if x.dtype is by and i >= first else x for i, x in enumerate(args)]
         made = self._node(kind, moved, to if dtype is by else dtype, of, attrs)
         return made.cast(dtype)
@@ -124,9 +125,8 @@ class Body:
 
     def constant(self, array: NDArray[Any], dtype: DType, name: str = "") -> Value:
         """Known values, which tell the line of the symbol at hand if they have its name."""
-        new = self.names.new(name or f"constant/{dtype}")
-        to_proto = optional("onnx.numpy_helper", "onnx", "the ONNX target").from_array
-        tensor = to_proto(np.ascontiguousarray(array).reshape(array.shape), new)
+        new = self.names.new(name or f"constant/{len(self.initializers)}")
+        tensor = self._arrays.from_array(np.asarray(array, order="C"), new)
         if name:
             tensor.doc_string = self.doc
             self.helper.set_metadata_props(tensor, self.told)
@@ -232,9 +232,9 @@ class Body:
 
 
 def _detour(kind: str, dtype: DType) -> DType | None:
-    """Where an op on a dtype is done instead: the narrow ones are moved and chosen among so too."""
+    """The dtype in which an op on another is done instead, if any; most on narrow ones are."""
     if dtype.narrow:
-        if kind in _MOVED_AS_THEY_ARE:
+        if kind in _ALL_DTYPES:
             return None
         return DType.float32 if dtype.is_float else DType.int8
     return _DETOURS[dtype] if dtype in LACKS.get(kind, ()) else None

@@ -73,7 +73,6 @@ _DIRECT = {
     **{name: name.capitalize() for name in ("acosh", "atanh", "erf")},
     "subtract": "Sub",
     "divide": "Div",
-    "where": "Where",
 }
 
 ONNX: Mapping[str, Row] = {

@@ -11,7 +11,7 @@ from graphir import DType, Graph, Symbol, ops
 from graphir.dims import Dim, Size
 from graphir.location import Location
 from passes import lower
-from runtime.targets.emission import Names, TargetError, emitter, needed
+from runtime.targets.emission import Names, bindings, emitter, needed, unbound
 from runtime.targets.excerpts import defined, excerpt
 from runtime.targets.python_ops import PYTHON, Line
 from runtime.targets.python_values import numpy_name, word
@@ -78,40 +78,23 @@ class _Writer:
     # -- dims
 
     def _bound(self) -> Iterator[str]:
-        """Lines that give every named dim its size: plain dims first, then linear expressions."""
-        dims = [
-            (f"{name}.shape[{axis}]", dim)
-            for symbol, name in self.inputs.items()
-            for axis, dim in enumerate(symbol.shape)
-            if isinstance(dim, Dim)
-        ]
-        dims.sort(key=lambda one: not str(one[1]).isidentifier())
-        for _ in dims:
-            for size, dim in dims:
-                yield from self._solved(size, dim)
-
-    def _solved(self, size: str, dim: Dim) -> Iterator[str]:
-        unknown = [name for name in dim.names() if name not in self.sizes]
-        if len(unknown) != 1 or not any(unknown[0] in monomial for monomial, _ in dim.terms):
-            return
-        name = unknown[0]
-        if str(dim) != name:
-            at_0, at_1 = (_replaced(dim, {**self.sizes, name: f"({n})"}) for n in (0, 1))
-            size = f"({size} - ({at_0})) // ({at_1} - ({at_0}))"
-        self.sizes[name] = self._named(name)
-        yield f"{self.sizes[name]} = {size}"
+        """Lines that give every named dim its size."""
+        for name, symbol, axis in bindings(self.graph):
+            size, dim = f"{self.inputs[symbol]}.shape[{axis}]", symbol.shape[axis]
+            if isinstance(dim, Dim) and str(dim) != name:
+                at_0, at_1 = (_replaced(dim, {**self.sizes, name: f"({n})"}) for n in (0, 1))
+                size = f"({size} - ({at_0})) // ({at_1} - ({at_0}))"
+            self.sizes[name] = self._named(name)
+            yield f"{self.sizes[name]} = {size}"
 
     def size(self, dim: Size) -> str:
         """The expression of a dim; TargetError where nothing binds a name in it."""
-        if isinstance(dim, Dim):
-            for name in dim.names():
-                if name not in self.sizes:
-                    raise TargetError(
-                        f"graph {self.graph.name!r}: nothing binds {name!r}, which dim {dim} "
-                        f"needs; give it an input that has an axis of size {name!r}"
-                    )
-            return _replaced(dim, self.sizes)
-        return str(dim)
+        if not isinstance(dim, Dim):
+            return str(dim)
+        for name in dim.names():
+            if name not in self.sizes:
+                raise unbound(self.graph, name, dim)
+        return _replaced(dim, self.sizes)
 
     def _checked(self) -> Iterator[str]:
         for (symbol, name), wished in zip(self.inputs.items(), self.graph.input_names, strict=True):
