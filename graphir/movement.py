@@ -180,12 +180,16 @@ def eye(dtype: DType, rows: int, columns: int, offset: int) -> Array:
     return convert(np.eye(rows, columns, offset, dtype=np.bool), DType.bool, dtype)
 
 
-def ranged(dtype: DType, start: Any, step: Any, size: int, first: int = 0) -> Array:
+def ranged(dtype: DType, start: Any, step: Any, size: int) -> Array:
     """The vector of start + i * step: exact integers, else float64 or complex128, to be rounded.
 
-    There are `size`, from i = `first` on. ExecutionError for an integer outside of `dtype`, and for
-    a start or step of another kind.
+    ExecutionError for an integer outside of `dtype`, and for a start or step of another kind.
     """
+    return part_of_range(dtype, start, step, 0, size)
+
+
+def part_of_range(dtype: DType, start: Any, step: Any, first: int, size: int) -> Array:
+    """So many elements of such a vector, from the one of i = `first` on."""
     try:
         if dtype.is_complex:
             return _complexes(complex(start), complex(step), size, first)

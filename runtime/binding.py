@@ -73,23 +73,25 @@ def checked(graph: Graph, symbol: Symbol, name: str, value: Any) -> NDArray[Any]
             return literal_array(value, dtype, None, graph.tf32)[1]
         except GraphError as error:
             raise ExecutionError(f"{what}: {error}") from None
-    kind = cast("type[Any]", type(value))
-    # numpy.ma is a module that a process may never need.
-    masked = kind is not np.ndarray and issubclass(kind, np.ma.MaskedArray)
-    if masked or not issubclass(kind, (np.ndarray, np.generic)):
-        fix = "x.filled(...)" if masked else f"np.asarray(..., {numpy_name(dtype)})"
-        raise ExecutionError(f"{what}, not a {kind.__name__}; give {fix}")
+    require_type(graph, symbol, name, value, cast("type[Any]", type(value)))
     array: NDArray[Any] = np.asarray(value)
-    require_type(graph, symbol, name, array)
     return (
         convert(array, DType.float32, dtype, graph.tf32) if dtype is DType.tensor_float32 else array
     )
 
 
-def require_type(graph: Graph, symbol: Symbol, name: str, array: Any) -> None:
-    """ExecutionError unless an array of any library has the dtype and the rank of an input."""
+def require_type(graph: Graph, symbol: Symbol, name: str, array: Any, kind: type[Any]) -> None:
+    """ExecutionError unless an array is of NumPy's `kind`, and of the dtype and rank of an input.
+
+    Arrays of other libraries that hold NumPy's have these too.
+    """
     dtype = graph.committed(symbol.dtype)
     what = f"input {name!r} of graph {graph.name!r} is {symbol.type}"
+    # numpy.ma is a module that a process may never need.
+    masked = kind is not np.ndarray and issubclass(kind, np.ma.MaskedArray)
+    if masked or not issubclass(kind, (np.ndarray, np.generic)):
+        fix = "x.filled(...)" if masked else f"np.asarray(..., {numpy_name(dtype)})"
+        raise ExecutionError(f"{what}, not a {kind.__name__}; give {fix}")
     if array.dtype != dtype.storage:
         raise ExecutionError(
             f"{what}, stored as {dtype.storage}; the array is {array.dtype}. Convert it "

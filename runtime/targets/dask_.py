@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from graphlib import TopologicalSorter
 from operator import attrgetter
@@ -40,9 +40,10 @@ def dask(graph: Graph) -> Callable[..., Any]:
     Inputs are given in order or by name, of their declared dtypes. Results are those of
     `interpret`, to the bit, but for floats that are added or multiplied over several blocks:
     a sum is within n * eps * sum(|x|), eps that of the dtype it accumulates in, `var` that of x**2,
-    products within n * eps of themselves. Raises ImportError without dask and TargetError for an op
-    that Dask has not; when called, ExecutionError for wrong inputs and chunks of unknown size, and
-    TargetError for float8_e5m2 where a cluster is to compute: that loses its dtype on the way.
+    products within n * eps of themselves. `searchsorted` minds that its vector is sorted. Raises
+    ImportError without dask and TargetError for an op that Dask has not; when called,
+    ExecutionError for wrong inputs and chunks of unknown size, and TargetError for float8_e5m2
+    where a cluster is to compute: that loses its dtype on the way.
     """
     require_outputs(graph)
     dask_array()
@@ -92,7 +93,7 @@ def _entered(graph: Graph, symbol: Symbol, name: str, value: Any) -> Any:
     """An input as an array of Dask whose chunks are known."""
     if not isinstance(value, dask_array().Array):
         return given(checked(graph, symbol, name, value))
-    require_type(graph, symbol, name, value)
+    require_type(graph, symbol, name, value, type(value._meta))
     if any(math.isnan(size) for axis in value.chunks for size in axis):
         raise ExecutionError(
             f"input {name!r} of graph {graph.name!r} is {symbol.type}; the array has chunks of "
@@ -100,7 +101,7 @@ def _entered(graph: Graph, symbol: Symbol, name: str, value: Any) -> Any:
         )
     if symbol.dtype is not DType.tensor_float32:
         return solid(value)
-    return entered(symbol).compute({symbol: solid(value)}, {})[0]
+    return entered(symbol).arrays({symbol: solid(value)})[0]
 
 
 # -- what is done, and in which order
@@ -108,19 +109,27 @@ def _entered(graph: Graph, symbol: Symbol, name: str, value: Any) -> Any:
 
 def _steps(graph: Graph) -> Iterator[Step]:
     """The steps that compute what the outputs of a lowered graph need."""
+    users = _users(graph)
+    yield from (step_of(one) for one in needed(graph) if one.op in (ops.constant, ops.full))
+    for step in cut(graph):
+        if isinstance(step, Call):
+            yield step_of(step.symbol)
+            continue
+        yield from map(step_of, step.rows)
+        for part in _connected(step.symbols):
+            inside = set(part)
+            yield region(part, [one for one in part if any(x not in inside for x in users[one])])
+
+
+def _users(graph: Graph) -> Mapping[Symbol, list[Symbol | None]]:
+    """The symbols that take each symbol; None stands for who called."""
     users: dict[Symbol, list[Symbol | None]] = {symbol: [] for symbol in graph.symbols}
-    for symbol in graph.outputs:
-        users[symbol].append(None)
     for symbol in needed(graph):
         for arg in symbol.args:
             users[arg].append(symbol)
-        if symbol.op in (ops.constant, ops.full):
-            yield step_of(symbol)
-    for step in cut(graph):
-        alone = [step.symbol] if isinstance(step, Call) else step.rows
-        yield from map(step_of, alone)
-        for part in [] if isinstance(step, Call) else _connected(step.symbols):
-            yield region(part, [one for one in part if {*users[one]} - {*part}])
+    for symbol in graph.outputs:
+        users[symbol].append(None)
+    return users
 
 
 def _connected(symbols: Sequence[Symbol]) -> Iterator[list[Symbol]]:

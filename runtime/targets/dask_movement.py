@@ -10,7 +10,7 @@ said by slices and concatenation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -29,7 +29,7 @@ def solid(x: Any) -> Any:
 
 def given(array: Any) -> Any:
     """A NumPy array as one of Dask."""
-    return dask_array().from_array(array)
+    return dask_array().from_array(array, cut(array.shape, array.dtype))
 
 
 # -- parts and repetitions
@@ -45,8 +45,7 @@ def _broadcast_to(x: Any, shape: Sizes) -> Any:
         return x
     lead = len(shape) - x.ndim
     kept = [i >= lead and x.shape[i - lead] == size for i, size in enumerate(shape)]
-    auto = "auto" if 0 not in shape else -1
-    chunks = tuple(x.chunks[i - lead] if keep else auto for i, keep in enumerate(kept))
+    chunks = tuple(x.chunks[i - lead] if keep else "auto" for i, keep in enumerate(kept))
     return dask_array().broadcast_to(x, shape, cut(shape, x.dtype, chunks))
 
 
@@ -104,14 +103,14 @@ def _stack(*arrays: Any, axis: int) -> Any:
 
 
 def _range(dtype: DType, start: Any, step: Any, size: int) -> Any:
-    make = partial(movement.ranged, dtype, start, step)
+    make = partial(movement.part_of_range, dtype, start, step)
     for end in {0, size - 1} if size else ():
-        make(1, end)  # which raises what else a block would
-    return _made((size,), make(0).dtype, partial(_ranged, make))
+        make(end, 1)  # which raises what else a block would
+    return _made((size,), make(0, 0).dtype, partial(_ranged, make))
 
 
 def _ranged(make: Callable[..., Any], span: tuple[int, int]) -> Any:
-    return make(span[1] - span[0], span[0])
+    return make(span[0], span[1] - span[0])
 
 
 def _eye(dtype: DType, rows: int, columns: int, offset: int) -> Any:
@@ -135,9 +134,11 @@ def _placed(make: Callable[..., Any], block_info: Any = None) -> Any:
         return make(*block_info[None]["array-location"])
 
 
-def cut(shape: Sizes, dtype: Any, chunks: Any = "auto") -> Any:
-    """The chunks of an array as Dask cuts new ones."""
-    return dask_array().core.normalize_chunks(chunks, shape, dtype=dtype)
+def cut(shape: Sizes, dtype: Any, chunks: Sequence[Any] = ()) -> Any:
+    """The chunks of an array as Dask cuts new ones; those of an empty one it cannot choose."""
+    auto = "auto" if 0 not in shape else -1
+    wanted = [auto if one == "auto" else one for one in chunks or ("auto",) * len(shape)]
+    return dask_array().core.normalize_chunks(tuple(wanted), shape, dtype=dtype)
 
 
 MOVES: Mapping[str, Callable[..., Any]] = {

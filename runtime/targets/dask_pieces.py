@@ -8,7 +8,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -101,7 +101,11 @@ class Piece:
         return [symbol for symbol, _ in self.operands]
 
     def compute(self, values: Arrays, sizes: Mapping[str, int]) -> list[Any]:
-        """The results for these arrays."""
+        """The results; blocks have sizes of their own."""
+        return self.arrays(values)
+
+    def arrays(self, values: Arrays) -> list[Any]:
+        """The results for these arrays of the operands."""
         if len(self.results) == 1:
             return [self.blocks(self.task, values, self.results[0].dtype.storage)]
         every = self.blocks(self.task, values, np.dtype(object))
@@ -142,8 +146,18 @@ class Piece:
 
 
 def region(symbols: Sequence[Symbol], results: Sequence[Symbol]) -> Piece:
-    """Elementwise symbols of one shape."""
-    return _Extract(results).region(symbols, results)
+    """Elementwise symbols of one shape; known numbers are part of the task, unless all are."""
+    extract, inside, values = _Extract(results), set(symbols), dict[Symbol, Symbol]()
+    args = {arg for symbol in symbols for arg in operands_of(symbol, inside)} - inside
+    known = {arg for arg in args if arg.op is ops.constant and not arg.rank}
+    for arg in sorted(args, key=attrgetter("index")):
+        number = arg in known and known != args
+        values[arg] = extract.copy(arg, ()) if number else extract.input(arg, numbered(arg))
+    for symbol in symbols:
+        given = [values[arg] for arg in operands_of(symbol, inside)]
+        values[symbol] = extract.copy(symbol, given)
+    outputs = [values[one] for one in results]
+    return Piece(extract.finished(outputs), extract.operands, results)
 
 
 def single(symbol: Symbol, labels: Sequence[Labels], whole: str = "") -> Piece:
@@ -190,21 +204,6 @@ class _Extract:
         """An op on what its operands have become."""
         inferred = self.new.infer(symbol.op, args, symbol.attrs)
         return self.new.append(symbol.op, tuple(args), inferred.attrs, inferred.type, symbol.source)
-
-    def region(self, symbols: Sequence[Symbol], results: Sequence[Symbol]) -> Piece:
-        """The piece of elementwise symbols; known numbers are part of it, unless all are."""
-        inside, values = set(symbols), dict[Symbol, Symbol]()
-        args = {arg for symbol in symbols for arg in operands_of(symbol, inside)} - inside
-        known = {arg for arg in args if arg.op is ops.constant and not arg.rank}
-        for arg in sorted(args, key=lambda one: one.index):
-            if arg in known and known != args:
-                values[arg] = self.new.append(arg.op, (), arg.attrs, arg.type, arg.source)
-            else:
-                values[arg] = self.input(arg, numbered(arg))
-        for symbol in symbols:
-            given = [values[arg] for arg in operands_of(symbol, inside)]
-            values[symbol] = self.copy(symbol, given)
-        return Piece(self.finished([values[one] for one in results]), self.operands, results)
 
     def finished(self, outputs: Sequence[Symbol]) -> Graph:
         """The graph with these outputs."""
