@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
 from graphir import ops
 from tests.strategies import STRONG
+from tests.target_refusals import REFUSALS, Refusal
 from tests.target_table import TARGETS, golden, installed, lettered, rows, verdicts
 
 
@@ -20,6 +22,25 @@ def test_the_table_is_what_is_kept(target: str) -> None:
     for name, line in found["rows"].items():
         assert line == kept["rows"].get(name), f"{name}; python -m tests.target_table"
     assert [*found["rows"]] == [*kept["rows"]]
+
+
+@pytest.mark.parametrize("row", REFUSALS, ids=lambda row: f"{row.target}-{row.reason}")
+def test_what_is_impossible_is_refused_by_the_engine(row: Refusal) -> None:
+    if not installed(row.target):
+        pytest.skip(f"{TARGETS[row.target].package} is not installed: nothing refuses it")
+    with pytest.raises((TypeError, ValueError, RuntimeError)):
+        row.attempt()
+
+
+def test_every_reason_is_one_that_the_engine_has() -> None:
+    for target, table in golden().items():
+        if target == "dtypes":
+            continue
+        rows = [row.reason for row in REFUSALS if row.target == target]
+        for reason in table["impossible"].values():
+            assert any(re.fullmatch(row, reason) for row in rows), reason
+        for row in rows:
+            assert any(re.fullmatch(row, reason) for reason in table["impossible"].values()), row
 
 
 def test_every_op_and_every_dtype_is_asked_about() -> None:

@@ -142,11 +142,25 @@ def _cuts(statement: ast.stmt) -> Iterator[Span]:
             yield start, _end(node.annotation)
         elif isinstance(node, ast.AnnAssign):
             yield _end(node.target), _end(node.annotation)
+        elif isinstance(node, ast.arguments):
+            yield from _spaces(node)
         elif isinstance(node, ast.FunctionDef) and node.returns:
             yield (node.returns.lineno, node.returns.col_offset - len(" -> ")), _end(node.returns)
         elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "cast":
             yield _start(node), _start(node.args[1])
             yield _end(node.args[1]), _end(node)
+
+
+def _spaces(arguments: ast.arguments) -> Iterator[Span]:
+    """The spaces around the = of defaults, which stand beside annotations alone."""
+    last = [*arguments.posonlyargs, *arguments.args][-len(arguments.defaults) or None :]
+    named = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+    for one, default in [*zip(last, arguments.defaults, strict=False), *named]:
+        if one.annotation and default:
+            row, column = _end(one.annotation)
+            yield (row, column), (row, column + 1)
+            row, column = _start(default)
+            yield (row, column - 1), (row, column)
 
 
 def _start(node: ast.expr) -> tuple[int, int]:

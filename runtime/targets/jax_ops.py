@@ -66,18 +66,6 @@ def _sign(x: Any) -> Any:
     return x if x.dtype == jnp.bool_ else jnp.where(x == zero, zero, jnp.sign(x))
 
 
-def _joined(name: str, *arrays: Any, axis: int) -> Any:
-    """Arrays as one; of less than a byte an element by way of more, as XLA on the CPU has it not.
-
-    (jaxlib 0.10.2: "Check failed: bit_offset != nullptr", which ends the process.)
-    """
-    narrow = arrays[0].dtype
-    if DType.from_numpy(narrow).bits >= 8 or narrow == jnp_().bool_:
-        return getattr(jnp_(), name)(arrays, axis)
-    wide = jnp_().float32 if DType.from_numpy(narrow).is_float else jnp_().int8
-    return getattr(jnp_(), name)([x.astype(wide) for x in arrays], axis).astype(narrow)
-
-
 def _pow(x: Any, y: Any) -> Any:
     """The square x * x where y is 2; integers wrap."""
     jnp = jnp_()
@@ -96,12 +84,6 @@ def _integer_pow(x: Any, y: Any) -> Any:
         found = found * jnp.where(shifted & one == one, x, one)
         x = x * x
     return found
-
-
-def _sign(x: Any) -> Any:
-    """The sign, of -0.0 too 0.0."""
-    jnp = _jnp()
-    return x if x.dtype == jnp.bool_ else jnp.where(x == 0, jnp.zeros((), x.dtype), jnp.sign(x))
 
 
 def _reciprocal(x: Any) -> Any:
@@ -249,7 +231,7 @@ def _scatter(x: Any, updates: Any, indices: Any, axis: int) -> Any:
 
 def _joined(name: str, *arrays: Any, axis: int) -> Any:
     """Arrays one after another; those of less than a byte, on which XLA aborts, widened exactly."""
-    jnp, dtype = _jnp(), DType.from_numpy(arrays[0].dtype)
+    jnp, dtype = jnp_(), DType.from_numpy(arrays[0].dtype)
     if dtype.bits >= 8 or dtype is DType.bool:
         return getattr(jnp, name)(arrays, axis)
     wide = [x.astype(jnp.float32 if dtype.is_float else jnp.int8) for x in arrays]

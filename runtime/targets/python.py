@@ -117,10 +117,13 @@ class _Writer:
             if symbol.op is ops.constant and not symbol.rank and text.startswith("np."):
                 self.values[symbol] = text
                 continue
-            self.values[symbol] = name = self.names.new(f"v{symbol.name[1:]}")
-            if symbol.op in _VIEWS or text in line.args:
-                self.views.add(name)
             yield from (f"# {reason}" for reason in _reasons(symbol))
+            if text in line.args:
+                self.values[symbol] = text
+                continue
+            self.values[symbol] = name = self.names.new(f"v{symbol.name[1:]}")
+            if symbol.op in _VIEWS:
+                self.views.add(name)
             yield f"{name} = {text}"
 
     def _returned(self) -> str:
