@@ -11,6 +11,7 @@ import pytest
 
 from graphir import Graph, GraphirError, Symbol
 from graphir.numpy_functions import FUNCTIONS
+from runtime import record
 from tests.test_numpy_symbols import CALLS as SINGLE
 from tests.test_numpy_symbols import DTYPES, agrees, allowed, run, symbols, values
 
@@ -209,6 +210,44 @@ def test_every_function_in_the_table_is_called() -> None:
     for name in {function.__name__ for function in FUNCTIONS} - named:
         assert f"np.{name}(" in text or f".linalg.{name}(" in text or f".fft.{name}(" in text, name
     assert SINGLE
+
+
+SHARED: dict[str, Callable[..., Any]] = {
+    "concatenate": lambda x: np.concatenate([x, x], axis=1),
+    "concatenate flat": lambda x: np.concatenate([x, x[0]], axis=None),
+    "roll": lambda x: np.roll(x, 1),
+    "roll of axes": lambda x: np.roll(x, (1, 2), axis=(0, 1)),
+    "dot": lambda x: np.dot(x, x.T),
+    "inner": lambda x: np.inner(x, x),
+    "vdot": lambda x: np.vdot(x, x),
+    "einsum": lambda x: np.einsum("ij,kj,k->i", x, x, x[:, 0]),
+    "einsum of a diagonal": lambda x: np.einsum("ii", x[:, :2]),
+    "einsum of ellipses": lambda x: np.einsum("...j,j", x, x[0]),
+    "diagflat": lambda x: np.diagflat(x, 1),
+    "trace": lambda x: np.trace(x, 1),
+    "mean": lambda x: np.mean(x, axis=1, keepdims=True),
+    "var": lambda x: np.var(x, ddof=1),
+    "std": lambda x: np.std(x, axis=0),
+    "argmax": lambda x: np.argmax(x, axis=1),
+    "take": lambda x: np.take(x, [0, 2], axis=1),
+    "argsort": lambda x: np.argsort(x, axis=0),
+}
+
+
+@pytest.mark.parametrize("call", SHARED.values(), ids=SHARED)
+def test_recordings_have_the_ops_of_symbols(call: Callable[..., Any]) -> None:
+    x = values("f", (2, 3))
+    recording = record(call, x)
+    assert not recording.notes
+    made = call(*symbols(x))
+    ours, theirs = (
+        [one.op.name for one in graph if one.op.kind != "creation"]
+        for graph in (made.graph, recording.graph)
+    )
+    views = {"slice", "reshape", "permute", "squeeze"}
+    assert [op for op in ours if op not in views] == [op for op in theirs if op not in views]
+    assert recording.result.dtype == call(x).dtype
+    assert (recording.result == call(x)).all()
 
 
 # -- what has no op
