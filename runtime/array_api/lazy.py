@@ -116,6 +116,8 @@ class Tape(Graph):
         return f"%{symbol.index}"
 
     def _beside_numbers(self, op: Op, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Lazy:
+        if not any(one.__class__ is Lazy for one in operands):
+            raise TypeError(f"{op.name} of Python scalars alone; asarray(...) makes one an array")
         try:
             inferred = self._inferred(op, operands, attrs)
             site = self._site(_getframe(1))
