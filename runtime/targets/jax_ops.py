@@ -91,6 +91,15 @@ def _floor_divide(x: Any, y: Any) -> Any:
     return jnp.where(y == 0, x / y, jnp.floor_divide(x, y))
 
 
+def _remainder(x: Any, y: Any) -> Any:
+    """What the floored quotient leaves: a zero has the sign of the divisor."""
+    jnp = _jnp()
+    rest = _by_zero(jnp.remainder, x, y)
+    if not jnp.issubdtype(x.dtype, jnp.floating):
+        return rest
+    return jnp.where(rest == 0, jnp.copysign(rest, y), rest)
+
+
 def _pow(x: Any, y: Any) -> Any:
     """The square x * x where y is 2; integers wrap."""
     jnp = _jnp()
@@ -293,7 +302,7 @@ def table() -> Mapping[str, Callable[..., Any]]:
         **{name: partial(_rounded, name) for name in ("floor", "ceil", "trunc", "round")},
         **{name: partial(_made, name) for name in ("constant", "full", "range", "eye")},
         "floor_divide": _floor_divide,
-        "remainder": partial(_by_zero, jnp.remainder),
+        "remainder": _remainder,
         "pow": _pow,
         "sign": _sign,
         "reciprocal": _reciprocal,
