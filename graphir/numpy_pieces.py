@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -112,7 +113,7 @@ def _column_stack(tup: Sequence[Any]) -> Symbol:
 
 def _broadcast_arrays(*args: Any) -> tuple[Symbol, ...]:
     symbols = as_symbols(*args)
-    shape = sum((one != one for one in symbols[1:]), symbols[0] != symbols[0]).shape
+    shape = reduce(ops.bitwise_or, [one != one for one in symbols]).shape
     return tuple(ops.broadcast_to(one, shape) for one in symbols)
 
 
@@ -247,11 +248,11 @@ def _infinite(negative: bool) -> Function:
 
 
 def _isreal(x: Symbol) -> Symbol:
-    return ops.imag(x) == 0
+    return ops.imag(x) == 0 if x.dtype.is_complex else x.graph.full(True, x.shape, "bool")
 
 
 def _iscomplex(x: Symbol) -> Symbol:
-    return ops.imag(x) != 0
+    return ops.logical_not(_isreal(x))
 
 
 def _polyval(p: Any, x: Any) -> Symbol:

@@ -74,7 +74,8 @@ def _count(a: Symbol, axis: Any, keepdims: Any) -> Symbol:
 
 
 def _shared_out(total: Symbol, count: Symbol) -> Symbol:
-    return (total / count).cast(total.dtype)
+    wider = DType.complex128 if total.dtype.is_complex else DType.float64
+    return (total.cast(wider) / count.cast(wider)).cast(total.dtype)
 
 
 def _nanmean(a: Symbol, axis: Any = None, dtype: Any = None, *, keepdims: Any = False) -> Symbol:
