@@ -7,7 +7,6 @@ import pickle
 import subprocess
 import sys
 import threading
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -24,66 +23,19 @@ from dask.diagnostics import ProgressBar
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphir import DType, ExecutionError, Graph, GraphirError, ops, trace
+from graphir import DType, ExecutionError, Graph, ops, trace
 from runtime import Program as Compiled
 from runtime import interpret, targets
 from runtime.targets import TargetError
 from runtime.targets.dask_movement import MOVES
 from runtime.targets.dask_ops import LABELS
+from tests.chunks import INEXACT, agree, compare, computed, cut
 from tests.drawing import Program, programs
 from tests.evaluator import same
 from tests.strategies import STRONG, arrays, pool
 
 ROOT = Path(__file__).resolve().parent.parent
-INEXACT = ("sum", "prod", "mean", "var", "std", "cumulative_sum", "cumulative_prod", "matmul")
-INEXACT += ("tensordot",)
-"""Ops that add or multiply many floats, in an order that depends on chunks."""
 EXACT = tuple(op for name, op in ops.CATALOGUE.items() if name not in (*INEXACT, "searchsorted"))
-
-
-@st.composite
-def chunked(draw: Any, array: Any) -> Any:
-    """The array, cut anywhere, into blocks of no elements too; or as it is."""
-    if not array.ndim or draw(st.integers(0, 4)) == 4:
-        return array
-    return cut(array, [pieces(draw, size) for size in array.shape])
-
-
-def pieces(draw: Any, size: int) -> tuple[int, ...]:
-    ends = sorted([0, *draw(st.lists(st.integers(0, size), max_size=3)), size])
-    return tuple(b - a for a, b in pairwise(ends))
-
-
-def cut(array: Any, chunks: Any) -> Any:
-    return da.from_array(array, chunks=-1).rechunk(tuple(chunks))
-
-
-def computed(found: Any) -> list[Any]:
-    """The values of dask arrays, whose dtypes and shapes were told before."""
-    found = found if isinstance(found, tuple) else (found,)
-    with dask.config.set(scheduler="synchronous"):
-        made = list(map(np.asarray, dask.compute(*found)))
-    assert [(x.dtype, x.shape) for x in found] == [(x.dtype, x.shape) for x in made]
-    return made
-
-
-def agree(program: Program, data: Any) -> None:
-    """The same bits over chunks that are drawn, or the same refusal."""
-    compare(program, [data.draw(chunked(array)) for array in program.inputs])
-
-
-def compare(program: Program, chunks: Any) -> None:
-    graph, inputs = program
-    try:
-        expected = interpret(graph, *inputs)
-    except GraphirError:
-        with pytest.raises(GraphirError):
-            computed(targets.dask(graph)(*chunks))
-        return
-    found = computed(targets.dask(graph)(*chunks))
-    expected = expected if isinstance(expected, tuple) else (expected,)
-    for one, other in zip(found, expected, strict=True):
-        assert same(one, other), (one, other, chunks, str(graph))
 
 
 @pytest.mark.parametrize("name", sorted(op.name for op in EXACT))
@@ -128,114 +80,6 @@ def test_places_in_a_sorted_vector_are_the_same(dtype: str, data: st.DataObject)
     vector = data.draw(arrays(DType(dtype), (n,)))
     vector = vector[np.argsort(vector.astype(np.float64), kind="stable")]
     agree(Program(graph, (vector, data.draw(arrays(DType(dtype), (k, m))))), data)
-
-
-def small(array: Any) -> Any:
-    """Floats as small powers of two: sums and products of a few are exact in any order."""
-    if array.dtype.kind in "biu" or str(array.dtype).startswith(("int", "uint")):
-        return array
-    values = np.array([1, -1, 0, 2, 1, -2, 0.5], array.dtype)
-    places = np.frombuffer(array.tobytes(), np.uint8).astype(np.intp)
-    return values[np.resize(places, array.size) % len(values)].reshape(array.shape)
-
-
-@pytest.mark.parametrize("name", [one for one in INEXACT if one not in ("var", "std")])
-@given(st.data())
-@settings(max_examples=30)
-def test_sums_and_products_of_few_bits_are_the_same(name: str, data: st.DataObject) -> None:
-    graph, inputs = data.draw(programs(op=ops.CATALOGUE[name], steps=0))
-    agree(Program(graph, tuple(map(small, inputs))), data)
-
-
-@pytest.mark.parametrize("name", INEXACT)
-@given(st.data())
-@settings(max_examples=10)
-def test_of_whole_arrays_all_bits_are_the_same(name: str, data: st.DataObject) -> None:
-    program = data.draw(programs(op=ops.CATALOGUE[name], steps=0))
-    compare(program, program.inputs)
-
-
-# -- floats over several blocks
-
-
-def _variance(x: Any, count: int, **axis: Any) -> Any:
-    off = np.abs(x - x.mean(keepdims=True, **axis)) ** 2
-    return off.sum(**axis) / count
-
-
-Case = tuple[Any, Any, Any]
-"""What a graph computes of x, the same by NumPy, and what its error is relative to."""
-CASES: dict[str, Case] = {
-    "sum": (lambda x: x.sum(axis=0), lambda x: x.sum(axis=0), lambda x: np.abs(x).sum(axis=0)),
-    "sum of all": (lambda x: x.sum(), lambda x: x.sum(), lambda x: np.abs(x).sum()),
-    "mean": (lambda x: x.mean(axis=1), lambda x: x.mean(axis=1), lambda x: np.abs(x).mean(axis=1)),
-    "mean of all": (lambda x: x.mean(), lambda x: x.mean(), lambda x: np.abs(x).mean()),
-    "var": (
-        lambda x: x.var(axis=0),
-        lambda x: _variance(x, len(x), axis=0),
-        lambda x: (np.abs(x) ** 2).mean(axis=0),
-    ),
-    "std": (
-        lambda x: x.std(correction=1),
-        lambda x: np.sqrt(_variance(x, x.size - 1)),
-        lambda x: (np.abs(x) ** 2).mean(),
-    ),
-    "prod": (lambda x: x.prod(axis=0), lambda x: x.prod(axis=0), lambda x: np.abs(x.prod(axis=0))),
-    "cumulative_sum": (
-        lambda x: ops.cumulative_sum(x, axis=1),
-        lambda x: np.cumsum(x, axis=1),
-        lambda x: np.cumsum(np.abs(x), axis=1),
-    ),
-    "cumulative_prod": (
-        lambda x: ops.cumulative_prod(x, axis=0),
-        lambda x: np.cumprod(x, axis=0),
-        lambda x: np.abs(np.cumprod(x, axis=0)),
-    ),
-    "matmul": (lambda x: x @ x.T, lambda x: x @ x.T, lambda x: np.abs(x) @ np.abs(x).T),
-    "tensordot": (
-        lambda x: ops.tensordot(x, x, axes=2),
-        lambda x: (x * x).sum(),
-        lambda x: np.abs(x * x).sum(),
-    ),
-}
-CHUNKS = ((5, 1, 11, 20), (3, 14, 1, 1, 11))
-
-
-def graph_of(name: str, dtype: str) -> Graph:
-    graph = Graph(name, rules="jax")
-    graph.output(CASES[name][0](graph.input(dtype, ("n", "m"), name="x")))
-    return graph
-
-
-def normal(dtype: DType) -> Any:
-    random = np.random.default_rng(5)
-    values = random.normal(0.5, 1, (37, 30))
-    both = values + 1j * random.normal(0.5, 1, values.shape) if dtype.is_complex else values
-    return both.astype(dtype.storage)
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "bfloat16"])
-@pytest.mark.parametrize("name", CASES)
-def test_floats_over_several_blocks_are_within_the_bound(name: str, dtype: str) -> None:
-    x, (_, function, magnitude) = normal(DType(dtype)), CASES[name]
-    (found,) = computed(targets.dask(graph_of(name, dtype))(cut(x, CHUNKS)))
-    exact = x.astype(np.clongdouble if dtype == "complex64" else np.longdouble)
-    expected = function(exact)
-    computed_in = np.float64 if dtype == "float64" else np.float32
-    bound = x.size * np.finfo(computed_in).eps * magnitude(exact)
-    bound += ml_dtypes.finfo(found.dtype).eps * np.abs(expected)
-    assert found.dtype == graph_of(name, dtype).outputs[0].dtype.storage
-    assert (np.abs(found.astype(exact.dtype) - expected) <= bound).all()
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_what_is_not_finite_is_the_same(name: str) -> None:
-    """An infinity or NaN in one block makes of the result what it makes in one array."""
-    x = normal(DType.float64)
-    x[3, 3], x[20, 20], x[20, 25], x[30, 7] = np.inf, np.inf, -np.inf, np.nan
-    graph = graph_of(name, "float64")
-    (found,) = computed(targets.dask(graph)(cut(x, CHUNKS)))
-    np.testing.assert_allclose(found, interpret(graph, x), rtol=1e-9)
 
 
 # -- what it takes, and what it refuses
@@ -312,6 +156,12 @@ def test_weak_inputs_are_committed(rules: str) -> None:
     graph = trace(lambda x, eps: (x * eps, eps), ("float16", ("n",)), float, rules=rules).graph
     x = np.ones(5, np.float16)
     compare(Program(graph, (x, 0.5)), [cut(x, [(2, 3)]), 0.5])
+
+
+def test_without_dask_the_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "dask.array", None)
+    with pytest.raises(ImportError, match="the Dask target needs the package 'dask'"):
+        targets.dask(doubled())
 
 
 def test_an_op_that_it_lacks_is_named_when_the_function_is_made(

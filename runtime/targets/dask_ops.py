@@ -77,7 +77,8 @@ def _as(x: Any, dtype: DType, tf32: str) -> Any:
     return x.map_blocks(quiet(function), dtype=dtype.storage, meta=meta(dtype.storage, x.ndim))
 
 
-# -- labels: axes of one label are cut alike, and those that the result lacks are whole
+# -- labels: axes of one label are cut alike; those that the result lacks are whole, but those
+#    that begin with k, which are summed over
 
 Cut: TypeAlias = "tuple[Labels, ...]"
 
