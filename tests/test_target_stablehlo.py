@@ -151,6 +151,13 @@ DEVIATIONS = [
         "does not round a product that is added to: one rounding of two",
     ),
     Deviation(
+        "xla",
+        lambda x: x.cast("float32") // 0.0,
+        (np.array([True, False]),),
+        [np.inf, 0],
+        "takes a bool that is divided by a known 0 for 0 where it is False",
+    ),
+    Deviation(
         "reference xla",
         lambda x: x.sum(),
         (f32(2**24, *[1] * 15),),
