@@ -66,15 +66,6 @@ def _sign(x: Any) -> Any:
     return x if x.dtype == jnp.bool_ else jnp.where(x == zero, zero, jnp.sign(x))
 
 
-def _remainder(x: Any, y: Any) -> Any:
-    """What the floored quotient leaves: a zero has the sign of the divisor."""
-    jnp = _jnp()
-    rest = _by_zero(jnp.remainder, x, y)
-    if not jnp.issubdtype(x.dtype, jnp.floating):
-        return rest
-    return jnp.where(rest == 0, jnp.copysign(rest, y), rest)
-
-
 def _pow(x: Any, y: Any) -> Any:
     """The square x * x where y is 2; integers wrap."""
     jnp = jnp_()
