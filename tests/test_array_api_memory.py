@@ -75,10 +75,10 @@ def test_pending_ops_do_not_hold_more_than_the_limit(monkeypatch: pytest.MonkeyP
 
 def test_what_is_shared_counts_once():
     x = xp.asarray(1.0)
-    for _ in range(300):
+    for _ in range(100):
         x = x + x
-    assert len(pending(x.symbol)) == 300  # 2**300 paths
-    assert float(x) == 2.0**300
+    assert len(pending(x.symbol)) == 100  # 2**100 paths
+    assert float(x) == 2.0**100
 
 
 def test_a_long_chain_is_no_deep_recursion(monkeypatch: pytest.MonkeyPatch):

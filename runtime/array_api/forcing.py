@@ -22,6 +22,9 @@ Pending: TypeAlias = dict[Lazy, tuple[Lazy, ...]]
 LIMIT = 1 << 29
 """The bytes that may be kept for what is pending: beyond them it is computed unasked."""
 
+MANY = 128
+"""The pending ops that are counted anew: counting more, again and again, takes longer than they."""
+
 PROGRAMS = Programs()
 
 
@@ -33,8 +36,9 @@ def value_of(symbol: Lazy) -> Array:
 def bounded(symbol: Lazy) -> Lazy:
     """The symbol, computed if too much would be kept for it."""
     if symbol.held > LIMIT:
-        symbol.held = _held(pending(symbol))  # counted anew, since operands may be shared
-        if symbol.held > LIMIT:
+        todo = pending(symbol)
+        symbol.held = _held(todo)  # counted anew, since operands may be shared
+        if symbol.held > LIMIT or len(todo) > MANY:
             value_of(symbol)
     return symbol
 
