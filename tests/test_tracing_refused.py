@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from graphir import GraphError, GraphirError, PromotionError, ShapeError, trace
-from runtime import array_api, jit
+from passes import lower
+from runtime import array_api, jit, targets
 
 
 def refused(call: Any, error: type[Exception] = GraphError) -> str:
@@ -84,3 +85,18 @@ def test_inputs_are_of_the_line_of_the_call():
     with pytest.raises(GraphirError) as caught:
         jitted(np.ones(3, bfloat16))
     assert "test_tracing_refused.py" in str(caught.value) and "jit.py" not in str(caught.value)
+
+
+def test_a_target_takes_a_graph():
+    traced = trace(same, ("float32", (3,)))
+    assert (
+        refused(lambda: targets.python(traced))
+        == "a Graph is needed, not a Traced; give its .graph"
+    )
+    assert refused(lambda: lower(same)) == "a Graph is needed, not a function"  # pyright: ignore[reportArgumentType]
+
+
+def test_written_source_takes_arrays():
+    made: dict[str, Any] = {}
+    exec(targets.python(trace(same, ("float32", (3,))).graph), made)
+    assert refused(lambda: made["same"]([1.0]), TypeError) == "x is an array of float32, not a list"
