@@ -34,8 +34,7 @@ def sixty_four(target: str) -> Any:
     return jax.enable_x64(True)
 
 
-@pytest.mark.parametrize("name", joining())
-@pytest.mark.parametrize("target", HERE)
+@pytest.mark.parametrize("target, name", [(one, name) for one in HERE for name in joining()])
 def test_operands_of_mixed_dtypes_are_refused(target: str, name: str) -> None:
     ask, refused, written = CHECKERS[target], 0, 0
     for graph in mixed(name):
