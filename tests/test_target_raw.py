@@ -10,7 +10,7 @@ import pytest
 
 from graphir import Graph, GraphirError
 from runtime.targets import TargetError
-from tests.target_raw import ACCEPTED, CHECKERS, joining, mixed, raw
+from tests.target_raw import ACCEPTED, CHECKERS, Accepted, joining, mixed, raw
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -62,3 +62,14 @@ def said_of(ask: Any, graph: Graph) -> str | None:
 def explained(target: str, name: str, dtypes: Any) -> bool:
     rows = [x for x in ACCEPTED if target in x.target.split() and name in x.ops.split()]
     return any(row.where(dtypes) for row in rows)
+
+
+CLAIMS = [(row, one) for row in ACCEPTED for one in row.target.split() if one in HERE]
+
+
+@pytest.mark.parametrize("row, target", CLAIMS, ids=[f"{row.why}-{one}" for row, one in CLAIMS])
+def test_what_is_said_to_be_accepted_is(row: Accepted, target: str) -> None:
+    with sixty_four(target), raw(target):
+        for name in row.ops.split():
+            asked = [x for x in mixed(name) if row.where(tuple(y.dtype for y in x.inputs))]
+            assert any(said_of(CHECKERS[target], graph) == "" for graph in asked), name
