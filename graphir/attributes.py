@@ -10,7 +10,7 @@ import numpy as np
 
 from graphir.dims import Dim, Shape, Size, product, quotient, shape_of, shape_text
 from graphir.dtypes import DType
-from graphir.errors import GraphError, ShapeError
+from graphir.errors import AxisError, GraphError, ShapeError
 from graphir.op import Types
 
 
@@ -95,7 +95,7 @@ def shape(value: Any, types: Types = ()) -> Shape:
 def _axis(value: Any, rank: int) -> int:
     axis_ = integer(value)
     if not -rank <= axis_ < rank:
-        raise ShapeError(f"axis {axis_} is out of range for rank {rank}")
+        raise AxisError(f"axis {axis_} is out of range for rank {rank}")
     return axis_ % rank
 
 

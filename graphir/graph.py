@@ -72,6 +72,7 @@ class Graph(Makers, Written):
         self.outputs: tuple[Symbol, ...] = ()
         self.out_types = None if out_types is None else tensor_types(out_types)
         self._layer = ""
+        self._here: Location | None = None
         self._sites: dict[int, dict[int, Location]] = {}
         self._memo: dict[str, tuple[Any, Any, Any]] = {}
         for type_ in tensor_types(in_types):
@@ -210,6 +211,16 @@ class Graph(Makers, Written):
             yield self
         finally:
             self._layer, self._sites = outer
+
+    @contextmanager
+    def at(self, location: Location) -> Generator[Graph]:
+        """Inside the block, symbols arise at this place, whatever line makes them."""
+        outer = self._here, self._sites
+        self._here, self._sites = location, {}
+        try:
+            yield self
+        finally:
+            self._here, self._sites = outer
 
     def __enter__(self) -> Graph:
         CURRENT.set((*CURRENT.get(), self))
@@ -350,13 +361,20 @@ class Graph(Makers, Written):
             for arg in args
         )
 
+    _is_internal = staticmethod(is_internal)
+
     def _site(self, frame: FrameType) -> Location:
-        """The location of the user's frame at or above this one, one object for each place."""
+        """The location of the user's frame at or above this one, one object for each place.
+
+        Inside `at` the place that it says.
+        """
+        if self._here is not None:
+            return self._here
         # By id, since hashing a code object reads all of it; the Location keeps the code alive.
         known = self._sites
         while (sites := known.get(code := id(frame.f_code))) is None:
             outer = frame.f_back
-            if outer and (code in _OURS or is_internal(frame)):
+            if outer and (code in _OURS or self._is_internal(frame)):
                 _OURS.add(code)
                 frame = outer
             else:

@@ -242,7 +242,7 @@ class Symbol(Operators):
     def __array_function__(self, function: Any, _: Any, args: Any, kwargs: Any) -> Any:
         from graphir.numpy_calls import call_function
 
-        return call_function(function, args, kwargs)
+        return call_function(self.graph, function, args, kwargs)
 
     # -- what a symbol cannot do, having no value yet
 

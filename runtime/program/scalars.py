@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from graphir import Symbol
-from runtime.program.assembly import Writer
+from runtime.program.assembly import Writer, prepared
 from runtime.program.code import Code, Instruction, entering
 from runtime.program.tracing import assign, select
 
@@ -88,7 +88,8 @@ def _returning(function: Callable[..., Any], dtype: Any) -> Callable[..., Any]:
 
     def call(*scalars: Any) -> Any:
         out = np.empty((), dtype)
-        function(*map(np.asarray, scalars), out)
+        step, *arrays = prepared(function, [*map(np.asarray, scalars), out])
+        step(*arrays)
         return out[()]
 
     return call
