@@ -37,6 +37,21 @@ def test_sizes_are_bound(mixed: Path) -> None:
     assert "n=4" in refused(2, "export", mixed, "--to", "python", "--size", "n")
 
 
+def test_what_is_traced_is_a_graph(tmp_path: Path) -> None:
+    script = tmp_path / "traced.py"
+    script.write_text(
+        "from graphir import trace\n"
+        "def double(x):\n    return x * 2\n"
+        "net = trace(double, ('float32', (3,)))\n"
+        "def made():\n    return net\n"
+    )
+    for name in ("net", "made"):
+        status, text, _ = cli("export", f"{script}:{name}", "--to", "python")
+        assert status == 0 and "def double(x):" in text
+    text = refused(1, "export", f"{script}:double", "--to", "python")
+    assert "trace(function, types...) in the script makes a graph" in text
+
+
 def test_onnx_goes_to_a_file(mixed: Path, tmp_path: Path) -> None:
     onnx = pytest.importorskip("onnx", reason="ONNX is not installed, so there is no model")
     assert cli("export", mixed, "--to", "onnx", "-o", tmp_path / "mixed.onnx") == (0, "", "")
