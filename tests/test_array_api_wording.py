@@ -42,6 +42,28 @@ def test_ways_out_are_functions_of_the_namespace() -> None:
     assert "choose by an astype(x, ...) what to lose" in refused(lambda: x + xp.asarray([1, 2, 3]))
 
 
+def test_ways_out_of_what_is_found_later() -> None:
+    x, i = xp.ones(3, dtype=xp.float32), xp.asarray([2])
+    text = refused(lambda: int((i**-1)[0]), ValueError)
+    assert text.endswith("for example astype(x, float64)") and "test_array_api_wording" in text
+    text = refused(lambda: xp.result_type(x, i))
+    assert text.endswith("choose by an astype(x, ...) what to lose")
+    assert "int64 and a Python float do not promote" in refused(lambda: i + 1.5)
+
+
+def test_what_is_no_item() -> None:
+    i, small = xp.asarray([2]), xp.zeros(1, dtype=xp.uint8)
+
+    def put(x: Any, value: Any) -> None:
+        x[0] = value
+
+    text = "x[...] = y: an array of uint8 takes no 1.5; int(y) first"
+    assert refused(lambda: put(small, 1.5)) == text
+    text = "x[...] = y: an array of uint8 takes no int64; astype(y, x.dtype) first"
+    assert refused(lambda: put(small, i[0])) == text
+    assert "not ndarray; asarray(...) makes" in refused(lambda: put(i, np.ones(1)))
+
+
 def test_values_of_more_than_one_element() -> None:
     x = xp.ones(3)
     assert refused(lambda: bool(x > 0)).endswith("not 0-d; reduce it by any(x) or all(x)")

@@ -13,6 +13,7 @@ _WAYS = (
     (re.compile(r"\.cast\(DType\.(\w+)\) the other operand"), r"astype(x, \1) of the array"),
     (re.compile(r"\.cast\(DType\.(\w+)\)"), r"astype(x, \1)"),
     (re.compile(r"g\.scalar\((.*?), DType\.(\w+)\)"), r"asarray(\1, dtype=\2)"),
+    (re.compile(r"weak_(int|float|complex)"), r"a Python \1"),
     (re.compile(r",? or build the graph under rules='\w+'"), ""),
 )
 """How a graph's errors put a way out, and what an array's user writes for it."""
