@@ -39,7 +39,9 @@ def bounded(symbol: Lazy) -> Lazy:
     if symbol.held > LIMIT:
         todo = pending(symbol)
         symbol.held = _held(todo)  # counted anew, since operands may be shared
-        if symbol.held > LIMIT or len(todo) > MANY:
+        many = len(todo) > MANY
+        del todo  # since what is held elsewhere is kept
+        if symbol.held > LIMIT or many:
             value_of(symbol)
     return symbol
 
