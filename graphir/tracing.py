@@ -123,7 +123,7 @@ def _named(
             signature.bind(*types, **named)
         except TypeError as error:
             raise GraphError(
-                f"the types are not arguments of {getattr(function, '__name__', 'it')}: {error}"
+                f"these are not arguments of {getattr(function, '__name__', 'it')}: {error}"
             ) from None
         names = [one.name for one in signature.parameters.values() if one.kind in _POSITIONAL]
     names += [f"x{i}" for i in range(len(names), len(types))]

@@ -75,6 +75,11 @@ def test_what_is_not_hashable_is_named():
     assert "np.asarray(x)" in text and len(text) < 300
 
 
+def test_arguments_that_the_function_has_not():
+    text = refused(lambda: jit(lambda x, w: x)(np.ones(3)))
+    assert text == "these are not arguments of <lambda>: missing a required argument: 'w'"
+
+
 def test_inputs_are_of_the_line_of_the_call():
     jitted = jit(lambda x: x + 1, rules="numpy")
     graph = jitted.traced(np.ones(3)).graph
