@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from graphir import DType, ExecutionError, Graph, Symbol, ops
 from graphir.evaluation import settings_of
 from passes import lower
@@ -85,7 +87,8 @@ def _entered(symbol: Symbol, name: str, value: Any) -> Any:
     """An input as an array of JAX, its dtype and rank checked."""
     array = optional("jax.numpy", "jax", "the JAX target").asarray(value)
     what = f"input {name!r} is {symbol.type}"
-    for dtype in (getattr(value, "dtype", array.dtype), array.dtype):  # JAX makes 64 bits 32
+    theirs: Any = value if issubclass(type(value), (np.ndarray, np.generic)) else array
+    for dtype in (theirs.dtype, array.dtype):  # JAX makes 64 bits of NumPy's 32
         if dtype != symbol.dtype.storage:
             fix = f"give .astype({numpy_name(symbol.dtype)})"
             raise ExecutionError(f"{what}; the array is {dtype}: {fix}")
