@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import runtime.array_api as xp
+from graphir import ExecutionError
 
 VIEWS = {
     "row": lambda x: x[1, :],
@@ -87,3 +88,12 @@ def test_what_was_recorded_before_a_change_has_the_old_values():
     doubled = x * 2
     x[0] = 5.0
     assert np.asarray(doubled).tolist() == [2.0, 4.0]
+
+
+def test_a_view_of_what_is_refused_is_refused_every_time():
+    x = xp.asarray([1, 2, 3])
+    view = x[1:]
+    x **= xp.asarray([1, -1, 2])
+    for _ in range(2):
+        with pytest.raises(ExecutionError, match=r"py:\d+:\d+: pow.*-1"):
+            np.asarray(view)

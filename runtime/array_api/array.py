@@ -45,9 +45,9 @@ class Array(Operators):
     def symbol(self) -> Lazy:
         """What the array stands for now."""
         part = self.part
-        if part is not None and part.seen != part.base.changes:
-            part.seen = part.base.changes
+        if part is not None and part.seen != (changes := part.base.changes):
             self._symbol = TAPE.known(part.of(value_of(part.base.symbol)))
+            part.seen = changes  # last: until then, and where it is refused, it is not seen
         return self._symbol
 
     @symbol.setter
