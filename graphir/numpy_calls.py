@@ -202,9 +202,7 @@ class _Direct:
 
 
 def _called(graph: Graph, ufunc: np.ufunc, name: str, *inputs: Any, **kwargs: Any) -> Any:
-    kwargs = _given(name, kwargs)
-    for one in kwargs:
-        _refuse(name, one)
+    _refuse_settings(name, kwargs)
     if not all(map(may_be_operand, inputs)):
         return NotImplemented
     if ufunc in PARTS:

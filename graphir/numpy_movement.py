@@ -60,13 +60,13 @@ def _along(axis: int, rank: int) -> Callable[..., Symbol]:
     """Joined along an axis of arrays that have so many axes at least; vectors along their own."""
 
     def join(tup: Sequence[Any], *, dtype: Any = None) -> Symbol:
-        arrays = [_of_rank(one, rank, rank == 3) for one in tup]
+        arrays = [of_rank(one, rank, rank == 3) for one in tup]
         return _joined(ops.concat, arrays, min(axis, len(arrays[0].shape) - 1), dtype)
 
     return join
 
 
-def _of_rank(x: Any, rank: int, last: bool = False) -> Any:
+def of_rank(x: Any, rank: int, last: bool = False) -> Any:
     """With new axes in front, so that there are as many as that; one of them last if so asked."""
     x = x if isinstance(x, Symbol) else np.asarray(x)
     missing = rank - len(x.shape)
@@ -171,7 +171,7 @@ def _pad(
 
 def _tile(A: Symbol, reps: Any) -> Symbol:  # noqa: N803 -- NumPy's name
     counts = _several(reps)
-    x = _of_rank(A, len(counts))
+    x = of_rank(A, len(counts))
     return ops.tile(x, (*(1,) * (len(x.shape) - len(counts)), *counts))
 
 

@@ -13,7 +13,7 @@ from graphir import ops
 from graphir.attributes import axis as axis_of
 from graphir.attributes import natural
 from graphir.errors import GraphError, ShapeError
-from graphir.numpy_movement import as_symbols, axes_of, flat, moveaxis, squeeze, take
+from graphir.numpy_movement import as_symbols, axes_of, flat, moveaxis, of_rank, squeeze, take
 from graphir.symbol import Symbol
 
 Function = Callable[..., Any]
@@ -118,23 +118,13 @@ def _broadcast_arrays(*args: Any) -> tuple[Symbol, ...]:
 
 
 def _at_least(rank: int) -> Function:
-    """With new axes: one in front, one on either side, and one at the end."""
+    """With new axes in front, the third last."""
 
     def widened(*arys: Any) -> Any:
-        found = tuple(_widened(one, rank) for one in as_symbols(*arys))
+        found = tuple(of_rank(one, rank, rank == 3) for one in as_symbols(*arys))
         return found[0] if len(found) == 1 else found
 
     return widened
-
-
-def _widened(x: Symbol, rank: int) -> Symbol:
-    if x.rank >= rank:
-        return x
-    front = rank - x.rank - (rank == 3 and x.rank > 0)
-    if rank == 3 and x.rank == 0:
-        return ops.reshape(x, (1, 1, 1))
-    last = rank - x.rank - front
-    return ops.reshape(x, (*(1,) * front, *x.shape, *(1,) * last))
 
 
 def _meshgrid(*xi: Any, sparse: bool = False, indexing: str = "xy", copy: bool = True) -> Any:
