@@ -114,6 +114,6 @@ def ifftshift(x: Array, /, *, axes: int | Sequence[int] | None = None) -> Array:
 def _shifted(name: str, x: Array, axes: Any, by: Callable[[int], int]) -> Array:
     require(name, x, _REAL, _COMPLEX)
     for axis in range(x.ndim) if axes is None else [axes] if isinstance(axes, int) else axes:
-        along = axis_of(axis, (x.symbol.type,))
+        along = axis_of(axis, (x.type,))
         x = record(ops.roll, x, shift=by(x.shape[along]), axis=along)
     return x
