@@ -96,8 +96,11 @@ def _select(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> R
 
 
 def _accumulation(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
-    dtype = _asked(rules, attrs) or _met("accumulated", rules, op, types)
-    _castable(op, types[0].dtype, dtype)
+    source, asked = types[0].dtype, _asked(rules, attrs)
+    if asked not in (None, source) and not rules.implicit:
+        rules.join((source, asked))
+    dtype = asked or _met("accumulated", rules, op, types)
+    _castable(op, source, dtype)
     return Resolved((dtype,), dtype)
 
 

@@ -94,7 +94,9 @@ def test_a_graph_without_our_casts_is_refused_by_strict_jax(name: str) -> None:
     graph = Graph(name)
     graph.output(MIXED[name](graph.input("int16", ("n",)), graph.input("float32", ("n",))))
     inputs = np.ones(3, np.int16), np.ones(3, np.float32)
-    assert same(np.asarray(targets.jax(graph)(*inputs)), interpret(graph, *inputs))
+    found, expected = np.asarray(targets.jax(graph)(*inputs)), interpret(graph, *inputs)
+    assert found.dtype == expected.dtype
+    assert np.allclose(found, expected, 1e-6)  # functions are each side's own
     with pytest.raises(jax.dtypes.TypePromotionError, match="strict"):
         function_of(graph)(*inputs)
 
