@@ -302,6 +302,13 @@ def several(value: Any) -> tuple[Any, ...]:
     return tuple(cast("Sequence[Any]", value)) if isinstance(value, (tuple, list)) else (value,)
 
 
+def named(function: Any, name: str, doc: str) -> Any:
+    """The function of the namespace that has this name and docstring."""
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function
+
+
 def eager(function: Callable[..., Any], *args: Any, **settings: Any) -> Any:
     """What a function of NumPy gives for the values of arrays: an array, or several in a tuple."""
     plain = {name: _plain(one) for name, one in settings.items()}
