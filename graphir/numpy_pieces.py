@@ -21,13 +21,18 @@ Function = Callable[..., Any]
 
 # -- apart
 
+_PLACES = (Sequence, np.ndarray)
+"""What tells where pieces end, as slices do: from the end too, and past it."""
+
 
 def _split(ary: Symbol, indices_or_sections: Any, axis: int = 0) -> list[Symbol]:
     axis = axis_of(axis, (ary.type,))
     size: Any = ary.shape[axis]
-    if isinstance(indices_or_sections, Sequence):
+    if isinstance(indices_or_sections, _PLACES):
         ends: list[Any] = [0, *indices_or_sections, size]
-        return list(ary.split([b - a for a, b in pairwise(ends)], axis))
+        if not isinstance(size, int):
+            return list(ary.split([b - a for a, b in pairwise(ends)], axis))
+        return [ary[(*(slice(None),) * axis, slice(*each))] for each in pairwise(ends)]
     if indices_or_sections < 1 or size % indices_or_sections:
         raise ShapeError(f"{size} elements are not {indices_or_sections} equal pieces")
     return list(ary.split(size // indices_or_sections, axis))
@@ -35,7 +40,7 @@ def _split(ary: Symbol, indices_or_sections: Any, axis: int = 0) -> list[Symbol]
 
 def _array_split(ary: Symbol, indices_or_sections: Any, axis: int = 0) -> list[Symbol]:
     """As np.split, but that the first pieces may be longer by one."""
-    if isinstance(indices_or_sections, (list, tuple)):
+    if isinstance(indices_or_sections, _PLACES):
         return _split(ary, indices_or_sections, axis)
     size = ary.shape[axis_of(axis, (ary.type,))]
     if not isinstance(size, int) or indices_or_sections < 1:

@@ -122,7 +122,7 @@ def _vector_norm(x: Symbol, order: Any, axis: Any, keepdims: bool = False) -> Sy
 
 
 def _matrix_norm(x: Symbol, order: Any, axes: tuple[int, ...], keepdims: bool) -> Symbol:
-    if len(axes) != 2 or axes[0] == axes[1]:
+    if len(axes) != 2:
         raise ShapeError(f"a norm is over one axis or two, not {axes} of {x.type}")
     if order in ("fro", "f"):
         return _vector_norm(x, 2, axes, keepdims)

@@ -84,6 +84,8 @@ CALLS: dict[str, Callable[..., Any]] = {
     "pieces": lambda x: (
         *np.array_split(x, 2, axis=1),
         *np.array_split(x, [1], 1),
+        *np.split(x, np.array([1, 2]), 1),
+        *np.split(x, (-1, 1, 9), axis=1),
         *np.vsplit(x, 2),
         *np.hsplit(x, 3),
     ),
@@ -345,6 +347,9 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "weights": (lambda: np.average(Z, 1, weights=np.ones(2)), "give the one axis"),
     "variables": (lambda: np.cov(Z[None]), "rows or columns of a matrix"),
     "letters": (lambda: np.trace(Z, "two"), r"it takes \(a, offset, axis1, axis2, dtype\): bad"),
+    "one axis twice": (lambda: np.squeeze(Z[:1, :1], (0, 0)), "repeated"),
+    "a new axis twice": (lambda: np.expand_dims(Z, (0, -4)), "repeated"),
+    "places": (lambda: np.moveaxis(Z, (0, 1), 1), "one by one"),
     "a matrix": (lambda: np.vander(Z), "of a vector"),
 }
 
