@@ -275,6 +275,11 @@ class Symbol(Operators):
     def __iter__(self) -> NoReturn:
         self._valueless("iteration", "take slices x[i], or x.split(...), or an op over the axis")
 
+    def __setitem__(self, key: Any, value: Any) -> NoReturn:
+        self._valueless(
+            "a change of an item", "choose with ops.where(mask, value, x), or concat the parts"
+        )
+
     def __contains__(self, item: object) -> bool:
         self._valueless("`in`", "use (x == item).any()")
 

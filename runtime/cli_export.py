@@ -27,6 +27,8 @@ WRITERS: dict[str, Callable[[Graph], str | bytes]] = {
 }
 """What each target makes of a graph: a text, or the bytes of a file."""
 
+_TITLES = {"python": "Python", "stablehlo": "StableHLO", "onnx": "ONNX"}
+
 
 def add_export(command: Callable[..., Any]) -> None:
     """Add the command to a parser, by its function that adds one."""
@@ -35,7 +37,12 @@ def add_export(command: Callable[..., Any]) -> None:
     )
     made = command("export", _export, doc, "model.gir --to onnx -o model.onnx")
     add_program(made)
-    made.add_argument("--to", choices=tuple(WRITERS), required=True)
+    made.add_argument(
+        "--to",
+        choices=tuple(WRITERS),
+        required=True,
+        help="NumPy source that runs alone, StableHLO text, or an ONNX model, which needs onnx",
+    )
     made.add_argument(
         "--size",
         action="append",
@@ -43,10 +50,14 @@ def add_export(command: Callable[..., Any]) -> None:
         dest="sizes",
         type=_size,
         metavar="NAME=SIZE",
-        help="the size of a named dim; StableHLO needs that of each",
+        help="the size of a named dim; StableHLO needs that of each, others keep names",
     )
     made.add_argument(
-        "-o", "--output", type=path, metavar="OUT", help="write it there, not to the terminal"
+        "-o",
+        "--output",
+        type=path,
+        metavar="OUT",
+        help="write it there, not to the terminal; an ONNX model must be",
     )
 
 
@@ -59,7 +70,7 @@ def _size(text: str) -> tuple[str, int]:
 
 def _export(asked: argparse.Namespace) -> None:
     lowered = lower(load_graph(asked.program))
-    graph = specialized(asked.to, lowered, dict(asked.sizes)) if asked.sizes else lowered
+    graph = specialized(_TITLES[asked.to], lowered, dict(asked.sizes)) if asked.sizes else lowered
     try:
         written = WRITERS[asked.to](graph)
     except ImportError as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial, update_wrapper
 from threading import Lock
 from types import MethodType
@@ -12,11 +12,14 @@ import numpy as np
 
 from graphir import DType, GraphError, PromotionError, PromotionRules, Symbol, TensorType
 from graphir.literals import literal_array, native
+from graphir.location import CALLERS
 from graphir.promotion import rules as rules_named
 from graphir.promotion.scalars import WEAK
 from graphir.tracing import Slot, Static, Traced, children, like, traced
 from runtime.program import Program
 from runtime.statics import Fixed, Statics
+
+CALLERS.add(__name__)  # so inputs are of the line that calls what is jitted
 
 _KEPT = 128
 """The signatures of one function that are kept; beyond that the oldest are forgotten."""
@@ -275,7 +278,23 @@ def _flat_key(rules: PromotionRules, args: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def _unhashable(jitted: Jitted, key: Any) -> GraphError:
+    found = next(_offenders(key[1:]))
+    kind = type(found).__name__
+    one = f"an {kind}" if kind[0] in "AEIOaeio" else f"a {kind}"
     return GraphError(
         f"{jitted.__wrapped__.__qualname__}: an argument that is no array, number or structure of "
-        f"these is part of the signature, so it must be hashable; one of these is not: {key[1:]!r}"
+        f"these is part of the signature, so it must be hashable, and {one} is not; "
+        "give a tuple or another value that is, or an array by np.asarray(x)"
     )
+
+
+def _offenders(key: Any) -> Iterator[Any]:
+    """What in a signature is not hashable."""
+    if type(key) is tuple:
+        for one in cast("tuple[Any, ...]", key):
+            yield from _offenders(one)
+        return
+    try:
+        hash(key)
+    except TypeError:
+        yield key

@@ -12,7 +12,7 @@ pytest.importorskip("jax", reason="JAX is not installed, so nothing is run by it
 
 import jax
 
-from graphir import DType, Graph, Symbol, ops
+from graphir import DType, ExecutionError, Graph, Symbol, ops
 from runtime import interpret, targets
 from runtime.targets import TargetError
 from runtime.targets.jax_ import function_of
@@ -113,3 +113,15 @@ def test_float6_is_named() -> None:
     g.output(g.input("float32", ("n",)).cast("float6_e2m3fn"))
     with pytest.raises(TargetError, match=r"test_target_jax.py:\d+:\d+: cast.*float6_e2m3fn"):
         targets.jax(g)
+
+
+def test_inputs_of_64_bits_are_not_made_32() -> None:
+    g = Graph()
+    g.output(g.input("int32", (2,), name="k") + g.input("int32", (2,), name="m"))
+    run, k = targets.jax(g), np.array([1, 2], np.int32)
+    for wide in (False, True):
+        with (
+            jax.enable_x64(wide),
+            pytest.raises(ExecutionError, match=r"'m' is int32\[2\]; the array is int64: give"),
+        ):
+            run(k, np.array([1 << 40, 1]))

@@ -4,9 +4,10 @@
 """
 
 import math
+from typing import TYPE_CHECKING
 
 from graphir import DType
-from runtime.array_api import fft, linalg
+from runtime.array_api import fft, linalg, wording
 from runtime.array_api.array import Array
 from runtime.array_api.creation import (
     arange,
@@ -316,3 +317,10 @@ __all__ = [
     "zeros",
     "zeros_like",
 ]
+
+globals().pop("array", None)  # the module of this name, which np.array's users would call
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        raise AttributeError(wording.no_name(name), name=name)

@@ -16,6 +16,7 @@ from runtime.array_api.devices import CPU, device_of
 from runtime.array_api.forcing import bounded, value_of
 from runtime.array_api.lazy import TAPE, Lazy
 from runtime.array_api.operators import Operators
+from runtime.array_api.wording import no_method
 
 if TYPE_CHECKING:
     from runtime.array_api.views import View
@@ -174,7 +175,8 @@ class Array(Operators):
 
     def _item(self, what: str, lacking: str = "") -> Any:
         if self.shape:
-            raise TypeError(f"{what}() of an array of shape {self.shape}, which is not 0-d")
+            way = "reduce it by any(x) or all(x)" if what == "bool" else "take one element, x[i]"
+            raise TypeError(f"{what}() of an array of shape {self.shape}, which is not 0-d; {way}")
         if self.dtype.kind == lacking:
             raise TypeError(f"{what}() of {self.dtype}; take .real or abs() first")
         return value_of(self.symbol).item()
@@ -227,6 +229,11 @@ class Array(Operators):
         return _restored, (value_of(self.symbol),)
 
     # -- operators
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            raise AttributeError(no_method(name), name=name, obj=self)
 
     def _with(self, op: Op, *operands: Any) -> Any:
         for one in operands:

@@ -12,6 +12,7 @@ from graphir.promotion.scalars import WEAK
 from runtime.array_api.array import Array, array_of, record
 from runtime.array_api.devices import device_of
 from runtime.array_api.lazy import TAPE
+from runtime.array_api.wording import in_namespace
 
 KINDS: dict[str, tuple[DType, ...]] = {
     "bool": (DType.bool,),
@@ -89,7 +90,10 @@ def kind_of(kind: str) -> tuple[DType, ...]:
 
 def result_type(*arrays_and_dtypes: Any) -> DType:
     """The dtype to which arrays, dtypes and Python scalars promote; TypeError if there is none."""
-    return TAPE.rules.promote(*map(_promoted, arrays_and_dtypes))
+    try:
+        return TAPE.rules.promote(*map(_promoted, arrays_and_dtypes))
+    except PromotionError as error:
+        raise PromotionError(in_namespace(str(error))) from None
 
 
 def _promoted(one: Any) -> Any:

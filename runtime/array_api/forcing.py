@@ -10,10 +10,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import GraphirError
+from graphir import ExecutionError, GraphirError
 from runtime.array_api.calls import call_of
 from runtime.array_api.lazy import PENDING, Lazy
 from runtime.array_api.pieces import Piece, Programs
+from runtime.array_api.wording import in_namespace
 from runtime.results import REFUSED, refused
 
 Array: TypeAlias = NDArray[Any]
@@ -21,6 +22,9 @@ Pending: TypeAlias = dict[Lazy, tuple[Lazy, ...]]
 
 LIMIT = 1 << 29
 """The bytes that may be kept for what is pending: beyond them it is computed unasked."""
+
+MANY = 128
+"""The pending ops that are counted anew: counting more, again and again, takes longer than they."""
 
 PROGRAMS = Programs()
 
@@ -33,8 +37,11 @@ def value_of(symbol: Lazy) -> Array:
 def bounded(symbol: Lazy) -> Lazy:
     """The symbol, computed if too much would be kept for it."""
     if symbol.held > LIMIT:
-        symbol.held = _held(pending(symbol))  # counted anew, since operands may be shared
-        if symbol.held > LIMIT:
+        todo = pending(symbol)
+        symbol.held = _held(todo)  # counted anew, since operands may be shared
+        many = len(todo) > MANY
+        del todo  # since what is held elsewhere is kept
+        if symbol.held > LIMIT or many:
             value_of(symbol)
     return symbol
 
@@ -105,6 +112,12 @@ def _computed(todo: Pending, kept: Sequence[Lazy]) -> list[Array]:
     return _one_by_one(todo, kept)
 
 
+def _worded(error: GraphirError) -> GraphirError:
+    said = ExecutionError(in_namespace(str(error)))
+    said.location = error.location
+    return said
+
+
 def _one_by_one(todo: Pending, kept: Sequence[Lazy]) -> list[Array]:
     """The values of those to keep; others go when they are not needed any more."""
     last = {arg: symbol for symbol, args in todo.items() for arg in args if arg in todo}
@@ -115,7 +128,7 @@ def _one_by_one(todo: Pending, kept: Sequence[Lazy]) -> list[Array]:
         try:
             values[symbol] = call_of(symbol, args)(*operands)
         except REFUSED as error:
-            raise refused(error, symbol) from None
+            raise _worded(refused(error, symbol)) from None
         for one in args:
             if last.get(one) is symbol and one not in keep:
                 values.pop(one, None)

@@ -59,10 +59,15 @@ def _put(x: Array, value: Any) -> Any:
     """What NumPy is to assign, of a dtype that x takes."""
     kinds = [kind for kind in WEAK if isinstance(value, kind)]
     if not kinds and not isinstance(value, Array):
-        raise TypeError(f"an array or a Python scalar is assigned, not {value!r}")
+        raise TypeError(
+            f"an array or a Python scalar is assigned, not {type(value).__name__}; "
+            "asarray(...) makes an array"
+        )
     dtype = WEAK[kinds[0]] if kinds else value.dtype
     if TAPE.rules.answer(x.dtype, dtype) is not x.dtype:
-        raise PromotionError(f"x[...] = y of {x.dtype} and {dtype}: astype(y, x.dtype) first")
+        what = repr(value) if kinds else str(dtype)
+        way = f"{x.dtype.kind.lstrip('u')}(y)" if kinds else "astype(y, x.dtype)"
+        raise PromotionError(f"x[...] = y: an array of {x.dtype} takes no {what}; {way} first")
     return value if kinds else values(value)
 
 

@@ -16,6 +16,7 @@ from graphir.evaluation import contiguous
 from graphir.location import Source
 from graphir.op import Inferred, Op
 from graphir.promotion.scalars import WEAK, fits
+from runtime.array_api.wording import in_namespace
 from runtime.recording.sites import is_ours
 
 PENDING = 1 << 19
@@ -114,6 +115,10 @@ class Tape(Graph):
     def name_of(self, symbol: Symbol) -> str:
         """Its number."""
         return f"%{symbol.index}"
+
+    def _refused(self, error: GraphirError, op: Op, operands: Sequence[Any]) -> GraphirError:
+        fresh = type(error)(in_namespace(str(error))) if error.location is None else error
+        return super()._refused(fresh, op, operands)
 
     def _beside_numbers(self, op: Op, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Lazy:
         if not any(one.__class__ is Lazy for one in operands):

@@ -85,9 +85,10 @@ def _entered(symbol: Symbol, name: str, value: Any) -> Any:
     """An input as an array of JAX, its dtype and rank checked."""
     array = jnp_().asarray(value)
     what = f"input {name!r} is {symbol.type}"
-    if array.dtype != symbol.dtype.storage:
-        fix = f"give .astype({numpy_name(symbol.dtype)})"
-        raise ExecutionError(f"{what}; the array is {array.dtype}: {fix}")
+    for dtype in (getattr(value, "dtype", array.dtype), array.dtype):  # JAX makes 64 bits 32
+        if dtype != symbol.dtype.storage:
+            fix = f"give .astype({numpy_name(symbol.dtype)})"
+            raise ExecutionError(f"{what}; the array is {dtype}: {fix}")
     if array.ndim != symbol.rank:
         raise ExecutionError(f"{what}; the array has shape {array.shape}")
     if symbol.dtype is DType.tensor_float32:
