@@ -16,7 +16,7 @@ from graphir.promotion import rules as rules_named
 from graphir.promotion.scalars import WEAK
 from graphir.tracing import Slot, Static, Traced, children, like, traced
 from runtime.program import Program
-from runtime.statics import Fixed, Statics
+from runtime.statics import Fixed, Statics, told_apart
 
 _KEPT = 128
 """The signatures of one function that are kept; beyond that the oldest are forgotten."""
@@ -223,9 +223,9 @@ class _Reader:
             return kind
         inside = children(value)
         if inside is not None:
-            return kind, tuple([(key, self.read(one)) for key, one in inside])
+            return kind, tuple([(told_apart(key), self.read(one)) for key, one in inside])
         self.symbols |= kind is Symbol
-        return kind, value
+        return value if kind is Fixed else told_apart(value)
 
 
 _NUMBERS = frozenset(WEAK) - {bool}
