@@ -83,6 +83,8 @@ def _vander(x: Symbol, N: int | None = None, increasing: bool = False) -> Symbol
     x = x.cast(x.graph.rules.common((x.type, x.type.cast(DType.int64))))
     columns = x.shape[0] if N is None else N
     powers = ops.broadcast_to(ops.unsqueeze(x, 1), (x.shape[0], columns))
+    if columns == 0:
+        return powers
     ones = x.graph.full(1, (x.shape[0], 1), x.dtype)
     found = ops.cumulative_prod(ops.concat([ones, powers[:, 1:]], axis=1), axis=1)
     return found if increasing else ops.flip(found, axis=1)

@@ -75,6 +75,14 @@ def test_any_order_of_views_and_changes(steps):
         np.testing.assert_array_equal(np.asarray(other), one)
 
 
+def test_an_array_of_no_axes_is_changed_through_its_views():
+    for view in (xp.flip, lambda x: x[...], lambda x: xp.expand_dims(x, axis=0), lambda x: x[None]):
+        x = xp.asarray(1.0)
+        part = view(x)
+        part += 1.0
+        assert (float(x), np.asarray(part).item()) == (2.0, 2.0)
+
+
 def test_an_element_is_a_copy_so_that_two_can_be_swapped():
     x = xp.asarray([1.0, 2.0])
     first = x[0]

@@ -326,6 +326,7 @@ def test_what_numpy_hands_over_is_done_or_refused_clearly(function: Any) -> None
 
 
 Z = Graph("refused", rules="numpy").input("float32", ("n", 3), name="z")
+W = Z.graph.input("complex64", (3,), name="w")
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "percentile": (lambda: np.percentile(Z, 5), "nearest: sort"),
     "unique": (lambda: np.unique_values(Z), "nearest: sort"),
@@ -351,6 +352,12 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "a new axis twice": (lambda: np.expand_dims(Z, (0, -4)), "repeated"),
     "places": (lambda: np.moveaxis(Z, (0, 1), 1), "one by one"),
     "a matrix": (lambda: np.vander(Z), "of a vector"),
+    "one axis": (lambda: np.rot90(Z, axes=(0, -2)), "turns two axes, and"),
+    "size of complex": (lambda: np.fabs(W), "np.fabs: it is not defined for complex.*np.abs"),
+    "angle of complex": (
+        lambda: np.deg2rad(W),
+        "np.deg2rad: it is not defined for complex.*multiply",
+    ),
 }
 
 
@@ -359,3 +366,9 @@ def test_what_is_refused(call: Any, words: str) -> None:
     with pytest.raises(GraphirError, match=words) as refused:
         call()
     assert "test_numpy_functions.py:" in str(refused.value)
+
+
+def test_powers_of_nothing_and_no_powers() -> None:
+    for size, count in ((0, None), (0, 2), (2, 0)):
+        (x,) = symbols(np.ones(size, np.int16))
+        assert np.vander(x, count).shape == np.vander(np.ones(size), count).shape
