@@ -316,7 +316,10 @@ class Graph(Makers, Written):
 
     def infer(self, op: Op, args: Sequence[Symbol], attrs: Mapping[str, Any]) -> Inferred:
         """Type, operand dtypes and normal attributes of an op on symbols, under the rules here."""
-        types: Any = self.types_of(args)
+        return self.infer_of(op, self.types_of(args), attrs)
+
+    def infer_of(self, op: Op, types: Any, attrs: Mapping[str, Any]) -> Inferred:
+        """The same of operands that are known by their types alone, or by those and a value."""
         known: dict[Any, Inferred] = self.rules.inferred
         if op is ops.constant:  # each has values of its own
             return op.infer(self.rules, types, attrs)

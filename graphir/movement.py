@@ -89,7 +89,7 @@ def sliced(x: Array, start: Sizes, stop: Sizes, step: Sizes) -> Array:
 
 def flip(x: Array, axis: Sizes) -> Array:
     """Backwards along axes."""
-    return np.asarray(np.flip(x, axis))
+    return np.flip(x, axis) if x.ndim else x[...]  # of no axes NumPy gives a scalar
 
 
 def roll(x: Array, shift: int, axis: int) -> Array:

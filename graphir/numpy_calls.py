@@ -15,12 +15,12 @@ import numpy as np
 from graphir import ops
 from graphir.arguments import may_be_operand, symbols_of
 from graphir.dtypes import DType
-from graphir.errors import GraphError, GraphirError
+from graphir.errors import GraphError, GraphirError, PromotionError
 from graphir.graph import Graph
 from graphir.literals import is_literal
 from graphir.location import CompoundLocation, placed, user_location
 from graphir.numpy_functions import FUNCTIONS
-from graphir.numpy_ops import ACCUMULATIONS, COMPOUNDS, OPS, PARTS, REDUCTIONS
+from graphir.numpy_ops import ACCUMULATIONS, COMPOUNDS, OPS, PARTS, REAL, REDUCTIONS
 from graphir.numpy_products import strong
 from graphir.op import Op
 from graphir.symbol import Symbol
@@ -202,16 +202,18 @@ class _Direct:
 
 
 def _called(graph: Graph, ufunc: np.ufunc, name: str, *inputs: Any, **kwargs: Any) -> Any:
-    kwargs = _given(name, kwargs)
-    for one in kwargs:
-        _refuse(name, one)
+    _refuse_settings(name, kwargs)
     if not all(map(may_be_operand, inputs)):
         return NotImplemented
     if ufunc in PARTS:
         return tuple(graph.apply(op, inputs, {}) for op in PARTS[ufunc])
     if ufunc in COMPOUNDS:
         alike = ops.add if len(inputs) == 2 else ops.negative
-        return COMPOUNDS[ufunc](_Direct(graph), *symbols_of(graph, alike, inputs))
+        operands = symbols_of(graph, alike, inputs)
+        if ufunc in REAL and operands[0].dtype.is_complex:
+            what = f"it is not defined for {operands[0].dtype}"
+            raise PromotionError(f"{what}, as in NumPy; {REAL[ufunc]}")
+        return COMPOUNDS[ufunc](_Direct(graph), *operands)
     return graph.apply(_op_of(OPS, ufunc, name), _arrays(graph, inputs), {})
 
 

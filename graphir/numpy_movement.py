@@ -33,8 +33,14 @@ def _several(axis: Any) -> tuple[int, ...]:
 
 
 def axes_of(x: Symbol, axis: Any) -> list[int]:
-    """An axis or several, counted from the first."""
-    return [axis_of(one, (x.type,)) for one in _several(axis)]
+    """An axis or several, counted from the first; ShapeError where one is named twice."""
+    return _distinct(axis, [axis_of(one, (x.type,)) for one in _several(axis)])
+
+
+def _distinct(axis: Any, found: list[int]) -> list[int]:
+    if len({*found}) < len(found):
+        raise ShapeError(f"an axis is repeated in {axis!r}")
+    return found
 
 
 # -- arrays joined
@@ -60,13 +66,13 @@ def _along(axis: int, rank: int) -> Callable[..., Symbol]:
     """Joined along an axis of arrays that have so many axes at least; vectors along their own."""
 
     def join(tup: Sequence[Any], *, dtype: Any = None) -> Symbol:
-        arrays = [_of_rank(one, rank, rank == 3) for one in tup]
+        arrays = [of_rank(one, rank, rank == 3) for one in tup]
         return _joined(ops.concat, arrays, min(axis, len(arrays[0].shape) - 1), dtype)
 
     return join
 
 
-def _of_rank(x: Any, rank: int, last: bool = False) -> Any:
+def of_rank(x: Any, rank: int, last: bool = False) -> Any:
     """With new axes in front, so that there are as many as that; one of them last if so asked."""
     x = x if isinstance(x, Symbol) else np.asarray(x)
     missing = rank - len(x.shape)
@@ -104,6 +110,8 @@ def _swapaxes(a: Symbol, axis1: int, axis2: int) -> Symbol:
 def moveaxis(a: Symbol, source: Any, destination: Any) -> Symbol:
     """Axes moved to other places, the rest staying in order."""
     moved, to = axes_of(a, source), axes_of(a, destination)
+    if len(moved) != len(to):
+        raise ShapeError(f"axes {source!r} do not go to places {destination!r} one by one")
     order = [axis for axis in range(a.rank) if axis not in moved]
     for place, axis in sorted(zip(to, moved, strict=True)):
         order.insert(place, axis)
@@ -121,7 +129,8 @@ def squeeze(a: Symbol, axis: Any = None) -> Symbol:
 def _expand_dims(a: Symbol, axis: Any) -> Symbol:
     axes = _several(axis)
     rank = a.rank + len(axes)
-    for one in sorted(one % rank if -rank <= one < rank else one for one in axes):
+    places = [one % rank if -rank <= one < rank else one for one in axes]
+    for one in sorted(_distinct(axis, places)):
         a = ops.unsqueeze(a, new_axis(one, (a.type,)))
     return a
 
@@ -171,7 +180,7 @@ def _pad(
 
 def _tile(A: Symbol, reps: Any) -> Symbol:  # noqa: N803 -- NumPy's name
     counts = _several(reps)
-    x = _of_rank(A, len(counts))
+    x = of_rank(A, len(counts))
     return ops.tile(x, (*(1,) * (len(x.shape) - len(counts)), *counts))
 
 

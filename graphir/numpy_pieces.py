@@ -13,7 +13,7 @@ from graphir import ops
 from graphir.attributes import axis as axis_of
 from graphir.attributes import natural
 from graphir.errors import GraphError, ShapeError
-from graphir.numpy_movement import as_symbols, axes_of, flat, moveaxis, squeeze, take
+from graphir.numpy_movement import as_symbols, axes_of, flat, moveaxis, of_rank, squeeze, take
 from graphir.symbol import Symbol
 
 Function = Callable[..., Any]
@@ -21,13 +21,18 @@ Function = Callable[..., Any]
 
 # -- apart
 
+_PLACES = (Sequence, np.ndarray)
+"""What tells where pieces end, as slices do: from the end too, and past it."""
+
 
 def _split(ary: Symbol, indices_or_sections: Any, axis: int = 0) -> list[Symbol]:
     axis = axis_of(axis, (ary.type,))
     size: Any = ary.shape[axis]
-    if isinstance(indices_or_sections, Sequence):
+    if isinstance(indices_or_sections, _PLACES):
         ends: list[Any] = [0, *indices_or_sections, size]
-        return list(ary.split([b - a for a, b in pairwise(ends)], axis))
+        if not isinstance(size, int):
+            return list(ary.split([b - a for a, b in pairwise(ends)], axis))
+        return [ary[(*(slice(None),) * axis, slice(*each))] for each in pairwise(ends)]
     if indices_or_sections < 1 or size % indices_or_sections:
         raise ShapeError(f"{size} elements are not {indices_or_sections} equal pieces")
     return list(ary.split(size // indices_or_sections, axis))
@@ -35,7 +40,7 @@ def _split(ary: Symbol, indices_or_sections: Any, axis: int = 0) -> list[Symbol]
 
 def _array_split(ary: Symbol, indices_or_sections: Any, axis: int = 0) -> list[Symbol]:
     """As np.split, but that the first pieces may be longer by one."""
-    if isinstance(indices_or_sections, (list, tuple)):
+    if isinstance(indices_or_sections, _PLACES):
         return _split(ary, indices_or_sections, axis)
     size = ary.shape[axis_of(axis, (ary.type,))]
     if not isinstance(size, int) or indices_or_sections < 1:
@@ -118,23 +123,13 @@ def _broadcast_arrays(*args: Any) -> tuple[Symbol, ...]:
 
 
 def _at_least(rank: int) -> Function:
-    """With new axes: one in front, one on either side, and one at the end."""
+    """With new axes in front, the third last."""
 
     def widened(*arys: Any) -> Any:
-        found = tuple(_widened(one, rank) for one in as_symbols(*arys))
+        found = tuple(of_rank(one, rank, rank == 3) for one in as_symbols(*arys))
         return found[0] if len(found) == 1 else found
 
     return widened
-
-
-def _widened(x: Symbol, rank: int) -> Symbol:
-    if x.rank >= rank:
-        return x
-    front = rank - x.rank - (rank == 3 and x.rank > 0)
-    if rank == 3 and x.rank == 0:
-        return ops.reshape(x, (1, 1, 1))
-    last = rank - x.rank - front
-    return ops.reshape(x, (*(1,) * front, *x.shape, *(1,) * last))
 
 
 def _meshgrid(*xi: Any, sparse: bool = False, indexing: str = "xy", copy: bool = True) -> Any:
@@ -164,6 +159,8 @@ def _select(condlist: Any, choicelist: Any, default: Any = 0) -> Symbol:
 
 def _rot90(m: Symbol, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Symbol:
     first, second = axes_of(m, tuple(axes))
+    if first == second:
+        raise ShapeError(f"np.rot90 turns two axes, and {axes!r} are one")
     for _ in range(k % 4):
         m = ops.flip(ops.transpose(m, first, second), axis=first)
     return m

@@ -83,6 +83,8 @@ def _vander(x: Symbol, N: int | None = None, increasing: bool = False) -> Symbol
     x = x.cast(x.graph.rules.common((x.type, x.type.cast(DType.int64))))
     columns = x.shape[0] if N is None else N
     powers = ops.broadcast_to(ops.unsqueeze(x, 1), (x.shape[0], columns))
+    if columns == 0:
+        return powers
     ones = x.graph.full(1, (x.shape[0], 1), x.dtype)
     found = ops.cumulative_prod(ops.concat([ones, powers[:, 1:]], axis=1), axis=1)
     return found if increasing else ops.flip(found, axis=1)
@@ -122,7 +124,7 @@ def _vector_norm(x: Symbol, order: Any, axis: Any, keepdims: bool = False) -> Sy
 
 
 def _matrix_norm(x: Symbol, order: Any, axes: tuple[int, ...], keepdims: bool) -> Symbol:
-    if len(axes) != 2 or axes[0] == axes[1]:
+    if len(axes) != 2:
         raise ShapeError(f"a norm is over one axis or two, not {axes} of {x.type}")
     if order in ("fro", "f"):
         return _vector_norm(x, 2, axes, keepdims)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -106,7 +106,7 @@ def require_type(graph: Graph, symbol: Symbol, name: str, array: Any, kind: type
 def numpy_name(dtype: DType) -> str:
     """The expression that names the dtype in which values are stored."""
     module = "np" if dtype.storage.isbuiltin == 1 else "ml_dtypes"
-    return f"{module}.{dtype.storage.name}"
+    return f"{module}.{'bool_' if dtype is DType.bool else dtype.storage.name}"
 
 
 def sizes_of(graph: Graph, arrays: Sequence[Any]) -> dict[str, int]:
@@ -131,17 +131,24 @@ def sizes_of(graph: Graph, arrays: Sequence[Any]) -> dict[str, int]:
 
 def _solve(dim: Size, size: int, sizes: dict[str, int]) -> None:
     """Bind the one unknown name of a dim that is linear in it."""
-    if not isinstance(dim, Dim):
+    name = unknown_of(dim, sizes)
+    if name is None or not isinstance(dim, Dim):
         return
-    unknown = [name for name in dim.names() if name not in sizes]
-    # Just one, and not inside a floor: then the dim is linear in it.
-    if len(unknown) != 1 or not any(unknown[0] in monomial for monomial, _ in dim.terms):
-        return
-    at_0, at_1 = (dim.evaluate({**sizes, unknown[0]: n}) for n in (0, 1))
+    at_0, at_1 = (dim.evaluate({**sizes, name: n}) for n in (0, 1))
     if slope := at_1 - at_0:
         found, rest = divmod(size - at_0, slope)
         if found >= 0 and not rest:
-            sizes[unknown[0]] = found
+            sizes[name] = found
+
+
+def unknown_of(dim: Size, known: Container[str]) -> str | None:
+    """The one name of a dim that is not known yet, if there is one in which the dim is linear."""
+    if not isinstance(dim, Dim):
+        return None
+    unknown = [name for name in dim.names() if name not in known]
+    # Just one, and not inside a floor: then the dim is linear in it.
+    linear = len(unknown) == 1 and any(unknown[0] in monomial for monomial, _ in dim.terms)
+    return unknown[0] if linear else None
 
 
 def _compare(

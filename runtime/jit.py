@@ -17,7 +17,7 @@ from graphir.promotion import rules as rules_named
 from graphir.promotion.scalars import WEAK
 from graphir.tracing import Slot, Static, Traced, children, like, traced
 from runtime.program import Program
-from runtime.statics import Fixed, Statics
+from runtime.statics import Fixed, Statics, told_apart
 
 CALLERS.add(__name__)  # so inputs are of the line that calls what is jitted
 
@@ -226,9 +226,9 @@ class _Reader:
             return kind
         inside = children(value)
         if inside is not None:
-            return kind, tuple([(key, self.read(one)) for key, one in inside])
+            return kind, tuple([(told_apart(key), self.read(one)) for key, one in inside])
         self.symbols |= kind is Symbol
-        return kind, value
+        return value if kind is Fixed else told_apart(value)
 
 
 _NUMBERS = frozenset(WEAK) - {bool}

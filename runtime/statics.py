@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -21,7 +22,7 @@ class Fixed(Static):
 
     def __init__(self, value: Any) -> None:
         hash(value)  # TypeError of what must not change, such as a list
-        key = _told_apart(value)
+        key = told_apart(value)
         for name, one in (("value", value), ("_key", key), ("_hash", hash(key))):
             object.__setattr__(self, name, one)
 
@@ -32,13 +33,29 @@ class Fixed(Static):
         return self._hash
 
 
-def _told_apart(value: Any) -> Any:
+def told_apart(value: Any) -> Any:
     """What tells a value from those that are equal to it: 1 from 1.0 and True, 0.0 from -0.0."""
     kind: Any = cast("object", type(value))
+    if kind is str or kind is int:
+        return kind, value
     inside = children(value)
     if inside is not None:
-        return kind, tuple((name, _told_apart(one)) for name, one in inside)
+        return kind, tuple((told_apart(name), told_apart(one)) for name, one in inside)
+    if issubclass(kind, frozenset):
+        return kind, value, frozenset(map(told_apart, cast("frozenset[Any]", value)))
+    if is_dataclass(kind):
+        return kind, value, _of_fields(value)
     return kind, repr(value) if issubclass(kind, (float, complex, np.inexact)) else value
+
+
+def _of_fields(value: Any) -> Any:
+    """What tells the fields of a dataclass apart, where these are hashable too."""
+    found = tuple(told_apart(getattr(value, one.name, None)) for one in fields(value))
+    try:
+        hash(found)
+    except TypeError:
+        return None
+    return found
 
 
 class Statics:

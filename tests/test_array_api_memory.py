@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from graphir import graph
 from runtime import array_api as xp
 from runtime.array_api import forcing
 from runtime.array_api.forcing import pending
-from runtime.array_api.lazy import PENDING, Lazy
+from runtime.array_api.lazy import PENDING, TAPE, Lazy
 
 
 def lazies() -> int:
@@ -51,6 +52,13 @@ def test_a_loop_that_is_asked_every_time_does_not_grow():
         if i % 1000 == 999:
             sizes.append(lazies())
     assert len(set(sizes)) == 1
+
+
+def test_new_shapes_beside_numbers_do_not_grow(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(graph, "_MANY", 8)
+    for size in range(30):
+        xp.asarray(np.zeros(size)) + 1
+    assert len(TAPE.rules.inferred) <= 8
 
 
 def test_views_of_views_do_not_grow():

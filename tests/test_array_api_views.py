@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import runtime.array_api as xp
+from graphir import ExecutionError
 
 VIEWS = {
     "row": lambda x: x[1, :],
@@ -74,6 +75,14 @@ def test_any_order_of_views_and_changes(steps):
         np.testing.assert_array_equal(np.asarray(other), one)
 
 
+def test_an_array_of_no_axes_is_changed_through_its_views():
+    for view in (xp.flip, lambda x: x[...], lambda x: xp.expand_dims(x, axis=0), lambda x: x[None]):
+        x = xp.asarray(1.0)
+        part = view(x)
+        part += 1.0
+        assert (float(x), np.asarray(part).item()) == (2.0, 2.0)
+
+
 def test_an_element_is_a_copy_so_that_two_can_be_swapped():
     x = xp.asarray([1.0, 2.0])
     first = x[0]
@@ -87,3 +96,14 @@ def test_what_was_recorded_before_a_change_has_the_old_values():
     doubled = x * 2
     x[0] = 5.0
     assert np.asarray(doubled).tolist() == [2.0, 4.0]
+
+
+def test_a_view_of_what_is_refused_is_refused_every_time():
+    x = xp.asarray([1, 2, 3])
+    view = x[1:]
+    x **= xp.asarray([1, -1, 2])
+    for _ in range(2):
+        with pytest.raises(ExecutionError, match=r"^\S+py:\d+:\d+: pow.*-1"):
+            np.asarray(view)
+        with pytest.raises(ExecutionError, match=r"^\S+py:\d+:\d+: pow.*-1"):
+            x[0] = 5

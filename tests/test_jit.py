@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +22,11 @@ X = np.arange(6, dtype=np.float32).reshape(2, 3)
 class Pair(NamedTuple):
     left: Any
     right: Any
+
+
+@dataclass(frozen=True)
+class Config:
+    k: Any
 
 
 def counted(**settings: Any) -> tuple[Any, list[Any]]:
@@ -234,6 +240,8 @@ def test_static_parameters_are_part_of_the_signature() -> None:
 
 ALIKE = [1, 1.0, True, 0.0, -0.0, 1 + 0j, "1", (1,), (1.0,), (True,), (0.0,), (-0.0,), None]
 ALIKE += [np.float32(0.0), np.float32(-0.0), np.float64(0.0), np.int8(1), (("a", 1),), Pair(1, 2)]
+KINDS = [1, True, 1.0, 0.0, -0.0]
+ALIKE += [*map(Config, KINDS), *(frozenset({one}) for one in KINDS)]
 
 
 def test_static_values_that_are_equal_are_told_apart() -> None:
@@ -243,6 +251,17 @@ def test_static_values_that_are_equal_are_told_apart() -> None:
             for one in (*ALIKE, float("nan"), (float("nan"),)):
                 f(X, v=one) if named else f(X, one)
         assert len(f._known) == len(ALIKE) + 2
+
+
+def test_other_values_and_keys_that_are_equal_are_told_apart() -> None:
+    f = jit(lambda x, how: x * how.k, rules="numpy")
+    g = jit(lambda named: {k: x * k for k, x in named.items()}, rules="numpy")
+    for k in (*KINDS, *KINDS):
+        x = np.arange(3, dtype=np.int8)
+        found, ((key, named),) = f(x, Config(k)), g({k: x}).items()
+        for one in (found, named):
+            assert (one.dtype, one.tobytes()) == ((x * k).dtype, (x * k).tobytes())
+        assert repr(key) == repr(k)
 
 
 def test_static_arguments_of_methods_and_among_symbols() -> None:

@@ -84,6 +84,8 @@ CALLS: dict[str, Callable[..., Any]] = {
     "pieces": lambda x: (
         *np.array_split(x, 2, axis=1),
         *np.array_split(x, [1], 1),
+        *np.split(x, np.array([1, 2]), 1),
+        *np.split(x, (-1, 1, 9), axis=1),
         *np.vsplit(x, 2),
         *np.hsplit(x, 3),
     ),
@@ -324,6 +326,7 @@ def test_what_numpy_hands_over_is_done_or_refused_clearly(function: Any) -> None
 
 
 Z = Graph("refused", rules="numpy").input("float32", ("n", 3), name="z")
+W = Z.graph.input("complex64", (3,), name="w")
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "percentile": (lambda: np.percentile(Z, 5), "nearest: sort"),
     "unique": (lambda: np.unique_values(Z), "nearest: sort"),
@@ -345,7 +348,16 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "weights": (lambda: np.average(Z, 1, weights=np.ones(2)), "give the one axis"),
     "variables": (lambda: np.cov(Z[None]), "rows or columns of a matrix"),
     "letters": (lambda: np.trace(Z, "two"), r"it takes \(a, offset, axis1, axis2, dtype\): bad"),
+    "one axis twice": (lambda: np.squeeze(Z[:1, :1], (0, 0)), "repeated"),
+    "a new axis twice": (lambda: np.expand_dims(Z, (0, -4)), "repeated"),
+    "places": (lambda: np.moveaxis(Z, (0, 1), 1), "one by one"),
     "a matrix": (lambda: np.vander(Z), "of a vector"),
+    "one axis": (lambda: np.rot90(Z, axes=(0, -2)), "turns two axes, and"),
+    "size of complex": (lambda: np.fabs(W), "np.fabs: it is not defined for complex.*np.abs"),
+    "angle of complex": (
+        lambda: np.deg2rad(W),
+        "np.deg2rad: it is not defined for complex.*multiply",
+    ),
 }
 
 
@@ -354,3 +366,9 @@ def test_what_is_refused(call: Any, words: str) -> None:
     with pytest.raises(GraphirError, match=words) as refused:
         call()
     assert "test_numpy_functions.py:" in str(refused.value)
+
+
+def test_powers_of_nothing_and_no_powers() -> None:
+    for size, count in ((0, None), (0, 2), (2, 0)):
+        (x,) = symbols(np.ones(size, np.int16))
+        assert np.vander(x, count).shape == np.vander(np.ones(size), count).shape

@@ -14,13 +14,14 @@ pytest.importorskip("onnxruntime", reason="onnxruntime is not installed, so no m
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from graphir import DType, ExecutionError, Graph, GraphirError, ops
+from graphir import DType, ExecutionError, Graph, ops
 from runtime import interpret, targets
 from runtime.targets import TargetError
 from runtime.targets.onnx_ops import ONNX
 from tests import accuracy
 from tests.accuracy import BOUNDS
 from tests.drawing import Program, programs
+from tests.engines import graph_of
 from tests.evaluator import same
 from tests.onnx_models import ENGINE, LOOSE, ZEROS, Run, near, outcome, reference
 from tests.peers import CALLS
@@ -41,18 +42,6 @@ EXACT = """add subtract multiply divide floor_divide remainder maximum minimum n
     broadcast_to rebind transpose permute squeeze unsqueeze slice flip roll pad tile repeat concat
     stack gather take_along scatter shape_of"""
 """Ops whose results have the same bits, whatever the dtype."""
-
-
-def graph_of(name: str, dtype: DType) -> Graph | None:
-    """A graph of one op on operands of a dtype; None where the op does not take them."""
-    graph, call, op = Graph(name), CALLS[name], ops.CATALOGUE[name]
-    try:
-        taken = call.operands(*([dtype] * len(call.free)))
-        inputs = [graph.input(*one) for one in taken if isinstance(one, tuple)]
-        graph.output(op(*([inputs] if op.variadic else inputs), **call.attrs))
-    except GraphirError:
-        return None
-    return graph
 
 
 def drawn(graph: Graph, seed: int) -> list[Any]:
@@ -138,7 +127,7 @@ def test_complex_numbers_are_moved_and_nothing_else(dtype: DType) -> None:
         if graph is None:
             continue
         if op.computes:
-            with pytest.raises(TargetError, match=rf"test_target_onnx.py:\d+:\d+: {name}\(.*real"):
+            with pytest.raises(TargetError, match=rf"engines.py:\d+:\d+: {name}\(.*real"):
                 targets.onnx(graph)
             continue
         inputs = drawn(graph, 0)

@@ -46,9 +46,9 @@ class Array(Operators):
     def symbol(self) -> Lazy:
         """What the array stands for now."""
         part = self.part
-        if part is not None and part.seen != part.base.changes:
-            part.seen = part.base.changes
+        if part is not None and part.seen != (changes := part.base.changes):
             self._symbol = TAPE.known(part.of(value_of(part.base.symbol)))
+            part.seen = changes  # last: until then, and where it is refused, it is not seen
         return self._symbol
 
     @symbol.setter
@@ -307,6 +307,13 @@ def known(value: Any) -> Array:
 def several(value: Any) -> tuple[Any, ...]:
     """The items of a tuple or list, or the one value there is: shapes, axes and repetitions."""
     return tuple(cast("Sequence[Any]", value)) if isinstance(value, (tuple, list)) else (value,)
+
+
+def named(function: Any, name: str, doc: str) -> Any:
+    """The function of the namespace that has this name and docstring."""
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function
 
 
 def eager(function: Callable[..., Any], *args: Any, **settings: Any) -> Any:

@@ -26,4 +26,4 @@ def computed(name: str, function: Callable[..., Any], *arrays: Array, **settings
 
 
 def _called(name: str, arrays: tuple[Array, ...]) -> str:
-    return f"{name} of {' and '.join(str(x.symbol.type) for x in arrays)}"
+    return f"{name} of {' and '.join(str(x.type) for x in arrays)}"

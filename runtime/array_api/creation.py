@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from graphir import DType, GraphError, PromotionError, ops
 from graphir.literals import native, range_attributes
-from runtime.array_api.array import Array, array_of, known, record, several
+from runtime.array_api.array import Array, array_of, known, named, record, several
 from runtime.array_api.devices import device_of
 from runtime.array_api.dtypes import DEFAULTS, astype, dtype_of, result_type
 
@@ -168,18 +168,15 @@ def _of_one_value(name: str, value: float) -> Callable[..., Array]:
     def function(shape: Any, *, dtype: Any = None, device: Any = None) -> Array:
         return full(shape, value, dtype=dtype_of(dtype, FLOAT), device=device)
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"{value:g} everywhere, float64 where no dtype is asked for."
-    return function
+    return named(function, name, f"{value:g} everywhere, float64 where no dtype is asked for.")
 
 
 def _like(name: str, value: float) -> Callable[..., Array]:
     def function(x: Array, /, *, dtype: Any = None, device: Any = None) -> Array:
         return full_like(x, value, dtype=dtype, device=device)
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"{value:g} everywhere, in the shape of an array, and its dtype if no other."
-    return function
+    doc = f"{value:g} everywhere, in the shape of an array, and its dtype if no other."
+    return named(function, name, doc)
 
 
 def full_like(x: Array, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Array:

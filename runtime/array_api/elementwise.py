@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from graphir import DType, ops
 from graphir.op import Op
-from runtime.array_api.array import Array, array_of, record
+from runtime.array_api.array import Array, array_of, named, record
 from runtime.array_api.dtypes import require
 
 Unary: TypeAlias = Callable[[Array], Array]
@@ -19,20 +19,18 @@ def _unary(name: str, op: Op) -> Unary:
     def function(x: Array, /) -> Array:
         return record(op, array_of(x))
 
-    return _named(function, name, op)
+    return named(function, name, _doc(op))
 
 
 def _binary(name: str, op: Op) -> Binary:
     def function(x1: Any, x2: Any, /) -> Array:
         return record(op, x1, x2)
 
-    return _named(function, name, op)
+    return named(function, name, _doc(op))
 
 
-def _named(function: Any, name: str, op: Op) -> Any:
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"{op.doc}\n\nTypeError where the standard does not define it."
-    return function
+def _doc(op: Op) -> str:
+    return f"{op.doc}\n\nTypeError where the standard does not define it."
 
 
 abs = _unary("abs", ops.abs)

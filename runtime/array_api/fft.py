@@ -9,7 +9,7 @@ import numpy as np
 
 from graphir import PromotionError, ops
 from graphir.attributes import axis as axis_of
-from runtime.array_api.array import Array, known, record
+from runtime.array_api.array import Array, known, named, record
 from runtime.array_api.computed import computed
 from runtime.array_api.creation import FLOAT
 from runtime.array_api.devices import device_of
@@ -41,7 +41,7 @@ def _along_one(name: str, kind: str, doc: str) -> Transform:
     def call(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
         return _transformed(name, kind, x, n=n, axis=axis, norm=norm)
 
-    return _named(call, name, f"{doc} along an axis.")
+    return named(call, name, f"{doc} along an axis.")
 
 
 def _along_several(name: str, kind: str, doc: str) -> Transform:
@@ -57,18 +57,12 @@ def _along_several(name: str, kind: str, doc: str) -> Transform:
             axes = range(-len(s), 0)
         return _transformed(name, kind, x, s=s, axes=axes, norm=norm)
 
-    return _named(call, name, f"{doc} along axes, the last len(s), or all.")
+    return named(call, name, f"{doc} along axes, the last len(s), or all.")
 
 
 def _transformed(name: str, kind: str, x: Array, **settings: Any) -> Array:
     require(name, x, kind)
     return computed(name, getattr(np.fft, name), x, **settings)
-
-
-def _named(function: Any, name: str, doc: str) -> Transform:
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
-    return function
 
 
 fft = _along_one("fft", _COMPLEX, "The transform")
@@ -114,6 +108,6 @@ def ifftshift(x: Array, /, *, axes: int | Sequence[int] | None = None) -> Array:
 def _shifted(name: str, x: Array, axes: Any, by: Callable[[int], int]) -> Array:
     require(name, x, _REAL, _COMPLEX)
     for axis in range(x.ndim) if axes is None else [axes] if isinstance(axes, int) else axes:
-        along = axis_of(axis, (x.symbol.type,))
+        along = axis_of(axis, (x.type,))
         x = record(ops.roll, x, shift=by(x.shape[along]), axis=along)
     return x

@@ -47,6 +47,8 @@ def assign(x: Array, key: Any, value: Any) -> None:
     try:
         with np.errstate(all="ignore"):  # what is too great for a float is inf
             write(x, keys, _put(x, value))
+    except GraphirError:  # of what x or the value was to be, which has its own line
+        raise
     except IndexError as error:
         raise IndexingError(f"{_shown(x, key)}: {error}") from None
     except ValueError as error:

@@ -139,13 +139,7 @@ class Tape(Graph):
         types = tuple(
             [one.type if one.__class__ is Lazy else _WEAK[_kind(one)] for one in operands]
         )
-        if attrs:
-            return op.infer(self.rules, types, attrs)
-        known: dict[Any, Inferred] = self.rules.inferred
-        found = known.get((op, *types))
-        if found is None:
-            found = known[(op, *types)] = op.infer(self.rules, types, attrs)
-        return found
+        return self.infer_of(op, types, attrs)
 
     def _number(self, number: Any, dtype: DType, site: Source) -> Lazy:
         # Zeros have signs that their equality does not tell of, and so have parts.

@@ -142,7 +142,7 @@ def diff(
     require("diff", x, "numeric")
     if n < 0:
         raise GraphError(f"diff: n is a count, not {n}")
-    along = axis_of(axis, (x.symbol.type,))
+    along = axis_of(axis, (x.type,))
     parts = [array_of(one) for one in (prepend, x, append) if one is not None]
     whole = record(ops.concat, *parts, axis=along) if len(parts) > 1 else x
     front = (slice(None),) * along

@@ -7,7 +7,8 @@ from importlib import import_module
 from typing import Any, TypeVar
 
 from graphir import DType, Graph, GraphirError, Symbol
-from graphir.dims import Dim, Size
+from graphir.dims import Dim
+from runtime.binding import unknown_of
 from runtime.interpreter import last_uses
 from runtime.results import require_outputs
 
@@ -69,20 +70,10 @@ def bindings(graph: Graph) -> Iterator[tuple[str, Symbol, int]]:
     known = set[str]()
     for _ in dims:
         for dim, symbol, axis in dims:
-            name = _solvable(dim, known)
+            name = unknown_of(dim, known)
             if name is not None:
                 known.add(name)
                 yield name, symbol, axis
-
-
-def _solvable(dim: Size, known: set[str]) -> str | None:
-    """The one unknown name of a dim that is linear in it."""
-    if not isinstance(dim, Dim):
-        return None
-    unknown = [name for name in dim.names() if name not in known]
-    # Just one, and not inside a floor: then the dim is linear in it.
-    linear = len(unknown) == 1 and any(unknown[0] in monomial for monomial, _ in dim.terms)
-    return unknown[0] if linear else None
 
 
 def unbound(graph: Graph, name: str, dim: Dim) -> TargetError:

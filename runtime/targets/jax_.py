@@ -12,7 +12,7 @@ from graphir.evaluation import settings_of
 from passes import lower
 from runtime.binding import matched, numpy_name, sizes_of
 from runtime.targets.emission import emitter, lacking, needed, optional
-from runtime.targets.jax_casts import converted
+from runtime.targets.jax_casts import converted, jnp_
 from runtime.targets.jax_ops import table
 
 
@@ -85,7 +85,7 @@ def _values(graph: Graph, symbols: Sequence[Symbol], given: Sequence[Any]) -> li
 
 def _entered(symbol: Symbol, name: str, value: Any) -> Any:
     """An input as an array of JAX, its dtype and rank checked."""
-    array = optional("jax.numpy", "jax", "the JAX target").asarray(value)
+    array = jnp_().asarray(value)
     what = f"input {name!r} is {symbol.type}"
     theirs: Any = value if issubclass(type(value), (np.ndarray, np.generic)) else array
     for dtype in (theirs.dtype, array.dtype):  # JAX makes 64 bits of NumPy's 32

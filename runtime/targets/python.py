@@ -11,10 +11,11 @@ from graphir import DType, Graph, Symbol, ops
 from graphir.dims import Dim, Size
 from graphir.location import Location
 from passes import lower
+from runtime.binding import numpy_name
 from runtime.targets.emission import Names, bindings, emitter, needed, unbound
 from runtime.targets.excerpts import defined, excerpt
 from runtime.targets.python_ops import PYTHON, Line
-from runtime.targets.python_values import numpy_name, word
+from runtime.targets.python_values import word
 
 _WORD = re.compile(r"[^\W\d]\w*")
 

@@ -9,7 +9,8 @@ from typing import Any
 from graphir import DType, Symbol
 from graphir.dims import Dim, Size
 from graphir.promotion.scalars import scalar
-from runtime.targets.python_values import constant, converted, numpy_name, word
+from runtime.binding import numpy_name
+from runtime.targets.python_values import constant, converted, word
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,15 +10,10 @@ from numpy.typing import NDArray
 
 from graphir import DType
 from graphir.conversions import convert
+from runtime.binding import numpy_name
 
 _WRITTEN = 64
 """Constants of more elements are written as the bytes they are."""
-
-
-def numpy_name(dtype: DType) -> str:
-    """The expression that names the dtype in which values are stored."""
-    module = "np" if dtype.storage.isbuiltin == 1 else "ml_dtypes"
-    return f"{module}.{'bool_' if dtype is DType.bool else dtype.storage.name}"
 
 
 def plain(dtype: DType) -> DType:
