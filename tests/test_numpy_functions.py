@@ -352,7 +352,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "a new axis twice": (lambda: np.expand_dims(Z, (0, -4)), "repeated"),
     "places": (lambda: np.moveaxis(Z, (0, 1), 1), "one by one"),
     "a matrix": (lambda: np.vander(Z), "of a vector"),
-    "one axis": (lambda: np.rot90(Z, axes=(0, -2)), "turns two axes, and"),
+    "one axis": (lambda: np.rot90(Z, axes=(0, -2)), "repeated"),
     "size of complex": (lambda: np.fabs(W), "np.fabs: it is not defined for complex.*np.abs"),
     "angle of complex": (
         lambda: np.deg2rad(W),
