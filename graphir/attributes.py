@@ -35,6 +35,11 @@ def flag(value: Any, types: Types = ()) -> bool:
     return bool(value)
 
 
+def several(value: Any) -> tuple[Any, ...]:
+    """The items of a tuple or list, or the one value there is: shapes, axes and repetitions."""
+    return tuple(cast("Sequence[Any]", value)) if isinstance(value, (tuple, list)) else (value,)
+
+
 def plain(value: Any) -> Any:
     """A NumPy scalar as the Python scalar it is; anything else as it is."""
     return cast(Any, value).item() if isinstance(value, np.generic) else value

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from graphir import ops
 from graphir.attributes import axis as axis_of
-from graphir.attributes import new_axis
+from graphir.attributes import new_axis, several
 from graphir.dims import Shape
 from graphir.errors import GraphError, ShapeError
 from graphir.graph import Graph
@@ -28,13 +28,9 @@ def as_symbols(*values: Any) -> list[Symbol]:
     return [one if isinstance(one, Symbol) else graph.constant(np.asarray(one)) for one in values]
 
 
-def _several(axis: Any) -> tuple[int, ...]:
-    return tuple(cast("Sequence[int]", axis)) if isinstance(axis, (tuple, list)) else (axis,)
-
-
 def axes_of(x: Symbol, axis: Any) -> list[int]:
     """An axis or several, counted from the first; ShapeError where one is named twice."""
-    return _distinct(axis, [axis_of(one, (x.type,)) for one in _several(axis)])
+    return _distinct(axis, [axis_of(one, (x.type,)) for one in several(axis)])
 
 
 def _distinct(axis: Any, found: list[int]) -> list[int]:
@@ -127,7 +123,7 @@ def squeeze(a: Symbol, axis: Any = None) -> Symbol:
 
 
 def _expand_dims(a: Symbol, axis: Any) -> Symbol:
-    axes = _several(axis)
+    axes = several(axis)
     rank = a.rank + len(axes)
     places = [one % rank if -rank <= one < rank else one for one in axes]
     for one in sorted(_distinct(axis, places)):
@@ -161,7 +157,7 @@ def _copy(a: Symbol) -> Symbol:
 def _roll(a: Symbol, shift: Any, axis: Any = None) -> Symbol:
     if axis is None:
         return ops.reshape(ops.roll(flat(a), shift=shift, axis=0), a.shape)
-    axes, shifts = _several(axis), _several(shift)
+    axes, shifts = several(axis), several(shift)
     shifts = shifts * len(axes) if len(shifts) == 1 else shifts
     if len(shifts) != len(axes):
         raise ShapeError(f"{len(shifts)} shifts for {len(axes)} axes")
@@ -179,7 +175,7 @@ def _pad(
 
 
 def _tile(A: Symbol, reps: Any) -> Symbol:  # noqa: N803 -- NumPy's name
-    counts = _several(reps)
+    counts = several(reps)
     x = of_rank(A, len(counts))
     return ops.tile(x, (*(1,) * (len(x.shape) - len(counts)), *counts))
 

@@ -19,6 +19,7 @@ import pytest
 from graphir import DType
 from runtime import array_api as xp
 from tests import tables
+from tests.peers import COMPARISONS
 
 GOLDEN = json.loads((Path(__file__).parent / "golden" / "array_api.json").read_text())
 SHORT = {dtype.short: dtype for dtype in DType}
@@ -62,12 +63,7 @@ OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "bitwise_xor": operator.xor,
     "bitwise_left_shift": operator.lshift,
     "bitwise_right_shift": operator.rshift,
-    "equal": operator.eq,
-    "not_equal": operator.ne,
-    "less": operator.lt,
-    "less_equal": operator.le,
-    "greater": operator.gt,
-    "greater_equal": operator.ge,
+    **COMPARISONS,
 }
 IN_PLACE: dict[str, Callable[[Any, Any], Any]] = {
     "add": operator.iadd,

@@ -304,11 +304,6 @@ def known(value: Any) -> Array:
     return Array(TAPE.known(value))
 
 
-def several(value: Any) -> tuple[Any, ...]:
-    """The items of a tuple or list, or the one value there is: shapes, axes and repetitions."""
-    return tuple(cast("Sequence[Any]", value)) if isinstance(value, (tuple, list)) else (value,)
-
-
 def named(function: Any, name: str, doc: str) -> Any:
     """The function of the namespace that has this name and docstring."""
     function.__name__ = function.__qualname__ = name

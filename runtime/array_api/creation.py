@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir import DType, GraphError, PromotionError, ops
+from graphir.attributes import several
 from graphir.literals import native, range_attributes
-from runtime.array_api.array import Array, array_of, known, named, record, several
+from runtime.array_api.array import Array, array_of, known, named, record
 from runtime.array_api.devices import device_of
 from runtime.array_api.dtypes import DEFAULTS, astype, dtype_of, result_type
 

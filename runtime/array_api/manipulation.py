@@ -8,8 +8,9 @@ import numpy as np
 
 from graphir import GraphError, ops
 from graphir.attributes import axis as axis_of
+from graphir.attributes import several
 from graphir.shapes import broadcast_shapes
-from runtime.array_api.array import Array, array_of, eager, record, several
+from runtime.array_api.array import Array, array_of, eager, record
 from runtime.array_api.views import view
 
 
