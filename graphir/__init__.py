@@ -6,6 +6,7 @@ from graphir import ops
 from graphir.dims import Dim
 from graphir.dtypes import DType
 from graphir.errors import (
+    AxisError,
     CastWarning,
     ExecutionError,
     GraphError,
@@ -36,6 +37,7 @@ from graphir.tracing import Slot, Static, Traced, trace
 from graphir.types import TensorType
 
 __all__ = [
+    "AxisError",
     "CastWarning",
     "DType",
     "Dim",

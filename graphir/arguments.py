@@ -14,6 +14,7 @@ from graphir.errors import GraphError
 from graphir.literals import array_of, is_literal, literal_array
 from graphir.op import Op
 from graphir.promotion.operands import Number, Place
+from graphir.promotion.python import ruling
 from graphir.promotion.rules import PromotionRules
 from graphir.symbol import Symbol
 from graphir.types import TensorType
@@ -59,7 +60,7 @@ def taken(
             return value, op.signature.other
         operands, position = [operands[i] for i in joined], joined.index(position)
     types = [one.type if isinstance(one, Symbol) else Number(one) for one in operands]
-    place = Place(types, position, op.name)
+    place, rules = Place(types, position, op.name), ruling(rules, op.name, types)
     number = rules.meant(value, place)
     return number, rules.literal(number, place)
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from graphir.dims import Dim, Shape, Size, product, quotient, shape_of, shape_text
 from graphir.dtypes import DType
-from graphir.errors import GraphError, ShapeError
+from graphir.errors import AxisError, GraphError, ShapeError
 from graphir.op import Types
 
 
@@ -33,6 +33,11 @@ def flag(value: Any, types: Types = ()) -> bool:
     if type(value) not in (bool, np.bool_):
         raise GraphError(f"True or False is needed here, not {value!r}")
     return bool(value)
+
+
+def several(value: Any) -> tuple[Any, ...]:
+    """The items of a tuple or list, or the one value there is: shapes, axes and repetitions."""
+    return tuple(cast("Sequence[Any]", value)) if isinstance(value, (tuple, list)) else (value,)
 
 
 def plain(value: Any) -> Any:
@@ -95,7 +100,7 @@ def shape(value: Any, types: Types = ()) -> Shape:
 def _axis(value: Any, rank: int) -> int:
     axis_ = integer(value)
     if not -rank <= axis_ < rank:
-        raise ShapeError(f"axis {axis_} is out of range for rank {rank}")
+        raise AxisError(f"axis {axis_} is out of range for rank {rank}")
     return axis_ % rank
 
 

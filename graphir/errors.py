@@ -25,6 +25,10 @@ class ShapeError(GraphirError, ValueError):
     """Shapes or axes that do not fit an op."""
 
 
+class AxisError(ShapeError, IndexError):
+    """An axis that an operand does not have."""
+
+
 class GraphError(GraphirError, ValueError):
     """A graph built, named or combined in a way that has no meaning."""
 
@@ -45,6 +49,14 @@ class ParseError(GraphirError, ValueError):
 
 class ExecutionError(GraphirError, ValueError):
     """Inputs that do not fit a graph, or a value that an op cannot compute with."""
+
+
+def shortened(message: str, most: int = 1000) -> str:
+    """A message that shows what others wrote, which may be of any length: its middle left out."""
+    if len(message) <= most:
+        return message
+    half = most // 2 - 8
+    return f"{message[:half]} [... {len(message) - 2 * half} characters ...] {message[-half:]}"
 
 
 class CastWarning(UserWarning):

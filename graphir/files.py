@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphir.archives import Archive
 from graphir.errors import GraphError, ParseError
 from graphir.parser import parse
 from graphir.printer import graph_text, large_constants
@@ -42,37 +44,39 @@ def load(path: str | os.PathLike[str]) -> Graph:
     except UnicodeDecodeError as error:
         raise ParseError(f"{path} is not UTF-8 text: {error}") from None
     try:
-        return parse(text, _Archive(beside))
+        with ExitStack() as files:
+            return parse(text, _Beside(beside, files))
     except ParseError as error:
         both = f"{path} with {beside.name}" if "npz(" in text else f"{path}"
         raise ParseError(f"{both}: {error.message}", error.line, error.column) from None
 
 
-class _Archive(dict[str, NDArray[Any]]):
-    """The arrays of an .npz file, which is read when the first of them is asked for."""
+class _Beside(dict[str, NDArray[Any]]):
+    """The arrays of an .npz file that have been asked for; it is opened for the first."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, files: ExitStack) -> None:
         super().__init__()
-        self.path = path
+        self.path, self._files = path, files
+        self._archive: Archive | None = None
 
     def __missing__(self, name: str) -> NDArray[Any]:
-        if not self:
-            self.update(_arrays(self.path))
-        if name not in self:
-            raise GraphError(f"{self.path} has no array named {name!r}, only {', '.join(self)}")
-        return self[name]
-
-
-def _arrays(path: Path) -> dict[str, NDArray[Any]]:
-    try:
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
-    except FileNotFoundError:
-        raise GraphError(f"{path}, which has the values of large constants, is missing") from None
-    # Archives, compression and array headers each fail in ways of their own.
-    except Exception as error:
-        why = f"{type(error).__name__}: {error}"
-        raise GraphError(f"{path} is not a readable .npz: {why}") from None
+        try:
+            if self._archive is None:
+                self._archive = Archive(self._files.enter_context(self.path.open("rb")))
+            if name not in self._archive.names:
+                known = ", ".join(self._archive.names)
+                raise GraphError(f"{self.path} has no array named {name!r}, only {known}")
+            found = self[name] = self._archive.read(name)
+        except FileNotFoundError:
+            why = f"{self.path}, which has the values of large constants, is missing"
+            raise GraphError(why) from None
+        except GraphError:
+            raise
+        # Archives, compression and array headers each fail in ways of their own.
+        except Exception as error:
+            why = f"{type(error).__name__}: {error}"
+            raise GraphError(f"{self.path} is not a readable .npz: {why}") from None
+        return found
 
 
 def _beside(path: str | os.PathLike[str]) -> Path:

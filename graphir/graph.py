@@ -72,6 +72,7 @@ class Graph(Makers, Written):
         self.outputs: tuple[Symbol, ...] = ()
         self.out_types = None if out_types is None else tensor_types(out_types)
         self._layer = ""
+        self._here: Location | None = None
         self._sites: dict[int, dict[int, Location]] = {}
         self._memo: dict[str, tuple[Any, Any, Any]] = {}
         for type_ in tensor_types(in_types):
@@ -211,6 +212,16 @@ class Graph(Makers, Written):
         finally:
             self._layer, self._sites = outer
 
+    @contextmanager
+    def at(self, location: Location) -> Generator[Graph]:
+        """Inside the block, symbols arise at this place, whatever line makes them."""
+        outer = self._here, self._sites
+        self._here, self._sites = location, {}
+        try:
+            yield self
+        finally:
+            self._here, self._sites = outer
+
     def __enter__(self) -> Graph:
         CURRENT.set((*CURRENT.get(), self))
         return self
@@ -305,7 +316,10 @@ class Graph(Makers, Written):
 
     def infer(self, op: Op, args: Sequence[Symbol], attrs: Mapping[str, Any]) -> Inferred:
         """Type, operand dtypes and normal attributes of an op on symbols, under the rules here."""
-        types: Any = self.types_of(args)
+        return self.infer_of(op, self.types_of(args), attrs)
+
+    def infer_of(self, op: Op, types: Any, attrs: Mapping[str, Any]) -> Inferred:
+        """The same of operands that are known by their types alone, or by those and a value."""
         known: dict[Any, Inferred] = self.rules.inferred
         if op is ops.constant:  # each has values of its own
             return op.infer(self.rules, types, attrs)
@@ -350,13 +364,20 @@ class Graph(Makers, Written):
             for arg in args
         )
 
+    _is_internal = staticmethod(is_internal)
+
     def _site(self, frame: FrameType) -> Location:
-        """The location of the user's frame at or above this one, one object for each place."""
+        """The location of the user's frame at or above this one, one object for each place.
+
+        Inside `at` the place that it says.
+        """
+        if self._here is not None:
+            return self._here
         # By id, since hashing a code object reads all of it; the Location keeps the code alive.
         known = self._sites
         while (sites := known.get(code := id(frame.f_code))) is None:
             outer = frame.f_back
-            if outer and (code in _OURS or is_internal(frame)):
+            if outer and (code in _OURS or self._is_internal(frame)):
                 _OURS.add(code)
                 frame = outer
             else:

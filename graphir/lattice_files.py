@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from graphir.dtypes import DType
-from graphir.errors import GraphError
+from graphir.errors import GraphError, shortened
 from graphir.lattice import Cyclic, Lattice
 from graphir.lattices import element, lattices
 
@@ -36,9 +36,9 @@ def read_lattice(path: str | os.PathLike[str]) -> Lattice[Any]:
         named = f"; there is a published lattice({near[0]!r})" if near else ""
         raise GraphError(f"{path}: {error.strerror}{named}") from None
     except Cyclic as error:
-        raise Cyclic(f"{path}: {error}", error.cycle) from None
+        raise Cyclic(f"{path}: {shortened(str(error))}", error.cycle) from None
     except GraphError as error:
-        raise GraphError(f"{path}: {error}") from None
+        raise GraphError(f"{path}: {shortened(str(error))}") from None
 
 
 def _parsed(path: Path) -> Any:

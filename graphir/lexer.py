@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar
 
-from graphir.errors import GraphirError, ParseError
+from graphir.errors import GraphirError, ParseError, shortened
 
 T = TypeVar("T")
 
@@ -59,7 +59,7 @@ class Tokens:
 
     def fail(self, message: str, at: int | None = None) -> NoReturn:
         """Raise ParseError at a token, by default the next."""
-        raise ParseError(message, *self.place(self.at if at is None else at)) from None
+        raise ParseError(shortened(message), *self.place(self.at if at is None else at)) from None
 
     def attempt(self, at: int, build: Callable[..., T], *args: Any) -> T:
         """What a function makes of values that were read; what it refuses is an error at a token.

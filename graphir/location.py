@@ -20,12 +20,15 @@ R = TypeVar("R")
 
 
 def is_internal(frame: FrameType) -> bool:
-    """Whether a frame runs code of this package, which is never the user's."""
+    """Whether a frame runs code of this package, which is never the user's, or of a caller."""
     name: str = frame.f_globals.get("__name__", "")
-    return name.partition(".")[0] == _PACKAGE
+    return name.partition(".")[0] == _PACKAGE or name in CALLERS
 
 
 _PACKAGE = __name__.partition(".")[0]
+
+CALLERS: set[str] = set()
+"""Modules of floors above that build graphs for who calls them, at the line of the call."""
 
 
 def user_frame() -> FrameType:

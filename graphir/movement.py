@@ -89,7 +89,7 @@ def sliced(x: Array, start: Sizes, stop: Sizes, step: Sizes) -> Array:
 
 def flip(x: Array, axis: Sizes) -> Array:
     """Backwards along axes."""
-    return np.asarray(np.flip(x, axis))
+    return np.flip(x, axis) if x.ndim else x[...]  # of no axes NumPy gives a scalar
 
 
 def roll(x: Array, shift: int, axis: int) -> Array:
@@ -185,12 +185,17 @@ def ranged(dtype: DType, start: Any, step: Any, size: int) -> Array:
 
     ExecutionError for an integer outside of `dtype`, and for a start or step of another kind.
     """
+    return part_of_range(dtype, start, step, 0, size)
+
+
+def part_of_range(dtype: DType, start: Any, step: Any, first: int, size: int) -> Array:
+    """So many elements of such a vector, from the one of i = `first` on."""
     try:
         if dtype.is_complex:
-            return _complexes(complex(start), complex(step), size)
+            return _complexes(complex(start), complex(step), size, first)
         if dtype.is_float:
-            return _line(float(start), float(step), size)
-        return _integers(dtype, index(start), index(step), size)
+            return _line(float(start), float(step), size, first)
+        return _integers(dtype, index(start) + index(step) * first, index(step), size)
     except (TypeError, OverflowError):
         raise ExecutionError(
             f"range: {start!r} and {step!r} are not both numbers that {dtype} is for; give it "
@@ -198,14 +203,14 @@ def ranged(dtype: DType, start: Any, step: Any, size: int) -> Array:
         ) from None
 
 
-def _line(start: float, step: float, size: int) -> NDArray[np.float64]:
-    return start + np.arange(size, dtype=np.float64) * step
+def _line(start: float, step: float, size: int, first: int = 0) -> NDArray[np.float64]:
+    return start + np.arange(first, first + size, dtype=np.float64) * step
 
 
-def _complexes(start: complex, step: complex, size: int) -> Array:
+def _complexes(start: complex, step: complex, size: int, first: int = 0) -> Array:
     values = np.empty(size, np.complex128)
-    values.real = _line(start.real, step.real, size)
-    values.imag = _line(start.imag, step.imag, size)
+    values.real = _line(start.real, step.real, size, first)
+    values.imag = _line(start.imag, step.imag, size, first)
     return values
 
 

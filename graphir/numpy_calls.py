@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import difflib
-import inspect
 from collections.abc import Callable, Mapping, Sequence
+from inspect import signature
 from typing import Any, NoReturn
 
 import numpy as np
@@ -15,11 +15,13 @@ import numpy as np
 from graphir import ops
 from graphir.arguments import may_be_operand, symbols_of
 from graphir.dtypes import DType
-from graphir.errors import GraphError, GraphirError
+from graphir.errors import GraphError, GraphirError, PromotionError
 from graphir.graph import Graph
-from graphir.location import placed, user_location
-from graphir.numpy_functions import FUNCTIONS, strong
-from graphir.numpy_ops import ACCUMULATIONS, COMPOUNDS, OPS, PARTS, REDUCTIONS
+from graphir.literals import is_literal
+from graphir.location import CompoundLocation, placed, user_location
+from graphir.numpy_functions import FUNCTIONS
+from graphir.numpy_ops import ACCUMULATIONS, COMPOUNDS, OPS, PARTS, REAL, REDUCTIONS
+from graphir.numpy_products import strong
 from graphir.op import Op
 from graphir.symbol import Symbol
 
@@ -30,20 +32,26 @@ _FIXES = {
     "dtype": "cast an operand with .astype(...)",
 }
 _NEAR = {
-    "array_equal": "equal, all",
-    "average": "mean",
     "cbrt": "pow",
-    "cross": "multiply, subtract",
-    "einsum": "matmul, tensordot",
     "fft": "matmul",
-    "isclose": "abs, less_equal",
     "linalg": "matmul",
-    "linalg.norm": "sum, sqrt",
-    "nan_to_num": "is_nan, where",
-    "nansum": "is_nan, where",
-    "median": "sort",
     "nonzero": "where",
-    "trace": "eye, where, sum",
+    **dict.fromkeys(("argwhere", "flatnonzero", "extract", "place", "putmask", "put"), "where"),
+    **dict.fromkeys(
+        ("percentile", "quantile", "nanpercentile", "nanquantile", "nanmedian"), "sort"
+    ),
+    **dict.fromkeys(("partition", "argpartition", "lexsort", "sort_complex"), "sort, argsort"),
+    **dict.fromkeys(("nanargmax", "nanargmin"), "is_nan, where, argmax"),
+    **dict.fromkeys(("convolve", "correlate"), "pad, matmul"),
+    **dict.fromkeys(
+        ("union1d", "intersect1d", "setdiff1d", "setxor1d", "isin"), "sort, equal, any"
+    ),
+    **dict.fromkeys(("unique_all", "unique_counts", "unique_inverse", "unique_values"), "sort"),
+    **dict.fromkeys(("bincount", "histogram", "histogram2d", "histogramdd"), "equal, sum"),
+    **dict.fromkeys(("result_type", "can_cast", "min_scalar_type", "common_type"), "x.dtype"),
+    **dict.fromkeys(("insert", "block", "bmat"), "concat"),
+    **dict.fromkeys(("interp", "piecewise"), "searchsorted, where"),
+    "gradient": "subtract, concat",
     "unique": "sort",
     "copyto": "where",
     "fmod": "remainder",
@@ -62,7 +70,9 @@ def call_ufunc(
     if op is not None and method == "__call__" and not kwargs:
         if not all(map(may_be_operand, inputs)):
             return NotImplemented
-        return graph.apply(op, _scalars(inputs) if ufunc in _COMPARISONS else inputs, {})
+        if ufunc in _COMPARISONS:
+            inputs = tuple(map(_scalar, inputs))
+        return graph.apply(op, _arrays(graph, inputs), {})
     name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
     try:
         function = _METHODS.get(method)
@@ -76,31 +86,67 @@ def call_ufunc(
 _COMPARISONS = {np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal}
 
 
-def _scalars(inputs: Sequence[Any]) -> list[Any]:
+def _scalar(one: Any) -> Any:
     """NumPy makes a 0-d array of `np.float32(2)` in `np.float32(2) < x`: a scalar again."""
-    return [one[()] if isinstance(one, np.ndarray) and not one.ndim else one for one in inputs]
+    return one[()] if type(one) is np.ndarray and not one.ndim else one
+
+
+def _arrays(graph: Graph, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Of Python numbers alone NumPy's functions make arrays, which its operators leave to Python.
+
+    So `np.add(k, 1)` has the dtype of an array of k where `k + 1` is a number still.
+    """
+    for one in inputs:
+        if not (is_literal(one) or (isinstance(one, Symbol) and one.weak and not one.rank)):
+            return inputs
+    if not graph.rules.of_numbers:
+        return inputs
+    return tuple(
+        one.cast(graph.committed(one.dtype)) if isinstance(one, Symbol) else one for one in inputs
+    )
 
 
 def call_function(
-    function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    graph: Graph, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Any:
     """What another function of NumPy adds to the graph of its arguments.
 
     Raises GraphError for what has no op, naming the nearest, and for arguments that have none.
     """
-    name = f"{function.__module__}.{function.__name__}".removeprefix("numpy.")
     try:
-        known = FUNCTIONS.get(function)
-        if known is None:
-            _has_none(name)
-        return known(*args, **_given(name, kwargs))
+        return applied(graph, function, args, kwargs)
     except GraphirError as error:
-        raise placed(error, user_location(), f"np.{name}") from None
-    except TypeError:
-        error = _misfit(FUNCTIONS[function], args, kwargs)
-        if error is None:
-            raise
-        raise placed(error, user_location(), f"np.{name}") from None
+        raise placed(error, user_location(), f"np.{_name(function)}") from None
+
+
+def applied(
+    graph: Graph, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Any:
+    """The same, its errors being those of the ops; the place of several ops is compound."""
+    known, before = FUNCTIONS.get(function), len(graph.symbols)
+    if known is None:
+        _has_none(_name(function))
+    kwargs = _given(_name(function), kwargs)
+    try:
+        made = known(*args, **kwargs)
+    except GraphirError:
+        raise
+    except Exception as error:  # programs can give it anything
+        takes = ", ".join(signature(known).parameters)
+        raise GraphError(f"of symbols it takes ({takes}): {error}") from error
+    _compound(graph.symbols[before:])
+    return made
+
+
+def _name(function: Callable[..., Any]) -> str:
+    return f"{function.__module__}.{function.__name__}".removeprefix("numpy.")
+
+
+def _compound(symbols: Sequence[Symbol]) -> None:
+    """Let the place of several ops say that it is: their operands are not those of the call."""
+    if sum(one.op.kind != "creation" for one in symbols) > 1:
+        for one in symbols:
+            one.source = CompoundLocation.of(one.location)
 
 
 def _given(name: str, kwargs: Mapping[str, Any]) -> dict[str, Any]:
@@ -118,19 +164,6 @@ def _refuse_settings(name: str, kwargs: Mapping[str, Any]) -> None:
     """Raise GraphError for an argument that says something other than what is so anyway."""
     for one in _given(name, kwargs):
         _refuse(name, one)
-
-
-def _misfit(
-    known: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
-) -> GraphError | None:
-    """What to say where arguments are not those that a function takes of symbols."""
-    takes = inspect.signature(known)
-    try:
-        takes.bind(*args, **kwargs)
-    except TypeError as error:
-        shown = ", ".join(map(str, takes.replace(return_annotation=takes.empty).parameters))
-        return GraphError(f"of symbols it takes ({shown}): {error}")
-    return None
 
 
 def _refuse(name: str, argument: str) -> NoReturn:
@@ -169,17 +202,19 @@ class _Direct:
 
 
 def _called(graph: Graph, ufunc: np.ufunc, name: str, *inputs: Any, **kwargs: Any) -> Any:
-    kwargs = _given(name, kwargs)
-    for one in kwargs:
-        _refuse(name, one)
+    _refuse_settings(name, kwargs)
     if not all(map(may_be_operand, inputs)):
         return NotImplemented
     if ufunc in PARTS:
         return tuple(graph.apply(op, inputs, {}) for op in PARTS[ufunc])
     if ufunc in COMPOUNDS:
         alike = ops.add if len(inputs) == 2 else ops.negative
-        return COMPOUNDS[ufunc](_Direct(graph), *symbols_of(graph, alike, inputs))
-    return graph.apply(_op_of(OPS, ufunc, name), inputs, {})
+        operands = symbols_of(graph, alike, inputs)
+        if ufunc in REAL and operands[0].dtype.is_complex:
+            what = f"it is not defined for {operands[0].dtype}"
+            raise PromotionError(f"{what}, as in NumPy; {REAL[ufunc]}")
+        return COMPOUNDS[ufunc](_Direct(graph), *operands)
+    return graph.apply(_op_of(OPS, ufunc, name), _arrays(graph, inputs), {})
 
 
 def _reduce(

@@ -6,20 +6,20 @@ Any argument may be an array or a number as long as one is a symbol.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from itertools import pairwise
+from collections.abc import Callable
 from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
 from graphir import ops
-from graphir.attributes import axis as axis_of
-from graphir.attributes import natural
+from graphir.dims import product
 from graphir.dtypes import DTypeLike
-from graphir.errors import GraphError, ShapeError
-from graphir.literals import is_literal
-from graphir.numpy_movement import MOVEMENT, flat
+from graphir.errors import GraphError
+from graphir.numpy_movement import MOVEMENT, axes_of, flat
+from graphir.numpy_pieces import PIECES
+from graphir.numpy_products import PRODUCTS
+from graphir.numpy_statistics import STATISTICS
 from graphir.op import Op
 from graphir.symbol import Symbol
 
@@ -115,17 +115,9 @@ def _sorting(op: Op) -> Function:
     return order
 
 
-def _searchsorted(a: Any, v: Any, side: str = "left") -> Symbol:
-    return ops.searchsorted(a, v, side=side)
-
-
-def _diff(a: Symbol, n: int = 1, axis: int = -1) -> Symbol:
-    axis = axis_of(axis, (a.type,))
-    for _ in range(natural(n)):
-        before = (slice(None),) * axis
-        left, right = a[(*before, slice(1, None))], a[(*before, slice(None, -1))]
-        a = left != right if a.dtype.kind == "bool" else left - right
-    return a
+def _searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Symbol:
+    a = a if sorter is None else ops.gather(a, sorter, axis=0)
+    return ops.searchsorted(a, v, side="right" if side[:1] in "rR" else "left")
 
 
 def _round(a: Symbol, decimals: int = 0) -> Symbol:
@@ -134,44 +126,6 @@ def _round(a: Symbol, decimals: int = 0) -> Symbol:
 
 def _angle(z: Symbol) -> Symbol:
     return ops.atan2(ops.imag(z), ops.real(z)) if z.dtype.is_complex else ops.atan2(0, z)
-
-
-# -- products
-
-
-def strong(x: Any) -> Any:
-    """A number as the array that NumPy makes of it where no ufunc asks for its kind alone."""
-    return np.asarray(x) if is_literal(x) else x
-
-
-def _dot(a: Any, b: Any) -> Symbol:
-    a, b = strong(a), strong(b)
-    ranks = np.ndim(a), np.ndim(b)
-    if 0 in ranks:
-        return ops.multiply(a, b)
-    if max(ranks) < 3:
-        return ops.matmul(a, b)
-    return ops.tensordot(a, b, axes=((ranks[0] - 1,), (max(ranks[1] - 2, 0),)))
-
-
-def _inner(a: Any, b: Any) -> Symbol:
-    a, b = strong(a), strong(b)
-    ranks = np.ndim(a), np.ndim(b)
-    if 0 in ranks:
-        return ops.multiply(a, b)
-    return ops.tensordot(a, b, axes=((ranks[0] - 1,), (ranks[1] - 1,)))
-
-
-def _vdot(a: Any, b: Any) -> Symbol:
-    return ops.matmul(np.conjugate(flat(a)) if np.iscomplexobj(a) else flat(a), flat(b))
-
-
-def _outer(a: Any, b: Any) -> Symbol:
-    return ops.outer(flat(a), flat(b))
-
-
-def _tensordot(a: Any, b: Any, axes: Any = 2) -> Symbol:
-    return ops.tensordot(a, b, axes=axes)
 
 
 # -- what is like a symbol
@@ -191,15 +145,24 @@ def _full_like(a: Any, fill_value: Any, dtype: Any = None, *, shape: Any = None)
     return a.graph.full(fill_value, shape, dtype or a.dtype)
 
 
-def _split(ary: Symbol, indices_or_sections: Any, axis: int = 0) -> list[Symbol]:
-    axis = axis_of(axis, (ary.type,))
-    size: Any = ary.shape[axis]
-    if isinstance(indices_or_sections, Sequence):
-        ends: list[Any] = [0, *indices_or_sections, size]
-        return list(ary.split([b - a for a, b in pairwise(ends)], axis))
-    if indices_or_sections < 1 or size % indices_or_sections:
-        raise ShapeError(f"{size} elements are not {indices_or_sections} equal pieces")
-    return list(ary.split(size // indices_or_sections, axis))
+def _shape(a: Symbol) -> Any:
+    return a.shape
+
+
+def _rank(a: Symbol) -> int:
+    return a.rank
+
+
+def _iscomplexobj(x: Symbol) -> bool:
+    return x.dtype.is_complex
+
+
+def _isrealobj(x: Symbol) -> bool:
+    return not x.dtype.is_complex
+
+
+def _size(a: Symbol, axis: Any = None) -> Any:
+    return a.size if axis is None else product(a.shape[i] for i in axes_of(a, axis))
 
 
 _NAMED: dict[str, Function] = {
@@ -225,28 +188,24 @@ _NAMED: dict[str, Function] = {
     "sort": _sorting(ops.sort),
     "argsort": _sorting(ops.argsort),
     "searchsorted": _searchsorted,
-    "diff": _diff,
     **dict.fromkeys(("round", "around"), _round),
     "real": ops.real,
     "imag": ops.imag,
     "angle": _angle,
-    "dot": _dot,
-    "inner": _inner,
-    "vdot": _vdot,
-    **dict.fromkeys(("outer", "linalg.outer"), _outer),
-    **dict.fromkeys(("tensordot", "linalg.tensordot"), _tensordot),
-    "linalg.matmul": ops.matmul,
     "zeros_like": _filled(0),
     "empty_like": _filled(0),
     "ones_like": _filled(1),
     "full_like": _full_like,
-    "split": _split,
     "astype": Symbol.cast,
-    "shape": attrgetter("shape"),
-    "ndim": attrgetter("rank"),
-    "size": attrgetter("size"),
-    "iscomplexobj": attrgetter("dtype.is_complex"),
+    "shape": _shape,
+    "ndim": _rank,
+    "size": _size,
+    "iscomplexobj": _iscomplexobj,
+    "isrealobj": _isrealobj,
     **MOVEMENT,
+    **PIECES,
+    **PRODUCTS,
+    **STATISTICS,
 }
 
 

@@ -132,6 +132,12 @@ def _vecdot(build: Builder, x: Symbol, y: Symbol) -> Symbol:
     return build.emit(ops.sum, (found,), axis=(found.rank - 1,), keepdims=False, dtype=None)
 
 
+REAL: dict[np.ufunc, str] = {
+    np.fabs: "np.abs takes it",
+    **dict.fromkeys((np.deg2rad, np.radians, np.rad2deg, np.degrees), "multiply by the factor"),
+}
+"""Those of COMPOUNDS that take no complex numbers, and what does."""
+
 COMPOUNDS: dict[np.ufunc, Compound] = {
     np.fabs: _in_floats(ops.abs),
     np.rint: _in_floats(ops.round),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from graphir import ops
-from graphir.attributes import choice
+from graphir.attributes import choice, identity
 from graphir.dtypes import DType
 from graphir.graph import Graph
 from graphir.location import CAST, LEGALIZE, Location, Origin, Source
@@ -31,6 +31,7 @@ class _Parser(Values):
         super().__init__(text)
         self.constants = constants
         self.symbols: dict[str, Symbol] = {}
+        self._kept: dict[Any, Inferred] = {}
 
     def graph(self) -> Graph:
         graph = self._heading()
@@ -113,9 +114,15 @@ class _Parser(Values):
         self.expect(":", " and a type")
         type_at, type_ = self.at, self.type()
         source = self._source(op, start)
-        if op is ops.constant and "value" in attrs:
-            attrs["value"] = self._constant(attrs["value"], places["value"], type_)
-        inferred = self._inferred(graph, op, args, attrs, places, op_at)
+        # A constant that is kept beside the text is one array, however often it is named.
+        kept = (type_, identity(attrs)) if isinstance(attrs.get("value"), Stored) else None
+        inferred = self._kept.get(kept)
+        if inferred is None:
+            if op is ops.constant and "value" in attrs:
+                attrs["value"] = self._constant(attrs["value"], places["value"], type_)
+            inferred = self._inferred(graph, op, args, attrs, places, op_at)
+            if kept:
+                self._kept[kept] = inferred
         if inferred.type is not type_:
             self.fail(f"the type here is {type_}, but {op.name} gives {inferred.type}", type_at)
         self.symbols[name] = graph.append(op, args, inferred.attrs, type_, source)

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 from graphir.dtypes import DType
 from graphir.errors import PromotionError
 from graphir.op import Attributes, Op, Resolved, Signature, Types
+from graphir.promotion.python import ruling
 from graphir.promotion.rules import Family, PromotionRules
 from graphir.promotion.scalars import fits, misfit
 
@@ -29,6 +30,7 @@ def _all(types: Types, dtype: DType) -> tuple[DType, ...]:
 
 def _met(family: Family, rules: PromotionRules, op: Op, types: Types) -> DType:
     """The dtype in which an op of a family happens on operands that promote together."""
+    rules = ruling(rules, op.name, types)
     return rules.computed(family, rules.meeting(types, op.name), op.name)
 
 
@@ -53,10 +55,11 @@ def _alone(family: Family) -> Rule:
 
 
 def _comparison(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
-    return Resolved(rules.compared(types, op.name), DType.bool)
+    return Resolved(ruling(rules, op.name, types).compared(types, op.name), DType.bool)
 
 
 def _order(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
+    rules = ruling(rules, op.name, types)
     dtypes = rules.compared(types, op.name)
     return Resolved(tuple(rules.computed("ordered", d, op.name) for d in dtypes), DType.bool)
 
@@ -93,8 +96,11 @@ def _select(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> R
 
 
 def _accumulation(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
-    dtype = _asked(rules, attrs) or _met("accumulated", rules, op, types)
-    _castable(op, types[0].dtype, dtype)
+    source, asked = types[0].dtype, _asked(rules, attrs)
+    if asked not in (None, source) and not rules.implicit:
+        rules.join((source, asked))
+    dtype = asked or _met("accumulated", rules, op, types)
+    _castable(op, source, dtype)
     return Resolved((dtype,), dtype)
 
 

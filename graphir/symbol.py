@@ -242,7 +242,7 @@ class Symbol(Operators):
     def __array_function__(self, function: Any, _: Any, args: Any, kwargs: Any) -> Any:
         from graphir.numpy_calls import call_function
 
-        return call_function(function, args, kwargs)
+        return call_function(self.graph, function, args, kwargs)
 
     # -- what a symbol cannot do, having no value yet
 
@@ -274,6 +274,11 @@ class Symbol(Operators):
 
     def __iter__(self) -> NoReturn:
         self._valueless("iteration", "take slices x[i], or x.split(...), or an op over the axis")
+
+    def __setitem__(self, key: Any, value: Any) -> NoReturn:
+        self._valueless(
+            "a change of an item", "choose with ops.where(mask, value, x), or concat the parts"
+        )
 
     def __contains__(self, item: object) -> bool:
         self._valueless("`in`", "use (x == item).any()")

@@ -12,7 +12,7 @@ import numpy as np
 
 from graphir.dims import shape_of
 from graphir.dtypes import DType
-from graphir.errors import GraphError, GraphirError
+from graphir.errors import GraphError, GraphirError, PromotionError
 from graphir.graph import Graph
 from graphir.literals import is_literal
 from graphir.location import placed, user_location
@@ -96,6 +96,8 @@ def traced(
     args = _named(function, types, named)
     slots: list[Symbol] = []
     given: Any = mapped(lambda one, path: _entered(graph, one, path), args, "")
+    if not graph.inputs:
+        mapped(_no_name, args, "")
     tree = mapped(lambda one, _: _slot(one, slots), given, "")
     with graph:
         result = function(*given[0].values(), **given[1])
@@ -121,7 +123,7 @@ def _named(
             signature.bind(*types, **named)
         except TypeError as error:
             raise GraphError(
-                f"the types are not arguments of {getattr(function, '__name__', 'it')}: {error}"
+                f"these are not arguments of {getattr(function, '__name__', 'it')}: {error}"
             ) from None
         names = [one.name for one in signature.parameters.values() if one.kind in _POSITIONAL]
     names += [f"x{i}" for i in range(len(names), len(types))]
@@ -210,10 +212,12 @@ def type_of(value: Any) -> TensorType | None:
 
 
 def _is_pair(value: Any) -> bool:
-    """Whether a value is a pair of a dtype and a tuple or list of dims."""
+    """Whether a value is a pair of a dtype and a tuple or list of dims, or is meant as one."""
     if type(value) is not tuple or len(cast("tuple[Any, ...]", value)) != 2:
         return False
     dtype, shape = cast("tuple[Any, Any]", value)
+    if isinstance(dtype, str) and _DTYPE.fullmatch(dtype):
+        return isinstance(shape, (tuple, list))
     if not isinstance(shape, (tuple, list)) or not isinstance(dtype, (str, type, DType, np.dtype)):
         return False
     try:
@@ -222,6 +226,10 @@ def _is_pair(value: Any) -> bool:
     except (GraphirError, TypeError, ValueError):
         return False
     return True
+
+
+_DTYPE = re.compile(r"(u?int|b?float|complex)[0-9]+\w*|bool|half|single|double")
+"""What is meant as the name of a dtype, even where none has it."""
 
 
 def _entered(graph: Graph, value: Any, path: str) -> Any:
@@ -237,6 +245,16 @@ def _entered(graph: Graph, value: Any, path: str) -> Any:
     return graph.input(type_, name=name)
 
 
+def _no_name(value: Any, path: str) -> None:
+    """GraphError for a dtype's name alone, where no input is among the types."""
+    if isinstance(value, str) and _DTYPE.fullmatch(value):
+        raise GraphError(
+            f"{path.partition('_')[2]} is {value!r}, which is handed over as it is, so there is no "
+            f"input; write DType.{value} for a 0-d one, or ({value!r}, shape), shape a "
+            "tuple or list"
+        )
+
+
 def _left(graph: Graph, value: Any, path: str, outputs: list[Symbol]) -> Slot | Static:
     if value is None:
         return Static(None)
@@ -248,7 +266,15 @@ def _left(graph: Graph, value: Any, path: str, outputs: list[Symbol]) -> Slot | 
 
 def _constant(graph: Graph, value: Any, path: str) -> Symbol:
     if is_literal(value) or isinstance(value, np.generic):
-        return graph.scalar(value)
+        try:
+            return graph.scalar(value)
+        except PromotionError:
+            if isinstance(value, np.generic):
+                raise
+            raise PromotionError(
+                f"{path} is {value!r}, a number that has no dtype of its own under "
+                f"{graph.rules.name!r}; return np.{np.asarray(value).dtype}({value!r})"
+            ) from None
     if isinstance(value, np.ndarray):
         return graph.constant(value)
     raise GraphError(f"{path} is {value!r}, and no symbol, array, number or None")

@@ -66,7 +66,11 @@ def lower(graph: Graph, verify_each: bool = False) -> Graph:
     """The graph as a machine runs it: explicit, committed, legal, simplified and verified.
 
     A graph that has been lowered is returned as it is, and asking twice gives the same graph.
+    Raises GraphError for what is no Graph.
     """
+    if not isinstance(graph, Graph):  # pyright: ignore[reportUnnecessaryIsInstance]
+        has = "; give its .graph" if hasattr(graph, "graph") else ""
+        raise GraphError(f"a Graph is needed, not a {type(graph).__name__}{has}")
     known = graph.memo("lower")
     if known is None:
         passes = [_freeing(each, graph) for each in LOWERING]

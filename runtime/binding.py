@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -26,7 +26,7 @@ def bind(
     """
     given = matched(graph, inputs, named)
     arrays = [
-        _checked(graph, symbol, name, value)
+        checked(graph, symbol, name, value)
         for symbol, name, value in zip(graph.inputs, graph.input_names, given, strict=True)
     ]
     return arrays, sizes_of(graph, arrays)
@@ -59,8 +59,11 @@ def matched(graph: Graph, inputs: Sequence[T], named: Mapping[str, T]) -> list[T
     return [*inputs, *(named[name] for name in names[len(inputs) :])]
 
 
-def _checked(graph: Graph, symbol: Symbol, name: str, value: Any) -> NDArray[Any]:
-    """One input in the storage of its dtype; a Python number serves a 0-d input that it fits."""
+def checked(graph: Graph, symbol: Symbol, name: str, value: Any) -> NDArray[Any]:
+    """One input in the storage of its dtype; a Python number serves a 0-d input that it fits.
+
+    Raises ExecutionError that says how the input is wrong.
+    """
     dtype = graph.committed(symbol.dtype)
     what = f"input {name!r} of graph {graph.name!r} is {symbol.type}"
     if is_literal(value):
@@ -70,13 +73,25 @@ def _checked(graph: Graph, symbol: Symbol, name: str, value: Any) -> NDArray[Any
             return literal_array(value, dtype, None, graph.tf32)[1]
         except GraphError as error:
             raise ExecutionError(f"{what}: {error}") from None
-    kind = cast("type[Any]", type(value))
+    require_type(graph, symbol, name, value, cast("type[Any]", type(value)))
+    array: NDArray[Any] = np.asarray(value)
+    return (
+        convert(array, DType.float32, dtype, graph.tf32) if dtype is DType.tensor_float32 else array
+    )
+
+
+def require_type(graph: Graph, symbol: Symbol, name: str, array: Any, kind: type[Any]) -> None:
+    """ExecutionError unless an array is of NumPy's `kind`, and of the dtype and rank of an input.
+
+    Arrays of other libraries that hold NumPy's have these too.
+    """
+    dtype = graph.committed(symbol.dtype)
+    what = f"input {name!r} of graph {graph.name!r} is {symbol.type}"
     # numpy.ma is a module that a process may never need.
     masked = kind is not np.ndarray and issubclass(kind, np.ma.MaskedArray)
     if masked or not issubclass(kind, (np.ndarray, np.generic)):
         fix = "x.filled(...)" if masked else f"np.asarray(..., {numpy_name(dtype)})"
         raise ExecutionError(f"{what}, not a {kind.__name__}; give {fix}")
-    array: NDArray[Any] = np.asarray(value)
     if array.dtype != dtype.storage:
         raise ExecutionError(
             f"{what}, stored as {dtype.storage}; the array is {array.dtype}. Convert it "
@@ -86,15 +101,12 @@ def _checked(graph: Graph, symbol: Symbol, name: str, value: Any) -> NDArray[Any
         raise ExecutionError(
             f"{what}, of {symbol.rank} axes; the array has {array.ndim}: shape {array.shape}"
         )
-    return (
-        convert(array, DType.float32, dtype, graph.tf32) if dtype is DType.tensor_float32 else array
-    )
 
 
 def numpy_name(dtype: DType) -> str:
     """The expression that names the dtype in which values are stored."""
     module = "np" if dtype.storage.isbuiltin == 1 else "ml_dtypes"
-    return f"{module}.{dtype.storage.name}"
+    return f"{module}.{'bool_' if dtype is DType.bool else dtype.storage.name}"
 
 
 def sizes_of(graph: Graph, arrays: Sequence[Any]) -> dict[str, int]:
@@ -119,17 +131,24 @@ def sizes_of(graph: Graph, arrays: Sequence[Any]) -> dict[str, int]:
 
 def _solve(dim: Size, size: int, sizes: dict[str, int]) -> None:
     """Bind the one unknown name of a dim that is linear in it."""
-    if not isinstance(dim, Dim):
+    name = unknown_of(dim, sizes)
+    if name is None or not isinstance(dim, Dim):
         return
-    unknown = [name for name in dim.names() if name not in sizes]
-    # Just one, and not inside a floor: then the dim is linear in it.
-    if len(unknown) != 1 or not any(unknown[0] in monomial for monomial, _ in dim.terms):
-        return
-    at_0, at_1 = (dim.evaluate({**sizes, unknown[0]: n}) for n in (0, 1))
+    at_0, at_1 = (dim.evaluate({**sizes, name: n}) for n in (0, 1))
     if slope := at_1 - at_0:
         found, rest = divmod(size - at_0, slope)
         if found >= 0 and not rest:
-            sizes[unknown[0]] = found
+            sizes[name] = found
+
+
+def unknown_of(dim: Size, known: Container[str]) -> str | None:
+    """The one name of a dim that is not known yet, if there is one in which the dim is linear."""
+    if not isinstance(dim, Dim):
+        return None
+    unknown = [name for name in dim.names() if name not in known]
+    # Just one, and not inside a floor: then the dim is linear in it.
+    linear = len(unknown) == 1 and any(unknown[0] in monomial for monomial, _ in dim.terms)
+    return unknown[0] if linear else None
 
 
 def _compare(

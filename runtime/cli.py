@@ -14,6 +14,7 @@ from graphir.printer import large_constants
 from passes import lower
 from runtime.cli_casts import add_casts
 from runtime.cli_draw import add_draw
+from runtime.cli_export import add_export
 from runtime.cli_inputs import add_inputs, of_graph
 from runtime.cli_output import add_program
 from runtime.cli_questions import add_questions, path
@@ -148,6 +149,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_graphs(command)
     add_casts(command)
     add_draw(command)
+    add_export(command)
     return parser
 
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import cmath
+import os
 from collections.abc import Iterable
 from pathlib import Path
+from reprlib import repr as brief
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphir import DType, ExecutionError, GraphirError
+from graphir.archives import Archive, is_archive, read_array
+from graphir.errors import shortened
 from graphir.values import bits_of, is_foreign
 
 Array = NDArray[Any]
@@ -36,14 +41,20 @@ def read_input(text: str, dtype: DType | None = None) -> Any:
 
 
 def number(text: str) -> bool | int | float | complex | None:
-    """The Python number that a text spells, None if none; it is parsed, never evaluated."""
+    """The Python number that a text spells, None if none; it is parsed, never evaluated.
+
+    ExecutionError for one beyond all floats, and of more digits than Python reads.
+    """
     if text in ("True", "False"):
         return text == "True"
     for parse in (_based_int, int, float, complex):
         try:
-            return parse(text)
+            found = parse(text)
         except ValueError:
             continue
+        if not isinstance(found, int) and cmath.isinf(found) and "inf" not in text.lower():
+            raise ExecutionError(f"{brief(text)} is beyond all floats; write inf if you mean that")
+        return found
     return None
 
 
@@ -81,18 +92,18 @@ def _path_and_key(text: str) -> tuple[str | None, str | None]:
 
 def _load(path: str, key: str | None) -> tuple[str, Array]:
     """An array of a file, and the name it has there."""
-    try:
-        with open(path, "rb") as file:
-            loaded: Any = np.load(file, allow_pickle=False)
-            if isinstance(loaded, np.ndarray):
-                return "", cast(Array, loaded)
-            name = _chosen(path, loaded.files, key)
-            return name, loaded[name]
-    except (OSError, GraphirError):
-        raise
-    except Exception as error:  # zipfile, zlib, tokenize and NumPy raise a dozen kinds
-        reason = " ".join(str(error).split()).split(". ")[0]
-        raise ExecutionError(f"{path} is not a readable .npy or .npz file: {reason}") from None
+    with open(path, "rb") as file:
+        try:
+            if not is_archive(file):
+                return "", read_array(file, os.fstat(file.fileno()).st_size)
+            archive = Archive(file)
+            name = _chosen(path, archive.names, key)
+            return name, archive.read(name)
+        except GraphirError:
+            raise
+        except Exception as error:  # zipfile, zlib, tokenize and NumPy raise a dozen kinds
+            reason = shortened(" ".join(str(error).split()).split(". ")[0])
+            raise ExecutionError(f"{path} is not a readable .npy or .npz file: {reason}") from None
 
 
 def _chosen(path: str, names: list[str], key: str | None) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial, update_wrapper
 from threading import Lock
 from types import MethodType
@@ -12,40 +12,56 @@ import numpy as np
 
 from graphir import DType, GraphError, PromotionError, PromotionRules, Symbol, TensorType
 from graphir.literals import literal_array, native
+from graphir.location import CALLERS
 from graphir.promotion import rules as rules_named
 from graphir.promotion.scalars import WEAK
 from graphir.tracing import Slot, Static, Traced, children, like, traced
 from runtime.program import Program
+from runtime.statics import Fixed, Statics, told_apart
+
+CALLERS.add(__name__)  # so inputs are of the line that calls what is jitted
 
 _KEPT = 128
 """The signatures of one function that are kept; beyond that the oldest are forgotten."""
 
 
 @overload
-def jit(function: Callable[..., Any], *, rules: str | PromotionRules | None = None) -> Jitted: ...
+def jit(
+    function: Callable[..., Any],
+    *,
+    rules: str | PromotionRules | None = None,
+    static: str | Sequence[str] = (),
+) -> Jitted: ...
 @overload
 def jit(
-    function: None = None, *, rules: str | PromotionRules | None = None
+    function: None = None,
+    *,
+    rules: str | PromotionRules | None = None,
+    static: str | Sequence[str] = (),
 ) -> Callable[[Callable[..., Any]], Jitted]: ...
 def jit(
-    function: Callable[..., Any] | None = None, *, rules: str | PromotionRules | None = None
+    function: Callable[..., Any] | None = None,
+    *,
+    rules: str | PromotionRules | None = None,
+    static: str | Sequence[str] = (),
 ) -> Jitted | Callable[[Callable[..., Any]], Jitted]:
     """Make a function of symbols one of arrays: `@jit` or `@jit(rules="jax")`.
 
     Called on arrays, numbers and other values, in nested tuples, lists and dicts, it is traced once
     for each signature: dtypes and shapes of arrays, types of int, float and complex, and all other
     values (bools and strings too), which must be hashable. Python numbers are weak 0-d inputs, so
-    their values are no part of it, ints wrap where they meet a narrower dtype, and arithmetic among
-    them has the dtype that the rules give (float64 under `numpy`); under rules that look at values
-    (`max`, `numpy_legacy`, ...) they are literals, traced for each value.
+    their values are no part of it, ints wrap where they meet a narrower dtype, and what operators
+    make of them is a number again; under rules that look at values (`max`, `numpy_legacy`, ...)
+    they are literals, traced for each value. The parameters that `static` names are handed to the
+    function as they are, numbers too: their values, which must be hashable, are part of it.
     `rules` are those in force at the call if none are given. Results are as the function has them,
     arrays for symbols and numbers. Called on symbols it is the function itself. Raises GraphError
     and what Program raises. Any number of threads may call it; those that meet a new signature at
     the same time may each trace it, and one Program is kept.
     """
     if function is None:
-        return partial(Jitted, rules=rules)
-    return Jitted(function, rules)
+        return partial(Jitted, rules=rules, static=static)
+    return Jitted(function, rules, static)
 
 
 class Jitted:
@@ -54,9 +70,13 @@ class Jitted:
     __wrapped__: Callable[..., Any]
 
     def __init__(
-        self, function: Callable[..., Any], rules: str | PromotionRules | None = None
+        self,
+        function: Callable[..., Any],
+        rules: str | PromotionRules | None = None,
+        static: str | Sequence[str] = (),
     ) -> None:
         update_wrapper(self, function)
+        self._statics = Statics(function, static) if static else None
         self._rules = None if rules is None else rules_named(rules)
         self._known: dict[Any, _Compiled] = {}
         self._quick: dict[Any, Callable[..., Any]] = {}
@@ -64,12 +84,15 @@ class Jitted:
 
     def __call__(self, /, *args: Any, **named: Any) -> Any:
         """The results for these arguments."""
+        given = args, named
+        if self._statics:
+            args, named = self._statics.marked(args, named)
         if not named:
             quick = self._quick.get(_flat_key(self._rules or rules_named(), args))
             if quick is not None:
                 return quick(*args)
         found = self._compiled(args, named)
-        return self.__wrapped__(*args, **named) if found is None else found[0].run(found[1])
+        return self.__wrapped__(*given[0], **given[1]) if found is None else found[0].run(found[1])
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else MethodType(self, instance)
@@ -86,6 +109,8 @@ class Jitted:
         return self._asked(args, named).program
 
     def _asked(self, args: Sequence[Any], named: Mapping[str, Any]) -> _Compiled:
+        if self._statics:
+            args, named = self._statics.marked(args, named)
         found = self._compiled(args, named)
         if found is None:
             raise GraphError("a call on symbols adds to their graph, and has no Program")
@@ -122,7 +147,8 @@ class Jitted:
         with self._lock:
             found = self._known.setdefault(key, made)
             if not named and all(map(found.is_input, args)):
-                self._quick[_flat_key(key[0], args)] = found.quick
+                quick = found.without_statics if self._statics else found.quick
+                self._quick[_flat_key(key[0], args)] = quick
             for table in (self._known, self._quick):
                 while len(table) > _KEPT:
                     del table[next(iter(table))]
@@ -146,12 +172,17 @@ class _Compiled:
         self.quick: Callable[..., Any] = self._converting if self._numbers else self._results
 
     def is_input(self, value: Any) -> bool:
-        """Whether an argument is an input as it is, or a number that becomes one."""
-        return _is_plain(value) or (bool(self._numbers) and type(value) in _NUMBERS)
+        """Whether an argument is an input as it is, a number that becomes one, or static."""
+        kind: Any = cast("object", type(value))
+        return _is_plain(value) or kind is Fixed or (bool(self._numbers) and kind in _NUMBERS)
 
     def run(self, inputs: Sequence[Any]) -> Any:
         """The results for inputs, those that are weak being Python numbers."""
         return self.quick(*inputs)
+
+    def without_statics(self, *args: Any) -> Any:
+        """The results for arguments, of which those that are static are no inputs."""
+        return self.quick(*[one for one in args if type(one) is not Fixed])
 
     def _converting(self, *inputs: Any) -> Any:
         arrays = list(inputs)
@@ -195,9 +226,9 @@ class _Reader:
             return kind
         inside = children(value)
         if inside is not None:
-            return kind, tuple([(key, self.read(one)) for key, one in inside])
+            return kind, tuple([(told_apart(key), self.read(one)) for key, one in inside])
         self.symbols |= kind is Symbol
-        return kind, value
+        return value if kind is Fixed else told_apart(value)
 
 
 _NUMBERS = frozenset(WEAK) - {bool}
@@ -212,18 +243,22 @@ def _types(value: Any, weak: bool) -> Any:
         return TensorType(WEAK[type(value)])
     inside = children(value)
     if inside is None:
-        return Static(value)
+        return value if type(value) is Fixed else Static(value)
     return like(value, [_types(one, weak) for _, one in inside])
 
 
 @cache
 def _takes_weak(rules: PromotionRules) -> bool:
-    """Whether rules know a Python number by its type alone: those of others look at its value."""
+    """Whether rules know a Python number by its type alone: those of others look at its value.
+
+    And whether they keep all that it has until it meets an array: TensorFlow makes it float32.
+    """
     try:
-        rules.promote(DType.float32, DType.weak_float)
+        found = [rules.promote(x, DType.weak_float) for x in (DType.float32, DType.float64)]
     except PromotionError:
         return False
-    return not rules.by_value
+    kept = rules.committed(DType.weak_float)
+    return not rules.by_value and all(one.exact_in(kept) for one in found)
 
 
 def _is_plain(value: Any) -> bool:
@@ -238,12 +273,28 @@ def _flat_key(rules: PromotionRules, args: Sequence[Any]) -> tuple[Any, ...]:
             key.append(one.dtype)
             key.append(one.shape)
         else:
-            key.append(type(one))
+            key.append(one if type(one) is Fixed else type(one))
     return tuple(key)
 
 
 def _unhashable(jitted: Jitted, key: Any) -> GraphError:
+    found = next(_offenders(key[1:]))
+    kind = type(found).__name__
+    one = f"an {kind}" if kind[0] in "AEIOaeio" else f"a {kind}"
     return GraphError(
         f"{jitted.__wrapped__.__qualname__}: an argument that is no array, number or structure of "
-        f"these is part of the signature, so it must be hashable; one of these is not: {key[1:]!r}"
+        f"these is part of the signature, so it must be hashable, and {one} is not; "
+        "give a tuple or another value that is, or an array by np.asarray(x)"
     )
+
+
+def _offenders(key: Any) -> Iterator[Any]:
+    """What in a signature is not hashable."""
+    if type(key) is tuple:
+        for one in cast("tuple[Any, ...]", key):
+            yield from _offenders(one)
+        return
+    try:
+        hash(key)
+    except TypeError:
+        yield key

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from graphir import ExecutionError, Graph
+from graphir.tracing import Traced
 
 Program: TypeAlias = "Graph | Callable[..., Any]"
 
@@ -17,7 +18,8 @@ Program: TypeAlias = "Graph | Callable[..., Any]"
 def load_program(text: str) -> Program:
     """What `net.gir` holds, or what `script.py:name` defines: a Graph, or a function.
 
-    The script is run, as importing it would run it. Raises ExecutionError that says what to give.
+    What `trace` gives is the Graph in it. The script is run, as importing it would run it. Raises
+    ExecutionError that says what to give.
     """
     path, colon, name = text.rpartition(":")
     if not (colon and path.endswith(".py")):
@@ -30,6 +32,8 @@ def load_program(text: str) -> Program:
             known = ", ".join(sorted(name for name in dir(found) if name[0] != "_"))
             raise ExecutionError(f"{path} defines no {part!r}; it has {known or 'nothing'}")
         found = getattr(found, part)
+    if isinstance(found, Traced):
+        return found.graph
     if not (isinstance(found, Graph) or callable(found)):
         raise ExecutionError(f"{text} is {found!r}, which is neither a Graph nor a function")
     return found
@@ -40,9 +44,14 @@ def load_graph(text: str) -> Graph:
     found = load_program(text)
     if isinstance(found, Graph):
         return found
-    advice = f"a function on arrays is for: graphir audit {text} --input x.npy"
+    advice = (
+        "trace(function, types...) in the script makes a graph of a function on arrays, and "
+        f"what it does to arrays tells: graphir audit {text} --input x.npy"
+    )
     require_arguments(text, found, (), {}, advice)
     made = found()
+    if isinstance(made, Traced):
+        return made.graph
     if isinstance(made, Graph):
         return made
     raise ExecutionError(f"{text}() returned {type(made).__name__}, not a Graph; {advice}")

@@ -68,7 +68,7 @@ BOUNDS: dict[str, Bound] = {
     "pow": Bound(3, 1),
     "atan2": Bound(3, 1),
     "hypot": Bound(1, 1),
-    "logaddexp": Bound(3, 2, lambda x, y: max(abs(x), abs(y))),
+    "logaddexp": Bound(3, 2, lambda x, y: np.maximum(abs(x), abs(y))),
 }
 """Functions of floats; not softmax, logsoftmax, layer_norm, mean, var, std, which err with length.
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from graphir import (
+    AxisError,
     DType,
     ExecutionError,
     Graph,
@@ -39,6 +40,7 @@ def one(dtype: str = "float32", shape: Any = (3,)) -> Symbol:
     [
         *((PromotionError, TypeError), (ShapeError, ValueError), (GraphError, ValueError)),
         *((ParseError, ValueError), (ExecutionError, ValueError)),
+        *((AxisError, ValueError), (AxisError, IndexError)),
     ],
 )
 def test_every_error_is_a_graphir_error_and_a_builtin(kind: type[Exception], builtin: type):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +22,11 @@ X = np.arange(6, dtype=np.float32).reshape(2, 3)
 class Pair(NamedTuple):
     left: Any
     right: Any
+
+
+@dataclass(frozen=True)
+class Config:
+    k: Any
 
 
 def counted(**settings: Any) -> tuple[Any, list[Any]]:
@@ -210,3 +216,96 @@ def test_what_it_refuses_is_said_by_its_parts() -> None:
     with pytest.raises(ExecutionError, match="filled"):
         f(np.ma.masked_array(X))
     assert "f, 1 signatures" in repr(f)
+
+
+# -- static parameters
+
+
+def test_static_parameters_are_part_of_the_signature() -> None:
+    seen: list[Any] = []
+
+    @jit(static=("n", "how"), rules="numpy")
+    def f(x: Any, n: Any = 2, k: Any = 1.0, *, how: Any = ("a",)) -> Any:
+        seen.append((n, how))
+        return np.reshape(x, (n, -1)) * k if how == ("a",) else x
+
+    for _ in range(3):
+        for n, k in ((2, 1.0), (3, 2.5), (3, 7.5), (6, 1.0)):
+            assert np.array_equal(f(X, n, k), X.reshape(n, -1) * np.float32(k))
+            assert np.array_equal(f(X, n=n, k=k), X.reshape(n, -1) * np.float32(k))
+    assert f(X, how="b").shape == (2, 3) and f(X).shape == (2, 3)
+    assert seen == [(2, ("a",))] * 2 + [(3, ("a",))] * 2 + [(6, ("a",))] * 2 + [(2, "b"), seen[-1]]
+    assert f.program(X, 3) is not f.program(X, 2) and f.traced(X, n=3).graph.inputs[0].name == "%x"
+
+
+ALIKE = [1, 1.0, True, 0.0, -0.0, 1 + 0j, "1", (1,), (1.0,), (True,), (0.0,), (-0.0,), None]
+ALIKE += [np.float32(0.0), np.float32(-0.0), np.float64(0.0), np.int8(1), (("a", 1),), Pair(1, 2)]
+KINDS = [1, True, 1.0, 0.0, -0.0]
+ALIKE += [*map(Config, KINDS), *(frozenset({one}) for one in KINDS)]
+
+
+def test_static_values_that_are_equal_are_told_apart() -> None:
+    for named in (False, True):
+        f = decorator(lambda x, v: x, static="v", rules="numpy")
+        for _ in range(2):
+            for one in (*ALIKE, float("nan"), (float("nan"),)):
+                f(X, v=one) if named else f(X, one)
+        assert len(f._known) == len(ALIKE) + 2
+
+
+def test_other_values_and_keys_that_are_equal_are_told_apart() -> None:
+    f = jit(lambda x, how: x * how.k, rules="numpy")
+    g = jit(lambda named: {k: x * k for k, x in named.items()}, rules="numpy")
+    for k in (*KINDS, *KINDS):
+        x = np.arange(3, dtype=np.int8)
+        found, ((key, named),) = f(x, Config(k)), g({k: x}).items()
+        for one in (found, named):
+            assert (one.dtype, one.tobytes()) == ((x * k).dtype, (x * k).tobytes())
+        assert repr(key) == repr(k)
+
+
+def test_static_arguments_of_methods_and_among_symbols() -> None:
+    class Model:
+        @jit(static="n", rules="numpy")
+        def f(self, x: Any, n: Any) -> Any:
+            return x * n if type(n) is int else x
+
+    model = Model()
+    assert np.array_equal(model.f(X, 3), X * 3) and np.array_equal(model.f(X, 2.0), X)
+    x = Graph(rules="numpy").input("float32", (3,))
+    assert model.f(x, 3).op.name == "multiply"
+
+
+@pytest.mark.parametrize("value", [[1], {1}, {"a": 1}, ([1],), X])
+def test_static_values_are_hashable(value: Any) -> None:
+    f = decorator(lambda x, n: x, static="n")
+    kind = type(value).__name__
+    with pytest.raises(GraphError, match=f"static argument 'n' of .*hashable, and a {kind} is not"):
+        f(X, value)
+
+
+def test_static_parameters_are_those_of_the_function() -> None:
+    with pytest.raises(GraphError, match=r"<lambda> has no parameter 'm' .*takes \(x, n\)"):
+        decorator(lambda x, n: x, static=("n", "m"))
+    f = decorator(lambda x, **named: x * named["k"], static="k", rules="numpy")
+    assert np.array_equal(f(X, k=3), X * 3) and len(f._known) == 1
+    f(X, k=4)
+    assert len(f._known) == 2
+
+
+# -- numbers
+
+
+def test_what_the_function_makes_of_numbers_are_numbers() -> None:
+    for name in ("numpy", "torch", "array_api", "jax"):
+        f = decorator(lambda x, k: (k + 1) * x + k / 3, rules=name)
+        for dtype in (np.float32, np.float64):
+            expected = 3 * X.astype(dtype) + dtype(2 / 3)
+            assert f(X.astype(dtype), 2).dtype == dtype
+            np.testing.assert_array_max_ulp(f(X.astype(dtype), 2), expected, 1)
+
+
+def test_numbers_keep_what_only_a_wider_array_has() -> None:
+    for name in ("numpy", "torch", "tensorflow", "array_api", "jax"):
+        f = decorator(lambda x, k: x * k, rules=name)
+        assert f(np.ones(1), 0.1).tolist() == [0.1], name

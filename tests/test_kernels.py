@@ -24,6 +24,7 @@ from tests.kernel_cases import (
     sample,
     wrap,
 )
+from tests.peers import COMPARISONS
 
 
 @pytest.fixture(autouse=True)
@@ -172,12 +173,7 @@ BOOL_PAIRS = {
     "bitwise_and": operator.and_,
     "bitwise_or": operator.or_,
     "bitwise_xor": operator.xor,
-    "equal": operator.eq,
-    "not_equal": operator.ne,
-    "less": operator.lt,
-    "less_equal": operator.le,
-    "greater": operator.gt,
-    "greater_equal": operator.ge,
+    **COMPARISONS,
 }
 
 

@@ -165,6 +165,12 @@ def test_products_of_one_complex_number() -> None:
         check(graph, x, y, blocks=(None, 1, 8, 64))
 
 
+def test_squares_of_complex_scalars() -> None:
+    """NumPy has another loop for them than for arrays, 0-d ones too, with other last bits."""
+    for k in range(20):
+        check(graph_of(ops.square, (DType.complex128, ())), normal(DType.complex128, 1, k)[0])
+
+
 # -- roundings
 
 CHAINS = (

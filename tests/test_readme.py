@@ -92,6 +92,10 @@ def test_the_functions_of_the_readme_are_graphs(tmp_path: Path) -> None:
     assert "%eps: weak_float[]) -> (float16[n, 3])" in shown and shown.count("0.57735") == 6
 
 
+def test_the_array_of_the_readme_is_computed(tmp_path: Path) -> None:
+    assert run("array_api as xp", tmp_path) == "float32 1.0\n"
+
+
 def run(words: str, folder: Path) -> str:
     """What the README's example that has these words prints."""
     code = next(c for c in re.findall(r"```python\n(.*?)```", README, re.S) if words in c)

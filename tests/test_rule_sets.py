@@ -253,3 +253,13 @@ def test_a_name_is_registered_once():
     with pytest.raises(GraphError, match="'max' is registered already"):
         register(PromotionRules("max", "An impostor."))
     assert register(MAX) is MAX
+
+
+@pytest.mark.parametrize("dtype", ["int8", "bool", "float32"])
+@pytest.mark.parametrize("op", [ops.sum, ops.prod])
+def test_explicit_accumulates_in_the_dtype_of_the_operand(op, dtype):
+    with Graph("sums", rules="explicit") as g:
+        x = g.input(dtype, (3,))
+        assert op(x, dtype=dtype).dtype.name == dtype
+        with pytest.raises(PromotionError, match="every operand must already have"):
+            op(x, dtype="float64")

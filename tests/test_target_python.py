@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import pickle
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +18,13 @@ from hypothesis import strategies as st
 from graphir import DType, ExecutionError, Graph, GraphirError, ops
 from runtime import interpret
 from runtime.targets import TargetError, python
-from runtime.targets.excerpts import SOURCES, names_defined, statements
+from runtime.targets.excerpts import SOURCES, bare, names_defined, read
 from runtime.targets.python_ops import PYTHON
 from tests.drawing import Program, programs
 from tests.evaluator import same
 from tests.strategies import STRONG, pool
+from tests.target_engines import drawn
+from tests.target_table import rows
 
 RAISED = (TypeError, ValueError, IndexError, ZeroDivisionError)
 
@@ -53,6 +58,10 @@ def agree(program: Program) -> None:
         return
     for one, other in zip(ours, theirs, strict=True):
         assert same(one, other), (one, other, python(graph))
+    owned = [x for x in theirs if x.ndim]
+    assert all(x.flags.writeable for x in owned)
+    for i, one in enumerate(owned):
+        assert not any(np.may_share_memory(one, x) for x in (*inputs, *owned[:i])), python(graph)
 
 
 @pytest.mark.parametrize("name", sorted(ops.CATALOGUE))
@@ -93,6 +102,43 @@ def test_the_source_runs_where_the_project_is_not(tmp_path: Path) -> None:
     assert shown.stdout.split() == [x.tobytes().hex() for x in interpret(g, *given)]
 
 
+ALONE = """
+import ast, pickle, sys
+
+class Refused:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] not in {*sys.stdlib_module_names, "numpy", *sys.argv[2:]}:
+            raise ImportError(name)
+
+sys.meta_path.insert(0, Refused())
+for name, source, inputs, expected in pickle.load(open(sys.argv[1], "rb")):
+    space = {}
+    exec(source, space)
+    found = space["asked"](*inputs)
+    assert (found.dtype, found.shape) == (expected.dtype, expected.shape), name
+    assert found.tobytes() == expected.tobytes(), name
+"""
+SOME = [DType(name) for name in ("bool", "int32", "uint8", "float32", "complex64", "bfloat16")]
+
+
+@pytest.mark.parametrize("besides", [[], ["ml_dtypes"]], ids=["numpy", "ml_dtypes"])
+def test_every_op_runs_where_there_is_nothing_else(besides: list[str], tmp_path: Path) -> None:
+    """With no other package than those, and no file of this one."""
+    file, told = tmp_path / "asked.pickle", []
+    for row, dtype in product(rows(), SOME):
+        if graph := row.graph(dtype):
+            source, inputs = python(graph), drawn(graph, 1)
+            if ("ml_dtypes" in source or any("bfloat" in str(x.dtype) for x in inputs)) == bool(
+                besides
+            ):
+                told.append((f"{row.name} {dtype}", source, inputs, interpret(graph, *inputs)))
+    file.write_bytes(pickle.dumps(told))
+    command = [sys.executable, "-I", "-c", ALONE, file, *besides]
+    shown = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert not shown.returncode, shown.stderr
+    assert len(told) > 100
+
+
 def test_casts_tell_their_use_and_line() -> None:
     g = Graph("told")
     x, w = g.input("int16", ("n",), name="x"), g.input("float32", ("n",), name="w")
@@ -102,6 +148,56 @@ def test_casts_tell_their_use_and_line() -> None:
         "\\", "/"
     )
     assert "max: int16 -> float32" in python(g)
+
+
+def test_it_reads_as_a_program_would_be_written() -> None:
+    g = Graph("doubled")
+    x = g.input("tensor_float32", ("n", 2), name="x")
+    g.output(ops.sum(x * 2, axis=0), x.reshape(-1))
+    lines = python(g).split("def doubled(x):\n")[1].splitlines()
+    assert [line for line in lines if "#" not in line] == [
+        '    """Returns tensor_float32[2], tensor_float32[2*n]."""',
+        "    n = x.shape[0]",
+        '    x = given("x", x, np.float32, (n, 2))',
+        '    x = round_to_tf32(x, "even")',
+        "    v2 = np.multiply(x, np.float32(2.0))",
+        '    v3 = round_to_tf32(v2, "even")',
+        "    v5 = np.add.reduce(v3, axis=(0,), dtype=np.float32, keepdims=False)",
+        '    v6 = round_to_tf32(v5, "even")',
+        "    v7 = x.reshape((2*n,))",
+        "    return v6, v7.copy()",
+    ]
+
+
+def test_what_is_copied_here_is_what_is_written_there_without_annotations() -> None:
+    """To a parser, pieces are the same as the modules' own once both have no annotations."""
+    for module in SOURCES:
+        source, found = read(module)
+        for statement in found:
+            if [*names_defined(statement)]:
+                text = bare(source, statement)
+                assert ast.dump(ast.parse(text)) == ast.dump(ast.parse(unparsed(statement))), text
+
+
+def unparsed(statement: ast.stmt) -> str:
+    """The definition as Python writes it, without annotations and the casts around values."""
+
+    class Plain(ast.NodeTransformer):
+        def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
+            return ast.Assign([node.target], self.visit(node.value), lineno=1)
+
+        def visit_arg(self, node: ast.arg) -> ast.arg:
+            return ast.arg(node.arg)
+
+        def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
+            node.returns = None
+            return self.generic_visit(node)
+
+        def visit_Call(self, node: ast.Call) -> Any:
+            self.generic_visit(node)
+            return node.args[1] if ast.unparse(node.func) == "cast" else node
+
+    return ast.unparse(ast.fix_missing_locations(Plain().visit(statement)))
 
 
 def test_what_is_given_is_checked() -> None:
@@ -123,6 +219,6 @@ def test_a_dim_that_nothing_binds_is_named() -> None:
 def test_no_piece_has_the_name_of_another() -> None:
     found: dict[str, str] = {}
     for module in SOURCES:
-        for statement in statements(module):
+        for statement in read(module).statements:
             for name in names_defined(statement):
                 assert found.setdefault(name, module) == module, name

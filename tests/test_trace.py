@@ -14,6 +14,7 @@ from graphir import (
     Graph,
     GraphError,
     PromotionError,
+    ShapeError,
     Slot,
     Static,
     Symbol,
@@ -160,7 +161,7 @@ REFUSED: list[tuple[Any, str]] = [
     (lambda: trace(lambda x: x, T, T), "are not arguments of <lambda>: too many"),
     (lambda: trace(lambda x: x, y=T), "are not arguments of <lambda>: missing"),
     (lambda: trace(_of_another, T), "symbols of two graphs"),
-    (lambda: trace(lambda x: x, ({"a": ("float32", ("n", -1))},)), "no symbol"),
+    (lambda: trace(lambda x: x, ({"a": ("float32", ("n", -1))},)), "cannot be negative"),
     (lambda: trace(lambda x: x, T, rules="none"), "none"),
     (lambda: trace(lambda x: 1, T, rules="max"), "dtype"),
     (lambda: trace(lambda x: x, [T]).inputs(T), "not of the structure that was traced"),
@@ -170,7 +171,7 @@ REFUSED: list[tuple[Any, str]] = [
 
 @pytest.mark.parametrize(("call", "words"), REFUSED)
 def test_what_is_refused(call: Any, words: str) -> None:
-    with pytest.raises((GraphError, PromotionError), match=words):
+    with pytest.raises((GraphError, PromotionError, ShapeError), match=words):
         call()
 
 

@@ -148,7 +148,7 @@ class ArrayApi(LibraryRules):
 
     def literal(self, value: Any, place: Place = ALONE) -> DType:
         """Weak; an int must be in the range of the integers beside it."""
-        if place.op in _ARRAYS_ONLY:
+        if place.op in _ARRAYS_ONLY or (place.op and not place.partners):
             raise PromotionError(
                 f"{place.op} of the Python scalar {value!r}: {_UNDEFINED} under {self.name!r}; "
                 f"write g.scalar[DType....]({value!r})"

@@ -17,6 +17,7 @@ class Explicit(PromotionRules):
         """Refused: nothing joins any more."""
         raise self.refusal(dtypes, "every operand must already have the dtype of the op")
 
+    implicit = False
     exceptions = by_op({"reciprocal": {dtype: dtype for dtype in DType if dtype.is_integer}})
     bool_arithmetic = PromotionRules.bool_arithmetic | {"abs", "floor", "ceil", "trunc", "sign"}
 

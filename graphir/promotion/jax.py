@@ -75,6 +75,7 @@ class Jax(LibraryRules):
     """
 
     library = "JAX"
+    of_numbers = False  # it has weak arrays, and its lattice says what they are
     instead = "jax"
     exceptions = by_op(
         {

@@ -20,6 +20,7 @@ class Jax2020(Jax):
     jax/numpy/lax_numpy.py (_to_inexact_dtype) of 2020.
     """
 
+    of_numbers = True
     inexact = dict.fromkeys((DType.bool, *INTS), DType.float64)
 
     def common(self, operands: Sequence[Typed]) -> DType:

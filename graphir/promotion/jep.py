@@ -17,6 +17,7 @@ class Jep(LibraryRules):
     """
 
     library = "JEP 9407"
+    of_numbers = False  # its lattices have weak dtypes
 
     def floating(self, dtype: DType, op: str) -> DType:
         """The join with a Python float."""

@@ -28,6 +28,8 @@ class LibraryRules(PromotionRules):
     library: str
     """What messages call it."""
 
+    of_numbers = True
+
     def __init__(
         self,
         name: str,

@@ -63,6 +63,7 @@ class NumpyLegacy(Numpy):
     """
 
     library = "NumPy 1"
+    of_numbers = False  # no dtype is weak
     by_value = True
     exceptions = by_op({**FACTS, "floor ceil trunc": FLOATS})
 

@@ -1,10 +1,15 @@
-"""The rules of Python's own numbers."""
+"""The rules of Python's own numbers, and where they hold under any others."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
 
 from graphir.dtypes import DType
 from graphir.lattice import Lattice
 from graphir.promotion.library import LibraryRules
+from graphir.promotion.operands import Number, Place, Typed
+from graphir.promotion.rules import PromotionRules
 
 PYTHON_LATTICE = Lattice(
     "python",
@@ -25,6 +30,13 @@ class Python(LibraryRules):
 
     library = "Python"
     bool_arithmetic = frozenset()
+
+    def meant(self, value: Any, place: Place) -> Any:
+        """A float for a negative int exponent, with which an int gives one; 1 for True."""
+        if place.op not in OPERATORS or not isinstance(value, int):
+            return value
+        whole = place.op == "pow" and place.at == 1 and place.operands[0].dtype.is_integer
+        return float(value) if whole and value < 0 else int(value)
 
     def divided(self, dtype: DType, op: str) -> DType:
         """1 / 2 is 0.5."""
@@ -53,9 +65,37 @@ class Python(LibraryRules):
         return DType.bool
 
 
+OPERATORS = frozenset(
+    {
+        *("add", "subtract", "multiply", "divide", "floor_divide", "remainder", "pow"),
+        *("negative", "positive", "abs", "round"),
+        *("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_invert"),
+        *("left_shift", "right_shift"),
+        *("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"),
+    }
+)
+"""The ops that Python's operators are."""
+
 PYTHON = Python(
     "python",
     "Python's scalars: bool < int < float < complex.",
     PYTHON_LATTICE,
     "Python language reference, arithmetic conversions; JEP 9407",
 )
+
+
+def ruling(rules: PromotionRules, op: str, operands: Sequence[Typed]) -> PromotionRules:
+    """The rules that decide an op: Python's for its operators among Python numbers alone.
+
+    So a number that is not known yet, as of a traced function, goes on as the program's own number
+    would: `k / 2 * x` has the dtype of x under NumPy's rules, since `k / 2` is a Python float.
+    """
+    if op not in OPERATORS or not rules.of_numbers:
+        return rules
+    unknown = False
+    for one in operands:
+        literal = type(one) is Number
+        if one.rank or not (literal or one.dtype.weak):
+            return rules
+        unknown |= not literal
+    return PYTHON if unknown else rules

@@ -65,6 +65,12 @@ class PromotionRules:
     by_value: bool = False
     """Whether 0-d operands count by their values, so that these are handed over where known."""
 
+    of_numbers: bool = False
+    """Whether weak values are Python numbers, and so what operators make of them (see `ruling`)."""
+
+    implicit: bool = True
+    """Whether operands are converted to the dtype that an op was asked to compute in."""
+
     instead: str = ""
     """The rule set that a refusal names as a way out."""
 
@@ -74,8 +80,7 @@ class PromotionRules:
         self.name, self.doc, self.lattice, self.source = name, doc, of_dtypes(lattice), source
         self.dtypes: tuple[DType, ...] = self.lattice.nodes if self.lattice else tuple(DType)
         self._promoted: dict[tuple[Any, ...], DType] = {}
-        # What ops come to under these rules: graphs fill it and share it. By types alone it may be
-        # asked where types are all that counts.
+        # What ops come to, which graphs share; by types alone, where these are all that counts.
         self.inferred: dict[Any, Any] = {}
         self.inferred_by_types: dict[Any, Any] = {} if self.by_value else self.inferred
 

@@ -110,6 +110,7 @@ class TensorFlow(LibraryRules):
     """
 
     library = "TensorFlow"
+    of_numbers = False  # its functions make tensors of them
     instead = "tf_all"
     exceptions = _facts()
 

@@ -97,7 +97,7 @@ class Recycler:
     def empty(self, shape: tuple[int, ...], dtype: Storage) -> Array:
         """An array of any contents."""
         size = math.prod(shape) * dtype.itemsize
-        if size < _LARGE or not _counts_references():
+        if size < _LARGE or not counts_references():
             return np.empty(shape, dtype)
         return self._memory(size).view(dtype).reshape(shape)
 
@@ -131,5 +131,6 @@ def _alone() -> int:
 _ALONE = _alone()
 
 
-def _counts_references() -> bool:
+def counts_references() -> bool:
+    """Whether the number of references tells who holds an object; it does where there is a GIL."""
     return bool(getattr(sys, "_is_gil_enabled", lambda: True)())

@@ -90,7 +90,8 @@ class Program:
 
     The graph is lowered if it is not. `threads` is how many may work on one call (as many as there
     are cores to use); `block`, in elements, replaces the size that fits the cache. Any number of
-    threads may call one program at the same time.
+    threads may call one program at the same time. `beside` is another program, whose scratch memory
+    and kept memory this one uses too.
     """
 
     @uncollected
@@ -99,6 +100,7 @@ class Program:
         graph: Graph,
         threads: int | None = None,
         block: int | None = None,
+        beside: Program | None = None,
         native: Native = "auto",
     ) -> None:
         require_outputs(graph)
@@ -135,8 +137,8 @@ class Program:
         self._last: Plan | None = None
         self._native: Callable[..., Any] | None = None
         self._calls = 0
-        self._free: list[Lane] = []
-        self._recycler = Recycler()
+        self._free: list[Lane] = beside._free if beside else []
+        self._recycler = beside._recycler if beside else Recycler()
 
     def _rounded(self) -> dict[int, Callable[[Any], Any]]:
         """What is done to those inputs that are not read by regions alone, which do it."""

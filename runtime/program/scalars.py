@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from graphir import Symbol
-from runtime.program.assembly import Writer
+from runtime.program.assembly import Writer, prepared
 from runtime.program.code import Code, Instruction, entering
 from runtime.program.tracing import assign, select
 
@@ -65,7 +65,9 @@ class Scalars:
             return f"{names[out]} = {read[0]}.astype({writer.name(dtypes[out])})"
         if function is select:
             return f"{names[out]} = {read[1]} if {read[0]} else {read[2]}"
-        if not isinstance(function, np.ufunc):
+        # Of complex scalars NumPy's loops are others than of arrays: np.square differs by an ulp.
+        of_complex = any(dtypes[arg].kind == "c" for arg in args)
+        if of_complex or not isinstance(function, np.ufunc):
             function = _returning(function, dtypes[out])
         return f"{names[out]} = {writer.name(function)}({', '.join(read)})"
 
@@ -86,7 +88,8 @@ def _returning(function: Callable[..., Any], dtype: Any) -> Callable[..., Any]:
 
     def call(*scalars: Any) -> Any:
         out = np.empty((), dtype)
-        function(*map(np.asarray, scalars), out)
+        step, *arrays = prepared(function, [*map(np.asarray, scalars), out])
+        step(*arrays)
         return out[()]
 
     return call

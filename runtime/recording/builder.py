@@ -12,6 +12,7 @@ from graphir import DType, Graph, GraphirError, Location, Op, Origin, Symbol, Te
 from graphir.arguments import taken
 from graphir.conversions import convert
 from graphir.literals import literal_array, native
+from graphir.numpy_calls import applied
 from graphir.op import Inferred
 from graphir.promotion.scalars import WEAK
 from runtime.recording.steps import UnrecordedError
@@ -48,6 +49,11 @@ class Builder:
         if inferred is None:
             inferred = self._inferred[known] = self.graph.infer(op, args, attrs)
         return self.graph.append(op, args, inferred.attrs, inferred.type, self.here)
+
+    def applied(self, function: Any, *args: Any, **kwargs: Any) -> Any:
+        """What a function of NumPy is of symbols."""
+        with self.graph.at(self.here):
+            return applied(self.graph, function, args, kwargs)
 
     def create(self, op: Op, **attrs: Any) -> Symbol:
         """A symbol of no operands."""

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from inspect import signature
+from itertools import zip_longest
 from types import FunctionType
 from typing import Any, cast
 
 import numpy as np
 
-from graphir import DType, Symbol, ops
-from runtime.recording.einsum import einsum
+from graphir import Symbol, ops
+from graphir.numpy_functions import FUNCTIONS
 from runtime.recording.indexing import assigned
-from runtime.recording.method_ops import product
 from runtime.recording.outs import store
 from runtime.recording.recorder import Recorder
 from runtime.recording.rescue import arrays_of, opaque, repeatable, rescued
-from runtime.recording.steps import Pick, UnrecordedError
+from runtime.recording.steps import UnrecordedError
 from runtime.recording.values import (
     Traced,
     plain,
@@ -114,40 +115,8 @@ def _sharing(real: Any, args: Any) -> Traced | None:
 # -- functions that are ops
 
 
-def _concatenate(
-    recorder: Recorder, real: Any, arrays: Any, axis: Any = 0, dtype: Any = None, **_: Any
-) -> Symbol:
-    symbols = tuple(recorder.symbol(one) for one in arrays)
-    if axis is None:
-        symbols, axis = tuple(recorder.reshaped(one, (one.size,)) for one in symbols), 0
-    if dtype is not None:
-        to = DType.from_numpy(dtype)
-        symbols = tuple(
-            recorder.cast(one, to, ops.concat.operand(i), "concat") for i, one in enumerate(symbols)
-        )
-    return recorder.emit(ops.concat, symbols, axis=int(axis) % symbols[0].rank)
-
-
 def _where(recorder: Recorder, real: Any, condition: Any, *values: Any) -> Symbol:
     return recorder.emit(ops.where, recorder.operands(ops.where, (condition, *values)))
-
-
-def _product(recorder: Recorder, real: Any, a: Any, b: Any) -> Symbol:
-    return product(recorder, recorder.symbol(a), recorder.symbol(b))
-
-
-def _inner(recorder: Recorder, real: Any, a: Any, b: Any) -> Symbol:
-    x, y = recorder.symbol(a), recorder.symbol(b)
-    if not x.rank or not y.rank:
-        return recorder.emit(ops.multiply, (x, y))
-    return recorder.emit(ops.tensordot, (x, y), axes=((x.rank - 1,), (y.rank - 1,)))
-
-
-def _vdot(recorder: Recorder, real: Any, a: Any, b: Any) -> Symbol:
-    x, y = recorder.symbol(a), recorder.symbol(b)
-    x = recorder.emit(ops.conj, (x,)) if x.dtype.is_complex else x
-    flat = (recorder.reshaped(x, (x.size,)), recorder.reshaped(y, (y.size,)))
-    return recorder.emit(ops.matmul, flat)
 
 
 def _full_like(recorder: Recorder, real: Any, a: Any, fill_value: Any, **_: Any) -> Symbol:
@@ -173,51 +142,46 @@ def emptied(recorder: Recorder, real: Any, *_: Any, **__: Any) -> Symbol:
     return filled(recorder, real, 0)
 
 
-def _roll(recorder: Recorder, real: Any, a: Any, shift: Any, axis: Any = None) -> Symbol:
-    x = recorder.symbol(a)
-    if isinstance(shift, (tuple, list)) or isinstance(axis, (tuple, list)):
-        raise UnrecordedError("roll is along one axis")
-    if axis is None:
-        flat = recorder.reshaped(x, (x.size,))
-        rolled = recorder.emit(ops.roll, (flat,), shift=int(shift), axis=0)
-        return recorder.reshaped(rolled, x.shape)
-    return recorder.emit(ops.roll, (x,), shift=int(shift), axis=int(axis) % x.rank)
+def _of_symbols(function: Any, *operands: Callable[[Recorder, Any], Any]) -> Symbolic:
+    """What the function is of symbols; the first arguments are made such, the others settings."""
+    takes = signature(FUNCTIONS[function])
+
+    def enter(recorder: Recorder, real: Any, *args: Any, **kwargs: Any) -> Symbol:
+        kwargs.pop("casting", None)  # NumPy has seen to it
+        given = takes.bind(*args, **kwargs)
+        for (name, value), operand in zip_longest([*given.arguments.items()], operands):
+            found = plains(value) if operand is None else operand(recorder, value)
+            given.arguments[name] = found
+        return recorder.applied(function, *given.args, **given.kwargs)
+
+    return enter
 
 
-def _take_along_axis(
-    recorder: Recorder, real: Any, arr: Any, indices: Any, axis: Any = -1
-) -> Symbol:
-    x, at = recorder.symbol(arr), recorder.symbol(indices)
-    if axis is None:
-        return recorder.emit(ops.take_along, (recorder.reshaped(x, (x.size,)), at), axis=0)
-    axis = int(axis) % x.rank
-    shape: list[Any] = list(x.shape)
-    shape[axis] = at.shape[axis]
-    aligned = recorder.broadcast(at, shape)
-    return recorder.emit(ops.take_along, (x, aligned), axis=axis)
+def _each(recorder: Recorder, values: Any) -> list[Symbol]:
+    return [recorder.symbol(one) for one in values]
 
 
-def _diagflat(recorder: Recorder, real: Any, v: Any, k: int = 0) -> Symbol:
-    x = recorder.symbol(v)
-    places = np.flatnonzero(np.diagflat(np.ones(np.size(v), np.bool_), k))
-    updates = recorder.reshaped(x, (x.size,))
-    return Pick(places).backward(recorder, filled(recorder, real, 0), updates)
+_one = Recorder.symbol
+
+
+def _einsum(recorder: Recorder, real: Any, subscripts: Any, *arrays: Any, **_: Any) -> Symbol:
+    return recorder.applied(np.einsum, subscripts, *_each(recorder, arrays))
 
 
 _SYMBOLIC: dict[Any, Symbolic] = {
-    np.concatenate: _concatenate,
+    np.concatenate: _of_symbols(np.concatenate, _each),
     np.where: _where,
-    np.dot: _product,
-    np.inner: _inner,
-    np.vdot: _vdot,
+    np.dot: _of_symbols(np.dot, _one, _one),
+    np.inner: _of_symbols(np.inner, _one, _one),
+    np.vdot: _of_symbols(np.vdot, _one, _one),
     np.empty_like: emptied,
     np.zeros_like: _constant_like(0),
     np.ones_like: _constant_like(1),
     np.full_like: _full_like,
-    np.roll: _roll,
-    np.take_along_axis: _take_along_axis,
-    np.diagflat: _diagflat,
-    np.einsum: einsum,
+    np.roll: _of_symbols(np.roll, _one),
+    np.take_along_axis: _of_symbols(np.take_along_axis, _one, _one),
+    np.diagflat: _of_symbols(np.diagflat, _one),
+    np.einsum: _einsum,
 }
 
 

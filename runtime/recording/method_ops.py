@@ -8,94 +8,40 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from inspect import Signature, signature
 from typing import Any
 
 import numpy as np
 
-from graphir import DType, Op, Symbol, ops
+from graphir import Symbol
+from graphir.numpy_functions import FUNCTIONS
 from runtime.recording.recorder import Recorder
 from runtime.recording.steps import Pick, UnrecordedError
-from runtime.recording.ufunc_methods import axis_of
 from runtime.recording.values import plains
 
 Symbolic = Callable[..., Symbol]
 
 
-# -- reductions that are no ufunc's
+# -- methods that are functions
 
 
-def _averaging(op: Op) -> Symbolic:
-    def enter(
-        recorder: Recorder,
-        x: Symbol,
-        values: Any,
-        axis: Any = None,
-        dtype: Any = None,
-        ddof: Any = 0,
-        keepdims: Any = False,
-        where: Any = True,
-        **_: Any,
-    ) -> Symbol:
-        if where is not True or type(ddof) is not int:
-            raise UnrecordedError(f"{op.name} has neither where= nor a fraction of ddof")
-        if dtype is not None:
-            x = recorder.cast(x, DType.from_numpy(dtype), "x", op.name)
-        more = {} if op is ops.mean else {"correction": ddof}
-        return recorder.emit(op, (x,), axis=axis_of(axis, x.rank), keepdims=bool(keepdims), **more)
+def function(of: Any, operands: int = 0) -> Symbolic:
+    """The function of symbols that a method is; after its array some of its arguments are such."""
+    takes = _signature(of)
+
+    def enter(recorder: Recorder, x: Symbol, values: Any, *args: Any, **kwargs: Any) -> Symbol:
+        given = list(takes.bind(x, *args, **kwargs).arguments.items())[1:]
+        symbols = [recorder.symbol(value) for _, value in given[:operands]]
+        return recorder.applied(of, x, *symbols, **dict(plains(given[operands:])))
 
     return enter
 
 
-def averaged(
-    recorder: Recorder, x: Symbol, values: Any, axis: Any = None, *args: Any, **kw: Any
-) -> Symbol:
-    """Of mean."""
-    names = ("dtype", "out", "keepdims")
-    return _averaging(ops.mean)(
-        recorder, x, values, axis, **dict(zip(names, args, strict=False)), **kw
-    )
-
-
-def spread(op: Op) -> Symbolic:
-    """Of var and std."""
-
-    def enter(
-        recorder: Recorder, x: Symbol, values: Any, axis: Any = None, *args: Any, **kw: Any
-    ) -> Symbol:
-        kw |= dict(zip(("dtype", "out", "ddof", "keepdims"), args, strict=False))
-        kw["ddof"] = kw.pop("correction", kw.get("ddof", 0))
-        kw.pop("mean", None)
-        return _averaging(op)(recorder, x, values, axis, **kw)
-
-    return enter
-
-
-def locating(op: Op) -> Symbolic:
-    """Of argmax and argmin."""
-
-    def enter(
-        recorder: Recorder,
-        x: Symbol,
-        values: Any,
-        axis: Any = None,
-        out: Any = None,
-        *,
-        keepdims: bool = False,
-    ) -> Symbol:
-        at = None if axis is None else int(axis) % x.rank
-        return recorder.emit(op, (x,), axis=at, keepdims=bool(keepdims), dtype=None)
-
-    return enter  # fmt: skip
-
-
-def traced_diagonal(
-    recorder: Recorder, x: Symbol, values: Any, offset: int = 0, axis1: int = 0, axis2: int = 1,
-    dtype: Any = None, out: Any = None,
-) -> Symbol:  # fmt: skip
-    """Of trace."""
-    diagonal = Pick(places_of(x).diagonal(offset, axis1, axis2)).forward(recorder, x)
-    to = None if dtype is None else DType.from_numpy(dtype)
-    return recorder.emit(ops.sum, (diagonal,), axis=(diagonal.rank - 1,), keepdims=False, dtype=to)
+def _signature(of: Any) -> Signature:
+    try:
+        return signature(of)
+    except ValueError:  # compiled, in a NumPy that does not tell
+        return signature(FUNCTIONS[of])
 
 
 def places_of(x: Symbol) -> Any:
@@ -108,42 +54,14 @@ def places_of(x: Symbol) -> Any:
 # -- order
 
 
-def sorting(
-    recorder: Recorder, x: Symbol, values: Any, axis: Any = -1, *args: Any, **kw: Any
-) -> Symbol:
+def sorting(recorder: Recorder, x: Symbol, values: Any, axis: Any = -1, **settings: Any) -> Symbol:
     """Of argsort, where NumPy leaves equal values in their order, as the op does."""
-    if not np.array_equal(values.argsort(axis, *args, **kw), values.argsort(axis, kind="stable")):
+    if not np.array_equal(values.argsort(axis, **settings), values.argsort(axis, kind="stable")):
         raise UnrecordedError("equal values are not in their order")
-    flat = recorder.reshaped(x, (x.size,)) if axis is None else x
-    at = flat.rank - 1 if axis is None else int(axis) % max(x.rank, 1)
-    return recorder.emit(ops.argsort, (flat,), axis=at, descending=False, dtype=None)
-
-
-def searched(
-    recorder: Recorder, x: Symbol, values: Any, v: Any, side: str = "left", sorter: Any = None
-) -> Symbol:
-    """Of searchsorted."""
-    if sorter is not None:
-        x = recorder.emit(ops.gather, (x, recorder.symbol(sorter)), axis=0)
-    side = "right" if side[0] in "rR" else "left"
-    args = x, recorder.symbol(v)
-    return recorder.emit(ops.searchsorted, args, side=side, dtype=None)
+    return recorder.applied(np.argsort, x, axis)
 
 
 # -- moved elements
-
-
-def taken(
-    recorder: Recorder, x: Symbol, values: Any, indices: Any, axis: Any = None, out: Any = None,
-    mode: str = "raise",
-) -> Symbol:  # fmt: skip
-    """Of take."""
-    found = recorder.symbol(indices)
-    if mode != "raise":
-        raise UnrecordedError("indices out of range have no symbol")
-    if axis is None:
-        return recorder.emit(ops.gather, (recorder.reshaped(x, (x.size,)), found), axis=0)
-    return recorder.emit(ops.gather, (x, found), axis=int(axis) % x.rank)
 
 
 def by_places(name: str) -> Symbolic:
@@ -154,18 +72,3 @@ def by_places(name: str) -> Symbolic:
         return Pick(np.asarray(moved)).forward(recorder, x)
 
     return enter
-
-
-def dotted(recorder: Recorder, x: Symbol, values: Any, b: Any, out: Any = None) -> Symbol:
-    """Of dot."""
-    return product(recorder, x, recorder.symbol(b))
-
-
-def product(recorder: Recorder, x: Symbol, y: Symbol) -> Symbol:
-    """np.dot of two symbols."""
-    if not x.rank or not y.rank:
-        return recorder.emit(ops.multiply, (x, y))
-    if y.rank < 3 and x.rank < 3:
-        return recorder.emit(ops.matmul, (x, y))
-    axes = (x.rank - 1,), (max(y.rank - 2, 0),)
-    return recorder.emit(ops.tensordot, (x, y), axes=axes)

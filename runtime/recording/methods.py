@@ -12,15 +12,9 @@ from graphir.literals import is_literal
 from runtime.recording.indexing import Flat, get, put, put_flat
 from runtime.recording.method_ops import (
     Symbolic,
-    averaged,
     by_places,
-    dotted,
-    locating,
-    searched,
+    function,
     sorting,
-    spread,
-    taken,
-    traced_diagonal,
 )
 from runtime.recording.outs import store
 from runtime.recording.recorder import Recorder
@@ -138,18 +132,18 @@ class Methods(Traced):
 
     __slots__ = ()
 
-    mean = traced("mean", averaged)
-    var = traced("var", spread(ops.var))
-    std = traced("std", spread(ops.std))
-    argmax = traced("argmax", locating(ops.argmax))
-    argmin = traced("argmin", locating(ops.argmin))
-    trace = traced("trace", traced_diagonal)
+    mean = traced("mean", function(np.mean))
+    var = traced("var", function(np.var))
+    std = traced("std", function(np.std))
+    argmax = traced("argmax", function(np.argmax))
+    argmin = traced("argmin", function(np.argmin))
+    trace = traced("trace", function(np.trace))
     argsort = traced("argsort", sorting)
-    searchsorted = traced("searchsorted", searched)
-    take = traced("take", taken)
+    searchsorted = traced("searchsorted", function(np.searchsorted, 1))
+    take = traced("take", function(np.take, 1))
     repeat = traced("repeat", by_places("repeat"))
     compress = traced("compress", by_places("compress"))
-    dot = traced("dot", dotted)
+    dot = traced("dot", function(np.dot, 1))
     sort = _reordered("sort")
     partition = _reordered("partition")
     reshape = _moving("reshape")

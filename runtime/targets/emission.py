@@ -7,6 +7,8 @@ from importlib import import_module
 from typing import Any, TypeVar
 
 from graphir import DType, Graph, GraphirError, Symbol
+from graphir.dims import Dim
+from runtime.binding import unknown_of
 from runtime.interpreter import last_uses
 from runtime.results import require_outputs
 
@@ -55,6 +57,31 @@ def optional(module: str, package: str, what: str) -> Any:
         raise ImportError(
             f"{what} needs the package {package!r}, which is not installed"
         ) from error
+
+
+def bindings(graph: Graph) -> Iterator[tuple[str, Symbol, int]]:
+    """The named dims of a graph, each with an input and the axis of it that gives its size.
+
+    Plain dims come first, then those in which only one name is not yet known, which they are linear
+    in.
+    """
+    dims = [(dim, x, axis) for x in graph.inputs for axis, dim in enumerate(x.shape)]
+    dims.sort(key=lambda one: not str(one[0]).isidentifier())
+    known = set[str]()
+    for _ in dims:
+        for dim, symbol, axis in dims:
+            name = unknown_of(dim, known)
+            if name is not None:
+                known.add(name)
+                yield name, symbol, axis
+
+
+def unbound(graph: Graph, name: str, dim: Dim) -> TargetError:
+    """The error for a dim with a name that no input gives a size."""
+    return TargetError(
+        f"graph {graph.name!r}: nothing binds {name!r}, which dim {dim} needs; give it an input "
+        f"that has an axis of size {name!r}"
+    )
 
 
 class Names:

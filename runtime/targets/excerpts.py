@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 SOURCES = (
     "graphir.errors",
@@ -28,55 +29,68 @@ class Piece(NamedTuple):
     names: frozenset[str]
 
 
-def excerpt(names: Iterable[str]) -> tuple[list[str], list[str]]:
-    """The imports and the definitions that these names need, each in the order of their modules.
+class Module(NamedTuple):
+    """A module's source, and what is at the top of it."""
 
-    Annotations are left out.
+    source: str
+    statements: list[ast.stmt]
+
+
+def excerpt(names: Iterable[str]) -> tuple[dict[str, set[str]], list[str]]:
+    """The imports and the definitions that these names need.
+
+    Imports are names by module, a module itself under "". Definitions are in the order of their
+    modules, as they are written there, but for annotations.
     """
     pieces, imports = _known()
     found: dict[str, Piece] = {}
-    wanted, imported = list(names), set[str]()
+    wanted, imported = list(names), dict[str, set[str]]()
     while wanted:
         name = wanted.pop()
         if name in imports:
-            imported.add(imports[name])
+            imported.setdefault(imports[name][0], set()).add(imports[name][1])
         if name in pieces and name not in found:
             found[name] = pieces[name]
             wanted += pieces[name].names
-    return sorted(imported), [piece.text for piece in sorted({*found.values()})]
+    return imported, [piece.text for piece in sorted({*found.values()})]
 
 
 @cache
-def _known() -> tuple[dict[str, Piece], dict[str, str]]:
-    """All pieces and all imports of what is not the project's own, by name."""
+def _known() -> tuple[dict[str, Piece], dict[str, tuple[str, str]]]:
+    """All pieces, and what is imported that is not the project's own, by name."""
     pieces: dict[str, Piece] = {}
-    imports: dict[str, str] = {}
-    for position, module in enumerate(SOURCES):
-        for statement in statements(module):
+    imports: dict[str, tuple[str, str]] = {}
+    for position, name in enumerate(SOURCES):
+        module = read(name)
+        for statement in module.statements:
             imports |= _imported(statement)
             if named := tuple(names_defined(statement)):
-                piece = _piece((position, statement.lineno), statement)
+                place = (position, statement.lineno)
+                piece = Piece(place, bare(module.source, statement), _referred(statement))
                 pieces |= dict.fromkeys(named, piece)
     return pieces, imports
 
 
-def statements(module: str) -> list[ast.stmt]:
-    """What is at the top of a module."""
+def read(module: str) -> Module:
+    """The source of a module."""
     file = import_module(module).__file__
     assert file is not None  # a module of source
-    return ast.parse(Path(file).read_text(encoding="utf-8")).body
+    source = Path(file).read_text(encoding="utf-8")
+    return Module(source, ast.parse(source).body)
 
 
-def _imported(statement: ast.stmt) -> dict[str, str]:
-    """The names that an import of another project's modules gives, each with that import alone."""
+def _imported(statement: ast.stmt) -> dict[str, tuple[str, str]]:
+    """The names that an import of another project's modules gives: each the module, and its name.
+
+    Of a module as a whole the first is "".
+    """
     if isinstance(statement, ast.Import):
-        return {one.asname or one.name: ast.unparse(ast.Import([one])) for one in statement.names}
+        return {one.asname or one.name: ("", ast.unparse(one)) for one in statement.names}
     if not isinstance(statement, ast.ImportFrom) or statement.module in (None, "typing"):
         return {}
     if statement.module.split(".")[0] in ("graphir", "__future__"):
         return {}
-    module, names = statement.module, statement.names
-    return {one.name: ast.unparse(ast.ImportFrom(module, [one], 0)) for one in names}
+    return {one.name: (statement.module, one.name) for one in statement.names}
 
 
 def names_defined(statement: ast.stmt) -> Iterator[str]:
@@ -89,31 +103,77 @@ def names_defined(statement: ast.stmt) -> Iterator[str]:
                 yield node.id
 
 
-def _piece(place: tuple[int, int], statement: ast.stmt) -> Piece:
-    bare = ast.fix_missing_locations(_Bare().visit(statement))
-    names = frozenset(node.id for node in ast.walk(bare) if isinstance(node, ast.Name))
-    return Piece(place, ast.unparse(bare), names)
+def _referred(statement: ast.stmt) -> frozenset[str]:
+    """The names that a definition takes from around it: what it runs, and not what it assigns."""
+    taken, own = set[str](), set[str]()
+    cuts = list(_cuts(statement))
+    for node in ast.walk(statement):
+        if isinstance(node, ast.arg):
+            own.add(node.arg)
+        elif isinstance(node, ast.Name) and not _inside(node, cuts):
+            (taken if isinstance(node.ctx, ast.Load) else own).add(node.id)
+    return frozenset(taken - own)
 
 
-class _Bare(ast.NodeTransformer):
-    """Without annotations, and the casts that only type checkers read."""
+# -- text without annotations
 
-    def visit_arg(self, node: ast.arg) -> ast.arg:
-        node.annotation = None
-        return node
+Span = tuple[tuple[int, int], tuple[int, int]]
+"""From one line and column to another, as ast counts them."""
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
-        node.returns = None
-        return self.generic_visit(node)
 
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
-        if node.value is None:
-            return None
-        return self.generic_visit(ast.Assign([node.target], node.value, lineno=node.lineno))
+def bare(source: str, statement: ast.stmt) -> str:
+    """The text of a definition as it is written, without what only type checkers read."""
+    first = min([statement.lineno, *(x.lineno for x in getattr(statement, "decorator_list", ()))])
+    lines = [line.encode() for line in source.splitlines(keepends=True)]
+    for (row, column), (last_row, last_column) in sorted(_cuts(statement), reverse=True):
+        lines[row - 1 : last_row] = [
+            lines[row - 1][:column] + lines[last_row - 1][last_column:],
+            *[b""] * (last_row - row),
+        ]
+    text = re.sub(r" *# pyright:.*", "", b"".join(lines[first - 1 : statement.end_lineno]).decode())
+    return re.sub(r"\(\n +([^()\n]*)\n\):", r"(\1):", text).rstrip()
 
-    def visit_Call(self, node: ast.Call) -> Any:
-        self.generic_visit(node)
-        return node.args[1] if getattr(node.func, "id", "") == "cast" else node
+
+def _cuts(statement: ast.stmt) -> Iterator[Span]:
+    """The annotations, and the casts around values."""
+    for node in ast.walk(statement):
+        if isinstance(node, ast.arg) and node.annotation:
+            start = (node.lineno, node.col_offset + len(node.arg.encode()))
+            yield start, _end(node.annotation)
+        elif isinstance(node, ast.AnnAssign):
+            yield _end(node.target), _end(node.annotation)
+        elif isinstance(node, ast.arguments):
+            yield from _spaces(node)
+        elif isinstance(node, ast.FunctionDef) and node.returns:
+            yield (node.returns.lineno, node.returns.col_offset - len(" -> ")), _end(node.returns)
+        elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "cast":
+            yield _start(node), _start(node.args[1])
+            yield _end(node.args[1]), _end(node)
+
+
+def _spaces(arguments: ast.arguments) -> Iterator[Span]:
+    """The spaces around the = of defaults, which stand beside annotations alone."""
+    last = [*arguments.posonlyargs, *arguments.args][-len(arguments.defaults) or None :]
+    named = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+    for one, default in [*zip(last, arguments.defaults, strict=False), *named]:
+        if one.annotation and default:
+            row, column = _end(one.annotation)
+            yield (row, column), (row, column + 1)
+            row, column = _start(default)
+            yield (row, column - 1), (row, column)
+
+
+def _start(node: ast.expr) -> tuple[int, int]:
+    return node.lineno, node.col_offset
+
+
+def _end(node: ast.expr) -> tuple[int, int]:
+    assert node.end_lineno is not None and node.end_col_offset is not None  # of what was parsed
+    return node.end_lineno, node.end_col_offset
+
+
+def _inside(node: ast.expr, spans: Iterable[Span]) -> bool:
+    return any(start <= _start(node) and _end(node) <= end for start, end in spans)
 
 
 def defined() -> frozenset[str]:

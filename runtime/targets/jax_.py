@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from graphir import DType, ExecutionError, Graph, Symbol, ops
 from graphir.evaluation import settings_of
 from passes import lower
 from runtime.binding import matched, numpy_name, sizes_of
 from runtime.targets.emission import emitter, lacking, needed, optional
-from runtime.targets.jax_ops import converted, table
+from runtime.targets.jax_casts import converted, jnp_
+from runtime.targets.jax_ops import table
 
 
 def jax(graph: Graph) -> Callable[..., Any]:
@@ -23,19 +26,23 @@ def jax(graph: Graph) -> Callable[..., Any]:
     TargetError for dtypes that JAX has no arrays of, and where called with 64-bit dtypes while
     JAX's x64 mode is off.
     """
+    return function_of(lower(graph))
+
+
+def function_of(graph: Graph) -> Callable[..., Any]:
+    """The function of a graph as it is; it runs where all casts are explicit."""
     module = optional("jax", "jax", "the JAX target")
-    lowered = lower(graph)
-    symbols = list(needed(lowered))
+    symbols = list(needed(graph))
     for symbol in symbols:
         _check(symbol)
         if symbol.op not in (ops.input, ops.cast):
             emitter("JAX", table(), symbol)
 
     def run(*inputs: Any, **named: Any) -> Any:
-        given = matched(lowered, inputs, named)
+        given = matched(graph, inputs, named)
         _check_x64(module, symbols)
         with module.numpy_dtype_promotion("strict"):
-            found = _values(lowered, symbols, given)
+            found = _values(graph, symbols, given)
         return found[0] if len(found) == 1 else tuple(found)
 
     run.__name__ = run.__qualname__ = graph.name
@@ -78,11 +85,13 @@ def _values(graph: Graph, symbols: Sequence[Symbol], given: Sequence[Any]) -> li
 
 def _entered(symbol: Symbol, name: str, value: Any) -> Any:
     """An input as an array of JAX, its dtype and rank checked."""
-    array = optional("jax.numpy", "jax", "the JAX target").asarray(value)
+    array = jnp_().asarray(value)
     what = f"input {name!r} is {symbol.type}"
-    if array.dtype != symbol.dtype.storage:
-        fix = f"give .astype({numpy_name(symbol.dtype)})"
-        raise ExecutionError(f"{what}; the array is {array.dtype}: {fix}")
+    theirs: Any = value if issubclass(type(value), (np.ndarray, np.generic)) else array
+    for dtype in (theirs.dtype, array.dtype):  # JAX makes 64 bits of NumPy's 32
+        if dtype != symbol.dtype.storage:
+            fix = f"give .astype({numpy_name(symbol.dtype)})"
+            raise ExecutionError(f"{what}; the array is {dtype}: {fix}")
     if array.ndim != symbol.rank:
         raise ExecutionError(f"{what}; the array has shape {array.shape}")
     if symbol.dtype is DType.tensor_float32:

@@ -16,67 +16,14 @@ import numpy as np
 from graphir import DType
 from graphir.kernels import KERNELS
 from runtime.targets.emission import optional
-
-
-def converted(x: Any, source: DType, target: DType, tf32: str) -> Any:
-    """The values of an array in another dtype, rounded once, as graphir.conversions has it."""
-    jnp, lax = _jnp(), _lax()
-    if source.storage == target.storage and target is not DType.tensor_float32:
-        return x
-    if source.is_float and source.narrow:
-        x, source = x.astype(jnp.float32), DType.float32
-    if target.kind == "bool":
-        return x != jnp.zeros((), x.dtype)
-    if target.is_complex and not source.is_complex:
-        return converted(x, source, target.part, tf32).astype(target.storage)
-    inexact = target.is_float and target.bits < 32
-    if inexact and not source.exact_in(DType.float32):
-        x = _to_odd(x)
-    elif inexact:
-        x = x.astype(jnp.float32)
-    if target is DType.tensor_float32:
-        return _tf32(x, tf32)
-    return (
-        lax.optimization_barrier(x.astype(target.storage)) if inexact else x.astype(target.storage)
-    )
-
-
-def _to_odd(x: Any) -> Any:
-    """64-bit values as float32, cut off towards zero, the last bit set where anything was."""
-    jnp, lax = _jnp(), _lax()
-    if x.dtype in (jnp.int64, jnp.uint64):
-        exact, low = x.astype(jnp.float64), x & x.dtype.type(0xFFF)
-        kept = (jnp.abs(exact) < 2.0**53) | (low == 0)
-        x = jnp.where(kept, exact, (x - low + x.dtype.type(0x800)).astype(jnp.float64))
-    x = x.astype(jnp.float64)
-    near = x.astype(jnp.float32)
-    wide, bits = near.astype(jnp.float64), lax.bitcast_convert_type(near, jnp.uint32)
-    bits = bits - (jnp.abs(wide) > jnp.abs(x)).astype(jnp.uint32)
-    return lax.bitcast_convert_type(bits | (wide != x).astype(jnp.uint32), jnp.float32)
-
-
-def _tf32(x: Any, tf32: str) -> Any:
-    jnp, lax = _jnp(), _lax()
-    bits = lax.bitcast_convert_type(x, jnp.uint32)
-    even = ((bits >> np.uint32(13)) & np.uint32(1)) + np.uint32(0xFFF)
-    rounded = (bits + (np.uint32(0x1000) if tf32 == "away" else even)) & np.uint32(0xFFFFE000)
-    return jnp.where(jnp.isnan(x), x, lax.bitcast_convert_type(rounded, jnp.float32))
-
-
-def _jnp() -> Any:
-    return optional("jax.numpy", "jax", "the JAX target")
-
-
-def _lax() -> Any:
-    return optional("jax.lax", "jax", "the JAX target")
-
+from runtime.targets.jax_casts import jnp_, lax_
 
 # -- ops that jax.numpy means otherwise
 
 
 def _by_zero(function: Callable[..., Any], x: Any, y: Any) -> Any:
     """Of integers 0 where the divisor is 0."""
-    jnp = _jnp()
+    jnp = jnp_()
     if jnp.issubdtype(x.dtype, jnp.floating):
         return function(x, y)
     zero, one = jnp.zeros((), x.dtype), jnp.ones((), x.dtype)
@@ -84,16 +31,44 @@ def _by_zero(function: Callable[..., Any], x: Any, y: Any) -> Any:
 
 
 def _floor_divide(x: Any, y: Any) -> Any:
-    """The quotient's floor as NumPy finds it, by way of the remainder; x / 0 is infinite."""
-    jnp = _jnp()
+    """The quotient's floor as NumPy finds it; x / 0 of floats is infinite."""
+    jnp = jnp_()
     if not jnp.issubdtype(x.dtype, jnp.floating):
         return _by_zero(jnp.floor_divide, x, y)
-    return jnp.where(y == 0, x / y, jnp.floor_divide(x, y))
+    rest, off = _rest(x, y)
+    near = (x - rest) / y - off.astype(x.dtype)
+    whole = jnp.floor(near)
+    whole = whole + (near - whole > 0.5).astype(x.dtype)
+    zero = jnp.copysign(jnp.zeros((), x.dtype), x / y)
+    return jnp.where(y == 0, x / y, jnp.where(near == 0, zero, whole))
+
+
+def _remainder(x: Any, y: Any) -> Any:
+    """What is left of x, of the sign of y: so is a zero."""
+    jnp = jnp_()
+    if not jnp.issubdtype(x.dtype, jnp.floating):
+        return _by_zero(jnp.remainder, x, y)
+    rest, off = _rest(x, y)
+    zero = jnp.copysign(jnp.zeros((), x.dtype), y)
+    return jnp.where(rest == 0, zero, jnp.where(off, rest + y, rest))
+
+
+def _rest(x: Any, y: Any) -> tuple[Any, Any]:
+    """The remainder of the sign of x, and whether the one of the sign of y is another."""
+    rest = lax_().rem(*jnp_().broadcast_arrays(x, y))
+    return rest, (rest != 0) & ((rest < 0) != (y < 0))
+
+
+def _sign(x: Any) -> Any:
+    """-1, 0 or 1; not the -0.0 that jnp.sign makes of -0.0."""
+    jnp = jnp_()
+    zero = jnp.zeros((), x.dtype)
+    return x if x.dtype == jnp.bool_ else jnp.where(x == zero, zero, jnp.sign(x))
 
 
 def _pow(x: Any, y: Any) -> Any:
     """The square x * x where y is 2; integers wrap."""
-    jnp = _jnp()
+    jnp = jnp_()
     if jnp.issubdtype(x.dtype, jnp.integer):
         return _integer_pow(x, y)
     two = y == jnp.asarray(2, y.dtype)
@@ -102,36 +77,37 @@ def _pow(x: Any, y: Any) -> Any:
 
 def _integer_pow(x: Any, y: Any) -> Any:
     """By squaring, modulo 2**bits: jnp.power has results of its own for great exponents."""
-    jnp = _jnp()
+    jnp, lax = jnp_(), lax_()
     one, found = jnp.ones((), x.dtype), jnp.ones_like(x)
     for bit in range(8 * x.dtype.itemsize - jnp.issubdtype(y.dtype, jnp.signedinteger)):
-        found = found * jnp.where((y >> np.asarray(bit, y.dtype)) & one == one, x, one)
+        shifted = lax.shift_right_logical(y, lax.full_like(y, bit))
+        found = found * jnp.where(shifted & one == one, x, one)
         x = x * x
     return found
 
 
 def _reciprocal(x: Any) -> Any:
-    jnp = _jnp()
+    jnp = jnp_()
     if jnp.issubdtype(x.dtype, jnp.integer):
         return jnp.where(jnp.abs(x) == jnp.ones((), x.dtype), x, jnp.zeros((), x.dtype))
     return jnp.ones((), x.dtype) / x
 
 
 def _rounded(name: str, x: Any) -> Any:
-    jnp = _jnp()
+    jnp = jnp_()
     return getattr(jnp, name)(x) if jnp.issubdtype(x.dtype, jnp.inexact) else x
 
 
 def _signbit(x: Any) -> Any:
-    jnp = _jnp()
+    jnp = jnp_()
     floats = jnp.issubdtype(x.dtype, jnp.floating)
     return jnp.signbit(x) if floats else x < jnp.zeros((), x.dtype)
 
 
 def _compared(name: str, x: Any, y: Any) -> Any:
     """A comparison; int64 and uint64, which compare exactly, by sign and then as uint64."""
-    jnp = _jnp()
-    if x.dtype == y.dtype:
+    jnp = jnp_()
+    if {x.dtype, y.dtype} != {jnp.dtype("int64"), jnp.dtype("uint64")}:
         return getattr(jnp, name)(x, y)
     signs = [jnp.where(one < jnp.zeros((), one.dtype), np.int32(-1), np.int32(0)) for one in (x, y)]
     same = getattr(jnp, name)(x.astype(jnp.uint64), y.astype(jnp.uint64))
@@ -139,13 +115,13 @@ def _compared(name: str, x: Any, y: Any) -> Any:
 
 
 def _mean(x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
-    jnp = _jnp()
+    jnp = jnp_()
     total = jnp.sum(x, axis, x.dtype, keepdims=keepdims)
     return total / jnp.asarray(math.prod(x.shape[i] for i in axis), x.dtype)
 
 
 def _var(x: Any, axis: tuple[int, ...], keepdims: bool, correction: int) -> Any:
-    jnp = _jnp()
+    jnp = jnp_()
     off = x - _mean(x, axis, True)
     squares = jnp.real(off * jnp.conj(off)) if jnp.iscomplexobj(x) else off * off
     count = max(math.prod(x.shape[i] for i in axis) - correction, 0)
@@ -154,23 +130,31 @@ def _var(x: Any, axis: tuple[int, ...], keepdims: bool, correction: int) -> Any:
 
 
 def _std(x: Any, **attrs: Any) -> Any:
-    return _jnp().sqrt(_var(x, **attrs))
+    return jnp_().sqrt(_var(x, **attrs))
 
 
 def _located(name: str, x: Any, axis: int | None, keepdims: bool) -> Any:
-    if _jnp().iscomplexobj(x):
-        raise NotImplementedError(f"has no {name} of complex numbers")
-    return getattr(_jnp(), name)(x, axis=axis, keepdims=keepdims)
+    """The place of the first greatest or least, NaN before all; complex numbers by both parts."""
+    jnp = jnp_()
+    if not jnp.iscomplexobj(x):
+        return getattr(jnp, name)(x, axis=axis, keepdims=keepdims)
+    over, end = (jnp.max, -jnp.inf) if name == "argmax" else (jnp.min, jnp.inf)
+    unknown = jnp.isnan(x)
+    first = jnp.real(x) == over(jnp.real(x), axis, keepdims=True)
+    rest = jnp.where(first, jnp.imag(x), jnp.asarray(end, jnp.real(x).dtype))
+    found = first & (rest == over(rest, axis, keepdims=True))
+    found = jnp.where(jnp.any(unknown, axis, keepdims=True), unknown, found)
+    return jnp.argmax(found, axis=axis, keepdims=keepdims)
 
 
 def _sort(x: Any, axis: int, descending: bool) -> Any:
-    jnp = _jnp()
+    jnp = jnp_()
     ordered = jnp.sort(x, axis=axis, stable=True)
     return jnp.flip(ordered, axis) if descending else ordered
 
 
 def _argsort(x: Any, axis: int, descending: bool) -> Any:
-    jnp = _jnp()
+    jnp = jnp_()
     if not descending:
         return jnp.argsort(x, axis=axis, stable=True)
     backwards = jnp.argsort(jnp.flip(x, axis), axis=axis, stable=True)
@@ -178,19 +162,19 @@ def _argsort(x: Any, axis: int, descending: bool) -> Any:
 
 
 def _softmax(x: Any, axis: int) -> Any:
-    jnp = _jnp()
+    jnp = jnp_()
     powers = jnp.exp(x - jnp.max(x, axis, keepdims=True, initial=-jnp.inf))
     return powers / jnp.sum(powers, axis, keepdims=True)
 
 
 def _logsoftmax(x: Any, axis: int) -> Any:
-    jnp = _jnp()
+    jnp = jnp_()
     below = x - jnp.max(x, axis, keepdims=True, initial=-jnp.inf)
     return below - jnp.log(jnp.sum(jnp.exp(below), axis, keepdims=True))
 
 
 def _layer_norm(x: Any, scale: Any, shift: Any, epsilon: float) -> Any:
-    jnp = _jnp()
+    jnp = jnp_()
     last = (x.ndim - 1,)
     variance = _var(x, last, True, 0)
     normal = (x - _mean(x, last, True)) / jnp.sqrt(variance + jnp.asarray(epsilon, x.dtype))
@@ -199,7 +183,7 @@ def _layer_norm(x: Any, scale: Any, shift: Any, epsilon: float) -> Any:
 
 
 def _gelu(x: Any, approximate: str) -> Any:
-    jnp, special = _jnp(), optional("jax.scipy.special", "jax", "the JAX target")
+    jnp, special = jnp_(), optional("jax.scipy.special", "jax", "the JAX target")
     if approximate == "quick":
         return x * special.expit(x * 1.702)
     if approximate == "tanh":
@@ -213,7 +197,7 @@ def _outer(x: Any, y: Any) -> Any:
 
 
 def _pad(x: Any, padding: Any, value: Any) -> Any:
-    return _jnp().pad(x, padding, constant_values=_jnp().asarray(value))
+    return jnp_().pad(x, padding, constant_values=jnp_().asarray(value))
 
 
 def _slice(x: Any, start: Any, stop: Any, step: Any) -> Any:
@@ -221,28 +205,37 @@ def _slice(x: Any, start: Any, stop: Any, step: Any) -> Any:
 
 
 def _places(x: Any, indices: Any, axis: int) -> Any:
-    jnp = _jnp()
+    jnp = jnp_()
     wide = indices.astype(jnp.int64 if x.shape[axis] >= 2**31 else jnp.int32)
     return jnp.where(wide < 0, wide + np.asarray(x.shape[axis], wide.dtype), wide)
 
 
 def _gather(x: Any, indices: Any, axis: int) -> Any:
-    return _jnp().take(x, _places(x, indices, axis), axis=axis, mode="clip")
+    return jnp_().take(x, _places(x, indices, axis), axis=axis, mode="clip")
 
 
 def _take_along(x: Any, indices: Any, axis: int) -> Any:
-    return _jnp().take_along_axis(x, _places(x, indices, axis), axis=axis, mode="clip")
+    return jnp_().take_along_axis(x, _places(x, indices, axis), axis=axis, mode="clip")
 
 
 def _scatter(x: Any, updates: Any, indices: Any, axis: int) -> Any:
     """One place after another along the axis, so that the last wins."""
-    jnp = _jnp()
+    jnp = jnp_()
     places = jnp.moveaxis(_places(x, indices, axis), axis, 0)
     rows, found = jnp.moveaxis(updates, axis, 0), jnp.moveaxis(x, axis, 0)
     here = jnp.arange(x.shape[axis], dtype=places.dtype).reshape(-1, *[1] * (x.ndim - 1))
     for i in range(places.shape[0]):
         found = jnp.where(here == places[i], rows[i], found)
     return jnp.moveaxis(found, 0, axis)
+
+
+def _joined(name: str, *arrays: Any, axis: int) -> Any:
+    """Arrays one after another; those of less than a byte, on which XLA aborts, widened exactly."""
+    jnp, dtype = jnp_(), DType.from_numpy(arrays[0].dtype)
+    if dtype.bits >= 8 or dtype is DType.bool:
+        return getattr(jnp, name)(arrays, axis)
+    wide = [x.astype(jnp.float32 if dtype.is_float else jnp.int8) for x in arrays]
+    return getattr(jnp, name)(wide, axis).astype(dtype.storage)
 
 
 def _rebind(x: Any, shape: tuple[int, ...]) -> Any:
@@ -252,17 +245,17 @@ def _rebind(x: Any, shape: tuple[int, ...]) -> Any:
 def _made(name: str, **settings: Any) -> Any:
     """What depends on no array, made by NumPy."""
     made = KERNELS[name](**settings)
-    return _jnp().asarray(made)
+    return jnp_().asarray(made)
 
 
 def _as_complex(x: Any, y: Any) -> Any:
-    return _lax().complex(*_jnp().broadcast_arrays(x, y))
+    return lax_().complex(*jnp_().broadcast_arrays(x, y))
 
 
 @cache
 def table() -> Mapping[str, Callable[..., Any]]:
     """The function of each op; ImportError without jax."""
-    jnp, lax = _jnp(), _lax()
+    jnp, lax = jnp_(), lax_()
     special = optional("jax.scipy.special", "jax", "the JAX target")
     return {
         **{name: getattr(jnp, name) for name in _SAME},
@@ -270,9 +263,9 @@ def table() -> Mapping[str, Callable[..., Any]]:
         **{name: partial(_rounded, name) for name in ("floor", "ceil", "trunc", "round")},
         **{name: partial(_made, name) for name in ("constant", "full", "range", "eye")},
         "floor_divide": _floor_divide,
-        "remainder": partial(_by_zero, jnp.remainder),
+        "remainder": _remainder,
         "pow": _pow,
-        "sign": lambda x: x if x.dtype == jnp.bool_ else jnp.sign(x),
+        "sign": _sign,
         "reciprocal": _reciprocal,
         "relu": lambda x: jnp.maximum(x, jnp.zeros((), x.dtype)),
         "rsqrt": lambda x: jnp.ones((), x.dtype) / jnp.sqrt(x),
@@ -320,8 +313,8 @@ def table() -> Mapping[str, Callable[..., Any]]:
         "pad": _pad,
         "tile": lambda x, repeats: jnp.tile(x, repeats),
         "repeat": lambda x, repeats, axis: jnp.repeat(x, repeats, axis),
-        "concat": lambda *arrays, axis: jnp.concatenate(arrays, axis),
-        "stack": lambda *arrays, axis: jnp.stack(arrays, axis),
+        "concat": partial(_joined, "concatenate"),
+        "stack": partial(_joined, "stack"),
         "gather": _gather,
         "take_along": _take_along,
         "scatter": _scatter,

@@ -5,15 +5,17 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Iterator, Mapping
+from textwrap import fill
 
 from graphir import DType, Graph, Symbol, ops
 from graphir.dims import Dim, Size
 from graphir.location import Location
 from passes import lower
-from runtime.targets.emission import Names, TargetError, emitter, needed
+from runtime.binding import numpy_name
+from runtime.targets.emission import Names, bindings, emitter, needed, unbound
 from runtime.targets.excerpts import defined, excerpt
 from runtime.targets.python_ops import PYTHON, Line
-from runtime.targets.python_values import numpy_name
+from runtime.targets.python_values import word
 
 _WORD = re.compile(r"[^\W\d]\w*")
 
@@ -43,6 +45,7 @@ class _Writer:
         }
         self.sizes: dict[str, str] = {}
         self.values: dict[Symbol, str] = dict(self.inputs)
+        self.views = {*self.inputs.values()}
         self.uses: set[str] = {"given"} if graph.inputs else set()
 
     def source(self) -> str:
@@ -50,21 +53,24 @@ class _Writer:
         body = [*self._bound(), *self._checked(), *self._lines(), self._returned()]
         text = "\n".join(f"    {line}" for line in body)
         imports, pieces = excerpt(self.uses)
-        imports = sorted({"import numpy as np", *imports, *self._modules(text)})
-        head = f'"""The graph {self._quoted()}, as NumPy computes it."""'
+        imports.setdefault("", set()).update({"numpy as np", *self._modules(text)})
+        head = f'"""The graph {self._quoted()}, as NumPy computes it."""\n\n{_imports(imports)}'
         function = (
             f'@np.errstate(all="ignore")\ndef {self.title}({", ".join(self.inputs.values())}):\n'
-            f"{text}\n"
+            f"    {self._promised()}\n{text}\n"
         )
-        return "\n\n\n".join([head + "\n\n" + "\n".join(imports), *pieces, function])
+        return "\n\n\n".join([head, *pieces, function])
+
+    def _promised(self) -> str:
+        """What the function returns, as its docstring."""
+        types = ", ".join(str(x.type) for x in self.graph.outputs)
+        return fill(f'"""Returns {_ascii(types)}."""', 96, subsequent_indent=" " * 4)
 
     def _quoted(self) -> str:
         return ascii(self.graph.name).replace('"', "'").replace("\\", "/")
 
     def _modules(self, text: str) -> Iterator[str]:
-        for module in ("ml_dtypes", "base64"):
-            if re.search(rf"\b{module}\.", text):
-                yield f"import {module}"
+        return (one for one in ("ml_dtypes", "base64") if re.search(rf"\b{one}\.", text))
 
     def _named(self, wished: str) -> str:
         word = re.sub(r"\W", "_", wished) or "graph"
@@ -73,48 +79,31 @@ class _Writer:
     # -- dims
 
     def _bound(self) -> Iterator[str]:
-        """Lines that give every named dim its size: plain dims first, then linear expressions."""
-        dims = [
-            (f"{name}.shape[{axis}]", dim)
-            for symbol, name in self.inputs.items()
-            for axis, dim in enumerate(symbol.shape)
-            if isinstance(dim, Dim)
-        ]
-        dims.sort(key=lambda one: not str(one[1]).isidentifier())
-        for _ in dims:
-            for size, dim in dims:
-                yield from self._solved(size, dim)
-
-    def _solved(self, size: str, dim: Dim) -> Iterator[str]:
-        unknown = [name for name in dim.names() if name not in self.sizes]
-        if len(unknown) != 1 or not any(unknown[0] in monomial for monomial, _ in dim.terms):
-            return
-        name = unknown[0]
-        if str(dim) != name:
-            at_0, at_1 = (_replaced(dim, {**self.sizes, name: f"({n})"}) for n in (0, 1))
-            size = f"({size} - ({at_0})) // ({at_1} - ({at_0}))"
-        self.sizes[name] = self._named(name)
-        yield f"{self.sizes[name]} = {size}"
+        """Lines that give every named dim its size."""
+        for name, symbol, axis in bindings(self.graph):
+            size, dim = f"{self.inputs[symbol]}.shape[{axis}]", symbol.shape[axis]
+            if isinstance(dim, Dim) and str(dim) != name:
+                at_0, at_1 = (_replaced(dim, {**self.sizes, name: f"({n})"}) for n in (0, 1))
+                size = f"({size} - ({at_0})) // ({at_1} - ({at_0}))"
+            self.sizes[name] = self._named(name)
+            yield f"{self.sizes[name]} = {size}"
 
     def size(self, dim: Size) -> str:
         """The expression of a dim; TargetError where nothing binds a name in it."""
-        if isinstance(dim, Dim):
-            for name in dim.names():
-                if name not in self.sizes:
-                    raise TargetError(
-                        f"graph {self.graph.name!r}: nothing binds {name!r}, which dim {dim} "
-                        f"needs; give it an input that has an axis of size {name!r}"
-                    )
-            return _replaced(dim, self.sizes)
-        return str(dim)
+        if not isinstance(dim, Dim):
+            return str(dim)
+        for name in dim.names():
+            if name not in self.sizes:
+                raise unbound(self.graph, name, dim)
+        return _replaced(dim, self.sizes)
 
     def _checked(self) -> Iterator[str]:
         for (symbol, name), wished in zip(self.inputs.items(), self.graph.input_names, strict=True):
             shape = Line(symbol, (), self.size, self.uses).tuple(symbol.shape)
-            yield f"{name} = given({wished!r}, {name}, {numpy_name(symbol.dtype)}, {shape})"
+            yield f"{name} = given({word(wished)}, {name}, {numpy_name(symbol.dtype)}, {shape})"
             if symbol.dtype is DType.tensor_float32:
                 self.uses.add("round_to_tf32")
-                yield f"{name} = round_to_tf32({name}, {self.graph.tf32!r})"
+                yield f"{name} = round_to_tf32({name}, {word(self.graph.tf32)})"
 
     # -- values
 
@@ -129,17 +118,36 @@ class _Writer:
             if symbol.op is ops.constant and not symbol.rank and text.startswith("np."):
                 self.values[symbol] = text
                 continue
-            self.values[symbol] = name = self.names.new(f"v{symbol.name[1:]}")
             yield from (f"# {reason}" for reason in _reasons(symbol))
+            if text in line.args:
+                self.values[symbol] = text
+                continue
+            self.values[symbol] = name = self.names.new(f"v{symbol.name[1:]}")
+            if symbol.op in _VIEWS:
+                self.views.add(name)
             yield f"{name} = {text}"
 
     def _returned(self) -> str:
+        """The results, each in memory of its own."""
         found: list[str] = []
         for symbol in self.graph.outputs:
             text = self.values[symbol]
-            shared = text in found or not symbol.op.computes
-            found.append(f"{text}.copy()" if shared else text)
+            found.append(f"{text}.copy()" if text in found or text in self.views else text)
         return f"return {', '.join(found)}"
+
+
+_VIEWS = (ops.constant, ops.reshape, ops.rebind, ops.squeeze, ops.unsqueeze, ops.tile)
+"""Ops whose results may be read-only or share memory; NumPy's tile broadcasts what is empty."""
+
+
+def _imports(names: Mapping[str, set[str]]) -> str:
+    """The lines that import names by module: first what Python itself has."""
+    lines = [f"import {one}" for one in names[""]]
+    lines += [f"from {one} import {', '.join(sorted(names[one]))}" for one in names if one]
+    lines.sort(key=lambda line: (line.startswith("from"), line))
+    own = [line for line in lines if line.split()[1] not in ("numpy", "ml_dtypes")]
+    rest = [line for line in lines if line not in own]
+    return "\n\n".join("\n".join(part) for part in (own, rest) if part)
 
 
 def _replaced(dim: Dim, names: Mapping[str, str]) -> str:
@@ -160,4 +168,8 @@ def _reasons(symbol: Symbol) -> Iterator[str]:
 
 def _line(location: Location) -> str:
     """A place in one line of ASCII, whatever layers are called."""
-    return ascii(location.layered)[1:-1]
+    return _ascii(location.layered)
+
+
+def _ascii(text: str) -> str:
+    return ascii(text)[1:-1]

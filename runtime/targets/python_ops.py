@@ -9,7 +9,8 @@ from typing import Any
 from graphir import DType, Symbol
 from graphir.dims import Dim, Size
 from graphir.promotion.scalars import scalar
-from runtime.targets.python_values import constant, converted, numpy_name
+from runtime.binding import numpy_name
+from runtime.targets.python_values import constant, converted, word
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,8 @@ class Line:
         """An attribute as an expression, dims by their names."""
         if isinstance(value, (tuple, list)):
             return self.tuple(value)  # pyright: ignore[reportUnknownArgumentType]
+        if isinstance(value, str):
+            return word(value)
         return self.size(value) if isinstance(value, Dim) else repr(value)
 
     def tuple(self, values: Iterable[Any]) -> str:
@@ -79,7 +82,7 @@ def _extreme(name: str) -> Row:
 
     def text(line: Line) -> str:
         return (
-            f"{line.use('_extreme')}({name!r}, np.{name}imum, {line[0]}, {line['axis']}, "
+            f"{line.use('_extreme')}({word(name)}, np.{name}imum, {line[0]}, {line['axis']}, "
             f"{line['keepdims']})"
         )
 
@@ -104,7 +107,7 @@ def _of(line: Line) -> DType:
 def _located(name: str) -> Row:
     return lambda line: _positions(
         line,
-        f"{line.use('_locate')}({name!r}, np.{name}, {line[0]}, {line['axis']}, "
+        f"{line.use('_locate')}({word(name)}, np.{name}, {line[0]}, {line['axis']}, "
         f"{line['keepdims']})",
     )
 

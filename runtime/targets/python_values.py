@@ -10,15 +10,10 @@ from numpy.typing import NDArray
 
 from graphir import DType
 from graphir.conversions import convert
+from runtime.binding import numpy_name
 
 _WRITTEN = 64
 """Constants of more elements are written as the bytes they are."""
-
-
-def numpy_name(dtype: DType) -> str:
-    """The expression that names the dtype in which values are stored."""
-    module = "np" if dtype.storage.isbuiltin == 1 else "ml_dtypes"
-    return f"{module}.{'bool_' if dtype is DType.bool else dtype.storage.name}"
 
 
 def plain(dtype: DType) -> DType:
@@ -37,6 +32,12 @@ def number(value: Any) -> str:
     if isinstance(value, float) and (value != value or value in (np.inf, -np.inf)):
         return "np.nan" if value != value else "np.inf" if value > 0 else "-np.inf"
     return repr(value)
+
+
+def word(value: str) -> str:
+    """A string as an expression, in ASCII."""
+    text = ascii(value)
+    return f'"{text[1:-1]}"' if text[0] == "'" and '"' not in text else text
 
 
 def constant(array: NDArray[Any], dtype: DType) -> str:
@@ -92,7 +93,7 @@ def _narrowed(loaded: str, source: DType, target: DType, tf32: str, uses: set[st
         loaded = f"to_odd({loaded})"
     if target is DType.tensor_float32:
         uses.add("round_to_tf32")
-        return f"round_to_tf32({loaded}, {tf32!r})"
+        return f"round_to_tf32({loaded}, {word(tf32)})"
     if target is DType.bfloat16:
         return _as(loaded, DType.float32, target)
     helper = "scaled" if target is DType.float8_e8m0fnu else "narrowed"

@@ -2,35 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from graphir import Graph, TensorType
+from graphir import Graph, Symbol, TensorType
 from graphir.dims import Dim, evaluate
 from passes.rewriting import Rewriter
 from runtime.targets.emission import TargetError, needed
 
 
 def specialized(target: str, graph: Graph, sizes: Mapping[str, int] | None) -> Graph:
-    """The graph with the sizes of its named dims in their place; TargetError where one is missing.
+    """The graph with the sizes of its named dims in their place.
 
-    Sizes are given by name: `{"n": 4}`.
+    Sizes are given by name: `{"n": 4}`. Raises TargetError where one is missing, or is of no dim.
     """
     bound = dict(sizes or {})
-    names = {
-        name
-        for symbol in needed(graph)
-        for dim in symbol.shape
-        if isinstance(dim, Dim)
-        for name in dim.names()
-    }
+    names = {*_names(needed(graph))}
+    if strange := sorted({*bound} - {*_names(graph.symbols)}):
+        has = f"; it has {', '.join(sorted(names))}" if names else ", nor any other by name"
+        raise TargetError(f"graph {graph.name!r} has no dim {', '.join(strange)}{has}")
     if missing := sorted(names - {*bound}):
+        shell = " ".join(f"--size {name}=4" for name in missing)
         example = ", ".join(f"{name!r}: 4" for name in missing)
         raise TargetError(
             f"graph {graph.name!r}: {target} needs the sizes of {', '.join(missing)}; give them: "
-            f"sizes={{{example}}}"
+            f"sizes={{{example}}}, in the shell {shell}"
         )
     return _bound(graph, bound) if names else graph
+
+
+def _names(symbols: Iterable[Symbol]) -> Iterator[str]:
+    """The names in the dims of symbols."""
+    dims = (dim for symbol in symbols for dim in symbol.shape if isinstance(dim, Dim))
+    return (name for dim in dims for name in dim.names())
 
 
 def _bound(graph: Graph, sizes: Mapping[str, int]) -> Graph:

@@ -1,10 +1,11 @@
-"""StableHLO text in the making: types, constants, locations, and lines in the generic form."""
+"""StableHLO text: element types, tensor types, numbers and locations as MLIR writes them."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+import math
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,16 +28,14 @@ ELEMENTS: dict[DType, str] = {
 """How MLIR writes each element type."""
 
 
-class Value(NamedTuple):
-    """A value by its name, and its type."""
-
-    name: str
-    type: TensorType
-
-
 def type_text(type_: TensorType) -> str:
     """A tensor type."""
     return f"tensor<{''.join(f'{size}x' for size in type_.shape)}{ELEMENTS[type_.dtype]}>"
+
+
+def signature_text(types: Iterable[TensorType]) -> str:
+    """Types in parentheses."""
+    return f"({', '.join(map(type_text, types))})"
 
 
 def ints(values: Iterable[Any]) -> str:
@@ -45,80 +44,82 @@ def ints(values: Iterable[Any]) -> str:
     return f"array<i64: {listed}>" if listed else "array<i64>"
 
 
-def location_text(location: Location, why: str = "") -> str:
-    """A place, and what is done there if that is not in the program."""
-    place = f"{json.dumps(location.file)}:{location.line}:{location.column}"
-    return f"loc({json.dumps(why)}({place}))" if why else f"loc({place})"
+def fields(kind: str, **lists: Iterable[int] | int) -> str:
+    """A structured attribute of StableHLO; fields that are empty lists are left out."""
+    shown = {name: value if isinstance(value, int) else [*value] for name, value in lists.items()}
+    given = ", ".join(f"{name} = {value}" for name, value in shown.items() if value != [])
+    return f"#stablehlo.{kind}<{given}>"
 
 
-def reason(symbol: Symbol) -> str:
-    """The uses that a cast serves."""
-    return "; ".join(
-        f"{one.operand} of {one.op}, {one.rule}: {one.source} -> {one.target}"
-        for one in symbol.origins
-    )
+# -- numbers
+
+_HEXADECIMAL_FROM = 64  # elements: more are told by their bytes
 
 
-class Body:
-    """The lines of a function; what is added has the location of the symbol at hand."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-        self.location = "loc(unknown)"
-
-    def op(
-        self,
-        name: str,
-        operands: Sequence[Value],
-        type_: TensorType,
-        *,
-        region: str = "",
-        **attrs: str,
-    ) -> Value:
-        """A line of an op of StableHLO; attributes are text."""
-        new = Value(f"%{len(self.lines)}", type_)
-        given = ", ".join(f"{key} = {value}" for key, value in attrs.items())
-        types = ", ".join(type_text(one.type) for one in operands)
-        self.lines.append(
-            f'{new.name} = "stablehlo.{name}"({", ".join(one.name for one in operands)})'
-            f"{f' <{{{given}}}>' if given else ''}{region} : ({types}) -> {type_text(type_)} "
-            f"{self.location}"
-        )
-        return new
-
-    def constant(self, array: NDArray[Any], dtype: DType) -> Value:
-        """Known values."""
-        type_ = TensorType(dtype, array.shape)
-        if dtype is DType.bool:
-            dense = json.dumps(array.tolist())
+def dense(array: NDArray[Any], dtype: DType) -> str:
+    """An attribute of known values, to the bit; one for all where they are the same."""
+    shown = ""
+    if array.size:
+        flat = np.ascontiguousarray(array).reshape(-1)
+        patterns = flat.view(np.uint8).reshape(flat.size, -1)
+        if bool((patterns == patterns[0]).all()):
+            shown = _number(flat[0], dtype)
+        elif flat.size < _HEXADECIMAL_FROM or dtype.bits % 8 or dtype is DType.bool:
+            shown = _nested(array, dtype)
         else:
-            dense = f'"0x{np.ascontiguousarray(array).tobytes().hex().upper()}"'
-        dense = dense if array.size else ""
-        return self.op("constant", (), type_, value=f"dense<{dense}> : {type_text(type_)}")
+            shown = f'"0x{flat.tobytes().hex().upper()}"'
+    return f"dense<{shown}> : {type_text(TensorType(dtype, array.shape))}"
 
-    def number(self, value: Any, type_: TensorType) -> Value:
-        """One number everywhere."""
-        made = self.constant(np.asarray(value).astype(type_.dtype.storage), type_.dtype)
-        return self.broadcast(made, type_)
 
-    def broadcast(self, x: Value, type_: TensorType) -> Value:
-        """The value in the shape of a type, by NumPy's rule."""
-        type_ = type_.cast(x.type.dtype)
-        if x.type is type_:
-            return x
-        first = type_.rank - x.type.rank
-        places = ints(range(first, type_.rank))
-        return self.op("broadcast_in_dim", [x], type_, broadcast_dimensions=places)
+def _nested(array: Any, dtype: DType) -> str:
+    if not array.ndim:
+        return _number(array[()], dtype)
+    return f"[{', '.join(_nested(np.asarray(one), dtype) for one in array)}]"
 
-    def reduced(self, name: str, x: Value, init: Any, axis: tuple[int, ...]) -> Value:
-        """The reduction over axes by an op of two operands."""
-        dtype = x.type.dtype
-        shape = tuple(size for i, size in enumerate(x.type.shape) if i not in axis)
-        start, one = self.number(init, TensorType(dtype)), type_text(TensorType(dtype))
-        region = (
-            f" ({{ ^bb0(%a: {one}, %b: {one}): "
-            f'%c = "stablehlo.{name}"(%a, %b) : ({one}, {one}) -> {one} '
-            f'"stablehlo.return"(%c) : ({one}) -> () }})'
-        )
-        operands, made = [x, start], TensorType(dtype, shape)
-        return self.op("reduce", operands, made, region=region, dimensions=ints(axis))
+
+def _number(value: Any, dtype: DType) -> str:
+    """One number: decimal, and by its bits where it is none."""
+    if dtype.kind == "bool":
+        return "true" if value else "false"
+    if dtype.is_integer:
+        return str(int(value))
+    if dtype.is_complex:
+        return f"({_number(value.real, dtype.part)}, {_number(value.imag, dtype.part)})"
+    if not math.isfinite(value):
+        return f"0x{value.tobytes()[::-1].hex().upper()}"
+    shown = repr(float(value))
+    return shown if "." in shown else shown.replace("e", ".0e")
+
+
+# -- locations
+
+
+def location_text(symbol: Symbol) -> str:
+    """Where a symbol comes from: the place, named by its layer if there is one.
+
+    Of an inserted cast each use that it serves, as `lhs of add, max: int16 -> float32` at its
+    place; of several uses all, fused.
+    """
+    if not symbol.origins:
+        return f"loc({_named(symbol.location.layer, symbol.location)})"
+    uses = [
+        _named(f"{one.operand} of {one.op}, {one.rule}: {one.source} -> {one.target}", one.location)
+        for one in symbol.origins
+    ]
+    if len(uses) == 1:
+        return f"loc({uses[0]})"
+    return f"loc(fused<{json.dumps(symbol.op.name)}>[{', '.join(uses)}])"
+
+
+def _named(name: str, location: Location) -> str:
+    place = f"{_quoted(location.file)}:{location.line}:{location.column}"
+    return f"{_quoted(name)}({place})" if name else place
+
+
+def _quoted(text: str) -> str:
+    """A string of MLIR, whose escapes are those of bytes."""
+    shown = (
+        chr(byte) if 32 <= byte < 127 and byte not in b'"\\' else f"\\{byte:02X}"
+        for byte in text.encode()
+    )
+    return f'"{"".join(shown)}"'

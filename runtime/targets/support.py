@@ -12,6 +12,8 @@ from graphir.conversions import round_to_odd, scale_bits, sticky
 
 def given(name: str, x: Any, dtype: Any, shape: tuple[int, ...]) -> Any:
     """An input, C-contiguous; TypeError or ValueError unless it has this dtype and shape."""
+    if not hasattr(x, "dtype"):
+        raise TypeError(f"{name} is an array of {np.dtype(dtype)}, not a {type(x).__name__}")
     if x.dtype != dtype:
         raise TypeError(f"{name} is {np.dtype(dtype)}; the array is {x.dtype}")
     if x.shape != shape:

@@ -1,0 +1,107 @@
+"""Arrays in .npy and .npz files that others wrote: every size is checked before memory is taken.
+
+`np.load` makes arrays as large as a header says, whatever follows it, and unpacks without bounds.
+Source of the format: numpy.lib.format, "Format Version 1.0" to "3.0".
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import zipfile
+from typing import IO, Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+FREE, EXPANSION = 1 << 26, 100
+"""What an archive unpacks to at most: so many bytes, and so many times its own size."""
+
+_HEADER = 10_000
+"""The most bytes of a header, as in np.load."""
+
+_MAGIC = b"\x93NUMPY"
+_PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_CHUNK = 1 << 22
+
+
+def read_array(file: IO[bytes], size: int) -> NDArray[Any]:
+    """The array of a .npy of `size` bytes; ValueError where it is none, or of Python objects."""
+    shape, fortran, dtype, begun = _header(file)
+    if dtype.hasobject:
+        raise ValueError("its elements are Python objects; nothing is ever unpickled")
+    if any(n < 0 for n in shape):
+        raise ValueError(f"its header says shape {shape}")
+    wanted, given = math.prod(shape) * dtype.itemsize, size - begun
+    if wanted > given:
+        raise ValueError(
+            f"its header says {dtype}{list(shape)}, which is {wanted} bytes, and has {given}"
+        )
+    data = _bytes(file, wanted)
+    return np.ndarray(shape, dtype, data, order="F" if fortran else "C")
+
+
+def _header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
+    """What the header says, and where it ends."""
+    magic = file.read(len(_MAGIC) + 2)
+    if magic[:-2] != _MAGIC or magic[-2] not in (1, 2, 3):
+        raise ValueError("it does not begin as .npy files do")
+    first = magic[-2] == 1
+    digits = file.read(2 if first else 4)
+    length = int.from_bytes(digits, "little")
+    if length > _HEADER:
+        raise ValueError(f"its header is {length} bytes long; at most {_HEADER} are read")
+    text = io.BytesIO(digits + file.read(length))
+    formats = np.lib.format
+    read = formats.read_array_header_1_0 if first else formats.read_array_header_2_0
+    found: Any = read(text)
+    return (*found, len(magic) + len(digits) + length)
+
+
+def _bytes(file: IO[bytes], size: int) -> NDArray[np.uint8]:
+    data, at = np.empty(size, np.uint8), 0
+    view = memoryview(cast(Any, data))
+    while at < size:
+        read = cast(Any, file).readinto(view[at : at + _CHUNK])
+        if not read:
+            raise ValueError(f"it ends after {at} of {size} bytes")
+        at += read
+    return data
+
+
+class Archive:
+    """The arrays of an .npz file, by name, each read when it is asked for.
+
+    Raises what zipfile does, and ValueError for what unpacks to more than an honest file would.
+    """
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._zip = zipfile.ZipFile(file)
+        self._left = FREE + EXPANSION * file.seek(0, io.SEEK_END)
+        self._members = {one.filename.removesuffix(".npy"): one for one in self._zip.infolist()}
+
+    @property
+    def names(self) -> list[str]:
+        """The names of its arrays."""
+        return list(self._members)
+
+    def read(self, name: str) -> NDArray[Any]:
+        """The array of a name that it has."""
+        member = self._members[name]
+        if member.compress_type not in _PACKED:
+            raise ValueError(f"{name!r} is packed in another way than NumPy packs")
+        if member.file_size > self._left:
+            raise ValueError(
+                f"{name!r} would unpack to {member.file_size} bytes; of all arrays at most "
+                f"{EXPANSION} times the file's size and {FREE} bytes more are unpacked"
+            )
+        self._left -= member.file_size
+        with self._zip.open(member) as file:
+            return read_array(file, member.file_size)
+
+
+def is_archive(file: IO[bytes]) -> bool:
+    """Whether a file begins as .npz files do."""
+    start = file.read(4)
+    file.seek(0)
+    return start in (b"PK\x03\x04", b"PK\x05\x06")

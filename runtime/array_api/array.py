@@ -1,0 +1,335 @@
+"""Array: what the namespace's functions take and give, a name for a symbol that may change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphir import DType, GraphError, ShapeError, TensorType, ops
+from graphir.op import Op
+from graphir.promotion.scalars import WEAK
+from runtime.array_api.devices import CPU, device_of
+from runtime.array_api.forcing import bounded, value_of
+from runtime.array_api.lazy import TAPE, Lazy
+from runtime.array_api.operators import Operators
+from runtime.array_api.wording import no_method
+
+if TYPE_CHECKING:
+    from runtime.array_api.views import View
+
+_SCALARS = tuple(WEAK)
+_NONE: Mapping[str, Any] = {}
+
+
+class Array(Operators):
+    """An array of the Array API standard 2024.12: made by the functions of the namespace.
+
+    Ops are recorded, their dtype and shape inferred at once, and computed when a value is asked
+    for: by bool(), int(), float(), complex(), NumPy, printing, or where values decide a shape.
+    `symbol` is what it stands for; item assignment and in-place operators let it stand for another.
+    What NumPy has as a view, as slices, transposed and flipped arrays, is one here too: a change of
+    either is one of both.
+    """
+
+    __slots__ = ("__weakref__", "_symbol", "changes", "part")
+
+    def __init__(self, symbol: Lazy, part: View | None = None) -> None:
+        if symbol.__class__ is not Lazy:
+            raise TypeError("an Array is not made directly; call asarray(...)")
+        self._symbol, self.part, self.changes = symbol, part, 0
+
+    @property
+    def symbol(self) -> Lazy:
+        """What the array stands for now."""
+        part = self.part
+        if part is not None and part.seen != (changes := part.base.changes):
+            self._symbol = TAPE.known(part.of(value_of(part.base.symbol)))
+            part.seen = changes  # last: until then, and where it is refused, it is not seen
+        return self._symbol
+
+    @symbol.setter
+    def symbol(self, symbol: Lazy) -> None:
+        if self.part is not None:
+            from runtime.array_api.views import write
+
+            write(self, ..., value_of(symbol))
+        else:
+            self._symbol = symbol
+            self.changes += 1
+
+    # -- what is known without computing
+
+    @property
+    def type(self) -> TensorType:
+        """The dtype and the shape."""
+        return self._symbol.type
+
+    @property
+    def dtype(self) -> DType:
+        """The dtype of the elements."""
+        return self._symbol.type.dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes of the axes."""
+        return cast("tuple[int, ...]", self._symbol.type.shape)
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self._symbol.type.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return cast(int, self._symbol.type.size)
+
+    @property
+    def device(self) -> str:
+        """Where it lies: "cpu"."""
+        return CPU
+
+    @property
+    def T(self) -> Array:  # noqa: N802 -- the standard's name
+        """A matrix transposed; ShapeError where there are not two axes."""
+        if self.ndim != 2:
+            raise ShapeError(
+                f".T is of matrices, and this has shape {self.shape}; use .mT or permute_dims"
+            )
+        return self._transposed()
+
+    @property
+    def mT(self) -> Array:  # noqa: N802 -- the standard's name
+        """The last two axes exchanged; ShapeError where there are fewer."""
+        if self.ndim < 2:
+            raise ShapeError(f".mT is of matrices, and this has shape {self.shape}")
+        return self._transposed()
+
+    def _transposed(self) -> Array:
+        from runtime.array_api.views import view
+
+        return view(ops.transpose, self)
+
+    def __array_namespace__(self, /, *, api_version: str | None = None) -> ModuleType:
+        """The namespace; ValueError for a version of the standard that it is not of."""
+        from runtime import array_api
+
+        if api_version not in (None, array_api.__array_api_version__, "2023.12", "2022.12"):
+            raise GraphError(
+                f"version {api_version!r} of the standard is not there; "
+                f"{array_api.__array_api_version__} is"
+            )
+        return array_api
+
+    def to_device(self, device: Any, /, *, stream: Any = None) -> Array:
+        """The array itself: there is one device."""
+        device_of(device)
+        if stream is not None:
+            raise GraphError("the CPU has no streams")
+        return self
+
+    # -- items
+
+    def __getitem__(self, key: Any, /) -> Array:
+        from runtime.array_api.indexing import item
+
+        return item(self, key)
+
+    def __setitem__(self, key: Any, value: Any, /) -> None:
+        from runtime.array_api.indexing import assign
+
+        assign(self, key, value)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("a 0-d array has no len()")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Array]:
+        if not self.shape:
+            raise TypeError("a 0-d array is not iterable")
+        return (self[i] for i in range(self.shape[0]))
+
+    # -- values
+
+    def __bool__(self) -> bool:
+        return bool(self._item("bool"))
+
+    def __int__(self) -> int:
+        return int(self._item("int", "complex"))
+
+    def __float__(self) -> float:
+        return float(self._item("float", "complex"))
+
+    def __complex__(self) -> complex:
+        return complex(self._item("complex"))
+
+    def __index__(self) -> int:
+        if not self.dtype.is_integer:
+            raise TypeError(f"an index is an integer, not {self.dtype}")
+        return int(self._item("index"))
+
+    def _item(self, what: str, lacking: str = "") -> Any:
+        if self.shape:
+            way = "reduce it by any(x) or all(x)" if what == "bool" else "take one element, x[i]"
+            raise TypeError(f"{what}() of an array of shape {self.shape}, which is not 0-d; {way}")
+        if self.dtype.kind == lacking:
+            raise TypeError(f"{what}() of {self.dtype}; take .real or abs() first")
+        return value_of(self.symbol).item()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """The values, as a copy; with copy=False as a view that cannot be written to."""
+        value = value_of(self.symbol)
+        if copy is not False:
+            return np.array(value, dtype)
+        if dtype is not None and np.dtype(dtype) != value.dtype:
+            raise ValueError(f"{self.dtype} to {dtype} needs a copy")
+        return _shared(value)
+
+    def __dlpack__(
+        self,
+        /,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[Any, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """A DLPack capsule of a copy; with copy=False of memory that is marked as read-only.
+
+        Such marks are of version 1.0, which the capsule then has whatever was asked for: the
+        standard has its consumer look. BufferError for another device.
+        """
+        if dl_device is not None and tuple(dl_device) != self.__dlpack_device__():
+            raise BufferError(f"there is no device {dl_device!r}; the array is on the CPU")
+        if copy is False:
+            max_version = max(max_version or _MARKED, _MARKED)
+        version: Any = {"max_version": max_version} if _HAS_VERSIONS else {}
+        return self.__array__(copy=copy).__dlpack__(stream=stream, **version)
+
+    def __dlpack_device__(self, /) -> tuple[Any, int]:
+        """DLPack's (CPU, 0)."""
+        return np.empty(0).__dlpack_device__()
+
+    def __repr__(self) -> str:
+        values = np.array2string(value_of(self.symbol), separator=", ", prefix="Array(")
+        return f"Array({values}, dtype={self.dtype})"
+
+    def __str__(self) -> str:
+        return str(value_of(self.symbol))
+
+    def __format__(self, spec: str) -> str:
+        return str(self) if self.shape else format(self._item("format"), spec)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (value_of(self.symbol),)
+
+    # -- operators
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            raise AttributeError(no_method(name), name=name, obj=self)
+
+    def _with(self, op: Op, *operands: Any) -> Any:
+        for one in operands:
+            if not isinstance(one, _ANSWERED) and op not in _BY_IDENTITY:
+                return NotImplemented
+        return record(op, *operands)
+
+    def _become(self, result: Any) -> Any:
+        if result is NotImplemented:
+            return result
+        old, new = self.type, result.type
+        if new is not old:
+            error = ShapeError if new.dtype is old.dtype else _InPlaceError
+            raise error(f"in place, {old} would become {new}; write x = x + y")
+        self.symbol = result.symbol
+        return self
+
+
+_ANSWERED = (Array, *_SCALARS, np.ndarray, np.generic)
+"""The operands that an op takes, or refuses with a clear word: others may know of arrays."""
+
+_HAS_VERSIONS = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
+"""Whether NumPy knows versions of DLPack; without them nothing can be marked."""
+
+_MARKED = (1, 0)
+"""The version of DLPack from which on memory can be marked as read-only."""
+
+_BY_IDENTITY = (ops.equal, ops.not_equal)
+"""The ops in whose place Python compares identities where it has no answer."""
+
+
+class _InPlaceError(GraphError, TypeError):
+    """An operator in place would change the dtype."""
+
+
+def record(op: Op, *operands: Any, **attrs: Any) -> Array:
+    """What an op gives for arrays and Python scalars beside them; TypeError for other operands."""
+    return Array(bounded(TAPE.record(op, [_symbol(one, op) for one in operands], attrs or _NONE)))
+
+
+def _symbol(operand: Any, op: Op) -> Any:
+    if operand.__class__ is Array:
+        return operand.symbol
+    if isinstance(operand, _SCALARS):
+        return operand
+    raise TypeError(
+        f"{op.name} takes arrays of this namespace and Python scalars, not "
+        f"{type(operand).__name__}; asarray(...) makes one of it"
+    )
+
+
+def values(x: Any) -> NDArray[Any]:
+    """The values of an array, which nobody may write to; TypeError for what is none."""
+    return value_of(array_of(x).symbol)
+
+
+def array_of(x: Any) -> Array:
+    """The argument, if it is an array; else TypeError."""
+    if not isinstance(x, Array):
+        raise TypeError(
+            f"an array of this namespace is needed, not {type(x).__name__}; asarray(...) makes one"
+        )
+    return x
+
+
+def known(value: Any) -> Array:
+    """An array that has these values, which must not be written to from now on."""
+    return Array(TAPE.known(value))
+
+
+def named(function: Any, name: str, doc: str) -> Any:
+    """The function of the namespace that has this name and docstring."""
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function
+
+
+def eager(function: Callable[..., Any], *args: Any, **settings: Any) -> Any:
+    """What a function of NumPy gives for the values of arrays: an array, or several in a tuple."""
+    plain = {name: _plain(one) for name, one in settings.items()}
+    with np.errstate(all="ignore"):
+        found = function(*map(_plain, args), **plain)
+    if isinstance(found, tuple):
+        return tuple([known(one) for one in cast("Sequence[Any]", found)])
+    return known(found)
+
+
+def _plain(value: Any) -> Any:
+    return value_of(value.symbol) if isinstance(value, Array) else value
+
+
+def _shared(value: NDArray[Any]) -> NDArray[Any]:
+    view = value.view()
+    view.flags.writeable = False
+    return view
+
+
+def _restored(value: NDArray[Any]) -> Array:
+    return known(value)

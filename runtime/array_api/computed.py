@@ -1,0 +1,29 @@
+"""Functions of NumPy computed at once, whose refusals name the function and its operands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from graphir import GraphError, GraphirError
+from runtime.array_api.array import Array, eager
+
+
+class LinAlgError(GraphirError, np.linalg.LinAlgError):
+    """A matrix that has no such decomposition, inverse or solution."""
+
+
+def computed(name: str, function: Callable[..., Any], *arrays: Array, **settings: Any) -> Any:
+    """What a function of NumPy gives for arrays; LinAlgError or another ValueError if nothing."""
+    try:
+        return eager(function, *arrays, **settings)
+    except np.linalg.LinAlgError as error:
+        raise LinAlgError(f"{_called(name, arrays)}: {error}") from None
+    except (ValueError, IndexError) as error:
+        raise GraphError(f"{_called(name, arrays)}: {error}") from None
+
+
+def _called(name: str, arrays: tuple[Array, ...]) -> str:
+    return f"{name} of {' and '.join(str(x.type) for x in arrays)}"

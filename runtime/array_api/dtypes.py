@@ -1,0 +1,151 @@
+"""The standard's data types, and its functions of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+
+from graphir import DType, GraphError, GraphirError, PromotionError, ops
+from graphir.promotion.scalars import WEAK
+from runtime.array_api.array import Array, array_of, record
+from runtime.array_api.devices import device_of
+from runtime.array_api.lazy import TAPE
+from runtime.array_api.wording import in_namespace
+
+KINDS: dict[str, tuple[DType, ...]] = {
+    "bool": (DType.bool,),
+    "signed integer": (DType.int8, DType.int16, DType.int32, DType.int64),
+    "unsigned integer": (DType.uint8, DType.uint16, DType.uint32, DType.uint64),
+    "real floating": (DType.float32, DType.float64),
+    "complex floating": (DType.complex64, DType.complex128),
+}
+KINDS["integral"] = KINDS["signed integer"] + KINDS["unsigned integer"]
+KINDS["numeric"] = KINDS["integral"] + KINDS["real floating"] + KINDS["complex floating"]
+ALL = KINDS["bool"] + KINDS["numeric"]
+DEFAULTS = {
+    "real floating": DType.float64,
+    "complex floating": DType.complex128,
+    "integral": DType.int64,
+    "indexing": DType.int64,
+}
+
+
+def dtype_of(dtype: Any, default: DType | None = None) -> DType:
+    """The dtype that an argument names, None meaning the default; TypeError for another."""
+    if dtype is None and default is not None:
+        return default
+    try:
+        found = DType(dtype)
+    except GraphirError:
+        raise PromotionError(f"{dtype!r} is no dtype; the standard has {_names()}") from None
+    if found not in ALL:
+        raise PromotionError(f"{found} is no dtype of the standard, which has {_names()}")
+    return found
+
+
+def _names() -> str:
+    return ", ".join(map(str, ALL))
+
+
+def astype(x: Array, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Array:
+    """In another dtype; floats to integers truncate, complex to real is a TypeError."""
+    to = dtype_of(dtype)
+    device_of(device)
+    if to is array_of(x).dtype:
+        return Array(x.symbol) if copy else x
+    if x.dtype.is_complex and not to.is_complex:
+        raise PromotionError(
+            f"astype of {x.dtype} to {to} would drop the imaginary part; take real(x) or abs(x), "
+            "or x != 0, first"
+        )
+    return record(ops.cast, x, to=to)
+
+
+def can_cast(from_: Any, to: Any, /) -> bool:
+    """Whether promotion takes one dtype to another."""
+    source = from_.dtype if isinstance(from_, Array) else dtype_of(from_)
+    return TAPE.rules.answer(source, dtype_of(to)) is to
+
+
+def isdtype(dtype: Any, kind: Any) -> bool:
+    """Whether a dtype is of a kind: a name of kinds, a dtype, or a tuple of them."""
+    if isinstance(kind, tuple):
+        several = cast("tuple[Any, ...]", kind)
+        if any(isinstance(one, tuple) for one in several):
+            raise PromotionError(f"kinds in a tuple are names and dtypes, no tuples: {kind!r}")
+        return any(isdtype(dtype, one) for one in several)
+    if not isinstance(kind, str):
+        return dtype_of(dtype) is dtype_of(kind)
+    return dtype_of(dtype) in kind_of(kind)
+
+
+def kind_of(kind: str) -> tuple[DType, ...]:
+    """The dtypes of a kind; ValueError for a name that the standard has not."""
+    if kind not in KINDS:
+        raise GraphError(f"{kind!r} is no kind of dtypes; there are {', '.join(KINDS)}")
+    return KINDS[kind]
+
+
+def result_type(*arrays_and_dtypes: Any) -> DType:
+    """The dtype to which arrays, dtypes and Python scalars promote; TypeError if there is none."""
+    try:
+        return TAPE.rules.promote(*map(_promoted, arrays_and_dtypes))
+    except PromotionError as error:
+        raise PromotionError(in_namespace(str(error))) from None
+
+
+def _promoted(one: Any) -> Any:
+    if isinstance(one, Array):
+        return one.type
+    return one if type(one) in WEAK else dtype_of(one)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class finfo_object:  # noqa: N801 -- the standard's name
+    """What `finfo` tells of a floating-point dtype; of a complex one, of its parts."""
+
+    bits: int
+    eps: float
+    max: float
+    min: float
+    smallest_normal: float
+    dtype: DType
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class iinfo_object:  # noqa: N801 -- the standard's name
+    """What `iinfo` tells of an integer dtype."""
+
+    bits: int
+    max: int
+    min: int
+    dtype: DType
+
+
+def finfo(type: Any, /) -> finfo_object:
+    """The limits of a floating-point dtype, or of an array's."""
+    dtype = _dtype_among(type, "real floating", "complex floating").part
+    info = np.finfo(dtype.storage)
+    eps, most, least, normal = map(float, (info.eps, info.max, info.min, info.smallest_normal))
+    return finfo_object(info.bits, eps, most, least, normal, dtype)
+
+
+def iinfo(type: Any, /) -> iinfo_object:
+    """The limits of an integer dtype, or of an array's."""
+    dtype = _dtype_among(type, "integral")
+    return iinfo_object(dtype.bits, int(dtype.max), int(dtype.min), dtype)
+
+
+def require(what: str, x: Array, *kinds: str) -> None:
+    """TypeError unless an array is of one of some kinds."""
+    if not isdtype(array_of(x).dtype, kinds):
+        raise PromotionError(f"{what} of {x.dtype}: it takes {' and '.join(kinds)}; astype first")
+
+
+def _dtype_among(given: Any, *kinds: str) -> DType:
+    dtype = given.dtype if isinstance(given, Array) else dtype_of(given)
+    if not isdtype(dtype, kinds):
+        raise PromotionError(f"{dtype} is not of the kind {' or '.join(kinds)}")
+    return dtype

@@ -1,0 +1,161 @@
+"""x[key] and x[key] = value: recorded where the shape is known, else computed at once."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphir import DType, Graph, GraphError, GraphirError, PromotionError, TensorType, ops
+from graphir.indexing import index
+from graphir.promotion.scalars import WEAK
+from runtime.array_api.array import Array, eager, record, values
+from runtime.array_api.forcing import bounded
+from runtime.array_api.lazy import TAPE, Lazy
+from runtime.array_api.views import Steps, viewed, write
+
+
+class IndexingError(GraphError, IndexError):
+    """A key that an array of this shape does not have."""
+
+
+def item(x: Array, key: Any) -> Array:
+    """`x[key]`: ints, slices, ..., None, a mask, arrays of integers; IndexError for other keys."""
+    keys = _checked(key)
+    arrays = [one for one in keys if isinstance(one, Array)]
+    try:
+        if not arrays:
+            return _viewed(x, keys)
+        if len(arrays) > 1 or arrays[0].dtype is DType.bool or not _is_plain(keys):
+            return eager(_item, x, *keys)
+        return _gathered(x, keys)
+    except IndexError as error:
+        raise IndexingError(f"{_shown(x, key)}: {error}") from None
+    except GraphirError as error:
+        raise IndexingError(str(error)) from None
+
+
+def assign(x: Array, key: Any, value: Any) -> None:
+    """`x[key] = value`, at once; TypeError for a value that would change the dtype of x.
+
+    IndexError for keys that are none, ValueError for shapes that do not fit, OverflowError for an
+    int that does not.
+    """
+    keys = tuple([values(one) if isinstance(one, Array) else one for one in _checked(key)])
+    try:
+        with np.errstate(all="ignore"):  # what is too great for a float is inf
+            write(x, keys, _put(x, value))
+    except GraphirError:  # of what x or the value was to be, which has its own line
+        raise
+    except IndexError as error:
+        raise IndexingError(f"{_shown(x, key)}: {error}") from None
+    except ValueError as error:
+        raise GraphError(f"{_shown(x, key)}: {error}") from None
+
+
+def _put(x: Array, value: Any) -> Any:
+    """What NumPy is to assign, of a dtype that x takes."""
+    kinds = [kind for kind in WEAK if isinstance(value, kind)]
+    if not kinds and not isinstance(value, Array):
+        raise TypeError(
+            f"an array or a Python scalar is assigned, not {type(value).__name__}; "
+            "asarray(...) makes an array"
+        )
+    dtype = WEAK[kinds[0]] if kinds else value.dtype
+    if TAPE.rules.answer(x.dtype, dtype) is not x.dtype:
+        what = repr(value) if kinds else str(dtype)
+        way = f"{x.dtype.kind.lstrip('u')}(y)" if kinds else "astype(y, x.dtype)"
+        raise PromotionError(f"x[...] = y: an array of {x.dtype} takes no {what}; {way} first")
+    return value if kinds else values(value)
+
+
+def _checked(key: Any) -> tuple[Any, ...]:
+    keys = cast("tuple[Any, ...]", key) if isinstance(key, tuple) else (key,)
+    return tuple(map(_index, keys))
+
+
+def _index(one: Any) -> Any:
+    """A key of one axis, whole numbers as ints."""
+    if one is None or one is ...:
+        return one
+    if isinstance(one, slice):
+        bounds = cast(Any, one)
+        return slice(*map(_bound, (bounds.start, bounds.stop, bounds.step)))
+    if isinstance(one, Array) and (one.dtype is DType.bool or one.dtype.is_integer):
+        return one
+    return _int(one)
+
+
+def _int(one: Any) -> int:
+    try:
+        if not isinstance(one, bool):
+            return operator.index(one)
+    except TypeError:
+        pass
+    raise IndexingError(
+        f"{one!r} is no index: ints, slices, ..., None, masks and arrays of integers are"
+    )
+
+
+def _bound(bound: Any) -> int | None:
+    return None if bound is None else _int(bound)
+
+
+def _viewed(x: Array, keys: tuple[Any, ...]) -> Array:
+    """x[keys] of ints, slices, ... and None: a view, but an element by ints alone is a copy."""
+    symbol, steps = _part(x.symbol, keys)
+    if not symbol.type.shape and ... not in keys:
+        return Array(symbol)
+    return viewed(x, symbol, steps)
+
+
+def _part(symbol: Lazy, keys: tuple[Any, ...]) -> tuple[Lazy, Steps]:
+    """x[keys] of ints, slices, ... and None, by what was recorded for the same before."""
+    known = (symbol.type, *[_hashable(one) for one in keys])
+    steps = _STEPS.get(known)
+    if steps is None:
+        if len(_STEPS) >= _MANY:
+            _STEPS.clear()
+        steps = _STEPS[known] = _steps(symbol.type, keys)
+    return bounded(TAPE.replay(symbol, steps)), steps
+
+
+def _steps(type_: TensorType, keys: tuple[Any, ...]) -> Steps:
+    graph = Graph("array_api", rules=TAPE.rules)
+    index(graph.input(type_), keys)
+    return [(one.op, one.attrs, one.type) for one in graph.symbols[1:]]
+
+
+_STEPS: dict[Any, Steps] = {}
+_MANY = 1 << 12
+
+
+def _hashable(key: Any) -> Any:
+    return (key.start, key.stop, key.step) if isinstance(key, slice) else key  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+
+
+def _is_plain(keys: tuple[Any, ...]) -> bool:
+    """Whether the axes that one array of indices makes are where it stands."""
+    spread = [isinstance(one, slice) or one is None or one is ... for one in keys]
+    return not any(spread) or sum(spread) == len(keys) - 1
+
+
+def _gathered(x: Array, keys: tuple[Any, ...]) -> Array:
+    """One array of indices among ints, or among slices: these first, and that along its axis."""
+    place = next(i for i, one in enumerate(keys) if isinstance(one, Array))
+    rest = Array(_part(x.symbol, (*keys[:place], slice(None), *keys[place + 1 :]))[0])
+    after = sum(isinstance(one, slice) or one is None for one in keys[place + 1 :])
+    before = sum(isinstance(one, slice) or one is None for one in keys[:place])
+    axis = rest.ndim - 1 - after if ... in keys[:place] else before
+    return record(ops.gather, rest, keys[place], axis=axis)
+
+
+def _item(x: NDArray[Any], *keys: Any) -> Any:
+    return np.asarray(x[keys])
+
+
+def _shown(x: Array, key: Any) -> str:
+    shown = f"array of {key.shape}" if isinstance(key, Array) else repr(key)
+    return f"x[{shown}] of shape {x.shape}"

@@ -1,0 +1,67 @@
+"""What errors tell the users of the namespace: its own functions, and where NumPy's are."""
+
+from __future__ import annotations
+
+import re
+from difflib import get_close_matches
+from functools import lru_cache
+
+import numpy as np
+
+_WAYS = (
+    (re.compile(r"a \.cast\(DType\.\.\.\.\)"), "an astype(x, ...)"),
+    (re.compile(r"\.cast\(DType\.(\w+)\) the other operand"), r"astype(x, \1) of the array"),
+    (re.compile(r"\.cast\(DType\.(\w+)\)"), r"astype(x, \1)"),
+    (re.compile(r"g\.scalar\((.*?), DType\.(\w+)\)"), r"asarray(\1, dtype=\2)"),
+    (re.compile(r"weak_(int|float|complex)"), r"a Python \1"),
+    (re.compile(r",? or build the graph under rules='\w+'"), ""),
+)
+"""How a graph's errors put a way out, and what an array's user writes for it."""
+
+
+def in_namespace(message: str) -> str:
+    """An error of a graph, its way out in the words of the namespace."""
+    for pattern, ours in _WAYS:
+        message = pattern.sub(ours, message)
+    return message
+
+
+def no_method(name: str) -> str:
+    """The error for an attribute that arrays have not, though NumPy's may."""
+    said = f"an Array has no {name!r}"
+    if name in ("item", "tolist"):
+        return f"{said}; float(x), int(x) or np.asarray(x).{name}()"
+    if name == "copy":
+        return f"{said}; call asarray(x, copy=True)"
+    ours = None if name.startswith("_") else _ours(name)
+    return f"{said}; call the namespace's {ours}(x, ...)" if ours else said
+
+
+def no_name(name: str) -> str:
+    """The error for a name that the standard has not, though NumPy may."""
+    said = f"the array API standard has no {name!r}"
+    ours = None if name.startswith("_") else _ours(name)
+    return f"{said}; {ours} is the nearest" if ours else said
+
+
+_OTHERS = {
+    "array": "asarray",
+    "asanyarray": "asarray",
+    "dot": "matmul",
+    "transpose": "permute_dims",
+}
+
+
+@lru_cache  # since libraries ask hasattr(...) again and again
+def _ours(name: str) -> str | None:
+    """The standard's name of what NumPy calls so, or one that is like it."""
+    from runtime import array_api
+
+    names = array_api.__all__
+    if name in names or name in _OTHERS:
+        return _OTHERS.get(name, name)
+    meant = getattr(np, name, None)
+    for one in names:
+        if meant is not None and meant is getattr(np, one, None):
+            return one
+    return next(iter(get_close_matches(name, names, 1, 0.8)), None)
