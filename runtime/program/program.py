@@ -61,10 +61,11 @@ class Plan:
 
     def entry(self, program: Program, calls: int) -> Callable[..., Any] | None:
         """The whole plan as one call without Python, where it is one region and that is compiled."""
-        region, kernels = program.steps[0], program.kernels(0)
-        if len(program.steps) != 1 or not isinstance(region, Region) or region.rows or not kernels:
+        region = program.steps[0]
+        if len(program.steps) != 1 or not isinstance(region, Region) or region.rows:
             return None
-        return kernels.entry(program, self, calls)
+        kernels = program.kernels(0)
+        return kernels and kernels.entry(program, self, calls)
 
     @cached_property
     def dead(self) -> list[list[int]]:
