@@ -15,7 +15,7 @@ import numpy as np
 
 from runtime.native.casts import assigned, converted
 from runtime.native.code import Conversion, as_complex
-from runtime.native.vectors import Vectors
+from runtime.native.vectors import Table, Vectors
 from runtime.program.tracing import Storage, assign, select
 
 Dtypes: TypeAlias = Sequence[Storage]
@@ -208,6 +208,8 @@ def emitted(code: Vectors, function: Any, dtypes: Dtypes, args: Sequence[str]) -
     """The results of an instruction; None where it has no code of its own."""
     if isinstance(function, Conversion):
         return converted(code, function, args[0])
+    if isinstance(function, Table):
+        return code.looked_up(function, args[0], dtypes[0])
     emitter = EMITTERS.get(function)
     return emitter(code, dtypes, args) if emitter else None
 

@@ -8,12 +8,11 @@ from functools import cache
 from typing import Any
 
 import llvmlite.binding as llvm
-import numpy as np
 
-from graphir import conversions
 from runtime.native.entry import Entry, assembly
 from runtime.native.loops import loop_of
 from runtime.native.regions import Kernel
+from runtime.native.vectors import Table
 
 llvm.initialize_native_target()
 llvm.initialize_native_asmprinter()
@@ -33,21 +32,10 @@ def machine(opt: int = 2) -> Any:
     )
 
 
-@cache
-def table(name: str, dtype: Any) -> np.ndarray[Any, Any]:
-    values = conversions._values(dtype) if name != "patterns" else None
-    patterns = conversions._patterns(dtype) if name != "values" else None
-    if name == "values":
-        return values
-    if name == "patterns":
-        return patterns
-    return values.take(patterns)
-
-
 def address(what: Any) -> int:
+    if isinstance(what, Table):
+        return what.address
     kind, *rest = what
-    if kind == "table":
-        return table(*rest).ctypes.data
     found = loop_of(*rest)
     return found.function if kind == "loop" else found.data
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from runtime.program.tracing import Storage
 
@@ -18,6 +19,22 @@ def lane(dtype: Storage) -> str:
     if dtype == np.bool_:
         return "i1"
     return _FLOATS.get((dtype.kind, dtype.itemsize), f"i{8 * dtype.itemsize}")
+
+
+class Table(NamedTuple):
+    """A function of places: the elements of an array, by its address."""
+
+    address: int
+    dtype: Storage
+
+    @staticmethod
+    def of(values: NDArray[Any]) -> Table:
+        """That of an array, which lives as long as the process from now on, as code may."""
+        _KEPT[values.ctypes.data] = values
+        return Table(values.ctypes.data, values.dtype)
+
+
+_KEPT: dict[int, NDArray[Any]] = {}
 
 
 class Vectors:
@@ -123,10 +140,10 @@ class Vectors:
         up = self.op(f"shl {whole} {widened(imag)}, splat (i{2 * half} {half})")
         return self.op(f"or {whole} {low}, {up}")
 
-    def looked_up(self, table: str, dtype: Any, places: str, result: Storage) -> str:
-        """Elements of a table at 32-bit places."""
-        base = self.pointer(("table", table, dtype))
-        return self.gathered(lane(result), lane(result), base, "i32", places, result.itemsize)
+    def looked_up(self, table: Table, places: str, dtype: Storage) -> str:
+        """Elements of a table at places that are integers of a dtype."""
+        one, base = lane(table.dtype), self.pointer(table)
+        return self.gathered(one, one, base, lane(dtype), places, table.dtype.itemsize)
 
     def gathered(
         self, of: str, unit: str, base: str, index: str, places: str, align: int
