@@ -45,6 +45,15 @@ def intrinsic(name: str, kinds: str, suffix: str = "") -> Emitter:
     return emit
 
 
+def rounding(name: str) -> Emitter:
+    """A rounding to integers, where the processor has an instruction: LLVM would call libm."""
+    emit = intrinsic(name, "f")
+    return lambda code, dtypes, args: emit(code, dtypes, args) if code.has(*_ROUNDS) else None
+
+
+_ROUNDS = ("sse4.1", "neon")
+
+
 def first(*emitters: Emitter) -> Emitter:
     """The first of some that knows the dtypes."""
 
@@ -227,10 +236,10 @@ EMITTERS: dict[Any, Emitter] = {
     np.maximum: extreme("max", "ogt"),
     np.minimum: extreme("min", "olt"),
     np.sqrt: intrinsic("sqrt", "f"),
-    np.floor: intrinsic("floor", "f"),
-    np.ceil: intrinsic("ceil", "f"),
-    np.trunc: intrinsic("trunc", "f"),
-    np.rint: intrinsic("rint", "f"),
+    np.floor: rounding("floor"),
+    np.ceil: rounding("ceil"),
+    np.trunc: rounding("trunc"),
+    np.rint: rounding("rint"),
     np.copysign: _copysign,
     np.less: comparison("olt", "slt", "ult"),
     np.less_equal: comparison("ole", "sle", "ule"),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Hashable, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import llvmlite.binding as llvm
 
@@ -18,17 +19,36 @@ llvm.initialize_native_target()
 llvm.initialize_native_asmprinter()
 
 
+class Processor(NamedTuple):
+    """For what code is made: as LLVM calls it, what it has beside, its features."""
+
+    name: str
+    flags: str
+    features: frozenset[str]
+
+
+def processor() -> Processor:
+    """This one; or what GRAPHIR_NATIVE_CPU names: x86-64, haswell and the like."""
+    return _processor(os.environ.get("GRAPHIR_NATIVE_CPU", ""))
+
+
 @cache
-def features() -> tuple[str, frozenset[str]]:
+def _processor(name: str) -> Processor:
+    if name:
+        return Processor(name, "", _FEATURES.get(name, frozenset()))
     found = llvm.get_host_cpu_features()
-    return found.flatten(), frozenset(name for name, is_there in found.items() if is_there)
+    there = frozenset(name for name, is_there in found.items() if is_there)
+    return Processor(llvm.get_host_cpu_name(), found.flatten(), there)
+
+
+_FEATURES = {"haswell": frozenset({"sse4.1", "f16c"})}
+"""Of processors that are named those features for which emitters ask."""
 
 
 def machine(opt: int = 2) -> Any:
-    target = llvm.Target.from_default_triple()
-    return target.create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=features()[0], opt=opt, jit=True,
-        codemodel="jitdefault",
+    cpu = processor()
+    return llvm.Target.from_default_triple().create_target_machine(
+        cpu=cpu.name, features=cpu.flags, opt=opt, jit=True, codemodel="jitdefault"
     )
 
 

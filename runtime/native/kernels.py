@@ -79,7 +79,7 @@ class Kernels:
 
     def _compile(self, kinds: tuple[str, ...]) -> Any:
         try:
-            made = Writer(self.code, kinds, WIDTH, engine().features()[1]).kernel()
+            made = Writer(self.code, kinds, WIDTH, engine().processor().features).kernel()
             return engine().Compiled(made)
         except UnsupportedError as error:
             self.why = f"no machine code for {error}"

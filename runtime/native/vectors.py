@@ -41,7 +41,7 @@ class Vectors:
     """Instructions in order, each the definition of one value."""
 
     def __init__(self, width: int, features: Collection[str] = ()) -> None:
-        self.width, self.features = width, features
+        self.width, self.features = width, frozenset(features)
         self.context: dict[Hashable, int] = {}
         self.lines: list[str] = []
         self.declared: set[str] = set()
@@ -162,9 +162,9 @@ class Vectors:
         place = self.context.setdefault(what, len(self.context))
         return f"%c{place}"
 
-    def has(self, feature: str) -> bool:
-        """Whether the processor has an extension."""
-        return feature in self.features
+    def has(self, *extensions: str) -> bool:
+        """Whether the processor has any of some extensions."""
+        return not self.features.isdisjoint(extensions)
 
     def intrinsic(self, name: str, dtype: Storage, args: Sequence[str], suffix: str = "") -> str:
         """The value of an LLVM intrinsic of one type, `llvm.name`."""
