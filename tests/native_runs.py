@@ -9,10 +9,12 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+import pytest
 
-from graphir import DType, Graph, GraphirError, Op, Symbol, ops
+from graphir import DType, Graph, Op, PromotionError, Symbol, ops
 from graphir.conversions import convert
 from runtime import Program, interpret
+from runtime.native import installed
 from runtime.program import program as programs
 from runtime.program.cutting import Region
 from runtime.program.steps import RegionStep
@@ -21,6 +23,9 @@ from tests.evaluator import same
 from tests.strategies import STRONG, pool
 
 ELEMENTWISE = [op for op in ops.CATALOGUE.values() if op.kind == "elementwise"]
+
+
+needs_llvmlite = pytest.mark.skipif(not installed(), reason="llvmlite is not installed")
 
 
 @contextmanager
@@ -74,34 +79,35 @@ def _difference(symbol: Symbol, one: Any, other: Any, inputs: Sequence[Any]) -> 
 
 @cache
 def values(dtype: DType, count: int, seed: int = 0) -> Any:
-    """So many values: telling ones first, then all patterns of bits, and numbers near 1."""
+    """So many values: telling ones first, then those of any bits, and numbers about 0."""
     random = np.random.default_rng([seed, dtype.bits])
     telling = random.permutation(pool(dtype)) if seed else pool(dtype)
     if dtype.kind == "bool":
         rest = random.integers(0, 2, count).astype(bool)
     elif dtype.is_complex:
-        parts = [values(dtype.part, count, seed + k) for k in (1, 2)]
         rest = np.empty(count, dtype.storage)
-        rest.real, rest.imag = parts
+        rest.real, rest.imag = (values(dtype.part, count, seed + k) for k in (1, 2))
     else:
         near = convert(random.standard_normal(count) * 10, DType.float64, dtype)
-        rest = np.where(random.random(count) < 0.5, near, patterns(dtype, count, random))
-        rest = rest.astype(dtype.storage)
-    found = np.concatenate([telling, rest])[:count]
-    found.flags.writeable = False
-    return found
+        rest = random.integers(0, 2**63, count, np.uint64) * np.uint64(2) + np.uint64(seed)
+        rest = quiet(read_as(rest, dtype), dtype)
+        rest[::2] = near[::2]
+    return np.concatenate([telling, rest])[:count]
 
 
-def patterns(dtype: DType, count: int, random: Any) -> Any:
-    """Values of any bits."""
-    size = dtype.storage.itemsize
-    bits = random.integers(0, 2 ** min(dtype.bits, 63), count, np.uint64)
-    bits |= random.integers(0, 2, count, np.uint64) << np.uint64(63) if size == 8 else bits
+def read_as(bits: Any, dtype: DType) -> Any:
+    """The values whose patterns are the last bits of integers."""
     if dtype is DType.tensor_float32:
-        bits <<= np.uint64(13)
-    if dtype.is_integer and dtype.narrow:
-        return bits.astype(np.uint8).view(np.int8).astype(dtype.storage)
-    return bits.astype(f"u{size}").view(dtype.storage)
+        bits = bits << 13
+    return np.asarray(bits).astype(f"u{dtype.storage.itemsize}").view(dtype.storage)
+
+
+@np.errstate(all="ignore")
+def quiet(x: Any, dtype: DType) -> Any:
+    """No NaN is a signalling one: whether hypot and pow see that depends on the processor."""
+    if dtype.is_float and not dtype.narrow:
+        x[np.isnan(x)] = np.nan
+    return x
 
 
 # -- graphs
@@ -120,17 +126,15 @@ def applied(op: Op, args: Sequence[Symbol]) -> list[Symbol]:
         variants = [{"approximate": name} for name in ("none", "tanh", "quick")]
     try:
         return [op(*args, **each) for each in variants]
-    except GraphirError:
+    except PromotionError:
         return []
 
 
 def graph_of(
     make: Callable[..., Sequence[Symbol]], *types: Any, tf32: str = "even"
-) -> Graph | None:
-    """The graph of what a function makes of inputs; None where that is nothing."""
+) -> Graph:
+    """The graph of what a function makes of inputs of (dtype, shape)."""
     graph = Graph("ops", rules="explicit", tf32=tf32)
     made = make(*(graph.input(dtype, shape) for dtype, shape in types))
-    if not made:
-        return None
     graph.output(*made)
     return graph
