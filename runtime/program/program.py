@@ -62,7 +62,7 @@ class Plan:
     def entry(self, program: Program, calls: int) -> Callable[..., Any] | None:
         """The whole plan as one call without Python, where it is one region and that is compiled."""
         region = program.steps[0]
-        if len(program.steps) != 1 or not isinstance(region, Region) or region.rows:
+        if len(program.steps) != 1 or not isinstance(region, Region):
             return None
         kernels = program.kernels(0)
         return kernels and kernels.entry(program, self, calls)
@@ -320,9 +320,7 @@ class Program:
         shape = shape_of(step.symbols[0] if step.symbols else step.rows[0].args[0], sizes)
         body = self.body(number, math.prod(shape) > SMALL or bool(self.block))
         native = self.kernels(number)
-        return RegionStep(
-            body, shape, step.axes, self.cells, sizes, threads, self.block, native
-        )
+        return RegionStep(body, shape, step.axes, self.cells, sizes, threads, self.block, native)
 
     def _scalar(self, number: int, region: Region) -> Scalars:
         found = self._scalars.get(number)
