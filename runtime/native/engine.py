@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
 import llvmlite.binding as llvm
 
-from runtime.native.entry import Entry, assembly
+from runtime.native.entry import assembly, built_in, method
 from runtime.native.loops import loop_of
 from runtime.native.regions import Kernel
 from runtime.native.vectors import Table
@@ -64,20 +64,15 @@ class Compiled:
     """A kernel that can be called."""
 
     def __init__(self, kernel: Kernel, opt: int = 2) -> None:
-        self.entries: list[Any] = []
         self.module = llvm.parse_assembly(kernel.text)
         self.engine = llvm.create_mcjit_compiler(self.module, machine(opt))
         self.engine.finalize_object()
         self.address = self.engine.get_function_address("kernel")
         p, n = ctypes.c_void_p, ctypes.c_int64
-        self.function = ctypes.CFUNCTYPE(None, p, p, p, p, n, n, p)(self.address)
-        self.context = (ctypes.c_void_p * max(1, len(kernel.context)))(*map(address, kernel.context))
-
-    def __call__(self, addresses: Sequence[int], strides: Sequence[int], steps: Sequence[int], outer: int, inner: int) -> None:
-        args = (ctypes.c_void_p * len(addresses))(*addresses)
-        s1 = (ctypes.c_int64 * max(1, len(strides)))(*strides)
-        s2 = (ctypes.c_int64 * len(steps))(*steps)
-        self.function(args, s1, s2, self.context, outer, inner, None)
+        self.function = ctypes.CFUNCTYPE(None, p, p, n, n)(self.address)
+        self.context = (ctypes.c_void_p * max(1, len(kernel.context)))(
+            *map(address, kernel.context)
+        )
 
 
 @cache
@@ -85,12 +80,9 @@ def _call() -> Any:
     module = llvm.parse_assembly(assembly())
     engine = llvm.create_mcjit_compiler(module, machine())
     engine.finalize_object()
-    return engine, engine.get_function_address("call")
+    return engine, method(engine.get_function_address("call"))
 
 
-def entry(kernel: Compiled, inputs: Any, outs: Any, template: Any, count: int, kept: Any) -> Any:
-    """The built-in function of a program; it lives as long as the kernel does."""
-    made = Entry(_call()[1], kernel, inputs, outs, template, count)
-    made.constants = kept
-    kernel.entries.append(made)
-    return made.function
+def entry(kernel: Compiled, *made: Any) -> Callable[..., Any]:
+    """A built-in function that calls a kernel: see built_in."""
+    return built_in(_call()[1], kernel, *made)

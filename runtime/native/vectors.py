@@ -145,9 +145,7 @@ class Vectors:
         one, base = lane(table.dtype), self.pointer(table)
         return self.gathered(one, one, base, lane(dtype), places, table.dtype.itemsize)
 
-    def gathered(
-        self, of: str, unit: str, base: str, index: str, places: str, align: int
-    ) -> str:
+    def gathered(self, of: str, unit: str, base: str, index: str, places: str, align: int) -> str:
         """Lanes of some type from so many units of memory after an address."""
         full, pointers, mask = self.of(of), self.of("ptr"), self.of("i1")
         at = self.op(f"getelementptr {unit}, ptr {base}, {self.of(index)} {places}")
