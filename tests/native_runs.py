@@ -17,8 +17,6 @@ from runtime import Program, interpret
 from runtime.native import installed
 from runtime.program import program as programs
 from runtime.program.cutting import Region
-from runtime.program.steps import RegionStep
-from runtime.program.straight import alone
 from tests.evaluator import same
 from tests.strategies import STRONG, pool
 
@@ -30,12 +28,8 @@ needs_llvmlite = pytest.mark.skipif(not installed(), reason="llvmlite is not ins
 
 @contextmanager
 def step_by_step() -> Iterator[None]:
-    """No program is one function of NumPy calls: each region is a step, which kernels run."""
-
-    def step(one: Any) -> Any:
-        return one if isinstance(one, RegionStep) and one.size else alone(one)
-
-    with patch.object(programs, "_FEW", -1), patch.object(programs, "alone", step):
+    """No program is one function of NumPy calls: each region is a step, which a kernel runs."""
+    with patch.object(programs, "_FEW", -1):
         yield
 
 
@@ -130,9 +124,7 @@ def applied(op: Op, args: Sequence[Symbol]) -> list[Symbol]:
         return []
 
 
-def graph_of(
-    make: Callable[..., Sequence[Symbol]], *types: Any, tf32: str = "even"
-) -> Graph:
+def graph_of(make: Callable[..., Sequence[Symbol]], *types: Any, tf32: str = "even") -> Graph:
     """The graph of what a function makes of inputs of (dtype, shape)."""
     graph = Graph("ops", rules="explicit", tf32=tf32)
     made = make(*(graph.input(dtype, shape) for dtype, shape in types))

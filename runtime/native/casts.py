@@ -59,9 +59,7 @@ def _stored(code: Vectors, dtype: DType, x: str) -> str:
 
 _values = cache(lambda dtype: Table.of(narrow_values(dtype)))
 _patterns = cache(lambda dtype: Table.of(narrow_patterns(dtype)))
-_rounded_values = cache(
-    lambda dtype: Table.of(narrow_values(dtype).take(narrow_patterns(dtype)))
-)
+_rounded_values = cache(lambda dtype: Table.of(narrow_values(dtype).take(narrow_patterns(dtype))))
 """Of a narrow float the values, and the patterns and values of all upper halves of a float32."""
 
 
