@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir import Symbol
-
 from runtime.native import background
 from runtime.native.code import NativeCode, is_sum
 from runtime.native.emitters import EMITTERS
