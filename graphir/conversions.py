@@ -187,9 +187,10 @@ def round_to_odd(x: NDArray[Any]) -> NDArray[Any]:
     Never from finite to inf: that is for the rounding which follows.
     """
     near = x.astype(_F32)
-    wide = near.astype(_F64)
-    bits: NDArray[Any] = near.view(np.uint32) - (np.abs(wide) > np.abs(x))
-    return (bits | (wide != x)).view(_F32)
+    wide, bits = near.astype(_F64), near.view(np.uint32)
+    bits -= np.abs(wide) > np.abs(x)
+    bits |= wide != x
+    return bits.view(_F32)
 
 
 def _finish(target: DType, tf32: str) -> Step:

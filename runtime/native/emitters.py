@@ -56,6 +56,7 @@ class Value(NDArrayOperatorsMixin):
         self.code, self.name, self.dtype, self.type = code, name, dtype, code.type(dtype)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **_: Any) -> Any:
+        # `x += y`, which gives an out, makes another value of the name x.
         given = [type(x) if type(x) in (int, float) else x.dtype for x in inputs]
         *wanted, result = ufunc.resolve_dtypes((*given, None))
         return EMITTERS[ufunc](result, *map(self._value, inputs, wanted))
