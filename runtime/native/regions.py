@@ -184,9 +184,6 @@ class Writer:
             elif self.kinds[i] is None:
                 yield f"%g{i} = getelementptr i64, ptr %strides, i64 {i}"
                 yield f"%st{i} = load i64, ptr %g{i}"
-                yield from splat(f"%k{i}", f"%st{i}", "i64", w)
-                lanes = ", ".join(f"i64 {k}" for k in range(w))
-                yield f"%o{i} = mul <{w} x i64> %k{i}, <{lanes}>"
         for base, value in self.code.constants.items():
             bits = f"i{8 * value.dtype.itemsize}"
             yield f"%n{base} = alloca {bits}, align 16"
@@ -270,7 +267,12 @@ class Writer:
         if stride is None:
             start = code.op(f"mul i64 %at{number}, %st{place}")
             base = code.op(f"getelementptr i8, ptr %p{place}, i64 {start}")
-            return code.gathered(kind, "i8", base, "i64", f"%o{place}", 1)
+            found = "poison"  # element by element: gathers of a processor take longer
+            for k in range(w):
+                one = code.op(f"load {kind}, ptr {base}, align 1")
+                found = code.op(f"insertelement {code.of(kind)} {found}, {kind} {one}, i64 {k}")
+                base = code.op(f"getelementptr i8, ptr {base}, i64 %st{place}")
+            return found
 
         def load(start: str, after: int) -> str:
             first = code.op(f"getelementptr {kind}, ptr %p{place}, i64 {start}")
