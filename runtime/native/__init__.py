@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from graphir import ExecutionError
 
 if TYPE_CHECKING:
-    from runtime.native.kernels import Kernels
+    from runtime.native.kernels import Dropped, Kernels
     from runtime.program.cutting import Region
 else:
     Kernels = "runtime.native.kernels.Kernels"
 
 Native: TypeAlias = Literal["auto", "now", "off"]
-Tier: TypeAlias = "Callable[[Region, Collection[int], Callable[[], None]], Kernels]"
+Tier: TypeAlias = "Callable[[Region, Collection[int], Dropped], Kernels]"
 
 
 def tier(mode: Native) -> Tier | None:

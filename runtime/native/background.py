@@ -80,8 +80,6 @@ def _in_child() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_before_fork, after_in_parent=_after_fork, after_in_child=_in_child
-    )
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_in_child)
 
 atexit.register(LOCK.acquire)  # LLVM is not taken down while the thread is inside it

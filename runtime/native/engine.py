@@ -6,10 +6,11 @@ Nothing here is called but under background.LOCK, unless it says so.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable
 from functools import cache
 from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakSet
 
 import llvmlite
@@ -18,7 +19,7 @@ import numpy as np
 
 from graphir import conversions
 from runtime.native import cache as disk
-from runtime.native.entry import Entry, assembly
+from runtime.native.entry import assembly, built_in, method
 from runtime.native.loops import loop_of
 from runtime.native.regions import Kernel
 
@@ -39,40 +40,60 @@ llvm.initialize_native_target()
 llvm.initialize_native_asmprinter()
 
 
+class Processor(NamedTuple):
+    """For what code is made: as LLVM calls it, what it has beside, its features."""
+
+    name: str
+    flags: str
+    features: frozenset[str]
+
+
+def processor() -> Processor:
+    """The host; or what GRAPHIR_NATIVE_CPU names: x86-64, haswell and the like."""
+    return _processor(os.environ.get("GRAPHIR_NATIVE_CPU", ""))
+
+
 @cache
-def features() -> tuple[str, frozenset[str]]:
-    """The features of this CPU, as LLVM takes them and by name."""
+def _processor(name: str) -> Processor:
+    if name:
+        return Processor(name, "", _FEATURES.get(name, frozenset()))
     found = llvm.get_host_cpu_features()
-    return found.flatten(), frozenset(name for name, is_there in found.items() if is_there)
+    there = frozenset(name for name, is_there in found.items() if is_there)
+    return Processor(llvm.get_host_cpu_name(), found.flatten(), there)
+
+
+_FEATURES = {"haswell": frozenset({"sse4.1", "f16c"})}
+"""Of processors that are named those features for which emitters ask."""
 
 
 @cache
-def machine() -> Any:
-    """What code is made for."""
+def machine(cpu: Processor) -> Any:
+    """LLVM's code generator."""
     return llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=features()[0], opt=OPT, jit=True
+        cpu=cpu.name, features=cpu.flags, opt=OPT, jit=True
     )
 
 
 @cache
 def _linker() -> Any:
-    return llvm.create_lljit_compiler(machine(), use_jit_link=True, suppress_errors=True)
+    return llvm.create_lljit_compiler(use_jit_link=True, suppress_errors=True)
 
 
 @cache
-def _identity() -> tuple[str, ...]:
+def _identity(cpu: Processor) -> tuple[str, ...]:
     """What object code depends on, besides its assembly."""
     versions = llvmlite.__version__, ".".join(map(str, llvm.llvm_version_info)), np.__version__
-    return _FORMAT, str(OPT), machine().triple, llvm.get_host_cpu_name(), features()[0], *versions
+    return _FORMAT, str(OPT), machine(cpu).triple, cpu.name, cpu.flags, *versions
 
 
 def object_code(text: str) -> bytes:
     """The machine code of a module, from disk if it is there."""
-    key = disk.key_of(text, *_identity())
+    cpu = processor()
+    key = disk.key_of(text, *_identity(cpu))
     found = disk.read(key)
     if found is None:
         module = llvm.parse_assembly(text, llvm.create_context())
-        found = machine().emit_object(module)
+        found = machine(cpu).emit_object(module)
         disk.write(key, found)
     return found
 
@@ -128,7 +149,7 @@ def compiled(kernel: Kernel, user: Any) -> Compiled:
     Beyond MOST those that were used longest ago are let go: `user.let_go(it)` is called for each
     user, and when nobody holds it any more, a call that still runs included, it is freed.
     """
-    key = disk.key_of(kernel.text), kernel.context
+    key = disk.key_of(kernel.text, *processor()[:2]), kernel.context
     found = _kernels.pop(key, None) or Compiled(kernel)
     found.users.add(user)
     while len(_kernels) >= MOST:
@@ -144,16 +165,11 @@ def compiled(kernel: Kernel, user: Any) -> Compiled:
 
 
 @cache
-def _call() -> Code:
-    return Code(assembly(), "call")
+def _call() -> Any:
+    code = Code(assembly(), "call")
+    return code, method(code.address)
 
 
-def entry(
-    kernel: Compiled, specs: Any, inputs: int, template: Any, size: int, kept: Any
-) -> Callable[..., Any] | None:
-    """The built-in function of a program; it lives as long as the kernel does."""
-    if not entries:
-        return None
-    made = Entry(_call().address, kernel, specs, inputs, template, size)
-    made.constants = kept
-    return made.function
+def entry(kernel: Compiled, *made: Any) -> Callable[..., Any] | None:
+    """A built-in function that calls a kernel: see built_in; None where that would not be safe."""
+    return built_in(_call()[1], kernel, *made) if entries else None

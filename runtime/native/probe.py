@@ -50,7 +50,8 @@ def told(error: Exception) -> str:
 def _try() -> None:
     _Start.trying = True
     try:
-        _Start.engine = found = import_module("runtime.native.engine")
+        found: Any = import_module("runtime.native.engine")
+        _Start.engine = found
         _ufuncs_are_as_declared()
         found.entries = _arrays_are_as_declared()
         _computes(found)

@@ -26,7 +26,7 @@ from runtime.program.memory import Lane, Recycler
 from runtime.program.report import Profile, explain, profile
 from runtime.program.scalars import Scalars
 from runtime.program.steps import SMALL, CallStep, RegionStep, Run, ScalarStep, shape_of
-from runtime.program.straight import Straight, alone
+from runtime.program.straight import Straight, alone, ends
 from runtime.program.targets import checked, writable_at_once
 from runtime.results import owned, require_outputs
 
@@ -46,27 +46,43 @@ class Plan:
     """
 
     def __init__(self, steps: Sequence[Step], sizes: Mapping[str, int], program: Program) -> None:
-        small = len(steps) <= _FEW and all(step.blocks == 1 for step in steps)
-        self.straight: Straight | None = None
-        if small:
-            types = [
-                (program.lowered.committed(one.dtype).storage, shape_of(one, sizes))
-                for one in program.lowered.inputs
-            ]
-            self.straight = Straight(steps, program.entry, program.exit, program.constants, types)
-        self.bound, self.exit = steps, frozenset(program.exit)
+        self.bound, self.exit, self._entries = steps, frozenset(program.exit), 0
         self.shapes = [shape_of(symbol, sizes) for symbol in program.lowered.outputs]
         self.inputs = [shape_of(symbol, sizes) for symbol in program.lowered.inputs]
+        small = len(steps) <= _FEW and all(step.blocks == 1 for step in steps)
+        self.straight = self._written(program) if small else None
         self.blocks = sum(step.blocks for step in steps)
-        self.price = sum(step.price for step in steps)
 
     def entry(self, program: Program, calls: int) -> Callable[..., Any] | None:
-        """The whole plan as one call without Python, where it is one region and that is compiled."""
-        region = program.steps[0]
-        if len(program.steps) != 1 or not isinstance(region, Region):
-            return None
-        kernels = program.kernels(0)
-        return kernels and kernels.entry(program, self, calls)
+        """The plan as one call without Python, if it is one step and that is machine code.
+
+        Of several steps those that are so by now become calls in `straight`.
+        """
+        symbols = {cell: program.lowered.symbols[index] for index, cell in program.cells.items()}
+
+        def entry(step: Step, reads: Sequence[int], writes: Sequence[int]) -> Any:
+            if isinstance(step, CallStep) or step.native is None:
+                return None
+            ends = [symbols[cell] for cell in reads], [symbols[cell] for cell in writes]
+            return step.native.entry(step, *ends, program.constants, calls)
+
+        if len(self.bound) == 1:
+            return entry(self.bound[0], program.entry, program.exit)
+        found = {step: made for step in self.bound if (made := entry(step, *ends(step)))}
+        if len(found) > self._entries:
+            self._entries = len(found)
+            self.straight = self._written(program, found)
+        return None
+
+    def _written(
+        self, program: Program, entries: Mapping[Step, Callable[..., Any]] | None = None
+    ) -> Straight:
+        types = [
+            (program.lowered.committed(one.dtype).storage, shape)
+            for one, shape in zip(program.lowered.inputs, self.inputs, strict=True)
+        ]
+        ends = program.entry, program.exit
+        return Straight(self.bound, *ends, program.constants, types, entries)
 
     @cached_property
     def dead(self) -> list[list[int]]:
@@ -81,10 +97,10 @@ class Plan:
     @cached_property
     def steps(self) -> list[Straight | CallStep | RegionStep]:
         """The steps as they run one by one."""
-        return [
-            step if isinstance(step, RegionStep) and step.blocks > 1 else alone(step)
-            for step in self.bound
-        ]
+        for step in self.bound:
+            if isinstance(step, RegionStep) and step.blocks == 1:
+                step.small = alone(step)
+        return [step if isinstance(step, RegionStep) else alone(step) for step in self.bound]
 
 
 class Program:
@@ -279,6 +295,7 @@ class Program:
         """Call by machine code from now on, if it is there after so many calls more."""
         if self._last is not None and self.native is not None:
             self._native = self._last.entry(self, calls)
+            self._recent = self._last.straight and self._last.straight.function
 
     def _plan_anew(self) -> None:
         """Forget the plans, which may hold what is to be freed."""
@@ -322,7 +339,7 @@ class Program:
         if isinstance(step, Call):
             return CallStep(step.symbol, self.cells, sizes)
         if not step.shape and not step.rows:
-            return ScalarStep(self._scalar(number, step), self.cells)
+            return ScalarStep(self._scalar(number, step), self.cells, self.kernels(number))
         shape = shape_of(step.symbols[0] if step.symbols else step.rows[0].args[0], sizes)
         body = self.body(number, math.prod(shape) > SMALL or bool(self.block))
         native = self.kernels(number)
