@@ -94,6 +94,8 @@ halves:
 _KERNEL = """
 define void @kernel(ptr %record, ptr %context, i64 %first, i64 %end) {{
 entry:
+  %used = getelementptr i64, ptr %context, i64 -1
+  store i64 1, ptr %used
   %now = alloca [{places} x i64], align 64
   %sums = alloca [{sums} x i64], align 16
   %unit = load i64, ptr %record

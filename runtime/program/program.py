@@ -10,6 +10,7 @@ from contextvars import copy_context
 from functools import cached_property, partial
 from operator import attrgetter
 from typing import Any, TypeAlias
+from weakref import WeakMethod
 
 import numpy as np
 
@@ -296,6 +297,11 @@ class Program:
             self._native = self._last.entry(self, calls)
             self._recent = self._last.straight and self._last.straight.function
 
+    def _plan_anew(self) -> None:
+        """Forget the plans, which may hold what is to be freed."""
+        self._native = self._recent = self._last = None
+        self._plans.clear()
+
     def _known(self, key: Any, arrays: Sequence[Any], sizes: Mapping[str, int]) -> Plan:
         """The plan for arrays that were given otherwise: by name, or as Python numbers."""
         found, _ = self._plans.get(key, (None, False))
@@ -353,7 +359,7 @@ class Program:
         if found is None:
             region = self.steps[number]
             assert isinstance(region, Region)
-            found = self._kernels[number] = self.native(region, self.needed)
+            found = self._kernels[number] = self.native(region, self.needed, WeakMethod(self._plan_anew))
         return found
 
     def body(self, number: int, bits: bool) -> Body:
