@@ -17,11 +17,11 @@ import llvmlite
 import llvmlite.binding as llvm
 import numpy as np
 
-from graphir import conversions
 from runtime.native import cache as disk
 from runtime.native.entry import assembly, built_in, method
 from runtime.native.loops import loop_of
 from runtime.native.regions import Kernel
+from runtime.native.vectors import Table
 
 MOST = 512
 """Kernels that are kept for those who ask again; one is about 50 KB."""
@@ -49,7 +49,7 @@ class Processor(NamedTuple):
 
 
 def processor() -> Processor:
-    """The host; or what GRAPHIR_NATIVE_CPU names: x86-64, haswell and the like."""
+    """This one; or what GRAPHIR_NATIVE_CPU names: x86-64, haswell and the like."""
     return _processor(os.environ.get("GRAPHIR_NATIVE_CPU", ""))
 
 
@@ -108,21 +108,10 @@ class Code:
         self.address: int = self._held[name]
 
 
-@cache
-def table(name: str, dtype: Any) -> np.ndarray[Any, Any]:
-    values = conversions._values(dtype) if name != "patterns" else None
-    patterns = conversions._patterns(dtype) if name != "values" else None
-    if name == "values":
-        return values
-    if name == "patterns":
-        return patterns
-    return values.take(patterns)
-
-
 def address(what: Any) -> int:
+    if isinstance(what, Table):
+        return what.address
     kind, *rest = what
-    if kind == "table":
-        return table(*rest).ctypes.data
     found = loop_of(*rest)
     return found.function if kind == "loop" else found.data
 

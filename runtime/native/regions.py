@@ -137,7 +137,10 @@ class Writer:
         body = [line for number in range(len(self.segments)) for line in self._segment(number)]
         context = tuple(self.vectors.context)
         sums = [(lane(self.dtypes[base]), mean) for base, mean in self.sums]
-        sizes = [(self.dtypes[base].itemsize, kind) for base, kind in zip(self.inputs, self.kinds)]
+        sizes = [
+            (self.dtypes[base].itemsize, kind)
+            for base, kind in zip(self.inputs, self.kinds, strict=True)
+        ]
         outs = [self.dtypes[base].itemsize for base in self.outs]
         lines = [*self._body(body, len(context)), *rows(sizes, outs, sums, self.width)]
         return Kernel("\n".join([*lines, *sorted(self.vectors.declared), ""]), context)

@@ -359,7 +359,9 @@ class Program:
         if found is None:
             region = self.steps[number]
             assert isinstance(region, Region)
-            found = self._kernels[number] = self.native(region, self.needed, WeakMethod(self._plan_anew))
+            found = self._kernels[number] = self.native(
+                region, self.needed, WeakMethod(self._plan_anew)
+            )
         return found
 
     def body(self, number: int, bits: bool) -> Body:
