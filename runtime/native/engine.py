@@ -72,6 +72,12 @@ class Compiled:
         self.function(args, s1, s2, self.context, outer, inner, None)
 
 
+def listing(text: str) -> tuple[str, str]:
+    """A module as LLVM prints it, and as assembly."""
+    module = llvm.parse_assembly(text)
+    return str(module), machine().emit_assembly(module)
+
+
 @cache
 def _call() -> Any:
     module = llvm.parse_assembly(assembly())

@@ -8,11 +8,12 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cache, cached_property
 from importlib import import_module
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphir import ExecutionError, Symbol
 from runtime.native import background
 from runtime.native.code import NativeCode, is_sum
 from runtime.native.emitters import EMITTERS
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from runtime.program.steps import RegionStep, Run, Taker, Work
 
 Array = NDArray[Any]
+Kinds = tuple[str, ...]
 _LOG = logging.getLogger("graphir.native")
 EARNED = 20e6
 """Nanoseconds in NumPy after which a kernel is compiled: about what that takes."""
@@ -44,6 +46,16 @@ _CHUNK = 1 << 12
 def engine() -> Any:
     """What needs llvmlite, imported when there is something to compile."""
     return import_module("runtime.native.engine")
+
+
+class MachineCode(NamedTuple):
+    """A region as LLVM IR and as the assembly of this CPU; `str()` is both."""
+
+    llvm: str
+    assembly: str
+
+    def __str__(self) -> str:
+        return f"{self.llvm}\n{self.assembly}"
 
 
 class Kernels:
@@ -100,6 +112,47 @@ class Kernels:
             self._asked.add(kinds)
             background.submit(self.compiled, kinds)
         return None
+
+    # -- questions
+
+    def state(self, kinds: Kinds | None = None) -> str:
+        """Which tier runs the region, for inputs of some kinds or of any, and why NumPy does."""
+        if self.why:
+            return f"NumPy: {self.why}"
+        if self._made if kinds is None else kinds in self._made:
+            known = self._made if kinds is None else [kinds]
+            return "native for " + " and ".join(f"({', '.join(one)})" for one in known)
+        if self._asked if kinds is None else kinds in self._asked:
+            return "NumPy: being compiled"
+        if self.now:
+            return "NumPy: compiled when it is called"
+        spent = f"{min(self.spent, EARNED) / 1e6:.1f} ms"
+        return f"NumPy: {spent} spent there, compiled after {EARNED / 1e6:.0f} ms"
+
+    @property
+    def inputs(self) -> Sequence[Symbol]:
+        """What the region reads."""
+        return [*self.code.inputs.values()]
+
+    def kinds(self, shape: Sequence[int], arrays: Sequence[Array]) -> Kinds:
+        """Of what kind arrays are to the region, whose inputs they are."""
+        return prepared(shape, arrays, WIDTH)[0].kinds
+
+    @property
+    def contiguous(self) -> Kinds:
+        """The kinds of inputs that are whole, or of one element, or of one for each row."""
+        last = self.region.shape[-1:]
+        return tuple(
+            "each" if one.rank and one.shape[-1:] == last else "same" for one in self.inputs
+        )
+
+    def machine_code(self, kinds: Kinds | None = None) -> MachineCode:
+        """The code for inputs of some kinds; raises ExecutionError if there is none."""
+        kinds = self.contiguous if kinds is None else kinds
+        if self.compiled(kinds) is None:
+            raise ExecutionError(f"the region stays in NumPy: {self.why}")
+        made = Writer(self.code, kinds, WIDTH, engine().features()[1]).kernel()
+        return MachineCode(*engine().listing(made.text))
 
     # -- without Python
 

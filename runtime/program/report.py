@@ -5,21 +5,30 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from graphir import Symbol
+import numpy as np
+
+from graphir import ExecutionError, Symbol
 from runtime.program.assembly import Body, prepared
 from runtime.program.cutting import Call, Region
 from runtime.program.memory import Lane, Recycler
-from runtime.program.steps import RegionStep, Run
+from runtime.program.steps import RegionStep, Run, shape_of
 from runtime.program.straight import alone
 
 if TYPE_CHECKING:
+    from runtime.native import Kernels, MachineCode
     from runtime.program.program import Program
+
+Given: TypeAlias = "tuple[Sequence[Any], Mapping[str, int]]"
+"""The inputs of a call as arrays, and the sizes of their dims."""
 
 
 class Timing(NamedTuple):
-    """Seconds spent in an op of a step: of all blocks, and all threads."""
+    """Seconds spent in an op of a step: of all blocks, and all threads.
+
+    A region that runs as machine code is one op, "machine code", of its last symbol.
+    """
 
     step: int
     op: str
@@ -59,6 +68,7 @@ def profile(program: Program, arrays: Sequence[Any], sizes: Mapping[str, int]) -
     clock: dict[tuple[int, Symbol], float] = {}
     lane = Lane()
     run = Run(program.values(arrays), lane, [], Recycler(), {})
+    native: set[int] = set()
     begin = perf_counter()
     for number, step in enumerate(steps):
         if isinstance(step, RegionStep):
@@ -66,12 +76,20 @@ def profile(program: Program, arrays: Sequence[Any], sizes: Mapping[str, int]) -
         runs = step if isinstance(step, RegionStep) and step.size else alone(step)
         start, before = perf_counter(), sum(clock.values())
         lane.run(runs.run, run)
-        rest = perf_counter() - start - (sum(clock.values()) - before)
+        inside = sum(clock.values()) - before
+        rest = perf_counter() - start - inside
         symbol = _first(program.steps[number])
         clock[number, symbol] = clock.get((number, symbol), 0.0) + rest
+        if isinstance(step, RegionStep) and step.native and step.size and not inside:
+            native.add(number)
     total = perf_counter() - begin
     timings = [
-        Timing(number, symbol.op.name, str(symbol.location), seconds)
+        Timing(
+            number,
+            "machine code" if number in native else symbol.op.name,
+            str(symbol.location),
+            seconds,
+        )
         for (number, symbol), seconds in clock.items()
     ]
     return Profile(total, timings)
@@ -98,19 +116,55 @@ def _timed(body: Body, number: int, clock: dict[tuple[int, Symbol], float]) -> B
     return body._replace(function=function)
 
 
-def explain(program: Program, sizes: Mapping[str, int] | None) -> str:
-    """The plan: what each step computes, reads and writes, and with how much scratch memory."""
-    steps: Sequence[Any] = [None] * len(program.steps) if sizes is None else program.bound(sizes)
+def machine_code(program: Program, number: int, given: Given | None) -> MachineCode:
+    """The machine code of a region, for inputs and sizes, or else for contiguous inputs."""
+    count = len(program.steps)
+    if not 0 <= number < count:
+        raise ExecutionError(f"there is no step {number}: they are numbered from 0 to {count - 1}")
+    step = program.steps[number]
+    if isinstance(step, Call):
+        raise ExecutionError(f"step {number} is no region: it calls {step.symbol.op.name}")
+    kernels = program.kernels(number)
+    if kernels is None:
+        raise ExecutionError(f"no region has machine code: {program.why_numpy}")
+    return kernels.machine_code(_kinds(program, step, kernels, given))
+
+
+def _kinds(
+    program: Program, region: Region, kernels: Kernels, given: Given | None
+) -> tuple[str, ...] | None:
+    """How what a region reads lies in memory, where the inputs of a call are given."""
+    if given is None:
+        return None
+    arrays, sizes = given
+    values = program.values(arrays)
+    for symbol in kernels.inputs:
+        cell = program.cells[symbol.index]
+        if values[cell] is None:  # it comes from another step, and lies in C order
+            values[cell] = np.empty(shape_of(symbol, sizes), symbol.dtype.storage)
+    whole = region.symbols[0] if region.symbols else region.rows[0].args[0]
+    operands = [np.asarray(values[program.cells[one.index]]) for one in kernels.inputs]
+    return kernels.kinds(shape_of(whole, sizes), operands)
+
+
+def explain(program: Program, given: Given | None) -> str:
+    """The plan: what each step computes, reads and writes, with what scratch memory, and where."""
+    count = len(program.steps)
+    steps: Sequence[Any] = [None] * count if given is None else program.bound(given[1])
     graph = program.lowered
+    where = f", NumPy alone: {program.why_numpy}" if program.why_numpy else ""
     lines = [
-        f"program {graph.name}: {len(program.steps)} steps, {len(graph.symbols)} symbols, "
-        f"{program.threads} threads"
+        f"program {graph.name}: {count} steps, {len(graph.symbols)} symbols, "
+        f"{program.threads} threads{where}"
     ]
     for number, (step, bound) in enumerate(zip(program.steps, steps, strict=True)):
         if isinstance(step, Call):
             lines.append(f"{number:4} {_call_text(step.symbol)}")
-        else:
-            lines += _region_text(program, number, step, bound)
+            continue
+        lines += _region_text(program, number, step, bound)
+        kernels = program.kernels(number)
+        if kernels:
+            lines.append(f"       {kernels.state(_kinds(program, step, kernels, given))}")
     return "\n".join(lines)
 
 
