@@ -114,8 +114,12 @@ def _truncated(code: Vectors, source: DType, target: DType, x: str) -> str:
     low, above = code.splat(float(target.min), dtype), code.splat(2.0**target.precision, dtype)
     under = code.compare("fcmp olt", dtype, x, low)
     over = code.compare("fcmp oge", dtype, x, above)
-    inside = code.both("and", np.dtype(bool), code.compare("fcmp oge", dtype, x, low),
-                       code.compare("fcmp olt", dtype, x, above))
+    inside = code.both(
+        "and",
+        np.dtype(bool),
+        code.compare("fcmp oge", dtype, x, low),
+        code.compare("fcmp olt", dtype, x, above),
+    )
     safe = code.choose(dtype, inside, x, code.splat(0, dtype))
     name = "fptosi" if whole.kind == "i" else "fptoui"
     found = code.convert(name, safe, dtype, whole)
@@ -137,8 +141,12 @@ def _single(code: Vectors, source: DType, x: str) -> str:
     sizes = [code.intrinsic("fabs", _F64, [one]) for one in (back, x)]
     more = code.compare("fcmp ogt", _F64, *sizes)
     other = code.compare("fcmp une", _F64, back, x)
-    less = code.both("sub", _U32, _word(code, near), code.convert("zext", more, np.dtype(bool), _U32))
-    return _float(code, code.both("or", _U32, less, code.convert("zext", other, np.dtype(bool), _U32)))
+    less = code.both(
+        "sub", _U32, _word(code, near), code.convert("zext", more, np.dtype(bool), _U32)
+    )
+    return _float(
+        code, code.both("or", _U32, less, code.convert("zext", other, np.dtype(bool), _U32))
+    )
 
 
 def _sticky(code: Vectors, source: DType, x: str) -> str:
@@ -208,7 +216,9 @@ def _complex(code: Vectors, made: Conversion, x: str) -> str | None:
     one = register(source.part)
     if target is DType.bool:
         zero = code.splat(0, one)
-        return code.both("or", np.dtype(bool), *[code.compare("fcmp une", one, p, zero) for p in parts])
+        return code.both(
+            "or", np.dtype(bool), *[code.compare("fcmp une", one, p, zero) for p in parts]
+        )
     made_parts = [assigned(code, (one, register(target.part)), (p,)) or p for p in parts]
     return code.joined(register(target), *made_parts)
 
@@ -236,7 +246,9 @@ def assigned(code: Vectors, dtypes: Sequence[Storage], args: Sequence[str]) -> s
     if source.itemsize == target.itemsize:
         return x
     widened = "sext" if source.kind == "i" else "zext"
-    return code.convert("trunc" if source.itemsize > target.itemsize else widened, x, source, target)
+    return code.convert(
+        "trunc" if source.itemsize > target.itemsize else widened, x, source, target
+    )
 
 
 _F16 = np.dtype(np.float16)
@@ -254,5 +266,7 @@ def _upper(code: Vectors, x: str) -> str:
     """The upper half of the bits, odd where the lower is not 0; of NaN that of the default."""
     u = _word(code, x)
     low = code.compare("icmp ne", _U32, code.bits("and", u, 0xFFFF), code.splat(0, _U32))
-    upper = code.both("or", _U32, code.bits("lshr", u, 16), code.convert("zext", low, np.dtype(bool), _U32))
+    upper = code.both(
+        "or", _U32, code.bits("lshr", u, 16), code.convert("zext", low, np.dtype(bool), _U32)
+    )
     return upper

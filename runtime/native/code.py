@@ -34,14 +34,15 @@ class NativeCode(Code):
     """Instructions over registers, for code generation: see Code.
 
     `results` are the registers that are stored: outs, then the operands of rows that are neither
-    outs nor inputs, `buffered`. `sums` are added up, row by row.
+    outs nor inputs, `buffered`. `sums` are those that are added up, row by row, and whether that
+    makes a mean.
     """
 
     def __init__(self, region: Any, needed: Any) -> None:
         super().__init__(region, needed, bits=False)
         taken = {self.bases[register] for register in self.outs.values()}
-        self.sums = [register for symbol, register in self.rows if is_sum(symbol)]
-        self.sums = list(dict.fromkeys(self.sums))
+        sums = [(register, is_mean(one)) for one, register in self.rows if is_sum(one)]
+        self.sums = list(dict.fromkeys(sums))
         others = [register for symbol, register in self.rows if not is_sum(symbol)]
         self.buffered = [
             register
@@ -74,6 +75,11 @@ class NativeCode(Code):
 def is_sum(symbol: Symbol) -> bool:
     """Whether rows are added up in machine code, by NumPy's tree of halves."""
     return symbol.op.name in ("sum", "mean") and not symbol.args[0].dtype.is_complex
+
+
+def is_mean(symbol: Symbol) -> bool:
+    """Whether the sum is divided by what is summed."""
+    return symbol.op.name == "mean"
 
 
 def _converted(made: Conversion, source: Storage, target: Storage) -> Trace:

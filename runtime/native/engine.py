@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -28,7 +28,10 @@ def features() -> tuple[str, frozenset[str]]:
 def machine(opt: int = 2) -> Any:
     target = llvm.Target.from_default_triple()
     return target.create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=features()[0], opt=opt, jit=True,
+        cpu=llvm.get_host_cpu_name(),
+        features=features()[0],
+        opt=opt,
+        jit=True,
         codemodel="jitdefault",
     )
 
@@ -62,14 +65,10 @@ class Compiled:
         self.engine.finalize_object()
         self.address = self.engine.get_function_address("kernel")
         p, n = ctypes.c_void_p, ctypes.c_int64
-        self.function = ctypes.CFUNCTYPE(None, p, p, p, p, n, n, p)(self.address)
-        self.context = (ctypes.c_void_p * max(1, len(kernel.context)))(*map(address, kernel.context))
-
-    def __call__(self, addresses: Sequence[int], strides: Sequence[int], steps: Sequence[int], outer: int, inner: int) -> None:
-        args = (ctypes.c_void_p * len(addresses))(*addresses)
-        s1 = (ctypes.c_int64 * max(1, len(strides)))(*strides)
-        s2 = (ctypes.c_int64 * len(steps))(*steps)
-        self.function(args, s1, s2, self.context, outer, inner, None)
+        self.function = ctypes.CFUNCTYPE(None, p, p, n, n)(self.address)
+        self.context = (ctypes.c_void_p * max(1, len(kernel.context)))(
+            *map(address, kernel.context)
+        )
 
 
 def listing(text: str) -> tuple[str, str]:
@@ -86,9 +85,11 @@ def _call() -> Any:
     return engine, engine.get_function_address("call")
 
 
-def entry(kernel: Compiled, inputs: Any, outs: Any, template: Any, count: int, kept: Any) -> Any:
+def entry(
+    kernel: Compiled, specs: Any, inputs: int, template: Any, size: int, kept: Any
+) -> Callable[..., Any]:
     """The built-in function of a program; it lives as long as the kernel does."""
-    made = Entry(_call()[1], kernel, inputs, outs, template, count)
+    made = Entry(_call()[1], kernel, specs, inputs, template, size)
     made.constants = kept
     kernel.entries.append(made)
     return made.function

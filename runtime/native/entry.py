@@ -14,10 +14,9 @@ import numpy as np
 
 from runtime.program.tracing import Storage
 
-_ARGS = 64
 _HEAD = (
     *("type", "none", "incref", "decref", "empty", "tuple", "set", "kernel", "context"),
-    *("inputs", "outs", "inner", "zeros", "template", "count"),
+    *("inputs", "outs", "elements", "template", "words"),
 )
 _SPEC = 4
 # PyArrayObject_fields of numpy/_core/include/numpy/ndarraytypes.h, in words
@@ -27,7 +26,7 @@ _EMPTY = 184  # PyArray_Empty in numpy/_core/code_generators/numpy_api.py
 
 
 class Spec(NamedTuple):
-    """An array that is given, or made: its dtype and shape, and the kernel's arg that it is."""
+    """An array that is given, or made: its dtype, its shape, and the word of the record for its base."""
 
     dtype: Storage
     shape: tuple[int, ...]
@@ -44,7 +43,7 @@ def assembly() -> str:
     return _TEXT.replace("HEAD", words)
 
 
-_NUMBERS = ("inputs", "outs", "inner", "count")
+_NUMBERS = ("inputs", "outs", "elements", "words")
 
 
 def _field(name: str, source: str, word: int, kind: str = "ptr") -> str:
@@ -58,10 +57,10 @@ _TEXT = f"""
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 define ptr @call(ptr %self, ptr %args, i64 %nargs) {{
 entry:
-  %given = alloca [{_ARGS + 1} x ptr], align 16
 {_field("record", "%self", _DATA)}HEAD
+  %given = alloca i64, i64 %words, align 16
   %specs = getelementptr i64, ptr %record, i64 {len(_HEAD)}
-  %bytes = shl i64 %count, 3
+  %bytes = shl i64 %words, 3
   call void @llvm.memcpy.p0.p0.i64(ptr align 8 %given, ptr align 8 %template, i64 %bytes, i1 false)
   %all = icmp eq i64 %nargs, %inputs
   br i1 %all, label %first, label %other
@@ -140,7 +139,7 @@ put:
   br i1 %more_outs, label %out, label %run
 run:
   %result = phi ptr [ %made, %keep ], [ %holder, %put ]
-  call void %kernel(ptr %given, ptr %zeros, ptr %zeros, ptr %context, i64 1, i64 %inner, ptr null)
+  call void %kernel(ptr %given, ptr %context, i64 0, i64 %elements)
   ret ptr %result
 drop:
   br i1 %single, label %failed, label %drop_all
@@ -176,7 +175,9 @@ def _numpy_api(index: int) -> int:
     get = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
         ("PyCapsule_GetPointer", _python)
     )
-    table = ctypes.cast(get(np._core._multiarray_umath._ARRAY_API, None), ctypes.POINTER(ctypes.c_void_p))
+    table = ctypes.cast(
+        get(np._core._multiarray_umath._ARRAY_API, None), ctypes.POINTER(ctypes.c_void_p)
+    )
     return table[index]
 
 
@@ -191,27 +192,31 @@ class Entry:
         self,
         code: int,
         kernel: Any,
-        inputs: Sequence[Spec],
-        outs: Sequence[Spec],
+        specs: Sequence[Spec],
+        inputs: int,
         template: Sequence[int],
-        inner: int,
+        size: int,
     ) -> None:
-        self.kernel = kernel
-        self.kept = [one.dtype for one in (*inputs, *outs)]
-        self.template = np.array([*template, 0], np.int64)
-        self.zeros = np.zeros(_ARGS, np.int64)
-        specs = [*inputs, *outs]
+        self.kernel, self.specs = kernel, specs
+        self.template = np.array([*template, 0], np.int64)  # the last for inputs that are not read
         sizes = [size for one in specs for size in one.shape]
         head = len(_HEAD) + _SPEC * len(specs)
         record = self.record = np.zeros(head + len(sizes) + 1, np.int64)
         values = {
-            "type": id(np.ndarray), "none": id(None),
-            "incref": _address("Py_IncRef"), "decref": _address("Py_DecRef"),
-            "empty": _numpy_api(_EMPTY), "tuple": _address("PyTuple_New"),
-            "set": _address("PyTuple_SetItem"), "kernel": kernel.address,
-            "context": ctypes.addressof(kernel.context), "inputs": len(inputs),
-            "outs": len(outs), "inner": inner, "zeros": self.zeros.ctypes.data,
-            "template": self.template.ctypes.data, "count": len(template),
+            "type": id(np.ndarray),
+            "none": id(None),
+            "incref": _address("Py_IncRef"),
+            "decref": _address("Py_DecRef"),
+            "empty": _numpy_api(_EMPTY),
+            "tuple": _address("PyTuple_New"),
+            "set": _address("PyTuple_SetItem"),
+            "kernel": kernel.address,
+            "context": ctypes.addressof(kernel.context),
+            "inputs": inputs,
+            "outs": len(specs) - inputs,
+            "elements": size,
+            "template": self.template.ctypes.data,
+            "words": len(self.template),
         }
         record[: len(_HEAD)] = [values[name] for name in _HEAD]
         at = head

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-import math
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cache, cached_property
 from importlib import import_module
 from threading import Lock
@@ -17,17 +16,15 @@ from graphir import ExecutionError, Symbol
 from runtime.native import background
 from runtime.native.code import NativeCode, is_sum
 from runtime.native.emitters import EMITTERS
-from runtime.native.layout import WIDTH, broadcast, contiguous_strides, laid, prepared
 from runtime.native.entry import Spec
-from runtime.native.regions import UnsupportedError, Writer
+from runtime.native.layout import WIDTH, contiguous, laid, prepared
+from runtime.native.regions import Kind, UnsupportedError, Writer
 from runtime.native.running import Task
-from runtime.program.blocks import Range, Uniform, laid_out
 from runtime.program.cutting import Region
-from runtime.program.memory import Lane
 
 if TYPE_CHECKING:
     from runtime.program.program import Plan, Program
-    from runtime.program.steps import RegionStep, Run, Taker, Work
+    from runtime.program.steps import RegionStep, Run
 
 Array = NDArray[Any]
 Kinds = tuple[str, ...]
@@ -38,8 +35,6 @@ EARNED = 20e6
 _WORTH = 150_000
 _HELD = 50_000
 """Nanoseconds for which a call may keep other threads from running Python."""
-
-_CHUNK = 1 << 12
 
 
 @cache
@@ -68,8 +63,8 @@ class Kernels:
         self.region, self.needed, self.now = region, needed, now
         self.why = "" if region.symbols or any(map(is_sum, region.rows)) else "no elementwise op"
         self.spent = 0.0
-        self._made: dict[tuple[str, ...], Any] = {}
-        self._asked: set[tuple[str, ...]] = set()
+        self._made: dict[tuple[Kind, ...], Any] = {}
+        self._asked: set[tuple[Kind, ...]] = set()
         self._lock = Lock()
 
     @cached_property
@@ -79,7 +74,7 @@ class Kernels:
 
     # -- compiling
 
-    def compiled(self, kinds: tuple[str, ...]) -> Any:
+    def compiled(self, kinds: tuple[Kind, ...]) -> Any:
         """The kernel, compiled now if it is not; None where it cannot be."""
         with self._lock:
             found = self._made.get(kinds)
@@ -89,7 +84,7 @@ class Kernels:
                     self._made[kinds] = found
             return found
 
-    def _compile(self, kinds: tuple[str, ...]) -> Any:
+    def _compile(self, kinds: tuple[Kind, ...]) -> Any:
         try:
             made = Writer(self.code, kinds, WIDTH, engine().features()[1]).kernel()
             return engine().Compiled(made)
@@ -100,7 +95,7 @@ class Kernels:
             _LOG.warning("a region stays in NumPy: %s", self.why)
         return None
 
-    def kernel(self, kinds: tuple[str, ...], cost: float) -> Any:
+    def kernel(self, kinds: tuple[Kind, ...], cost: float) -> Any:
         """The kernel if it is there; else a call of so many nanoseconds in NumPy counts for it."""
         found = self._made.get(kinds)
         if found is not None or self.why:
@@ -158,100 +153,57 @@ class Kernels:
 
     def entry(self, program: Program, plan: Plan, calls: int) -> Callable[..., Any] | None:
         """A built-in function that does what the program does, for inputs of the plan's shapes."""
-        lowered = program.lowered
-        if self.why or program.rounded:
+        lowered, step, code = program.lowered, plan.bound[0], self.code
+        count = step.size
+        rows = [symbol for symbol, _ in code.rows]
+        same = all(one.dtype.storage == code.dtypes[register] for one, register in code.rows)
+        if code.buffered or len(rows) != len(code.sums) or not same or program.rounded:
             return None
-        code, shape = self.code, plan.shapes[0]
-        count = math.prod(shape)
-        symbols = list(code.inputs.values())
+        if not count or count * self.cost > _HELD:
+            return None
         given = dict(zip(lowered.inputs, plan.inputs, strict=True))
+        symbols = list(code.inputs.values())
         constants = [program.constants.get(program.cells[one.index]) for one in symbols]
-        shapes = [given[one] if one in given else array.shape for one, array in zip(symbols, constants, strict=True)]
-        sizes = [one.dtype.storage.itemsize for one in symbols]
-        strides = [broadcast(shape, own, contiguous_strides(own, size)) for own, size in zip(shapes, sizes, strict=True)]
-        layout = laid(shape, strides, sizes)
-        if layout is None or layout.outer != 1 or not count or count * self.cost > _HELD:
-            return None
-        kernel = self.kernel(layout.kinds, calls * plan.price)
-        if kernel is None:
-            return None
-        places = {symbol: place for place, symbol in enumerate(symbols)}
-        outs = {symbol: len(symbols) + i for i, symbol in enumerate(code.outs)}
-        inputs = [
-            Spec(lowered.committed(one.dtype).storage, own, places.get(one, len(symbols) + len(outs)))
-            for one, own in given.items()
+        shapes = [
+            given[one] if array is None else array.shape
+            for one, array in zip(symbols, constants, strict=True)
         ]
-        results = [Spec(one.dtype.storage, shape, outs[one]) for one in lowered.outputs]
-        template = [0 if array is None else array.ctypes.data for array in constants] + [0] * len(outs)
-        return engine().entry(kernel, inputs, results, template, count, constants)
+        sizes = [one.dtype.storage.itemsize for one in symbols]
+        strides = [contiguous(own, size) for own, size in zip(shapes, sizes, strict=True)]
+        layout = laid(step.shape, step.axes, list(zip(shapes, strides, sizes, strict=True)))
+        kernel = self.kernel(layout.kinds, calls * plan.price) if layout else None
+        if kernel is None or layout is None:
+            return None
+        places = {one: layout.place(i) for i, one in enumerate([*symbols, *code.outs, *rows])}
+        results = [one.dtype.storage.itemsize for one in code.outs]
+        sums = [one.dtype.storage.itemsize for one in rows]
+        record = layout.record(results, sums, step.length)
+        for one, array in zip(symbols, constants, strict=True):
+            record[places[one]] = 0 if array is None else array.ctypes.data
+        made = zip(lowered.outputs, plan.shapes, strict=True)
+        specs = [
+            Spec(lowered.committed(one.dtype).storage, shape, places.get(one, len(record)))
+            for one, shape in (*given.items(), *made)
+        ]
+        return engine().entry(kernel, specs, len(given), record, count, constants)
 
     # -- running
 
-    def work(
-        self, step: RegionStep, run: Run, outs: Sequence[Array], takers: Sequence[Taker]
-    ) -> tuple[Sequence[Range], Work] | None:
-        """The ranges of a step and what is done with each; None where it stays in NumPy."""
+    def task(self, step: RegionStep, run: Run, outs: Sequence[Array]) -> Task | None:
+        """A call of the kernel; None where the region stays in NumPy."""
         if self.why or not step.size:
             return None
         cells = [step.cells[symbol.index] for symbol in self.code.inputs.values()]
         arrays = [np.asarray(run.values[cell]) for cell in cells]
-        layout, whole = prepared(step.shape, arrays, WIDTH)
-        kernel = self.kernel(layout.kinds, step.price)
-        if kernel is None:
-            return None
-        if step.rows and layout.outer > 1 and layout.inner != step.length:
-            return None
-        task = Task(kernel, layout, whole, outs)
-        ranges = step.ranges if step.rows else self._ranges(step, layout.outer, layout.inner, run)
-        sources = self._sources(step, run, outs)
-        buffered = [self.code.dtypes[register] for register in self.code.buffered]
-        count, length = len(self.code.sums), step.length
+        layout, arrays = prepared(step.shape, step.axes, arrays)
+        kernel = self.kernel(layout.kinds, step.price) if layout else None
+        return kernel and layout and Task(self.code, kernel, layout, step, arrays, outs)
 
-        def work(lane: Lane, numbers: Iterator[int]) -> None:
-            for i in numbers:
-                a, b = ranges[i]
-                buffers = [np.empty(b - a, dtype) for dtype in buffered]
-                sums = np.empty((max(1, (b - a) // length), count)) if count else None
-                task.run(a, b, buffers, sums, length)
-                for taker, (kind, source) in zip(takers, sources, strict=True):
-                    if kind == "sum":
-                        assert sums is not None
-                        place, dtype = source
-                        taker.settle(i, a, sums[:, place].copy().view(dtype)[:: 8 // dtype.itemsize])
-                    elif kind == "buffer":
-                        taker.take(i, a, b, buffers[source])
-                    else:
-                        taker.take(i, a, b, source.block(a, b))
-
-        return ranges, work
-
-    def _ranges(self, step: RegionStep, outer: int, inner: int, run: Run) -> Sequence[Range]:
-        parts = step.threads if step.size * self.cost > _WORTH else 1
-        parts = max(parts, 64 if run.progress else 1)
-        if outer > 1:
-            return Uniform(step.size, -(-outer // parts) * inner)
-        return Uniform(step.size, -(-step.size // parts // _CHUNK) * _CHUNK or step.size)
+    def threads(self, step: RegionStep) -> int:
+        """The threads that a step is worth."""
+        return step.threads if step.size * self.cost > _WORTH else 1
 
     @cached_property
     def cost(self) -> float:
         """Nanoseconds an element, roughly."""
         return sum(0.02 if one[0] in EMITTERS else 0.5 for one in self.code.instructions)
-
-    def _sources(self, step: RegionStep, run: Run, outs: Sequence[Array]) -> list[tuple[str, Any]]:
-        """For each row-wise symbol what its taker gets: sums, a buffer, or a block of an array."""
-        code = self.code
-        taken = [code.bases[register] for register in code.outs.values()]
-        found: list[tuple[str, Any]] = []
-        for symbol, register in code.rows:
-            if is_sum(symbol):
-                found.append(("sum", (code.sums.index(register), code.dtypes[register])))
-            elif register in code.buffered:
-                found.append(("buffer", code.buffered.index(register)))
-            else:
-                base = code.bases[register]
-                if base in taken:
-                    array = outs[taken.index(base)].view(code.dtypes[register])
-                else:
-                    array = np.asarray(run.values[step.cells[code.inputs[register].index]])
-                found.append(("array", laid_out(array, step.shape, step.longest)))
-        return found

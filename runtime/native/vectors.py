@@ -128,9 +128,7 @@ class Vectors:
         base = self.pointer(("table", table, dtype))
         return self.gathered(lane(result), lane(result), base, "i32", places, result.itemsize)
 
-    def gathered(
-        self, of: str, unit: str, base: str, index: str, places: str, align: int
-    ) -> str:
+    def gathered(self, of: str, unit: str, base: str, index: str, places: str, align: int) -> str:
         """Lanes of some type from so many units of memory after an address."""
         full, pointers, mask = self.of(of), self.of("ptr"), self.of("i1")
         at = self.op(f"getelementptr {unit}, ptr {base}, {self.of(index)} {places}")

@@ -61,7 +61,7 @@ class Plan:
     def entry(self, program: Program, calls: int) -> Callable[..., Any] | None:
         """The whole plan as one call without Python, where it is one region and that is compiled."""
         region = program.steps[0]
-        if len(program.steps) != 1 or not isinstance(region, Region) or region.rows:
+        if len(program.steps) != 1 or not isinstance(region, Region):
             return None
         kernels = program.kernels(0)
         return kernels and kernels.entry(program, self, calls)
