@@ -125,12 +125,12 @@ def test_a_region_earns_its_machine_code(monkeypatch: pytest.MonkeyPatch) -> Non
         assert tiers(made)[0].startswith("NumPy: ")
     assert tiers(made) == tiers(made, X) == ["NumPy: being compiled"]
     asked.pop()()
-    assert tiers(made) == tiers(made, X) == ["native for (each)"]
-    assert tiers(made, X[::2]) == ["NumPy: 20.0 ms spent there, compiled after 20 ms"]
-    made(np.repeat(X, 2)[::2])
+    assert tiers(made) == tiers(made, X) == ["native for strides (1)"]
+    assert tiers(made, X[::3]) == ["NumPy: 20.0 ms spent there, compiled after 20 ms"]
+    made(np.repeat(X, 3)[::3])
     asked.pop()()
-    assert tiers(made) == ["native for (each) and (step)"]
-    assert tiers(made, X[::2]) == ["native for (step)"]
+    assert tiers(made) == ["native for strides (1) and (any)"]
+    assert tiers(made, X[::3]) == ["native for strides (any)"]
 
 
 @needs_llvmlite
@@ -138,7 +138,7 @@ def test_compiled_now() -> None:
     made = program("now")
     assert tiers(made) == ["NumPy: compiled when it is called"]
     made(X)
-    assert tiers(made) == ["native for (each)"]
+    assert tiers(made) == ["native for strides (1)"]
 
 
 @needs_llvmlite
@@ -146,7 +146,7 @@ def test_the_environment_compiles_now(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GRAPHIR_NATIVE", "1")
     made = program()
     made(X)
-    assert tiers(made) == ["native for (each)"]
+    assert tiers(made) == ["native for strides (1)"]
 
 
 @needs_llvmlite
@@ -170,8 +170,8 @@ def test_the_code_of_a_region() -> None:
     assert "fmul <" in code.llvm and "define " in code.llvm
     assert "kernel" in code.assembly and "ret" in code.assembly
     assert str(code) == f"{code.llvm}\n{code.assembly}"
-    assert made.ir(0, X) == made.ir(0, x=X) == code != made.ir(0, X[::2])
-    assert tiers(made) == ["native for (each) and (step)"]
+    assert made.ir(0, X) == made.ir(0, x=X) == code != made.ir(0, X[::3])
+    assert tiers(made) == ["native for strides (1) and (any)"]
 
 
 @needs_llvmlite
@@ -186,7 +186,7 @@ def test_the_code_of_inputs_that_are_repeated() -> None:
     made = Program(g)
     given = [np.ones(shape, np.float32) for shape in [(200, 300), (300,), (200, 1)]]
     assert made.ir(0) == made.ir(0, *given)
-    assert tiers(made) == ["native for (each, each, same)"]
+    assert tiers(made) == ["native for strides (1, 1, 0)"]
 
 
 @needs_llvmlite
@@ -206,6 +206,33 @@ def test_the_code_of_what_another_step_makes() -> None:
 def test_a_step_that_is_not_there(step: int) -> None:
     with pytest.raises(ExecutionError, match=r"no step -?1: they are numbered from 0 to 0"):
         program().ir(step)
+
+
+@needs_llvmlite
+def test_what_small_steps_do_is_done_together() -> None:
+    g = Graph("g")
+    x, w = g.input("float32", ("n",), name="x"), g.input("bfloat16", (), name="w")
+    g.output(x * w + 1)
+    made, few = Program(g, native="now"), X[:100]
+    scalars = "NumPy: scalars among other steps"
+    assert tiers(made) == tiers(made, X, 2.0) == [scalars, "NumPy: compiled when it is called"]
+    together = "NumPy: the steps, few and small, are one function"
+    assert tiers(made, few, 2.0) == [scalars, together]
+    made(X, 2.0)
+    assert tiers(made) == tiers(made, X, 2.0) == [scalars, "native for strides (1, 0)"]
+    assert tiers(made, few, 2.0) == [scalars, together]
+
+
+@needs_llvmlite
+def test_rows_that_vectors_do_not_fit() -> None:
+    g = Graph("g")
+    g.output(g.input("float32", ("m", "n"), name="x").sum(axis=1))
+    made, x = Program(g, native="now"), np.ones((20_000, 20), np.float32)
+    assert agree(made(x), interpret(g, x))
+    why = "NumPy: rows of its inputs have no common stride, or are too short"
+    assert tiers(made, x) == [why]
+    with pytest.raises(ExecutionError, match=f"^the region stays in {why}$"):
+        made.ir(0, x)
 
 
 @needs_llvmlite

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import ExecutionError, Symbol
+from graphir import ExecutionError
 from runtime.native import background
 from runtime.native.code import NativeCode, is_sum
 from runtime.native.emitters import EMITTERS
@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from runtime.program.steps import RegionStep, Run
 
 Array = NDArray[Any]
-Kinds = tuple[str, ...]
+Operands = tuple[Sequence[int], int, Sequence[Array]]
+"""The shape of a region, the axes of its rows, and what it reads."""
+
 _LOG = logging.getLogger("graphir.native")
 EARNED = 20e6
 """Nanoseconds in NumPy after which a kernel is compiled: about what that takes."""
@@ -110,44 +112,38 @@ class Kernels:
 
     # -- questions
 
-    def state(self, kinds: Kinds | None = None) -> str:
-        """Which tier runs the region, for inputs of some kinds or of any, and why NumPy does."""
+    def state(self, operands: Operands | None = None) -> str:
+        """Which tier runs the region, for such operands or for any, and why NumPy does."""
         if self.why:
             return f"NumPy: {self.why}"
-        if self._made if kinds is None else kinds in self._made:
-            known = self._made if kinds is None else [kinds]
-            return "native for " + " and ".join(f"({', '.join(one)})" for one in known)
-        if self._asked if kinds is None else kinds in self._asked:
+        known = [*self._made] if operands is None else [self._kinds(operands)]
+        if known == [None]:
+            return "NumPy: rows of its inputs have no common stride, or are too short"
+        if known and self._made.keys() >= {*known}:
+            return f"native for strides {' and '.join(map(_strides, known))}"
+        if self._asked if operands is None else self._asked.intersection(known):
             return "NumPy: being compiled"
         if self.now:
             return "NumPy: compiled when it is called"
         spent = f"{min(self.spent, EARNED) / 1e6:.1f} ms"
         return f"NumPy: {spent} spent there, compiled after {EARNED / 1e6:.0f} ms"
 
-    @property
-    def inputs(self) -> Sequence[Symbol]:
-        """What the region reads."""
-        return [*self.code.inputs.values()]
-
-    def kinds(self, shape: Sequence[int], arrays: Sequence[Array]) -> Kinds:
-        """Of what kind arrays are to the region, whose inputs they are."""
-        return prepared(shape, arrays, WIDTH)[0].kinds
-
-    @property
-    def contiguous(self) -> Kinds:
-        """The kinds of inputs that are whole, or of one element, or of one for each row."""
-        last = self.region.shape[-1:]
-        return tuple(
-            "each" if one.rank and one.shape[-1:] == last else "same" for one in self.inputs
-        )
-
-    def machine_code(self, kinds: Kinds | None = None) -> MachineCode:
-        """The code for inputs of some kinds; raises ExecutionError if there is none."""
-        kinds = self.contiguous if kinds is None else kinds
-        if self.compiled(kinds) is None:
-            raise ExecutionError(f"the region stays in NumPy: {self.why}")
+    def machine_code(self, operands: Operands | None = None) -> MachineCode:
+        """The code for such operands, or contiguous ones; raises ExecutionError if there is none."""
+        kinds = self._contiguous() if operands is None else self._kinds(operands)
+        if kinds is None or self.compiled(kinds) is None:
+            raise ExecutionError(f"the region stays in {self.state(operands)}")
         made = Writer(self.code, kinds, WIDTH, engine().features()[1]).kernel()
         return MachineCode(*engine().listing(made.text))
+
+    def _kinds(self, operands: Operands) -> tuple[Kind, ...] | None:
+        layout, _ = prepared(*operands)
+        return layout and layout.kinds
+
+    def _contiguous(self) -> tuple[Kind, ...]:
+        """The kinds of inputs that are whole, or have one element for each row."""
+        last, inputs = self.region.shape[-1:], self.code.inputs.values()
+        return tuple([int(one.rank > 0 and one.shape[-1:] == last) for one in inputs])
 
     # -- without Python
 
@@ -207,3 +203,8 @@ class Kernels:
     def cost(self) -> float:
         """Nanoseconds an element, roughly."""
         return sum(0.02 if one[0] in EMITTERS else 0.5 for one in self.code.instructions)
+
+
+def _strides(kinds: tuple[Kind, ...]) -> str:
+    """The kinds of inputs, as text."""
+    return f"({', '.join('any' if kind is None else str(kind) for kind in kinds)})"

@@ -24,7 +24,7 @@ from runtime.program.memory import Lane, Recycler
 from runtime.program.report import Given, Profile, explain, machine_code, profile
 from runtime.program.scalars import Scalars
 from runtime.program.steps import SMALL, CallStep, RegionStep, Run, ScalarStep, shape_of
-from runtime.program.straight import Straight, alone
+from runtime.program.straight import Straight, alone, fits
 from runtime.program.targets import checked, writable_at_once
 from runtime.results import owned, require_outputs
 
@@ -34,7 +34,6 @@ Progress: TypeAlias = Callable[[int, int], None]
 _signature = attrgetter("__class__", "dtype", "shape")
 _PLANS = 64
 _LOOK = 1024
-_FEW = 64
 
 
 class Plan:
@@ -44,9 +43,8 @@ class Plan:
     """
 
     def __init__(self, steps: Sequence[Step], sizes: Mapping[str, int], program: Program) -> None:
-        small = len(steps) <= _FEW and all(step.blocks == 1 for step in steps)
         self.straight: Straight | None = None
-        if small:
+        if fits(steps):
             types = [
                 (program.lowered.committed(one.dtype).storage, shape_of(one, sizes))
                 for one in program.lowered.inputs

@@ -14,7 +14,7 @@ from runtime.program.assembly import Body, prepared
 from runtime.program.cutting import Call, Region
 from runtime.program.memory import Lane, Recycler
 from runtime.program.steps import RegionStep, Run, shape_of
-from runtime.program.straight import alone
+from runtime.program.straight import alone, fits
 
 if TYPE_CHECKING:
     from runtime.native import Kernels, MachineCode
@@ -127,24 +127,26 @@ def machine_code(program: Program, number: int, given: Given | None) -> MachineC
     kernels = program.kernels(number)
     if kernels is None:
         raise ExecutionError(f"no region has machine code: {program.why_numpy}")
-    return kernels.machine_code(_kinds(program, step, kernels, given))
+    return kernels.machine_code(given and _operands(program, step, kernels, *given))
 
 
-def _kinds(
-    program: Program, region: Region, kernels: Kernels, given: Given | None
-) -> tuple[str, ...] | None:
-    """How what a region reads lies in memory, where the inputs of a call are given."""
-    if given is None:
-        return None
-    arrays, sizes = given
-    values = program.values(arrays)
-    for symbol in kernels.inputs:
-        cell = program.cells[symbol.index]
-        if values[cell] is None:  # it comes from another step, and lies in C order
-            values[cell] = np.empty(shape_of(symbol, sizes), symbol.dtype.storage)
+def _operands(
+    program: Program,
+    region: Region,
+    kernels: Kernels,
+    inputs: Sequence[Any],
+    sizes: Mapping[str, int],
+) -> tuple[Sequence[int], int, Sequence[Any]]:
+    """What a region reads, for inputs of the program; what other steps make lies in C order."""
+    values = program.values(inputs)
+    arrays: list[Any] = []
+    for symbol in kernels.code.inputs.values():
+        found = values[program.cells[symbol.index]]
+        if found is None:
+            found = np.empty(shape_of(symbol, sizes), symbol.dtype.storage)
+        arrays.append(np.asarray(found))
     whole = region.symbols[0] if region.symbols else region.rows[0].args[0]
-    operands = [np.asarray(values[program.cells[one.index]]) for one in kernels.inputs]
-    return kernels.kinds(shape_of(whole, sizes), operands)
+    return shape_of(whole, sizes), region.axes, arrays
 
 
 def explain(program: Program, given: Given | None) -> str:
@@ -162,10 +164,23 @@ def explain(program: Program, given: Given | None) -> str:
             lines.append(f"{number:4} {_call_text(step.symbol)}")
             continue
         lines += _region_text(program, number, step, bound)
-        kernels = program.kernels(number)
-        if kernels:
-            lines.append(f"       {kernels.state(_kinds(program, step, kernels, given))}")
+        if kernels := program.kernels(number):
+            operands = given and _operands(program, step, kernels, *given)
+            lines.append(f"       {_beside(step, steps) or kernels.state(operands)}")
     return "\n".join(lines)
+
+
+def _beside(region: Region, bound: Sequence[Any]) -> str:
+    """Why a region runs in NumPy for the sake of the steps beside it, if it does."""
+    if len(bound) > 1 and _is_scalars(region):
+        return "NumPy: scalars among other steps"
+    if len(bound) > 1 and None not in bound and fits(bound):
+        return "NumPy: the steps, few and small, are one function"
+    return ""
+
+
+def _is_scalars(region: Region) -> bool:
+    return not region.shape and not region.rows
 
 
 def _call_text(symbol: Symbol) -> str:
@@ -177,7 +192,7 @@ def _call_text(symbol: Symbol) -> str:
 def _region_text(program: Program, number: int, region: Region, bound: Any) -> list[str]:
     ops = _counted([symbol.op.name for symbol in (*region.symbols, *region.rows)])
     shape = f"[{', '.join(map(str, region.shape))}]"
-    if not region.shape and not region.rows:
+    if _is_scalars(region):
         return [f"{number:4} scalars: {ops}"]
     body = program.body(number, bits=True) if bound is None else bound.body
     read = sum(symbol.dtype.storage.itemsize for symbol in body.inputs)

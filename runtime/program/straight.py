@@ -16,6 +16,13 @@ from runtime.program.tracing import Storage
 
 Step = ScalarStep | CallStep | RegionStep
 
+_FEW = 64
+
+
+def fits(steps: Sequence[Step]) -> bool:
+    """Whether steps are so few and so small that they are best done as one function."""
+    return len(steps) <= _FEW and all(step.blocks == 1 for step in steps)
+
 
 class Straight:
     """Some steps as `function(lane, *inputs)`, which gives their results as a tuple.
