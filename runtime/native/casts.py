@@ -271,7 +271,6 @@ def _upper(code: Vectors, x: str) -> str:
     """The upper half of the bits, odd where the lower is not 0; of NaN that of the default."""
     u = _word(code, x)
     low = code.compare("icmp ne", _U32, code.bits("and", u, 0xFFFF), code.splat(0, _U32))
-    upper = code.both(
+    return code.both(
         "or", _U32, code.bits("lshr", u, 16), code.convert("zext", low, np.dtype(bool), _U32)
     )
-    return upper

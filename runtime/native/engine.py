@@ -49,7 +49,7 @@ class Processor(NamedTuple):
 
 
 def processor() -> Processor:
-    """This one; or what GRAPHIR_NATIVE_CPU names: x86-64, haswell and the like."""
+    """The one that there is; or what GRAPHIR_NATIVE_CPU names: x86-64, haswell and the like."""
     return _processor(os.environ.get("GRAPHIR_NATIVE_CPU", ""))
 
 
@@ -109,6 +109,7 @@ class Code:
 
 
 def address(what: Any) -> int:
+    """Where a table, a loop or its data lies."""
     if isinstance(what, Table):
         return what.address
     kind, *rest = what
@@ -151,6 +152,12 @@ def compiled(kernel: Kernel, user: Any) -> Compiled:
             one.let_go(old)
     _kernels[key] = found
     return found
+
+
+def listing(text: str) -> tuple[str, str]:
+    """A module as LLVM prints it, and as assembly."""
+    module = llvm.parse_assembly(text)
+    return str(module), machine(processor()).emit_assembly(module)
 
 
 @cache
