@@ -115,9 +115,11 @@ def program(native: Any = "auto", **how: Any) -> Program:
 def test_a_region_earns_its_machine_code(monkeypatch: pytest.MonkeyPatch) -> None:
     """In NumPy, then asked for, then compiled by another thread, for such inputs as were given."""
     asked: list[Callable[[], Any]] = []
-    from runtime.native import background
 
-    monkeypatch.setattr(background, "submit", lambda *call: asked.append(partial(*call)))
+    def submit(*call: Any) -> None:
+        asked.append(partial(*call))
+
+    monkeypatch.setattr("runtime.native.kernels.submit", submit)
     made = program()
     assert tiers(made) == ["NumPy: 0.0 ms spent there, compiled after 20 ms"]
     while not asked:
