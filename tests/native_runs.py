@@ -15,7 +15,7 @@ from graphir import DType, Graph, Op, PromotionError, Symbol, ops
 from graphir.conversions import convert
 from runtime import Program, interpret
 from runtime.native import installed
-from runtime.program import program as programs
+from runtime.program import straight as programs
 from runtime.program.cutting import Region
 from tests.evaluator import same
 from tests.strategies import pool
