@@ -11,7 +11,7 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from graphir import conversions
-from runtime.native.entry import Entry, assembly
+from runtime.native.entry import assembly, built_in, method
 from runtime.native.loops import loop_of
 from runtime.native.regions import Kernel
 
@@ -59,7 +59,6 @@ class Compiled:
     """A kernel that can be called."""
 
     def __init__(self, kernel: Kernel, opt: int = 2) -> None:
-        self.entries: list[Any] = []
         self.module = llvm.parse_assembly(kernel.text)
         self.engine = llvm.create_mcjit_compiler(self.module, machine(opt))
         self.engine.finalize_object()
@@ -82,14 +81,9 @@ def _call() -> Any:
     module = llvm.parse_assembly(assembly())
     engine = llvm.create_mcjit_compiler(module, machine())
     engine.finalize_object()
-    return engine, engine.get_function_address("call")
+    return engine, method(engine.get_function_address("call"))
 
 
-def entry(
-    kernel: Compiled, specs: Any, inputs: int, template: Any, size: int, kept: Any
-) -> Callable[..., Any]:
-    """The built-in function of a program; it lives as long as the kernel does."""
-    made = Entry(_call()[1], kernel, specs, inputs, template, size)
-    made.constants = kept
-    kernel.entries.append(made)
-    return made.function
+def entry(kernel: Compiled, *made: Any) -> Callable[..., Any]:
+    """A built-in function that calls a kernel: see built_in."""
+    return built_in(_call()[1], kernel, *made)

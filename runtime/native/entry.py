@@ -14,9 +14,10 @@ import numpy as np
 
 from runtime.program.tracing import Storage
 
+_NUMBERS = ("inputs", "outs", "elements", "words", "long")
 _HEAD = (
-    *("type", "none", "incref", "decref", "empty", "tuple", "set", "kernel", "context"),
-    *("inputs", "outs", "elements", "template", "words"),
+    *("type", "none", "incref", "decref", "empty", "tuple", "set", "save", "restore"),
+    *("kernel", "context", "template", *_NUMBERS),
 )
 _SPEC = 4
 # PyArrayObject_fields of numpy/_core/include/numpy/ndarraytypes.h, in words
@@ -41,9 +42,6 @@ def assembly() -> str:
         for i, name in enumerate(_HEAD)
     )
     return _TEXT.replace("HEAD", words)
-
-
-_NUMBERS = ("inputs", "outs", "elements", "words")
 
 
 def _field(name: str, source: str, word: int, kind: str = "ptr") -> str:
@@ -139,7 +137,15 @@ put:
   br i1 %more_outs, label %out, label %run
 run:
   %result = phi ptr [ %made, %keep ], [ %holder, %put ]
+  %is_long = icmp ne i64 %long, 0
+  br i1 %is_long, label %aside, label %here
+here:
   call void %kernel(ptr %given, ptr %context, i64 0, i64 %elements)
+  ret ptr %result
+aside:
+  %state = call ptr %save()
+  call void %kernel(ptr %given, ptr %context, i64 0, i64 %elements)
+  call void %restore(ptr %state)
   ret ptr %result
 drop:
   br i1 %single, label %failed, label %drop_all
@@ -185,46 +191,61 @@ def _address(name: str) -> int:
     return ctypes.cast(getattr(_python, name), ctypes.c_void_p).value or 0
 
 
-class Entry:
-    """The built-in function of a program for inputs of certain shapes."""
+class Record(np.ndarray[Any, Any]):
+    """The record of a function, which keeps alive what it points to."""
 
-    def __init__(
-        self,
-        code: int,
-        kernel: Any,
-        specs: Sequence[Spec],
-        inputs: int,
-        template: Sequence[int],
-        size: int,
-    ) -> None:
-        self.kernel, self.specs = kernel, specs
-        self.template = np.array([*template, 0], np.int64)  # the last for inputs that are not read
-        sizes = [size for one in specs for size in one.shape]
-        head = len(_HEAD) + _SPEC * len(specs)
-        record = self.record = np.zeros(head + len(sizes) + 1, np.int64)
-        values = {
-            "type": id(np.ndarray),
-            "none": id(None),
-            "incref": _address("Py_IncRef"),
-            "decref": _address("Py_DecRef"),
-            "empty": _numpy_api(_EMPTY),
-            "tuple": _address("PyTuple_New"),
-            "set": _address("PyTuple_SetItem"),
-            "kernel": kernel.address,
-            "context": ctypes.addressof(kernel.context),
-            "inputs": inputs,
-            "outs": len(specs) - inputs,
-            "elements": size,
-            "template": self.template.ctypes.data,
-            "words": len(self.template),
-        }
-        record[: len(_HEAD)] = [values[name] for name in _HEAD]
-        at = head
-        for i, one in enumerate(specs):
-            place = record.ctypes.data + 8 * at
-            spec = len(_HEAD) + _SPEC * i
-            record[spec : spec + _SPEC] = id(one.dtype), len(one.shape), place, one.place
-            record[at : at + len(one.shape)] = one.shape
-            at += len(one.shape)
-        self.method = _MethodDef(b"call", code, _FASTCALL, None)
-        self.function: Callable[..., Any] = _new(ctypes.addressof(self.method), record, None)
+    kept: Any
+
+
+def built_in(
+    method: Any,
+    kernel: Any,
+    specs: Sequence[Spec],
+    inputs: int,
+    template: Sequence[int],
+    elements: int,
+    long: bool,
+) -> Callable[..., Any]:
+    """A function of so many inputs that gives the others of `specs`, or None where a guard fails.
+
+    `template` is the kernel's record, but for the bases of inputs and results; a `long` call lets
+    other threads run Python meanwhile.
+    """
+    words = np.array([*template, 0], np.int64)  # the last for inputs that are not read
+    head = len(_HEAD) + _SPEC * len(specs)
+    shapes = [size for one in specs for size in one.shape]
+    record = np.zeros(head + len(shapes) + 1, np.int64).view(Record)
+    values = {
+        "type": id(np.ndarray),
+        "none": id(None),
+        "incref": _address("Py_IncRef"),
+        "decref": _address("Py_DecRef"),
+        "empty": _numpy_api(_EMPTY),
+        "tuple": _address("PyTuple_New"),
+        "set": _address("PyTuple_SetItem"),
+        "save": _address("PyEval_SaveThread"),
+        "restore": _address("PyEval_RestoreThread"),
+        "kernel": kernel.address,
+        "context": ctypes.addressof(kernel.context),
+        "template": words.ctypes.data,
+        "inputs": inputs,
+        "outs": len(specs) - inputs,
+        "elements": elements,
+        "words": len(words),
+        "long": long,
+    }
+    record[: len(_HEAD)] = [values[name] for name in _HEAD]
+    at = head
+    for i, one in enumerate(specs):
+        place = record.ctypes.data + 8 * at
+        spec = len(_HEAD) + _SPEC * i
+        record[spec : spec + _SPEC] = id(one.dtype), len(one.shape), place, one.place
+        record[at : at + len(one.shape)] = one.shape
+        at += len(one.shape)
+    record.kept = method, kernel, specs, words
+    return _new(ctypes.addressof(method), record, None)
+
+
+def method(address: int) -> Any:
+    """How Python knows `call`, by its address."""
+    return _MethodDef(b"call", address, _FASTCALL, None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache, cached_property
 from importlib import import_module
 from threading import Lock
@@ -12,19 +12,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import ExecutionError
+from graphir import ExecutionError, Symbol
 from runtime.native import background
 from runtime.native.code import NativeCode, is_sum
 from runtime.native.emitters import EMITTERS
 from runtime.native.entry import Spec
-from runtime.native.layout import WIDTH, contiguous, laid, prepared
+from runtime.native.layout import WIDTH, Operand, contiguous, laid, prepared
 from runtime.native.regions import Kind, UnsupportedError, Writer
 from runtime.native.running import Task
 from runtime.program.cutting import Region
+from runtime.program.memory import LARGE
+from runtime.program.steps import shape_of
 
 if TYPE_CHECKING:
-    from runtime.program.program import Plan, Program
-    from runtime.program.steps import RegionStep, Run
+    from runtime.program.steps import RegionStep, Run, ScalarStep
 
 Array = NDArray[Any]
 Operands = tuple[Sequence[int], int, Sequence[Array]]
@@ -35,8 +36,8 @@ EARNED = 20e6
 """Nanoseconds in NumPy after which a kernel is compiled: about what that takes."""
 
 _WORTH = 150_000
-_HELD = 50_000
-"""Nanoseconds for which a call may keep other threads from running Python."""
+_LONG = 10_000
+"""Nanoseconds from which on other threads may run Python meanwhile."""
 
 
 @cache
@@ -129,7 +130,7 @@ class Kernels:
         return f"NumPy: {spent} spent there, compiled after {EARNED / 1e6:.0f} ms"
 
     def machine_code(self, operands: Operands | None = None) -> MachineCode:
-        """The code for such operands, or contiguous ones; raises ExecutionError if there is none."""
+        """The code for such operands, or contiguous ones; ExecutionError if there is none."""
         kinds = self._contiguous() if operands is None else self._kinds(operands)
         if kinds is None or self.compiled(kinds) is None:
             raise ExecutionError(f"the region stays in {self.state(operands)}")
@@ -147,45 +148,59 @@ class Kernels:
 
     # -- without Python
 
-    def entry(self, program: Program, plan: Plan, calls: int) -> Callable[..., Any] | None:
-        """A built-in function that does what the program does, for inputs of the plan's shapes."""
-        lowered, step, code = program.lowered, plan.bound[0], self.code
-        count = step.size
-        rows = [symbol for symbol, _ in code.rows]
+    def entry(
+        self,
+        step: RegionStep | ScalarStep,
+        reads: Sequence[Symbol],
+        writes: Sequence[Symbol],
+        constants: Mapping[int, Array],
+        calls: int,
+    ) -> Callable[..., Any] | None:
+        """A built-in function that computes `writes` of `reads`, arrays of the step's shapes.
+
+        None where there is no kernel after so many calls, or threads or old memory would help.
+        """
+        code, rows = self.code, [symbol for symbol, _ in self.code.rows]
         same = all(one.dtype.storage == code.dtypes[register] for one, register in code.rows)
-        if code.buffered or len(rows) != len(code.sums) or not same or program.rounded:
+        if self.why or code.buffered or len(rows) != len(code.sums) or not same:
             return None
-        if not count or count * self.cost > _HELD:
+        size = step.size * max([one.dtype.storage.itemsize for one in writes])
+        if not step.size or size >= LARGE or self.threads(step) > 1:
             return None
-        given = dict(zip(lowered.inputs, plan.inputs, strict=True))
-        symbols = list(code.inputs.values())
-        constants = [program.constants.get(program.cells[one.index]) for one in symbols]
-        shapes = [
-            given[one] if array is None else array.shape
-            for one, array in zip(symbols, constants, strict=True)
-        ]
-        sizes = [one.dtype.storage.itemsize for one in symbols]
-        strides = [contiguous(own, size) for own, size in zip(shapes, sizes, strict=True)]
-        layout = laid(step.shape, step.axes, list(zip(shapes, strides, sizes, strict=True)))
-        kernel = self.kernel(layout.kinds, calls * plan.price) if layout else None
+        operands: list[Operand] = []
+        for symbol in code.inputs.values():
+            shape, itemsize = shape_of(symbol, step.sizes), symbol.dtype.storage.itemsize
+            operands.append((shape, contiguous(shape, itemsize), itemsize))
+        layout = laid(step.shape, step.axes, operands)
+        kernel = self.kernel(layout.kinds, calls * step.price) if layout else None
         if kernel is None or layout is None:
             return None
-        places = {one: layout.place(i) for i, one in enumerate([*symbols, *code.outs, *rows])}
-        results = [one.dtype.storage.itemsize for one in code.outs]
-        sums = [one.dtype.storage.itemsize for one in rows]
-        record = layout.record(results, sums, step.length)
-        for one, array in zip(symbols, constants, strict=True):
-            record[places[one]] = 0 if array is None else array.ctypes.data
-        made = zip(lowered.outputs, plan.shapes, strict=True)
+        record = layout.record(
+            [one.dtype.storage.itemsize for one in code.outs],
+            [one.dtype.storage.itemsize for one in rows],
+            step.length,
+        )
+        symbols = [*code.inputs.values(), *code.outs, *rows]
+        places = {one: layout.place(i) for i, one in enumerate(symbols)}
+        for symbol in code.inputs.values():
+            array = constants.get(step.cells[symbol.index])
+            if array is not None and not array.flags.c_contiguous:
+                return None
+            record[places[symbol]] = 0 if array is None else array.ctypes.data
         specs = [
-            Spec(lowered.committed(one.dtype).storage, shape, places.get(one, len(record)))
-            for one, shape in (*given.items(), *made)
+            Spec(
+                one.graph.committed(one.dtype).storage,
+                shape_of(one, step.sizes),
+                places.get(one, len(record)),
+            )
+            for one in (*reads, *writes)
         ]
-        return engine().entry(kernel, specs, len(given), record, count, constants)
+        long = step.size * self.cost > _LONG
+        return engine().entry(kernel, specs, len(reads), record, step.size, long)
 
     # -- running
 
-    def task(self, step: RegionStep, run: Run, outs: Sequence[Array]) -> Task | None:
+    def task(self, step: RegionStep, run: Run) -> Task | None:
         """A call of the kernel; None where the region stays in NumPy."""
         if self.why or not step.size:
             return None
@@ -193,16 +208,20 @@ class Kernels:
         arrays = [np.asarray(run.values[cell]) for cell in cells]
         layout, arrays = prepared(step.shape, step.axes, arrays)
         kernel = self.kernel(layout.kinds, step.price) if layout else None
-        return kernel and layout and Task(self.code, kernel, layout, step, arrays, outs)
+        return kernel and layout and Task(self.code, kernel, layout, step, arrays)
 
-    def threads(self, step: RegionStep) -> int:
+    def threads(self, step: RegionStep | ScalarStep) -> int:
         """The threads that a step is worth."""
         return step.threads if step.size * self.cost > _WORTH else 1
 
     @cached_property
     def cost(self) -> float:
         """Nanoseconds an element, roughly."""
-        return sum(0.02 if one[0] in EMITTERS else 0.5 for one in self.code.instructions)
+        return sum(
+            0.5 if isinstance(one[0], np.ufunc) and one[0] not in EMITTERS else 0.03
+            for one in self.code.instructions
+        )
+
 
 
 def _strides(kinds: tuple[Kind, ...]) -> str:

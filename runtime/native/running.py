@@ -21,7 +21,7 @@ _WATCHED = 64
 
 
 class Task:
-    """One call of a region: its kernel, and where operands and results lie."""
+    """One call of a region: its kernel, and where its operands lie."""
 
     def __init__(
         self,
@@ -30,10 +30,9 @@ class Task:
         layout: Layout,
         step: RegionStep,
         arrays: Sequence[Array],
-        outs: Sequence[Array],
     ) -> None:
         self.code, self.kernel, self.layout, self.step = code, kernel, layout, step
-        self.arrays, self.outs = arrays, outs
+        self.arrays = arrays
 
     def cut(self, run: Run, threads: int) -> Cut:
         """The ranges, about one for each thread."""
@@ -44,21 +43,21 @@ class Task:
         whole = not self.code.buffered and all(is_sum(rows.symbol) for rows in step.rows)
         return step.cut(step.size // parts + 64) if whole else (step.ranges, step.trees)
 
-    def work(self, cut: Cut, takers: Sequence[Taker]) -> Work:
+    def work(self, outs: Sequence[Array], cut: Cut, takers: Sequence[Taker]) -> Work:
         """What is done with each range."""
         (ranges, trees), code, layout = cut, self.code, self.layout
         count = len(ranges) if trees else self.step.size // self.step.length
         sums = [np.empty(count, code.dtypes[register]) for register, _ in code.sums]
         buffered = [code.dtypes[register] for register in code.buffered]
-        sizes = [one.itemsize for one in (*self.outs, *buffered)]
+        sizes = [one.itemsize for one in (*outs, *buffered)]
         by = [0 if trees else one.itemsize for one in sums]
         record = np.array(layout.record(sizes, by, 1.0 if trees else self.step.length), np.int64)
         places = slice(layout.place(0), layout.place(len(self.arrays) + len(sizes) + len(sums)))
         given, results = (
             [_address(one) for one in self.arrays],
-            [_address(one) for one in self.outs],
+            [_address(one) for one in outs],
         )
-        operands = self._operands(takers)
+        operands = self._operands(takers, outs)
 
         def work(lane: Lane, numbers: Iterator[int]) -> None:
             mine = record.copy()
@@ -76,14 +75,16 @@ class Task:
         return work
 
     def _settled(self, takers: Sequence[Taker], sums: Sequence[Array]) -> list[tuple[Taker, Array]]:
-        places = {key: array for key, array in zip(self.code.sums, sums, strict=True)}
+        places = dict(zip(self.code.sums, sums, strict=True))
         return [
             (taker, places[register, is_mean(symbol)])
             for taker, (symbol, register) in zip(takers, self.code.rows, strict=True)
             if is_sum(symbol)
         ]
 
-    def _operands(self, takers: Sequence[Taker]) -> list[tuple[Taker, int, Operand | None]]:
+    def _operands(
+        self, takers: Sequence[Taker], outs: Sequence[Array]
+    ) -> list[tuple[Taker, int, Operand | None]]:
         """For each taker but of sums what it gets: a buffer, or blocks of an array."""
         code = self.code
         taken = [code.bases[register] for register in code.outs.values()]
@@ -95,7 +96,7 @@ class Task:
                 found.append((taker, code.buffered.index(register), None))
                 continue
             if code.bases[register] in taken:
-                array = self.outs[taken.index(code.bases[register])].view(code.dtypes[register])
+                array = outs[taken.index(code.bases[register])].view(code.dtypes[register])
             else:
                 array = self.arrays[list(code.inputs).index(register)]
             found.append((taker, 0, laid_out(array, self.step.shape, self.step.longest)))

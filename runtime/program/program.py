@@ -18,13 +18,13 @@ from runtime.binding import bind
 from runtime.native import Kernels, MachineCode, Native, tier
 from runtime.program.assembly import Body, assemble
 from runtime.program.blocks import cores, counted
-from runtime.program.code import Code, entering, scalar_of
-from runtime.program.cutting import Call, Region, cut, source_of
+from runtime.program.code import Code, entering, needed_in
+from runtime.program.cutting import Call, Region, cut
 from runtime.program.memory import Lane, Recycler
 from runtime.program.report import Given, Profile, explain, machine_code, profile
 from runtime.program.scalars import Scalars
 from runtime.program.steps import SMALL, CallStep, RegionStep, Run, ScalarStep, shape_of
-from runtime.program.straight import Straight, alone, fits
+from runtime.program.straight import Straight, alone, ends
 from runtime.program.targets import checked, writable_at_once
 from runtime.results import owned, require_outputs
 
@@ -34,6 +34,7 @@ Progress: TypeAlias = Callable[[int, int], None]
 _signature = attrgetter("__class__", "dtype", "shape")
 _PLANS = 64
 _LOOK = 1024
+_FEW = 64
 
 
 class Plan:
@@ -43,26 +44,43 @@ class Plan:
     """
 
     def __init__(self, steps: Sequence[Step], sizes: Mapping[str, int], program: Program) -> None:
-        self.straight: Straight | None = None
-        if fits(steps):
-            types = [
-                (program.lowered.committed(one.dtype).storage, shape_of(one, sizes))
-                for one in program.lowered.inputs
-            ]
-            self.straight = Straight(steps, program.entry, program.exit, program.constants, types)
-        self.bound, self.exit = steps, frozenset(program.exit)
+        self.bound, self.exit, self._entries = steps, frozenset(program.exit), 0
         self.shapes = [shape_of(symbol, sizes) for symbol in program.lowered.outputs]
         self.inputs = [shape_of(symbol, sizes) for symbol in program.lowered.inputs]
+        small = len(steps) <= _FEW and all(step.blocks == 1 for step in steps)
+        self.straight = self._written(program) if small else None
         self.blocks = sum(step.blocks for step in steps)
-        self.price = sum(step.price for step in steps)
 
     def entry(self, program: Program, calls: int) -> Callable[..., Any] | None:
-        """The whole plan as one call without Python, where it is one region and that is compiled."""
-        region = program.steps[0]
-        if len(program.steps) != 1 or not isinstance(region, Region):
-            return None
-        kernels = program.kernels(0)
-        return kernels and kernels.entry(program, self, calls)
+        """The plan as one call without Python, if it is one step and that is machine code.
+
+        Of several steps those that are so by now become calls in `straight`.
+        """
+        symbols = {cell: program.lowered.symbols[index] for index, cell in program.cells.items()}
+
+        def entry(step: Step, reads: Sequence[int], writes: Sequence[int]) -> Any:
+            if isinstance(step, CallStep) or step.native is None:
+                return None
+            ends = [symbols[cell] for cell in reads], [symbols[cell] for cell in writes]
+            return step.native.entry(step, *ends, program.constants, calls)
+
+        if len(self.bound) == 1:
+            return entry(self.bound[0], program.entry, program.exit)
+        found = {step: made for step in self.bound if (made := entry(step, *ends(step)))}
+        if len(found) > self._entries:
+            self._entries = len(found)
+            self.straight = self._written(program, found)
+        return None
+
+    def _written(
+        self, program: Program, entries: Mapping[Step, Callable[..., Any]] | None = None
+    ) -> Straight:
+        types = [
+            (program.lowered.committed(one.dtype).storage, shape)
+            for one, shape in zip(program.lowered.inputs, self.inputs, strict=True)
+        ]
+        ends = program.entry, program.exit
+        return Straight(self.bound, *ends, program.constants, types, entries)
 
     @cached_property
     def dead(self) -> list[list[int]]:
@@ -77,10 +95,10 @@ class Plan:
     @cached_property
     def steps(self) -> list[Straight | CallStep | RegionStep]:
         """The steps as they run one by one."""
-        return [
-            step if isinstance(step, RegionStep) and step.blocks > 1 else alone(step)
-            for step in self.bound
-        ]
+        for step in self.bound:
+            if isinstance(step, RegionStep) and step.blocks == 1:
+                step.small = alone(step)
+        return [step if isinstance(step, RegionStep) else alone(step) for step in self.bound]
 
 
 class Program:
@@ -108,7 +126,7 @@ class Program:
         self._given = threads, block, native
         self.native, self.why_numpy = tier(native)
         steps = cut(self.lowered)
-        self.needed = _needed(self.lowered, steps)
+        self.needed = needed_in(self.lowered, steps)
         made = [Call(one) for one in self.lowered.symbols if one.op is ops.full]
         self.steps = [
             one
@@ -275,6 +293,7 @@ class Program:
         """Call by machine code from now on, if it is there after so many calls more."""
         if self._last is not None and self.native is not None:
             self._native = self._last.entry(self, calls)
+            self._recent = self._last.straight and self._last.straight.function
 
     def _known(self, key: Any, arrays: Sequence[Any], sizes: Mapping[str, int]) -> Plan:
         """The plan for arrays that were given otherwise: by name, or as Python numbers."""
@@ -313,7 +332,7 @@ class Program:
         if isinstance(step, Call):
             return CallStep(step.symbol, self.cells, sizes)
         if not step.shape and not step.rows:
-            return ScalarStep(self._scalar(number, step), self.cells)
+            return ScalarStep(self._scalar(number, step), self.cells, self.kernels(number))
         shape = shape_of(step.symbols[0] if step.symbols else step.rows[0].args[0], sizes)
         body = self.body(number, math.prod(shape) > SMALL or bool(self.block))
         native = self.kernels(number)
@@ -374,23 +393,3 @@ class Program:
 
     def __repr__(self) -> str:
         return f"<Program {self.graph.name}, {len(self.steps)} steps, {self.threads} threads>"
-
-
-def _needed(graph: Graph, steps: Sequence[Region | Call]) -> set[int]:
-    """The symbols whose values lie in memory: what steps read, and outputs."""
-    needed = {symbol.index for symbol in graph.outputs}
-    for step in reversed(steps):
-        if isinstance(step, Call):
-            if step.symbol.index in needed:
-                needed.update([arg.index for arg in step.symbol.args])
-            continue
-        inside = {symbol.index for symbol in step.symbols}
-        read = [arg for symbol in step.symbols for arg in symbol.args]
-        for symbol in step.rows:
-            needed.add(symbol.index)
-            read.append(symbol.args[0])
-            needed.update([arg.index for arg in symbol.args[1:]])
-        for source in map(source_of, read):
-            if source.index not in inside and scalar_of(source) is None:
-                needed.add(source.index)
-    return needed

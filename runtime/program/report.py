@@ -14,7 +14,7 @@ from runtime.program.assembly import Body, prepared
 from runtime.program.cutting import Call, Region
 from runtime.program.memory import Lane, Recycler
 from runtime.program.steps import RegionStep, Run, shape_of
-from runtime.program.straight import alone, fits
+from runtime.program.straight import alone
 
 if TYPE_CHECKING:
     from runtime.native import Kernels, MachineCode
@@ -166,21 +166,8 @@ def explain(program: Program, given: Given | None) -> str:
         lines += _region_text(program, number, step, bound)
         if kernels := program.kernels(number):
             operands = given and _operands(program, step, kernels, *given)
-            lines.append(f"       {_beside(step, steps) or kernels.state(operands)}")
+            lines.append(f"       {kernels.state(operands)}")
     return "\n".join(lines)
-
-
-def _beside(region: Region, bound: Sequence[Any]) -> str:
-    """Why a region runs in NumPy for the sake of the steps beside it, if it does."""
-    if len(bound) > 1 and _is_scalars(region):
-        return "NumPy: scalars among other steps"
-    if len(bound) > 1 and None not in bound and fits(bound):
-        return "NumPy: the steps, few and small, are one function"
-    return ""
-
-
-def _is_scalars(region: Region) -> bool:
-    return not region.shape and not region.rows
 
 
 def _call_text(symbol: Symbol) -> str:
@@ -192,7 +179,7 @@ def _call_text(symbol: Symbol) -> str:
 def _region_text(program: Program, number: int, region: Region, bound: Any) -> list[str]:
     ops = _counted([symbol.op.name for symbol in (*region.symbols, *region.rows)])
     shape = f"[{', '.join(map(str, region.shape))}]"
-    if _is_scalars(region):
+    if not region.shape and not region.rows:
         return [f"{number:4} scalars: {ops}"]
     body = program.body(number, bits=True) if bound is None else bound.body
     read = sum(symbol.dtype.storage.itemsize for symbol in body.inputs)

@@ -80,12 +80,13 @@ class Run:
 class ScalarStep:
     """A region of 0-d values."""
 
-    shape, axes, size, length = (), 0, 1, 1
+    shape, axes, size, length, threads = (), 0, 1, 1, 1
+    sizes: Mapping[str, int] = {}
     blocks = 1
     price = 2000
 
-    def __init__(self, scalars: Scalars, cells: Mapping[int, int]) -> None:
-        self.scalars = scalars
+    def __init__(self, scalars: Scalars, cells: Mapping[int, int], native: Any = None) -> None:
+        self.scalars, self.cells, self.native = scalars, cells, native
         self.reads = [cells[symbol.index] for symbol in scalars.inputs]
         self.writes = [cells[symbol.index] for symbol in scalars.outs]
 
@@ -125,7 +126,12 @@ class RowsOf(NamedTuple):
 
 
 class RegionStep:
-    """A region whose shape is known: all at once where it fits the cache, else block by block."""
+    """A region whose shape is known: all at once where it fits the cache, else block by block.
+
+    `native` is its machine code; `small` what runs it at once, where it is one block.
+    """
+
+    small: Any = None
 
     def __init__(
         self,
@@ -138,7 +144,13 @@ class RegionStep:
         block: int | None,
         native: Any = None,
     ) -> None:
-        self.body, self.shape, self.cells, self.native = body, shape, cells, native
+        self.body, self.shape, self.cells, self.sizes, self.native = (
+            body,
+            shape,
+            cells,
+            sizes,
+            native,
+        )
         self.size, self.axes = math.prod(shape), axes
         self.length = math.prod(shape[len(shape) - axes :]) if axes else 1
         self.block = block or _block(body)
@@ -197,12 +209,15 @@ class RegionStep:
 
     def run(self, run: Run) -> None:
         """Compute all results, block by block."""
+        native = self.native.task(self, run) if self.native else None
+        if self.small and not native:
+            self.small.run(run)
+            return
         outs = [self._empty(run, cell, dtype) for cell, dtype in self.writes]
-        native = self.native.task(self, run, outs) if self.native else None
         threads = self.native.threads(self) if native else self.threads
         cut = native.cut(run, threads) if native else (self.ranges, self.trees)
         takers = [self._taker(rows, run, cut) for rows in self.rows]
-        work = native.work(cut, takers) if native else self._work(run, outs, takers)
+        work = native.work(outs, cut, takers) if native else self._work(run, outs, takers)
         tell = run.tell if run.progress else None
         share(len(cut[0]), work, threads, run.lane, run.free, tell)
         if native:
