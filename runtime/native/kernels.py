@@ -117,12 +117,13 @@ class Kernels:
         """Which tier runs the region, for such operands or for any, and why NumPy does."""
         if self.why:
             return f"NumPy: {self.why}"
-        known = [*self._made] if operands is None else [self._kinds(operands)]
-        if known == [None]:
+        kinds = operands and self._kinds(operands)
+        if operands and kinds is None:
             return "NumPy: rows of its inputs have no common stride, or are too short"
-        if known and self._made.keys() >= {*known}:
+        known = [*self._made] if kinds is None else [kinds]
+        if known and all(one in self._made for one in known):
             return f"native for strides {' and '.join(map(_strides, known))}"
-        if self._asked if operands is None else self._asked.intersection(known):
+        if self._asked if kinds is None else kinds in self._asked:
             return "NumPy: being compiled"
         if self.now:
             return "NumPy: compiled when it is called"
@@ -131,7 +132,7 @@ class Kernels:
 
     def machine_code(self, operands: Operands | None = None) -> MachineCode:
         """The code for such operands, or contiguous ones; ExecutionError if there is none."""
-        kinds = self._contiguous() if operands is None else self._kinds(operands)
+        kinds = self._kinds(operands) if operands else self._contiguous()
         if kinds is None or self.compiled(kinds) is None:
             raise ExecutionError(f"the region stays in {self.state(operands)}")
         made = Writer(self.code, kinds, WIDTH, engine().features()[1]).kernel()
