@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Collection
-from functools import cache, partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from graphir import ExecutionError
 
 if TYPE_CHECKING:
-    from runtime.native.kernels import Kernels, MachineCode
+    from runtime.native.kernels import Dropped, Kernels
     from runtime.program.cutting import Region
 else:
     Kernels = "runtime.native.kernels.Kernels"
-    MachineCode = "runtime.native.kernels.MachineCode"
 
 Native: TypeAlias = Literal["auto", "now", "off"]
-Tier: TypeAlias = "Callable[[Region, Collection[int]], Kernels]"
+Tier: TypeAlias = "Callable[[Region, Collection[int], Dropped], Kernels]"
 
 
 def tier(mode: Native) -> tuple[Tier | None, str]:
@@ -35,10 +34,10 @@ def tier(mode: Native) -> tuple[Tier | None, str]:
         return None, "llvmlite is not installed"
     from runtime.native.kernels import Kernels
 
-    return partial(Kernels, now=mode == "now" or forced == "1"), ""
+    return functools.partial(Kernels, now=mode == "now" or forced == "1"), ""
 
 
-@cache
+@functools.cache
 def installed() -> bool:
     """Whether llvmlite is there."""
     return find_spec("llvmlite") is not None

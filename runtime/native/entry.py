@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,13 +22,13 @@ _HEAD = (
 )
 _SPEC = 4
 # PyArrayObject_fields of numpy/_core/include/numpy/ndarraytypes.h, in words
-_DATA, _NDIM, _DIMS, _DTYPE, _FLAGS = 2, 3, 4, 7, 8
+DATA, NDIM, DIMS, DTYPE, FLAGS = 2, 3, 4, 7, 8
 _PLAIN = 0x101  # NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED
 _EMPTY = 184  # PyArray_Empty in numpy/_core/code_generators/numpy_api.py
 
 
 class Spec(NamedTuple):
-    """An array that is given, or made: its dtype, its shape, and the word of the record for its base."""
+    """An array that is given, or made: its dtype and shape, and the word of a record for it."""
 
     dtype: Storage
     shape: tuple[int, ...]
@@ -55,7 +56,7 @@ _TEXT = f"""
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 define ptr @call(ptr %self, ptr %args, i64 %nargs) {{
 entry:
-{_field("record", "%self", _DATA)}HEAD
+{_field("record", "%self", DATA)}HEAD
   %given = alloca i64, i64 %words, align 16
   %specs = getelementptr i64, ptr %record, i64 {len(_HEAD)}
   %bytes = shl i64 %words, 3
@@ -74,9 +75,9 @@ input:
 array:
   %i4 = mul i64 %i, {_SPEC}
   %spec = getelementptr i64, ptr %specs, i64 %i4
-{_field("dtype", "%object", _DTYPE)}{_field("wanted", "%spec", 0)}\
-{_field("ndim", "%object", _NDIM, "i32")}{_field("rank", "%spec", 1, "i32")}\
-{_field("flags", "%object", _FLAGS, "i32")}  %both = and i32 %flags, {_PLAIN}
+{_field("dtype", "%object", DTYPE)}{_field("wanted", "%spec", 0)}\
+{_field("ndim", "%object", NDIM, "i32")}{_field("rank", "%spec", 1, "i32")}\
+{_field("flags", "%object", FLAGS, "i32")}  %both = and i32 %flags, {_PLAIN}
   %same_dtype = icmp eq ptr %dtype, %wanted
   %same_rank = icmp eq i32 %ndim, %rank
   %plain = icmp eq i32 %both, {_PLAIN}
@@ -84,8 +85,8 @@ array:
   %ok2 = and i1 %ok1, %plain
   br i1 %ok2, label %sizes, label %other
 sizes:
-{_field("dims", "%object", _DIMS)}{_field("shape", "%spec", 2)}\
-{_field("place", "%spec", 3, "i64")}{_field("data", "%object", _DATA)}\
+{_field("dims", "%object", DIMS)}{_field("shape", "%spec", 2)}\
+{_field("place", "%spec", 3, "i64")}{_field("data", "%object", DATA)}\
   %slot = getelementptr ptr, ptr %given, i64 %place
   store ptr %data, ptr %slot
   %flat = icmp eq i32 %rank, 0
@@ -127,7 +128,7 @@ out:
   %missing = icmp eq ptr %made, null
   br i1 %missing, label %drop, label %keep
 keep:
-{_field("made_data", "%made", _DATA)}  %made_slot = getelementptr ptr, ptr %given, i64 %made_place
+{_field("made_data", "%made", DATA)}  %made_slot = getelementptr ptr, ptr %given, i64 %made_place
   store ptr %made_data, ptr %made_slot
   br i1 %single, label %run, label %put
 put:
@@ -181,9 +182,8 @@ def _numpy_api(index: int) -> int:
     get = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
         ("PyCapsule_GetPointer", _python)
     )
-    table = ctypes.cast(
-        get(np._core._multiarray_umath._ARRAY_API, None), ctypes.POINTER(ctypes.c_void_p)
-    )
+    capsule: Any = import_module("numpy._core._multiarray_umath")._ARRAY_API
+    table = ctypes.cast(get(capsule, None), ctypes.POINTER(ctypes.c_void_p))
     return table[index]
 
 

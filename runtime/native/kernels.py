@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cache, cached_property
-from importlib import import_module
-from threading import Lock
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphir import ExecutionError, Symbol
-from runtime.native import background
+from runtime.native.background import LOCK, submit
 from runtime.native.code import NativeCode, is_sum
 from runtime.native.emitters import EMITTERS
 from runtime.native.entry import Spec
 from runtime.native.layout import WIDTH, Operand, contiguous, laid, prepared
+from runtime.native.probe import engine, told
 from runtime.native.regions import Kind, UnsupportedError, Writer
 from runtime.native.running import Task
 from runtime.program.cutting import Region
@@ -28,10 +26,10 @@ if TYPE_CHECKING:
     from runtime.program.steps import RegionStep, Run, ScalarStep
 
 Array = NDArray[Any]
-Operands = tuple[Sequence[int], int, Sequence[Array]]
+Dropped: TypeAlias = "Callable[[], Callable[[], None] | None]"
+Operands: TypeAlias = tuple[Sequence[int], int, Sequence[Array]]
 """The shape of a region, the axes of its rows, and what it reads."""
 
-_LOG = logging.getLogger("graphir.native")
 EARNED = 20e6
 """Nanoseconds in NumPy after which a kernel is compiled: about what that takes."""
 
@@ -40,35 +38,20 @@ _LONG = 10_000
 """Nanoseconds from which on other threads may run Python meanwhile."""
 
 
-@cache
-def engine() -> Any:
-    """What needs llvmlite, imported when there is something to compile."""
-    return import_module("runtime.native.engine")
-
-
-class MachineCode(NamedTuple):
-    """A region as LLVM IR and as the assembly of this CPU; `str()` is both."""
-
-    llvm: str
-    assembly: str
-
-    def __str__(self) -> str:
-        return f"{self.llvm}\n{self.assembly}"
-
-
 class Kernels:
     """What a region is in machine code: for the kinds of its inputs a kernel, once compiled.
 
-    `why` says why it is not, where it cannot be; `now`: compiled when first needed.
+    `why` says why it is not, where it cannot be; `now`: compiled when first needed. `dropped`, a
+    weak reference, is to what is called when the program shall hold one no more.
     """
 
-    def __init__(self, region: Region, needed: Collection[int], now: bool) -> None:
-        self.region, self.needed, self.now = region, needed, now
+    def __init__(
+        self, region: Region, needed: Collection[int], dropped: Dropped, now: bool
+    ) -> None:
+        self.region, self.needed, self.dropped, self.now = region, needed, dropped, now
         self.why = "" if region.symbols or any(map(is_sum, region.rows)) else "no elementwise op"
         self.spent = 0.0
         self._made: dict[tuple[Kind, ...], Any] = {}
-        self._asked: set[tuple[Kind, ...]] = set()
-        self._lock = Lock()
 
     @cached_property
     def code(self) -> NativeCode:
@@ -79,24 +62,26 @@ class Kernels:
 
     def compiled(self, kinds: tuple[Kind, ...]) -> Any:
         """The kernel, compiled now if it is not; None where it cannot be."""
-        with self._lock:
+        with LOCK:
             found = self._made.get(kinds)
             if found is None and not self.why:
-                found = self._compile(kinds)
-                if found is not None:
-                    self._made[kinds] = found
+                try:
+                    made = Writer(self.code, kinds, WIDTH, engine().processor().features).kernel()
+                    found = self._made[kinds] = engine().compiled(made, self)
+                except UnsupportedError as error:
+                    self.why = f"no machine code for {error}"
+                except Exception as error:  # whatever LLVM says: NumPy goes on
+                    self.why = told(error)
             return found
 
-    def _compile(self, kinds: tuple[Kind, ...]) -> Any:
-        try:
-            made = Writer(self.code, kinds, WIDTH, engine().features()[1]).kernel()
-            return engine().Compiled(made)
-        except UnsupportedError as error:
-            self.why = f"no machine code for {error}"
-        except Exception as error:  # whatever LLVM says: NumPy goes on
-            self.why = f"{type(error).__name__}: {error}"
-            _LOG.warning("a region stays in NumPy: %s", self.why)
-        return None
+    def let_go(self, kernel: Any) -> None:
+        """Hold a kernel no more, here and in the program: it is made again if it is called."""
+        for kinds in [kinds for kinds, found in self._made.items() if found is kernel]:
+            del self._made[kinds]
+        self.spent = 0.0
+        dropped = self.dropped()
+        if dropped is not None:
+            dropped()
 
     def kernel(self, kinds: tuple[Kind, ...], cost: float) -> Any:
         """The kernel if it is there; else a call of so many nanoseconds in NumPy counts for it."""
@@ -106,9 +91,8 @@ class Kernels:
         if self.now:
             return self.compiled(kinds)
         self.spent += cost
-        if self.spent > EARNED and kinds not in self._asked:
-            self._asked.add(kinds)
-            background.submit(self.compiled, kinds)
+        if self.spent > EARNED:
+            submit(self.compiled, kinds)
         return None
 
     # -- questions
@@ -123,20 +107,19 @@ class Kernels:
         known = [*self._made] if kinds is None else [kinds]
         if known and all(one in self._made for one in known):
             return f"native for strides {' and '.join(map(_strides, known))}"
-        if self._asked if kinds is None else kinds in self._asked:
-            return "NumPy: being compiled"
-        if self.now:
-            return "NumPy: compiled when it is called"
-        spent = f"{min(self.spent, EARNED) / 1e6:.1f} ms"
-        return f"NumPy: {spent} spent there, compiled after {EARNED / 1e6:.0f} ms"
+        if self.now or self.spent > EARNED:
+            return "NumPy: to be compiled"
+        spent = f"{self.spent / 1e6:.1f} of the {EARNED / 1e6:.0f} ms spent"
+        return f"NumPy: {spent} after which it is compiled"
 
-    def machine_code(self, operands: Operands | None = None) -> MachineCode:
-        """The code for such operands, or contiguous ones; ExecutionError if there is none."""
+    def machine_code(self, operands: Operands | None = None) -> tuple[str, str]:
+        """LLVM IR and assembly for such operands, or contiguous ones; may raise ExecutionError."""
         kinds = self._kinds(operands) if operands else self._contiguous()
         if kinds is None or self.compiled(kinds) is None:
             raise ExecutionError(f"the region stays in {self.state(operands)}")
-        made = Writer(self.code, kinds, WIDTH, engine().features()[1]).kernel()
-        return MachineCode(*engine().listing(made.text))
+        with LOCK:
+            made = Writer(self.code, kinds, WIDTH, engine().processor().features).kernel()
+            return engine().listing(made.text)
 
     def _kinds(self, operands: Operands) -> tuple[Kind, ...] | None:
         layout, _ = prepared(*operands)
@@ -222,7 +205,6 @@ class Kernels:
             0.5 if isinstance(one[0], np.ufunc) and one[0] not in EMITTERS else 0.03
             for one in self.code.instructions
         )
-
 
 
 def _strides(kinds: tuple[Kind, ...]) -> str:

@@ -8,6 +8,7 @@ from contextvars import copy_context
 from functools import cached_property, partial
 from operator import attrgetter
 from typing import Any, TypeAlias
+from weakref import WeakMethod
 
 import numpy as np
 
@@ -15,16 +16,16 @@ from graphir import Graph, ops
 from graphir.uncollected import uncollected
 from passes import lower
 from runtime.binding import bind
-from runtime.native import Kernels, MachineCode, Native, tier
+from runtime.native import Kernels, Native, tier
 from runtime.program.assembly import Body, assemble
 from runtime.program.blocks import cores, counted
 from runtime.program.code import Code, entering, needed_in
 from runtime.program.cutting import Call, Region, cut
 from runtime.program.memory import Lane, Recycler
-from runtime.program.report import Given, Profile, explain, machine_code, profile
+from runtime.program.report import MachineCode, Profile, explain, machine_code, profile
 from runtime.program.scalars import Scalars
 from runtime.program.steps import SMALL, CallStep, RegionStep, Run, ScalarStep, shape_of
-from runtime.program.straight import Straight, alone, ends
+from runtime.program.straight import Straight, alone, ends, fits
 from runtime.program.targets import checked, writable_at_once
 from runtime.results import owned, require_outputs
 
@@ -34,7 +35,6 @@ Progress: TypeAlias = Callable[[int, int], None]
 _signature = attrgetter("__class__", "dtype", "shape")
 _PLANS = 64
 _LOOK = 1024
-_FEW = 64
 
 
 class Plan:
@@ -47,8 +47,7 @@ class Plan:
         self.bound, self.exit, self._entries = steps, frozenset(program.exit), 0
         self.shapes = [shape_of(symbol, sizes) for symbol in program.lowered.outputs]
         self.inputs = [shape_of(symbol, sizes) for symbol in program.lowered.inputs]
-        small = len(steps) <= _FEW and all(step.blocks == 1 for step in steps)
-        self.straight = self._written(program) if small else None
+        self.straight = self._written(program) if fits(steps) else None
         self.blocks = sum(step.blocks for step in steps)
 
     def entry(self, program: Program, calls: int) -> Callable[..., Any] | None:
@@ -107,7 +106,8 @@ class Program:
     The graph is lowered if it is not. `threads` is how many may work on one call (as many as there
     are cores to use); `block`, in elements, replaces the size that fits the cache. Any number of
     threads may call one program at the same time. `beside` is another program, whose scratch memory
-    and kept memory this one uses too.
+    and kept memory this one uses too. `native`: regions become machine code, where llvmlite is
+    installed, once it pays ("auto"), at once ("now") or never ("off").
     """
 
     @uncollected
@@ -295,6 +295,11 @@ class Program:
             self._native = self._last.entry(self, calls)
             self._recent = self._last.straight and self._last.straight.function
 
+    def _plan_anew(self) -> None:
+        """Forget the plans, which may hold what is to be freed."""
+        self._native = self._recent = self._last = None
+        self._plans.clear()
+
     def _known(self, key: Any, arrays: Sequence[Any], sizes: Mapping[str, int]) -> Plan:
         """The plan for arrays that were given otherwise: by name, or as Python numbers."""
         found, _ = self._plans.get(key, (None, False))
@@ -350,9 +355,9 @@ class Program:
             return None
         found = self._kernels.get(number)
         if found is None:
-            region = self.steps[number]
+            region, anew = self.steps[number], WeakMethod(self._plan_anew)
             assert isinstance(region, Region)
-            found = self._kernels[number] = self.native(region, self.needed)
+            found = self._kernels[number] = self.native(region, self.needed, anew)
         return found
 
     def body(self, number: int, bits: bool) -> Body:
@@ -371,7 +376,7 @@ class Program:
 
         Of each region it says which tier runs it, and why NumPy does where it does.
         """
-        return explain(self, self._given_by(inputs, named))
+        return explain(self, inputs, named)
 
     def ir(self, step: int, /, *inputs: Any, **named: Any) -> MachineCode:
         """The LLVM IR and assembly of a region, by its number in what `explain` tells.
@@ -379,10 +384,7 @@ class Program:
         It depends on how inputs lie: as these do, or contiguous. Raises ExecutionError where the
         step is no region, or has no machine code.
         """
-        return machine_code(self, step, self._given_by(inputs, named))
-
-    def _given_by(self, inputs: Sequence[Any], named: Mapping[str, Any]) -> Given | None:
-        return bind(self.graph, inputs, named) if inputs or named else None
+        return machine_code(self, step, inputs, named)
 
     def profile(self, *inputs: Any, **named: Any) -> Profile:
         """The time of one call on one thread, by step and op; the clock itself costs some."""
