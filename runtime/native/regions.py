@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from runtime.native.code import NativeCode
-from runtime.native.emitters import emitted
+from runtime.native.emitters import emitted, has_code
 from runtime.native.loops import loop_of
 from runtime.native.rows import BLOCK, addresses, rows, splat
 from runtime.native.vectors import Vectors, lane, words_of
@@ -61,7 +61,7 @@ def segments_of(code: NativeCode, features: Collection[str]) -> list[Segment]:
         function, args, out, symbol = one
         at = max([stage.get(code.bases[arg], 0) for arg in args], default=0)
         dtypes = [code.dtypes[register] for register in (*args, out)]
-        if emitted(Vectors(1, features), function, dtypes, ["%x"] * len(args)) is not None:
+        if has_code(function, dtypes, features):
             found[at].vectors.append(one)
         elif loop_of(function, dtypes):
             found[at].loops.append(one)
