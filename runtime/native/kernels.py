@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,16 +36,6 @@ EARNED = 20e6
 _WORTH = 150_000
 _LONG = 10_000
 """Nanoseconds from which on other threads may run Python meanwhile."""
-
-
-class MachineCode(NamedTuple):
-    """A region as LLVM IR and as the assembly of this CPU; `str()` is both."""
-
-    llvm: str
-    assembly: str
-
-    def __str__(self) -> str:
-        return f"{self.llvm}\n{self.assembly}"
 
 
 class Kernels:
@@ -111,25 +101,25 @@ class Kernels:
         """Which tier runs the region, for such operands or for any, and why NumPy does."""
         if self.why:
             return f"NumPy: {self.why}"
-        known = [*self._made] if operands is None else [self._kinds(operands)]
-        if known == [None]:
+        kinds = operands and self._kinds(operands)
+        if operands and kinds is None:
             return "NumPy: rows of its inputs have no common stride, or are too short"
-        if known and self._made.keys() >= {*known}:
+        known = [*self._made] if kinds is None else [kinds]
+        if known and all(one in self._made for one in known):
             return f"native for strides {' and '.join(map(_strides, known))}"
-        if self.now:
-            return "NumPy: compiled when it is called"
-        if self.spent > EARNED:
-            return "NumPy: being compiled"
-        spent = f"{min(self.spent, EARNED) / 1e6:.1f} ms"
-        return f"NumPy: {spent} spent there, compiled after {EARNED / 1e6:.0f} ms"
+        if self.now or self.spent > EARNED:
+            return "NumPy: to be compiled"
+        spent = f"{self.spent / 1e6:.1f} of the {EARNED / 1e6:.0f} ms spent"
+        return f"NumPy: {spent} after which it is compiled"
 
-    def machine_code(self, operands: Operands | None = None) -> MachineCode:
-        """The code for such operands, or contiguous ones. Raises ExecutionError: there is none."""
-        kinds = self._contiguous() if operands is None else self._kinds(operands)
+    def machine_code(self, operands: Operands | None = None) -> tuple[str, str]:
+        """LLVM IR and assembly for such operands, or contiguous ones; may raise ExecutionError."""
+        kinds = self._kinds(operands) if operands else self._contiguous()
         if kinds is None or self.compiled(kinds) is None:
             raise ExecutionError(f"the region stays in {self.state(operands)}")
-        made = Writer(self.code, kinds, WIDTH, engine().processor().features).kernel()
-        return MachineCode(*engine().listing(made.text))
+        with LOCK:
+            made = Writer(self.code, kinds, WIDTH, engine().processor().features).kernel()
+            return engine().listing(made.text)
 
     def _kinds(self, operands: Operands) -> tuple[Kind, ...] | None:
         layout, _ = prepared(*operands)

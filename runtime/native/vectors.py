@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Hashable
+from itertools import count
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +20,31 @@ def lane(dtype: Storage) -> str:
     if dtype == np.bool_:
         return "i1"
     return _FLOATS.get((dtype.kind, dtype.itemsize), f"i{8 * dtype.itemsize}")
+
+
+def words_of(text: str) -> str:
+    """Assembly where `%x = get T, %p[i]` loads from the i-th 64-bit word after %p, and
+    `put T %x, %p[i]` stores there.
+    """
+    places = count()
+
+    def load(found: re.Match[str]) -> str:
+        name, kind, base, index = found.groups()
+        at = f"{name}_at = getelementptr i64, ptr {base}, i64 {index}"
+        return f"{at}\n{name} = load {kind}, ptr {name}_at, align 8"
+
+    def store(found: re.Match[str]) -> str:
+        value, base, index = found.groups()
+        at = f"%put{next(places)}"
+        return (
+            f"{at} = getelementptr i64, ptr {base}, i64 {index}\nstore {value}, ptr {at}, align 8"
+        )
+
+    return _PUT.sub(store, _GET.sub(load, text))
+
+
+_GET = re.compile(r"(%\w+) = get (.+), (%\w+)\[(\S+)\]")
+_PUT = re.compile(r"put (.+), (%\w+)\[(\S+)\]")
 
 
 class Table(NamedTuple):
