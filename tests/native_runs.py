@@ -124,6 +124,17 @@ def applied(op: Op, args: Sequence[Symbol]) -> list[Symbol]:
         return []
 
 
+def every_op(dtype: DType, *args: Symbol, operands: int = 1) -> list[Symbol]:
+    """What each op makes that takes the dtype, and so many operands or more.
+
+    Powers of signed integers are refused where one is negative: regions have none.
+    """
+    taken = [op for op in ELEMENTWISE if len(op.operands) >= operands]
+    if dtype.kind == "int":
+        taken.remove(ops.pow)
+    return [one for op in taken for one in applied(op, args)]
+
+
 def graph_of(make: Callable[..., Sequence[Symbol]], *types: Any, tf32: str = "even") -> Graph:
     """The graph of what a function makes of inputs of (dtype, shape)."""
     graph = Graph("ops", rules="explicit", tf32=tf32)

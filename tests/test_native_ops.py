@@ -12,9 +12,8 @@ import pytest
 from graphir import DType, ExecutionError, Graph, Symbol, ops
 from runtime import Program, interpret
 from tests.native_runs import (
-    ELEMENTWISE,
-    applied,
     check,
+    every_op,
     graph_of,
     left,
     needs_llvmlite,
@@ -43,17 +42,6 @@ SHAPES: dict[str, Sequence[Any]] = {
 def _step_by_step() -> Iterator[None]:
     with step_by_step():
         yield
-
-
-def every_op(dtype: DType, *args: Symbol, operands: int = 1) -> list[Symbol]:
-    """What each op makes that takes the dtype, and so many operands or more.
-
-    Powers of signed integers are refused where one is negative: regions have none.
-    """
-    taken = [op for op in ELEMENTWISE if len(op.operands) >= operands]
-    if dtype.kind == "int":
-        taken.remove(ops.pow)
-    return [one for op in taken for one in applied(op, args)]
 
 
 @pytest.mark.parametrize("dtype", STRONG, ids=str)
