@@ -119,8 +119,8 @@ def as_complex(x: Any, y: Any) -> Any:
 
 _KERNELS: dict[str, Callable[..., Any]] = {
     "pow": _power,
-    "erf": partial(functions.erf, take=_taken),
-    "gelu": partial(functions.gelu, take=_taken),
+    "erf": partial(functions.erf_by, _taken),
+    "gelu": partial(functions.gelu_by, _taken),
     "atan2": np.arctan2,
     "hypot": np.hypot,
     "logaddexp": np.logaddexp,
