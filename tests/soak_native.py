@@ -83,9 +83,7 @@ def at_once(threads: int, seconds: float) -> int:
         made = random.Random(thread)
         while time.monotonic() < end and not wrong:
             number = made.randrange(3 * threads)
-            program = (
-                shared[number] if number < threads else Program(chain(number), native="now")
-            )
+            program = shared[number] if number < threads else Program(chain(number), native="now")
             if not right(program, number):
                 wrong.append(number)
             calls[thread] += 1

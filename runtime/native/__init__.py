@@ -11,28 +11,31 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from graphir import ExecutionError
 
 if TYPE_CHECKING:
-    from runtime.native.kernels import Dropped, Kernels
+    from runtime.native.kernels import Dropped, Kernels, MachineCode
     from runtime.program.cutting import Region
 else:
     Kernels = "runtime.native.kernels.Kernels"
+    MachineCode = "runtime.native.kernels.MachineCode"
 
 Native: TypeAlias = Literal["auto", "now", "off"]
 Tier: TypeAlias = "Callable[[Region, Collection[int], Dropped], Kernels]"
 
 
-def tier(mode: Native) -> Tier | None:
-    """What makes the kernels of regions; None where there are to be none.
+def tier(mode: Native) -> tuple[Tier | None, str]:
+    """What makes the kernels of regions; None, and why, where there are to be none.
 
     GRAPHIR_NATIVE=0 in the environment switches the tier off, 1 compiles at once.
     """
     if mode not in ("auto", "now", "off"):
         raise ExecutionError(f'native is "auto", "now" or "off", not {mode!r}')
     forced = os.environ.get("GRAPHIR_NATIVE", "")
-    if mode == "off" or forced == "0" or not installed():
-        return None
+    if mode == "off" or forced == "0":
+        return None, 'native="off"' if mode == "off" else "GRAPHIR_NATIVE=0"
+    if not installed():
+        return None, "llvmlite is not installed"
     from runtime.native.kernels import Kernels
 
-    return functools.partial(Kernels, now=mode == "now" or forced == "1")
+    return functools.partial(Kernels, now=mode == "now" or forced == "1"), ""
 
 
 @functools.cache

@@ -7,13 +7,15 @@ from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from graphir import DType, Op, Symbol
+from graphir import DType, Op, Symbol, functions
 from graphir.evaluation import machine
 from graphir.kernels import KERNELS
+from runtime.native.vectors import Table
 from runtime.program.casting import register
 from runtime.program.code import Attributes, Code, entering
-from runtime.program.tracing import Step, Storage, Trace, UntraceableError, trace
+from runtime.program.tracing import Step, Storage, Trace, trace
 
 
 class Conversion(NamedTuple):
@@ -95,10 +97,13 @@ def _traced(name: str, attrs: Attributes, dtypes: tuple[Storage, ...], result: S
 
 
 def _power(x: Any, y: Any) -> Any:
-    """As the kernel: where the exponent is 2, x * x. Signed exponents may be refused."""
-    if y.dtype.kind == "i":
-        raise UntraceableError
-    return np.where(np.equal(y, y.dtype.type(2)), np.multiply(x, x), np.power(x, y))
+    """As the kernel: where the exponent of a float is 2, x * x. No integer here is negative."""
+    power = np.power(x, y)
+    return np.where(np.equal(y, 2.0), np.multiply(x, x), power) if x.dtype.kind == "f" else power
+
+
+def _taken(values: NDArray[Any], places: Any) -> Any:
+    return places.tracer.emit(Table.of(values), [places], values.dtype)
 
 
 def _part(function: Callable[..., Any], x: Any) -> Any:
@@ -113,6 +118,8 @@ def as_complex(x: Any, y: Any) -> Any:
 
 _KERNELS: dict[str, Callable[..., Any]] = {
     "pow": _power,
+    "erf": partial(functions.erf, take=_taken),
+    "gelu": partial(functions.gelu, take=_taken),
     "atan2": np.arctan2,
     "hypot": np.hypot,
     "logaddexp": np.logaddexp,

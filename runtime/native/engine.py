@@ -10,19 +10,21 @@ import os
 import platform
 from collections.abc import Callable
 from functools import cache, lru_cache
+from importlib import import_module
 from itertools import count
 from typing import Any, NamedTuple
 from weakref import WeakSet
 
-import llvmlite
-import llvmlite.binding as llvm
 import numpy as np
 
-from graphir import conversions
 from runtime.native import cache as disk
 from runtime.native.entry import assembly, built_in, method
 from runtime.native.loops import loop_of
 from runtime.native.regions import Kernel
+from runtime.native.vectors import Table
+
+llvmlite: Any = import_module("llvmlite")
+llvm: Any = import_module("llvmlite.binding")
 
 MOST = 512
 """Kernels that are kept for those who ask again; one is about 50 KB."""
@@ -53,7 +55,7 @@ class Processor(NamedTuple):
 
 
 def processor() -> Processor:
-    """The host; or what GRAPHIR_NATIVE_CPU names: x86-64, haswell and the like."""
+    """The one that there is; or what GRAPHIR_NATIVE_CPU names: x86-64, haswell and the like."""
     return _processor(os.environ.get("GRAPHIR_NATIVE_CPU", ""))
 
 
@@ -80,7 +82,7 @@ def machine(cpu: Processor) -> Any:
 
 @lru_cache(1)
 def _linker(session: int) -> Any:
-    # JITLink aborts the process where RuntimeDyld says what is wrong, which on ARM does not reach far
+    # RuntimeDyld says what is wrong where JITLink aborts the process; on ARM it does not reach far
     far = platform.machine().lower() in ("arm64", "aarch64")
     return llvm.create_lljit_compiler(use_jit_link=far, suppress_errors=True)
 
@@ -116,22 +118,13 @@ class Code:
         self.address: int = self._held[name]
 
 
-@cache
-def table(name: str, dtype: Any) -> np.ndarray[Any, Any]:
-    values = conversions._values(dtype) if name != "patterns" else None
-    patterns = conversions._patterns(dtype) if name != "values" else None
-    if name == "values":
-        return values
-    if name == "patterns":
-        return patterns
-    return values.take(patterns)
-
-
 def address(what: Any) -> int:
+    """Where a table, a loop or its data lies."""
+    if isinstance(what, Table):
+        return what.address
     kind, *rest = what
-    if kind == "table":
-        return table(*rest).ctypes.data
     found = loop_of(*rest)
+    assert found is not None
     return found.function if kind == "loop" else found.data
 
 
@@ -170,6 +163,12 @@ def compiled(kernel: Kernel, user: Any) -> Compiled:
             one.let_go(old)
     _kernels[key] = found
     return found
+
+
+def listing(text: str) -> tuple[str, str]:
+    """A module as LLVM prints it, and as assembly."""
+    module = llvm.parse_assembly(text)
+    return str(module), machine(processor()).emit_assembly(module)
 
 
 @cache

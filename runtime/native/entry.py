@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,7 +28,7 @@ _EMPTY = 184  # PyArray_Empty in numpy/_core/code_generators/numpy_api.py
 
 
 class Spec(NamedTuple):
-    """An array that is given, or made: its dtype, its shape, and the word of the record for its base."""
+    """An array that is given, or made: its dtype and shape, and the word of a record for it."""
 
     dtype: Storage
     shape: tuple[int, ...]
@@ -181,9 +182,8 @@ def _numpy_api(index: int) -> int:
     get = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
         ("PyCapsule_GetPointer", _python)
     )
-    table = ctypes.cast(
-        get(np._core._multiarray_umath._ARRAY_API, None), ctypes.POINTER(ctypes.c_void_p)
-    )
+    capsule: Any = import_module("numpy._core._multiarray_umath")._ARRAY_API
+    table = ctypes.cast(get(capsule, None), ctypes.POINTER(ctypes.c_void_p))
     return table[index]
 
 

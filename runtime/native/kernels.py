@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import Symbol
+from graphir import ExecutionError, Symbol
+from graphir.lazy import lazy
 from runtime.native.background import LOCK, submit
 from runtime.native.code import NativeCode, is_sum
 from runtime.native.emitters import EMITTERS
@@ -27,12 +27,25 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 Dropped: TypeAlias = "Callable[[], Callable[[], None] | None]"
+Operands: TypeAlias = tuple[Sequence[int], int, Sequence[Array]]
+"""The shape of a region, the axes of its rows, and what it reads."""
+
 EARNED = 20e6
 """Nanoseconds in NumPy after which a kernel is compiled: about what that takes."""
 
 _WORTH = 150_000
 _LONG = 10_000
 """Nanoseconds from which on other threads may run Python meanwhile."""
+
+
+class MachineCode(NamedTuple):
+    """A region as LLVM IR and as the assembly of this CPU; `str()` is both."""
+
+    llvm: str
+    assembly: str
+
+    def __str__(self) -> str:
+        return f"{self.llvm}\n{self.assembly}"
 
 
 class Kernels:
@@ -50,7 +63,7 @@ class Kernels:
         self.spent = 0.0
         self._made: dict[tuple[Kind, ...], Any] = {}
 
-    @cached_property
+    @lazy
     def code(self) -> NativeCode:
         """The instructions."""
         return NativeCode(self.region, self.needed)
@@ -91,6 +104,41 @@ class Kernels:
         if self.spent > EARNED:
             submit(self.compiled, kinds)
         return None
+
+    # -- questions
+
+    def state(self, operands: Operands | None = None) -> str:
+        """Which tier runs the region, for such operands or for any, and why NumPy does."""
+        if self.why:
+            return f"NumPy: {self.why}"
+        known = [*self._made] if operands is None else [self._kinds(operands)]
+        if known == [None]:
+            return "NumPy: rows of its inputs have no common stride, or are too short"
+        if known and self._made.keys() >= {*known}:
+            return f"native for strides {' and '.join(map(_strides, known))}"
+        if self.now:
+            return "NumPy: compiled when it is called"
+        if self.spent > EARNED:
+            return "NumPy: being compiled"
+        spent = f"{min(self.spent, EARNED) / 1e6:.1f} ms"
+        return f"NumPy: {spent} spent there, compiled after {EARNED / 1e6:.0f} ms"
+
+    def machine_code(self, operands: Operands | None = None) -> MachineCode:
+        """The code for such operands, or contiguous ones. Raises ExecutionError: there is none."""
+        kinds = self._contiguous() if operands is None else self._kinds(operands)
+        if kinds is None or self.compiled(kinds) is None:
+            raise ExecutionError(f"the region stays in {self.state(operands)}")
+        made = Writer(self.code, kinds, WIDTH, engine().processor().features).kernel()
+        return MachineCode(*engine().listing(made.text))
+
+    def _kinds(self, operands: Operands) -> tuple[Kind, ...] | None:
+        layout, _ = prepared(*operands)
+        return layout and layout.kinds
+
+    def _contiguous(self) -> tuple[Kind, ...]:
+        """The kinds of inputs that are whole, or have one element for each row."""
+        last, inputs = self.region.shape[-1:], self.code.inputs.values()
+        return tuple([int(one.rank > 0 and one.shape[-1:] == last) for one in inputs])
 
     # -- without Python
 
@@ -154,16 +202,25 @@ class Kernels:
         arrays = [np.asarray(run.values[cell]) for cell in cells]
         layout, arrays = prepared(step.shape, step.axes, arrays)
         kernel = self.kernel(layout.kinds, step.price) if layout else None
-        return kernel and layout and Task(self.code, kernel, layout, step, arrays)
+        return (
+            kernel
+            and layout
+            and Task(self.code, kernel, layout, step, arrays, step.size * self.cost)
+        )
 
     def threads(self, step: RegionStep | ScalarStep) -> int:
         """The threads that a step is worth."""
         return step.threads if step.size * self.cost > _WORTH else 1
 
-    @cached_property
+    @lazy
     def cost(self) -> float:
         """Nanoseconds an element, roughly."""
         return sum(
             0.5 if isinstance(one[0], np.ufunc) and one[0] not in EMITTERS else 0.03
             for one in self.code.instructions
         )
+
+
+def _strides(kinds: tuple[Kind, ...]) -> str:
+    """The kinds of inputs, as text."""
+    return f"({', '.join('any' if kind is None else str(kind) for kind in kinds)})"

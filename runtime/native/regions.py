@@ -137,7 +137,10 @@ class Writer:
         body = [line for number in range(len(self.segments)) for line in self._segment(number)]
         context = tuple(self.vectors.context)
         sums = [(lane(self.dtypes[base]), mean) for base, mean in self.sums]
-        sizes = [(self.dtypes[base].itemsize, kind) for base, kind in zip(self.inputs, self.kinds)]
+        sizes = [
+            (self.dtypes[base].itemsize, kind)
+            for base, kind in zip(self.inputs, self.kinds, strict=True)
+        ]
         outs = [self.dtypes[base].itemsize for base in self.outs]
         lines = [*self._body(body, len(context)), *rows(sizes, outs, sums, self.width)]
         return Kernel("\n".join([*lines, *sorted(self.vectors.declared), ""]), context)
@@ -184,9 +187,6 @@ class Writer:
             elif self.kinds[i] is None:
                 yield f"%g{i} = getelementptr i64, ptr %strides, i64 {i}"
                 yield f"%st{i} = load i64, ptr %g{i}"
-                yield from splat(f"%k{i}", f"%st{i}", "i64", w)
-                lanes = ", ".join(f"i64 {k}" for k in range(w))
-                yield f"%o{i} = mul <{w} x i64> %k{i}, <{lanes}>"
         for base, value in self.code.constants.items():
             bits = f"i{8 * value.dtype.itemsize}"
             yield f"%n{base} = alloca {bits}, align 16"
@@ -270,7 +270,12 @@ class Writer:
         if stride is None:
             start = code.op(f"mul i64 %at{number}, %st{place}")
             base = code.op(f"getelementptr i8, ptr %p{place}, i64 {start}")
-            return code.gathered(kind, "i8", base, "i64", f"%o{place}", 1)
+            found = "poison"  # element by element: gathers of a processor take longer
+            for k in range(w):
+                one = code.op(f"load {kind}, ptr {base}, align 1")
+                found = code.op(f"insertelement {code.of(kind)} {found}, {kind} {one}, i64 {k}")
+                base = code.op(f"getelementptr i8, ptr {base}, i64 %st{place}")
+            return found
 
         def load(start: str, after: int) -> str:
             first = code.op(f"getelementptr {kind}, ptr %p{place}, i64 {start}")

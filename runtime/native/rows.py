@@ -202,20 +202,22 @@ def _range(
     yield f"define internal void @range({args}, ptr %sums) {{\nentry:"
     copied = {i: size for i, (size, kind) in enumerate(inputs) if kind == 1}
     made = dict(enumerate(outs, len(inputs)))
+    sizes = copied | made
     yield f"%copies = alloca [{len(inputs) + len(outs)} x ptr], align 16"
-    for i, size in (copied | made).items():
+    for i, size in sizes.items():
         yield f"%t{i} = alloca [{width * size} x i8], align 64"
     yield f"%short = icmp ult i64 %n, {width}\nbr i1 %short, label %few, label %many\nmany:"
     yield f"call void @body({args}, i64 %n, ptr %sums)\nret void\nfew:"
     yield from addresses("p", "%now", len(inputs) + len(outs))
     for i in range(len(inputs) + len(outs)):
         yield f"%a{i} = getelementptr ptr, ptr %copies, i64 {i}"
-        size = (copied | made).get(i)
+        size = sizes.get(i)
         yield f"store ptr %{'t' if size else 'p'}{i}, ptr %a{i}"
         if size:
             yield f"%b{i} = mul i64 %n, {size}"
         if i in copied:
-            yield f"call void @llvm.memset.p0.i64(ptr %t{i}, i8 0, i64 {width * size}, i1 false)"
+            whole = width * copied[i]
+            yield f"call void @llvm.memset.p0.i64(ptr %t{i}, i8 0, i64 {whole}, i1 false)"
             yield f"call void @llvm.memcpy.p0.p0.i64(ptr %t{i}, ptr %p{i}, i64 %b{i}, i1 false)"
     on_stack = f"ptr %copies, ptr %strides, ptr %context, i64 0, i64 {width}"
     yield f"call void @body({on_stack}, i64 %n, ptr %sums)"
@@ -226,7 +228,8 @@ def _range(
 
 def _joined(kind: str) -> str:
     """Eight lanes added in pairs."""
-    lines, value, count = [], "%all", 8
+    value, count = "%all", 8
+    lines: list[str] = []
     while count > 1:
         count //= 2
         full = f"<{2 * count} x {kind}>"
@@ -252,7 +255,7 @@ def _added(k: int, kind: str) -> str:
 
 
 def _finished(k: int, place: int, kind: str, mean: bool) -> str:
-    """A sum as NumPy has it, which begins with 0, so that none is -0.0; a mean divides in double."""
+    """A sum as NumPy has it: it begins with 0, so that none is -0.0; means divide in double."""
     lines = [
         f"%p{k} = getelementptr i64, ptr %sums, i64 {k}",
         f"%x{k} = load {kind}, ptr %p{k}",

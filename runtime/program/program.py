@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 import math
-import operator
-import os
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import copy_context
-from functools import cached_property, partial
+from functools import partial
 from operator import attrgetter
 from typing import Any, TypeAlias
 from weakref import WeakMethod
 
 import numpy as np
 
-from graphir import ExecutionError, Graph, ops
+from graphir import Graph, ops
+from graphir.lazy import lazy
 from graphir.uncollected import uncollected
 from passes import lower
 from runtime.binding import bind
-from runtime.native import Kernels, Native, tier
+from runtime.native import Kernels, MachineCode, Native, tier
 from runtime.program.assembly import Body, assemble
+from runtime.program.blocks import cores, counted
 from runtime.program.code import Code, entering, scalar_of
 from runtime.program.cutting import Call, Region, cut, source_of
 from runtime.program.memory import Lane, Recycler
-from runtime.program.report import Profile, explain, profile
+from runtime.program.report import Given, Profile, explain, machine_code, profile
 from runtime.program.scalars import Scalars
 from runtime.program.steps import SMALL, CallStep, RegionStep, Run, ScalarStep, shape_of
-from runtime.program.straight import Straight, alone, ends
+from runtime.program.straight import Straight, alone, ends, fits
 from runtime.program.targets import checked, writable_at_once
 from runtime.results import owned, require_outputs
 
@@ -36,7 +36,6 @@ Progress: TypeAlias = Callable[[int, int], None]
 _signature = attrgetter("__class__", "dtype", "shape")
 _PLANS = 64
 _LOOK = 1024
-_FEW = 64
 
 
 class Plan:
@@ -49,8 +48,7 @@ class Plan:
         self.bound, self.exit, self._entries = steps, frozenset(program.exit), 0
         self.shapes = [shape_of(symbol, sizes) for symbol in program.lowered.outputs]
         self.inputs = [shape_of(symbol, sizes) for symbol in program.lowered.inputs]
-        small = len(steps) <= _FEW and all(step.blocks == 1 for step in steps)
-        self.straight = self._written(program) if small else None
+        self.straight = self._written(program) if fits(steps) else None
         self.blocks = sum(step.blocks for step in steps)
 
     def entry(self, program: Program, calls: int) -> Callable[..., Any] | None:
@@ -84,7 +82,7 @@ class Plan:
         ends = program.entry, program.exit
         return Straight(self.bound, *ends, program.constants, types, entries)
 
-    @cached_property
+    @lazy
     def dead(self) -> list[list[int]]:
         """For each step the cells that nothing reads after it."""
         last = {cell: number for number, step in enumerate(self.bound) for cell in step.reads}
@@ -94,7 +92,7 @@ class Plan:
                 found[number].append(cell)
         return found
 
-    @cached_property
+    @lazy
     def steps(self) -> list[Straight | CallStep | RegionStep]:
         """The steps as they run one by one."""
         for step in self.bound:
@@ -123,10 +121,10 @@ class Program:
     ) -> None:
         require_outputs(graph)
         self.graph, self.lowered = graph, lower(graph)
-        self.threads = _count("threads", threads) or cores()
-        self.block = _count("block", block)
+        self.threads = counted("threads", threads) or cores()
+        self.block = counted("block", block)
         self._given = threads, block, native
-        self.native = tier(native)
+        self.native, self.why_numpy = tier(native)
         steps = cut(self.lowered)
         self.needed = _needed(self.lowered, steps)
         made = [Call(one) for one in self.lowered.symbols if one.op is ops.full]
@@ -359,7 +357,9 @@ class Program:
         if found is None:
             region = self.steps[number]
             assert isinstance(region, Region)
-            found = self._kernels[number] = self.native(region, self.needed, WeakMethod(self._plan_anew))
+            found = self._kernels[number] = self.native(
+                region, self.needed, WeakMethod(self._plan_anew)
+            )
         return found
 
     def body(self, number: int, bits: bool) -> Body:
@@ -374,9 +374,22 @@ class Program:
     # -- questions
 
     def explain(self, *inputs: Any, **named: Any) -> str:
-        """The plan as text: steps, instructions, slots; for given inputs also blocks and bytes."""
-        given = bool(inputs or named)
-        return explain(self, bind(self.graph, inputs, named)[1] if given else None)
+        """The plan as text: steps, instructions, slots; for given inputs also blocks and bytes.
+
+        Of each region it says which tier runs it, and why NumPy does where it does.
+        """
+        return explain(self, self._given_by(inputs, named))
+
+    def ir(self, step: int, /, *inputs: Any, **named: Any) -> MachineCode:
+        """The LLVM IR and assembly of a region, by its number in what `explain` tells.
+
+        It depends on how inputs lie: as these do, or contiguous. Raises ExecutionError where the
+        step is no region, or has no machine code.
+        """
+        return machine_code(self, step, self._given_by(inputs, named))
+
+    def _given_by(self, inputs: Sequence[Any], named: Mapping[str, Any]) -> Given | None:
+        return bind(self.graph, inputs, named) if inputs or named else None
 
     def profile(self, *inputs: Any, **named: Any) -> Profile:
         """The time of one call on one thread, by step and op; the clock itself costs some."""
@@ -387,25 +400,6 @@ class Program:
 
     def __repr__(self) -> str:
         return f"<Program {self.graph.name}, {len(self.steps)} steps, {self.threads} threads>"
-
-
-def cores() -> int:
-    """The cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def _count(what: str, given: int | None) -> int | None:
-    if given is None:
-        return None
-    try:
-        found = 0 if isinstance(given, bool) else operator.index(given)
-    except TypeError:
-        found = 0
-    if found < 1:
-        raise ExecutionError(f"{what} is a count of at least 1, not {given!r}")
-    return found
 
 
 def _needed(graph: Graph, steps: Sequence[Region | Call]) -> set[int]:

@@ -16,13 +16,20 @@ from runtime.program.tracing import Storage
 
 Step = ScalarStep | CallStep | RegionStep
 
+_FEW = 64
+
+
+def fits(steps: Sequence[Step]) -> bool:
+    """Whether steps are so few and so small that they are best done as one function."""
+    return len(steps) <= _FEW and all(step.blocks == 1 for step in steps)
+
 
 class Straight:
     """Some steps as `function(lane, *inputs)`, which gives their results as a tuple.
 
     `reads` are the cells whose values the inputs are, `writes` those of the results. With `types`
-    it gives None where an input is no plain array of its dtype and shape. `entries` compute steps by
-    machine code: `entry(*reads)` of those that the step alone has.
+    it gives None where an input is no plain array of its dtype and shape. `entries` are steps as
+    machine code: `entry(*reads)` of what the step alone reads.
     """
 
     blocks = 1
