@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import copy_context
-from functools import cached_property, partial
+from functools import partial
 from operator import attrgetter
 from typing import Any, TypeAlias
 from weakref import WeakMethod
@@ -13,6 +13,7 @@ from weakref import WeakMethod
 import numpy as np
 
 from graphir import Graph, ops
+from graphir.lazy import lazy
 from graphir.uncollected import uncollected
 from passes import lower
 from runtime.binding import bind
@@ -81,7 +82,7 @@ class Plan:
         ends = program.entry, program.exit
         return Straight(self.bound, *ends, program.constants, types, entries)
 
-    @cached_property
+    @lazy
     def dead(self) -> list[list[int]]:
         """For each step the cells that nothing reads after it."""
         last = {cell: number for number, step in enumerate(self.bound) for cell in step.reads}
@@ -91,7 +92,7 @@ class Plan:
                 found[number].append(cell)
         return found
 
-    @cached_property
+    @lazy
     def steps(self) -> list[Straight | CallStep | RegionStep]:
         """The steps as they run one by one."""
         for step in self.bound:
