@@ -10,8 +10,8 @@ rounds each bfloat16, as graphir does; `copy` is `np.copyto` of as many bytes as
 output have, half of them read and half written, and of W7, which writes nothing, of its input. The
 grids are pairs of 2-D programs.
 
-`--check` measures what the targets need alone, best of three runs, and exits with 1 if one is
-missed. A target is of the threads that serve graphir best and of those that serve the other best;
+`--check` measures what the targets need alone, and exits with 1 if one is missed; each time is the
+best of three runs. A target is of the threads that serve graphir best and of those that serve the other best;
 beside a copy both have as many.
 """
 
@@ -180,30 +180,25 @@ def check(engines: Sequence[Engine], asked: argparse.Namespace) -> bool:
         and one.n in sizes_of(BY_NAME[one.workload], asked.sizes)
         and one.beside in ("", *present)
     ]
-    best = dict.fromkeys(wanted, math.nan)
-    notes: dict[str, None] = {}
+    results: list[bool] = []
     for name in dict.fromkeys(one.workload for one in wanted):
         bench = Bench(engines, asked.threads, asked.rounds)
         for n in dict.fromkeys(one.n for one in wanted if one.workload == name):
             mine = [one for one in wanted if (one.workload, one.n) == (name, n)]
             outputs = [one for one in OUTPUTS if one in {target.output for target in mine}]
-            for _ in range(RUNS):
-                rows = bench.measure(BY_NAME[name], n, outputs)
-                for one in mine:
-                    found = [v for v in (best[one], one.value(rows)) if math.isfinite(v)]
-                    best[one] = min(found, default=math.nan)
-        for one in [one for one in wanted if one.workload == name]:
-            if math.isnan(best[one]) and one.beside in PEERS:
-                notes[f"{one.beside} has no {name}"] = None  # the reason is in bench.notes
-        notes |= dict.fromkeys(bench.unmeasured())
+            rows = _best([bench.measure(BY_NAME[name], n, outputs) for _ in range(RUNS)])
+            able = {"", *(row["engine"] for row in rows)}
+            results += [
+                missed(str(one), one.value(rows), one.most) for one in mine if one.beside in able
+            ]
+        print(*bench.unmeasured(), sep="\n", flush=True)
         bench.forget()
-    results = [
-        missed(str(one), value, one.most)
-        for one, value in best.items()
-        if not (math.isnan(value) and one.beside in PEERS)
-    ]
-    print(*notes, sep="\n")
     return any(results)
+
+
+def _best(runs: Sequence[Sequence[Row]]) -> list[Row]:
+    """Each row with the least of the times that runs of the same rows took."""
+    return [min(rows, key=lambda row: row["seconds"]) for rows in zip(*runs, strict=True)]
 
 
 # -- grids
@@ -307,17 +302,14 @@ def measured(asked: argparse.Namespace, jax: bool) -> bool:
                 Contestant(CONTESTANTS["native"], threads, "dropped", call, 1.0)
                 for call in (one.mine, one.beside)
             ]
-            ratios, mine, other = list[float](), math.nan, math.nan
-            for _ in range(RUNS):
-                times = interleaved(pair, asked.rounds, False)
-                mine, other = map(statistics.median, times)
-                ratios.append(mine / other)
+            runs = [interleaved(pair, asked.rounds, False) for _ in range(RUNS)]
+            mine, other = (min(map(statistics.median, times)) for times in zip(*runs, strict=True))
             shown = f"{clock(mine)} / {clock(other)}"
             print(
                 f"{one.name:44} threads {threads} {shown:>24}  {'' if one.exact == 1 else 'WRONG'}"
             )
             key = one.name, one.most
-            value = min(ratios) if one.exact == 1 else math.nan
+            value = mine / other if one.exact == 1 else math.nan
             best[key] = min(best.get(key, value), value)
     results = [missed(f"{name} <= {most}", value, most) for (name, most), value in best.items()]
     return any(results)
