@@ -11,8 +11,8 @@ output have, half of them read and half written, and of W7, which writes nothing
 grids are pairs of 2-D programs.
 
 `--check` measures what the targets need alone, and exits with 1 if one is missed; each time is the
-best of three runs. A target is of the threads that serve graphir best and of those that serve the other best;
-beside a copy both have as many.
+best of three runs. A target is of the threads that serve graphir best and of those that serve the
+other best; beside a copy both have as many.
 """
 
 from __future__ import annotations
