@@ -138,11 +138,11 @@ def _load(source: DType) -> Step:
 
 
 def _widen(source: DType, array: NDArray[Any]) -> NDArray[Any]:
-    return _values(source).take(array.view(np.uint8))
+    return narrow_values(source).take(array.view(np.uint8))
 
 
 @cache
-def _values(source: DType) -> NDArray[Any]:
+def narrow_values(source: DType) -> NDArray[Any]:
     """The values of a narrow float, by bit pattern."""
     return np.arange(256, dtype=np.uint8).view(source.storage).astype(_F32)
 
@@ -204,11 +204,11 @@ def _narrow(target: DType, x: NDArray[Any]) -> NDArray[Any]:
     # The upper half of a float32 rounded to odd has 8 bits, and a narrow float at most 5.
     bits = x.view(np.uint32)
     upper: NDArray[Any] = (bits >> 16) | ((bits & 0xFFFF) != 0)
-    return _patterns(target).take(upper).view(target.storage)
+    return narrow_patterns(target).take(upper).view(target.storage)
 
 
 @cache
-def _patterns(target: DType) -> NDArray[np.uint8]:
+def narrow_patterns(target: DType) -> NDArray[np.uint8]:
     """The bit pattern of a narrow float for every upper half of a float32."""
     upper = np.arange(2**16, dtype=np.uint32)
     x: NDArray[Any] = (upper << 16).view(np.float32)

@@ -7,9 +7,9 @@ new arrays of the same dtype. They compute in that dtype; `erf` and `gelu` go th
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from decimal import Context, Decimal, localcontext
-from functools import cache
+from functools import cache, reduce
 from operator import mul
 from typing import Any, TypeAlias
 
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array: TypeAlias = NDArray[Any]
+Take: TypeAlias = Callable[[Array, Array], Any]
 
 _PI = Decimal("3.14159265358979323846264338327950288419716939937510")
 # erf is tabulated at multiples of 1/64 up to 6, from where on it is 1 in float64.
@@ -26,56 +27,45 @@ _NEAR = 0.125
 _TAIL_END, _TAIL_DEGREE, _TAIL_SCALE = 39, 13, 2.0**64
 
 
-def erf(x: Array) -> Array:
+def erf(x: Array, take: Take = np.ndarray.take) -> Array:
     """The error function, within 0.8 ulp (float32: float64's result, rounded once).
 
     Below 1/8 it is x + x*R(x**2), R the Maclaurin series of erf(x)/x - 1; elsewhere the Taylor
     series about the nearest multiple of 1/64 (DLMF 7.2.1, 7.6.1, 7.10.1). Both use + and * alone,
     so that all platforms give the same bits. erf(-0.0) is -0.0, erf(inf) 1, erf(NaN) NaN.
     """
-    wide = np.atleast_1d(x).astype(np.float64)
+    wide = x.astype(np.float64)
     size = np.abs(wide)
-    result = np.where(size < _NEAR, _erf_near(size), _erf_far(size))
-    return np.copysign(result, wide).astype(x.dtype).reshape(x.shape)
+    far = _interpolated(size, _END, _taylor(), take)
+    near = size + size * _polynomial(size * size, _maclaurin())
+    return np.copysign(np.where(size < _NEAR, near, far), wide).astype(x.dtype)
 
 
-def _erf_near(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    return x + x * _polynomial(x * x, _maclaurin())
-
-
-def _erf_far(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    return _interpolated(x, _END, _taylor())
-
-
-def _tail(x: NDArray[np.float64]) -> NDArray[np.float64]:
+def _tail(x: NDArray[np.float64], take: Take) -> NDArray[np.float64]:
     """The upper tail of the normal distribution from x >= 0 on, times 2**64: none underflows.
 
     That is erfc(x / sqrt(2)) / 2 (DLMF 7.2.2), which a rounded x / sqrt(2) would lose x**2 ulp of;
     so the series is of the tail itself, about the nearest multiple of 1/64, within 1.5 ulp.
     """
-    found = _interpolated(x, _TAIL_END, _tail_taylor())
+    found = _interpolated(x, _TAIL_END, _tail_taylor(), take)
     return np.where(x < _TAIL_END, found, 0.0)
 
 
 def _interpolated(
-    x: NDArray[np.float64], end: int, table: tuple[NDArray[np.float64], ...]
+    x: NDArray[np.float64], end: int, table: tuple[NDArray[np.float64], ...], take: Take
 ) -> NDArray[np.float64]:
     """The series in the row of the nearest centre; from `end` on what is there, of NaN NaN."""
-    # fmin drops NaN, which is no place in a table; minimum keeps it for the result.
-    place = np.rint(np.fmin(x, end) * _STEPS)
+    # NaN is no place in a table; minimum keeps it for the result.
+    place = np.rint(np.where(x < end, x, end) * _STEPS)
     rest = np.minimum(x, end) - place / _STEPS
     row = place.astype(np.intp)
     value, *series = table
-    return value.take(row) + _polynomial(rest, (c.take(row) for c in reversed(series)))
+    return take(value, row) + _polynomial(rest, (take(one, row) for one in reversed(series)))
 
 
 def _polynomial(x: NDArray[np.float64], coefficients: Iterable[Any]) -> NDArray[np.float64]:
     """A polynomial by Horner's rule, from the coefficient of the highest power down."""
-    total = np.zeros_like(x)
-    for coefficient in coefficients:
-        total *= x
-        total += coefficient
-    return total
+    return reduce(lambda total, coefficient: total * x + coefficient, coefficients)
 
 
 @cache
@@ -155,7 +145,7 @@ def silu(x: Array) -> Array:
     return x * sigmoid(x)
 
 
-def gelu(x: Array, approximate: str) -> Array:
+def gelu(x: Array, approximate: str, take: Take = np.ndarray.take) -> Array:
     """The Gaussian error linear unit (Hendrycks and Gimpel, arXiv 1606.08415); of -inf, NaN.
 
     `approximate` is "none": x/2 * (1 + erf(x / sqrt(2))), within 2 ulp (float32: float64's result,
@@ -167,11 +157,11 @@ def gelu(x: Array, approximate: str) -> Array:
     if approximate == "tanh":
         inner = np.tanh((x + x * x * x * 0.044715) * math.sqrt(2 / math.pi))
         return x * 0.5 * (inner + 1.0)
-    wide = np.atleast_1d(x).astype(np.float64)
-    tail = _tail(np.abs(wide))
+    wide = x.astype(np.float64)
+    tail = _tail(np.abs(wide), take)
     # 1 + erf(x / sqrt(2)), twice what the tail leaves of 1, would cancel where x is negative.
     result = np.where(wide < 0, wide * tail / _TAIL_SCALE, wide * (1 - tail / _TAIL_SCALE))
-    return result.astype(x.dtype).reshape(x.shape)
+    return result.astype(x.dtype)
 
 
 def softmax(x: Array, axis: int) -> Array:

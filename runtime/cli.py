@@ -7,7 +7,7 @@ import io
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, get_args
 
 from graphir import Graph, GraphirError
 from graphir.printer import large_constants
@@ -20,6 +20,8 @@ from runtime.cli_output import add_program
 from runtime.cli_questions import add_questions, path
 from runtime.execution import execute
 from runtime.files import write_outputs
+from runtime.native import Native
+from runtime.program import Program
 from runtime.programs import load_graph
 
 
@@ -99,6 +101,13 @@ def _run(asked: argparse.Namespace) -> None:
         _show(graph, arrays)
 
 
+def _plan(asked: argparse.Namespace) -> None:
+    graph = load_graph(asked.program)
+    inputs = of_graph(graph, asked.inputs) if asked.inputs else []
+    program = Program(graph, native=asked.native)
+    print(program.explain(*inputs) if asked.ir is None else program.ir(asked.ir, *inputs))
+
+
 def _show(graph: Graph, arrays: Iterable[Any]) -> None:
     for i, (symbol, array) in enumerate(zip(graph.outputs, arrays, strict=True)):
         print(f"output{i}: {symbol.dtype}{list(array.shape)}\n{array}")
@@ -159,12 +168,19 @@ def _add_graphs(command: Callable[..., Any]) -> None:
     lower = command("lower", _lower, doc, "model.gir")
     doc = "Run a graph."
     run = command("run", _run, doc, "model.gir --input x=x.npy --input y=3 --output out.npz")
-    for each in (lower, run):
+    doc = "How a graph is run: its steps, what each reads and writes, and in which tier."
+    plan = command("plan", _plan, doc, "model.gir --input x=x.npy")
+    for each in (lower, run, plan):
         add_program(each)
     lower.add_argument(
         "--output", type=path, metavar="OUT.gir", help="save it, large constants too"
     )
     add_inputs(run)
+    add_inputs(plan)
+    plan.add_argument("--native", choices=get_args(Native), default="auto", help="machine code")
+    plan.add_argument(
+        "--ir", type=int, metavar="STEP", help="the LLVM IR and assembly of a step's region instead"
+    )
     run.add_argument(
         "--output",
         type=path,

@@ -17,6 +17,7 @@ from tests.commands import cli, refused
 ROOT = Path(graphir.__file__).parent.parent
 COMMANDS = [
     *("demo", "rules", "promote", "table", "lattice", "laws", "diff", "lower", "casts", "run"),
+    "plan",
 ]
 
 

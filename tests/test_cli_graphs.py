@@ -11,6 +11,7 @@ import pytest
 
 from graphir import DType, Graph, ops
 from runtime.files import read_input
+from runtime.native import installed
 from tests.commands import cli, refused
 
 
@@ -195,7 +196,7 @@ def test_an_output_that_cannot_be_written_is_named(tmp_path):
     assert "No such file or directory" in refused(1, *argv)
 
 
-@pytest.mark.parametrize("command", ["lower", "casts", "run"])
+@pytest.mark.parametrize("command", ["lower", "casts", "run", "plan"])
 def test_bad_graphs_are_named(tmp_path, command):
     bad = tmp_path / "bad.gir"
     assert "bad.gir: No such file or directory" in refused(1, command, bad)
@@ -219,3 +220,31 @@ def test_a_graph_too_large_for_memory_is_refused(tmp_path):
     text = f"graph @huge rules=max () -> (int8[{size}]) {{\n  {full}\n  return %0\n}}\n"
     (tmp_path / "huge.gir").write_text(text)
     assert "llocate" in refused(1, "run", tmp_path / "huge.gir")
+
+
+# -- plan
+
+
+def test_plan_prints_the_steps(mixed, tmp_path):
+    status, out, err = cli("plan", mixed, "--native", "off")
+    assert (status, err) == (0, "")
+    assert out.startswith("program mixed: ") and 'NumPy alone: native="off"' in out
+    assert " region [n]: " in out and " elements in " not in out
+    given = [f"--input={one}" for one in (tmp_path / "x.npy", "0.5", f"w={tmp_path / 'w.npy'}")]
+    np.save(tmp_path / "w.npy", np.ones(3, ml_dtypes.bfloat16))
+    assert " 3 elements in 1 blocks" in cli("plan", mixed, "--native", "off", *given)[1]
+
+
+def test_plan_prints_machine_code(mixed, monkeypatch):
+    monkeypatch.delenv("GRAPHIR_NATIVE", raising=False)
+    if not installed():
+        pytest.skip("llvmlite is not installed: pip install '.[native]'")
+    assert "define " in cli("plan", mixed, "--ir", "0")[1]
+
+
+@pytest.mark.parametrize(
+    "asked, said",
+    [(["--ir", "7"], "there is no step 7"), (["--native", "off", "--ir", "0"], 'native="off"')],
+)
+def test_machine_code_that_is_not_there(mixed, asked, said):
+    assert said in refused(1, "plan", mixed, *asked)

@@ -11,6 +11,7 @@ import pytest
 
 from graphir import lattice, rule_sets
 from graphir.drawing import lattice_svg
+from runtime import native
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -21,19 +22,21 @@ PRINTED = re.findall(
 )
 
 
-def test_two_examples_print_something() -> None:
-    assert [name for name, *_ in PRINTED] == ["example.py", "scores.py"]
+def test_three_examples_print_something() -> None:
+    assert [name for name, *_ in PRINTED] == ["example.py", "scores.py", "native.py"]
 
 
 @pytest.mark.parametrize(("name", "code", "expected"), PRINTED, ids=[one[0] for one in PRINTED])
 def test_the_examples_print_what_the_readme_says(
     tmp_path: Path, name: str, code: str, expected: str
 ) -> None:
+    if 'native="now"' in code and not native.installed():
+        pytest.skip("llvmlite is not installed: pip install '.[native]'")
     (tmp_path / name).write_text(code, encoding="utf-8")
     shown = subprocess.run(
         [sys.executable, "-W", "error", name],
         cwd=tmp_path,
-        env={"PYTHONPATH": str(ROOT)},
+        env={"PYTHONPATH": str(ROOT), "GRAPHIR_NATIVE_CACHE": "0"},
         capture_output=True,
         text=True,
         check=True,
@@ -102,7 +105,7 @@ def run(words: str, folder: Path) -> str:
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", code],
         cwd=folder,
-        env={"PYTHONPATH": str(ROOT)},
+        env={"PYTHONPATH": str(ROOT), "GRAPHIR_NATIVE_CACHE": "0"},
         capture_output=True,
         text=True,
         check=True,

@@ -2,40 +2,43 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Collection
-from functools import cache, partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from graphir import ExecutionError
 
 if TYPE_CHECKING:
-    from runtime.native.kernels import Kernels
+    from runtime.native.kernels import Dropped, Kernels, MachineCode
     from runtime.program.cutting import Region
 else:
     Kernels = "runtime.native.kernels.Kernels"
+    MachineCode = "runtime.native.kernels.MachineCode"
 
 Native: TypeAlias = Literal["auto", "now", "off"]
-Tier: TypeAlias = "Callable[[Region, Collection[int]], Kernels]"
+Tier: TypeAlias = "Callable[[Region, Collection[int], Dropped], Kernels]"
 
 
-def tier(mode: Native) -> Tier | None:
-    """What makes the kernels of regions; None where there are to be none.
+def tier(mode: Native) -> tuple[Tier | None, str]:
+    """What makes the kernels of regions; None, and why, where there are to be none.
 
     GRAPHIR_NATIVE=0 in the environment switches the tier off, 1 compiles at once.
     """
     if mode not in ("auto", "now", "off"):
         raise ExecutionError(f'native is "auto", "now" or "off", not {mode!r}')
     forced = os.environ.get("GRAPHIR_NATIVE", "")
-    if mode == "off" or forced == "0" or not installed():
-        return None
+    if mode == "off" or forced == "0":
+        return None, 'native="off"' if mode == "off" else "GRAPHIR_NATIVE=0"
+    if not installed():
+        return None, "llvmlite is not installed"
     from runtime.native.kernels import Kernels
 
-    return partial(Kernels, now=mode == "now" or forced == "1")
+    return functools.partial(Kernels, now=mode == "now" or forced == "1"), ""
 
 
-@cache
+@functools.cache
 def installed() -> bool:
     """Whether llvmlite is there."""
     return find_spec("llvmlite") is not None

@@ -1,40 +1,85 @@
-"""One thread that compiles while others compute."""
+"""One thread that compiles while others compute, and the lock under which all compiling is done."""
 
 from __future__ import annotations
 
+import atexit
 import os
+import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from queue import SimpleQueue
-from threading import Lock, Thread
-from typing import Any
+from threading import Lock, RLock, Thread
+from typing import Any, TypeAlias
 
-_lock = Lock()
-_queue: SimpleQueue[tuple[Callable[..., Any], tuple[Any, ...]]] = SimpleQueue()
-_started = False
+Job: TypeAlias = tuple[Callable[..., Any], tuple[Any, ...]]
+
+LOCK = RLock()
+"""Held by who compiles or loads. A fork waits for it: no child begins inside LLVM."""
+
+
+class _Queue:
+    """Jobs, each there once, and the thread that does them."""
+
+    def __init__(self) -> None:
+        self.lock, self.jobs, self.waiting = Lock(), set[Job](), SimpleQueue[Job]()
+        self.started = False
+
+    def put(self, job: Job) -> None:
+        with self.lock:
+            if job in self.jobs:
+                return
+            if not self.started:
+                try:
+                    Thread(target=self._work, daemon=True, name="graphir native").start()
+                except RuntimeError:  # no more threads: asked again, it is tried again
+                    return
+                self.started = True
+            self.jobs.add(job)
+            self.waiting.put(job)
+
+    def _work(self) -> None:
+        while True:
+            job = self.waiting.get()
+            job[0](*job[1])
+            with self.lock:
+                self.jobs.discard(job)
+            del job
+
+
+_queue = _Queue()
+_held: list[AbstractContextManager[Any]] = []
 
 
 def submit(function: Callable[..., Any], *args: Any) -> None:
-    """Have it called soon, by another thread."""
-    global _started
+    """Have it called soon, by another thread; asked again meanwhile, once.
+
+    What is pending when a process forks is not done in the child, which may ask again.
+    """
     _queue.put((function, args))
-    with _lock:
-        if not _started:
-            Thread(target=_work, daemon=True, name="graphir native").start()
-            _started = True
 
 
-def _work() -> None:
-    while True:
-        function, args = _queue.get()
-        function(*args)
-        del function, args
+def _before_fork() -> None:
+    LOCK.acquire()
+    ffi: Any = sys.modules.get("llvmlite.binding.ffi")
+    lock = getattr(getattr(ffi, "lib", None), "_lock", None)
+    if lock is not None:  # whoever frees memory of LLVM holds that one alone
+        lock.__enter__()
+        _held.append(lock)
 
 
-def _forked() -> None:
-    """A child has none of its parent's threads."""
-    global _started, _lock, _queue
-    _started, _lock, _queue = False, Lock(), SimpleQueue()
+def _after_fork() -> None:
+    if _held:
+        _held.pop().__exit__(None, None, None)
+    LOCK.release()
+
+
+def _in_child() -> None:
+    global _queue
+    _after_fork()
+    _queue = _Queue()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forked)
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_in_child)
+
+atexit.register(LOCK.acquire)  # LLVM is not taken down while the thread is inside it

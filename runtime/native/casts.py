@@ -6,13 +6,15 @@ A value lies in a register of its machine dtype, as in runtime/program/casting.p
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 
 from graphir import DType
+from graphir.conversions import narrow_patterns, narrow_values
 from graphir.evaluation import machine
 from runtime.native.code import Conversion
-from runtime.native.vectors import Vectors
+from runtime.native.vectors import Table, Vectors
 from runtime.program.casting import register
 from runtime.program.tracing import Storage
 
@@ -41,7 +43,7 @@ def _loaded(code: Vectors, dtype: DType, x: str) -> str:
         return _from_half(code, x)
     if dtype.is_integer:
         return _narrow_integer(code, dtype, x)
-    return code.looked_up("values", dtype, code.convert("zext", x, _U8, _U32), _F32)
+    return code.looked_up(_values(dtype), code.convert("zext", x, _U8, _U32), _U32)
 
 
 def _stored(code: Vectors, dtype: DType, x: str) -> str:
@@ -51,8 +53,14 @@ def _stored(code: Vectors, dtype: DType, x: str) -> str:
     if dtype is DType.float16:
         return _to_half(code, x)
     if dtype.is_integer:
-        return x
-    return code.looked_up("patterns", dtype, _upper(code, x), _U8)
+        return code.op(f"and {code.of('i8')} {x}, splat (i8 {(1 << dtype.bits) - 1})")
+    return code.looked_up(_patterns(dtype), _upper(code, x), _U32)
+
+
+_values = cache(lambda dtype: Table.of(narrow_values(dtype)))
+_patterns = cache(lambda dtype: Table.of(narrow_patterns(dtype)))
+_rounded_values = cache(lambda dtype: Table.of(narrow_values(dtype).take(narrow_patterns(dtype))))
+"""Of a narrow float the values, and the patterns and values of all upper halves of a float32."""
 
 
 def _from_half(code: Vectors, x: str) -> str:
@@ -114,8 +122,12 @@ def _truncated(code: Vectors, source: DType, target: DType, x: str) -> str:
     low, above = code.splat(float(target.min), dtype), code.splat(2.0**target.precision, dtype)
     under = code.compare("fcmp olt", dtype, x, low)
     over = code.compare("fcmp oge", dtype, x, above)
-    inside = code.both("and", np.dtype(bool), code.compare("fcmp oge", dtype, x, low),
-                       code.compare("fcmp olt", dtype, x, above))
+    inside = code.both(
+        "and",
+        np.dtype(bool),
+        code.compare("fcmp oge", dtype, x, low),
+        code.compare("fcmp olt", dtype, x, above),
+    )
     safe = code.choose(dtype, inside, x, code.splat(0, dtype))
     name = "fptosi" if whole.kind == "i" else "fptoui"
     found = code.convert(name, safe, dtype, whole)
@@ -137,8 +149,12 @@ def _single(code: Vectors, source: DType, x: str) -> str:
     sizes = [code.intrinsic("fabs", _F64, [one]) for one in (back, x)]
     more = code.compare("fcmp ogt", _F64, *sizes)
     other = code.compare("fcmp une", _F64, back, x)
-    less = code.both("sub", _U32, _word(code, near), code.convert("zext", more, np.dtype(bool), _U32))
-    return _float(code, code.both("or", _U32, less, code.convert("zext", other, np.dtype(bool), _U32)))
+    less = code.both(
+        "sub", _U32, _word(code, near), code.convert("zext", more, np.dtype(bool), _U32)
+    )
+    return _float(
+        code, code.both("or", _U32, less, code.convert("zext", other, np.dtype(bool), _U32))
+    )
 
 
 def _sticky(code: Vectors, source: DType, x: str) -> str:
@@ -164,7 +180,7 @@ def _rounded(code: Vectors, made: Conversion, x: str) -> str:
     if target is DType.float16:
         return _rounded_to_half(code, x)
     if target.narrow:
-        return code.looked_up("rounded", target, _upper(code, x), _F32)
+        return code.looked_up(_rounded_values(target), _upper(code, x), _U32)
     u, cut = _word(code, x), DType.float32.mantissa_bits - target.mantissa_bits
     half = 1 << (cut - 1)
     if made.tf32 == "away" and target is DType.tensor_float32:
@@ -172,8 +188,10 @@ def _rounded(code: Vectors, made: Conversion, x: str) -> str:
     else:
         odd = code.bits("and", code.bits("lshr", u, cut), 1)
         up = code.both("add", _U32, code.bits("add", u, half - 1), odd)
-    found = _float(code, code.bits("and", up, 0xFFFFFFFF & -(1 << cut)))
-    return found if made.quiet else _kept_nan(code, x, found)
+    if not made.quiet:  # a sum could carry NaN over into inf or -0.0
+        nan = code.compare("fcmp uno", _F32, x, x)
+        up = code.choose(_U32, nan, code.bits("or", u, _NAN), up)
+    return _float(code, code.bits("and", up, 0xFFFFFFFF & -(1 << cut)))
 
 
 def _rounded_to_half(code: Vectors, x: str) -> str:
@@ -193,11 +211,6 @@ def _rounded_to_half(code: Vectors, x: str) -> str:
     return _float(code, code.both("or", _U32, _word(code, found), sign))
 
 
-def _kept_nan(code: Vectors, x: str, found: str) -> str:
-    nan = code.compare("fcmp uno", _F32, x, x)
-    return code.choose(_F32, nan, _float(code, code.splat(_NAN, _U32)), found)
-
-
 def _complex(code: Vectors, made: Conversion, x: str) -> str | None:
     """The parts converted each; of a real number the imaginary one is 0."""
     source, target = made.source, made.target
@@ -208,7 +221,9 @@ def _complex(code: Vectors, made: Conversion, x: str) -> str | None:
     one = register(source.part)
     if target is DType.bool:
         zero = code.splat(0, one)
-        return code.both("or", np.dtype(bool), *[code.compare("fcmp une", one, p, zero) for p in parts])
+        return code.both(
+            "or", np.dtype(bool), *[code.compare("fcmp une", one, p, zero) for p in parts]
+        )
     made_parts = [assigned(code, (one, register(target.part)), (p,)) or p for p in parts]
     return code.joined(register(target), *made_parts)
 
@@ -217,7 +232,7 @@ def _complex(code: Vectors, made: Conversion, x: str) -> str | None:
 
 
 def assigned(code: Vectors, dtypes: Sequence[Storage], args: Sequence[str]) -> str | None:
-    """NumPy's cast between its own dtypes, of no float to an integer."""
+    """NumPy's cast between its own dtypes; a float that is cast to an integer is in its range."""
     source, target, x = dtypes[0], dtypes[-1], args[0]
     if source == target:
         return x
@@ -230,13 +245,15 @@ def assigned(code: Vectors, dtypes: Sequence[Storage], args: Sequence[str]) -> s
         names = {"f": "fpext" if source.itemsize < target.itemsize else "fptrunc", "i": "sitofp"}
         return code.convert(names.get(source.kind, "uitofp"), x, source, target)
     if source.kind == "f":
-        return None
+        return code.convert("fptosi" if target.kind == "i" else "fptoui", x, source, target)
     if source.kind == "b":
         return code.convert("zext", x, source, target)
     if source.itemsize == target.itemsize:
         return x
     widened = "sext" if source.kind == "i" else "zext"
-    return code.convert("trunc" if source.itemsize > target.itemsize else widened, x, source, target)
+    return code.convert(
+        "trunc" if source.itemsize > target.itemsize else widened, x, source, target
+    )
 
 
 _F16 = np.dtype(np.float16)
@@ -254,5 +271,6 @@ def _upper(code: Vectors, x: str) -> str:
     """The upper half of the bits, odd where the lower is not 0; of NaN that of the default."""
     u = _word(code, x)
     low = code.compare("icmp ne", _U32, code.bits("and", u, 0xFFFF), code.splat(0, _U32))
-    upper = code.both("or", _U32, code.bits("lshr", u, 16), code.convert("zext", low, np.dtype(bool), _U32))
-    return upper
+    return code.both(
+        "or", _U32, code.bits("lshr", u, 16), code.convert("zext", low, np.dtype(bool), _U32)
+    )

@@ -7,13 +7,15 @@ from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from graphir import DType, Op, Symbol
+from graphir import DType, Op, Symbol, functions
 from graphir.evaluation import machine
 from graphir.kernels import KERNELS
+from runtime.native.vectors import Table
 from runtime.program.casting import register
 from runtime.program.code import Attributes, Code, entering
-from runtime.program.tracing import Step, Storage, Trace, UntraceableError, trace
+from runtime.program.tracing import Step, Storage, Trace, trace
 
 
 class Conversion(NamedTuple):
@@ -34,14 +36,15 @@ class NativeCode(Code):
     """Instructions over registers, for code generation: see Code.
 
     `results` are the registers that are stored: outs, then the operands of rows that are neither
-    outs nor inputs, `buffered`. `sums` are added up, row by row.
+    outs nor inputs, `buffered`. `sums` are those that are added up, row by row, and whether that
+    makes a mean.
     """
 
     def __init__(self, region: Any, needed: Any) -> None:
         super().__init__(region, needed, bits=False)
         taken = {self.bases[register] for register in self.outs.values()}
-        self.sums = [register for symbol, register in self.rows if is_sum(symbol)]
-        self.sums = list(dict.fromkeys(self.sums))
+        sums = [(register, is_mean(one)) for one, register in self.rows if is_sum(one)]
+        self.sums = list(dict.fromkeys(sums))
         others = [register for symbol, register in self.rows if not is_sum(symbol)]
         self.buffered = [
             register
@@ -76,6 +79,11 @@ def is_sum(symbol: Symbol) -> bool:
     return symbol.op.name in ("sum", "mean") and not symbol.args[0].dtype.is_complex
 
 
+def is_mean(symbol: Symbol) -> bool:
+    """Whether the sum is divided by what is summed."""
+    return symbol.op.name == "mean"
+
+
 def _converted(made: Conversion, source: Storage, target: Storage) -> Trace:
     if made.kind != "cast" and source == target:
         return Trace((), (0, source), (), False)
@@ -89,10 +97,13 @@ def _traced(name: str, attrs: Attributes, dtypes: tuple[Storage, ...], result: S
 
 
 def _power(x: Any, y: Any) -> Any:
-    """As the kernel: where the exponent is 2, x * x. Signed exponents may be refused."""
-    if y.dtype.kind == "i":
-        raise UntraceableError
-    return np.where(np.equal(y, y.dtype.type(2)), np.multiply(x, x), np.power(x, y))
+    """As the kernel: where the exponent of a float is 2, x * x. No integer here is negative."""
+    power = np.power(x, y)
+    return np.where(np.equal(y, 2.0), np.multiply(x, x), power) if x.dtype.kind == "f" else power
+
+
+def _taken(values: NDArray[Any], places: Any) -> Any:
+    return places.tracer.emit(Table.of(values), [places], values.dtype)
 
 
 def _part(function: Callable[..., Any], x: Any) -> Any:
@@ -107,6 +118,8 @@ def as_complex(x: Any, y: Any) -> Any:
 
 _KERNELS: dict[str, Callable[..., Any]] = {
     "pow": _power,
+    "erf": partial(functions.erf, take=_taken),
+    "gelu": partial(functions.gelu, take=_taken),
     "atan2": np.arctan2,
     "hypot": np.hypot,
     "logaddexp": np.logaddexp,

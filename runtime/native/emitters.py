@@ -15,7 +15,7 @@ import numpy as np
 
 from runtime.native.casts import assigned, converted
 from runtime.native.code import Conversion, as_complex
-from runtime.native.vectors import Vectors
+from runtime.native.vectors import Table, Vectors
 from runtime.program.tracing import Storage, assign, select
 
 Dtypes: TypeAlias = Sequence[Storage]
@@ -43,6 +43,15 @@ def intrinsic(name: str, kinds: str, suffix: str = "") -> Emitter:
         return code.intrinsic(name, dtypes[0], args, suffix)
 
     return emit
+
+
+def rounding(name: str) -> Emitter:
+    """A rounding to integers, where the processor has an instruction: LLVM would call libm."""
+    emit = intrinsic(name, "f")
+    return lambda code, dtypes, args: emit(code, dtypes, args) if code.has(*_ROUNDS) else None
+
+
+_ROUNDS = ("sse4.1", "neon")
 
 
 def first(*emitters: Emitter) -> Emitter:
@@ -208,6 +217,8 @@ def emitted(code: Vectors, function: Any, dtypes: Dtypes, args: Sequence[str]) -
     """The results of an instruction; None where it has no code of its own."""
     if isinstance(function, Conversion):
         return converted(code, function, args[0])
+    if isinstance(function, Table):
+        return code.looked_up(function, args[0], dtypes[0])
     emitter = EMITTERS.get(function)
     return emitter(code, dtypes, args) if emitter else None
 
@@ -225,10 +236,10 @@ EMITTERS: dict[Any, Emitter] = {
     np.maximum: extreme("max", "ogt"),
     np.minimum: extreme("min", "olt"),
     np.sqrt: intrinsic("sqrt", "f"),
-    np.floor: intrinsic("floor", "f"),
-    np.ceil: intrinsic("ceil", "f"),
-    np.trunc: intrinsic("trunc", "f"),
-    np.rint: intrinsic("rint", "f"),
+    np.floor: rounding("floor"),
+    np.ceil: rounding("ceil"),
+    np.trunc: rounding("trunc"),
+    np.rint: rounding("rint"),
     np.copysign: _copysign,
     np.less: comparison("olt", "slt", "ult"),
     np.less_equal: comparison("ole", "sle", "ule"),

@@ -1,88 +1,171 @@
-"""llvmlite: assembly made into machine code, and the addresses that it needs."""
+"""llvmlite: assembly made into machine code, and the addresses that it needs.
+
+Nothing here is called but under background.LOCK, unless it says so.
+"""
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Hashable, Sequence
+import os
+from collections.abc import Callable
 from functools import cache
-from typing import Any
+from itertools import count
+from typing import Any, NamedTuple
+from weakref import WeakSet
 
+import llvmlite
 import llvmlite.binding as llvm
 import numpy as np
 
-from graphir import conversions
-from runtime.native.entry import Entry, assembly
+from runtime.native import cache as disk
+from runtime.native.entry import assembly, built_in, method
 from runtime.native.loops import loop_of
 from runtime.native.regions import Kernel
+from runtime.native.vectors import Table
+
+MOST = 512
+"""Kernels that are kept for those who ask again; one is about 50 KB."""
+
+OPT = 1
+"""LLVM's level of code generation; 2 and 3 give the same code and take longer."""
+
+entries = False
+"""Whether arrays in memory are as the entry of a program takes them to be."""
+
+_FORMAT = "1"
+_numbers = count()
+_kernels: dict[tuple[str, Any], Compiled] = {}
 
 llvm.initialize_native_target()
 llvm.initialize_native_asmprinter()
 
 
+class Processor(NamedTuple):
+    """For what code is made: as LLVM calls it, what it has beside, its features."""
+
+    name: str
+    flags: str
+    features: frozenset[str]
+
+
+def processor() -> Processor:
+    """The one that there is; or what GRAPHIR_NATIVE_CPU names: x86-64, haswell and the like."""
+    return _processor(os.environ.get("GRAPHIR_NATIVE_CPU", ""))
+
+
 @cache
-def features() -> tuple[str, frozenset[str]]:
+def _processor(name: str) -> Processor:
+    if name:
+        return Processor(name, "", _FEATURES.get(name, frozenset()))
     found = llvm.get_host_cpu_features()
-    return found.flatten(), frozenset(name for name, is_there in found.items() if is_there)
+    there = frozenset(name for name, is_there in found.items() if is_there)
+    return Processor(llvm.get_host_cpu_name(), found.flatten(), there)
 
 
-def machine(opt: int = 2) -> Any:
-    target = llvm.Target.from_default_triple()
-    return target.create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=features()[0], opt=opt, jit=True,
-        codemodel="jitdefault",
+_FEATURES = {"haswell": frozenset({"sse4.1", "f16c"})}
+"""Of processors that are named those features for which emitters ask."""
+
+
+@cache
+def machine(cpu: Processor) -> Any:
+    """LLVM's code generator."""
+    return llvm.Target.from_default_triple().create_target_machine(
+        cpu=cpu.name, features=cpu.flags, opt=OPT, jit=True
     )
 
 
 @cache
-def table(name: str, dtype: Any) -> np.ndarray[Any, Any]:
-    values = conversions._values(dtype) if name != "patterns" else None
-    patterns = conversions._patterns(dtype) if name != "values" else None
-    if name == "values":
-        return values
-    if name == "patterns":
-        return patterns
-    return values.take(patterns)
+def _linker() -> Any:
+    return llvm.create_lljit_compiler(use_jit_link=True, suppress_errors=True)
+
+
+@cache
+def _identity(cpu: Processor) -> tuple[str, ...]:
+    """What object code depends on, besides its assembly."""
+    versions = llvmlite.__version__, ".".join(map(str, llvm.llvm_version_info)), np.__version__
+    return _FORMAT, str(OPT), machine(cpu).triple, cpu.name, cpu.flags, *versions
+
+
+def object_code(text: str) -> bytes:
+    """The machine code of a module, from disk if it is there."""
+    cpu = processor()
+    key = disk.key_of(text, *_identity(cpu))
+    found = disk.read(key)
+    if found is None:
+        module = llvm.parse_assembly(text, llvm.create_context())
+        found = machine(cpu).emit_object(module)
+        disk.write(key, found)
+    return found
+
+
+class Code:
+    """A function in memory that may be executed, for as long as this object is held."""
+
+    def __init__(self, text: str, name: str) -> None:
+        library = llvm.JITLibraryBuilder().add_object_img(object_code(text))
+        library.add_current_process().export_symbol(name)
+        self._held = library.link(_linker(), f"graphir.{next(_numbers)}")
+        self.address: int = self._held[name]
 
 
 def address(what: Any) -> int:
+    """Where a table, a loop or its data lies."""
+    if isinstance(what, Table):
+        return what.address
     kind, *rest = what
-    if kind == "table":
-        return table(*rest).ctypes.data
     found = loop_of(*rest)
     return found.function if kind == "loop" else found.data
 
 
-class Compiled:
-    """A kernel that can be called."""
+class Compiled(Code):
+    """A kernel that can be called.
 
-    def __init__(self, kernel: Kernel, opt: int = 2) -> None:
-        self.entries: list[Any] = []
-        self.module = llvm.parse_assembly(kernel.text)
-        self.engine = llvm.create_mcjit_compiler(self.module, machine(opt))
-        self.engine.finalize_object()
-        self.address = self.engine.get_function_address("kernel")
+    It marks the word before its context, so that `used` says whether it ran since that was cleared.
+    """
+
+    def __init__(self, kernel: Kernel) -> None:
+        super().__init__(kernel.text, "kernel")
         p, n = ctypes.c_void_p, ctypes.c_int64
-        self.function = ctypes.CFUNCTYPE(None, p, p, p, p, n, n, p)(self.address)
-        self.context = (ctypes.c_void_p * max(1, len(kernel.context)))(*map(address, kernel.context))
+        self.function = ctypes.CFUNCTYPE(None, p, p, n, n)(self.address)
+        addresses = [address(one) for one in kernel.context]
+        self.words = (ctypes.c_void_p * (1 + max(1, len(addresses))))(1, *addresses)
+        self.context = (ctypes.c_void_p * max(1, len(addresses))).from_buffer(self.words, 8)
+        self.users: WeakSet[Any] = WeakSet()
 
-    def __call__(self, addresses: Sequence[int], strides: Sequence[int], steps: Sequence[int], outer: int, inner: int) -> None:
-        args = (ctypes.c_void_p * len(addresses))(*addresses)
-        s1 = (ctypes.c_int64 * max(1, len(strides)))(*strides)
-        s2 = (ctypes.c_int64 * len(steps))(*steps)
-        self.function(args, s1, s2, self.context, outer, inner, None)
+
+def compiled(kernel: Kernel, user: Any) -> Compiled:
+    """The kernel as machine code: that which is there, where another user has the same.
+
+    Beyond MOST those that were used longest ago are let go: `user.let_go(it)` is called for each
+    user, and when nobody holds it any more, a call that still runs included, it is freed.
+    """
+    key = disk.key_of(kernel.text, *processor()[:2]), kernel.context
+    found = _kernels.pop(key, None) or Compiled(kernel)
+    found.users.add(user)
+    while len(_kernels) >= MOST:
+        oldest = next(iter(_kernels))
+        old = _kernels.pop(oldest)
+        if old.words[0]:  # the clock algorithm: one more round
+            old.words[0], _kernels[oldest] = 0, old
+            continue
+        for one in list(old.users):
+            one.let_go(old)
+    _kernels[key] = found
+    return found
+
+
+def listing(text: str) -> tuple[str, str]:
+    """A module as LLVM prints it, and as assembly."""
+    module = llvm.parse_assembly(text)
+    return str(module), machine(processor()).emit_assembly(module)
 
 
 @cache
 def _call() -> Any:
-    module = llvm.parse_assembly(assembly())
-    engine = llvm.create_mcjit_compiler(module, machine())
-    engine.finalize_object()
-    return engine, engine.get_function_address("call")
+    code = Code(assembly(), "call")
+    return code, method(code.address)
 
 
-def entry(kernel: Compiled, inputs: Any, outs: Any, template: Any, count: int, kept: Any) -> Any:
-    """The built-in function of a program; it lives as long as the kernel does."""
-    made = Entry(_call()[1], kernel, inputs, outs, template, count)
-    made.constants = kept
-    kernel.entries.append(made)
-    return made.function
+def entry(kernel: Compiled, *made: Any) -> Callable[..., Any] | None:
+    """A built-in function that calls a kernel: see built_in; None where that would not be safe."""
+    return built_in(_call()[1], kernel, *made) if entries else None

@@ -8,26 +8,27 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from runtime.program.tracing import Storage
 
-_ARGS = 64
+_NUMBERS = ("inputs", "outs", "elements", "words", "long")
 _HEAD = (
-    *("type", "none", "incref", "decref", "empty", "tuple", "set", "kernel", "context"),
-    *("inputs", "outs", "inner", "zeros", "template", "count"),
+    *("type", "none", "incref", "decref", "empty", "tuple", "set", "save", "restore"),
+    *("kernel", "context", "template", *_NUMBERS),
 )
 _SPEC = 4
 # PyArrayObject_fields of numpy/_core/include/numpy/ndarraytypes.h, in words
-_DATA, _NDIM, _DIMS, _DTYPE, _FLAGS = 2, 3, 4, 7, 8
+DATA, NDIM, DIMS, DTYPE, FLAGS = 2, 3, 4, 7, 8
 _PLAIN = 0x101  # NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED
 _EMPTY = 184  # PyArray_Empty in numpy/_core/code_generators/numpy_api.py
 
 
 class Spec(NamedTuple):
-    """An array that is given, or made: its dtype and shape, and the kernel's arg that it is."""
+    """An array that is given, or made: its dtype and shape, and the word of a record for it."""
 
     dtype: Storage
     shape: tuple[int, ...]
@@ -44,9 +45,6 @@ def assembly() -> str:
     return _TEXT.replace("HEAD", words)
 
 
-_NUMBERS = ("inputs", "outs", "inner", "count")
-
-
 def _field(name: str, source: str, word: int, kind: str = "ptr") -> str:
     return (
         f"  %{name}_at = getelementptr i64, ptr {source}, i64 {word}\n"
@@ -58,10 +56,10 @@ _TEXT = f"""
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 define ptr @call(ptr %self, ptr %args, i64 %nargs) {{
 entry:
-  %given = alloca [{_ARGS + 1} x ptr], align 16
-{_field("record", "%self", _DATA)}HEAD
+{_field("record", "%self", DATA)}HEAD
+  %given = alloca i64, i64 %words, align 16
   %specs = getelementptr i64, ptr %record, i64 {len(_HEAD)}
-  %bytes = shl i64 %count, 3
+  %bytes = shl i64 %words, 3
   call void @llvm.memcpy.p0.p0.i64(ptr align 8 %given, ptr align 8 %template, i64 %bytes, i1 false)
   %all = icmp eq i64 %nargs, %inputs
   br i1 %all, label %first, label %other
@@ -77,9 +75,9 @@ input:
 array:
   %i4 = mul i64 %i, {_SPEC}
   %spec = getelementptr i64, ptr %specs, i64 %i4
-{_field("dtype", "%object", _DTYPE)}{_field("wanted", "%spec", 0)}\
-{_field("ndim", "%object", _NDIM, "i32")}{_field("rank", "%spec", 1, "i32")}\
-{_field("flags", "%object", _FLAGS, "i32")}  %both = and i32 %flags, {_PLAIN}
+{_field("dtype", "%object", DTYPE)}{_field("wanted", "%spec", 0)}\
+{_field("ndim", "%object", NDIM, "i32")}{_field("rank", "%spec", 1, "i32")}\
+{_field("flags", "%object", FLAGS, "i32")}  %both = and i32 %flags, {_PLAIN}
   %same_dtype = icmp eq ptr %dtype, %wanted
   %same_rank = icmp eq i32 %ndim, %rank
   %plain = icmp eq i32 %both, {_PLAIN}
@@ -87,8 +85,8 @@ array:
   %ok2 = and i1 %ok1, %plain
   br i1 %ok2, label %sizes, label %other
 sizes:
-{_field("dims", "%object", _DIMS)}{_field("shape", "%spec", 2)}\
-{_field("place", "%spec", 3, "i64")}{_field("data", "%object", _DATA)}\
+{_field("dims", "%object", DIMS)}{_field("shape", "%spec", 2)}\
+{_field("place", "%spec", 3, "i64")}{_field("data", "%object", DATA)}\
   %slot = getelementptr ptr, ptr %given, i64 %place
   store ptr %data, ptr %slot
   %flat = icmp eq i32 %rank, 0
@@ -130,7 +128,7 @@ out:
   %missing = icmp eq ptr %made, null
   br i1 %missing, label %drop, label %keep
 keep:
-{_field("made_data", "%made", _DATA)}  %made_slot = getelementptr ptr, ptr %given, i64 %made_place
+{_field("made_data", "%made", DATA)}  %made_slot = getelementptr ptr, ptr %given, i64 %made_place
   store ptr %made_data, ptr %made_slot
   br i1 %single, label %run, label %put
 put:
@@ -140,7 +138,15 @@ put:
   br i1 %more_outs, label %out, label %run
 run:
   %result = phi ptr [ %made, %keep ], [ %holder, %put ]
-  call void %kernel(ptr %given, ptr %zeros, ptr %zeros, ptr %context, i64 1, i64 %inner, ptr null)
+  %is_long = icmp ne i64 %long, 0
+  br i1 %is_long, label %aside, label %here
+here:
+  call void %kernel(ptr %given, ptr %context, i64 0, i64 %elements)
+  ret ptr %result
+aside:
+  %state = call ptr %save()
+  call void %kernel(ptr %given, ptr %context, i64 0, i64 %elements)
+  call void %restore(ptr %state)
   ret ptr %result
 drop:
   br i1 %single, label %failed, label %drop_all
@@ -176,7 +182,8 @@ def _numpy_api(index: int) -> int:
     get = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
         ("PyCapsule_GetPointer", _python)
     )
-    table = ctypes.cast(get(np._core._multiarray_umath._ARRAY_API, None), ctypes.POINTER(ctypes.c_void_p))
+    capsule: Any = import_module("numpy._core._multiarray_umath")._ARRAY_API
+    table = ctypes.cast(get(capsule, None), ctypes.POINTER(ctypes.c_void_p))
     return table[index]
 
 
@@ -184,42 +191,61 @@ def _address(name: str) -> int:
     return ctypes.cast(getattr(_python, name), ctypes.c_void_p).value or 0
 
 
-class Entry:
-    """The built-in function of a program for inputs of certain shapes."""
+class Record(np.ndarray[Any, Any]):
+    """The record of a function, which keeps alive what it points to."""
 
-    def __init__(
-        self,
-        code: int,
-        kernel: Any,
-        inputs: Sequence[Spec],
-        outs: Sequence[Spec],
-        template: Sequence[int],
-        inner: int,
-    ) -> None:
-        self.kernel = kernel
-        self.kept = [one.dtype for one in (*inputs, *outs)]
-        self.template = np.array([*template, 0], np.int64)
-        self.zeros = np.zeros(_ARGS, np.int64)
-        specs = [*inputs, *outs]
-        sizes = [size for one in specs for size in one.shape]
-        head = len(_HEAD) + _SPEC * len(specs)
-        record = self.record = np.zeros(head + len(sizes) + 1, np.int64)
-        values = {
-            "type": id(np.ndarray), "none": id(None),
-            "incref": _address("Py_IncRef"), "decref": _address("Py_DecRef"),
-            "empty": _numpy_api(_EMPTY), "tuple": _address("PyTuple_New"),
-            "set": _address("PyTuple_SetItem"), "kernel": kernel.address,
-            "context": ctypes.addressof(kernel.context), "inputs": len(inputs),
-            "outs": len(outs), "inner": inner, "zeros": self.zeros.ctypes.data,
-            "template": self.template.ctypes.data, "count": len(template),
-        }
-        record[: len(_HEAD)] = [values[name] for name in _HEAD]
-        at = head
-        for i, one in enumerate(specs):
-            place = record.ctypes.data + 8 * at
-            spec = len(_HEAD) + _SPEC * i
-            record[spec : spec + _SPEC] = id(one.dtype), len(one.shape), place, one.place
-            record[at : at + len(one.shape)] = one.shape
-            at += len(one.shape)
-        self.method = _MethodDef(b"call", code, _FASTCALL, None)
-        self.function: Callable[..., Any] = _new(ctypes.addressof(self.method), record, None)
+    kept: Any
+
+
+def built_in(
+    method: Any,
+    kernel: Any,
+    specs: Sequence[Spec],
+    inputs: int,
+    template: Sequence[int],
+    elements: int,
+    long: bool,
+) -> Callable[..., Any]:
+    """A function of so many inputs that gives the others of `specs`, or None where a guard fails.
+
+    `template` is the kernel's record, but for the bases of inputs and results; a `long` call lets
+    other threads run Python meanwhile.
+    """
+    words = np.array([*template, 0], np.int64)  # the last for inputs that are not read
+    head = len(_HEAD) + _SPEC * len(specs)
+    shapes = [size for one in specs for size in one.shape]
+    record = np.zeros(head + len(shapes) + 1, np.int64).view(Record)
+    values = {
+        "type": id(np.ndarray),
+        "none": id(None),
+        "incref": _address("Py_IncRef"),
+        "decref": _address("Py_DecRef"),
+        "empty": _numpy_api(_EMPTY),
+        "tuple": _address("PyTuple_New"),
+        "set": _address("PyTuple_SetItem"),
+        "save": _address("PyEval_SaveThread"),
+        "restore": _address("PyEval_RestoreThread"),
+        "kernel": kernel.address,
+        "context": ctypes.addressof(kernel.context),
+        "template": words.ctypes.data,
+        "inputs": inputs,
+        "outs": len(specs) - inputs,
+        "elements": elements,
+        "words": len(words),
+        "long": long,
+    }
+    record[: len(_HEAD)] = [values[name] for name in _HEAD]
+    at = head
+    for i, one in enumerate(specs):
+        place = record.ctypes.data + 8 * at
+        spec = len(_HEAD) + _SPEC * i
+        record[spec : spec + _SPEC] = id(one.dtype), len(one.shape), place, one.place
+        record[at : at + len(one.shape)] = one.shape
+        at += len(one.shape)
+    record.kept = method, kernel, specs, words
+    return _new(ctypes.addressof(method), record, None)
+
+
+def method(address: int) -> Any:
+    """How Python knows `call`, by its address."""
+    return _MethodDef(b"call", address, _FASTCALL, None)

@@ -2,63 +2,66 @@
 
 from __future__ import annotations
 
-import logging
-import math
-from collections.abc import Callable, Collection, Iterator, Sequence
-from functools import cache, cached_property
-from importlib import import_module
-from threading import Lock
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from runtime.native import background
+from graphir import ExecutionError, Symbol
+from runtime.native.background import LOCK, submit
 from runtime.native.code import NativeCode, is_sum
 from runtime.native.emitters import EMITTERS
-from runtime.native.layout import WIDTH, broadcast, contiguous_strides, laid, prepared
 from runtime.native.entry import Spec
-from runtime.native.regions import UnsupportedError, Writer
+from runtime.native.layout import WIDTH, Operand, contiguous, laid, prepared
+from runtime.native.probe import engine, told
+from runtime.native.regions import Kind, UnsupportedError, Writer
 from runtime.native.running import Task
-from runtime.program.blocks import Range, Uniform, laid_out
 from runtime.program.cutting import Region
-from runtime.program.memory import Lane
+from runtime.program.memory import LARGE
+from runtime.program.steps import shape_of
 
 if TYPE_CHECKING:
-    from runtime.program.program import Plan, Program
-    from runtime.program.steps import RegionStep, Run, Taker, Work
+    from runtime.program.steps import RegionStep, Run, ScalarStep
 
 Array = NDArray[Any]
-_LOG = logging.getLogger("graphir.native")
+Dropped: TypeAlias = "Callable[[], Callable[[], None] | None]"
+Operands: TypeAlias = tuple[Sequence[int], int, Sequence[Array]]
+"""The shape of a region, the axes of its rows, and what it reads."""
+
 EARNED = 20e6
 """Nanoseconds in NumPy after which a kernel is compiled: about what that takes."""
 
 _WORTH = 150_000
-_HELD = 50_000
-"""Nanoseconds for which a call may keep other threads from running Python."""
-
-_CHUNK = 1 << 12
+_LONG = 10_000
+"""Nanoseconds from which on other threads may run Python meanwhile."""
 
 
-@cache
-def engine() -> Any:
-    """What needs llvmlite, imported when there is something to compile."""
-    return import_module("runtime.native.engine")
+class MachineCode(NamedTuple):
+    """A region as LLVM IR and as the assembly of this CPU; `str()` is both."""
+
+    llvm: str
+    assembly: str
+
+    def __str__(self) -> str:
+        return f"{self.llvm}\n{self.assembly}"
 
 
 class Kernels:
     """What a region is in machine code: for the kinds of its inputs a kernel, once compiled.
 
-    `why` says why it is not, where it cannot be; `now`: compiled when first needed.
+    `why` says why it is not, where it cannot be; `now`: compiled when first needed. `dropped`, a
+    weak reference, is to what is called when the program shall hold one no more.
     """
 
-    def __init__(self, region: Region, needed: Collection[int], now: bool) -> None:
-        self.region, self.needed, self.now = region, needed, now
+    def __init__(
+        self, region: Region, needed: Collection[int], dropped: Dropped, now: bool
+    ) -> None:
+        self.region, self.needed, self.dropped, self.now = region, needed, dropped, now
         self.why = "" if region.symbols or any(map(is_sum, region.rows)) else "no elementwise op"
         self.spent = 0.0
-        self._made: dict[tuple[str, ...], Any] = {}
-        self._asked: set[tuple[str, ...]] = set()
-        self._lock = Lock()
+        self._made: dict[tuple[Kind, ...], Any] = {}
 
     @cached_property
     def code(self) -> NativeCode:
@@ -67,28 +70,30 @@ class Kernels:
 
     # -- compiling
 
-    def compiled(self, kinds: tuple[str, ...]) -> Any:
+    def compiled(self, kinds: tuple[Kind, ...]) -> Any:
         """The kernel, compiled now if it is not; None where it cannot be."""
-        with self._lock:
+        with LOCK:
             found = self._made.get(kinds)
             if found is None and not self.why:
-                found = self._compile(kinds)
-                if found is not None:
-                    self._made[kinds] = found
+                try:
+                    made = Writer(self.code, kinds, WIDTH, engine().processor().features).kernel()
+                    found = self._made[kinds] = engine().compiled(made, self)
+                except UnsupportedError as error:
+                    self.why = f"no machine code for {error}"
+                except Exception as error:  # whatever LLVM says: NumPy goes on
+                    self.why = told(error)
             return found
 
-    def _compile(self, kinds: tuple[str, ...]) -> Any:
-        try:
-            made = Writer(self.code, kinds, WIDTH, engine().features()[1]).kernel()
-            return engine().Compiled(made)
-        except UnsupportedError as error:
-            self.why = f"no machine code for {error}"
-        except Exception as error:  # whatever LLVM says: NumPy goes on
-            self.why = f"{type(error).__name__}: {error}"
-            _LOG.warning("a region stays in NumPy: %s", self.why)
-        return None
+    def let_go(self, kernel: Any) -> None:
+        """Hold a kernel no more, here and in the program: it is made again if it is called."""
+        for kinds in [kinds for kinds, found in self._made.items() if found is kernel]:
+            del self._made[kinds]
+        self.spent = 0.0
+        dropped = self.dropped()
+        if dropped is not None:
+            dropped()
 
-    def kernel(self, kinds: tuple[str, ...], cost: float) -> Any:
+    def kernel(self, kinds: tuple[Kind, ...], cost: float) -> Any:
         """The kernel if it is there; else a call of so many nanoseconds in NumPy counts for it."""
         found = self._made.get(kinds)
         if found is not None or self.why:
@@ -96,109 +101,122 @@ class Kernels:
         if self.now:
             return self.compiled(kinds)
         self.spent += cost
-        if self.spent > EARNED and kinds not in self._asked:
-            self._asked.add(kinds)
-            background.submit(self.compiled, kinds)
+        if self.spent > EARNED:
+            submit(self.compiled, kinds)
         return None
+
+    # -- questions
+
+    def state(self, operands: Operands | None = None) -> str:
+        """Which tier runs the region, for such operands or for any, and why NumPy does."""
+        if self.why:
+            return f"NumPy: {self.why}"
+        known = [*self._made] if operands is None else [self._kinds(operands)]
+        if known == [None]:
+            return "NumPy: rows of its inputs have no common stride, or are too short"
+        if known and self._made.keys() >= {*known}:
+            return f"native for strides {' and '.join(map(_strides, known))}"
+        if self.now:
+            return "NumPy: compiled when it is called"
+        if self.spent > EARNED:
+            return "NumPy: being compiled"
+        spent = f"{min(self.spent, EARNED) / 1e6:.1f} ms"
+        return f"NumPy: {spent} spent there, compiled after {EARNED / 1e6:.0f} ms"
+
+    def machine_code(self, operands: Operands | None = None) -> MachineCode:
+        """The code for such operands, or contiguous ones. Raises ExecutionError: there is none."""
+        kinds = self._contiguous() if operands is None else self._kinds(operands)
+        if kinds is None or self.compiled(kinds) is None:
+            raise ExecutionError(f"the region stays in {self.state(operands)}")
+        made = Writer(self.code, kinds, WIDTH, engine().processor().features).kernel()
+        return MachineCode(*engine().listing(made.text))
+
+    def _kinds(self, operands: Operands) -> tuple[Kind, ...] | None:
+        layout, _ = prepared(*operands)
+        return layout and layout.kinds
+
+    def _contiguous(self) -> tuple[Kind, ...]:
+        """The kinds of inputs that are whole, or have one element for each row."""
+        last, inputs = self.region.shape[-1:], self.code.inputs.values()
+        return tuple([int(one.rank > 0 and one.shape[-1:] == last) for one in inputs])
 
     # -- without Python
 
-    def entry(self, program: Program, plan: Plan, calls: int) -> Callable[..., Any] | None:
-        """A built-in function that does what the program does, for inputs of the plan's shapes."""
-        lowered = program.lowered
-        if self.why or program.rounded:
+    def entry(
+        self,
+        step: RegionStep | ScalarStep,
+        reads: Sequence[Symbol],
+        writes: Sequence[Symbol],
+        constants: Mapping[int, Array],
+        calls: int,
+    ) -> Callable[..., Any] | None:
+        """A built-in function that computes `writes` of `reads`, arrays of the step's shapes.
+
+        None where there is no kernel after so many calls, or threads or old memory would help.
+        """
+        code, rows = self.code, [symbol for symbol, _ in self.code.rows]
+        same = all(one.dtype.storage == code.dtypes[register] for one, register in code.rows)
+        if self.why or code.buffered or len(rows) != len(code.sums) or not same:
             return None
-        code, shape = self.code, plan.shapes[0]
-        count = math.prod(shape)
-        symbols = list(code.inputs.values())
-        given = dict(zip(lowered.inputs, plan.inputs, strict=True))
-        constants = [program.constants.get(program.cells[one.index]) for one in symbols]
-        shapes = [given[one] if one in given else array.shape for one, array in zip(symbols, constants, strict=True)]
-        sizes = [one.dtype.storage.itemsize for one in symbols]
-        strides = [broadcast(shape, own, contiguous_strides(own, size)) for own, size in zip(shapes, sizes, strict=True)]
-        layout = laid(shape, strides, sizes)
-        if layout is None or layout.outer != 1 or not count or count * self.cost > _HELD:
+        size = step.size * max([one.dtype.storage.itemsize for one in writes])
+        if not step.size or size >= LARGE or self.threads(step) > 1:
             return None
-        kernel = self.kernel(layout.kinds, calls * plan.price)
-        if kernel is None:
+        operands: list[Operand] = []
+        for symbol in code.inputs.values():
+            shape, itemsize = shape_of(symbol, step.sizes), symbol.dtype.storage.itemsize
+            operands.append((shape, contiguous(shape, itemsize), itemsize))
+        layout = laid(step.shape, step.axes, operands)
+        kernel = self.kernel(layout.kinds, calls * step.price) if layout else None
+        if kernel is None or layout is None:
             return None
-        places = {symbol: place for place, symbol in enumerate(symbols)}
-        outs = {symbol: len(symbols) + i for i, symbol in enumerate(code.outs)}
-        inputs = [
-            Spec(lowered.committed(one.dtype).storage, own, places.get(one, len(symbols) + len(outs)))
-            for one, own in given.items()
+        record = layout.record(
+            [one.dtype.storage.itemsize for one in code.outs],
+            [one.dtype.storage.itemsize for one in rows],
+            step.length,
+        )
+        symbols = [*code.inputs.values(), *code.outs, *rows]
+        places = {one: layout.place(i) for i, one in enumerate(symbols)}
+        for symbol in code.inputs.values():
+            array = constants.get(step.cells[symbol.index])
+            if array is not None and not array.flags.c_contiguous:
+                return None
+            record[places[symbol]] = 0 if array is None else array.ctypes.data
+        specs = [
+            Spec(
+                one.graph.committed(one.dtype).storage,
+                shape_of(one, step.sizes),
+                places.get(one, len(record)),
+            )
+            for one in (*reads, *writes)
         ]
-        results = [Spec(one.dtype.storage, shape, outs[one]) for one in lowered.outputs]
-        template = [0 if array is None else array.ctypes.data for array in constants] + [0] * len(outs)
-        return engine().entry(kernel, inputs, results, template, count, constants)
+        long = step.size * self.cost > _LONG
+        return engine().entry(kernel, specs, len(reads), record, step.size, long)
 
     # -- running
 
-    def work(
-        self, step: RegionStep, run: Run, outs: Sequence[Array], takers: Sequence[Taker]
-    ) -> tuple[Sequence[Range], Work] | None:
-        """The ranges of a step and what is done with each; None where it stays in NumPy."""
+    def task(self, step: RegionStep, run: Run) -> Task | None:
+        """A call of the kernel; None where the region stays in NumPy."""
         if self.why or not step.size:
             return None
         cells = [step.cells[symbol.index] for symbol in self.code.inputs.values()]
         arrays = [np.asarray(run.values[cell]) for cell in cells]
-        layout, whole = prepared(step.shape, arrays, WIDTH)
-        kernel = self.kernel(layout.kinds, step.price)
-        if kernel is None:
-            return None
-        if step.rows and layout.outer > 1 and layout.inner != step.length:
-            return None
-        task = Task(kernel, layout, whole, outs)
-        ranges = step.ranges if step.rows else self._ranges(step, layout.outer, layout.inner, run)
-        sources = self._sources(step, run, outs)
-        buffered = [self.code.dtypes[register] for register in self.code.buffered]
-        count, length = len(self.code.sums), step.length
+        layout, arrays = prepared(step.shape, step.axes, arrays)
+        kernel = self.kernel(layout.kinds, step.price) if layout else None
+        return kernel and layout and Task(self.code, kernel, layout, step, arrays)
 
-        def work(lane: Lane, numbers: Iterator[int]) -> None:
-            for i in numbers:
-                a, b = ranges[i]
-                buffers = [np.empty(b - a, dtype) for dtype in buffered]
-                sums = np.empty((max(1, (b - a) // length), count)) if count else None
-                task.run(a, b, buffers, sums, length)
-                for taker, (kind, source) in zip(takers, sources, strict=True):
-                    if kind == "sum":
-                        assert sums is not None
-                        place, dtype = source
-                        taker.settle(i, a, sums[:, place].copy().view(dtype)[:: 8 // dtype.itemsize])
-                    elif kind == "buffer":
-                        taker.take(i, a, b, buffers[source])
-                    else:
-                        taker.take(i, a, b, source.block(a, b))
-
-        return ranges, work
-
-    def _ranges(self, step: RegionStep, outer: int, inner: int, run: Run) -> Sequence[Range]:
-        parts = step.threads if step.size * self.cost > _WORTH else 1
-        parts = max(parts, 64 if run.progress else 1)
-        if outer > 1:
-            return Uniform(step.size, -(-outer // parts) * inner)
-        return Uniform(step.size, -(-step.size // parts // _CHUNK) * _CHUNK or step.size)
+    def threads(self, step: RegionStep | ScalarStep) -> int:
+        """The threads that a step is worth."""
+        return step.threads if step.size * self.cost > _WORTH else 1
 
     @cached_property
     def cost(self) -> float:
         """Nanoseconds an element, roughly."""
-        return sum(0.02 if one[0] in EMITTERS else 0.5 for one in self.code.instructions)
+        return sum(
+            0.5 if isinstance(one[0], np.ufunc) and one[0] not in EMITTERS else 0.03
+            for one in self.code.instructions
+        )
 
-    def _sources(self, step: RegionStep, run: Run, outs: Sequence[Array]) -> list[tuple[str, Any]]:
-        """For each row-wise symbol what its taker gets: sums, a buffer, or a block of an array."""
-        code = self.code
-        taken = [code.bases[register] for register in code.outs.values()]
-        found: list[tuple[str, Any]] = []
-        for symbol, register in code.rows:
-            if is_sum(symbol):
-                found.append(("sum", (code.sums.index(register), code.dtypes[register])))
-            elif register in code.buffered:
-                found.append(("buffer", code.buffered.index(register)))
-            else:
-                base = code.bases[register]
-                if base in taken:
-                    array = outs[taken.index(base)].view(code.dtypes[register])
-                else:
-                    array = np.asarray(run.values[step.cells[code.inputs[register].index]])
-                found.append(("array", laid_out(array, step.shape, step.longest)))
-        return found
+
+def _strides(kinds: tuple[Kind, ...]) -> str:
+    """The kinds of inputs, as text."""
+    return f"({', '.join('any' if kind is None else str(kind) for kind in kinds)})"

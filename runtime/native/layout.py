@@ -1,15 +1,16 @@
-"""How a kernel goes over operands: rows of an inner axis, to which each operand is of a kind."""
+"""How operands lie along the rows of a result: what a kernel is told of them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-Strides = tuple[int, ...]
+from runtime.native.regions import KINDS, Kind
+from runtime.native.rows import HEAD
 
 WIDTH = 32
 """The elements of a vector."""
@@ -17,77 +18,107 @@ WIDTH = 32
 SHORT = 64
 """Elements below which a row is not worth its own turn."""
 
+Strides: TypeAlias = Sequence[int]
+Operand: TypeAlias = tuple[Sequence[int], Strides, int]
+"""The shape of an operand, its strides and the size of an element."""
+
 
 class Layout(NamedTuple):
-    """`outer` rows of `inner` elements; of each input its kind, and the bytes between elements and
-    between rows."""
+    """Rows of `inner` elements, along `outer` axes; of each input the kind and strides in bytes.
 
-    outer: int
+    `steps` are those along the outer axes; axes are listed from the last to the first.
+    """
+
     inner: int
-    kinds: tuple[str, ...]
+    outer: tuple[int, ...]
+    kinds: tuple[Kind, ...]
     strides: tuple[int, ...]
-    steps: tuple[int, ...]
+    steps: tuple[tuple[int, ...], ...]
+
+    def record(self, results: Sequence[int], sums: Sequence[int], divisor: float) -> list[int]:
+        """What a kernel is told, in words: this, results and sums by their sizes in bytes.
+
+        Elements in a row, outer axes, what sums are divided by (a double), the bases of all
+        places, to be filled in, their strides within a row; for each outer axis its size and their
+        strides along it.
+        """
+        bits = int(np.float64(divisor).view(np.int64))
+        places = len(self.strides) + len(results) + len(sums)
+        words = [self.inner, len(self.outer), bits, *[0] * places]
+        words += [*self.strides, *results, *[0] * len(sums)]
+        rows = 1
+        for size, steps in zip(self.outer, self.steps, strict=True):
+            words += [size, *steps, *[one * self.inner * rows for one in results]]
+            words += [one * rows for one in sums]
+            rows *= size
+        return words
+
+    def place(self, index: int) -> int:
+        """The word of a record that has the base of a place."""
+        return HEAD + index
 
 
-def contiguous_strides(shape: Sequence[int], itemsize: int) -> Strides:
+def contiguous(shape: Sequence[int], size: int) -> Strides:
     """The strides of an array in C order."""
-    found: list[int] = []
-    for size in reversed(shape):
-        found.append(itemsize)
-        itemsize *= max(size, 1)
-    return tuple(reversed(found))
+    return [size * math.prod(shape[i + 1 :]) for i in range(len(shape))]
 
 
-def broadcast(shape: Sequence[int], own: Sequence[int], strides: Sequence[int]) -> Strides:
-    """The strides of an array along a shape into which it broadcasts."""
-    lead = len(shape) - len(own)
-    return (0,) * lead + tuple(
-        0 if size == 1 else stride for size, stride in zip(own, strides, strict=True)
-    )
+def laid(shape: Sequence[int], axes: int, operands: Sequence[Operand]) -> Layout | None:
+    """The layout of operands of a result in C order, the last `axes` of which are one row.
 
-
-def laid(shape: Sequence[int], strides: Sequence[Strides], sizes: Sequence[int]) -> Layout | None:
-    """The layout of inputs with such strides and item sizes; None where there are more axes."""
-    axes = [(size, [each[k] for each in strides]) for k, size in enumerate(shape) if size != 1]
-    if not axes:
-        axes = [(1, [0] * len(strides))]
-    merged: list[tuple[int, list[int]]] = []
-    whole = math.prod(size for size, _ in axes)  # the result lies in C order
-    for size, steps in axes:
-        if merged:
-            before, outer = merged[-1]
-            if outer == [step * size for step in steps]:
-                merged[-1] = before * size, steps
-                continue
-        merged.append((size, steps))
-    if len(merged) > 2:
+    None where rows are too short for vectors, or where the last axes are not one of all operands.
+    """
+    strides = [
+        [0] * (len(shape) - len(own)) + [by * (n != 1) for n, by in zip(own, steps, strict=True)]
+        for own, steps, _ in operands
+    ]
+    lead = len(shape) - axes
+    inside = _merged(shape, strides, range(lead if axes else 0, len(shape)))
+    outside = _merged(shape, strides, range(lead if axes else 0))
+    if not inside:
+        inside = [(1, [0] * len(operands))]
+    if axes and len(inside) > 1:
         return None
-    inner, strides_in = merged[-1]
-    outer, steps_out = merged[0] if len(merged) == 2 else (1, [0] * len(strides))
-    kinds = tuple(
-        "same" if stride == 0 or (inner == 1) else "each" if stride == size else "step"
-        for stride, size in zip(strides_in, sizes, strict=True)
-    )
-    assert outer * inner == whole
-    return Layout(outer, inner, kinds, tuple(strides_in), tuple(steps_out))
+    (inner, bys), *rest = inside
+    outer = [*rest, *outside]
+    kinds = tuple([_kind(inner, by, *one) for by, one in zip(bys, operands, strict=True)])
+    if (outer and inner < SHORT) or (inner < WIDTH and not {0, 1}.issuperset(kinds)):
+        return None
+    sizes, steps = tuple([size for size, _ in outer]), tuple([tuple(by) for _, by in outer])
+    return Layout(inner, sizes, kinds, tuple(bys), steps)
+
+
+def _merged(
+    shape: Sequence[int], strides: Sequence[Strides], axes: range
+) -> list[tuple[int, list[int]]]:
+    """Axes, from the last to the first, neighbours that are one for all operands made one."""
+    found: list[tuple[int, list[int]]] = []
+    for k in reversed(axes):
+        size, steps = shape[k], [one[k] for one in strides]
+        if found and steps == [found[-1][0] * by for by in found[-1][1]]:
+            found[-1] = found[-1][0] * size, found[-1][1]
+        elif size != 1:
+            found.append((size, steps))
+    return found
+
+
+def _kind(inner: int, stride: int, own: Sequence[int], _: Strides, size: int) -> Kind:
+    if inner == 1:
+        return 1 if own else 0  # as for more elements
+    found = stride // size
+    return found if stride == found * size and found in KINDS else None
 
 
 def prepared(
-    shape: Sequence[int], arrays: Sequence[NDArray[Any]], width: int
-) -> tuple[Layout, list[NDArray[Any]]]:
-    """A layout of arrays, those that have none in common being copied."""
-    sizes = [array.dtype.itemsize for array in arrays]
-    strides = [broadcast(shape, array.shape, array.strides) for array in arrays]
-    found = laid(shape, strides, sizes)
-    short = found is not None and found.outer > 1 and found.inner < max(SHORT, width)
-    steps = found is not None and "step" in found.kinds and found.inner < width
-    if found is not None and not short and not steps:
-        return found, list(arrays)
-    whole = [
-        array if array.size == 1 else np.ascontiguousarray(np.broadcast_to(array, tuple(shape)))
-        for array in arrays
-    ]
-    strides = [broadcast(shape, array.shape, array.strides) for array in whole]
-    made = laid(shape, strides, sizes)
-    assert made is not None and made.outer == 1
-    return made, whole
+    shape: Sequence[int], axes: int, arrays: Sequence[NDArray[Any]]
+) -> tuple[Layout | None, Sequence[NDArray[Any]]]:
+    """A layout of arrays, which are copied where they have none as they are."""
+    whole = [one if one.flags.aligned else one.copy() for one in arrays]
+    found = laid(shape, axes, [(one.shape, one.strides, one.itemsize) for one in whole])
+    if found is None:
+        whole = [
+            one if one.size == 1 else np.ascontiguousarray(np.broadcast_to(one, tuple(shape)))
+            for one in whole
+        ]
+        found = laid(shape, axes, [(one.shape, one.strides, one.itemsize) for one in whole])
+    return found, whole

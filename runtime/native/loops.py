@@ -19,7 +19,9 @@ class Loop(NamedTuple):
     data: int
 
 
-class _Ufunc(ctypes.Structure):
+class UfuncFields(ctypes.Structure):
+    """The beginning of a ufunc in memory."""
+
     # numpy/_core/include/numpy/ufuncobject.h, PyUFuncObject
     _fields_ = [
         ("refcount", ctypes.c_ssize_t),
@@ -46,6 +48,6 @@ def _loop(function: np.ufunc, dtypes: tuple[Storage, ...]) -> Loop | None:
     for k, types in enumerate(function.types):
         found = [np.dtype(one) for one in types.replace("->", "")]
         if found == list(dtypes):
-            record = _Ufunc.from_address(id(function))
+            record = UfuncFields.from_address(id(function))
             return Loop(record.functions[k], record.data[k] or 0)
     return None

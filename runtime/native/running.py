@@ -2,52 +2,111 @@
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from runtime.native.code import NativeCode, is_mean, is_sum
 from runtime.native.layout import Layout
+from runtime.program.blocks import Operand, Uniform, laid_out
+from runtime.program.memory import Lane
+
+if TYPE_CHECKING:
+    from runtime.program.steps import Cut, RegionStep, Run, Taker, Work
 
 Array = NDArray[Any]
+_WATCHED = 64
 
 
 class Task:
-    """One call of a region: its kernel, and where operands and results lie."""
+    """One call of a region: its kernel, and where its operands lie."""
 
-    def __init__(self, kernel: Any, layout: Layout, arrays: Sequence[Array], outs: Sequence[Array]):
-        self.kernel, self.layout = kernel, layout
-        self.kept = [*arrays, *outs]
-        self.inputs = [(one.ctypes.data, *rest) for one, *rest in zip(arrays, layout.strides, layout.steps)]
-        self.outs = [(one.ctypes.data, one.itemsize) for one in outs]
-        self.strides = (ctypes.c_int64 * max(1, len(arrays)))(*layout.strides)
+    def __init__(
+        self,
+        code: NativeCode,
+        kernel: Any,
+        layout: Layout,
+        step: RegionStep,
+        arrays: Sequence[Array],
+    ) -> None:
+        self.code, self.kernel, self.layout, self.step = code, kernel, layout, step
+        self.arrays = arrays
 
-    def run(self, a: int, b: int, buffers: Sequence[Array], sums: Array | None, length: int) -> None:
-        """Elements a to b, in one row or whole rows; buffers are results of this range alone.
+    def cut(self, run: Run, threads: int) -> Cut:
+        """The ranges, about one for each thread."""
+        parts = max(threads, _WATCHED) if run.progress else threads
+        step, unit = self.step, self.layout.inner if self.layout.outer else 1
+        if not step.rows:
+            return Uniform(step.size, -(-step.size // unit // parts) * unit), []
+        whole = not self.code.buffered and all(is_sum(rows.symbol) for rows in step.rows)
+        return step.cut(step.size // parts + 64) if whole else (step.ranges, step.trees)
 
-        `sums` takes those of rows of a length.
-        """
-        inner, row, column = self.layout.inner, 0, a
-        if self.layout.outer > 1:
-            row, column = divmod(a, inner)
-        count = min(b - a, length if sums is not None else inner)
-        outer = (b - a) // count
-        flat = self.layout.outer == 1
-        places = [data + row * step + column * stride for data, stride, step in self.inputs]
-        places += [data + a * size for data, size in self.outs]
-        places += [one.ctypes.data for one in buffers]
-        steps = [count * stride if flat else step for _, stride, step in self.inputs]
-        steps += [count * size for _, size in self.outs]
-        steps += [count * one.itemsize for one in buffers]
-        args = (ctypes.c_void_p * len(places))(*places)
-        self.kernel.function(
-            args,
-            self.strides,
-            (ctypes.c_int64 * len(steps))(*steps),
-            self.kernel.context,
-            outer,
-            count,
-            None if sums is None else sums.ctypes.data,
+    def work(self, outs: Sequence[Array], cut: Cut, takers: Sequence[Taker]) -> Work:
+        """What is done with each range."""
+        (ranges, trees), code, layout = cut, self.code, self.layout
+        count = len(ranges) if trees else self.step.size // self.step.length
+        sums = [np.empty(count, code.dtypes[register]) for register, _ in code.sums]
+        buffered = [code.dtypes[register] for register in code.buffered]
+        sizes = [one.itemsize for one in (*outs, *buffered)]
+        by = [0 if trees else one.itemsize for one in sums]
+        record = np.array(layout.record(sizes, by, 1.0 if trees else self.step.length), np.int64)
+        places = slice(layout.place(0), layout.place(len(self.arrays) + len(sizes) + len(sums)))
+        given, results = (
+            [_address(one) for one in self.arrays],
+            [_address(one) for one in outs],
         )
+        operands = self._operands(takers, outs)
+
+        def work(lane: Lane, numbers: Iterator[int]) -> None:
+            mine = record.copy()
+            for i in numbers:
+                a, b = ranges[i]
+                buffers = [np.empty(b - a, dtype) for dtype in buffered]
+                made = [_address(one) - a * one.itemsize for one in buffers]
+                found = [_address(one) + (i * one.itemsize if trees else 0) for one in sums]
+                mine[places] = [*given, *results, *made, *found]
+                self.kernel.function(_address(mine), self.kernel.context, a, b)
+                for taker, buffer, operand in operands:
+                    taker.take(i, a, b, buffers[buffer] if operand is None else operand.block(a, b))
+
+        self.settled = self._settled(takers, sums)
+        return work
+
+    def _settled(self, takers: Sequence[Taker], sums: Sequence[Array]) -> list[tuple[Taker, Array]]:
+        places = dict(zip(self.code.sums, sums, strict=True))
+        return [
+            (taker, places[register, is_mean(symbol)])
+            for taker, (symbol, register) in zip(takers, self.code.rows, strict=True)
+            if is_sum(symbol)
+        ]
+
+    def _operands(
+        self, takers: Sequence[Taker], outs: Sequence[Array]
+    ) -> list[tuple[Taker, int, Operand | None]]:
+        """For each taker but of sums what it gets: a buffer, or blocks of an array."""
+        code = self.code
+        taken = [code.bases[register] for register in code.outs.values()]
+        found: list[tuple[Taker, int, Operand | None]] = []
+        for taker, (symbol, register) in zip(takers, code.rows, strict=True):
+            if is_sum(symbol):
+                continue
+            if register in code.buffered:
+                found.append((taker, code.buffered.index(register), None))
+                continue
+            if code.bases[register] in taken:
+                array = outs[taken.index(code.bases[register])].view(code.dtypes[register])
+            else:
+                array = self.arrays[list(code.inputs).index(register)]
+            found.append((taker, 0, laid_out(array, self.step.shape, self.step.longest)))
+        return found
+
+    def settle(self) -> None:
+        """Give the sums to whom they are for."""
+        for taker, sums in self.settled:
+            taker.settle(sums)
+
+
+def _address(array: Array) -> int:
+    return array.ctypes.data

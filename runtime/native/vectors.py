@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from runtime.program.tracing import Storage
 
@@ -20,11 +21,27 @@ def lane(dtype: Storage) -> str:
     return _FLOATS.get((dtype.kind, dtype.itemsize), f"i{8 * dtype.itemsize}")
 
 
+class Table(NamedTuple):
+    """A function of places: the elements of an array, by its address."""
+
+    address: int
+    dtype: Storage
+
+    @staticmethod
+    def of(values: NDArray[Any]) -> Table:
+        """That of an array, which lives as long as the process from now on, as code may."""
+        _KEPT[values.ctypes.data] = values
+        return Table(values.ctypes.data, values.dtype)
+
+
+_KEPT: dict[int, NDArray[Any]] = {}
+
+
 class Vectors:
     """Instructions in order, each the definition of one value."""
 
     def __init__(self, width: int, features: Collection[str] = ()) -> None:
-        self.width, self.features = width, features
+        self.width, self.features = width, frozenset(features)
         self.context: dict[Hashable, int] = {}
         self.lines: list[str] = []
         self.declared: set[str] = set()
@@ -123,14 +140,12 @@ class Vectors:
         up = self.op(f"shl {whole} {widened(imag)}, splat (i{2 * half} {half})")
         return self.op(f"or {whole} {low}, {up}")
 
-    def looked_up(self, table: str, dtype: Any, places: str, result: Storage) -> str:
-        """Elements of a table at 32-bit places."""
-        base = self.pointer(("table", table, dtype))
-        return self.gathered(lane(result), lane(result), base, "i32", places, result.itemsize)
+    def looked_up(self, table: Table, places: str, dtype: Storage) -> str:
+        """Elements of a table at places that are integers of a dtype."""
+        one, base = lane(table.dtype), self.pointer(table)
+        return self.gathered(one, one, base, lane(dtype), places, table.dtype.itemsize)
 
-    def gathered(
-        self, of: str, unit: str, base: str, index: str, places: str, align: int
-    ) -> str:
+    def gathered(self, of: str, unit: str, base: str, index: str, places: str, align: int) -> str:
         """Lanes of some type from so many units of memory after an address."""
         full, pointers, mask = self.of(of), self.of("ptr"), self.of("i1")
         at = self.op(f"getelementptr {unit}, ptr {base}, {self.of(index)} {places}")
@@ -145,9 +160,9 @@ class Vectors:
         place = self.context.setdefault(what, len(self.context))
         return f"%c{place}"
 
-    def has(self, feature: str) -> bool:
-        """Whether the processor has an extension."""
-        return feature in self.features
+    def has(self, *extensions: str) -> bool:
+        """Whether the processor has any of some extensions."""
+        return not self.features.isdisjoint(extensions)
 
     def intrinsic(self, name: str, dtype: Storage, args: Sequence[str], suffix: str = "") -> str:
         """The value of an LLVM intrinsic of one type, `llvm.name`."""

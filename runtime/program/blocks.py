@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
+import os
 from collections.abc import Callable, Iterator, Sequence
 from threading import Thread
 from typing import Any, TypeAlias, overload
@@ -11,6 +13,7 @@ from typing import Any, TypeAlias, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from graphir import ExecutionError
 from runtime.program.memory import Lane, take
 
 Array: TypeAlias = NDArray[Any]
@@ -196,3 +199,23 @@ def share(
             raise errors[0]
     finally:
         errors.clear()  # or the error, whose traceback has this frame, would keep all arrays
+
+
+def cores() -> int:
+    """The cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def counted(what: str, given: int | None) -> int | None:
+    """A count that was given; raises ExecutionError where it is none."""
+    if given is None:
+        return None
+    try:
+        found = 0 if isinstance(given, bool) else operator.index(given)
+    except TypeError:
+        found = 0
+    if found < 1:
+        raise ExecutionError(f"{what} is a count of at least 1, not {given!r}")
+    return found

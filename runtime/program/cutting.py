@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from graphir import Graph, Symbol, TensorType, ops
 from graphir.dims import Shape
 from runtime.interpreter import last_uses
@@ -27,7 +29,7 @@ class Region:
 
 @dataclass(slots=True)
 class Call:
-    """One symbol, computed by its kernel on whole arrays."""
+    """One symbol, computed by its kernel on whole arrays; perhaps an elementwise one."""
 
     symbol: Symbol
 
@@ -55,7 +57,7 @@ def cut(graph: Graph) -> list[StepOf]:
         index, op, type_ = symbol.index, symbol.op, symbol.type
         if last[index] < 0 or op in _GIVEN:
             continue
-        if op.kind not in _ELEMENTWISE:
+        if op.kind not in _ELEMENTWISE or (op is ops.pow and _may_refuse(symbol)):
             levels[index] = _add(symbol, levels, inner, regions, calls)
             continue
         level, shape = 0, type_.shape
@@ -79,6 +81,13 @@ def cut(graph: Graph) -> list[StepOf]:
     ]
     steps += calls
     return [step for _, step in sorted(steps, key=lambda step: step[0])]
+
+
+def _may_refuse(power: Symbol) -> bool:
+    """Whether the exponent may be a negative integer, which is told of the whole array."""
+    exponent = source_of(power.args[1])
+    known = exponent.attrs["value"] if exponent.op in (ops.constant, ops.full) else -1
+    return exponent.dtype.kind == "int" and bool(np.less(known, 0).any())
 
 
 def _add(

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 Array: TypeAlias = NDArray[Any]
 Storage: TypeAlias = "np.dtype[Any]"
 
-_LARGE = 1 << 20
+LARGE = 1 << 20
 """Bytes from which on fresh memory costs more than looking for old: each page of it faults once."""
 
 _KEPT = 1 << 28
@@ -97,7 +97,7 @@ class Recycler:
     def empty(self, shape: tuple[int, ...], dtype: Storage) -> Array:
         """An array of any contents."""
         size = math.prod(shape) * dtype.itemsize
-        if size < _LARGE or not counts_references():
+        if size < LARGE or not counts_references():
             return np.empty(shape, dtype)
         return self._memory(size).view(dtype).reshape(shape)
 

@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 import math
-import operator
-import os
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import copy_context
 from functools import cached_property, partial
 from operator import attrgetter
 from typing import Any, TypeAlias
+from weakref import WeakMethod
 
 import numpy as np
 
-from graphir import ExecutionError, Graph, ops
+from graphir import Graph, ops
 from graphir.uncollected import uncollected
 from passes import lower
 from runtime.binding import bind
-from runtime.native import Kernels, Native, tier
+from runtime.native import Kernels, MachineCode, Native, tier
 from runtime.program.assembly import Body, assemble
+from runtime.program.blocks import cores, counted
 from runtime.program.code import Code, entering, scalar_of
 from runtime.program.cutting import Call, Region, cut, source_of
 from runtime.program.memory import Lane, Recycler
-from runtime.program.report import Profile, explain, profile
+from runtime.program.report import Given, Profile, explain, machine_code, profile
 from runtime.program.scalars import Scalars
 from runtime.program.steps import SMALL, CallStep, RegionStep, Run, ScalarStep, shape_of
-from runtime.program.straight import Straight, alone
+from runtime.program.straight import Straight, alone, ends, fits
 from runtime.program.targets import checked, writable_at_once
 from runtime.results import owned, require_outputs
 
@@ -35,7 +35,6 @@ Progress: TypeAlias = Callable[[int, int], None]
 _signature = attrgetter("__class__", "dtype", "shape")
 _PLANS = 64
 _LOOK = 1024
-_FEW = 64
 
 
 class Plan:
@@ -45,27 +44,42 @@ class Plan:
     """
 
     def __init__(self, steps: Sequence[Step], sizes: Mapping[str, int], program: Program) -> None:
-        small = len(steps) <= _FEW and all(step.blocks == 1 for step in steps)
-        self.straight: Straight | None = None
-        if small:
-            types = [
-                (program.lowered.committed(one.dtype).storage, shape_of(one, sizes))
-                for one in program.lowered.inputs
-            ]
-            self.straight = Straight(steps, program.entry, program.exit, program.constants, types)
-        self.bound, self.exit = steps, frozenset(program.exit)
+        self.bound, self.exit, self._entries = steps, frozenset(program.exit), 0
         self.shapes = [shape_of(symbol, sizes) for symbol in program.lowered.outputs]
         self.inputs = [shape_of(symbol, sizes) for symbol in program.lowered.inputs]
+        self.straight = self._written(program) if fits(steps) else None
         self.blocks = sum(step.blocks for step in steps)
-        self.price = sum(step.price for step in steps)
 
     def entry(self, program: Program, calls: int) -> Callable[..., Any] | None:
-        """The whole plan as one call without Python, where it is one region and that is compiled."""
-        region = program.steps[0]
-        if len(program.steps) != 1 or not isinstance(region, Region) or region.rows:
-            return None
-        kernels = program.kernels(0)
-        return kernels and kernels.entry(program, self, calls)
+        """The plan as one call without Python, if it is one step and that is machine code.
+
+        Of several steps those that are so by now become calls in `straight`.
+        """
+        symbols = {cell: program.lowered.symbols[index] for index, cell in program.cells.items()}
+
+        def entry(step: Step, reads: Sequence[int], writes: Sequence[int]) -> Any:
+            if isinstance(step, CallStep) or step.native is None:
+                return None
+            ends = [symbols[cell] for cell in reads], [symbols[cell] for cell in writes]
+            return step.native.entry(step, *ends, program.constants, calls)
+
+        if len(self.bound) == 1:
+            return entry(self.bound[0], program.entry, program.exit)
+        found = {step: made for step in self.bound if (made := entry(step, *ends(step)))}
+        if len(found) > self._entries:
+            self._entries = len(found)
+            self.straight = self._written(program, found)
+        return None
+
+    def _written(
+        self, program: Program, entries: Mapping[Step, Callable[..., Any]] | None = None
+    ) -> Straight:
+        types = [
+            (program.lowered.committed(one.dtype).storage, shape)
+            for one, shape in zip(program.lowered.inputs, self.inputs, strict=True)
+        ]
+        ends = program.entry, program.exit
+        return Straight(self.bound, *ends, program.constants, types, entries)
 
     @cached_property
     def dead(self) -> list[list[int]]:
@@ -80,10 +94,10 @@ class Plan:
     @cached_property
     def steps(self) -> list[Straight | CallStep | RegionStep]:
         """The steps as they run one by one."""
-        return [
-            step if isinstance(step, RegionStep) and step.blocks > 1 else alone(step)
-            for step in self.bound
-        ]
+        for step in self.bound:
+            if isinstance(step, RegionStep) and step.blocks == 1:
+                step.small = alone(step)
+        return [step if isinstance(step, RegionStep) else alone(step) for step in self.bound]
 
 
 class Program:
@@ -106,10 +120,10 @@ class Program:
     ) -> None:
         require_outputs(graph)
         self.graph, self.lowered = graph, lower(graph)
-        self.threads = _count("threads", threads) or cores()
-        self.block = _count("block", block)
+        self.threads = counted("threads", threads) or cores()
+        self.block = counted("block", block)
         self._given = threads, block, native
-        self.native = tier(native)
+        self.native, self.why_numpy = tier(native)
         steps = cut(self.lowered)
         self.needed = _needed(self.lowered, steps)
         made = [Call(one) for one in self.lowered.symbols if one.op is ops.full]
@@ -278,6 +292,12 @@ class Program:
         """Call by machine code from now on, if it is there after so many calls more."""
         if self._last is not None and self.native is not None:
             self._native = self._last.entry(self, calls)
+            self._recent = self._last.straight and self._last.straight.function
+
+    def _plan_anew(self) -> None:
+        """Forget the plans, which may hold what is to be freed."""
+        self._native = self._recent = self._last = None
+        self._plans.clear()
 
     def _known(self, key: Any, arrays: Sequence[Any], sizes: Mapping[str, int]) -> Plan:
         """The plan for arrays that were given otherwise: by name, or as Python numbers."""
@@ -316,13 +336,11 @@ class Program:
         if isinstance(step, Call):
             return CallStep(step.symbol, self.cells, sizes)
         if not step.shape and not step.rows:
-            return ScalarStep(self._scalar(number, step), self.cells)
+            return ScalarStep(self._scalar(number, step), self.cells, self.kernels(number))
         shape = shape_of(step.symbols[0] if step.symbols else step.rows[0].args[0], sizes)
         body = self.body(number, math.prod(shape) > SMALL or bool(self.block))
         native = self.kernels(number)
-        return RegionStep(
-            body, shape, step.axes, self.cells, sizes, threads, self.block, native
-        )
+        return RegionStep(body, shape, step.axes, self.cells, sizes, threads, self.block, native)
 
     def _scalar(self, number: int, region: Region) -> Scalars:
         found = self._scalars.get(number)
@@ -338,7 +356,9 @@ class Program:
         if found is None:
             region = self.steps[number]
             assert isinstance(region, Region)
-            found = self._kernels[number] = self.native(region, self.needed)
+            found = self._kernels[number] = self.native(
+                region, self.needed, WeakMethod(self._plan_anew)
+            )
         return found
 
     def body(self, number: int, bits: bool) -> Body:
@@ -353,9 +373,22 @@ class Program:
     # -- questions
 
     def explain(self, *inputs: Any, **named: Any) -> str:
-        """The plan as text: steps, instructions, slots; for given inputs also blocks and bytes."""
-        given = bool(inputs or named)
-        return explain(self, bind(self.graph, inputs, named)[1] if given else None)
+        """The plan as text: steps, instructions, slots; for given inputs also blocks and bytes.
+
+        Of each region it says which tier runs it, and why NumPy does where it does.
+        """
+        return explain(self, self._given_by(inputs, named))
+
+    def ir(self, step: int, /, *inputs: Any, **named: Any) -> MachineCode:
+        """The LLVM IR and assembly of a region, by its number in what `explain` tells.
+
+        It depends on how inputs lie: as these do, or contiguous. Raises ExecutionError where the
+        step is no region, or has no machine code.
+        """
+        return machine_code(self, step, self._given_by(inputs, named))
+
+    def _given_by(self, inputs: Sequence[Any], named: Mapping[str, Any]) -> Given | None:
+        return bind(self.graph, inputs, named) if inputs or named else None
 
     def profile(self, *inputs: Any, **named: Any) -> Profile:
         """The time of one call on one thread, by step and op; the clock itself costs some."""
@@ -366,25 +399,6 @@ class Program:
 
     def __repr__(self) -> str:
         return f"<Program {self.graph.name}, {len(self.steps)} steps, {self.threads} threads>"
-
-
-def cores() -> int:
-    """The cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def _count(what: str, given: int | None) -> int | None:
-    if given is None:
-        return None
-    try:
-        found = 0 if isinstance(given, bool) else operator.index(given)
-    except TypeError:
-        found = 0
-    if found < 1:
-        raise ExecutionError(f"{what} is a count of at least 1, not {given!r}")
-    return found
 
 
 def _needed(graph: Graph, steps: Sequence[Region | Call]) -> set[int]:

@@ -5,21 +5,30 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from graphir import Symbol
+import numpy as np
+
+from graphir import ExecutionError, Symbol
 from runtime.program.assembly import Body, prepared
 from runtime.program.cutting import Call, Region
 from runtime.program.memory import Lane, Recycler
-from runtime.program.steps import RegionStep, Run
-from runtime.program.straight import alone
+from runtime.program.steps import RegionStep, Run, shape_of
+from runtime.program.straight import alone, fits
 
 if TYPE_CHECKING:
+    from runtime.native import Kernels, MachineCode
     from runtime.program.program import Program
+
+Given: TypeAlias = "tuple[Sequence[Any], Mapping[str, int]]"
+"""The inputs of a call as arrays, and the sizes of their dims."""
 
 
 class Timing(NamedTuple):
-    """Seconds spent in an op of a step: of all blocks, and all threads."""
+    """Seconds spent in an op of a step: of all blocks, and all threads.
+
+    A region that runs as machine code is one op, "machine code", of its last symbol.
+    """
 
     step: int
     op: str
@@ -59,6 +68,7 @@ def profile(program: Program, arrays: Sequence[Any], sizes: Mapping[str, int]) -
     clock: dict[tuple[int, Symbol], float] = {}
     lane = Lane()
     run = Run(program.values(arrays), lane, [], Recycler(), {})
+    native: set[int] = set()
     begin = perf_counter()
     for number, step in enumerate(steps):
         if isinstance(step, RegionStep):
@@ -66,12 +76,20 @@ def profile(program: Program, arrays: Sequence[Any], sizes: Mapping[str, int]) -
         runs = step if isinstance(step, RegionStep) and step.size else alone(step)
         start, before = perf_counter(), sum(clock.values())
         lane.run(runs.run, run)
-        rest = perf_counter() - start - (sum(clock.values()) - before)
+        inside = sum(clock.values()) - before
+        rest = perf_counter() - start - inside
         symbol = _first(program.steps[number])
         clock[number, symbol] = clock.get((number, symbol), 0.0) + rest
+        if isinstance(step, RegionStep) and step.native and step.size and not inside:
+            native.add(number)
     total = perf_counter() - begin
     timings = [
-        Timing(number, symbol.op.name, str(symbol.location), seconds)
+        Timing(
+            number,
+            "machine code" if number in native else symbol.op.name,
+            str(symbol.location),
+            seconds,
+        )
         for (number, symbol), seconds in clock.items()
     ]
     return Profile(total, timings)
@@ -98,20 +116,71 @@ def _timed(body: Body, number: int, clock: dict[tuple[int, Symbol], float]) -> B
     return body._replace(function=function)
 
 
-def explain(program: Program, sizes: Mapping[str, int] | None) -> str:
-    """The plan: what each step computes, reads and writes, and with how much scratch memory."""
-    steps: Sequence[Any] = [None] * len(program.steps) if sizes is None else program.bound(sizes)
+def machine_code(program: Program, number: int, given: Given | None) -> MachineCode:
+    """The machine code of a region, for inputs and sizes, or else for contiguous inputs."""
+    count = len(program.steps)
+    if not 0 <= number < count:
+        raise ExecutionError(f"there is no step {number}: they are numbered from 0 to {count - 1}")
+    step = program.steps[number]
+    if isinstance(step, Call):
+        raise ExecutionError(f"step {number} is no region: it calls {step.symbol.op.name}")
+    kernels = program.kernels(number)
+    if kernels is None:
+        raise ExecutionError(f"no region has machine code: {program.why_numpy}")
+    return kernels.machine_code(given and _operands(program, step, kernels, *given))
+
+
+def _operands(
+    program: Program,
+    region: Region,
+    kernels: Kernels,
+    inputs: Sequence[Any],
+    sizes: Mapping[str, int],
+) -> tuple[Sequence[int], int, Sequence[Any]]:
+    """What a region reads, for inputs of the program; what other steps make lies in C order."""
+    values = program.values(inputs)
+    arrays: list[Any] = []
+    for symbol in kernels.code.inputs.values():
+        found = values[program.cells[symbol.index]]
+        if found is None:
+            found = np.empty(shape_of(symbol, sizes), symbol.dtype.storage)
+        arrays.append(np.asarray(found))
+    whole = region.symbols[0] if region.symbols else region.rows[0].args[0]
+    return shape_of(whole, sizes), region.axes, arrays
+
+
+def explain(program: Program, given: Given | None) -> str:
+    """The plan: what each step computes, reads and writes, with what scratch memory, and where."""
+    count = len(program.steps)
+    steps: Sequence[Any] = [None] * count if given is None else program.bound(given[1])
     graph = program.lowered
+    where = f", NumPy alone: {program.why_numpy}" if program.why_numpy else ""
     lines = [
-        f"program {graph.name}: {len(program.steps)} steps, {len(graph.symbols)} symbols, "
-        f"{program.threads} threads"
+        f"program {graph.name}: {count} steps, {len(graph.symbols)} symbols, "
+        f"{program.threads} threads{where}"
     ]
     for number, (step, bound) in enumerate(zip(program.steps, steps, strict=True)):
         if isinstance(step, Call):
             lines.append(f"{number:4} {_call_text(step.symbol)}")
-        else:
-            lines += _region_text(program, number, step, bound)
+            continue
+        lines += _region_text(program, number, step, bound)
+        if kernels := program.kernels(number):
+            operands = given and _operands(program, step, kernels, *given)
+            lines.append(f"       {_beside(step, steps) or kernels.state(operands)}")
     return "\n".join(lines)
+
+
+def _beside(region: Region, bound: Sequence[Any]) -> str:
+    """Why a region runs in NumPy for the sake of the steps beside it, if it does."""
+    if len(bound) > 1 and _is_scalars(region):
+        return "NumPy: scalars among other steps"
+    if len(bound) > 1 and None not in bound and fits(bound):
+        return "NumPy: the steps, few and small, are one function"
+    return ""
+
+
+def _is_scalars(region: Region) -> bool:
+    return not region.shape and not region.rows
 
 
 def _call_text(symbol: Symbol) -> str:
@@ -123,7 +192,7 @@ def _call_text(symbol: Symbol) -> str:
 def _region_text(program: Program, number: int, region: Region, bound: Any) -> list[str]:
     ops = _counted([symbol.op.name for symbol in (*region.symbols, *region.rows)])
     shape = f"[{', '.join(map(str, region.shape))}]"
-    if not region.shape and not region.rows:
+    if _is_scalars(region):
         return [f"{number:4} scalars: {ops}"]
     body = program.body(number, bits=True) if bound is None else bound.body
     read = sum(symbol.dtype.storage.itemsize for symbol in body.inputs)

@@ -68,11 +68,6 @@ def _combined(tree: Tree, found: Sequence[Any], join: Callable[[Any, Any], Any])
     return join(_combined(tree[0], found, join), _combined(tree[1], found, join))
 
 
-def _divided(sums: Array, count: int) -> Array:
-    """Sums as means, as np.mean divides."""
-    return np.true_divide(sums, np.intp(count), out=sums, casting="unsafe")
-
-
 class Parts:
     """The reduction of long rows: a partial result for each leaf, combined at the end."""
 
@@ -85,9 +80,9 @@ class Parts:
         """Reduce the leaf of that index."""
         self.found[index] = self._reduced(contiguous(values))
 
-    def settle(self, index: int, a: int, sums: Array) -> None:
-        """Take the sum of the leaf of that index."""
-        self.found[index] = sums[0]
+    def settle(self, sums: Array) -> None:
+        """Take the sums of the leaves."""
+        self.found = list(sums)
 
     def _reduced(self, values: Array) -> Any:
         if self.sums:
@@ -97,8 +92,8 @@ class Parts:
     def result(self, shape: tuple[int, ...]) -> Array:
         """The reduction of every row."""
         rows = np.array([_combined(tree, self.found, self._joined) for tree in self.trees])
-        if self.symbol.op.name == "mean":
-            rows = _divided(rows, self.length)
+        if self.symbol.op.name == "mean":  # as np.mean divides
+            rows = np.true_divide(rows, np.intp(self.length), out=rows, casting="unsafe")
         return rows.reshape(shape)
 
     def _joined(self, one: Any, other: Any) -> Any:
@@ -132,13 +127,10 @@ class Rows:
         start = a // self.length * each
         self.out.reshape(-1)[start : start + len(made)] = made
 
-    def settle(self, index: int, a: int, sums: Array) -> None:
-        """Take the sums of the rows from element a on."""
-        if self.symbol.op.name == "mean":
-            sums = _divided(sums, self.length)
-        dtype, start = self.symbol.dtype, a // self.length
-        made = convert(sums, DType.from_numpy(sums.dtype), dtype)
-        self.out.reshape(-1)[start : start + len(made)] = made
+    def settle(self, results: Array) -> None:
+        """Take the results of all rows, as they are computed."""
+        made = convert(results, DType.from_numpy(results.dtype), self.symbol.dtype)
+        self.out.reshape(-1)[:] = made
 
     def result(self, shape: tuple[int, ...]) -> Array:
         """The results of all rows."""

@@ -24,6 +24,7 @@ from runtime.results import REFUSED, refused
 Array: TypeAlias = NDArray[Any]
 Settings: TypeAlias = dict[str, Any]
 Taker: TypeAlias = "Parts | Rows"
+Cut: TypeAlias = tuple[Sequence[Range], list[Tree]]
 Work: TypeAlias = Callable[[Lane, Iterator[int]], None]
 
 SMALL = 4096
@@ -79,11 +80,13 @@ class Run:
 class ScalarStep:
     """A region of 0-d values."""
 
+    shape, axes, size, length, threads = (), 0, 1, 1, 1
+    sizes: Mapping[str, int] = {}
     blocks = 1
     price = 2000
 
-    def __init__(self, scalars: Scalars, cells: Mapping[int, int]) -> None:
-        self.scalars = scalars
+    def __init__(self, scalars: Scalars, cells: Mapping[int, int], native: Any = None) -> None:
+        self.scalars, self.cells, self.native = scalars, cells, native
         self.reads = [cells[symbol.index] for symbol in scalars.inputs]
         self.writes = [cells[symbol.index] for symbol in scalars.outs]
 
@@ -123,7 +126,12 @@ class RowsOf(NamedTuple):
 
 
 class RegionStep:
-    """A region whose shape is known: all at once where it fits the cache, else block by block."""
+    """A region whose shape is known: all at once where it fits the cache, else block by block.
+
+    `native` is its machine code; `small` what runs it at once, where it is one block.
+    """
+
+    small: Any = None
 
     def __init__(
         self,
@@ -136,8 +144,14 @@ class RegionStep:
         block: int | None,
         native: Any = None,
     ) -> None:
-        self.body, self.shape, self.cells, self.native = body, shape, cells, native
-        self.size = math.prod(shape)
+        self.body, self.shape, self.cells, self.sizes, self.native = (
+            body,
+            shape,
+            cells,
+            sizes,
+            native,
+        )
+        self.size, self.axes = math.prod(shape), axes
         self.length = math.prod(shape[len(shape) - axes :]) if axes else 1
         self.block = block or _block(body)
         self.threads = threads if block or self.size * cost(body) > _WORTH else 1
@@ -169,7 +183,7 @@ class RegionStep:
         read = [cell for _, cell, _ in self.ins]
         self.reads = list(dict.fromkeys(read + [c for rows in self.rows for c in rows.others]))
         self.price = self.size * cost(body) + 300 * len(body.calls)
-        self.ranges, self.trees = self._cut()
+        self.ranges, self.trees = self.cut(self.block)
         self.blocks = max(1, len(self.ranges))
         # All blocks but the last are of one size; the leaves of trees are listed.
         ends = self.ranges if self.trees else [*self.ranges[:1], *self.ranges[-1:]]
@@ -177,17 +191,17 @@ class RegionStep:
         self.longest = max(lengths, default=0)
         self.needs = {size: Need(self.views((size,))) for size in lengths}
 
-    def _cut(self) -> tuple[Sequence[Range], list[Tree]]:
+    def cut(self, block: int) -> Cut:
         """The blocks: of any size; of whole rows; or the leaves of the trees of long rows."""
         if not self.size:
             return [], []
         if not self.rows:
-            return Uniform(self.size, self.block), []
-        if self.length > self.block and all(in_parts(rows.symbol) for rows in self.rows):
+            return Uniform(self.size, block), []
+        if self.length > block and all(in_parts(rows.symbol) for rows in self.rows):
             ranges: list[Range] = []
             starts = range(0, self.size, self.length)
-            return ranges, [halves(a, a + self.length, self.block, ranges) for a in starts]
-        return Uniform(self.size, max(1, self.block // self.length) * self.length), []
+            return ranges, [halves(a, a + self.length, block, ranges) for a in starts]
+        return Uniform(self.size, max(1, block // self.length) * self.length), []
 
     def views(self, shape: tuple[int, ...]) -> tuple[View, ...]:
         """The scratch memory for a block."""
@@ -195,19 +209,25 @@ class RegionStep:
 
     def run(self, run: Run) -> None:
         """Compute all results, block by block."""
+        native = self.native.task(self, run) if self.native else None
+        if self.small and not native:
+            self.small.run(run)
+            return
         outs = [self._empty(run, cell, dtype) for cell, dtype in self.writes]
-        takers = [(rows.place, self._taker(rows, run)) for rows in self.rows]
-        done = [taker for _, taker in takers]
-        given = self.native and self.native.work(self, run, outs, done)
-        ranges, work = given or (self.ranges, self._work(run, outs, takers))
+        threads = self.native.threads(self) if native else self.threads
+        cut = native.cut(run, threads) if native else (self.ranges, self.trees)
+        takers = [self._taker(rows, run, cut) for rows in self.rows]
+        work = native.work(outs, cut, takers) if native else self._work(run, outs, takers)
         tell = run.tell if run.progress else None
-        share(len(ranges), work, self.threads, run.lane, run.free, tell)
-        for rows, taker in zip(self.rows, done, strict=True):
+        share(len(cut[0]), work, threads, run.lane, run.free, tell)
+        if native:
+            native.settle()
+        for rows, taker in zip(self.rows, takers, strict=True):
             run.values[rows.cell] = taker.result(rows.shape)
         for (cell, _), out in zip(self.writes, outs, strict=True):
             run.values[cell] = out
 
-    def _work(self, run: Run, outs: Sequence[Array], takers: Sequence[tuple[int, Taker]]) -> Work:
+    def _work(self, run: Run, outs: Sequence[Array], takers: Sequence[Taker]) -> Work:
         """The instructions, one after another, on each block."""
         sources: list[tuple[int, Operand]] = []
         for k, cell, dtype in self.ins:
@@ -228,8 +248,8 @@ class RegionStep:
                 for k, source in sources:
                     args[k] = source.block(a, b)
                 self.body.function(*args)
-                for place, taker in takers:
-                    taker.take(i, a, b, args[place])
+                for rows, taker in zip(self.rows, takers, strict=True):
+                    taker.take(i, a, b, args[rows.place])
 
         return work
 
@@ -239,9 +259,10 @@ class RegionStep:
         except REFUSED as error:
             raise refused(error, self.body.outs[0]) from None
 
-    def _taker(self, rows: RowsOf, run: Run) -> Taker:
-        if self.trees:
-            return Parts(rows.symbol, self.trees, len(self.ranges), self.length)
+    def _taker(self, rows: RowsOf, run: Run, cut: Cut) -> Taker:
+        ranges, trees = cut
+        if trees:
+            return Parts(rows.symbol, trees, len(ranges), self.length)
         others = [contiguous(run.values[cell]) for cell in rows.others]
         out = run.empty(rows.cell, rows.shape, rows.symbol.dtype.storage)
         return Rows(rows.symbol, rows.settings, others, self.length, out)

@@ -16,12 +16,20 @@ from runtime.program.tracing import Storage
 
 Step = ScalarStep | CallStep | RegionStep
 
+_FEW = 64
+
+
+def fits(steps: Sequence[Step]) -> bool:
+    """Whether steps are so few and so small that they are best done as one function."""
+    return len(steps) <= _FEW and all(step.blocks == 1 for step in steps)
+
 
 class Straight:
     """Some steps as `function(lane, *inputs)`, which gives their results as a tuple.
 
     `reads` are the cells whose values the inputs are, `writes` those of the results. With `types`
-    it gives None where an input is no plain array of its dtype and shape.
+    it gives None where an input is no plain array of its dtype and shape. `entries` are steps as
+    machine code: `entry(*reads)` of what the step alone reads.
     """
 
     blocks = 1
@@ -33,6 +41,7 @@ class Straight:
         writes: Sequence[int],
         constants: Mapping[int, Any] | None = None,
         types: Sequence[tuple[Storage, tuple[int, ...]]] | None = None,
+        entries: Mapping[Step, Callable[..., Any]] | None = None,
     ) -> None:
         self.reads, self.writes = reads, writes
         self._views: list[View] = []
@@ -40,7 +49,9 @@ class Straight:
         for cell, array in (constants or {}).items():
             writer.lines.append(f"{_cell(cell)} = {writer.name(array)}")
         for step in steps:
-            if isinstance(step, RegionStep):
+            if entries and step in entries:
+                self._entry(step, entries[step], writer)
+            elif isinstance(step, RegionStep):
                 self._region(step, writer)
             elif isinstance(step, ScalarStep):
                 step.scalars.write(writer, _cells(step.reads), _cells(step.writes))
@@ -81,6 +92,15 @@ class Straight:
         assert found is not None
         for cell, value in zip(self.writes, found, strict=True):
             run.values[cell] = value
+
+    def _entry(self, step: Step, entry: Callable[..., Any], writer: Writer) -> None:
+        """The step by machine code, which gives None for arrays that are not plain."""
+        whole = alone(step)
+        read, made = ", ".join(_cells(whole.reads)), ", ".join(_cells(whole.writes))
+        result = "r" if len(whole.writes) > 1 else "(r,)"
+        writer.lines.append(f"r = {writer.name(entry)}({read})")
+        other = f"{writer.name(whole.function)}(lane, {read})"
+        writer.lines.append(f"{made}, = {other} if r is None else {result}")
 
     def _region(self, step: RegionStep, writer: Writer) -> None:
         body = step.body
@@ -123,12 +143,16 @@ class Straight:
 
 def alone(step: Step) -> Straight:
     """A small step by itself."""
+    return Straight([step], *ends(step))
+
+
+def ends(step: Step) -> tuple[Sequence[int], Sequence[int]]:
+    """The cells that a step reads, and those that it writes."""
     if isinstance(step, CallStep):
-        return Straight([step], list(dict.fromkeys(step.reads)), [step.write])
+        return list(dict.fromkeys(step.reads)), [step.write]
     if isinstance(step, ScalarStep):
-        return Straight([step], step.reads, step.writes)
-    writes = [cell for cell, _ in step.writes] + [rows.cell for rows in step.rows]
-    return Straight([step], step.reads, writes)
+        return step.reads, step.writes
+    return step.reads, [cell for cell, _ in step.writes] + [rows.cell for rows in step.rows]
 
 
 def _cells(cells: Sequence[int]) -> list[str]:

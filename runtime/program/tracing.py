@@ -60,9 +60,7 @@ class Traced(NDArrayOperatorsMixin):
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **settings: Any) -> Any:
         if method != "__call__" or ufunc.nout != 1 or settings.keys() - {"casting"}:
             raise UntraceableError
-        given: list[Any] = [
-            type(one) if type(one) in (int, float) else one.dtype for one in inputs
-        ]
+        given: list[Any] = [type(one) if type(one) in (int, float) else one.dtype for one in inputs]
         *wanted, result = ufunc.resolve_dtypes((*given, None))
         args = [self.tracer.read(one, dtype) for one, dtype in zip(inputs, wanted, strict=True)]
         return self.tracer.emit(ufunc, args, result)

@@ -1,0 +1,132 @@
+"""Programs run by machine code alone, beside `interpret`: what the tests of the native tier share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+
+from graphir import DType, Graph, Op, PromotionError, Symbol, ops
+from graphir.conversions import convert
+from runtime import Program, interpret
+from runtime.native import installed
+from runtime.program import straight as programs
+from runtime.program.cutting import Region
+from tests.evaluator import same
+from tests.strategies import STRONG, pool
+
+ELEMENTWISE = [op for op in ops.CATALOGUE.values() if op.kind == "elementwise"]
+
+
+needs_llvmlite = pytest.mark.skipif(not installed(), reason="llvmlite is not installed")
+
+
+@contextmanager
+def step_by_step() -> Iterator[None]:
+    """No program is one function of NumPy calls: each region is a step, which a kernel runs."""
+    with patch.object(programs, "_FEW", -1):
+        yield
+
+
+def left(program: Program) -> list[str]:
+    """Why regions of a program that was called are not machine code, or that none was asked for."""
+    found: list[str] = []
+    for number, step in enumerate(program.steps):
+        if isinstance(step, Region) and (step.shape or step.rows):
+            kernels = program.kernels(number)
+            assert kernels is not None
+            found += [kernels.why or "not compiled"] if kernels.why or not kernels._made else []
+    return found
+
+
+def check(graph: Graph, *inputs: Any, threads: int = 1, whole: bool = True) -> None:
+    """A program in machine code gives the bits of `interpret`; `whole`: all regions of it are."""
+    program = Program(graph, threads=threads, native="now")
+    found, wanted = program(*inputs), interpret(graph, *inputs)
+    if len(graph.outputs) == 1:
+        found, wanted = (found,), (wanted,)
+    for symbol, one, other in zip(graph.outputs, found, wanted, strict=True):
+        assert same(one, other), _difference(symbol, one, other, inputs)
+    if whole:
+        assert not left(program)
+
+
+def _difference(symbol: Symbol, one: Any, other: Any, inputs: Sequence[Any]) -> str:
+    differs = [
+        k for k in np.ndindex(np.shape(one)) if not same(np.asarray(one[k]), np.asarray(other[k]))
+    ]
+    at = differs[0]
+    given = [np.broadcast_to(x, np.shape(one))[at] if x.ndim <= np.ndim(one) else x for x in inputs]
+    return (
+        f"{symbol.op}({', '.join(str(arg.type) for arg in symbol.args)}) {symbol.attrs}: "
+        f"{len(differs)} differ, the first at {at}: {one[at]!r}, not {other[at]!r}, of {given}"
+    )
+
+
+# -- values
+
+
+@cache
+def values(dtype: DType, count: int, seed: int = 0) -> Any:
+    """So many values: telling ones first, then those of any bits, and numbers about 0."""
+    random = np.random.default_rng([seed, dtype.bits])
+    telling = random.permutation(pool(dtype)) if seed else pool(dtype)
+    if dtype.kind == "bool":
+        rest = random.integers(0, 2, count).astype(bool)
+    elif dtype.is_complex:
+        rest = np.empty(count, dtype.storage)
+        rest.real, rest.imag = (values(dtype.part, count, seed + k) for k in (1, 2))
+    else:
+        near = convert(random.standard_normal(count) * 10, DType.float64, dtype)
+        rest = random.integers(0, 2**63, count, np.uint64) * np.uint64(2) + np.uint64(seed)
+        rest = quiet(read_as(rest, dtype), dtype)
+        rest[::2] = near[::2]
+    return np.concatenate([telling, rest])[:count]
+
+
+def read_as(bits: Any, dtype: DType) -> Any:
+    """The values whose patterns are the last bits of integers."""
+    if dtype is DType.tensor_float32:
+        bits = bits << 13
+    return np.asarray(bits).astype(f"u{dtype.storage.itemsize}").view(dtype.storage)
+
+
+@np.errstate(all="ignore")
+def quiet(x: Any, dtype: DType) -> Any:
+    """No NaN is a signalling one: whether hypot and pow see that depends on the processor."""
+    if dtype.is_float and not dtype.narrow:
+        x[np.isnan(x)] = np.nan
+    return x
+
+
+# -- graphs
+
+
+def applied(op: Op, args: Sequence[Symbol]) -> list[Symbol]:
+    """The op on as many of some operands as it takes, with each value of its attributes.
+
+    Nothing where it does not take their dtype.
+    """
+    args = args[: len(op.operands)]
+    if op is ops.where:
+        args = [ops.equal(args[0], args[0]), *args[1:]]
+    variants: list[dict[str, Any]] = [{}]
+    if op is ops.gelu:
+        variants = [{"approximate": name} for name in ("none", "tanh", "quick")]
+    try:
+        return [op(*args, **each) for each in variants]
+    except PromotionError:
+        return []
+
+
+def graph_of(make: Callable[..., Sequence[Symbol]], *types: Any, tf32: str = "even") -> Graph:
+    """The graph of what a function makes of inputs of (dtype, shape)."""
+    graph = Graph("ops", rules="explicit", tf32=tf32)
+    made = make(*(graph.input(dtype, shape) for dtype, shape in types))
+    graph.output(*made)
+    return graph
