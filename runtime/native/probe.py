@@ -72,7 +72,8 @@ def _computes(found: Any) -> None:
     graph.output(ops.exp(x) * x + x)
     program = Program(graph, native="now")
     given = np.linspace(-90, 90, 77, dtype=np.float32)
-    wanted = np.exp(given) * given + given
+    with np.errstate(all="ignore"):
+        wanted = np.exp(given) * given + given
     for _ in range(3):
         if program(given).tobytes() != wanted.tobytes():
             if not found.entries:
