@@ -60,7 +60,7 @@ class Program:
         self.graph, self.lowered = graph, lower(graph)
         self.threads = counted("threads", threads) or cores()
         self.block = counted("block", block)
-        self._given = threads, block, native
+        self._given = threads, block, None, native
         self.native, self.why_numpy = tier(native)
         steps = cut(self.lowered)
         self.needed = _needed(self.lowered, steps)
@@ -350,7 +350,7 @@ class Program:
         """The time of one call on one thread, by step and op; the clock itself costs some."""
         return profile(self, *bind(self.graph, inputs, named))
 
-    def __reduce__(self) -> tuple[type[Program], tuple[Graph, int | None, int | None, Native]]:
+    def __reduce__(self) -> tuple[type[Program], tuple[Any, ...]]:
         return Program, (self.graph, *self._given)
 
     def __repr__(self) -> str:
