@@ -275,7 +275,7 @@ EMITTERS: dict[Any, Emitter] = {
     np.greater_equal: comparison("ge"),
     np.equal: of(f="fcmp oeq", biu="icmp eq"),
     np.not_equal: of(f="fcmp une", biu="icmp ne"),
-    np.isnan: of(f=lambda x: x != x, biu=always(False)),  # noqa: PLR0124
+    np.isnan: of(f=lambda x: x != x, biu=always(False)),
     np.isinf: of(f=lambda x: np.absolute(x) == np.inf, biu=always(False)),
     np.isfinite: of(f=lambda x: np.absolute(x) < np.inf, biu=always(True)),
     np.signbit: of(f=lambda x: x.view(f"i{x.dtype.itemsize}") < 0),
