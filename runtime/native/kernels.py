@@ -192,7 +192,11 @@ class Kernels:
         arrays = [np.asarray(run.values[cell]) for cell in cells]
         layout, arrays = prepared(step.shape, step.axes, arrays)
         kernel = self.kernel(layout.kinds, step.price) if layout else None
-        return kernel and layout and Task(self.code, kernel, layout, step, arrays)
+        return (
+            kernel
+            and layout
+            and Task(self.code, kernel, layout, step, arrays, step.size * self.cost)
+        )
 
     def threads(self, step: RegionStep | ScalarStep) -> int:
         """The threads that a step is worth."""

@@ -18,6 +18,8 @@ WIDTH = 32
 SHORT = 64
 """Elements below which a row is not worth its own turn."""
 
+_ROW = 1024
+Array: TypeAlias = NDArray[Any]
 Strides: TypeAlias = Sequence[int]
 Operand: TypeAlias = tuple[Sequence[int], Strides, int]
 """The shape of an operand, its strides and the size of an element."""
@@ -110,15 +112,42 @@ def _kind(inner: int, stride: int, own: Sequence[int], _: Strides, size: int) ->
 
 
 def prepared(
-    shape: Sequence[int], axes: int, arrays: Sequence[NDArray[Any]]
-) -> tuple[Layout | None, Sequence[NDArray[Any]]]:
-    """A layout of arrays, which are copied where they have none as they are."""
+    shape: Sequence[int], axes: int, arrays: Sequence[Array]
+) -> tuple[Layout | None, Sequence[Array]]:
+    """A layout of arrays, which are copied where they have none as they are.
+
+    Of rows that are short, several are one, with what is the same in each repeated.
+    """
     whole = [one if one.flags.aligned else one.copy() for one in arrays]
     found = laid(shape, axes, [(one.shape, one.strides, one.itemsize) for one in whole])
-    if found is None:
-        whole = [
-            one if one.size == 1 else np.ascontiguousarray(np.broadcast_to(one, tuple(shape)))
-            for one in whole
-        ]
-        found = laid(shape, axes, [(one.shape, one.strides, one.itemsize) for one in whole])
-    return found, whole
+    if found is not None:
+        return found, whole
+    periods = [0 if axes else _period(tuple(shape), one) for one in whole]
+    longest = max(periods, default=0)
+    row = longest and longest * -(-_ROW // longest)
+    whole = [
+        np.tile(one.reshape(-1), row // period)
+        if period
+        else one
+        if one.size == 1
+        else np.ascontiguousarray(np.broadcast_to(one, tuple(shape)))
+        for one, period in zip(whole, periods, strict=True)
+    ]
+    if longest:
+        shape = -(-math.prod(shape) // row), row
+    operands = [
+        (one.shape, one.strides, one.itemsize)
+        if one.size == 1 or period or not longest
+        else (shape, contiguous(shape, one.itemsize), one.itemsize)
+        for one, period in zip(whole, periods, strict=True)
+    ]
+    return laid(shape, axes, operands), whole
+
+
+def _period(shape: tuple[int, ...], array: Array) -> int:
+    """The elements after which a broadcast operand repeats, if they are few; else 0."""
+    own = array.shape
+    while own and own[0] == 1:
+        own = own[1:]
+    repeats = len(own) < len(shape) and own == shape[len(shape) - len(own) :]
+    return array.size if repeats and 1 < array.size <= _ROW else 0

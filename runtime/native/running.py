@@ -18,10 +18,12 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 _WATCHED = 64
+_EACH, _LEAST = 8, 50_000
+"""Ranges for each thread, at most, and the nanoseconds that one takes, at least."""
 
 
 class Task:
-    """One call of a region: its kernel, and where its operands lie."""
+    """One call of a region: its kernel, where its operands lie, the nanoseconds it takes."""
 
     def __init__(
         self,
@@ -30,13 +32,15 @@ class Task:
         layout: Layout,
         step: RegionStep,
         arrays: Sequence[Array],
+        cost: float,
     ) -> None:
         self.code, self.kernel, self.layout, self.step = code, kernel, layout, step
-        self.arrays = arrays
+        self.arrays, self.cost = arrays, cost
 
     def cut(self, run: Run, threads: int) -> Cut:
-        """The ranges, about one for each thread."""
-        parts = max(threads, _WATCHED) if run.progress else threads
+        """The ranges: some for each thread, which may be slower than others."""
+        parts = 1 if threads == 1 else max(threads, min(_EACH * threads, int(self.cost / _LEAST)))
+        parts = max(parts, _WATCHED) if run.progress else parts
         step, unit = self.step, self.layout.inner if self.layout.outer else 1
         if not step.rows:
             return Uniform(step.size, -(-step.size // unit // parts) * unit), []
