@@ -116,8 +116,8 @@ class Program:
         graph: Graph,
         threads: int | None = None,
         block: int | None = None,
-        beside: Program | None = None,
         native: Native = "auto",
+        beside: Program | None = None,
     ) -> None:
         require_outputs(graph)
         self.graph, self.lowered = graph, lower(graph)
