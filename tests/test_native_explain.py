@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -122,7 +123,8 @@ def test_a_region_earns_its_machine_code(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr("runtime.native.kernels.submit", submit)
     made = program()
-    assert tiers(made) == ["NumPy: 0.0 of the 20 ms spent after which it is compiled"]
+    [told] = tiers(made)
+    assert re.fullmatch(r"NumPy: 0\.0 of the \d+ ms spent after which it is compiled", told)
     while not asked:
         made(X)
         assert tiers(made)[0].startswith("NumPy: ")
@@ -230,8 +232,8 @@ def test_small_steps_are_compiled_together() -> None:
 @needs_llvmlite
 def test_rows_that_vectors_do_not_fit() -> None:
     g = Graph("g")
-    g.output(g.input("float32", ("m", "n"), name="x").sum(axis=1))
-    made, x = Program(g, native="now"), np.ones((20_000, 20), np.float32)
+    g.output(g.input("int32", ("m", "n"), name="x").sum(axis=1))
+    made, x = Program(g, native="now"), np.ones((20_000, 20), np.int32)
     assert agree(made(x), interpret(g, x))
     why = "NumPy: rows of its inputs have no common stride, or are too short"
     assert tiers(made, x) == [why]

@@ -151,7 +151,7 @@ class Writer:
         w, last = self.width, len(self.segments) - 1
         yield (
             "define internal void @body(ptr %now, ptr %strides, ptr %context, "
-            "i64 %begin, i64 %n, i64 %real, ptr %sums) {\nentry:"
+            'i64 %begin, i64 %n, i64 %real, ptr %sums) "probe-stack"="inline-asm" {\nentry:'
         )
         yield from addresses("p", "%now", len(self.inputs) + len(self.outs))
         yield from addresses("c", "%context", pointers)

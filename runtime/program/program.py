@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import copy_context
-from functools import cached_property, partial
+from functools import partial
 from operator import attrgetter
+from time import perf_counter_ns
 from typing import Any, TypeAlias
 from weakref import WeakMethod
 
@@ -22,82 +23,19 @@ from runtime.program.blocks import cores, counted
 from runtime.program.code import Code, entering, needed_in
 from runtime.program.cutting import Call, Region, cut
 from runtime.program.memory import Lane, Recycler
+from runtime.program.plans import Plan, Step
 from runtime.program.report import MachineCode, Profile, explain, machine_code, profile
 from runtime.program.scalars import Scalars
 from runtime.program.steps import SMALL, CallStep, RegionStep, Run, ScalarStep, shape_of
-from runtime.program.straight import Straight, alone, ends, fits
 from runtime.program.targets import checked, writable_at_once
 from runtime.results import owned, require_outputs
 
-Step: TypeAlias = "ScalarStep | CallStep | RegionStep"
 Progress: TypeAlias = Callable[[int, int], None]
 
 _signature = attrgetter("__class__", "dtype", "shape")
 _PLANS = 64
-_LOOK = 1024
-
-
-class Plan:
-    """The steps for inputs of certain shapes, with all sizes known.
-
-    `straight` is all of them in one, where they are few and small.
-    """
-
-    def __init__(self, steps: Sequence[Step], sizes: Mapping[str, int], program: Program) -> None:
-        self.bound, self.exit, self._entries = steps, frozenset(program.exit), 0
-        self.shapes = [shape_of(symbol, sizes) for symbol in program.lowered.outputs]
-        self.inputs = [shape_of(symbol, sizes) for symbol in program.lowered.inputs]
-        self.straight = self._written(program) if fits(steps) else None
-        self.blocks = sum(step.blocks for step in steps)
-
-    def entry(self, program: Program, calls: int) -> Callable[..., Any] | None:
-        """The plan as one call without Python, if it is one step and that is machine code.
-
-        Of several steps those that are so by now become calls in `straight`.
-        """
-        symbols = {cell: program.lowered.symbols[index] for index, cell in program.cells.items()}
-
-        def entry(step: Step, reads: Sequence[int], writes: Sequence[int]) -> Any:
-            if isinstance(step, CallStep) or step.native is None:
-                return None
-            ends = [symbols[cell] for cell in reads], [symbols[cell] for cell in writes]
-            return step.native.entry(step, *ends, program.constants, calls)
-
-        if len(self.bound) == 1:
-            return entry(self.bound[0], program.entry, program.exit)
-        found = {step: made for step in self.bound if (made := entry(step, *ends(step)))}
-        if len(found) > self._entries:
-            self._entries = len(found)
-            self.straight = self._written(program, found)
-        return None
-
-    def _written(
-        self, program: Program, entries: Mapping[Step, Callable[..., Any]] | None = None
-    ) -> Straight:
-        types = [
-            (program.lowered.committed(one.dtype).storage, shape)
-            for one, shape in zip(program.lowered.inputs, self.inputs, strict=True)
-        ]
-        ends = program.entry, program.exit
-        return Straight(self.bound, *ends, program.constants, types, entries)
-
-    @cached_property
-    def dead(self) -> list[list[int]]:
-        """For each step the cells that nothing reads after it."""
-        last = {cell: number for number, step in enumerate(self.bound) for cell in step.reads}
-        found: list[list[int]] = [[] for _ in self.bound]
-        for cell, number in last.items():
-            if cell not in self.exit:
-                found[number].append(cell)
-        return found
-
-    @cached_property
-    def steps(self) -> list[Straight | CallStep | RegionStep]:
-        """The steps as they run one by one."""
-        for step in self.bound:
-            if isinstance(step, RegionStep) and step.blocks == 1:
-                step.small = alone(step)
-        return [step if isinstance(step, RegionStep) else alone(step) for step in self.bound]
+_STEPS = 50_000
+"""Nanoseconds in NumPy from which on machine code is worth steps, which take any strides."""
 
 
 class Program:
@@ -116,14 +54,14 @@ class Program:
         graph: Graph,
         threads: int | None = None,
         block: int | None = None,
-        beside: Program | None = None,
         native: Native = "auto",
+        beside: Program | None = None,
     ) -> None:
         require_outputs(graph)
         self.graph, self.lowered = graph, lower(graph)
         self.threads = counted("threads", threads) or cores()
         self.block = counted("block", block)
-        self._given = threads, block, native
+        self._given = threads, block, None, native
         self.native, self.why_numpy = tier(native)
         steps = cut(self.lowered)
         self.needed = needed_in(self.lowered, steps)
@@ -149,10 +87,8 @@ class Program:
         self._scalars: dict[int, Scalars] = {}
         self._kernels: dict[int, Kernels] = {}
         self._single = len(self.exit) == 1
-        self._recent: Callable[..., Any] | None = None
-        self._last: Plan | None = None
+        self._recent: Plan | None = None
         self._native: Callable[..., Any] | None = None
-        self._calls = 0
         self._free: list[Lane] = beside._free if beside else []
         self._recycler = beside._recycler if beside else Recycler()
 
@@ -201,12 +137,13 @@ class Program:
         except IndexError:
             lane = Lane()
         try:
-            if self._recent is not None and out is None and not named:
-                found = lane.run(self._recent, lane, *inputs)
+            recent = self._recent
+            if recent and recent.straight and out is None and not named:
+                found = lane.run(recent.straight.function, lane, *inputs)
                 if found is not None:
-                    self._calls += 1
-                    if not self._calls % _LOOK:
-                        self._look(_LOOK)
+                    recent.left -= 1
+                    if recent.left <= 0:
+                        self._look(recent)
                     return found[0] if self._single else found
             return lane.run(self._run, lane, inputs, named, out, None)
         finally:
@@ -225,9 +162,7 @@ class Program:
         plan, inputs = self._prepared(inputs, named)
         dtypes = [symbol.dtype for symbol in self.lowered.outputs]
         arrays = [] if out is None else checked(out, dtypes, plan.shapes)
-        found = None
-        if plan.straight and not progress:
-            found = plan.straight.function(lane, *inputs)
+        found = None if progress else self._at_once(plan, lane, inputs)
         if found is None:
             targets = {
                 cell: np.asarray(array)
@@ -242,6 +177,24 @@ class Program:
             if not np.may_share_memory(array, value):
                 array[...] = value
         return out
+
+    def _at_once(self, plan: Plan, lane: Lane, inputs: Sequence[Any]) -> tuple[Any, ...] | None:
+        """The outputs without steps, where the plan is small."""
+        if plan.straight is None:
+            return None
+        if plan.left <= 0 and self._own:
+            self._look(plan)
+        if plan.native:
+            found = plan.native(*inputs)
+            if found is not None:
+                return (found,) if self._single else found
+            if plan.price > _STEPS:
+                return None
+        start = perf_counter_ns()
+        found = plan.straight.function(lane, *inputs)
+        took = perf_counter_ns() - start
+        plan.price, plan.left = min(plan.price or took, took), plan.left - 1
+        return found
 
     def _stepwise(
         self,
@@ -285,19 +238,22 @@ class Program:
         if not ready:
             return plan, self._entering(inputs)
         if plan.straight and self._own:
-            self._recent, self._last = plan.straight.function, plan
-            self._look(1)
+            self._use(plan)
         return plan, inputs
 
-    def _look(self, calls: int) -> None:
-        """Call by machine code from now on, if it is there after so many calls more."""
-        if self._last is not None and self.native is not None:
-            self._native = self._last.entry(self, calls)
-            self._recent = self._last.straight and self._last.straight.function
+    def _look(self, plan: Plan) -> None:
+        """Look for machine code of a plan, which calls are most likely of."""
+        plan.look(self)
+        self._use(plan)
+
+    def _use(self, plan: Plan) -> None:
+        """Try this plan first from now on."""
+        self._native = plan.native
+        self._recent = plan if plan.native is None or plan.price < _STEPS else None
 
     def _plan_anew(self) -> None:
         """Forget the plans, which may hold what is to be freed."""
-        self._native = self._recent = self._last = None
+        self._native = self._recent = None
         self._plans.clear()
 
     def _known(self, key: Any, arrays: Sequence[Any], sizes: Mapping[str, int]) -> Plan:
@@ -391,7 +347,7 @@ class Program:
         """The time of one call on one thread, by step and op; the clock itself costs some."""
         return profile(self, *bind(self.graph, inputs, named))
 
-    def __reduce__(self) -> tuple[type[Program], tuple[Graph, int | None, int | None, Native]]:
+    def __reduce__(self) -> tuple[type[Program], tuple[Any, ...]]:
         return Program, (self.graph, *self._given)
 
     def __repr__(self) -> str:
