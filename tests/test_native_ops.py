@@ -13,7 +13,6 @@ from graphir import DType, ExecutionError, Graph, Symbol, ops
 from runtime import Program, interpret
 from tests.native_runs import (
     ELEMENTWISE,
-    STRONG,
     applied,
     check,
     graph_of,
@@ -22,6 +21,7 @@ from tests.native_runs import (
     step_by_step,
     values,
 )
+from tests.strategies import STRONG
 
 pytestmark = needs_llvmlite
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,16 +37,6 @@ what that takes."""
 _WORTH = 150_000
 _LONG = 10_000
 """Nanoseconds from which on other threads may run Python meanwhile."""
-
-
-class MachineCode(NamedTuple):
-    """A region as LLVM IR and as the assembly of this CPU; `str()` is both."""
-
-    llvm: str
-    assembly: str
-
-    def __str__(self) -> str:
-        return f"{self.llvm}\n{self.assembly}"
 
 
 class Kernels:
@@ -95,9 +85,14 @@ class Kernels:
             dropped()
 
     @property
+    def due(self) -> float:
+        """The nanoseconds in NumPy after which a kernel is compiled."""
+        return EARNED + _EACH * len(self.code.instructions)
+
+    @property
     def earned(self) -> bool:
         """Whether so much time was spent in NumPy that a kernel would have been worth it."""
-        return self.spent > EARNED and self.spent > EARNED + _EACH * len(self.code.instructions)
+        return self.spent > EARNED and self.spent > self.due
 
     def kernel(self, kinds: tuple[Kind, ...]) -> Any:
         """The kernel if it is there; one that is earned will be."""
@@ -116,25 +111,25 @@ class Kernels:
         """Which tier runs the region, for such operands or for any, and why NumPy does."""
         if self.why:
             return f"NumPy: {self.why}"
-        known = [*self._made] if operands is None else [self._kinds(operands)]
-        if known == [None]:
+        kinds = operands and self._kinds(operands)
+        if operands and kinds is None:
             return "NumPy: rows of its inputs have no common stride, or are too short"
-        if known and self._made.keys() >= {*known}:
+        known = [*self._made] if kinds is None else [kinds]
+        if known and all(one in self._made for one in known):
             return f"native for strides {' and '.join(map(_strides, known))}"
-        if self.now:
-            return "NumPy: compiled when it is called"
-        if self.earned:
-            return "NumPy: being compiled"
-        needed = EARNED + _EACH * len(self.code.instructions)
-        return f"NumPy: {self.spent / 1e6:.1f} ms spent there, compiled after {needed / 1e6:.0f} ms"
+        if self.now or self.earned:
+            return "NumPy: to be compiled"
+        spent = f"{self.spent / 1e6:.1f} of the {self.due / 1e6:.0f} ms spent"
+        return f"NumPy: {spent} after which it is compiled"
 
-    def machine_code(self, operands: Operands | None = None) -> MachineCode:
-        """The code for such operands, or contiguous ones. Raises ExecutionError: there is none."""
-        kinds = self._contiguous() if operands is None else self._kinds(operands)
+    def machine_code(self, operands: Operands | None = None) -> tuple[str, str]:
+        """LLVM IR and assembly for such operands, or contiguous ones; may raise ExecutionError."""
+        kinds = self._kinds(operands) if operands else self._contiguous()
         if kinds is None or self.compiled(kinds) is None:
             raise ExecutionError(f"the region stays in {self.state(operands)}")
-        made = Writer(self.code, kinds, WIDTH, engine().processor().features).kernel()
-        return MachineCode(*engine().listing(made.text))
+        with LOCK:
+            made = Writer(self.code, kinds, WIDTH, engine().processor().features).kernel()
+            return engine().listing(made.text)
 
     def _kinds(self, operands: Operands) -> tuple[Kind, ...] | None:
         layout, _ = prepared(*operands)

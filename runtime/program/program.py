@@ -17,14 +17,14 @@ from graphir import Graph, ops
 from graphir.uncollected import uncollected
 from passes import lower
 from runtime.binding import bind
-from runtime.native import Kernels, MachineCode, Native, tier
+from runtime.native import Kernels, Native, tier
 from runtime.program.assembly import Body, assemble
 from runtime.program.blocks import cores, counted
-from runtime.program.code import Code, entering, scalar_of
-from runtime.program.cutting import Call, Region, cut, source_of
+from runtime.program.code import Code, entering, needed_in
+from runtime.program.cutting import Call, Region, cut
 from runtime.program.memory import Lane, Recycler
 from runtime.program.plans import Plan, Step
-from runtime.program.report import Given, Profile, explain, machine_code, profile
+from runtime.program.report import MachineCode, Profile, explain, machine_code, profile
 from runtime.program.scalars import Scalars
 from runtime.program.steps import SMALL, CallStep, RegionStep, Run, ScalarStep, shape_of
 from runtime.program.targets import checked, writable_at_once
@@ -44,7 +44,8 @@ class Program:
     The graph is lowered if it is not. `threads` is how many may work on one call (as many as there
     are cores to use); `block`, in elements, replaces the size that fits the cache. Any number of
     threads may call one program at the same time. `beside` is another program, whose scratch memory
-    and kept memory this one uses too.
+    and kept memory this one uses too. `native`: regions become machine code, where llvmlite is
+    installed, once it pays ("auto"), at once ("now") or never ("off").
     """
 
     @uncollected
@@ -53,17 +54,17 @@ class Program:
         graph: Graph,
         threads: int | None = None,
         block: int | None = None,
-        beside: Program | None = None,
         native: Native = "auto",
+        beside: Program | None = None,
     ) -> None:
         require_outputs(graph)
         self.graph, self.lowered = graph, lower(graph)
         self.threads = counted("threads", threads) or cores()
         self.block = counted("block", block)
-        self._given = threads, block, None, native
+        self._given = threads, block, native
         self.native, self.why_numpy = tier(native)
         steps = cut(self.lowered)
-        self.needed = _needed(self.lowered, steps)
+        self.needed = needed_in(self.lowered, steps)
         made = [Call(one) for one in self.lowered.symbols if one.op is ops.full]
         self.steps = [
             one
@@ -310,11 +311,9 @@ class Program:
             return None
         found = self._kernels.get(number)
         if found is None:
-            region = self.steps[number]
+            region, anew = self.steps[number], WeakMethod(self._plan_anew)
             assert isinstance(region, Region)
-            found = self._kernels[number] = self.native(
-                region, self.needed, WeakMethod(self._plan_anew)
-            )
+            found = self._kernels[number] = self.native(region, self.needed, anew)
         return found
 
     def body(self, number: int, bits: bool) -> Body:
@@ -333,7 +332,7 @@ class Program:
 
         Of each region it says which tier runs it, and why NumPy does where it does.
         """
-        return explain(self, self._given_by(inputs, named))
+        return explain(self, inputs, named)
 
     def ir(self, step: int, /, *inputs: Any, **named: Any) -> MachineCode:
         """The LLVM IR and assembly of a region, by its number in what `explain` tells.
@@ -341,10 +340,7 @@ class Program:
         It depends on how inputs lie: as these do, or contiguous. Raises ExecutionError where the
         step is no region, or has no machine code.
         """
-        return machine_code(self, step, self._given_by(inputs, named))
-
-    def _given_by(self, inputs: Sequence[Any], named: Mapping[str, Any]) -> Given | None:
-        return bind(self.graph, inputs, named) if inputs or named else None
+        return machine_code(self, step, inputs, named)
 
     def profile(self, *inputs: Any, **named: Any) -> Profile:
         """The time of one call on one thread, by step and op; the clock itself costs some."""
@@ -355,23 +351,3 @@ class Program:
 
     def __repr__(self) -> str:
         return f"<Program {self.graph.name}, {len(self.steps)} steps, {self.threads} threads>"
-
-
-def _needed(graph: Graph, steps: Sequence[Region | Call]) -> set[int]:
-    """The symbols whose values lie in memory: what steps read, and outputs."""
-    needed = {symbol.index for symbol in graph.outputs}
-    for step in reversed(steps):
-        if isinstance(step, Call):
-            if step.symbol.index in needed:
-                needed.update([arg.index for arg in step.symbol.args])
-            continue
-        inside = {symbol.index for symbol in step.symbols}
-        read = [arg for symbol in step.symbols for arg in symbol.args]
-        for symbol in step.rows:
-            needed.add(symbol.index)
-            read.append(symbol.args[0])
-            needed.update([arg.index for arg in symbol.args[1:]])
-        for source in map(source_of, read):
-            if source.index not in inside and scalar_of(source) is None:
-                needed.add(source.index)
-    return needed
