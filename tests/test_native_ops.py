@@ -85,6 +85,12 @@ def test_shifts_by_any_amount(dtype: DType) -> None:
     x, y = np.meshgrid(values(dtype, 60), amounts)
     check(graph, x.ravel(), y.ravel())
 
+    def known(x: Symbol) -> list[Symbol]:
+        by = [x.graph.constant(amount, dtype) for amount in amounts]
+        return [shift(x, y) for y in by for shift in (ops.left_shift, ops.right_shift)]
+
+    check(graph_of(known, (dtype, ("n",))), values(dtype, 60))
+
 
 @pytest.mark.parametrize("dtype", [d for d in STRONG if d.is_integer], ids=str)
 def test_division_of_any_integers(dtype: DType) -> None:

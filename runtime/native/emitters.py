@@ -50,7 +50,12 @@ def _has_code(function: Any, dtypes: tuple[Storage, ...], features: frozenset[st
 
 
 class Value(NDArrayOperatorsMixin):
-    """A vector in the code: NumPy's functions of it, those in EMITTERS, are instructions there."""
+    """A vector in the code: NumPy's functions of it, those in EMITTERS, are instructions there.
+
+    `number` is what is in every lane, where that is known.
+    """
+
+    number: Any = None
 
     def __init__(self, code: Vectors, name: str, dtype: Storage) -> None:
         self.code, self.name, self.dtype, self.type = code, name, dtype, code.type(dtype)
@@ -74,7 +79,9 @@ class Value(NDArrayOperatorsMixin):
 
     def constant(self, value: Any, dtype: Any) -> Value:
         """A number in every lane."""
-        return Value(self.code, self.code.splat(value, dtype), np.dtype(dtype))
+        made = Value(self.code, self.code.splat(value, dtype), np.dtype(dtype))
+        made.number = value
+        return made
 
     def made(self, text: str, dtype: Storage) -> Value:
         """The value of an instruction."""
@@ -213,7 +220,7 @@ def shift(signed: str, unsigned: str, rest: Callable[[Value], Any]) -> Emitter:
         width = 8 * x.dtype.itemsize
         name = signed if x.dtype.kind == "i" else unsigned
         shifted = x.made(f"{name} {x.type} {x.name}, {by.name}", x.dtype)
-        if by.name.startswith("splat"):
+        if by.number is not None and 0 <= by.number < width:
             return shifted
         within = np.less(by.view(f"u{x.dtype.itemsize}"), width)
         return np.where(within, shifted, rest(x) if x.dtype.kind == "i" else x.dtype.type(0))
@@ -268,7 +275,7 @@ EMITTERS: dict[Any, Emitter] = {
     np.greater_equal: comparison("ge"),
     np.equal: of(f="fcmp oeq", biu="icmp eq"),
     np.not_equal: of(f="fcmp une", biu="icmp ne"),
-    np.isnan: of(f=lambda x: x != x, biu=always(False)),  # noqa: PLR0124
+    np.isnan: of(f=lambda x: x != x, biu=always(False)),
     np.isinf: of(f=lambda x: np.absolute(x) == np.inf, biu=always(False)),
     np.isfinite: of(f=lambda x: np.absolute(x) < np.inf, biu=always(True)),
     np.signbit: of(f=lambda x: x.view(f"i{x.dtype.itemsize}") < 0),

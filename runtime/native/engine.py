@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import ctypes
 import os
+import platform
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
+from importlib import import_module
 from itertools import count
 from typing import Any, NamedTuple
 from weakref import WeakSet
 
-import llvmlite
-import llvmlite.binding as llvm
 import numpy as np
 
 from runtime.native import cache as disk
@@ -22,6 +22,9 @@ from runtime.native.entry import assembly, built_in, method
 from runtime.native.loops import loop_of
 from runtime.native.regions import Kernel
 from runtime.native.vectors import Table
+
+llvmlite: Any = import_module("llvmlite")
+llvm: Any = import_module("llvmlite.binding")
 
 MOST = 512
 """Kernels that are kept for those who ask again; one is about 50 KB."""
@@ -31,6 +34,9 @@ OPT = 1
 
 entries = False
 """Whether arrays in memory are as the entry of a program takes them to be."""
+
+_SESSION = 32
+"""Pieces of code after which there is a new linker: one keeps 10 KB of each, freed or not."""
 
 _FORMAT = "1"
 _numbers = count()
@@ -74,9 +80,11 @@ def machine(cpu: Processor) -> Any:
     )
 
 
-@cache
-def _linker() -> Any:
-    return llvm.create_lljit_compiler(use_jit_link=True, suppress_errors=True)
+@lru_cache(1)
+def _linker(session: int) -> Any:
+    # RuntimeDyld says what is wrong where JITLink aborts the process; on ARM it does not reach far
+    far = platform.machine().lower() in ("arm64", "aarch64")
+    return llvm.create_lljit_compiler(use_jit_link=far, suppress_errors=True)
 
 
 @cache
@@ -102,9 +110,11 @@ class Code:
     """A function in memory that may be executed, for as long as this object is held."""
 
     def __init__(self, text: str, name: str) -> None:
+        llvm.check_jit_execution()
         library = llvm.JITLibraryBuilder().add_object_img(object_code(text))
         library.add_current_process().export_symbol(name)
-        self._held = library.link(_linker(), f"graphir.{next(_numbers)}")
+        number = next(_numbers)
+        self._held = library.link(_linker(number // _SESSION), f"graphir.{number}")
         self.address: int = self._held[name]
 
 
@@ -114,6 +124,7 @@ def address(what: Any) -> int:
         return what.address
     kind, *rest = what
     found = loop_of(*rest)
+    assert found is not None
     return found.function if kind == "loop" else found.data
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphir import ExecutionError, Symbol
+from graphir.lazy import lazy
 from runtime.native.background import LOCK, submit
 from runtime.native.code import NativeCode, is_sum
 from runtime.native.emitters import EMITTERS
@@ -54,7 +54,7 @@ class Kernels:
         self.spent = 0.0
         self._made: dict[tuple[Kind, ...], Any] = {}
 
-    @cached_property
+    @lazy
     def code(self) -> NativeCode:
         """The instructions."""
         return NativeCode(self.region, self.needed)
@@ -213,7 +213,7 @@ class Kernels:
         """The threads that a step is worth."""
         return step.threads if step.size * self.cost > _WORTH else 1
 
-    @cached_property
+    @lazy
     def cost(self) -> float:
         """Nanoseconds an element, roughly."""
         return sum(

@@ -40,11 +40,15 @@ def engine() -> Any:
 
 def told(error: Exception) -> str:
     """An error of LLVM as a reason to stay in NumPy; the first of a process is logged."""
-    why = str(error) if isinstance(error, UnusableError) else f"{type(error).__name__}: {error}"
+    why = _said(error)
     if not _Start.told:
         _Start.told = True
         _LOG.warning("NumPy computes what machine code would: %s", why)
     return why
+
+
+def _said(error: Exception) -> str:
+    return str(error) if isinstance(error, UnusableError) else f"{type(error).__name__}: {error}"
 
 
 def _try() -> None:
@@ -56,32 +60,33 @@ def _try() -> None:
         found.entries = _arrays_are_as_declared()
         _computes(found)
     except Exception as error:  # whatever it is, there is NumPy
-        _Start.engine, _Start.failed = None, f"{type(error).__name__}: {error}"
+        _Start.engine, _Start.failed = None, _said(error)
         raise UnusableError(_Start.failed) from error
     finally:
         _Start.trying = False
 
 
 def _computes(found: Any) -> None:
-    """A small program, vectors and a loop of NumPy's, against NumPy; called by an entry, too."""
+    """A small program, vectors and a loop of NumPy's, against NumPy: by blocks, by an entry."""
     from graphir import Graph, ops
     from runtime.program.program import Program
 
     graph = Graph("probe")
     x = graph.input("float32", ("n",), name="x")
     graph.output(ops.exp(x) * x + x)
-    program = Program(graph, native="now")
     given = np.linspace(-90, 90, 77, dtype=np.float32)
     with np.errstate(all="ignore"):
-        wanted = np.exp(given) * given + given
-    for _ in range(3):
-        if program(given).tobytes() != wanted.tobytes():
-            if not found.entries:
-                raise UnusableError("machine code computes other values than NumPy")
-            found.entries, program = False, Program(graph, native="now")
+        wanted = (np.exp(given) * given + given).tobytes()
+    program = Program(graph, block=32, native="now")
+    same = program(given).tobytes() == wanted
     kernels = program.kernels(0)
     if kernels is None or kernels.why:
         raise UnusableError(kernels.why if kernels else "it is switched off")
+    if not same:
+        raise UnusableError("machine code computes other values than NumPy")
+    program = Program(graph, native="now")
+    if any(program(given).tobytes() != wanted for _ in range(3)):
+        found.entries = False
 
 
 def _ufuncs_are_as_declared() -> None:

@@ -126,9 +126,9 @@ class Writer:
 
     def _lies(self, base: int, function: object = np.power) -> bool:
         """Whether a value lies in memory from the beginning, as a function of NumPy wants it."""
-        if base in self.inputs:
-            return self.kinds[self.inputs[base]] == 1 or function not in _WHOLE
-        return base in self.code.constants and function not in _WHOLE
+        kind = self.kinds[self.inputs[base]] if base in self.inputs else None
+        same = kind == 0 or base in self.code.constants
+        return kind == 1 or (same and function not in _WHOLE)
 
     # -- the module
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from graphir.lazy import lazy
 from runtime.program.steps import CallStep, RegionStep, ScalarStep, shape_of
 from runtime.program.straight import Straight, alone, ends, fits
 
@@ -69,7 +69,7 @@ class Plan:
         both = program.entry, program.exit
         return Straight(self.bound, *both, program.constants, types, self._entries)
 
-    @cached_property
+    @lazy
     def dead(self) -> list[list[int]]:
         """For each step the cells that nothing reads after it."""
         last = {cell: number for number, step in enumerate(self.bound) for cell in step.reads}
@@ -79,7 +79,7 @@ class Plan:
                 found[number].append(cell)
         return found
 
-    @cached_property
+    @lazy
     def steps(self) -> list[Straight | CallStep | RegionStep]:
         """The steps as they run one by one."""
         for step in self.bound:

@@ -293,7 +293,8 @@ class Program:
         if isinstance(step, Call):
             return CallStep(step.symbol, self.cells, sizes)
         if not step.shape and not step.rows:
-            return ScalarStep(self._scalar(number, step), self.cells, self.kernels(number))
+            scalars = self._scalar(number, step)
+            return ScalarStep(scalars, self.cells, sizes, self.kernels(number))
         shape = shape_of(step.symbols[0] if step.symbols else step.rows[0].args[0], sizes)
         body = self.body(number, math.prod(shape) > SMALL or bool(self.block))
         native = self.kernels(number)

@@ -82,12 +82,17 @@ class ScalarStep:
     """A region of 0-d values."""
 
     shape, axes, size, length, threads = (), 0, 1, 1, 1
-    sizes: Mapping[str, int] = {}
     blocks = 1
     price = 2000
 
-    def __init__(self, scalars: Scalars, cells: Mapping[int, int], native: Any = None) -> None:
-        self.scalars, self.cells, self.native = scalars, cells, native
+    def __init__(
+        self,
+        scalars: Scalars,
+        cells: Mapping[int, int],
+        sizes: Mapping[str, int],
+        native: Any = None,
+    ) -> None:
+        self.scalars, self.cells, self.sizes, self.native = scalars, cells, sizes, native
         self.reads = [cells[symbol.index] for symbol in scalars.inputs]
         self.writes = [cells[symbol.index] for symbol in scalars.outs]
 

@@ -1,0 +1,514 @@
+"""What keeps the native tier safe: its start, the cache on disk, memory, threads and processes."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+import weakref
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runtime import Program
+from runtime.native import background, probe
+from runtime.native import cache as disk
+from tests.soak_native import VALUES, at_once, chain, is_native, right, wanted
+
+needs_llvmlite = pytest.mark.skipif(
+    find_spec("llvmlite") is None, reason="llvmlite is not installed"
+)
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+needs_linux = pytest.mark.skipif(sys.platform != "linux", reason="asks Linux")
+
+
+@pytest.fixture
+def engine(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The tier as in a process of its own: not yet tried, with no kernels."""
+    from runtime.native import engine
+
+    monkeypatch.delenv("GRAPHIR_NATIVE", raising=False)
+    fresh = {"engine": None, "trying": False, "failed": "", "told": False}
+    monkeypatch.setattr(probe, "_Start", type("_Start", (), fresh))
+    monkeypatch.setattr(engine, "_kernels", {})
+    monkeypatch.setattr(engine, "entries", False)
+    engine._call.cache_clear()
+    return engine
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache."""
+    found = tmp_path / "cache"
+    monkeypatch.setenv("GRAPHIR_NATIVE_CACHE", str(found))
+    return found
+
+
+def run(code: str, *options: str, **settings: str) -> str:
+    """What a process of its own prints and logs, which must end well within a minute."""
+    begin = "from tests.soak_native import *\nimport logging; logging.basicConfig()\n"
+    done = subprocess.run(
+        [sys.executable, "-X", "faulthandler", *options, "-c", code.replace("BEGIN\n", begin)],
+        env=os.environ | {"GRAPHIR_NATIVE": ""} | settings,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout + done.stderr
+
+
+def fails(*_: Any, **__: Any) -> Any:
+    raise RuntimeError("as LLVM might")
+
+
+# -- the start
+
+
+def test_imports_and_short_calls_do_without_llvmlite() -> None:
+    assert not run(
+        "import sys, graphir, runtime\nBEGIN\nrun = Program(chain(1))\n"
+        "for _ in range(3): assert right(run, 1)\nassert 'llvmlite' not in sys.modules"
+    )
+
+
+ABSENT = """
+import sys, importlib.util
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        return LOOKED(name) if name.split(".")[0] == "llvmlite" else None
+def refuse(name):
+    raise ModuleNotFoundError(name)
+class Broken:
+    create_module = staticmethod(lambda spec: None)
+    def exec_module(self, module): raise OSError("libllvmlite.so: cannot be loaded")
+def broken(name):
+    return importlib.util.spec_from_loader(name, Broken())
+sys.meta_path.insert(0, Absent())
+if LOOKED is refuse:
+    importlib.util.find_spec = lambda name, p=None, f=importlib.util.find_spec: (
+        None if name == "llvmlite" else f(name, p))
+BEGIN
+from runtime import execute
+for number in range(3):
+    run = Program(chain(number), native="now")
+    assert right(run, number) and not is_native(run)
+    assert execute(chain(number), VALUES).tobytes() == wanted(number).tobytes()
+print(run.explain())
+"""
+
+
+def test_without_llvmlite_nothing_tells_of_it() -> None:
+    said = run(ABSENT.replace("LOOKED", "refuse"))
+    assert "WARNING" not in said
+
+
+def test_llvmlite_that_cannot_be_imported_is_told_of_once() -> None:
+    said = run(ABSENT.replace("LOOKED", "broken"))
+    assert said.count("WARNING:graphir.native") == 1
+    assert "libllvmlite.so: cannot be loaded" in said
+
+
+def other_values(engine: Any, patch: Callable[..., None]) -> None:
+    whole = engine.object_code
+    patch(engine, "object_code", lambda text: whole(text.replace("fadd", "fsub")))
+
+
+def other_ufuncs(engine: Any, patch: Callable[..., None]) -> None:
+    from runtime.native import loops
+
+    fields = [("more", loops.UfuncFields._fields_[0][1]), *loops.UfuncFields._fields_]
+    patch(loops, "UfuncFields", type("Moved", (loops.ctypes.Structure,), {"_fields_": fields}))
+
+
+def no_linker(engine: Any, patch: Callable[..., None]) -> None:
+    engine._linker.cache_clear()
+    patch(engine.llvm, "create_lljit_compiler", fails)
+
+
+BREAKS: list[Callable[[Any, Callable[..., None]], None]] = [
+    lambda engine, patch: patch(engine.llvm, "parse_assembly", fails),
+    lambda engine, patch: patch(engine.llvm.JITLibraryBuilder, "link", fails),
+    lambda engine, patch: patch(engine, "processor", fails),
+    no_linker,
+    other_values,
+    other_ufuncs,
+]
+
+
+@needs_llvmlite
+@pytest.mark.parametrize("broken", BREAKS, ids=range(len(BREAKS)))
+def test_a_probe_that_fails_is_told_of_once(
+    engine: Any,
+    broken: Callable[[Any, Callable[..., None]], None],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    broken(engine, monkeypatch.setattr)
+    with caplog.at_level(logging.DEBUG):
+        for number in range(4):
+            program = Program(chain(number), native="now")
+            assert right(program, number)
+            assert not is_native(program)
+    assert [one.name for one in caplog.records] == ["graphir.native"]
+    assert probe._Start.failed in caplog.text
+    with pytest.raises(probe.UnusableError):
+        probe.engine()
+
+
+@needs_llvmlite
+def test_entries_alone_may_fail(
+    engine: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("runtime.native.entry.DIMS", 3)
+    program = Program(chain(1), native="now")
+    with caplog.at_level(logging.DEBUG):
+        assert right(program, 1)
+    assert not is_native(program)
+    assert not caplog.records
+    assert not program.kernels(0).why
+    monkeypatch.undo()
+    assert not engine.entries
+
+
+@needs_llvmlite
+def test_an_error_of_llvm_leaves_its_region_to_numpy(
+    engine: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    good = Program(chain(1), native="now")
+    assert right(good, 1)
+    assert is_native(good)
+    with caplog.at_level(logging.DEBUG):
+        for number in range(2, 5):
+            with monkeypatch.context() as inside:
+                inside.setattr(engine, "object_code", fails)
+                program = Program(chain(number), native="now")
+                assert right(program, number)
+                assert program.kernels(0).why == "RuntimeError: as LLVM might"
+    assert len(caplog.records) == 1
+    assert right(good, 1)
+    assert is_native(good)
+
+
+@needs_llvmlite
+def test_a_missing_symbol_is_an_error_and_nothing_is_printed(
+    engine: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
+    call = "declare void @no_such()\ndefine void @f() {\ncall void @no_such()\nret void\n}"
+    with pytest.raises(RuntimeError, match="materialize"):
+        engine.Code(call, "f")
+    assert capfd.readouterr() == ("", "")
+
+
+@needs_llvmlite
+@needs_linux
+def test_memory_that_may_not_be_made_executable() -> None:
+    said = run(
+        "import ctypes, sys\nif ctypes.CDLL(None).prctl(65, 1, 0, 0, 0):\n"  # PR_SET_MDWE
+        "    print('the kernel is older'); sys.exit()\nBEGIN\n"
+        "for n in range(3):\n    program = Program(chain(n), native='now')\n"
+        "    assert right(program, n) and not is_native(program)"
+    )
+    if "the kernel is older" in said:
+        pytest.skip("PR_SET_MDWE came with Linux 6.3")
+    assert len(said.splitlines()) == 1
+    assert said.startswith("WARNING:graphir.native:")
+
+
+# -- the cache
+
+
+@needs_llvmlite
+def test_a_file_with_any_byte_changed_or_missing_is_not_read(engine: Any, folder: Path) -> None:
+    assert right(Program(chain(1), native="now"), 1)
+    paths = sorted(folder.iterdir())
+    assert len(paths) == 3  # the probe, the entry and the program
+    wholes = {path: path.read_bytes() for path in paths}
+    path = paths[0]
+    key, whole = path.stem, wholes[path]
+    assert disk.read(key) == whole[32:]
+    for at in range(0, len(whole), 5):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 1 << at % 8]) + whole[at + 1 :])
+        assert disk.read(key) is None
+        path.write_bytes(whole[:at])
+        assert disk.read(key) is None
+    path.write_bytes(whole + b"\0")
+    assert disk.read(key) is None
+    path.write_bytes(wholes[paths[1]])
+    assert disk.read(key) is None
+    for one in paths:
+        one.write_bytes(wholes[one][:-1])
+    engine._kernels.clear()
+    program = Program(chain(1), native="now")
+    assert right(program, 1)
+    assert is_native(program)
+    found = [one for one in paths if one.read_bytes() == wholes[one]]
+    assert len(found) >= 1  # what was asked for again is whole again
+
+
+@needs_llvmlite
+def test_what_is_on_disk_is_not_made_again(
+    engine: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert right(Program(chain(1), native="now"), 1)
+    engine._kernels.clear()
+    monkeypatch.setattr(engine.llvm, "parse_assembly", fails)
+    program = Program(chain(1), native="now")
+    assert right(program, 1)
+    assert is_native(program)
+    monkeypatch.setattr(engine, "_FORMAT", "another")
+    engine._identity.cache_clear()
+    assert Program(chain(1), native="now")(VALUES).tobytes() == wanted(1).tobytes()
+    engine._identity.cache_clear()
+
+
+def test_keys_differ_where_parts_do(folder: Path) -> None:
+    keys = {disk.key_of(*parts) for parts in [("ab", "c"), ("a", "bc"), ("abc",), ("abc", ""), ()]}
+    assert len(keys) == 5
+    disk.write("k" * 64, b"code")
+    assert disk.read("k" * 64) == b"code"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="asks for the rights of files")
+def test_a_folder_that_others_may_write_to_is_not_used(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder.mkdir(0o700)
+    disk.write("key", b"code")
+    for mode, found in [(0o700, b"code"), (0o755, b"code"), (0o775, None), (0o702, None)]:
+        folder.chmod(mode)
+        assert disk.read("key") == found
+    folder.chmod(0o700)
+    monkeypatch.setattr(os, "geteuid", lambda: folder.stat().st_uid + 1)
+    assert disk.directory() is None
+    disk.write("other", b"code")
+    assert len(list(folder.iterdir())) == 1
+
+
+def test_a_cache_that_cannot_be_written_is_none(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder.write_text("no folder")
+    disk.write("key", b"code")
+    assert disk.read("key") is None
+    folder.unlink()
+
+    def full(path: Path, data: bytes) -> int:
+        with open(path, "wb") as file:
+            file.write(data[:7])
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    disk.write("key", b"code")
+    assert disk.read("key") is None
+    assert not list(folder.iterdir())
+
+
+def test_the_folder_is_the_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("GRAPHIR_NATIVE_CACHE", "")
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    assert disk.directory() == tmp_path / "home" / ".cache" / "graphir" / "native"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "other"))
+    assert disk.directory() == tmp_path / "other" / "graphir" / "native"
+    monkeypatch.setenv("GRAPHIR_NATIVE_CACHE", "0")
+    assert disk.directory() is None
+
+
+def test_the_oldest_files_go_and_what_killed_writers_left(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(10):
+        disk.write(f"key{number}", b"code" * 500)
+        os.utime(folder / f"key{number}.o", (number, number))
+    (folder / "key.1.2").write_bytes(b"being written")
+    (folder / "key.3.4").write_bytes(b"left")
+    os.utime(folder / "key.3.4", (1, 1))
+    monkeypatch.setattr(disk, "MOST", 3 * 4096)
+    disk.prune(folder)
+    left = {"key7.o", "key8.o", "key9.o", "key.1.2"}
+    assert {one.name for one in folder.iterdir()} == left
+
+
+@needs_llvmlite
+@needs_linux
+@pytest.mark.parametrize("moment", ["write_bytes", "replace"])
+def test_a_writer_that_is_killed_leaves_nothing_wrong(moment: str, folder: Path) -> None:
+    code = (
+        "BEGIN\nimport signal, pathlib\n"
+        "def killed(path, data):\n"
+        "    if isinstance(data, bytes): open(path, 'wb').write(data[:len(data) // 2])\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+        f"pathlib.Path.{moment} = killed\nright(Program(chain(1), native='now'), 1)"
+    ).replace("BEGIN\n", "from tests.soak_native import *\n")
+    done = subprocess.run([sys.executable, "-c", code], check=False, timeout=60)
+    assert done.returncode == -signal.SIGKILL
+    assert len(list(folder.iterdir())) == 1
+    check = "BEGIN\np = Program(chain(1), native='now')\nassert right(p, 1) and is_native(p)"
+    assert not run(check)
+    assert len(list(folder.glob("*.o"))) == 3
+
+
+# -- memory
+
+
+@needs_llvmlite
+def test_equal_programs_share_a_kernel(engine: Any) -> None:
+    programs = [Program(chain(5), native="now") for _ in range(3)]
+    assert all(right(program, 5) for program in programs)
+    assert len(engine._kernels) == 2  # and that of the probe
+    assert right(Program(chain(6), native="now"), 6)
+    assert len(engine._kernels) == 3
+
+
+@needs_llvmlite
+def test_kernels_are_let_go_and_made_again(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "MOST", 4)
+    programs = [Program(chain(number), native="now") for number in range(12)]
+    for _ in range(2):
+        made: list[weakref.ref[Any]] = []
+        for number, program in enumerate(programs):
+            assert right(program, number)
+            assert is_native(program)
+            made += [weakref.ref(one) for one in program.kernels(0)._made.values()]
+        assert len(made) == 12
+        gc.collect()
+        assert sum(one() is not None for one in made) == len(engine._kernels) == 4
+
+
+@needs_llvmlite
+def test_kernels_that_are_used_stay(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "MOST", 4)
+    used = Program(chain(0), native="now")
+    assert right(used, 0)
+    kernel = next(iter(used.kernels(0)._made.values()))
+    for number in range(1, 20):
+        assert right(Program(chain(number), native="now"), number)
+        assert right(used, 0)
+    assert list(used.kernels(0)._made.values()) == [kernel]
+
+
+@needs_llvmlite
+def test_code_that_is_called_is_not_freed(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = Program(chain(3), native="now")
+    assert right(program, 3)
+    function: Any = program._native
+    kernel = weakref.ref(next(iter(program.kernels(0)._made.values())))
+    monkeypatch.setattr(engine, "MOST", 1)
+    for number in range(4, 8):
+        assert right(Program(chain(number), native="now"), number)
+    assert not is_native(program)
+    assert kernel() is not None
+    assert function(VALUES).tobytes() == wanted(3).tobytes()
+    del function
+    gc.collect()
+    assert kernel() is None
+    assert right(program, 3)
+    assert is_native(program)
+
+
+@needs_llvmlite
+@needs_linux
+def test_memory_levels_off() -> None:
+    run(
+        "BEGIN\nfrom runtime.native import engine\nengine.MOST = 8\n"
+        "sizes = many(150, alive=False)\n"
+        "assert sizes[-1] - sizes[4] < 75 * 15, sizes  # a live kernel is about 50 KB"
+    )
+
+
+# -- threads and processes
+
+
+@needs_llvmlite
+def test_threads_that_compile_and_call_at_once(
+    engine: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "MOST", 40)
+    assert at_once(64, 1.0) > 64
+
+
+@needs_llvmlite
+def test_a_job_asked_for_again_meanwhile_is_done_once() -> None:
+    done = Done()
+    with background.LOCK:
+        for _ in range(3):
+            background.submit(done.add, 0)
+        background.submit(done.add, 1)
+    end = time.monotonic() + 30
+    while len(done.values) < 2 and time.monotonic() < end:
+        time.sleep(0.001)
+    assert done.values == [0, 1]
+
+
+class Done:
+    """What jobs did that wait for whoever compiles."""
+
+    def __init__(self) -> None:
+        self.values: list[int] = []
+
+    def add(self, value: int) -> None:
+        with background.LOCK:
+            self.values.append(value)
+
+
+FORKS = """
+BEGIN
+import faulthandler, itertools, signal
+from runtime.native import kernels
+kernels.EARNED = 0
+numbers, stop = itertools.count(100), []
+def compile():
+    while not stop:
+        number = next(numbers)
+        assert right(Program(chain(number), native="now"), number)
+shared = Program(chain(1))
+assert right(Program(chain(0), native="now"), 0)
+workers = [threading.Thread(target=compile, daemon=True) for _ in range(3)]
+for one in workers: one.start()
+def child():
+    faulthandler.register(signal.SIGALRM, chain=True)
+    signal.alarm(12)
+    assert right(Program(chain(7), native="now"), 7)
+    end = time.monotonic() + 15
+    while not is_native(shared):  # by the thread of the child
+        assert right(shared, 1) and time.monotonic() < end
+    assert right(shared, 1)
+for _ in range(6):
+    right(shared, 1)
+    pid = os.fork()
+    if not pid:
+        try: child()
+        except BaseException as error: print(error, flush=True); os._exit(1)
+        os._exit(0)
+    assert os.waitpid(pid, 0)[1] == 0
+stop.append(1)
+for one in workers: one.join()
+"""
+
+
+@needs_llvmlite
+@needs_fork
+def test_a_process_may_fork_while_others_compile() -> None:
+    assert not run(FORKS, "-W", "ignore")
+
+
+@needs_llvmlite
+def test_a_process_may_end_while_others_compile() -> None:
+    for delay in (0.0, 0.02):
+        run(
+            "BEGIN\nfrom runtime.native import kernels\nkernels.EARNED = 0\n"
+            "assert right(Program(chain(0), native='now'), 0)\n"
+            "programs = [Program(chain(n)) for n in range(1, 9)]\n"
+            "for n, one in enumerate(programs, 1): assert right(one, n)\n"
+            f"time.sleep({delay})"
+        )
