@@ -17,6 +17,8 @@ else:
     Kernels = "runtime.native.kernels.Kernels"
     MachineCode = "runtime.native.kernels.MachineCode"
 
+__all__ = ["Kernels", "MachineCode", "Native", "Tier", "installed", "tier"]
+
 Native: TypeAlias = Literal["auto", "now", "off"]
 Tier: TypeAlias = "Callable[[Region, Collection[int], Dropped], Kernels]"
 
