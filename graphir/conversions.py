@@ -190,7 +190,7 @@ def round_to_odd(x: NDArray[Any]) -> NDArray[Any]:
     wide, bits = near.astype(_F64), near.view(np.uint32)
     bits -= np.abs(wide) > np.abs(x)
     bits |= wide != x
-    return near
+    return bits.view(_F32)
 
 
 def _finish(target: DType, tf32: str) -> Step:

@@ -24,10 +24,14 @@ settings.register_profile(
     database=None,
     suppress_health_check=list(HealthCheck),
 )
+settings.register_profile("short", parent=settings.get_profile("default"), max_examples=8)
 settings.register_profile(
     "long", parent=settings.get_profile("default"), derandomize=False, max_examples=2000
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+# Nothing is left in the user's cache directory, and nothing that lies there is used.
+os.environ.setdefault("GRAPHIR_NATIVE_CACHE", "0")
 
 
 @pytest.fixture(autouse=True)

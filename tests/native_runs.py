@@ -1,4 +1,4 @@
-"""Programs run by machine code alone, beside `interpret`: what the tests of the native tier share."""
+"""Programs run by machine code beside `interpret`: what the tests of the native tier share."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from runtime.native import installed
 from runtime.program import straight as programs
 from runtime.program.cutting import Region
 from tests.evaluator import same
-from tests.strategies import STRONG, pool
+from tests.strategies import pool
 
 ELEMENTWISE = [op for op in ops.CATALOGUE.values() if op.kind == "elementwise"]
 

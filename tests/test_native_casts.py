@@ -11,7 +11,6 @@ import pytest
 
 from graphir import DType, Symbol, ops
 from tests.native_runs import (
-    STRONG,
     check,
     graph_of,
     needs_llvmlite,
@@ -21,6 +20,7 @@ from tests.native_runs import (
     values,
 )
 from tests.rounding import edges, float_edges, integer_traps
+from tests.strategies import STRONG
 
 pytestmark = needs_llvmlite
 

@@ -13,7 +13,6 @@ from graphir import DType, ExecutionError, Graph, Symbol, ops
 from runtime import Program, interpret
 from tests.native_runs import (
     ELEMENTWISE,
-    STRONG,
     applied,
     check,
     graph_of,
@@ -22,6 +21,7 @@ from tests.native_runs import (
     step_by_step,
     values,
 )
+from tests.strategies import STRONG
 
 pytestmark = needs_llvmlite
 
@@ -84,6 +84,12 @@ def test_shifts_by_any_amount(dtype: DType) -> None:
     amounts = amounts.astype(np.int8 if dtype.narrow else dtype.storage).astype(dtype.storage)
     x, y = np.meshgrid(values(dtype, 60), amounts)
     check(graph, x.ravel(), y.ravel())
+
+    def known(x: Symbol) -> list[Symbol]:
+        by = [x.graph.constant(amount, dtype) for amount in amounts]
+        return [shift(x, y) for y in by for shift in (ops.left_shift, ops.right_shift)]
+
+    check(graph_of(known, (dtype, ("n",))), values(dtype, 60))
 
 
 @pytest.mark.parametrize("dtype", [d for d in STRONG if d.is_integer], ids=str)

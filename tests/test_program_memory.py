@@ -201,7 +201,7 @@ def test_pickled_and_copied() -> None:
 
 def test_errors_let_go_of_arrays() -> None:
     """Without waiting for the collection of cycles."""
-    program = Program(graph_of(lambda x, y: x**y + x, dtype="int64"), threads=2, block=1 << 16)
+    program = Program(graph_of(lambda x, y: (x + x) ** y, dtype="int64"), threads=2)
     x = np.ones(LARGE, np.int64)
     y = x.copy()
     y[-3] = -1

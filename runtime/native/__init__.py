@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from graphir import ExecutionError
 
 if TYPE_CHECKING:
-    from runtime.native.kernels import Dropped, Kernels, MachineCode
+    from runtime.native.kernels import Dropped, Kernels
     from runtime.program.cutting import Region
 else:
     Kernels = "runtime.native.kernels.Kernels"
-    MachineCode = "runtime.native.kernels.MachineCode"
 
 __all__ = ["Kernels", "MachineCode", "Native", "Tier", "installed", "tier"]
 

@@ -1,269 +1,297 @@
 """What each ufunc is in machine code: EMITTERS, a line for each that needs no function of NumPy.
 
-An emitter is called with the code being written, the dtypes of its operands and of its result, and
-its operands, which are vectors of one lane for each element; it gives the vector of results. That
-is what NumPy's own loop gives, to the bit, but for the sign and payload of NaN. An emitter gives
-None for dtypes that it does not know: then NumPy's own loop is called.
+An emitter is called with the dtype of the result and the operands, Values; it gives the Value that
+NumPy's own loop gives, to the bit, but for the sign and payload of NaN. It gives None for dtypes
+that it does not know: then NumPy's own loop is called.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from runtime.native.casts import assigned, converted
+from runtime.native.casts import converted
 from runtime.native.code import Conversion, as_complex
-from runtime.native.vectors import Table, Vectors
+from runtime.native.vectors import Table, Vectors, lane, suffix
 from runtime.program.tracing import Storage, assign, select
 
-Dtypes: TypeAlias = Sequence[Storage]
-Emitter: TypeAlias = Callable[[Vectors, Dtypes, Sequence[str]], str | None]
+Emitter: TypeAlias = Callable[..., Any]
 
 
-def by_kind(**instructions: str) -> Emitter:
-    """An instruction for each kind of operand, b, i, u or f, all of one dtype."""
+def emitted(
+    code: Vectors, function: Any, dtypes: Sequence[Storage], args: Sequence[str]
+) -> str | None:
+    """The result of an instruction of such operands and result; None where it has no code."""
+    values = [Value(code, *one) for one in zip(args, dtypes, strict=False)]
+    if isinstance(function, Conversion):
+        made = converted(function, values[0])
+    elif isinstance(function, Table):
+        made = values[0].looked_up(function)
+    else:
+        emitter = EMITTERS.get(function)
+        made = emitter(dtypes[-1], *values) if emitter else None
+    return made and made.name
 
-    def emit(code: Vectors, dtypes: Dtypes, args: Sequence[str]) -> str | None:
-        found = instructions.get(dtypes[0].kind)
-        if found is None or any(one != dtypes[0] for one in dtypes[: len(args)]):
+
+def has_code(function: Any, dtypes: Sequence[Storage], features: Collection[str]) -> bool:
+    """Whether an instruction of such operands and result has code of its own."""
+    known = isinstance(function, (Conversion, Table)) or function in EMITTERS
+    return known and _has_code(function, tuple(dtypes), frozenset(features))
+
+
+@cache
+def _has_code(function: Any, dtypes: tuple[Storage, ...], features: frozenset[str]) -> bool:
+    args = ["%x"] * (len(dtypes) - 1)
+    return emitted(Vectors(1, features), function, dtypes, args) is not None
+
+
+class Value(NDArrayOperatorsMixin):
+    """A vector in the code: NumPy's functions of it, those in EMITTERS, are instructions there.
+
+    `number` is what is in every lane, where that is known.
+    """
+
+    number: Any = None
+
+    def __init__(self, code: Vectors, name: str, dtype: Storage) -> None:
+        self.code, self.name, self.dtype, self.type = code, name, dtype, code.type(dtype)
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **_: Any) -> Any:
+        # `x += y`, which gives an out, makes another value of the name x.
+        given = [type(x) if type(x) in (int, float) else x.dtype for x in inputs]
+        *wanted, result = ufunc.resolve_dtypes((*given, None))
+        return EMITTERS[ufunc](result, *map(self._value, inputs, wanted))
+
+    def __array_function__(self, function: Any, _: Any, args: Any, settings: Any) -> Any:
+        """np.where."""
+        condition, *chosen = args
+        dtype = next(x.dtype for x in chosen if hasattr(x, "dtype"))
+        x, y = (self._value(one, dtype) for one in chosen)
+        choice = f"{condition.type} {condition.name}, {x.type} {x.name}, {x.type} {y.name}"
+        return self.made(f"select {choice}", dtype)
+
+    def _value(self, x: Any, dtype: Storage) -> Value:
+        return x.astype(dtype) if isinstance(x, Value) else self.constant(x, dtype)
+
+    def constant(self, value: Any, dtype: Any) -> Value:
+        """A number in every lane."""
+        made = Value(self.code, self.code.splat(value, dtype), np.dtype(dtype))
+        made.number = value
+        return made
+
+    def made(self, text: str, dtype: Storage) -> Value:
+        """The value of an instruction."""
+        return Value(self.code, self.code.op(text), dtype)
+
+    def view(self, dtype: Any) -> Value:
+        """The same bits as another dtype of the same width."""
+        wanted = np.dtype(dtype)
+        return Value(self.code, self.code.read_as(self.name, self.dtype, wanted), wanted)
+
+    def astype(self, dtype: Any) -> Any:
+        """NumPy's cast between its own real dtypes; what is cast to an integer is in its range."""
+        source, target = self.dtype, np.dtype(dtype)
+        if source == target:
+            return self
+        if {source.kind, target.kind} - set("biuf"):
             return None
-        return code.op(f"{found} {code.type(dtypes[0])} {', '.join(args)}")
+        if target.kind == "b":
+            return self != 0
+        wider, signed = source.itemsize < target.itemsize, source.kind == "i"
+        if target.kind == "f":
+            float_ = "fpext" if wider else "fptrunc"
+            name = float_ if source.kind == "f" else "sitofp" if signed else "uitofp"
+        elif source.kind == "f":
+            name = "fptosi" if target.kind == "i" else "fptoui"
+        elif lane(source) == lane(target):
+            return self.view(target)
+        else:
+            name = ("sext" if signed else "zext") if wider or source.kind == "b" else "trunc"
+        return self.cast(name, target)
+
+    def cast(self, name: str, dtype: Storage) -> Value:
+        """The value of an instruction that converts."""
+        return self.made(f"{name} {self.type} {self.name} to {self.code.type(dtype)}", dtype)
+
+    def intrinsic(self, name: str, *others: Value) -> Value:
+        """An LLVM intrinsic of one type, of this operand and others."""
+        code, args = self.code, [(self.type, x.name) for x in (self, *others)]
+        args += _FLAGS.get(name, [])
+        full = f"{name}.v{code.width}{suffix(lane(self.dtype))}"
+        return Value(code, code.intrinsic(full, self.type, *args), self.dtype)
+
+    def looked_up(self, table: Table) -> Value:
+        """The elements of a table at these places."""
+        one, base = lane(table.dtype), self.code.pointer(table)
+        size = table.dtype.itemsize
+        found = self.code.gathered(one, one, base, lane(self.dtype), self.name, size)
+        return Value(self.code, found, table.dtype)
+
+    def half(self) -> Value:
+        """Float32 rounded to float16, by an instruction that not all processors have."""
+        half = self.code.of("half")
+        made = self.code.op(f"fptrunc {self.type} {self.name} to {half}")
+        return self.made(f"bitcast {half} {made} to {self.code.of('i16')}", np.dtype(np.float16))
+
+    def from_half(self) -> Value:
+        """Float16 as float32, by such an instruction."""
+        half = self.code.of("half")
+        made = self.code.op(f"bitcast {self.type} {self.name} to {half}")
+        return self.made(f"fpext {half} {made} to {self.code.of('float')}", np.dtype(np.float32))
+
+    # -- complex numbers: the real part in the lower half of the bits
+
+    def part(self, imaginary: bool) -> Value:
+        """The real or the imaginary part."""
+        bits, half = 8 * self.dtype.itemsize, 4 * self.dtype.itemsize
+        x = self.made(f"lshr {self.type} {self.name}, splat (i{bits} {half})", self.dtype)
+        found = (x if imaginary else self).cast("trunc", np.dtype(f"u{half // 8}"))
+        return found.view(f"f{half // 8}")
+
+    def with_imaginary(self, other: Value | None, dtype: Storage) -> Value:
+        """The complex numbers of these real parts and others, or 0."""
+        bits, half = 8 * dtype.itemsize, 4 * dtype.itemsize
+        real = self.view(f"u{half // 8}").cast("zext", dtype)
+        if other is None:
+            return real
+        above = other.view(f"u{half // 8}").cast("zext", dtype)
+        above = above.made(f"shl {above.type} {above.name}, splat (i{bits} {half})", dtype)
+        return real.made(f"or {real.type} {real.name}, {above.name}", dtype)
+
+
+_FLAGS = {"abs": [("i1", "false")]}
+"""What intrinsics are given besides: the least integer is its own absolute value."""
+
+
+# -- kinds of emitters
+
+
+def of(**by_kinds: Any) -> Emitter:
+    """By the kinds of operands, which are of one dtype: an instruction, or a function of Values."""
+    by_kind = {kind: made for kinds, made in by_kinds.items() for kind in kinds}
+
+    def emit(to: Storage, *args: Value) -> Value | None:
+        x, made = args[0], by_kind.get(args[0].dtype.kind)
+        if made is None or any(one.dtype != x.dtype for one in args):
+            return None
+        if isinstance(made, str):
+            return x.made(f"{made} {x.type} {', '.join(one.name for one in args)}", to)
+        return made(*args)
 
     return emit
 
 
-def intrinsic(name: str, kinds: str, suffix: str = "") -> Emitter:
-    """An LLVM intrinsic for some kinds of operands."""
+def intrinsic(name: str, *extensions: str) -> Callable[..., Value | None]:
+    """An LLVM intrinsic; of some, LLVM calls libm where the processor has no such extension."""
 
-    def emit(code: Vectors, dtypes: Dtypes, args: Sequence[str]) -> str | None:
-        if dtypes[0].kind not in kinds:
-            return None
-        return code.intrinsic(name, dtypes[0], args, suffix)
+    def emit(x: Value, *others: Value) -> Value | None:
+        return None if extensions and not x.code.has(*extensions) else x.intrinsic(name, *others)
 
     return emit
 
 
 def rounding(name: str) -> Emitter:
-    """A rounding to integers, where the processor has an instruction: LLVM would call libm."""
-    emit = intrinsic(name, "f")
-    return lambda code, dtypes, args: emit(code, dtypes, args) if code.has(*_ROUNDS) else None
+    """A rounding to integers."""
+    return of(f=intrinsic(name, "sse4.1", "neon"))
 
 
-_ROUNDS = ("sse4.1", "neon")
+def comparison(name: str) -> Emitter:
+    """lt, le, gt or ge: of NaN false."""
+    return of(f=f"fcmp o{name}", i=f"icmp s{name}", bu=f"icmp u{name}")
 
 
-def first(*emitters: Emitter) -> Emitter:
-    """The first of some that knows the dtypes."""
-
-    def emit(code: Vectors, dtypes: Dtypes, args: Sequence[str]) -> str | None:
-        return next((found for one in emitters if (found := one(code, dtypes, args))), None)
-
-    return emit
-
-
-def comparison(ordered: str, signed: str, unsigned: str) -> Emitter:
-    """A comparison, of floats, of signed and of unsigned integers."""
-    return by_kind(
-        f=f"fcmp {ordered}", i=f"icmp {signed}", u=f"icmp {unsigned}", b=f"icmp {unsigned}"
-    )
-
-
-def extreme(name: str, above: str) -> Emitter:
+def extreme(name: str, better: np.ufunc) -> Emitter:
     """np.maximum or np.minimum: NaN if either is; of equal floats the second, as `maxps` has it."""
 
-    def floats(code: Vectors, dtypes: Dtypes, args: Sequence[str]) -> str | None:
-        if dtypes[0].kind != "f":
-            return None
-        full, (x, y) = code.type(dtypes[0]), args
-        better = code.op(f"fcmp {above} {full} {x}, {y}")
-        chosen = code.choose(dtypes[0], better, x, y)
-        nan = code.op(f"fcmp uno {full} {x}, {x}")
-        return code.choose(dtypes[0], nan, x, chosen)
+    def floats(x: Value, y: Value) -> Any:
+        return np.where(np.isnan(x), x, np.where(better(x, y), x, y))
 
-    return first(floats, intrinsic(f"s{name}", "i"), intrinsic(f"u{name}", "ub"))
+    return of(f=floats, i=intrinsic(f"s{name}"), bu=intrinsic(f"u{name}"))
 
 
-def _select(code: Vectors, dtypes: Dtypes, args: Sequence[str]) -> str | None:
-    return code.choose(dtypes[1], *args)
+def shift(signed: str, unsigned: str, rest: Callable[[Value], Any]) -> Emitter:
+    """A shift; by its width or more, or by less than 0, `rest` of a signed operand, else 0."""
+
+    def emit(x: Value, by: Value) -> Any:
+        width = 8 * x.dtype.itemsize
+        name = signed if x.dtype.kind == "i" else unsigned
+        shifted = x.made(f"{name} {x.type} {x.name}, {by.name}", x.dtype)
+        if by.number is not None and 0 <= by.number < width:
+            return shifted
+        within = np.less(by.view(f"u{x.dtype.itemsize}"), width)
+        return np.where(within, shifted, rest(x) if x.dtype.kind == "i" else x.dtype.type(0))
+
+    return of(iu=emit)
 
 
-def shift(instruction: str, beyond: str) -> Emitter:
-    """A shift: by its width or more all bits are shifted out, `beyond` for signed operands."""
-
-    def emit(code: Vectors, dtypes: Dtypes, args: Sequence[str]) -> str | None:
-        dtype, (x, by) = dtypes[0], args
-        if dtype.kind not in "iu":
-            return None
-        full = code.type(dtype)
-        within = code.op(f"icmp ult {full} {by}, {code.splat(8 * dtype.itemsize, dtype)}")
-        name = instruction.format("a" if dtype.kind == "i" else "l")
-        shifted = code.op(f"{name} {full} {x}, {by}")
-        rest = "zeroinitializer"
-        if beyond and dtype.kind == "i":
-            rest = code.op(f"{beyond} {full} {x}, {code.splat(8 * dtype.itemsize - 1, dtype)}")
-        return code.choose(dtype, within, shifted, rest)
-
-    return emit
+def _all_signs(x: Value) -> Value:
+    return x >> (8 * x.dtype.itemsize - 1)
 
 
-def with_constant(instruction: str, value: Any, kinds: str, before: bool = False) -> Emitter:
-    """An instruction of the operand and a constant, which stands after it or `before`."""
-
-    def emit(code: Vectors, dtypes: Dtypes, args: Sequence[str]) -> str | None:
-        if dtypes[0].kind not in kinds:
-            return None
-        constant = code.splat(value, dtypes[0])
-        pair = (constant, *args) if before else (*args, constant)
-        return code.op(f"{instruction} {code.type(dtypes[0])} {', '.join(pair)}")
-
-    return emit
+def _sign(x: Value) -> Any:
+    one = x.dtype.type(1)
+    found = np.where(x > 0, one, np.where(x < 0, -one, x.dtype.type(0)))
+    return np.where(np.isnan(x), x, found) if x.dtype.kind == "f" else found
 
 
-def _square(code: Vectors, dtypes: Dtypes, args: Sequence[str]) -> str | None:
-    return EMITTERS[np.multiply](code, dtypes, [args[0], args[0]])
+def _zero(x: Value) -> Any:
+    return x.dtype.type(0)
 
 
-def _same(code: Vectors, dtypes: Dtypes, args: Sequence[str]) -> str | None:
-    return args[0] if dtypes[0].kind in "bu" else None
+def always(value: bool) -> Callable[[Value], Value]:
+    """A predicate that holds of all numbers, or of none."""
+    return lambda x: x.constant(value, bool)
 
 
-def _sign(code: Vectors, dtypes: Dtypes, args: Sequence[str]) -> str | None:
-    """-1, 0 or 1; NaN of NaN."""
-    dtype, x = dtypes[0], args[0]
-    if dtype.kind not in "iuf":
-        return None
-    full = code.type(dtype)
-    zero, one = (code.splat(value, dtype) for value in (0, 1))
-    compare = {"f": "fcmp ogt", "i": "icmp sgt", "u": "icmp ugt"}[dtype.kind]
-    below = {"f": "fcmp olt", "i": "icmp slt", "u": "icmp ult"}[dtype.kind]
-    up = code.op(f"{compare} {full} {x}, {zero}")
-    found = code.choose(dtype, up, one, zero)
-    if dtype.kind == "u":
-        return found
-    down = code.op(f"{below} {full} {x}, {zero}")
-    found = code.choose(dtype, down, code.splat(-1, dtype), found)
-    if dtype.kind == "i":
-        return found
-    nan = code.op(f"fcmp uno {full} {x}, {x}")
-    return code.choose(dtype, nan, x, found)
-
-
-def magnitude(compare: str) -> Emitter:
-    """A comparison of |x| with infinity, or with itself; false of what is no float."""
-
-    def emit(code: Vectors, dtypes: Dtypes, args: Sequence[str]) -> str | None:
-        dtype = dtypes[0]
-        if dtype.kind != "f":
-            return None
-        size = code.intrinsic("fabs", dtype, args)
-        infinity = code.splat(np.inf, dtype)
-        return code.op(f"fcmp {compare} {code.type(dtype)} {size}, {infinity}")
-
-    return emit
-
-
-def always(value: bool) -> Emitter:
-    """A predicate that holds of every number that is no float, or of none."""
-    splat = f"splat (i1 {str(value).lower()})"
-    return lambda code, dtypes, args: splat if dtypes[0].kind in "biu" else None
-
-
-def _isnan(code: Vectors, dtypes: Dtypes, args: Sequence[str]) -> str | None:
-    if dtypes[0].kind != "f":
-        return None
-    return code.op(f"fcmp uno {code.type(dtypes[0])} {args[0]}, {args[0]}")
-
-
-def _signbit(code: Vectors, dtypes: Dtypes, args: Sequence[str]) -> str | None:
-    dtype = dtypes[0]
-    if dtype.kind != "f":
-        return None
-    whole = np.dtype(f"i{dtype.itemsize}")
-    bits = code.read_as(args[0], dtype, whole)
-    return code.op(f"icmp slt {code.type(whole)} {bits}, zeroinitializer")
-
-
-def _copysign(code: Vectors, dtypes: Dtypes, args: Sequence[str]) -> str | None:
-    return code.intrinsic("copysign", dtypes[0], args)
-
-
-def _negative(code: Vectors, dtypes: Dtypes, args: Sequence[str]) -> str | None:
-    if dtypes[0].kind == "f":
-        return code.op(f"fneg {code.type(dtypes[0])} {args[0]}")
-    return with_constant("sub", 0, "iu", before=True)(code, dtypes, args)
-
-
-def _invert(code: Vectors, dtypes: Dtypes, args: Sequence[str]) -> str | None:
-    dtype = dtypes[0]
-    ones = code.splat(~np.zeros((), dtype), dtype)
-    return code.op(f"xor {code.type(dtype)} {args[0]}, {ones}")
-
-
-def _real(code: Vectors, dtypes: Dtypes, args: Sequence[str]) -> str | None:
-    return code.part(dtypes[0], args[0], 0) if dtypes[0].kind == "c" else args[0]
-
-
-def _imag(code: Vectors, dtypes: Dtypes, args: Sequence[str]) -> str | None:
-    return code.part(dtypes[0], args[0], 1) if dtypes[0].kind == "c" else "zeroinitializer"
-
-
-def _joined(code: Vectors, dtypes: Dtypes, args: Sequence[str]) -> str | None:
-    return code.joined(dtypes[2], *args)
-
-
-def emitted(code: Vectors, function: Any, dtypes: Dtypes, args: Sequence[str]) -> str | None:
-    """The results of an instruction; None where it has no code of its own."""
-    if isinstance(function, Conversion):
-        return converted(code, function, args[0])
-    if isinstance(function, Table):
-        return code.looked_up(function, args[0], dtypes[0])
-    emitter = EMITTERS.get(function)
-    return emitter(code, dtypes, args) if emitter else None
+def _same(x: Value) -> Value:
+    return x
 
 
 EMITTERS: dict[Any, Emitter] = {
-    np.add: by_kind(f="fadd", i="add", u="add", b="or"),
-    np.subtract: by_kind(f="fsub", i="sub", u="sub"),
-    np.multiply: by_kind(f="fmul", i="mul", u="mul", b="and"),
-    np.divide: by_kind(f="fdiv"),
-    np.negative: _negative,
-    np.absolute: first(intrinsic("fabs", "f"), intrinsic("abs", "i", ", i1 false"), _same),
-    np.square: _square,
-    np.reciprocal: with_constant("fdiv", 1, "f", before=True),
-    np.sign: _sign,
-    np.maximum: extreme("max", "ogt"),
-    np.minimum: extreme("min", "olt"),
-    np.sqrt: intrinsic("sqrt", "f"),
+    np.add: of(f="fadd", iu="add", b="or"),
+    np.subtract: of(f="fsub", iu="sub"),
+    np.multiply: of(f="fmul", iu="mul", b="and"),
+    np.divide: of(f="fdiv"),
+    np.negative: of(f="fneg", iu=lambda x: x.dtype.type(0) - x),
+    np.absolute: of(f=intrinsic("fabs"), i=intrinsic("abs"), bu=_same),
+    np.square: of(fiub=lambda x: x * x),
+    np.reciprocal: of(f=lambda x: 1 / x),
+    np.sign: of(fi=_sign, u=lambda x: np.minimum(x, 1)),
+    np.maximum: extreme("max", np.greater),
+    np.minimum: extreme("min", np.less),
+    np.sqrt: of(f=intrinsic("sqrt")),
     np.floor: rounding("floor"),
     np.ceil: rounding("ceil"),
     np.trunc: rounding("trunc"),
     np.rint: rounding("rint"),
-    np.copysign: _copysign,
-    np.less: comparison("olt", "slt", "ult"),
-    np.less_equal: comparison("ole", "sle", "ule"),
-    np.greater: comparison("ogt", "sgt", "ugt"),
-    np.greater_equal: comparison("oge", "sge", "uge"),
-    np.equal: comparison("oeq", "eq", "eq"),
-    np.not_equal: comparison("une", "ne", "ne"),
-    np.isnan: first(_isnan, always(False)),
-    np.isinf: first(magnitude("oeq"), always(False)),
-    np.isfinite: first(magnitude("olt"), always(True)),
-    np.signbit: _signbit,
-    np.logical_and: by_kind(b="and"),
-    np.logical_or: by_kind(b="or"),
-    np.logical_xor: by_kind(b="xor"),
-    np.logical_not: with_constant("xor", 1, "b"),
-    np.bitwise_and: by_kind(i="and", u="and", b="and"),
-    np.bitwise_or: by_kind(i="or", u="or", b="or"),
-    np.bitwise_xor: by_kind(i="xor", u="xor", b="xor"),
-    np.invert: _invert,
-    np.left_shift: shift("shl", ""),
-    np.right_shift: shift("{}shr", "ashr"),
-    select: _select,
-    np.real: _real,
-    np.imag: _imag,
-    as_complex: _joined,
-    assign: assigned,
+    np.copysign: of(f=intrinsic("copysign")),
+    np.less: comparison("lt"),
+    np.less_equal: comparison("le"),
+    np.greater: comparison("gt"),
+    np.greater_equal: comparison("ge"),
+    np.equal: of(f="fcmp oeq", biu="icmp eq"),
+    np.not_equal: of(f="fcmp une", biu="icmp ne"),
+    np.isnan: of(f=lambda x: x != x, biu=always(False)),
+    np.isinf: of(f=lambda x: np.absolute(x) == np.inf, biu=always(False)),
+    np.isfinite: of(f=lambda x: np.absolute(x) < np.inf, biu=always(True)),
+    np.signbit: of(f=lambda x: x.view(f"i{x.dtype.itemsize}") < 0),
+    np.logical_and: of(b="and"),
+    np.logical_or: of(b="or"),
+    np.logical_xor: of(b="xor"),
+    np.logical_not: of(b=lambda x: x ^ np.True_),
+    np.bitwise_and: of(biu="and"),
+    np.bitwise_or: of(biu="or"),
+    np.bitwise_xor: of(biu="xor"),
+    np.invert: of(b=lambda x: x ^ np.True_, iu=lambda x: x ^ ~x.dtype.type(0)),
+    np.left_shift: shift("shl", "shl", _zero),
+    np.right_shift: shift("ashr", "lshr", _all_signs),
+    np.real: of(c=lambda x: x.part(False), biuf=_same),
+    np.imag: of(c=lambda x: x.part(True), biuf=lambda x: x.constant(0, x.dtype)),
+    as_complex: lambda to, x, y: x.with_imaginary(y, to),
+    select: lambda to, condition, x, y: np.where(condition, x, y),
+    assign: lambda to, x: x.astype(to),
 }

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from runtime.native.vectors import words_of
 from runtime.program.tracing import Storage
 
 _NUMBERS = ("inputs", "outs", "elements", "words", "long")
@@ -37,26 +38,20 @@ class Spec(NamedTuple):
 
 def assembly() -> str:
     """`call(self, args, nargs)` as METH_FASTCALL wants it: None where a guard fails."""
-    words = "\n".join(
-        f"  %{name}_at = getelementptr i64, ptr %record, i64 {i}\n"
-        f"  %{name} = load {'i64' if name in _NUMBERS else 'ptr'}, ptr %{name}_at"
+    words = [
+        f"%{name} = get {'i64' if name in _NUMBERS else 'ptr'}, %record[{i}]"
         for i, name in enumerate(_HEAD)
-    )
-    return _TEXT.replace("HEAD", words)
-
-
-def _field(name: str, source: str, word: int, kind: str = "ptr") -> str:
-    return (
-        f"  %{name}_at = getelementptr i64, ptr {source}, i64 {word}\n"
-        f"  %{name} = load {kind}, ptr %{name}_at\n"
-    )
+    ]
+    return words_of(_TEXT.replace("HEAD", "\n  ".join(words)))
 
 
 _TEXT = f"""
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+declare i32 @memcmp(ptr, ptr, i64)
 define ptr @call(ptr %self, ptr %args, i64 %nargs) {{
 entry:
-{_field("record", "%self", DATA)}HEAD
+  %record = get ptr, %self[{DATA}]
+  HEAD
   %given = alloca i64, i64 %words, align 16
   %specs = getelementptr i64, ptr %record, i64 {len(_HEAD)}
   %bytes = shl i64 %words, 3
@@ -68,16 +63,19 @@ first:
   br i1 %some, label %input, label %results
 input:
   %i = phi i64 [ 0, %first ], [ %i1, %taken ]
-  %object_at = getelementptr ptr, ptr %args, i64 %i
-  %object = load ptr, ptr %object_at
-{_field("kind", "%object", 1)}  %is_array = icmp eq ptr %kind, %type
+  %object = get ptr, %args[%i]
+  %kind = get ptr, %object[1]
+  %is_array = icmp eq ptr %kind, %type
   br i1 %is_array, label %array, label %other
 array:
   %i4 = mul i64 %i, {_SPEC}
   %spec = getelementptr i64, ptr %specs, i64 %i4
-{_field("dtype", "%object", DTYPE)}{_field("wanted", "%spec", 0)}\
-{_field("ndim", "%object", NDIM, "i32")}{_field("rank", "%spec", 1, "i32")}\
-{_field("flags", "%object", FLAGS, "i32")}  %both = and i32 %flags, {_PLAIN}
+  %dtype = get ptr, %object[{DTYPE}]
+  %wanted = get ptr, %spec[0]
+  %ndim = get i32, %object[{NDIM}]
+  %rank = get i32, %spec[1]
+  %flags = get i32, %object[{FLAGS}]
+  %both = and i32 %flags, {_PLAIN}
   %same_dtype = icmp eq ptr %dtype, %wanted
   %same_rank = icmp eq i32 %ndim, %rank
   %plain = icmp eq i32 %both, {_PLAIN}
@@ -85,26 +83,17 @@ array:
   %ok2 = and i1 %ok1, %plain
   br i1 %ok2, label %sizes, label %other
 sizes:
-{_field("dims", "%object", DIMS)}{_field("shape", "%spec", 2)}\
-{_field("place", "%spec", 3, "i64")}{_field("data", "%object", DATA)}\
-  %slot = getelementptr ptr, ptr %given, i64 %place
-  store ptr %data, ptr %slot
-  %flat = icmp eq i32 %rank, 0
+  %dims = get ptr, %object[{DIMS}]
+  %shape = get ptr, %spec[2]
   %axes = zext i32 %rank to i64
-  br i1 %flat, label %taken, label %size
-size:
-  %a = phi i64 [ 0, %sizes ], [ %a1, %next ]
-  %dim_at = getelementptr i64, ptr %dims, i64 %a
-  %dim = load i64, ptr %dim_at
-  %bound_at = getelementptr i64, ptr %shape, i64 %a
-  %bound = load i64, ptr %bound_at
-  %same = icmp eq i64 %dim, %bound
-  br i1 %same, label %next, label %other
-next:
-  %a1 = add i64 %a, 1
-  %more_axes = icmp ult i64 %a1, %axes
-  br i1 %more_axes, label %size, label %taken
+  %length = shl i64 %axes, 3
+  %differs = call i32 @memcmp(ptr %dims, ptr %shape, i64 %length)
+  %same = icmp eq i32 %differs, 0
+  br i1 %same, label %taken, label %other
 taken:
+  %place = get i64, %spec[3]
+  %data = get ptr, %object[{DATA}]
+  put ptr %data, %given[%place]
   %i1 = add i64 %i, 1
   %more = icmp ult i64 %i1, %inputs
   br i1 %more, label %input, label %results
@@ -120,16 +109,18 @@ out:
   %o = phi i64 [ 0, %results ], [ 0, %pack ], [ %o1, %put ]
   %o_at = add i64 %o, %inputs
   %o4 = mul i64 %o_at, {_SPEC}
-  %made_spec = getelementptr i64, ptr %specs, i64 %o4
-{_field("made_dtype", "%made_spec", 0)}{_field("made_rank", "%made_spec", 1, "i32")}\
-{_field("made_shape", "%made_spec", 2)}{_field("made_place", "%made_spec", 3, "i64")}\
-  call void %incref(ptr %made_dtype)
-  %made = call ptr %empty(i32 %made_rank, ptr %made_shape, ptr %made_dtype, i32 0)
+  %out_spec = getelementptr i64, ptr %specs, i64 %o4
+  %out_dtype = get ptr, %out_spec[0]
+  %out_rank = get i32, %out_spec[1]
+  %out_shape = get ptr, %out_spec[2]
+  %out_place = get i64, %out_spec[3]
+  call void %incref(ptr %out_dtype)
+  %made = call ptr %empty(i32 %out_rank, ptr %out_shape, ptr %out_dtype, i32 0)
   %missing = icmp eq ptr %made, null
   br i1 %missing, label %drop, label %keep
 keep:
-{_field("made_data", "%made", DATA)}  %made_slot = getelementptr ptr, ptr %given, i64 %made_place
-  store ptr %made_data, ptr %made_slot
+  %out_data = get ptr, %made[{DATA}]
+  put ptr %out_data, %given[%out_place]
   br i1 %single, label %run, label %put
 put:
   %ignored = call i32 %set(ptr %holder, i64 %o, ptr %made)

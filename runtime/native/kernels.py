@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,22 +30,13 @@ Dropped: TypeAlias = "Callable[[], Callable[[], None] | None]"
 Operands: TypeAlias = tuple[Sequence[int], int, Sequence[Array]]
 """The shape of a region, the axes of its rows, and what it reads."""
 
-EARNED = 20e6
-"""Nanoseconds in NumPy after which a kernel is compiled: about what that takes."""
+EARNED, _EACH = 10e6, 0.5e6
+"""Nanoseconds in NumPy after which a kernel is compiled, and for each instruction some more: about
+what that takes."""
 
 _WORTH = 150_000
 _LONG = 10_000
 """Nanoseconds from which on other threads may run Python meanwhile."""
-
-
-class MachineCode(NamedTuple):
-    """A region as LLVM IR and as the assembly of this CPU; `str()` is both."""
-
-    llvm: str
-    assembly: str
-
-    def __str__(self) -> str:
-        return f"{self.llvm}\n{self.assembly}"
 
 
 class Kernels:
@@ -93,15 +84,19 @@ class Kernels:
         if dropped is not None:
             dropped()
 
-    def kernel(self, kinds: tuple[Kind, ...], cost: float) -> Any:
-        """The kernel if it is there; else a call of so many nanoseconds in NumPy counts for it."""
+    @property
+    def earned(self) -> bool:
+        """Whether so much time was spent in NumPy that a kernel would have been worth it."""
+        return self.spent > EARNED and self.spent > EARNED + _EACH * len(self.code.instructions)
+
+    def kernel(self, kinds: tuple[Kind, ...]) -> Any:
+        """The kernel if it is there; one that is earned will be."""
         found = self._made.get(kinds)
         if found is not None or self.why:
             return found
         if self.now:
             return self.compiled(kinds)
-        self.spent += cost
-        if self.spent > EARNED:
+        if self.earned:
             submit(self.compiled, kinds)
         return None
 
@@ -111,25 +106,26 @@ class Kernels:
         """Which tier runs the region, for such operands or for any, and why NumPy does."""
         if self.why:
             return f"NumPy: {self.why}"
-        known = [*self._made] if operands is None else [self._kinds(operands)]
-        if known == [None]:
+        kinds = operands and self._kinds(operands)
+        if operands and kinds is None:
             return "NumPy: rows of its inputs have no common stride, or are too short"
-        if known and self._made.keys() >= {*known}:
+        known = [*self._made] if kinds is None else [kinds]
+        if known and all(one in self._made for one in known):
             return f"native for strides {' and '.join(map(_strides, known))}"
-        if self.now:
-            return "NumPy: compiled when it is called"
-        if self.spent > EARNED:
-            return "NumPy: being compiled"
-        spent = f"{min(self.spent, EARNED) / 1e6:.1f} ms"
-        return f"NumPy: {spent} spent there, compiled after {EARNED / 1e6:.0f} ms"
+        if self.now or self.earned:
+            return "NumPy: to be compiled"
+        needed = EARNED + _EACH * len(self.code.instructions)
+        spent = f"{self.spent / 1e6:.1f} of the {needed / 1e6:.0f} ms spent"
+        return f"NumPy: {spent} after which it is compiled"
 
-    def machine_code(self, operands: Operands | None = None) -> MachineCode:
-        """The code for such operands, or contiguous ones. Raises ExecutionError: there is none."""
-        kinds = self._contiguous() if operands is None else self._kinds(operands)
+    def machine_code(self, operands: Operands | None = None) -> tuple[str, str]:
+        """LLVM IR and assembly for such operands, or contiguous ones; may raise ExecutionError."""
+        kinds = self._kinds(operands) if operands else self._contiguous()
         if kinds is None or self.compiled(kinds) is None:
             raise ExecutionError(f"the region stays in {self.state(operands)}")
-        made = Writer(self.code, kinds, WIDTH, engine().processor().features).kernel()
-        return MachineCode(*engine().listing(made.text))
+        with LOCK:
+            made = Writer(self.code, kinds, WIDTH, engine().processor().features).kernel()
+            return engine().listing(made.text)
 
     def _kinds(self, operands: Operands) -> tuple[Kind, ...] | None:
         layout, _ = prepared(*operands)
@@ -148,15 +144,16 @@ class Kernels:
         reads: Sequence[Symbol],
         writes: Sequence[Symbol],
         constants: Mapping[int, Array],
-        calls: int,
     ) -> Callable[..., Any] | None:
         """A built-in function that computes `writes` of `reads`, arrays of the step's shapes.
 
-        None where there is no kernel after so many calls, or threads or old memory would help.
+        None where there is no kernel yet, or threads or old memory would help.
         """
+        if self.why or not (self.now or self._made or self.earned):
+            return None
         code, rows = self.code, [symbol for symbol, _ in self.code.rows]
         same = all(one.dtype.storage == code.dtypes[register] for one, register in code.rows)
-        if self.why or code.buffered or len(rows) != len(code.sums) or not same:
+        if code.buffered or len(rows) != len(code.sums) or not same:
             return None
         size = step.size * max([one.dtype.storage.itemsize for one in writes])
         if not step.size or size >= LARGE or self.threads(step) > 1:
@@ -166,7 +163,7 @@ class Kernels:
             shape, itemsize = shape_of(symbol, step.sizes), symbol.dtype.storage.itemsize
             operands.append((shape, contiguous(shape, itemsize), itemsize))
         layout = laid(step.shape, step.axes, operands)
-        kernel = self.kernel(layout.kinds, calls * step.price) if layout else None
+        kernel = self.kernel(layout.kinds) if layout else None
         if kernel is None or layout is None:
             return None
         record = layout.record(
@@ -201,7 +198,7 @@ class Kernels:
         cells = [step.cells[symbol.index] for symbol in self.code.inputs.values()]
         arrays = [np.asarray(run.values[cell]) for cell in cells]
         layout, arrays = prepared(step.shape, step.axes, arrays)
-        kernel = self.kernel(layout.kinds, step.price) if layout else None
+        kernel = self.kernel(layout.kinds) if layout else None
         return (
             kernel
             and layout

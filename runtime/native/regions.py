@@ -8,10 +8,10 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from runtime.native.code import NativeCode
-from runtime.native.emitters import emitted
+from runtime.native.emitters import emitted, has_code
 from runtime.native.loops import loop_of
 from runtime.native.rows import BLOCK, addresses, rows, splat
-from runtime.native.vectors import Vectors, lane
+from runtime.native.vectors import Vectors, lane, words_of
 from runtime.program.code import Instruction
 from runtime.program.tracing import Storage
 
@@ -61,7 +61,7 @@ def segments_of(code: NativeCode, features: Collection[str]) -> list[Segment]:
         function, args, out, symbol = one
         at = max([stage.get(code.bases[arg], 0) for arg in args], default=0)
         dtypes = [code.dtypes[register] for register in (*args, out)]
-        if emitted(Vectors(1, features), function, dtypes, ["%x"] * len(args)) is not None:
+        if has_code(function, dtypes, features):
             found[at].vectors.append(one)
         elif loop_of(function, dtypes):
             found[at].loops.append(one)
@@ -126,9 +126,9 @@ class Writer:
 
     def _lies(self, base: int, function: object = np.power) -> bool:
         """Whether a value lies in memory from the beginning, as a function of NumPy wants it."""
-        if base in self.inputs:
-            return self.kinds[self.inputs[base]] == 1 or function not in _WHOLE
-        return base in self.code.constants and function not in _WHOLE
+        kind = self.kinds[self.inputs[base]] if base in self.inputs else None
+        same = kind == 0 or base in self.code.constants
+        return kind == 1 or (same and function not in _WHOLE)
 
     # -- the module
 
@@ -143,14 +143,15 @@ class Writer:
         ]
         outs = [self.dtypes[base].itemsize for base in self.outs]
         lines = [*self._body(body, len(context)), *rows(sizes, outs, sums, self.width)]
-        return Kernel("\n".join([*lines, *sorted(self.vectors.declared), ""]), context)
+        text = words_of("\n".join([*lines, *sorted(self.vectors.declared), ""]))
+        return Kernel(text, context)
 
     def _body(self, body: Sequence[str], pointers: int) -> Iterator[str]:
         """Elements of a row, at least one whole vector; of these the sums of the first `real`."""
         w, last = self.width, len(self.segments) - 1
         yield (
             "define internal void @body(ptr %now, ptr %strides, ptr %context, "
-            "i64 %begin, i64 %n, i64 %real, ptr %sums) {\nentry:"
+            'i64 %begin, i64 %n, i64 %real, ptr %sums) "probe-stack"="inline-asm" {\nentry:'
         )
         yield from addresses("p", "%now", len(self.inputs) + len(self.outs))
         yield from addresses("c", "%context", pointers)
@@ -173,7 +174,7 @@ class Writer:
             source, _, lines = self._operand(base, np.power, "%begin")
             yield from lines
             yield f"%y{k} = call {kind} @pairwise_{kind}(ptr {source}, i64 %real)"
-            yield f"%z{k} = getelementptr i64, ptr %sums, i64 {k}\nstore {kind} %y{k}, ptr %z{k}"
+            yield f"put {kind} %y{k}, %sums[{k}]"
         yield "ret void\n}"
 
     def _hoisted(self) -> Iterator[str]:
@@ -185,8 +186,7 @@ class Writer:
                 yield f"%l{i} = load {kind}, ptr %p{i}, align 1"
                 yield from splat(f"%x{i}", f"%l{i}", kind, w)
             elif self.kinds[i] is None:
-                yield f"%g{i} = getelementptr i64, ptr %strides, i64 {i}"
-                yield f"%st{i} = load i64, ptr %g{i}"
+                yield f"%st{i} = get i64, %strides[{i}]"
         for base, value in self.code.constants.items():
             bits = f"i{8 * value.dtype.itemsize}"
             yield f"%n{base} = alloca {bits}, align 16"
@@ -317,9 +317,7 @@ class Writer:
         for k, register in enumerate(registers):
             address, stride, lines = self._operand(self.bases[register], function, "%start")
             yield from lines
-            at, by = self.vectors.name(), self.vectors.name()
-            yield f"{at} = getelementptr ptr, ptr %operands, i64 {k}\nstore ptr {address}, ptr {at}"
-            yield f"{by} = getelementptr i64, ptr %sizes, i64 {k}\nstore i64 {stride}, ptr {by}"
+            yield f"put ptr {address}, %operands[{k}]\nput i64 {stride}, %sizes[{k}]"
         yield "store i64 %count, ptr %length"
         yield f"call void {call}(ptr %operands, ptr %length, ptr %sizes, ptr {data})"
 

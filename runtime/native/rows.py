@@ -94,19 +94,15 @@ halves:
 _KERNEL = """
 define void @kernel(ptr %record, ptr %context, i64 %first, i64 %end) {{
 entry:
-  %used = getelementptr i64, ptr %context, i64 -1
-  store i64 1, ptr %used
+  put i64 1, %context[-1]
   %now = alloca [{places} x i64], align 64
   %sums = alloca [{sums} x i64], align 16
-  %unit = load i64, ptr %record
-  %axes_at = getelementptr i64, ptr %record, i64 1
-  %axes = load i64, ptr %axes_at
-  %divisor_at = getelementptr i64, ptr %record, i64 2
-  %divisor = load double, ptr %divisor_at
-  %bases_at = getelementptr i64, ptr %record, i64 {head}
-  %bases = load {P}, ptr %bases_at, align 8
-  %strides = getelementptr i64, ptr %bases_at, i64 {places}
-  %by = load {P}, ptr %strides, align 8
+  %unit = get i64, %record[0]
+  %axes = get i64, %record[1]
+  %divisor = get double, %record[2]
+  %bases = get {P}, %record[{head}]
+  %strides = getelementptr i64, ptr %record, i64 {strides}
+  %by = get {P}, %strides[0]
   %outer = getelementptr i64, ptr %strides, i64 {places}
   %some = icmp ult i64 %first, %end
   br i1 %some, label %row, label %exit
@@ -126,10 +122,8 @@ axis:
   br i1 %is_axis, label %step, label %ready
 step:
   %word = mul i64 %d, {words}
-  %size_at = getelementptr i64, ptr %outer, i64 %word
-  %size = load i64, ptr %size_at
-  %steps_at = getelementptr i64, ptr %size_at, i64 1
-  %steps = load {P}, ptr %steps_at, align 8
+  %size = get i64, %outer[%word]
+  %steps = get {P}, %size_at[1]
   %index = urem i64 %q, %size
   %q1 = udiv i64 %q, %size
 {indices}
@@ -183,6 +177,7 @@ def rows(
         words=places + 1,
         sums=max(1, len(sums)),
         head=HEAD,
+        strides=HEAD + places,
         P=full,
         columns="\n".join(splat("%columns", "%column", "i64", places)),
         indices="\n".join(splat("%indices", "%index", "i64", places)),
@@ -210,9 +205,8 @@ def _range(
     yield f"call void @body({args}, i64 %n, ptr %sums)\nret void\nfew:"
     yield from addresses("p", "%now", len(inputs) + len(outs))
     for i in range(len(inputs) + len(outs)):
-        yield f"%a{i} = getelementptr ptr, ptr %copies, i64 {i}"
         size = sizes.get(i)
-        yield f"store ptr %{'t' if size else 'p'}{i}, ptr %a{i}"
+        yield f"put ptr %{'t' if size else 'p'}{i}, %copies[{i}]"
         if size:
             yield f"%b{i} = mul i64 %n, {size}"
         if i in copied:
@@ -246,19 +240,16 @@ def _joined(kind: str) -> str:
 
 def _added(k: int, kind: str) -> str:
     return f"""\
-  %p{k} = getelementptr i64, ptr %sums, i64 {k}
-  %q{k} = getelementptr i64, ptr %others, i64 {k}
-  %x{k} = load {kind}, ptr %p{k}
-  %y{k} = load {kind}, ptr %q{k}
+  %x{k} = get {kind}, %sums[{k}]
+  %y{k} = get {kind}, %others[{k}]
   %z{k} = {adds(kind)} {kind} %x{k}, %y{k}
-  store {kind} %z{k}, ptr %p{k}"""
+  put {kind} %z{k}, %sums[{k}]"""
 
 
 def _finished(k: int, place: int, kind: str, mean: bool) -> str:
     """A sum as NumPy has it: it begins with 0, so that none is -0.0; means divide in double."""
     lines = [
-        f"%p{k} = getelementptr i64, ptr %sums, i64 {k}",
-        f"%x{k} = load {kind}, ptr %p{k}",
+        f"%x{k} = get {kind}, %sums[{k}]",
         f"%s{k} = {adds(kind)} {kind} %x{k}, {'0.0' if is_float(kind) else '0'}",
     ]
     value = f"%s{k}"
@@ -270,8 +261,7 @@ def _finished(k: int, place: int, kind: str, mean: bool) -> str:
         lines.append(f"%d{k} = fdiv double %w{k}, %divisor")
         lines.append(f"%m{k} = fptrunc double %d{k} to {kind}")
         value = f"%m{k}"
-    lines.append(f"%t{k} = getelementptr ptr, ptr %now, i64 {place}")
-    lines.append(f"%u{k} = load ptr, ptr %t{k}\nstore {kind} {value}, ptr %u{k}, align 1")
+    lines.append(f"%u{k} = get ptr, %now[{place}]\nstore {kind} {value}, ptr %u{k}, align 1")
     return "\n".join(lines)
 
 
@@ -288,8 +278,7 @@ def adds(kind: str) -> str:
 def addresses(name: str, array: str, count: int) -> Iterator[str]:
     """The pointers of an array, each as a value."""
     for i in range(count):
-        yield f"%{name}g{i} = getelementptr ptr, ptr {array}, i64 {i}"
-        yield f"%{name}{i} = load ptr, ptr %{name}g{i}"
+        yield f"%{name}{i} = get ptr, {array}[{i}]"
 
 
 def splat(name: str, value: str, kind: str, width: int) -> Iterator[str]:

@@ -6,8 +6,9 @@ import itertools
 import math
 import operator
 import os
+from _thread import start_new_thread
 from collections.abc import Callable, Iterator, Sequence
-from threading import Thread
+from threading import Lock, Semaphore
 from typing import Any, TypeAlias, overload
 
 import numpy as np
@@ -138,13 +139,33 @@ def laid_out(array: Array, shape: tuple[int, ...], block: int) -> Operand:
     return Strided(np.broadcast_to(array, shape))
 
 
-def _start(helpers: Sequence[Thread]) -> None:
-    """Start as many as the system allows: what they do not do, the caller does."""
-    for one in helpers:
+class _Helpers:
+    """Threads that help in one call; those that have not begun when it ends do nothing."""
+
+    def __init__(self, work: Callable[[], None], count: int) -> None:
+        self._work: Callable[[], None] | None = work
+        self._lock, self._begun, self._ended = Lock(), 0, Semaphore(0)
         try:
-            one.start()
-        except RuntimeError:
+            for _ in range(count):
+                start_new_thread(self._help, ())
+        except RuntimeError:  # no more threads: what they do not do, the caller does
             return
+
+    def _help(self) -> None:
+        with self._lock:
+            work = self._work
+            self._begun += work is not None
+        if work:
+            work()
+            del work
+            self._ended.release()
+
+    def end(self) -> None:
+        """Let none begin any more, and wait for the others."""
+        with self._lock:
+            self._work = None
+        for _ in range(self._begun):
+            self._ended.acquire()
 
 
 def share(
@@ -158,7 +179,7 @@ def share(
     """Have `work` done on the numbers below `count`, by this thread, in its lane, and some more.
 
     Each takes the next number that is left. What one raises stops the others, and is raised here;
-    all threads have ended by then. `progress` is told how many numbers have been taken, but
+    all threads are done with it by then. `progress` is told how many numbers have been taken, but
     for all of them.
     """
     if threads == 1 and progress is None:
@@ -184,16 +205,13 @@ def share(
         finally:
             free.append(other)
 
-    helpers = [Thread(target=helper, daemon=True) for _ in range(min(threads, count) - 1)]
+    helpers = _Helpers(helper, min(threads, count) - 1)
     try:
-        _start(helpers)
         work(lane, numbers(progress))
     except BaseException as error:
         errors.insert(0, error)
     finally:
-        for one in helpers:
-            if one.ident is not None:
-                one.join()
+        helpers.end()
     try:
         if errors:
             raise errors[0]

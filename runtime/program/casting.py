@@ -54,7 +54,7 @@ def entered(array: NDArray[Any], tf32: str) -> NDArray[Any]:
 @cache
 def store(dtype: DType, bits: bool) -> Trace:
     """From register to storage, exactly."""
-    made = _STORES.get(dtype, _by_cast(dtype)) if bits else _by_cast(dtype)
+    made = STORES.get(dtype, _by_cast(dtype)) if bits else _by_cast(dtype)
     return trace(made, [register(dtype)], dtype.storage, bits)
 
 
@@ -112,14 +112,14 @@ def _cast(x: Any, source: DType, target: DType, tf32: str, bits: bool, quiet: bo
     if target is wanted or wanted.is_integer:
         if _by_numpy(wide, wanted) and (target is wanted or not target.narrow):
             return x.astype(wanted.storage)
-    elif source.exact_in(DType.float32) and target in _ROUNDINGS:
+    elif source.exact_in(DType.float32) and target in ROUNDINGS:
         x = x if wide is wanted else x.astype(_F32)
         if source.exact_in(target):
             return x
         if not bits and target in _NUMPY_ROUNDS:
             return x.astype(target.storage).astype(_F32)
         x = x if quiet else x.tracer.emit(_default_nan, [x], _F32)
-        return _ROUNDINGS[target](x, tf32)
+        return ROUNDINGS[target](x, tf32)
     return convert(convert(x, wide, target, tf32), target, wanted)
 
 
@@ -164,7 +164,7 @@ def _float16(x: Any, tf32: str) -> Any:
     return (rounded.view(_U32) | (u & 0x80000000)).view(_F32)
 
 
-_ROUNDINGS: dict[DType, Callable[[Any, str], Any]] = {
+ROUNDINGS: dict[DType, Callable[[Any, str], Any]] = {
     DType.bfloat16: _bfloat16,
     DType.tensor_float32: _tensor_float32,
     DType.float16: _float16,
@@ -185,7 +185,7 @@ def _store_float16(x: Any) -> Any:
 _NUMPY_ROUNDS = (DType.float16, DType.bfloat16)
 """The formats to which NumPy, or ml_dtypes, rounds a float32 as IEEE 754 says."""
 
-_STORES: dict[DType, Callable[[Any], Any]] = {
+STORES: dict[DType, Callable[[Any], Any]] = {
     DType.bfloat16: _store_bfloat16,
     DType.float16: _store_float16,
 }

@@ -9,13 +9,13 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import DType, Op, Symbol, ops
+from graphir import DType, Graph, Op, Symbol, ops
 from graphir.conversions import convert
 from graphir.evaluation import machine
 from graphir.kernels import KERNELS
 from graphir.promotion.scalars import scalar
 from runtime.program import casting
-from runtime.program.cutting import Region, source_of
+from runtime.program.cutting import Call, Region, source_of
 from runtime.program.tracing import Storage, Trace, Whole, assign, trace
 from runtime.results import REFUSED, refused
 
@@ -242,6 +242,26 @@ def scalar_of(symbol: Symbol) -> NDArray[Any] | None:
     else:
         return None
     return convert(array, symbol.dtype, machine(symbol.dtype))
+
+
+def needed_in(graph: Graph, steps: Sequence[Region | Call]) -> set[int]:
+    """The symbols whose values lie in memory: what steps read, and outputs."""
+    needed = {symbol.index for symbol in graph.outputs}
+    for step in reversed(steps):
+        if isinstance(step, Call):
+            if step.symbol.index in needed:
+                needed.update([arg.index for arg in step.symbol.args])
+            continue
+        inside = {symbol.index for symbol in step.symbols}
+        read = [arg for symbol in step.symbols for arg in symbol.args]
+        for symbol in step.rows:
+            needed.add(symbol.index)
+            read.append(symbol.args[0])
+            needed.update([arg.index for arg in symbol.args[1:]])
+        for source in map(source_of, read):
+            if source.index not in inside and scalar_of(source) is None:
+                needed.add(source.index)
+    return needed
 
 
 @cache

@@ -7,98 +7,35 @@ from collections.abc import Callable, Mapping, Sequence
 from contextvars import copy_context
 from functools import partial
 from operator import attrgetter
+from time import perf_counter_ns
 from typing import Any, TypeAlias
 from weakref import WeakMethod
 
 import numpy as np
 
 from graphir import Graph, ops
-from graphir.lazy import lazy
 from graphir.uncollected import uncollected
 from passes import lower
 from runtime.binding import bind
-from runtime.native import Kernels, MachineCode, Native, tier
+from runtime.native import Kernels, Native, tier
 from runtime.program.assembly import Body, assemble
 from runtime.program.blocks import cores, counted
-from runtime.program.code import Code, entering, scalar_of
-from runtime.program.cutting import Call, Region, cut, source_of
+from runtime.program.code import Code, entering, needed_in
+from runtime.program.cutting import Call, Region, cut
 from runtime.program.memory import Lane, Recycler
-from runtime.program.report import Given, Profile, explain, machine_code, profile
+from runtime.program.plans import Plan, Step
+from runtime.program.report import MachineCode, Profile, explain, machine_code, profile
 from runtime.program.scalars import Scalars
 from runtime.program.steps import SMALL, CallStep, RegionStep, Run, ScalarStep, shape_of
-from runtime.program.straight import Straight, alone, ends, fits
 from runtime.program.targets import checked, writable_at_once
 from runtime.results import owned, require_outputs
 
-Step: TypeAlias = "ScalarStep | CallStep | RegionStep"
 Progress: TypeAlias = Callable[[int, int], None]
 
 _signature = attrgetter("__class__", "dtype", "shape")
 _PLANS = 64
-_LOOK = 1024
-
-
-class Plan:
-    """The steps for inputs of certain shapes, with all sizes known.
-
-    `straight` is all of them in one, where they are few and small.
-    """
-
-    def __init__(self, steps: Sequence[Step], sizes: Mapping[str, int], program: Program) -> None:
-        self.bound, self.exit, self._entries = steps, frozenset(program.exit), 0
-        self.shapes = [shape_of(symbol, sizes) for symbol in program.lowered.outputs]
-        self.inputs = [shape_of(symbol, sizes) for symbol in program.lowered.inputs]
-        self.straight = self._written(program) if fits(steps) else None
-        self.blocks = sum(step.blocks for step in steps)
-
-    def entry(self, program: Program, calls: int) -> Callable[..., Any] | None:
-        """The plan as one call without Python, if it is one step and that is machine code.
-
-        Of several steps those that are so by now become calls in `straight`.
-        """
-        symbols = {cell: program.lowered.symbols[index] for index, cell in program.cells.items()}
-
-        def entry(step: Step, reads: Sequence[int], writes: Sequence[int]) -> Any:
-            if isinstance(step, CallStep) or step.native is None:
-                return None
-            ends = [symbols[cell] for cell in reads], [symbols[cell] for cell in writes]
-            return step.native.entry(step, *ends, program.constants, calls)
-
-        if len(self.bound) == 1:
-            return entry(self.bound[0], program.entry, program.exit)
-        found = {step: made for step in self.bound if (made := entry(step, *ends(step)))}
-        if len(found) > self._entries:
-            self._entries = len(found)
-            self.straight = self._written(program, found)
-        return None
-
-    def _written(
-        self, program: Program, entries: Mapping[Step, Callable[..., Any]] | None = None
-    ) -> Straight:
-        types = [
-            (program.lowered.committed(one.dtype).storage, shape)
-            for one, shape in zip(program.lowered.inputs, self.inputs, strict=True)
-        ]
-        ends = program.entry, program.exit
-        return Straight(self.bound, *ends, program.constants, types, entries)
-
-    @lazy
-    def dead(self) -> list[list[int]]:
-        """For each step the cells that nothing reads after it."""
-        last = {cell: number for number, step in enumerate(self.bound) for cell in step.reads}
-        found: list[list[int]] = [[] for _ in self.bound]
-        for cell, number in last.items():
-            if cell not in self.exit:
-                found[number].append(cell)
-        return found
-
-    @lazy
-    def steps(self) -> list[Straight | CallStep | RegionStep]:
-        """The steps as they run one by one."""
-        for step in self.bound:
-            if isinstance(step, RegionStep) and step.blocks == 1:
-                step.small = alone(step)
-        return [step if isinstance(step, RegionStep) else alone(step) for step in self.bound]
+_STEPS = 50_000
+"""Nanoseconds in NumPy from which on machine code is worth steps, which take any strides."""
 
 
 class Program:
@@ -107,7 +44,8 @@ class Program:
     The graph is lowered if it is not. `threads` is how many may work on one call (as many as there
     are cores to use); `block`, in elements, replaces the size that fits the cache. Any number of
     threads may call one program at the same time. `beside` is another program, whose scratch memory
-    and kept memory this one uses too.
+    and kept memory this one uses too. `native`: regions become machine code, where llvmlite is
+    installed, once it pays ("auto"), at once ("now") or never ("off").
     """
 
     @uncollected
@@ -116,17 +54,17 @@ class Program:
         graph: Graph,
         threads: int | None = None,
         block: int | None = None,
-        beside: Program | None = None,
         native: Native = "auto",
+        beside: Program | None = None,
     ) -> None:
         require_outputs(graph)
         self.graph, self.lowered = graph, lower(graph)
         self.threads = counted("threads", threads) or cores()
         self.block = counted("block", block)
-        self._given = threads, block, native
+        self._given = threads, block, None, native
         self.native, self.why_numpy = tier(native)
         steps = cut(self.lowered)
-        self.needed = _needed(self.lowered, steps)
+        self.needed = needed_in(self.lowered, steps)
         made = [Call(one) for one in self.lowered.symbols if one.op is ops.full]
         self.steps = [
             one
@@ -149,10 +87,8 @@ class Program:
         self._scalars: dict[int, Scalars] = {}
         self._kernels: dict[int, Kernels] = {}
         self._single = len(self.exit) == 1
-        self._recent: Callable[..., Any] | None = None
-        self._last: Plan | None = None
+        self._recent: Plan | None = None
         self._native: Callable[..., Any] | None = None
-        self._calls = 0
         self._free: list[Lane] = beside._free if beside else []
         self._recycler = beside._recycler if beside else Recycler()
 
@@ -201,12 +137,13 @@ class Program:
         except IndexError:
             lane = Lane()
         try:
-            if self._recent is not None and out is None and not named:
-                found = lane.run(self._recent, lane, *inputs)
+            recent = self._recent
+            if recent and recent.straight and out is None and not named:
+                found = lane.run(recent.straight.function, lane, *inputs)
                 if found is not None:
-                    self._calls += 1
-                    if not self._calls % _LOOK:
-                        self._look(_LOOK)
+                    recent.left -= 1
+                    if recent.left <= 0:
+                        self._look(recent)
                     return found[0] if self._single else found
             return lane.run(self._run, lane, inputs, named, out, None)
         finally:
@@ -225,9 +162,7 @@ class Program:
         plan, inputs = self._prepared(inputs, named)
         dtypes = [symbol.dtype for symbol in self.lowered.outputs]
         arrays = [] if out is None else checked(out, dtypes, plan.shapes)
-        found = None
-        if plan.straight and not progress:
-            found = plan.straight.function(lane, *inputs)
+        found = None if progress else self._at_once(plan, lane, inputs)
         if found is None:
             targets = {
                 cell: np.asarray(array)
@@ -242,6 +177,24 @@ class Program:
             if not np.may_share_memory(array, value):
                 array[...] = value
         return out
+
+    def _at_once(self, plan: Plan, lane: Lane, inputs: Sequence[Any]) -> tuple[Any, ...] | None:
+        """The outputs without steps, where the plan is small."""
+        if plan.straight is None:
+            return None
+        if plan.left <= 0 and self._own:
+            self._look(plan)
+        if plan.native:
+            found = plan.native(*inputs)
+            if found is not None:
+                return (found,) if self._single else found
+            if plan.price > _STEPS:
+                return None
+        start = perf_counter_ns()
+        found = plan.straight.function(lane, *inputs)
+        took = perf_counter_ns() - start
+        plan.price, plan.left = min(plan.price or took, took), plan.left - 1
+        return found
 
     def _stepwise(
         self,
@@ -285,19 +238,22 @@ class Program:
         if not ready:
             return plan, self._entering(inputs)
         if plan.straight and self._own:
-            self._recent, self._last = plan.straight.function, plan
-            self._look(1)
+            self._use(plan)
         return plan, inputs
 
-    def _look(self, calls: int) -> None:
-        """Call by machine code from now on, if it is there after so many calls more."""
-        if self._last is not None and self.native is not None:
-            self._native = self._last.entry(self, calls)
-            self._recent = self._last.straight and self._last.straight.function
+    def _look(self, plan: Plan) -> None:
+        """Look for machine code of a plan, which calls are most likely of."""
+        plan.look(self)
+        self._use(plan)
+
+    def _use(self, plan: Plan) -> None:
+        """Try this plan first from now on."""
+        self._native = plan.native
+        self._recent = plan if plan.native is None or plan.price < _STEPS else None
 
     def _plan_anew(self) -> None:
         """Forget the plans, which may hold what is to be freed."""
-        self._native = self._recent = self._last = None
+        self._native = self._recent = None
         self._plans.clear()
 
     def _known(self, key: Any, arrays: Sequence[Any], sizes: Mapping[str, int]) -> Plan:
@@ -337,7 +293,8 @@ class Program:
         if isinstance(step, Call):
             return CallStep(step.symbol, self.cells, sizes)
         if not step.shape and not step.rows:
-            return ScalarStep(self._scalar(number, step), self.cells, self.kernels(number))
+            scalars = self._scalar(number, step)
+            return ScalarStep(scalars, self.cells, sizes, self.kernels(number))
         shape = shape_of(step.symbols[0] if step.symbols else step.rows[0].args[0], sizes)
         body = self.body(number, math.prod(shape) > SMALL or bool(self.block))
         native = self.kernels(number)
@@ -355,11 +312,9 @@ class Program:
             return None
         found = self._kernels.get(number)
         if found is None:
-            region = self.steps[number]
+            region, anew = self.steps[number], WeakMethod(self._plan_anew)
             assert isinstance(region, Region)
-            found = self._kernels[number] = self.native(
-                region, self.needed, WeakMethod(self._plan_anew)
-            )
+            found = self._kernels[number] = self.native(region, self.needed, anew)
         return found
 
     def body(self, number: int, bits: bool) -> Body:
@@ -378,7 +333,7 @@ class Program:
 
         Of each region it says which tier runs it, and why NumPy does where it does.
         """
-        return explain(self, self._given_by(inputs, named))
+        return explain(self, inputs, named)
 
     def ir(self, step: int, /, *inputs: Any, **named: Any) -> MachineCode:
         """The LLVM IR and assembly of a region, by its number in what `explain` tells.
@@ -386,37 +341,14 @@ class Program:
         It depends on how inputs lie: as these do, or contiguous. Raises ExecutionError where the
         step is no region, or has no machine code.
         """
-        return machine_code(self, step, self._given_by(inputs, named))
-
-    def _given_by(self, inputs: Sequence[Any], named: Mapping[str, Any]) -> Given | None:
-        return bind(self.graph, inputs, named) if inputs or named else None
+        return machine_code(self, step, inputs, named)
 
     def profile(self, *inputs: Any, **named: Any) -> Profile:
         """The time of one call on one thread, by step and op; the clock itself costs some."""
         return profile(self, *bind(self.graph, inputs, named))
 
-    def __reduce__(self) -> tuple[type[Program], tuple[Graph, int | None, int | None, Native]]:
+    def __reduce__(self) -> tuple[type[Program], tuple[Any, ...]]:
         return Program, (self.graph, *self._given)
 
     def __repr__(self) -> str:
         return f"<Program {self.graph.name}, {len(self.steps)} steps, {self.threads} threads>"
-
-
-def _needed(graph: Graph, steps: Sequence[Region | Call]) -> set[int]:
-    """The symbols whose values lie in memory: what steps read, and outputs."""
-    needed = {symbol.index for symbol in graph.outputs}
-    for step in reversed(steps):
-        if isinstance(step, Call):
-            if step.symbol.index in needed:
-                needed.update([arg.index for arg in step.symbol.args])
-            continue
-        inside = {symbol.index for symbol in step.symbols}
-        read = [arg for symbol in step.symbols for arg in symbol.args]
-        for symbol in step.rows:
-            needed.add(symbol.index)
-            read.append(symbol.args[0])
-            needed.update([arg.index for arg in symbol.args[1:]])
-        for source in map(source_of, read):
-            if source.index not in inside and scalar_of(source) is None:
-                needed.add(source.index)
-    return needed

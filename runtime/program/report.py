@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from graphir import ExecutionError, Symbol
+from runtime.binding import bind
 from runtime.program.assembly import Body, prepared
 from runtime.program.cutting import Call, Region
 from runtime.program.memory import Lane, Recycler
 from runtime.program.steps import RegionStep, Run, shape_of
-from runtime.program.straight import alone, fits
+from runtime.program.straight import alone
 
 if TYPE_CHECKING:
-    from runtime.native import Kernels, MachineCode
+    from runtime.native import Kernels
     from runtime.program.program import Program
 
 Given: TypeAlias = "tuple[Sequence[Any], Mapping[str, int]]"
@@ -116,8 +117,20 @@ def _timed(body: Body, number: int, clock: dict[tuple[int, Symbol], float]) -> B
     return body._replace(function=function)
 
 
-def machine_code(program: Program, number: int, given: Given | None) -> MachineCode:
-    """The machine code of a region, for inputs and sizes, or else for contiguous inputs."""
+class MachineCode(NamedTuple):
+    """A region as LLVM IR and as the assembly of this CPU; `str()` is both."""
+
+    llvm: str
+    assembly: str
+
+    def __str__(self) -> str:
+        return f"{self.llvm}\n{self.assembly}"
+
+
+def machine_code(
+    program: Program, number: int, inputs: Sequence[Any], named: Mapping[str, Any]
+) -> MachineCode:
+    """The machine code of a region for inputs; where there are none, for contiguous ones."""
     count = len(program.steps)
     if not 0 <= number < count:
         raise ExecutionError(f"there is no step {number}: they are numbered from 0 to {count - 1}")
@@ -127,7 +140,9 @@ def machine_code(program: Program, number: int, given: Given | None) -> MachineC
     kernels = program.kernels(number)
     if kernels is None:
         raise ExecutionError(f"no region has machine code: {program.why_numpy}")
-    return kernels.machine_code(given and _operands(program, step, kernels, *given))
+    given = _given(program, inputs, named)
+    operands = given and _operands(program, step, kernels, *given)
+    return MachineCode(*kernels.machine_code(operands))
 
 
 def _operands(
@@ -149,8 +164,13 @@ def _operands(
     return shape_of(whole, sizes), region.axes, arrays
 
 
-def explain(program: Program, given: Given | None) -> str:
+def _given(program: Program, inputs: Sequence[Any], named: Mapping[str, Any]) -> Given | None:
+    return bind(program.graph, inputs, named) if inputs or named else None
+
+
+def explain(program: Program, inputs: Sequence[Any], named: Mapping[str, Any]) -> str:
     """The plan: what each step computes, reads and writes, with what scratch memory, and where."""
+    given = _given(program, inputs, named)
     count = len(program.steps)
     steps: Sequence[Any] = [None] * count if given is None else program.bound(given[1])
     graph = program.lowered
@@ -166,21 +186,8 @@ def explain(program: Program, given: Given | None) -> str:
         lines += _region_text(program, number, step, bound)
         if kernels := program.kernels(number):
             operands = given and _operands(program, step, kernels, *given)
-            lines.append(f"       {_beside(step, steps) or kernels.state(operands)}")
+            lines.append(f"       {kernels.state(operands)}")
     return "\n".join(lines)
-
-
-def _beside(region: Region, bound: Sequence[Any]) -> str:
-    """Why a region runs in NumPy for the sake of the steps beside it, if it does."""
-    if len(bound) > 1 and _is_scalars(region):
-        return "NumPy: scalars among other steps"
-    if len(bound) > 1 and None not in bound and fits(bound):
-        return "NumPy: the steps, few and small, are one function"
-    return ""
-
-
-def _is_scalars(region: Region) -> bool:
-    return not region.shape and not region.rows
 
 
 def _call_text(symbol: Symbol) -> str:
@@ -192,7 +199,7 @@ def _call_text(symbol: Symbol) -> str:
 def _region_text(program: Program, number: int, region: Region, bound: Any) -> list[str]:
     ops = _counted([symbol.op.name for symbol in (*region.symbols, *region.rows)])
     shape = f"[{', '.join(map(str, region.shape))}]"
-    if _is_scalars(region):
+    if not region.shape and not region.rows:
         return [f"{number:4} scalars: {ops}"]
     body = program.body(number, bits=True) if bound is None else bound.body
     read = sum(symbol.dtype.storage.itemsize for symbol in body.inputs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from time import perf_counter_ns
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -81,12 +82,17 @@ class ScalarStep:
     """A region of 0-d values."""
 
     shape, axes, size, length, threads = (), 0, 1, 1, 1
-    sizes: Mapping[str, int] = {}
     blocks = 1
     price = 2000
 
-    def __init__(self, scalars: Scalars, cells: Mapping[int, int], native: Any = None) -> None:
-        self.scalars, self.cells, self.native = scalars, cells, native
+    def __init__(
+        self,
+        scalars: Scalars,
+        cells: Mapping[int, int],
+        sizes: Mapping[str, int],
+        native: Any = None,
+    ) -> None:
+        self.scalars, self.cells, self.sizes, self.native = scalars, cells, sizes, native
         self.reads = [cells[symbol.index] for symbol in scalars.inputs]
         self.writes = [cells[symbol.index] for symbol in scalars.outs]
 
@@ -210,8 +216,10 @@ class RegionStep:
     def run(self, run: Run) -> None:
         """Compute all results, block by block."""
         native = self.native.task(self, run) if self.native else None
+        start = perf_counter_ns()
         if self.small and not native:
             self.small.run(run)
+            self._spend(start)
             return
         outs = [self._empty(run, cell, dtype) for cell, dtype in self.writes]
         threads = self.native.threads(self) if native else self.threads
@@ -222,10 +230,17 @@ class RegionStep:
         share(len(cut[0]), work, threads, run.lane, run.free, tell)
         if native:
             native.settle()
+        else:
+            self._spend(start)
         for rows, taker in zip(self.rows, takers, strict=True):
             run.values[rows.cell] = taker.result(rows.shape)
         for (cell, _), out in zip(self.writes, outs, strict=True):
             run.values[cell] = out
+
+    def _spend(self, start: int) -> None:
+        """Count the time since then for machine code."""
+        if self.native:
+            self.native.spent += perf_counter_ns() - start
 
     def _work(self, run: Run, outs: Sequence[Array], takers: Sequence[Taker]) -> Work:
         """The instructions, one after another, on each block."""

@@ -89,7 +89,7 @@ class Bench:
             for output in outputs
             if (one := self._contestant(engine, threads, output, workload, n, arrays, wanted))
         ]
-        times = _interleaved(found, self.rounds, wanted.nbytes >= _LARGE)
+        times = interleaved(found, self.rounds, wanted.nbytes >= _LARGE)
         medians = list(map(statistics.median, times))
         base = {
             one.output: median
@@ -177,7 +177,7 @@ def equal(found: Array, wanted: Array) -> float:
     return float(np.mean(same | (np.isnan(found) & np.isnan(wanted)).reshape(same.shape)))
 
 
-def _interleaved(found: Sequence[Contestant], rounds: int, large: bool) -> list[list[float]]:
+def interleaved(found: Sequence[Contestant], rounds: int, large: bool) -> list[list[float]]:
     """Seconds a call, by contestant and round."""
     repeats = [_repeats(one) for one in found]
     times: list[list[float]] = [[] for _ in found]

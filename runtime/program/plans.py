@@ -1,0 +1,88 @@
+"""Plans: the steps of a program for inputs of certain shapes, and how they run at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from graphir.lazy import lazy
+from runtime.program.steps import CallStep, RegionStep, ScalarStep, shape_of
+from runtime.program.straight import Straight, alone, ends, fits
+
+if TYPE_CHECKING:
+    from runtime.program.program import Program
+
+Step: TypeAlias = "ScalarStep | CallStep | RegionStep"
+
+_LOOK, _PART = 1024, 4e6
+"""The most calls, and nanoseconds in NumPy, between two looks for machine code."""
+
+
+class Plan:
+    """The steps for inputs of certain shapes, with all sizes known.
+
+    `straight` is all of them in one, where they are few and small; `native` is that without Python.
+    `left` are the calls of `straight` until the next look for machine code, `price` is what one of
+    them takes, in nanoseconds.
+    """
+
+    def __init__(self, steps: Sequence[Step], sizes: Mapping[str, int], program: Program) -> None:
+        self.bound, self.exit = steps, frozenset(program.exit)
+        self._entries: dict[Step, Callable[..., Any]] = {}
+        self.native: Callable[..., Any] | None = None
+        self.left = self._counted = 0
+        self.price = 0.0
+        self.shapes = [shape_of(symbol, sizes) for symbol in program.lowered.outputs]
+        self.inputs = [shape_of(symbol, sizes) for symbol in program.lowered.inputs]
+        self.straight = self._written(program) if fits(steps) else None
+        self.blocks = sum(step.blocks for step in steps)
+
+    def look(self, program: Program) -> None:
+        """Count the calls since the last time, and take what machine code there is by now.
+
+        A plan of one step becomes a call without Python; of several, steps become such calls.
+        """
+        regions = [step for step in self.bound if not isinstance(step, CallStep) and step.native]
+        spent, prices = self._counted * self.price, sum(step.price for step in regions) or 1
+        for step in regions:
+            step.native.spent += spent * step.price / prices
+        self.left = self._counted = max(1, min(_LOOK, int(_PART / (self.price or _PART))))
+        symbols = {cell: program.lowered.symbols[index] for index, cell in program.cells.items()}
+        found: dict[Step, Callable[..., Any]] = {}
+        for step in regions:
+            reads, writes = ends(step) if len(self.bound) > 1 else (program.entry, program.exit)
+            both = [symbols[cell] for cell in reads], [symbols[cell] for cell in writes]
+            if step not in self._entries:
+                made = step.native.entry(step, *both, program.constants)
+                found |= {step: made} if made else {}
+        self._entries |= found
+        if found and len(self.bound) > 1:
+            self.straight = self._written(program)
+        elif found:
+            self.native = found[self.bound[0]]
+
+    def _written(self, program: Program) -> Straight:
+        types = [
+            (program.lowered.committed(one.dtype).storage, shape)
+            for one, shape in zip(program.lowered.inputs, self.inputs, strict=True)
+        ]
+        both = program.entry, program.exit
+        return Straight(self.bound, *both, program.constants, types, self._entries)
+
+    @lazy
+    def dead(self) -> list[list[int]]:
+        """For each step the cells that nothing reads after it."""
+        last = {cell: number for number, step in enumerate(self.bound) for cell in step.reads}
+        found: list[list[int]] = [[] for _ in self.bound]
+        for cell, number in last.items():
+            if cell not in self.exit:
+                found[number].append(cell)
+        return found
+
+    @lazy
+    def steps(self) -> list[Straight | CallStep | RegionStep]:
+        """The steps as they run one by one."""
+        for step in self.bound:
+            if isinstance(step, RegionStep) and step.blocks == 1:
+                step.small = alone(step)
+        return [step if isinstance(step, RegionStep) else alone(step) for step in self.bound]
