@@ -24,9 +24,8 @@ from tests.strategies import STRONG, pool
 ELEMENTWISE = [op for op in ops.CATALOGUE.values() if op.kind == "elementwise"]
 
 
-needs_llvmlite = pytest.mark.skipif(
-    tier("now") is None, reason="llvmlite is not installed, or GRAPHIR_NATIVE is 0"
-)
+_TIER, _WHY = tier("now")
+needs_llvmlite = pytest.mark.skipif(_TIER is None, reason=_WHY)
 
 
 @contextmanager

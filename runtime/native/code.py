@@ -76,7 +76,8 @@ class NativeCode(Code):
 
 def is_sum(symbol: Symbol) -> bool:
     """Whether rows are added up in machine code, by NumPy's tree of halves."""
-    return symbol.op.name in ("sum", "mean") and not symbol.args[0].dtype.is_complex
+    dtype = symbol.args[0].dtype
+    return symbol.op.name in ("sum", "mean") and dtype is not DType.bool and not dtype.is_complex
 
 
 def is_mean(symbol: Symbol) -> bool:
