@@ -19,6 +19,11 @@ from tests.native_runs import needs_llvmlite
 X = np.linspace(-3, 3, 100, dtype=np.float32)
 
 
+@pytest.fixture(autouse=True)
+def _unforced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GRAPHIR_NATIVE", raising=False)
+
+
 def graph(summed: bool = False) -> Graph:
     g = Graph()
     x = g.input("float32", ("n",))
