@@ -19,6 +19,11 @@ from tests.native_runs import needs_llvmlite
 X = np.linspace(-3, 3, 100, dtype=np.float32)
 
 
+@pytest.fixture(autouse=True)
+def _unforced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GRAPHIR_NATIVE", raising=False)
+
+
 def graph(summed: bool = False) -> Graph:
     g = Graph()
     x = g.input("float32", ("n",))
@@ -96,6 +101,29 @@ def test_shapes_in_turn_keep_what_was_made() -> None:
         assert program(x).tobytes() == interpret(program.graph, x).tobytes()
     assert program(X, out=out) is out
     assert [plan.native for plan, _ in program._plans.values()] == made
+
+
+@needs_llvmlite
+@pytest.mark.parametrize("n", [100, 10**6])
+def test_inputs_are_rounded_for_all_that_read_them(n: int) -> None:
+    g = Graph()
+    x = g.input("tensor_float32", ("n",))
+    g.output(x * x, ops.max(x))
+    program, given = Program(g, native="now"), np.linspace(-3, 3, n, dtype=np.float32)
+    wanted = [one.tobytes() for one in interpret(g, given)]
+    for _ in range(4):
+        assert [one.tobytes() for one in program(given)] == wanted
+
+
+@needs_llvmlite
+def test_a_long_sum_is_one_call() -> None:
+    g = Graph()
+    x = g.input("float32", ("n",))
+    g.output(ops.sum(x * x))
+    program, given = Program(g, threads=1, native="now"), np.ones(10**6, np.float32)
+    for _ in range(3):
+        assert program(given) == 1e6
+    assert program._native
 
 
 @needs_llvmlite
