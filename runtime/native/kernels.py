@@ -85,9 +85,14 @@ class Kernels:
             dropped()
 
     @property
+    def due(self) -> float:
+        """The nanoseconds in NumPy after which a kernel is compiled."""
+        return EARNED + _EACH * len(self.code.instructions)
+
+    @property
     def earned(self) -> bool:
         """Whether so much time was spent in NumPy that a kernel would have been worth it."""
-        return self.spent > EARNED and self.spent > EARNED + _EACH * len(self.code.instructions)
+        return self.spent > EARNED and self.spent > self.due
 
     def kernel(self, kinds: tuple[Kind, ...]) -> Any:
         """The kernel if it is there; one that is earned will be."""
@@ -114,8 +119,7 @@ class Kernels:
             return f"native for strides {' and '.join(map(_strides, known))}"
         if self.now or self.earned:
             return "NumPy: to be compiled"
-        needed = EARNED + _EACH * len(self.code.instructions)
-        spent = f"{self.spent / 1e6:.1f} of the {needed / 1e6:.0f} ms spent"
+        spent = f"{self.spent / 1e6:.1f} of the {self.due / 1e6:.0f} ms spent"
         return f"NumPy: {spent} after which it is compiled"
 
     def machine_code(self, operands: Operands | None = None) -> tuple[str, str]:
