@@ -284,7 +284,7 @@ else:
     sys.exit("it was not interrupted")
 while len(threading.enumerate()) > 1 and time.perf_counter() < stopped + 5:
     pass
-assert threads() == [threading.main_thread()]
+assert threading.enumerate() == [threading.main_thread()]
 few = given[:300_000]
 assert same(program(few), interpret(graph, few))
 """
