@@ -226,8 +226,12 @@ class RegionStep:
         cut = native.cut(run, threads) if native else (self.ranges, self.trees)
         takers = [self._taker(rows, run, cut) for rows in self.rows]
         work = native.work(outs, cut, takers) if native else self._work(run, outs, takers)
-        tell = run.tell if run.progress else None
-        share(len(cut[0]), work, threads, run.lane, run.free, tell)
+        count = len(cut[0])
+
+        def tell(done: int) -> None:
+            run.tell(done * self.blocks // count)
+
+        share(count, work, threads, run.lane, run.free, tell if run.progress else None)
         if native:
             native.settle()
         else:
