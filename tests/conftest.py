@@ -10,6 +10,9 @@ from hypothesis import HealthCheck, settings
 
 from graphir import promotion
 
+# Machine code is made anew, and nothing is left in the home of who tests.
+os.environ.setdefault("GRAPHIR_NATIVE_CACHE", "0")
+
 pytest.register_assert_rewrite("tests.evaluator", "tests.rewrites")
 
 # The same examples on every machine and run, and no time limits that a busy machine would miss.

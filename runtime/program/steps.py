@@ -228,10 +228,11 @@ class RegionStep:
         work = native.work(outs, cut, takers) if native else self._work(run, outs, takers)
         count = len(cut[0])
 
-        def tell(done: int) -> None:
+        def told(done: int) -> None:
             run.tell(done * self.blocks // count)
 
-        share(count, work, threads, run.lane, run.free, tell if run.progress else None)
+        tell = told if run.progress else None
+        share(count, work, threads, run.lane, run.free, tell)
         if native:
             native.settle()
         else:
