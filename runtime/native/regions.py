@@ -173,8 +173,8 @@ class Writer:
             kind = lane(self.dtypes[base])
             source, _, lines = self._operand(base, np.power, "%begin")
             yield from lines
-            yield f"%y{k} = call {kind} @pairwise_{kind}(ptr {source}, i64 %real)"
-            yield f"put {kind} %y{k}, %sums[{k}]"
+            yield f"%sum{k} = getelementptr i64, ptr %sums, i64 {k}"
+            yield f"call void @sum_{kind}(ptr {source}, i64 0, i64 %real, ptr %sum{k})"
         yield "ret void\n}"
 
     def _hoisted(self) -> Iterator[str]:

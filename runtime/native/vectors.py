@@ -31,11 +31,6 @@ def words_of(text: str) -> str:
     """
     places = count()
 
-    def load(found: re.Match[str]) -> str:
-        name, kind, base, index = found.groups()
-        at = f"{name}_at = getelementptr i64, ptr {base}, i64 {index}"
-        return f"{at}\n{name} = load {kind}, ptr {name}_at, align 8"
-
     def store(found: re.Match[str]) -> str:
         value, base, index = found.groups()
         at = f"%put{next(places)}"
@@ -43,10 +38,11 @@ def words_of(text: str) -> str:
             f"{at} = getelementptr i64, ptr {base}, i64 {index}\nstore {value}, ptr {at}, align 8"
         )
 
-    return _PUT.sub(store, _GET.sub(load, text))
+    return _PUT.sub(store, _GET.sub(_LOADED, text))
 
 
 _GET = re.compile(r"(%\w+) = get (.+), (%\w+)\[(\S+)\]")
+_LOADED = r"\1_at = getelementptr i64, ptr \3, i64 \4\n\1 = load \2, ptr \1_at, align 8"
 _PUT = re.compile(r"put (.+), (%\w+)\[(\S+)\]")
 
 
