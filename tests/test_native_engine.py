@@ -168,14 +168,13 @@ def test_a_probe_that_fails_is_told_of_once(
 def test_entries_alone_may_fail(
     engine: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("runtime.native.entry.DIMS", 3)
     program = Program(chain(1), native="now")
-    with caplog.at_level(logging.DEBUG):
+    with caplog.at_level(logging.DEBUG), monkeypatch.context() as inside:
+        inside.setattr("runtime.native.entry.DIMS", 3)
         assert right(program, 1)
     assert not is_native(program)
     assert not caplog.records
     assert not program.kernels(0).why
-    monkeypatch.undo()
     assert not engine.entries
 
 

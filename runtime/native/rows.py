@@ -25,7 +25,7 @@ entry:
   %long = icmp ugt i64 %n, {most}
   br i1 %long, label %halves, label %leaf
 leaf:
-  call void @{leaf}({args}, i64 %begin, i64 %n, ptr %sums)
+{leaf}
   ret void
 halves:
   %half = lshr i64 %n, 1
@@ -38,16 +38,20 @@ halves:
   ret void
 }}"""
 
-_EIGHTS = """
-define internal void @eights_{T}(ptr %x, i64 %begin, i64 %n, ptr %sums) {{
-entry:
+_LEAF = f"  call void @range({_ARGS}, i64 %begin, i64 %n, ptr %sums)"
+
+_EIGHTS = """\
   %first = getelementptr {T}, ptr %x, i64 %begin
   %end = and i64 %n, -8
   %any = icmp ne i64 %end, 0
-  br i1 %any, label %eight, label %joined
+  br i1 %any, label %start, label %joined
+start:
+  %eight0 = load <8 x {T}>, ptr %first, align 1
+  %twice = icmp ugt i64 %end, 8
+  br i1 %twice, label %eight, label %joined
 eight:
-  %i = phi i64 [ 0, %entry ], [ %i1, %eight ]
-  %r = phi <8 x {T}> [ splat ({T} {zero}), %entry ], [ %r1, %eight ]
+  %i = phi i64 [ 8, %start ], [ %i1, %eight ]
+  %r = phi <8 x {T}> [ %eight0, %start ], [ %r1, %eight ]
   %at = getelementptr {T}, ptr %first, i64 %i
   %next = load <8 x {T}>, ptr %at, align 1
   %r1 = {add} <8 x {T}> %r, %next
@@ -55,7 +59,7 @@ eight:
   %again = icmp ult i64 %i1, %end
   br i1 %again, label %eight, label %joined
 joined:
-  %v8 = phi <8 x {T}> [ splat ({T} {zero}), %entry ], [ %r1, %eight ]
+  %v8 = phi <8 x {T}> [ splat ({T} {zero}), %leaf ], [ %eight0, %start ], [ %r1, %eight ]
   %x4 = shufflevector <8 x {T}> %v8, <8 x {T}> poison, <4 x i32> <i32 0, i32 2, i32 4, i32 6>
   %y4 = shufflevector <8 x {T}> %v8, <8 x {T}> poison, <4 x i32> <i32 1, i32 3, i32 5, i32 7>
   %v4 = {add} <4 x {T}> %x4, %y4
@@ -71,16 +75,14 @@ one:
   %k = phi i64 [ %end, %joined ], [ %k1, %one ]
   %s = phi {T} [ %v1, %joined ], [ %s1, %one ]
   %p = getelementptr {T}, ptr %first, i64 %k
-  %v = load {T}, ptr %p, align 1
-  %s1 = {add} {T} %s, %v
+  %last = load {T}, ptr %p, align 1
+  %s1 = {add} {T} %s, %last
   %k1 = add i64 %k, 1
   %more = icmp ult i64 %k1, %n
   br i1 %more, label %one, label %exit
 exit:
   %sum = phi {T} [ %v1, %joined ], [ %s1, %one ]
-  put {T} %sum, %sums[0]
-  ret void
-}}"""
+  put {T} %sum, %sums[0]"""
 
 _KERNEL = """
 define void @kernel(ptr %record, ptr %context, i64 %first, i64 %end) {{
@@ -155,10 +157,10 @@ def rows(
     kinds = [kind for kind, _ in sums]
     for kind in dict.fromkeys(kinds):
         zero = "-0.0" if is_float(kind) else "0"
-        yield _EIGHTS.format(T=kind, add=adds(kind), zero=zero)
-        yield _halves(f"sum_{kind}", "ptr %x", 128, f"eights_{kind}", [kind])
+        leaf = _EIGHTS.format(T=kind, add=adds(kind), zero=zero)
+        yield _halves(f"sum_{kind}", "ptr %x", 128, leaf, [kind])
     if sums:
-        yield _halves("tree", _ARGS, BLOCK, "range", kinds)
+        yield _halves("tree", _ARGS, BLOCK, _LEAF, kinds)
     first = places - len(sums)
     yield _KERNEL.format(
         args=_ARGS,

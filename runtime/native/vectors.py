@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Hashable
+from collections.abc import Callable, Collection
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -67,7 +67,7 @@ class Vectors:
 
     def __init__(self, width: int, features: Collection[str] = ()) -> None:
         self.width, self.features = width, frozenset(features)
-        self.context: dict[Hashable, int] = {}
+        self.context: dict[int, int] = {}
         self.lines: list[str] = []
         self.declared: set[str] = set()
         self._names = 0
@@ -91,9 +91,9 @@ class Vectors:
         """The type of a vector of elements."""
         return self.of(lane(dtype))
 
-    def pointer(self, what: Hashable) -> str:
-        """An address that is known when the code is loaded: of a table or of a function."""
-        place = self.context.setdefault(what, len(self.context))
+    def pointer(self, address: int) -> str:
+        """An address of this process, which is not part of the text."""
+        place = self.context.setdefault(address, len(self.context))
         return f"%c{place}"
 
     def has(self, *extensions: str) -> bool:
