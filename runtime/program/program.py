@@ -61,7 +61,7 @@ class Program:
         self.graph, self.lowered = graph, lower(graph)
         self.threads = counted("threads", threads) or cores()
         self.block = counted("block", block)
-        self._given = threads, block, None, native
+        self._given = threads, block, native
         self.native, self.why_numpy = tier(native)
         steps = cut(self.lowered)
         self.needed = needed_in(self.lowered, steps)
