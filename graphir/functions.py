@@ -27,13 +27,18 @@ _NEAR = 0.125
 _TAIL_END, _TAIL_DEGREE, _TAIL_SCALE = 39, 13, 2.0**64
 
 
-def erf(x: Array, take: Take = np.ndarray.take) -> Array:
+def erf(x: Array) -> Array:
     """The error function, within 0.8 ulp (float32: float64's result, rounded once).
 
     Below 1/8 it is x + x*R(x**2), R the Maclaurin series of erf(x)/x - 1; elsewhere the Taylor
     series about the nearest multiple of 1/64 (DLMF 7.2.1, 7.6.1, 7.10.1). Both use + and * alone,
     so that all platforms give the same bits. erf(-0.0) is -0.0, erf(inf) 1, erf(NaN) NaN.
     """
+    return erf_by(np.ndarray.take, x)
+
+
+def erf_by(take: Take, x: Array) -> Array:
+    """The same by a function that looks places of a table up, also where x is being traced."""
     wide = x.astype(np.float64)
     size = np.abs(wide)
     far = _interpolated(size, _END, _taylor(), take)
@@ -145,13 +150,18 @@ def silu(x: Array) -> Array:
     return x * sigmoid(x)
 
 
-def gelu(x: Array, approximate: str, take: Take = np.ndarray.take) -> Array:
+def gelu(x: Array, approximate: str) -> Array:
     """The Gaussian error linear unit (Hendrycks and Gimpel, arXiv 1606.08415); of -inf, NaN.
 
     `approximate` is "none": x/2 * (1 + erf(x / sqrt(2))), within 2 ulp (float32: float64's result,
     rounded once), by + and * alone; "tanh": x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x**3))); or
     "quick": x * sigmoid(1.702 x).
     """
+    return gelu_by(np.ndarray.take, x, approximate)
+
+
+def gelu_by(take: Take, x: Array, approximate: str) -> Array:
+    """The same by a function that looks places of a table up, also where x is being traced."""
     if approximate == "quick":
         return x * sigmoid(x * 1.702)
     if approximate == "tanh":

@@ -14,16 +14,18 @@ import pytest
 from graphir import DType, Graph, Op, PromotionError, Symbol, ops
 from graphir.conversions import convert
 from runtime import Program, interpret
-from runtime.native import installed
+from runtime.native import tier
 from runtime.program import straight as programs
 from runtime.program.cutting import Region
 from tests.evaluator import same
-from tests.strategies import pool
+from tests.rounding import edges, float_edges, integer_traps
+from tests.strategies import STRONG, pool
 
 ELEMENTWISE = [op for op in ops.CATALOGUE.values() if op.kind == "elementwise"]
 
 
-needs_llvmlite = pytest.mark.skipif(not installed(), reason="llvmlite is not installed")
+_TIER, _WHY = tier("now")
+needs_llvmlite = pytest.mark.skipif(_TIER is None, reason=_WHY)
 
 
 @contextmanager
@@ -124,9 +126,68 @@ def applied(op: Op, args: Sequence[Symbol]) -> list[Symbol]:
         return []
 
 
+def every_op(dtype: DType, *args: Symbol, operands: int = 1) -> list[Symbol]:
+    """What each op makes that takes the dtype, and so many operands or more.
+
+    Powers of signed integers are refused where one is negative: regions have none.
+    """
+    taken = [op for op in ELEMENTWISE if len(op.operands) >= operands]
+    if dtype.kind == "int":
+        taken.remove(ops.pow)
+    return [one for op in taken for one in applied(op, args)]
+
+
 def graph_of(make: Callable[..., Sequence[Symbol]], *types: Any, tf32: str = "even") -> Graph:
     """The graph of what a function makes of inputs of (dtype, shape)."""
     graph = Graph("ops", rules="explicit", tf32=tf32)
     made = make(*(graph.input(dtype, shape) for dtype, shape in types))
     graph.output(*made)
     return graph
+
+
+# -- casts
+
+
+def casts(x: Symbol) -> Sequence[Symbol]:
+    """To every dtype to which there is a cast; the value itself last."""
+    real = [d for d in STRONG if not d.is_complex and d is not DType.bool]
+    return [*(x.cast(d) for d in STRONG if not (x.dtype.is_complex and d in real)), x]
+
+
+@cache
+@np.errstate(all="ignore")
+def sources(dtype: DType) -> Any:
+    """All patterns of up to 16 bits; of more bits what lies about any rounding, and at random."""
+    if dtype is DType.bool:
+        return np.array([False, True])
+    if dtype.is_complex:
+        return values(dtype, 5000)
+    if dtype.bits <= 16:
+        return quiet(read_as(np.arange(2**16), dtype), dtype)
+    if dtype.is_integer:
+        traps = np.array(integer_traps(dtype.storage.name), dtype.storage)
+        return np.concatenate([traps, values(dtype, 5000)])
+    parts = [float_edges(dtype.name), values(dtype, 20000)]
+    if dtype is DType.float64:
+        parts += [ties(d) for d in STRONG if d.is_float and d.bits <= 19]
+        parts += [around(edges(23)[::97].astype(np.float64))]
+    else:
+        parts += [quiet(edges(m)[::3], dtype) for m in (0, 1, 2, 3, 7, 10)]
+    if dtype is DType.tensor_float32:
+        parts = [(part.view(np.uint32) & 0xFFFFE000).view(np.float32) for part in parts]
+    return np.concatenate(parts)
+
+
+@np.errstate(all="ignore")
+def ties(dtype: DType) -> Any:
+    """Float64 half way between neighbours of a format, and beside that."""
+    x = read_as(np.arange(2 ** min(dtype.bits, 11)) << max(dtype.bits - 11, 0), dtype)
+    x = np.unique(x.astype(np.float64)[np.isfinite(x.astype(np.float64))])
+    last = read_as(np.arange(2 ** min(dtype.bits, 9)), dtype).astype(np.float64)
+    found = [(each[1:] + each[:-1]) / 2 for each in (x, np.unique(last[np.isfinite(last)]))]
+    return around(np.concatenate([x, *found]))
+
+
+def around(x: Any) -> Any:
+    """Float64 and what is beside it."""
+    return np.concatenate([x, np.nextafter(x, np.inf), np.nextafter(x, -np.inf)])

@@ -17,6 +17,7 @@ from tests.benchmarks.execution import equal
 from tests.benchmarks.recording import Record
 from tests.benchmarks.targets import Target, missed
 from tests.benchmarks.workloads import BY_NAME, WORKLOADS, dag, names
+from tests.native_runs import needs_llvmlite
 
 ROOT = Path(__file__).resolve().parent.parent
 SLOW = ("torch.compile", "MAX", "numba", "jax.jit")  # to compile
@@ -48,6 +49,17 @@ def test_the_one_of_policies_measures_each_policy() -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.count('casts="warn", a hit at each cast') == 2
     assert done.stdout.count("without") == 2 and "1,000 lines warned of" in done.stdout
+
+
+@needs_llvmlite
+def test_the_one_of_machine_code_tells_what_is_held() -> None:
+    few = ["--engines", "numpy,native,copy", "--threads", "1", "--sizes", "100", "--rounds", "1"]
+    command = [sys.executable, "-m", "tests.benchmarks.native", "--workloads", "W1,W8", "--check"]
+    done = subprocess.run([*command, *few], cwd=ROOT, capture_output=True, text=True, check=False)
+    told = [line[6:] for line in done.stdout.splitlines() if line.startswith(("pass", "FAIL"))]
+    assert len(told) == 2 + 5, done.stderr  # microseconds, and the grids
+    assert not any("nan" in line for line in told)
+    assert done.returncode == int("\nFAIL" in done.stdout)
 
 
 def test_equal_is_to_the_bit() -> None:

@@ -91,11 +91,10 @@ def test_calls_without_python(function: Any) -> None:
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda one: one.__name__)
 @pytest.mark.usefixtures("_step_by_step")
 def test_layouts(layout: Any) -> None:
-    for shape in ((33,), (3, 700), (40, 3), (2, 33, 5), (1, 1), (5, 0)):
-        inputs = [layout(x) for x in operands(shape)]
-        for function in (mixed, plain):
-            graph = graph_of(function, *((dtype, shape) for dtype in MIXED))
-            check(graph, *inputs, whole=0 not in shape)
+    shapes = {(33,): mixed, (3, 700): mixed, (40, 3): plain, (2, 33, 5): plain, (5, 0): plain}
+    for shape, function in shapes.items():
+        graph = graph_of(function, *((dtype, shape) for dtype in MIXED))
+        check(graph, *map(layout, operands(shape)), whole=0 not in shape)
 
 
 @pytest.mark.usefixtures("_step_by_step")
@@ -196,7 +195,7 @@ def test_threads() -> None:
 # -- graphs that are drawn
 
 
-@settings(max_examples=settings().max_examples * 2)
+@settings(max_examples=settings().max_examples)
 @given(calls(largest=2000, steps=12))
 def test_drawn_graphs(call: Any) -> None:
     """Step by step; then as programs run, of which the third call has no Python in it."""

@@ -15,7 +15,7 @@ from graphir import DType
 from graphir.conversions import narrow_patterns, narrow_values, round_to_odd, sticky
 from graphir.evaluation import machine
 from runtime.native.code import Conversion
-from runtime.native.vectors import Table
+from runtime.native.vectors import Table, where
 from runtime.program.casting import ROUNDINGS, STORES, register
 
 _F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
@@ -48,7 +48,7 @@ def _from_half(word: Any) -> Any:
     """Its bits moved to those of a float32 have an exponent that is 112 too low."""
     moved = (word & 0x7FFF) << 13
     scaled = (moved.view(_F32) * np.float32(2.0**112)).view(_U32)
-    size = np.where(moved >= 0x7C00 << 13, moved | _INF, scaled)
+    size = where(moved >= 0x7C00 << 13, moved | _INF, scaled)
     return (size | ((word & 0x8000) << 16)).view(_F32)
 
 
@@ -89,8 +89,8 @@ def _saturated(target: DType, x: Any) -> Any:
     """A float as an integer, cut off, within the range of its dtype; NaN is 0."""
     low, above = float(target.min), 2.0**target.precision
     inside = (x >= low) & (x < above)
-    found = np.where(inside, x, 0.0).astype(register(target))
-    return np.where(x < low, target.min, np.where(x >= above, target.max, found))
+    found = where(inside, x, 0.0).astype(register(target))
+    return where(x < low, target.min, where(x >= above, target.max, found))
 
 
 def _single(source: DType, x: Any) -> Any:
@@ -111,7 +111,7 @@ def _rounded(made: Conversion, x: Any) -> Any:
     if target is DType.float16:
         return x.half().from_half() if x.code.has("f16c") else ROUNDINGS[target](x, made.tf32)
     if not made.quiet:  # its last bits could carry NaN over into inf or -0.0
-        x = np.where(np.isnan(x), np.copysign(_NAN, x), x)
+        x = where(np.isnan(x), np.copysign(_NAN, x), x)
     return ROUNDINGS[target](x, made.tf32)
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from graphir import DType, Op, Symbol, functions
 from graphir.evaluation import machine
 from graphir.kernels import KERNELS
-from runtime.native.vectors import Table
+from runtime.native.vectors import Table, where
 from runtime.program.casting import register
 from runtime.program.code import Attributes, Code, entering
 from runtime.program.tracing import Step, Storage, Trace, trace
@@ -76,7 +76,8 @@ class NativeCode(Code):
 
 def is_sum(symbol: Symbol) -> bool:
     """Whether rows are added up in machine code, by NumPy's tree of halves."""
-    return symbol.op.name in ("sum", "mean") and not symbol.args[0].dtype.is_complex
+    dtype = symbol.args[0].dtype
+    return symbol.op.name in ("sum", "mean") and dtype is not DType.bool and not dtype.is_complex
 
 
 def is_mean(symbol: Symbol) -> bool:
@@ -87,19 +88,20 @@ def is_mean(symbol: Symbol) -> bool:
 def _converted(made: Conversion, source: Storage, target: Storage) -> Trace:
     if made.kind != "cast" and source == target:
         return Trace((), (0, source), (), False)
-    return Trace((Step(made, ((0, source),), target),), (1, target), (), True)
+    function: Any = made
+    return Trace((Step(function, ((0, source),), target),), (1, target), (), True)
 
 
 @cache
 def _traced(name: str, attrs: Attributes, dtypes: tuple[Storage, ...], result: Storage) -> Trace:
-    kernel = partial(_KERNELS.get(name, KERNELS[name]), **dict(attrs))
-    return trace(kernel, dtypes, result, False)
+    kernel: Callable[..., Any] = _KERNELS.get(name, KERNELS[name])
+    return trace(partial(kernel, **dict(attrs)), dtypes, result, False)
 
 
 def _power(x: Any, y: Any) -> Any:
     """As the kernel: where the exponent of a float is 2, x * x. No integer here is negative."""
     power = np.power(x, y)
-    return np.where(np.equal(y, 2.0), np.multiply(x, x), power) if x.dtype.kind == "f" else power
+    return where(np.equal(y, 2.0), np.multiply(x, x), power) if x.dtype.kind == "f" else power
 
 
 def _taken(values: NDArray[Any], places: Any) -> Any:
@@ -118,8 +120,8 @@ def as_complex(x: Any, y: Any) -> Any:
 
 _KERNELS: dict[str, Callable[..., Any]] = {
     "pow": _power,
-    "erf": partial(functions.erf, take=_taken),
-    "gelu": partial(functions.gelu, take=_taken),
+    "erf": partial(functions.erf_by, _taken),
+    "gelu": partial(functions.gelu_by, _taken),
     "atan2": np.arctan2,
     "hypot": np.hypot,
     "logaddexp": np.logaddexp,

@@ -16,10 +16,12 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from runtime.native.casts import converted
 from runtime.native.code import Conversion, as_complex
-from runtime.native.vectors import Table, Vectors, lane, suffix
+from runtime.native.vectors import Table, Vectors, lane, suffix, where
 from runtime.program.tracing import Storage, assign, select
 
-Emitter: TypeAlias = Callable[..., Any]
+One: TypeAlias = Callable[[Any], Any]
+Two: TypeAlias = Callable[[Any, Any], Any]
+Emitter: TypeAlias = Two | Callable[[Any, Any, Any], Any] | Callable[[Any, Any, Any, Any], Any]
 
 
 def emitted(
@@ -62,7 +64,7 @@ class Value(NDArrayOperatorsMixin):
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **_: Any) -> Any:
         # `x += y`, which gives an out, makes another value of the name x.
-        given = [type(x) if type(x) in (int, float) else x.dtype for x in inputs]
+        given: list[Any] = [type(x) if type(x) in (int, float) else x.dtype for x in inputs]
         *wanted, result = ufunc.resolve_dtypes((*given, None))
         return EMITTERS[ufunc](result, *map(self._value, inputs, wanted))
 
@@ -170,11 +172,11 @@ _FLAGS = {"abs": [("i1", "false")]}
 # -- kinds of emitters
 
 
-def of(**by_kinds: Any) -> Emitter:
+def of(**by_kinds: str | One | Two) -> Emitter:
     """By the kinds of operands, which are of one dtype: an instruction, or a function of Values."""
     by_kind = {kind: made for kinds, made in by_kinds.items() for kind in kinds}
 
-    def emit(to: Storage, *args: Value) -> Value | None:
+    def emit(to: Storage, *args: Value) -> Any:
         x, made = args[0], by_kind.get(args[0].dtype.kind)
         if made is None or any(one.dtype != x.dtype for one in args):
             return None
@@ -185,7 +187,7 @@ def of(**by_kinds: Any) -> Emitter:
     return emit
 
 
-def intrinsic(name: str, *extensions: str) -> Callable[..., Value | None]:
+def intrinsic(name: str, *extensions: str) -> One:
     """An LLVM intrinsic; of some, LLVM calls libm where the processor has no such extension."""
 
     def emit(x: Value, *others: Value) -> Value | None:
@@ -207,42 +209,42 @@ def comparison(name: str) -> Emitter:
 def extreme(name: str, better: np.ufunc) -> Emitter:
     """np.maximum or np.minimum: NaN if either is; of equal floats the second, as `maxps` has it."""
 
-    def floats(x: Value, y: Value) -> Any:
-        return np.where(np.isnan(x), x, np.where(better(x, y), x, y))
+    def floats(x: Any, y: Any) -> Any:
+        return where(np.isnan(x), x, where(better(x, y), x, y))
 
     return of(f=floats, i=intrinsic(f"s{name}"), bu=intrinsic(f"u{name}"))
 
 
-def shift(signed: str, unsigned: str, rest: Callable[[Value], Any]) -> Emitter:
+def shift(signed: str, unsigned: str, rest: One) -> Emitter:
     """A shift; by its width or more, or by less than 0, `rest` of a signed operand, else 0."""
 
-    def emit(x: Value, by: Value) -> Any:
+    def emit(x: Any, by: Any) -> Any:
         width = 8 * x.dtype.itemsize
         name = signed if x.dtype.kind == "i" else unsigned
         shifted = x.made(f"{name} {x.type} {x.name}, {by.name}", x.dtype)
         if by.number is not None and 0 <= by.number < width:
             return shifted
         within = np.less(by.view(f"u{x.dtype.itemsize}"), width)
-        return np.where(within, shifted, rest(x) if x.dtype.kind == "i" else x.dtype.type(0))
+        return where(within, shifted, rest(x) if x.dtype.kind == "i" else x.dtype.type(0))
 
     return of(iu=emit)
 
 
-def _all_signs(x: Value) -> Value:
+def _all_signs(x: Any) -> Any:
     return x >> (8 * x.dtype.itemsize - 1)
 
 
-def _sign(x: Value) -> Any:
+def _sign(x: Any) -> Any:
     one = x.dtype.type(1)
-    found = np.where(x > 0, one, np.where(x < 0, -one, x.dtype.type(0)))
-    return np.where(np.isnan(x), x, found) if x.dtype.kind == "f" else found
+    found = where(x > 0, one, where(x < 0, -one, x.dtype.type(0)))
+    return where(np.isnan(x), x, found) if x.dtype.kind == "f" else found
 
 
-def _zero(x: Value) -> Any:
+def _zero(x: Any) -> Any:
     return x.dtype.type(0)
 
 
-def always(value: bool) -> Callable[[Value], Value]:
+def always(value: bool) -> One:
     """A predicate that holds of all numbers, or of none."""
     return lambda x: x.constant(value, bool)
 
@@ -292,6 +294,6 @@ EMITTERS: dict[Any, Emitter] = {
     np.real: of(c=lambda x: x.part(False), biuf=_same),
     np.imag: of(c=lambda x: x.part(True), biuf=lambda x: x.constant(0, x.dtype)),
     as_complex: lambda to, x, y: x.with_imaginary(y, to),
-    select: lambda to, condition, x, y: np.where(condition, x, y),
+    select: lambda to, condition, x, y: where(condition, x, y),
     assign: lambda to, x: x.astype(to),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -34,7 +35,9 @@ EARNED, _EACH = 10e6, 0.5e6
 """Nanoseconds in NumPy after which a kernel is compiled, and for each instruction some more: about
 what that takes."""
 
-_WORTH = 150_000
+_WORTH = 300_000
+"""Nanoseconds of work from which on a second thread pays for its start."""
+
 _LONG = 10_000
 """Nanoseconds from which on other threads may run Python meanwhile."""
 
@@ -85,9 +88,14 @@ class Kernels:
             dropped()
 
     @property
+    def due(self) -> float:
+        """The nanoseconds in NumPy after which a kernel is compiled."""
+        return EARNED + _EACH * len(self.code.instructions)
+
+    @property
     def earned(self) -> bool:
         """Whether so much time was spent in NumPy that a kernel would have been worth it."""
-        return self.spent > EARNED and self.spent > EARNED + _EACH * len(self.code.instructions)
+        return self.spent > EARNED and self.spent > self.due
 
     def kernel(self, kinds: tuple[Kind, ...]) -> Any:
         """The kernel if it is there; one that is earned will be."""
@@ -114,8 +122,7 @@ class Kernels:
             return f"native for strides {' and '.join(map(_strides, known))}"
         if self.now or self.earned:
             return "NumPy: to be compiled"
-        needed = EARNED + _EACH * len(self.code.instructions)
-        spent = f"{self.spent / 1e6:.1f} of the {needed / 1e6:.0f} ms spent"
+        spent = f"{self.spent / 1e6:.1f} of the {self.due / 1e6:.0f} ms spent"
         return f"NumPy: {spent} after which it is compiled"
 
     def machine_code(self, operands: Operands | None = None) -> tuple[str, str]:
@@ -151,12 +158,13 @@ class Kernels:
         """
         if self.why or not (self.now or self._made or self.earned):
             return None
+        made = [(shape_of(one, step.sizes), one.dtype.storage.itemsize) for one in writes]
+        large = max([math.prod(shape) * itemsize for shape, itemsize in made]) >= LARGE
+        if large or not step.size or self.threads(step) > 1:
+            return None
         code, rows = self.code, [symbol for symbol, _ in self.code.rows]
         same = all(one.dtype.storage == code.dtypes[register] for one, register in code.rows)
         if code.buffered or len(rows) != len(code.sums) or not same:
-            return None
-        size = step.size * max([one.dtype.storage.itemsize for one in writes])
-        if not step.size or size >= LARGE or self.threads(step) > 1:
             return None
         operands: list[Operand] = []
         for symbol in code.inputs.values():
@@ -211,10 +219,16 @@ class Kernels:
 
     @lazy
     def cost(self) -> float:
-        """Nanoseconds an element, roughly."""
-        return sum(
-            0.5 if isinstance(one[0], np.ufunc) and one[0] not in EMITTERS else 0.03
-            for one in self.code.instructions
+        """Nanoseconds an element, roughly: what instructions take, and the bytes that they move."""
+        code = self.code
+        moved = [one.dtype.storage.itemsize for one in (*code.inputs.values(), *code.outs)]
+        return 0.01 * sum(moved) + sum(
+            0.0025 * code.dtypes[out].itemsize
+            if function in EMITTERS
+            else 0.5
+            if isinstance(function, np.ufunc)
+            else 0.04
+            for function, _, out, _ in code.instructions
         )
 
 

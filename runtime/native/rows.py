@@ -258,8 +258,8 @@ def _finished(k: int, place: int, kind: str, mean: bool) -> str:
         value = f"%m{k}"
     elif mean:
         lines.append(f"%w{k} = fpext {kind} {value} to double")
-        lines.append(f"%d{k} = fdiv double %w{k}, %divisor")
-        lines.append(f"%m{k} = fptrunc double %d{k} to {kind}")
+        lines.append(f"%quotient{k} = fdiv double %w{k}, %divisor")
+        lines.append(f"%m{k} = fptrunc double %quotient{k} to {kind}")
         value = f"%m{k}"
     lines.append(f"%u{k} = get ptr, %now[{place}]\nstore {kind} {value}, ptr %u{k}, align 1")
     return "\n".join(lines)

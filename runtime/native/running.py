@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from runtime.program.steps import Cut, RegionStep, Run, Taker, Work
 
 Array = NDArray[Any]
-_WATCHED = 64
 _EACH, _LEAST = 8, 50_000
 """Ranges for each thread, at most, and the nanoseconds that one takes, at least."""
 
@@ -38,13 +37,14 @@ class Task:
         self.arrays, self.cost = arrays, cost
 
     def cut(self, run: Run, threads: int) -> Cut:
-        """The ranges: some for each thread, which may be slower than others."""
+        """The ranges: some for each thread, as one may be slower; at most the blocks if told of."""
         parts = 1 if threads == 1 else max(threads, min(_EACH * threads, int(self.cost / _LEAST)))
-        parts = max(parts, _WATCHED) if run.progress else parts
         step, unit = self.step, self.layout.inner if self.layout.outer else 1
+        parts = step.blocks if run.progress else parts
         if not step.rows:
             return Uniform(step.size, -(-step.size // unit // parts) * unit), []
-        whole = not self.code.buffered and all(is_sum(rows.symbol) for rows in step.rows)
+        sums = not self.code.buffered and all(is_sum(rows.symbol) for rows in step.rows)
+        whole = sums and not run.progress
         return step.cut(step.size // parts + 64) if whole else (step.ranges, step.trees)
 
     def work(self, outs: Sequence[Array], cut: Cut, takers: Sequence[Taker]) -> Work:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Hashable
+from collections.abc import Callable, Collection, Hashable
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -11,6 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from runtime.program.tracing import Storage
+
+where: Callable[..., Any] = np.where
+"""np.where, of what is not known to be arrays."""
 
 _FLOATS = {("f", 4): "float", ("f", 8): "double"}
 

@@ -22,8 +22,8 @@ class Plan:
     """The steps for inputs of certain shapes, with all sizes known.
 
     `straight` is all of them in one, where they are few and small; `native` is that without Python.
-    `left` are the calls of `straight` until the next look for machine code, `price` is what one of
-    them takes, in nanoseconds.
+    `left` are the calls before the next look for machine code, `price` is what one takes that is
+    `straight`, in nanoseconds.
     """
 
     def __init__(self, steps: Sequence[Step], sizes: Mapping[str, int], program: Program) -> None:
@@ -43,6 +43,8 @@ class Plan:
         A plan of one step becomes a call without Python; of several, steps become such calls.
         """
         regions = [step for step in self.bound if not isinstance(step, CallStep) and step.native]
+        if len(self.bound) > 1 and not self.straight:
+            regions.clear()
         spent, prices = self._counted * self.price, sum(step.price for step in regions) or 1
         for step in regions:
             step.native.spent += spent * step.price / prices

@@ -142,8 +142,9 @@ class Program:
                 found = lane.run(recent.straight.function, lane, *inputs)
                 if found is not None:
                     recent.left -= 1
-                    if recent.left <= 0:
-                        self._look(recent)
+                    if recent.left < 0:
+                        recent.look(self)
+                        self._use(recent)
                     return found[0] if self._single else found
             return lane.run(self._run, lane, inputs, named, out, None)
         finally:
@@ -179,21 +180,20 @@ class Program:
         return out
 
     def _at_once(self, plan: Plan, lane: Lane, inputs: Sequence[Any]) -> tuple[Any, ...] | None:
-        """The outputs without steps, where the plan is small."""
-        if plan.straight is None:
-            return None
-        if plan.left <= 0 and self._own:
-            self._look(plan)
+        """The outputs without steps, where the plan is small or one call of machine code."""
+        plan.left -= 1
+        if plan.left < 0 and self._own:
+            plan.look(self)
         if plan.native:
             found = plan.native(*inputs)
             if found is not None:
                 return (found,) if self._single else found
-            if plan.price > _STEPS:
-                return None
+        if plan.straight is None or (plan.native and plan.price > _STEPS):
+            return None
         start = perf_counter_ns()
         found = plan.straight.function(lane, *inputs)
         took = perf_counter_ns() - start
-        plan.price, plan.left = min(plan.price or took, took), plan.left - 1
+        plan.price = min(plan.price or took, took)
         return found
 
     def _stepwise(
@@ -237,17 +237,12 @@ class Program:
             return plan, arrays
         if not ready:
             return plan, self._entering(inputs)
-        if plan.straight and self._own:
+        if self._own:
             self._use(plan)
         return plan, inputs
 
-    def _look(self, plan: Plan) -> None:
-        """Look for machine code of a plan, which calls are most likely of."""
-        plan.look(self)
-        self._use(plan)
-
     def _use(self, plan: Plan) -> None:
-        """Try this plan first from now on."""
+        """Try this plan first from now on; it takes inputs as they are given."""
         self._native = plan.native
         self._recent = plan if plan.native is None or plan.price < _STEPS else None
 

@@ -226,8 +226,13 @@ class RegionStep:
         cut = native.cut(run, threads) if native else (self.ranges, self.trees)
         takers = [self._taker(rows, run, cut) for rows in self.rows]
         work = native.work(outs, cut, takers) if native else self._work(run, outs, takers)
-        tell = run.tell if run.progress else None
-        share(len(cut[0]), work, threads, run.lane, run.free, tell)
+        count = len(cut[0])
+
+        def told(done: int) -> None:
+            run.tell(done * self.blocks // count)
+
+        tell = told if run.progress else None
+        share(count, work, threads, run.lane, run.free, tell)
         if native:
             native.settle()
         else:

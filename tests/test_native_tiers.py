@@ -1,0 +1,160 @@
+"""When machine code takes over from NumPy: by the time spent there, and for all ways of calling."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graphir import Graph, ops
+from runtime import Program, execute, interpret
+from runtime.native import kernels as policy
+from runtime.program import blocks, plans
+from runtime.program import program as programs
+from tests.native_runs import needs_llvmlite
+
+X = np.linspace(-3, 3, 100, dtype=np.float32)
+
+
+@pytest.fixture(autouse=True)
+def _unforced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GRAPHIR_NATIVE", raising=False)
+
+
+def graph(summed: bool = False) -> Graph:
+    g = Graph()
+    x = g.input("float32", ("n",))
+    y = x * x + 1.5
+    g.output(ops.sum(y) * y if summed else y)
+    return g
+
+
+def comes(what: Callable[[], Any]) -> Any:
+    """What is there within a while."""
+    end = time.monotonic() + 60
+    while not (found := what()) and time.monotonic() < end:
+        time.sleep(0.01)
+    return found
+
+
+def kernels(program: Program) -> list[Any]:
+    return [program.kernels(number) for number, _ in enumerate(program.steps)]
+
+
+@needs_llvmlite
+@pytest.mark.parametrize("summed", [False, True], ids=["one step", "two steps"])
+def test_at_once_it_is_compiled_by_the_first_call(summed: bool) -> None:
+    program = Program(graph(summed), native="now")
+    assert program(X).tobytes() == interpret(program.graph, X).tobytes()
+    assert all(one._made for one in kernels(program))
+
+
+@needs_llvmlite
+def test_what_runs_briefly_is_not_even_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(policy, "submit", None)
+    program = Program(graph())
+    for n in (100, 10**4, 10**5):
+        program(np.ones(n, np.float32))
+    assert not any("code" in vars(one) for one in kernels(program))
+
+
+@needs_llvmlite
+@pytest.mark.parametrize("way", ["positions", "names", "out", "execute", "steps", "views"])
+def test_what_is_called_long_enough_is_compiled_meanwhile(
+    monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    monkeypatch.setattr(policy, "EARNED", 1e5)
+    monkeypatch.setattr(policy, "_EACH", 0)
+    monkeypatch.setattr(plans, "_LOOK", 8)
+    g = graph()
+    program = Program(g)
+    x = np.ones(10**6, np.float32) if way == "steps" else X[::2] if way == "views" else X
+    out = np.empty_like(x)
+    call = {
+        "names": lambda: program(x0=x),
+        "out": lambda: program(x, out=out),
+        "execute": lambda: execute(g, x),
+    }.get(way, lambda: program(x))
+    wanted = interpret(g, x).tobytes()
+
+    def compiled() -> Any:
+        assert call().tobytes() == wanted
+        used = g.memo("program") if way == "execute" else program
+        return kernels(used)[0]._made
+
+    assert comes(compiled)
+    assert call().tobytes() == wanted
+
+
+@needs_llvmlite
+def test_shapes_in_turn_keep_what_was_made() -> None:
+    program = Program(graph(), native="now")
+    out = np.empty_like(X)
+    for x in (X, X[:50]):
+        program(x)
+    made = [plan.native for plan, _ in program._plans.values()]
+    assert len(made) == 2 and all(made)
+    for x in (X, X[:50], X[::2]) * 3:
+        assert program(x).tobytes() == interpret(program.graph, x).tobytes()
+    assert program(X, out=out) is out
+    assert [plan.native for plan, _ in program._plans.values()] == made
+
+
+@needs_llvmlite
+@pytest.mark.parametrize("n", [100, 10**6])
+def test_inputs_are_rounded_for_all_that_read_them(n: int) -> None:
+    g = Graph()
+    x = g.input("tensor_float32", ("n",))
+    g.output(x * x, ops.max(x))
+    program, given = Program(g, native="now"), np.linspace(-3, 3, n, dtype=np.float32)
+    wanted = [one.tobytes() for one in interpret(g, given)]
+    for _ in range(4):
+        assert [one.tobytes() for one in program(given)] == wanted
+
+
+@needs_llvmlite
+def test_a_long_sum_is_one_call() -> None:
+    g = Graph()
+    x = g.input("float32", ("n",))
+    g.output(ops.sum(x * x))
+    program, given = Program(g, threads=1, native="now"), np.ones(10**6, np.float32)
+    for _ in range(3):
+        assert program(given) == 1e6
+    assert program._native
+
+
+@needs_llvmlite
+def test_long_calls_of_views_take_a_kernel_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(programs, "_STEPS", -1)
+    program = Program(graph(), native="now")
+    for x in (X[::2], X[::-1][:50]):
+        program(x)
+        assert program(x).tobytes() == interpret(program.graph, x).tobytes()
+    assert len(kernels(program)[0]._made) > 1  # not that of contiguous arrays alone
+
+
+# -- threads
+
+
+def test_helpers_that_never_begin_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr(blocks, "start_new_thread", lambda *given: asked.append(given))
+    x = np.ones(10**6, np.float32)
+    program = Program(graph(), threads=3, block=1 << 16, native="off")
+    assert program(x).tobytes() == interpret(program.graph, x).tobytes()
+    assert len(asked) == 2
+    for function, args in asked:
+        function(*args)  # too late: there is nothing to do
+
+
+def test_no_thread_to_be_had_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(*given: Any) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(blocks, "start_new_thread", none)
+    x = np.ones(10**6, np.float32)
+    program = Program(graph(), threads=2, block=1 << 16, native="off")
+    assert program(x).tobytes() == interpret(program.graph, x).tobytes()
