@@ -121,7 +121,6 @@ def test_entries_alone_may_fail(
     assert not is_native(program)
     assert not caplog.records
     assert not program.kernels(0).why
-    monkeypatch.undo()
     assert not engine.entries
 
 
