@@ -172,8 +172,8 @@ class Kernels:
         kernel = self.kernel(layout.kinds) if layout else None
         if kernel is None or layout is None:
             return None
-        sizes = [[one.dtype.storage.itemsize for one in some] for some in (code.outs, rows)]
-        record = layout.record(*sizes, step.length)
+        sizes, by = [[one.dtype.storage.itemsize for one in some] for some in (code.outs, rows)]
+        record = layout.record(sizes, by, step.length)
         places = {one: layout.place(i) for i, one in enumerate((*inputs, *code.outs, *rows))}
         for symbol in inputs:
             array = constants.get(step.cells[symbol.index])
