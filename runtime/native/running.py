@@ -57,20 +57,17 @@ class Task:
         by = [0 if trees else one.itemsize for one in sums]
         record = np.array(layout.record(sizes, by, 1.0 if trees else self.step.length), np.int64)
         places = slice(layout.place(0), layout.place(len(self.arrays) + len(sizes) + len(sums)))
-        given, results = (
-            [_address(one) for one in self.arrays],
-            [_address(one) for one in outs],
-        )
         operands = self._operands(takers, outs)
 
         def work(lane: Lane, numbers: Iterator[int]) -> None:
             mine = record.copy()
+            given = [_address(one) for one in (*self.arrays, *outs)]  # which live as long as this
             for i in numbers:
                 a, b = ranges[i]
                 buffers = [np.empty(b - a, dtype) for dtype in buffered]
                 made = [_address(one) - a * one.itemsize for one in buffers]
                 found = [_address(one) + (i * one.itemsize if trees else 0) for one in sums]
-                mine[places] = [*given, *results, *made, *found]
+                mine[places] = [*given, *made, *found]
                 self.kernel.function(_address(mine), self.kernel.context, a, b)
                 for taker, buffer, operand in operands:
                     taker.take(i, a, b, buffers[buffer] if operand is None else operand.block(a, b))
