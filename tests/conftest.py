@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -41,3 +43,25 @@ def _registry_as_it_was() -> Iterator[None]:
     yield
     promotion._REGISTRY.clear()
     promotion._REGISTRY.update(known)
+
+
+@pytest.fixture
+def engine(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The tier as in a process of its own: not yet tried, with no kernels."""
+    from runtime.native import engine, probe
+
+    monkeypatch.delenv("GRAPHIR_NATIVE", raising=False)
+    fresh = {"engine": None, "trying": False, "failed": "", "told": False}
+    monkeypatch.setattr(probe, "_Start", type("_Start", (), fresh))
+    monkeypatch.setattr(engine, "_kernels", {})
+    monkeypatch.setattr(engine, "entries", False)
+    engine._call.cache_clear()
+    return engine
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache."""
+    found = tmp_path / "cache"
+    monkeypatch.setenv("GRAPHIR_NATIVE_CACHE", str(found))
+    return found

@@ -4,71 +4,17 @@ from __future__ import annotations
 
 import gc
 import logging
-import os
-import signal
-import subprocess
-import sys
 import time
 import weakref
 from collections.abc import Callable
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from runtime import Program
 from runtime.native import background, probe
-from runtime.native import cache as disk
+from tests.native_processes import fails, needs_fork, needs_linux, needs_llvmlite, run
 from tests.soak_native import VALUES, at_once, chain, is_native, right, wanted
-
-needs_llvmlite = pytest.mark.skipif(
-    find_spec("llvmlite") is None, reason="llvmlite is not installed"
-)
-needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-needs_linux = pytest.mark.skipif(sys.platform != "linux", reason="asks Linux")
-
-
-@pytest.fixture
-def engine(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The tier as in a process of its own: not yet tried, with no kernels."""
-    from runtime.native import engine
-
-    monkeypatch.delenv("GRAPHIR_NATIVE", raising=False)
-    fresh = {"engine": None, "trying": False, "failed": "", "told": False}
-    monkeypatch.setattr(probe, "_Start", type("_Start", (), fresh))
-    monkeypatch.setattr(engine, "_kernels", {})
-    monkeypatch.setattr(engine, "entries", False)
-    engine._call.cache_clear()
-    return engine
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache."""
-    found = tmp_path / "cache"
-    monkeypatch.setenv("GRAPHIR_NATIVE_CACHE", str(found))
-    return found
-
-
-def run(code: str, *options: str, **settings: str) -> str:
-    """What a process of its own prints and logs, which must end well within a minute."""
-    begin = "from tests.soak_native import *\nimport logging; logging.basicConfig()\n"
-    done = subprocess.run(
-        [sys.executable, "-X", "faulthandler", *options, "-c", code.replace("BEGIN\n", begin)],
-        env=os.environ | {"GRAPHIR_NATIVE": ""} | settings,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout + done.stderr
-
-
-def fails(*_: Any, **__: Any) -> Any:
-    raise RuntimeError("as LLVM might")
-
 
 # -- the start
 
@@ -175,7 +121,6 @@ def test_entries_alone_may_fail(
     assert not is_native(program)
     assert not caplog.records
     assert not program.kernels(0).why
-    monkeypatch.undo()
     assert not engine.entries
 
 
@@ -221,141 +166,6 @@ def test_memory_that_may_not_be_made_executable() -> None:
         pytest.skip("PR_SET_MDWE came with Linux 6.3")
     assert len(said.splitlines()) == 1
     assert said.startswith("WARNING:graphir.native:")
-
-
-# -- the cache
-
-
-@needs_llvmlite
-def test_a_file_with_any_byte_changed_or_missing_is_not_read(engine: Any, folder: Path) -> None:
-    assert right(Program(chain(1), native="now"), 1)
-    paths = sorted(folder.iterdir())
-    assert len(paths) == 3  # the probe, the entry and the program
-    wholes = {path: path.read_bytes() for path in paths}
-    path = paths[0]
-    key, whole = path.stem, wholes[path]
-    assert disk.read(key) == whole[32:]
-    for at in range(0, len(whole), 5):
-        path.write_bytes(whole[:at] + bytes([whole[at] ^ 1 << at % 8]) + whole[at + 1 :])
-        assert disk.read(key) is None
-        path.write_bytes(whole[:at])
-        assert disk.read(key) is None
-    path.write_bytes(whole + b"\0")
-    assert disk.read(key) is None
-    path.write_bytes(wholes[paths[1]])
-    assert disk.read(key) is None
-    for one in paths:
-        one.write_bytes(wholes[one][:-1])
-    engine._kernels.clear()
-    program = Program(chain(1), native="now")
-    assert right(program, 1)
-    assert is_native(program)
-    found = [one for one in paths if one.read_bytes() == wholes[one]]
-    assert len(found) >= 1  # what was asked for again is whole again
-
-
-@needs_llvmlite
-def test_what_is_on_disk_is_not_made_again(
-    engine: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert right(Program(chain(1), native="now"), 1)
-    engine._kernels.clear()
-    monkeypatch.setattr(engine.llvm, "parse_assembly", fails)
-    program = Program(chain(1), native="now")
-    assert right(program, 1)
-    assert is_native(program)
-    monkeypatch.setattr(engine, "_FORMAT", "another")
-    engine._identity.cache_clear()
-    assert Program(chain(1), native="now")(VALUES).tobytes() == wanted(1).tobytes()
-    engine._identity.cache_clear()
-
-
-def test_keys_differ_where_parts_do(folder: Path) -> None:
-    keys = {disk.key_of(*parts) for parts in [("ab", "c"), ("a", "bc"), ("abc",), ("abc", ""), ()]}
-    assert len(keys) == 5
-    disk.write("k" * 64, b"code")
-    assert disk.read("k" * 64) == b"code"
-
-
-@pytest.mark.skipif(os.name != "posix", reason="asks for the rights of files")
-def test_a_folder_that_others_may_write_to_is_not_used(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder.mkdir(0o700)
-    disk.write("key", b"code")
-    for mode, found in [(0o700, b"code"), (0o755, b"code"), (0o775, None), (0o702, None)]:
-        folder.chmod(mode)
-        assert disk.read("key") == found
-    folder.chmod(0o700)
-    monkeypatch.setattr(os, "geteuid", lambda: folder.stat().st_uid + 1)
-    assert disk.directory() is None
-    disk.write("other", b"code")
-    assert len(list(folder.iterdir())) == 1
-
-
-def test_a_cache_that_cannot_be_written_is_none(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder.write_text("no folder")
-    disk.write("key", b"code")
-    assert disk.read("key") is None
-    folder.unlink()
-
-    def full(path: Path, data: bytes) -> int:
-        with open(path, "wb") as file:
-            file.write(data[:7])
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(Path, "write_bytes", full)
-    disk.write("key", b"code")
-    assert disk.read("key") is None
-    assert not list(folder.iterdir())
-
-
-def test_the_folder_is_the_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "platform", "linux")
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("GRAPHIR_NATIVE_CACHE", "")
-    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
-    assert disk.directory() == tmp_path / "home" / ".cache" / "graphir" / "native"
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "other"))
-    assert disk.directory() == tmp_path / "other" / "graphir" / "native"
-    monkeypatch.setenv("GRAPHIR_NATIVE_CACHE", "0")
-    assert disk.directory() is None
-
-
-def test_the_oldest_files_go_and_what_killed_writers_left(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for number in range(10):
-        disk.write(f"key{number}", b"code" * 500)
-        os.utime(folder / f"key{number}.o", (number, number))
-    (folder / "key.1.2").write_bytes(b"being written")
-    (folder / "key.3.4").write_bytes(b"left")
-    os.utime(folder / "key.3.4", (1, 1))
-    monkeypatch.setattr(disk, "MOST", 3 * 4096)
-    disk.prune(folder)
-    left = {"key7.o", "key8.o", "key9.o", "key.1.2"}
-    assert {one.name for one in folder.iterdir()} == left
-
-
-@needs_llvmlite
-@needs_linux
-@pytest.mark.parametrize("moment", ["write_bytes", "replace"])
-def test_a_writer_that_is_killed_leaves_nothing_wrong(moment: str, folder: Path) -> None:
-    code = (
-        "BEGIN\nimport signal, pathlib\n"
-        "def killed(path, data):\n"
-        "    if isinstance(data, bytes): open(path, 'wb').write(data[:len(data) // 2])\n"
-        "    os.kill(os.getpid(), signal.SIGKILL)\n"
-        f"pathlib.Path.{moment} = killed\nright(Program(chain(1), native='now'), 1)"
-    ).replace("BEGIN\n", "from tests.soak_native import *\n")
-    done = subprocess.run([sys.executable, "-c", code], check=False, timeout=60)
-    assert done.returncode == -signal.SIGKILL
-    assert len(list(folder.iterdir())) == 1
-    check = "BEGIN\np = Program(chain(1), native='now')\nassert right(p, 1) and is_native(p)"
-    assert not run(check)
-    assert len(list(folder.glob("*.o"))) == 3
 
 
 # -- memory

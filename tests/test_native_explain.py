@@ -19,11 +19,9 @@ from runtime import Program, interpret, native
 from runtime.program.cutting import Region
 from tests.engines import graph_of, inputs_of
 from tests.evaluator import agree, outcome
+from tests.native_runs import needs_llvmlite
 
 ROOT = Path(__file__).resolve().parent.parent
-needs_llvmlite = pytest.mark.skipif(
-    not native.installed(), reason="llvmlite is not installed: pip install '.[native]'"
-)
 
 N = 300_000
 X = np.linspace(-2, 2, N, dtype=np.float32)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 else:
     Kernels = "runtime.native.kernels.Kernels"
 
-__all__ = ["Kernels", "MachineCode", "Native", "Tier", "installed", "tier"]
+__all__ = ["Kernels", "Native", "Tier", "installed", "tier"]
 
 Native: TypeAlias = Literal["auto", "now", "off"]
 Tier: TypeAlias = "Callable[[Region, Collection[int], Dropped], Kernels]"

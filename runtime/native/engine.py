@@ -38,10 +38,12 @@ entries = False
 _SESSION = 32
 """Pieces of code after which there is a new linker: one keeps 10 KB of each, freed or not."""
 
-_FORMAT = "1"
+_FORMAT, _LLVM = "1", 20
 _numbers = count()
 _kernels: dict[tuple[str, Any], Compiled] = {}
 
+if llvm.llvm_version_info[0] < _LLVM:
+    raise ImportError(f"llvmlite {llvmlite.__version__} is too old; install llvmlite>=0.45")
 llvm.initialize_native_target()
 llvm.initialize_native_asmprinter()
 

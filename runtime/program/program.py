@@ -22,6 +22,7 @@ from runtime.program.assembly import Body, assemble
 from runtime.program.blocks import cores, counted
 from runtime.program.code import Code, entering, needed_in
 from runtime.program.cutting import Call, Region, cut
+from runtime.program.expansion import expanded
 from runtime.program.memory import Lane, Recycler
 from runtime.program.plans import Plan, Step
 from runtime.program.report import MachineCode, Profile, explain, machine_code, profile
@@ -56,11 +57,12 @@ class Program:
         beside: Program | None = None,
     ) -> None:
         require_outputs(graph)
-        self.graph, self.lowered = graph, lower(graph)
+        self.graph, lowered = graph, lower(graph)
         self.threads = counted("threads", threads) or cores()
         self.block = counted("block", block)
         self._given = threads, block, native
         self.native, self.why_numpy = tier(native)
+        self.lowered = expanded(lowered) if self.native else lowered
         steps = cut(self.lowered)
         self.needed = needed_in(self.lowered, steps)
         made = [Call(one) for one in self.lowered.symbols if one.op is ops.full]

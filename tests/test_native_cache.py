@@ -1,0 +1,149 @@
+"""Object code on disk: damaged, written by processes that are killed, kept from others, bounded."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runtime import Program
+from runtime.native import cache as disk
+from tests.native_processes import fails, needs_linux, needs_llvmlite, run
+from tests.soak_native import VALUES, chain, is_native, right, wanted
+
+
+@needs_llvmlite
+def test_a_file_with_any_byte_changed_or_missing_is_not_read(engine: Any, folder: Path) -> None:
+    assert right(Program(chain(1), native="now"), 1)
+    paths = sorted(folder.iterdir())
+    assert len(paths) == 3  # the probe, the entry and the program
+    wholes = {path: path.read_bytes() for path in paths}
+    path = paths[0]
+    key, whole = path.stem, wholes[path]
+    assert disk.read(key) == whole[32:]
+    for at in range(0, len(whole), 5):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 1 << at % 8]) + whole[at + 1 :])
+        assert disk.read(key) is None
+        path.write_bytes(whole[:at])
+        assert disk.read(key) is None
+    path.write_bytes(whole + b"\0")
+    assert disk.read(key) is None
+    path.write_bytes(wholes[paths[1]])
+    assert disk.read(key) is None
+    for one in paths:
+        one.write_bytes(wholes[one][:-1])
+    engine._kernels.clear()
+    program = Program(chain(1), native="now")
+    assert right(program, 1)
+    assert is_native(program)
+    found = [one for one in paths if one.read_bytes() == wholes[one]]
+    assert len(found) >= 1  # what was asked for again is whole again
+
+
+@needs_llvmlite
+def test_what_is_on_disk_is_not_made_again(
+    engine: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert right(Program(chain(1), native="now"), 1)
+    engine._kernels.clear()
+    monkeypatch.setattr(engine.llvm, "parse_assembly", fails)
+    program = Program(chain(1), native="now")
+    assert right(program, 1)
+    assert is_native(program)
+    monkeypatch.setattr(engine, "_FORMAT", "another")
+    engine._identity.cache_clear()
+    assert Program(chain(1), native="now")(VALUES).tobytes() == wanted(1).tobytes()
+    engine._identity.cache_clear()
+
+
+def test_keys_differ_where_parts_do(folder: Path) -> None:
+    keys = {disk.key_of(*parts) for parts in [("ab", "c"), ("a", "bc"), ("abc",), ("abc", ""), ()]}
+    assert len(keys) == 5
+    disk.write("k" * 64, b"code")
+    assert disk.read("k" * 64) == b"code"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="asks for the rights of files")
+def test_a_folder_that_others_may_write_to_is_not_used(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder.mkdir(0o700)
+    disk.write("key", b"code")
+    for mode, found in [(0o700, b"code"), (0o755, b"code"), (0o775, None), (0o702, None)]:
+        folder.chmod(mode)
+        assert disk.read("key") == found
+    folder.chmod(0o700)
+    monkeypatch.setattr(os, "geteuid", lambda: folder.stat().st_uid + 1)
+    assert disk.directory() is None
+    disk.write("other", b"code")
+    assert len(list(folder.iterdir())) == 1
+
+
+def test_a_cache_that_cannot_be_written_is_none(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder.write_text("no folder")
+    disk.write("key", b"code")
+    assert disk.read("key") is None
+    folder.unlink()
+
+    def full(path: Path, data: bytes) -> int:
+        with open(path, "wb") as file:
+            file.write(data[:7])
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    disk.write("key", b"code")
+    assert disk.read("key") is None
+    assert not list(folder.iterdir())
+
+
+def test_the_folder_is_the_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("GRAPHIR_NATIVE_CACHE", "")
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    assert disk.directory() == tmp_path / "home" / ".cache" / "graphir" / "native"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "other"))
+    assert disk.directory() == tmp_path / "other" / "graphir" / "native"
+    monkeypatch.setenv("GRAPHIR_NATIVE_CACHE", "0")
+    assert disk.directory() is None
+
+
+def test_the_oldest_files_go_and_what_killed_writers_left(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(10):
+        disk.write(f"key{number}", b"code" * 500)
+        os.utime(folder / f"key{number}.o", (number, number))
+    (folder / "key.1.2").write_bytes(b"being written")
+    (folder / "key.3.4").write_bytes(b"left")
+    os.utime(folder / "key.3.4", (1, 1))
+    monkeypatch.setattr(disk, "MOST", 3 * 4096)
+    disk.prune(folder)
+    left = {"key7.o", "key8.o", "key9.o", "key.1.2"}
+    assert {one.name for one in folder.iterdir()} == left
+
+
+@needs_llvmlite
+@needs_linux
+@pytest.mark.parametrize("moment", ["write_bytes", "replace"])
+def test_a_writer_that_is_killed_leaves_nothing_wrong(moment: str, folder: Path) -> None:
+    code = (
+        "BEGIN\nimport signal, pathlib\n"
+        "def killed(path, data):\n"
+        "    if isinstance(data, bytes): open(path, 'wb').write(data[:len(data) // 2])\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+        f"pathlib.Path.{moment} = killed\nright(Program(chain(1), native='now'), 1)"
+    ).replace("BEGIN\n", "from tests.soak_native import *\n")
+    done = subprocess.run([sys.executable, "-c", code], check=False, timeout=60)
+    assert done.returncode == -signal.SIGKILL
+    assert len(list(folder.iterdir())) == 1
+    check = "BEGIN\np = Program(chain(1), native='now')\nassert right(p, 1) and is_native(p)"
+    assert not run(check)
+    assert len(list(folder.glob("*.o"))) == 3
