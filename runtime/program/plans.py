@@ -68,7 +68,7 @@ class Plan:
             self.native = found[self.bound[0]]
         if self.price > _STEPS and spent > _PART / 2 and not self._apart:
             others = [step for step in regions if step not in self._entries]
-            self._apart = any([step.native.runs(step) for step in others])
+            self._apart = any(step.native.runs(step) for step in others)
 
     @property
     def stepwise(self) -> bool:

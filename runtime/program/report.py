@@ -146,13 +146,13 @@ def machine_code(
 
 
 def _values(program: Program, inputs: Sequence[Any], sizes: Mapping[str, int]) -> list[Any]:
-    """The cells after a call that moves only: what is computed is any memory, in C order."""
+    """The cells after a call that makes views only: all else is any memory, in C order."""
     values = program.values(inputs)
     for step in program.steps:
         made = [step.symbol] if isinstance(step, Call) else [*step.symbols, *step.rows]
         for symbol in made:
             cell = program.cells.get(symbol.index)
-            if symbol.op.kind == "movement":
+            if symbol.op.kind == "movement" and len(symbol.args) == 1:
                 moved = CallStep(symbol, program.cells, sizes)
                 values[moved.write] = moved.call(*[values[k] for k in moved.reads])
             elif cell is not None:
@@ -183,7 +183,7 @@ def explain(program: Program, inputs: Sequence[Any], named: Mapping[str, Any]) -
     given = _given(program, inputs, named)
     count = len(program.steps)
     steps: Sequence[Any] = [None] * count if given is None else program.bound(given[1])
-    values = given and _values(program, *given)
+    values = _values(program, *given) if given else []
     graph = program.lowered
     where = f", NumPy alone: {program.why_numpy}" if program.why_numpy else ""
     lines = [
@@ -196,7 +196,7 @@ def explain(program: Program, inputs: Sequence[Any], named: Mapping[str, Any]) -
             continue
         lines += _region_text(program, number, step, bound)
         if kernels := program.kernels(number):
-            operands = given and values and _operands(program, step, kernels, values, given[1])
+            operands = given and _operands(program, step, kernels, values, given[1])
             lines.append(f"       {kernels.state(operands)}")
     return "\n".join(lines)
 
