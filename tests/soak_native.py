@@ -81,7 +81,7 @@ def at_once(threads: int, seconds: float) -> int:
 
     def work(thread: int) -> None:
         made = random.Random(thread)
-        while time.monotonic() < end and not wrong:
+        while (not calls[thread] or time.monotonic() < end) and not wrong:
             number = made.randrange(3 * threads)
             program = shared[number] if number < threads else Program(chain(number), native="now")
             if not right(program, number):

@@ -244,7 +244,7 @@ def test_threads_that_compile_and_call_at_once(
     engine: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engine, "MOST", 40)
-    assert at_once(64, 1.0) > 64
+    assert at_once(64, 1.0) >= 64
 
 
 @needs_llvmlite
