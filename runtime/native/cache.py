@@ -20,7 +20,6 @@ _BLOCK = 4096
 _DIGEST = 32
 _OFTEN = 64
 _SUFFIX = ".o"
-_STALE = 3600.0
 _writes = 0
 
 
@@ -64,17 +63,14 @@ def write(key: str, data: bytes) -> None:
 
 
 def prune(folder: Path) -> None:
-    """Remove the oldest files beyond MOST bytes, and what writers left behind that were killed."""
+    """Remove the oldest files beyond MOST bytes, those of killed writers too."""
     found: list[tuple[float, int, str]] = []
     with suppress(OSError), os.scandir(folder) as entries:
         for one in entries:
             with suppress(OSError):
-                status, whole = one.stat(), one.name.endswith(_SUFFIX)
-                if not whole and time.time() - status.st_mtime > _STALE:
-                    os.unlink(one.path)
-                elif whole:
-                    size = -(-status.st_size // _BLOCK) * _BLOCK
-                    found.append((status.st_mtime, size, one.path))
+                status = one.stat()
+                size = -(-status.st_size // _BLOCK) * _BLOCK
+                found.append((status.st_mtime, size, one.path))
     room = MOST
     for _, size, path in sorted(found, reverse=True):
         room -= size

@@ -119,29 +119,26 @@ def prepared(
     Of rows that are short, several are one, with what is the same in each repeated.
     """
     whole = [one if one.flags.aligned else one.copy() for one in arrays]
-    found = laid(shape, axes, [(one.shape, one.strides, one.itemsize) for one in whole])
+    found = laid(shape, axes, [_operand(one) for one in whole])
     if found is not None:
         return found, whole
     periods = [0 if axes else _period(tuple(shape), one) for one in whole]
     longest = max(periods, default=0)
     row = longest and longest * -(-_ROW // longest)
-    whole = [
-        np.tile(one.reshape(-1), row // period)
-        if period
-        else one
-        if one.size == 1
-        else np.ascontiguousarray(np.broadcast_to(one, tuple(shape)))
-        for one, period in zip(whole, periods, strict=True)
-    ]
-    if longest:
-        shape = -(-math.prod(shape) // row), row
-    operands = [
-        (one.shape, one.strides, one.itemsize)
-        if one.size == 1 or period or not longest
-        else (shape, contiguous(shape, one.itemsize), one.itemsize)
-        for one, period in zip(whole, periods, strict=True)
-    ]
-    return laid(shape, axes, operands), whole
+    rows = (-(-math.prod(shape) // row), row) if row else tuple(shape)
+    operands: list[Operand] = []
+    for i, (one, period) in enumerate(zip(whole, periods, strict=True)):
+        if period:
+            whole[i] = np.tile(one.reshape(-1), row // period)
+        elif one.size != 1:
+            whole[i] = np.ascontiguousarray(np.broadcast_to(one, tuple(shape)))
+        own = rows, contiguous(rows, one.itemsize), one.itemsize
+        operands.append(_operand(whole[i]) if period or one.size == 1 else own)
+    return laid(rows, axes, operands), whole
+
+
+def _operand(array: Array) -> Operand:
+    return array.shape, array.strides, array.itemsize
 
 
 def _period(shape: tuple[int, ...], array: Array) -> int:
