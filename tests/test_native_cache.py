@@ -111,8 +111,14 @@ def test_the_folder_is_the_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert disk.directory() == tmp_path / "home" / ".cache" / "graphir" / "native"
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "other"))
     assert disk.directory() == tmp_path / "other" / "graphir" / "native"
-    monkeypatch.setenv("GRAPHIR_NATIVE_CACHE", "0")
-    assert disk.directory() is None
+    monkeypatch.setenv("GRAPHIR_NATIVE_CACHE", "~/mine")
+    assert disk.directory() == tmp_path / "home" / "mine"
+    monkeypatch.chdir(tmp_path)
+    before = set(tmp_path.iterdir())
+    for off in ("0", "off", "relative/path"):
+        monkeypatch.setenv("GRAPHIR_NATIVE_CACHE", off)
+        assert disk.directory() is None
+    assert set(tmp_path.iterdir()) == before
 
 
 def test_the_oldest_files_go_and_what_killed_writers_left(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import given, note, settings
 
 from graphir import DType, Graph, Symbol, ops
 from runtime import Program, interpret
+from runtime.native.running import Task
 from tests.evaluator import agree, outcome, same
 from tests.layouts import LAYOUTS
 from tests.native_runs import check, graph_of, left, needs_llvmlite, step_by_step, values
@@ -190,6 +192,29 @@ def test_threads() -> None:
         )
         for threads in (1, 2, 3):
             check(graph, np.nan_to_num(x) % 3, np.nan_to_num(y) % 3, threads=threads)
+
+
+@pytest.mark.usefixtures("_step_by_step")
+def test_no_range_of_strided_inputs_is_less_than_a_vector() -> None:
+    """Which would be read beyond their ends."""
+    found: list[Any] = []
+
+    def cut(self: Task, *args: Any) -> Any:
+        made = whole(self, *args)
+        found.extend(made[0])
+        return made
+
+    whole = Task.cut
+    program = Program(
+        graph_of(lambda x: [ops.square(x)], (DType.float32, ("n",))), 3, block=1, native="now"
+    )
+    with patch.object(Task, "cut", cut):
+        for size in range(32, 300):
+            x = values(DType.float32, 2 * size)[::2]
+            wanted = np.square(x)
+            assert same(program(x), wanted)
+            assert same(program.watched(lambda *_: None, x), wanted)
+    assert min(b - a for a, b in found) >= 32 < len(found)
 
 
 # -- graphs that are drawn

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from typing import Any
 
 import ml_dtypes
@@ -17,6 +18,8 @@ import pytest
 
 from graphir import ExecutionError, Graph, ops
 from runtime import Program, execute, interpret
+from runtime.program.blocks import share
+from runtime.program.memory import Lane
 from tests.evaluator import same
 
 SHAPES = ((1, 1), (2, 3), (0, 4), (33, 31), (100, 100), (128, 129), (3, 4097), (3, 40000))
@@ -297,6 +300,33 @@ def test_an_interrupt_stops_a_long_call(threads: str) -> None:
     command = [sys.executable, "-c", INTERRUPTED, threads]
     found = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert found.returncode == 0, found.stderr
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there is no alarm clock")
+def test_an_interrupt_waits_for_those_who_help() -> None:
+    """They still write to what the call is about to let go of."""
+    caller, begun, done = threading.get_ident(), threading.Event(), list[int]()
+
+    def work(lane: Lane, numbers: Any) -> None:
+        if threading.get_ident() == caller:
+            begun.wait()
+            signal.setitimer(signal.ITIMER_REAL, 0.05)
+            return
+        begun.set()
+        time.sleep(0.2)
+        done.append(1)
+
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            share(2, work, 2, Lane(), [])
+        assert done
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")

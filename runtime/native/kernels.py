@@ -38,6 +38,9 @@ what that takes."""
 _WORTH = 300_000
 """Nanoseconds of work from which on a second thread pays for its start."""
 
+_ROW = 50
+"""Nanoseconds that a row of less than a vector takes, or less."""
+
 _LONG = 10_000
 """Nanoseconds from which on other threads may run Python meanwhile."""
 
@@ -116,25 +119,32 @@ class Kernels:
         """Which tier runs the region, for such operands or for any, and why NumPy does."""
         if self.why:
             return f"NumPy: {self.why}"
-        layout = prepared(*operands)[0] if operands else None
-        if operands and layout is None:
+        kinds = operands and self._kinds(operands)
+        if operands and kinds is None:
             return "NumPy: rows of its inputs have no common stride, or are too short"
-        known = [layout.kinds] if layout else [*self._made]
+        known = [*self._made] if kinds is None else [kinds]
         if known and all(one in self._made for one in known):
             return f"native for strides {' and '.join(map(_strides, known))}"
         if self.now or self.earned:
-            return "NumPy: to be compiled"
+            return f"NumPy: to be compiled{', if such calls take long enough' if kinds else ''}"
         spent = f"{self.spent / 1e6:.1f} of the {self.due / 1e6:.0f} ms spent"
         return f"NumPy: {spent} after which it is compiled"
 
     def machine_code(self, operands: Operands | None = None) -> tuple[str, str]:
         """LLVM IR and assembly for such operands, or contiguous ones; may raise ExecutionError."""
-        layout = prepared(*operands)[0] if operands else None
-        kinds = layout.kinds if layout else self._contiguous()
-        if (operands and layout is None) or self.compiled(kinds) is None:
+        kinds = self._kinds(operands) if operands else self._contiguous()
+        if kinds is None or self.compiled(kinds) is None:
             raise ExecutionError(f"the region stays in {self.state(operands)}")
         with LOCK:
             return engine().listing(self._written(kinds).text)
+
+    def _kinds(self, operands: Operands) -> tuple[Kind, ...] | None:
+        """Those of the kernel that there is, or else of that which would be compiled."""
+        shape, axes, arrays = operands
+        given = [(one.shape, one.strides, one.itemsize) for one in arrays]
+        short, (found, _) = laid(shape, axes, given, math.prod(shape)), prepared(*operands)
+        made = short is not None and short.kinds in self._made
+        return short.kinds if made else found and found.kinds
 
     def _contiguous(self) -> tuple[Kind, ...]:
         """The kinds of inputs that are whole, or have one element for each row."""
@@ -168,7 +178,8 @@ class Kernels:
         sums = same and not code.buffered and len(rows) == len(code.sums)
         if large or not sums or not step.size or self.threads(step) > 1:
             return None
-        layout = laid(step.shape, step.axes, [operand(one) for one in inputs])
+        operands = [operand(one) for one in inputs]
+        layout = laid(step.shape, step.axes, operands, short=max(1, int(step.price / _ROW)))
         kernel = self.kernel(layout.kinds) if layout else None
         if kernel is None or layout is None:
             return None
@@ -204,6 +215,15 @@ class Kernels:
         if kernel is None or layout is None:
             return None
         return Task(self.code, kernel, layout, step, arrays, step.size * self.cost)
+
+    def runs(self, step: RegionStep | ScalarStep) -> bool:
+        """Whether there is a kernel for contiguous inputs as `task` prepares them."""
+        if self.why or not step.shape or not (self.now or self._made or self.earned):
+            return False
+        symbols = self.code.inputs.values()
+        arrays = [np.empty(shape_of(one, step.sizes), one.dtype.storage) for one in symbols]
+        layout, _ = prepared(step.shape, step.axes, arrays)
+        return layout is not None and self.kernel(layout.kinds) is not None
 
     def threads(self, step: RegionStep | ScalarStep) -> int:
         """The threads that a step is worth."""

@@ -15,9 +15,6 @@ from runtime.native.rows import HEAD
 WIDTH = 32
 """The elements of a vector."""
 
-SHORT = 64
-"""Elements below which a row is not worth its own turn."""
-
 _ROW = 1024
 Array: TypeAlias = NDArray[Any]
 Strides: TypeAlias = Sequence[int]
@@ -65,10 +62,13 @@ def contiguous(shape: Sequence[int], size: int) -> Strides:
     return [size * math.prod(shape[i + 1 :]) for i in range(len(shape))]
 
 
-def laid(shape: Sequence[int], axes: int, operands: Sequence[Operand]) -> Layout | None:
+def laid(
+    shape: Sequence[int], axes: int, operands: Sequence[Operand], short: int = 1
+) -> Layout | None:
     """The layout of operands of a result in C order, the last `axes` of which are one row.
 
-    None where rows are too short for vectors, or where the last axes are not one of all operands.
+    None where more than `short` rows are less than a vector, or are so in other strides than 0 and
+    1, or where the last axes are not one of all operands.
     """
     strides = [
         [0] * (len(shape) - len(own)) + [by * (n != 1) for n, by in zip(own, steps, strict=True)]
@@ -84,9 +84,9 @@ def laid(shape: Sequence[int], axes: int, operands: Sequence[Operand]) -> Layout
     (inner, bys), *rest = inside
     outer = [*rest, *outside]
     kinds = tuple([_kind(inner, by, *one) for by, one in zip(bys, operands, strict=True)])
-    if (outer and inner < SHORT) or (inner < WIDTH and not {0, 1}.issuperset(kinds)):
-        return None
     sizes, steps = tuple([size for size, _ in outer]), tuple([tuple(by) for _, by in outer])
+    if inner < WIDTH and (math.prod(sizes) > short or not {0, 1}.issuperset(kinds)):
+        return None
     return Layout(inner, sizes, kinds, tuple(bys), steps)
 
 

@@ -43,7 +43,7 @@ def told(error: Exception) -> str:
     why = _said(error)
     if not _Start.told:
         _Start.told = True
-        _LOG.warning("NumPy computes what machine code would: %s", why)
+        _LOG.warning("no machine code, NumPy computes instead: %s", why)
     return why
 
 
@@ -60,7 +60,8 @@ def _try() -> None:
         found.entries = _arrays_are_as_declared()
         _computes(found)
     except Exception as error:  # whatever it is, there is NumPy
-        _Start.engine, _Start.failed = None, _said(error)
+        known = isinstance(error, UnusableError)
+        _Start.engine, _Start.failed = None, f"{'' if known else 'llvmlite fails, '}{_said(error)}"
         raise UnusableError(_Start.failed) from error
     finally:
         _Start.trying = False

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from runtime.native.code import NativeCode, is_mean, is_sum
-from runtime.native.layout import Layout
+from runtime.native.layout import WIDTH, Layout
 from runtime.program.blocks import Operand, Uniform, laid_out
 from runtime.program.memory import Lane
 
@@ -36,10 +36,12 @@ class Task:
     def cut(self, run: Run, threads: int) -> Cut:
         """The ranges: some for each thread, as one may be slower; at most the blocks if told of."""
         parts = 1 if threads == 1 else max(threads, min(_EACH * threads, int(self.cost / _LEAST)))
-        step, unit = self.step, self.layout.inner if self.layout.outer else 1
+        step, unit = self.step, self.layout.inner
         parts = step.blocks if run.progress else parts
-        if not step.rows:
+        if not step.rows and self.layout.outer:
             return Uniform(step.size, -(-step.size // unit // parts) * unit), []
+        if not step.rows:
+            return Uniform(step.size, _length(step.size, parts)), []
         sums = not self.code.buffered and all(is_sum(rows.symbol) for rows in step.rows)
         whole = sums and not run.progress
         return step.cut(step.size // parts + 64) if whole else (step.ranges, step.trees)
@@ -54,7 +56,6 @@ class Task:
         by = [0 if trees else one.itemsize for one in sums]
         record = np.array(layout.record(sizes, by, 1.0 if trees else self.step.length), np.int64)
         places = slice(layout.place(0), layout.place(len(self.arrays) + len(sizes) + len(sums)))
-        given = [_address(one) for one in (*self.arrays, *outs)]
         found = dict(zip(code.sums, sums, strict=True))
         self.settled: list[tuple[Taker, Array]] = []
         operands: list[tuple[Taker, Operand | int]] = []
@@ -66,6 +67,7 @@ class Task:
 
         def work(lane: Lane, numbers: Iterator[int]) -> None:
             mine = record.copy()
+            given = [_address(one) for one in (*self.arrays, *outs)]  # which live as long as this
             for i in numbers:
                 a, b = ranges[i]
                 buffers = [np.empty(b - a, dtype) for dtype in buffered]
@@ -95,6 +97,12 @@ class Task:
         """Give the sums to whom they are for."""
         for taker, sums in self.settled:
             taker.settle(sums)
+
+
+def _length(size: int, parts: int) -> int:
+    """The elements of each range but the last, so many or fewer; all are whole vectors or more."""
+    least = min(max(-(-size // parts), WIDTH), size)
+    return next(each for each in range(least, size + 1) if not 0 < size % each < WIDTH)
 
 
 def _address(array: Array) -> int:

@@ -8,7 +8,7 @@ import operator
 import os
 from _thread import start_new_thread
 from collections.abc import Callable, Iterator, Sequence
-from threading import Lock, Semaphore
+from threading import Lock
 from typing import Any, TypeAlias, overload
 
 import numpy as np
@@ -144,7 +144,8 @@ class _Helpers:
 
     def __init__(self, work: Callable[[], None], count: int) -> None:
         self._work: Callable[[], None] | None = work
-        self._lock, self._begun, self._ended = Lock(), 0, Semaphore(0)
+        self._lock, self._running, self._idle = Lock(), 0, Lock()
+        self._idle.acquire()
         try:
             for _ in range(count):
                 start_new_thread(self._help, ())
@@ -154,18 +155,28 @@ class _Helpers:
     def _help(self) -> None:
         with self._lock:
             work = self._work
-            self._begun += work is not None
+            self._running += work is not None
         if work:
             work()
             del work
-            self._ended.release()
+            with self._lock:
+                self._running -= 1
+                if not self._running and self._idle.locked():
+                    self._idle.release()
 
     def end(self) -> None:
-        """Let none begin any more, and wait for the others."""
-        with self._lock:
-            self._work = None
-        for _ in range(self._begun):
-            self._ended.acquire()
+        """Let none begin any more, and wait for the others, also where a signal interrupts it."""
+        interrupted: BaseException | None = None
+        while self._work or self._running:
+            try:
+                with self._lock:
+                    self._work = None
+                while self._running:
+                    self._idle.acquire()
+            except BaseException as error:
+                interrupted = error
+        if interrupted:
+            raise interrupted
 
 
 def share(
