@@ -91,10 +91,9 @@ class NativeCode(Code):
 
     def _load(self, symbol: Symbol) -> Trace:
         dtype = symbol.dtype
-        if entering(symbol):
-            rounded = Conversion("cast", DType.float32, dtype, self.tf32)
-            return _converted(rounded, dtype.storage, register(dtype))
-        return _converted(Conversion("load", dtype, dtype), dtype.storage, register(dtype))
+        kind, source = ("cast", DType.float32) if entering(symbol) else ("load", dtype)
+        made = Conversion(kind, source, dtype, self.tf32)
+        return _converted(made, dtype.storage, register(dtype))
 
     def _store(self, dtype: DType) -> Trace:
         return _converted(Conversion("store", dtype, dtype), register(dtype), dtype.storage)

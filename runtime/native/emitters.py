@@ -128,10 +128,13 @@ class Value(NDArrayOperatorsMixin):
 
     def looked_up(self, table: Table) -> Value:
         """The elements of a table at these places."""
-        one, base = lane(table.dtype), self.code.pointer(table.address)
-        size = table.dtype.itemsize
-        found = self.code.gathered(one, one, base, lane(self.dtype), self.name, size)
-        return Value(self.code, found, table.dtype)
+        code, one, base = self.code, lane(table.dtype), self.code.pointer(table.address)
+        at = code.op(f"getelementptr {one}, ptr {base}, {self.type} {self.name}")
+        name = f"masked.gather.v{code.width}{suffix(one)}.v{code.width}p0"
+        places, align = (code.of("ptr"), at), ("i32", f"{table.dtype.itemsize}")
+        all_, none = (code.of("i1"), "splat (i1 true)"), (code.of(one), "poison")
+        found = code.intrinsic(name, code.of(one), places, align, all_, none)
+        return Value(code, found, table.dtype)
 
     def half(self) -> Value:
         """Float32 rounded to float16, by an instruction that not all processors have."""

@@ -21,7 +21,7 @@ from runtime.native.regions import Kernel, Kind, UnsupportedError, Writer
 from runtime.native.running import Task
 from runtime.program.cutting import Region
 from runtime.program.memory import LARGE
-from runtime.program.steps import shape_of
+from runtime.program.steps import WORTH, shape_of
 
 if TYPE_CHECKING:
     from runtime.program.steps import RegionStep, Run, ScalarStep
@@ -34,9 +34,6 @@ Operands: TypeAlias = tuple[Sequence[int], int, Sequence[Array]]
 EARNED, _EACH = 10e6, 0.5e6
 """Nanoseconds in NumPy after which a kernel is compiled, and for each instruction some more: about
 what that takes."""
-
-_WORTH = 300_000
-"""Nanoseconds of work from which on a second thread pays for its start."""
 
 _ROW = 50
 """Nanoseconds that a row of less than a vector takes, or less."""
@@ -142,9 +139,11 @@ class Kernels:
         """Those of the kernel that there is, or else of that which would be compiled."""
         shape, axes, arrays = operands
         given = [(one.shape, one.strides, one.itemsize) for one in arrays]
-        short, (found, _) = laid(shape, axes, given, math.prod(shape)), prepared(*operands)
-        made = short is not None and short.kinds in self._made
-        return short.kinds if made else found and found.kinds
+        short = laid(shape, axes, given, math.prod(shape))
+        if short is not None and short.kinds in self._made:
+            return short.kinds
+        layout, _ = prepared(*operands)
+        return layout and layout.kinds
 
     def _contiguous(self) -> tuple[Kind, ...]:
         """The kinds of inputs that are whole, or have one element for each row."""
@@ -227,7 +226,7 @@ class Kernels:
 
     def threads(self, step: RegionStep | ScalarStep) -> int:
         """The threads that a step is worth."""
-        return step.threads if step.size * self.cost > _WORTH else 1
+        return step.threads if step.size * self.cost > WORTH else 1
 
     @lazy
     def cost(self) -> float:

@@ -22,7 +22,7 @@ KINDS = (0, 1, 2, -1)
 _STACK = 1 << 18
 _SPLIT = 64
 _WHOLE = (np.power, np.arctan2, np.hypot, np.logaddexp)
-"""The ufuncs whose results depend on strides: see kernels.whole."""
+"""The ufuncs whose results depend on strides: see graphir.kernels.whole."""
 
 
 class UnsupportedError(Exception):

@@ -156,8 +156,8 @@ def rows(
     yield from _range(inputs, outs, width)
     kinds = [kind for kind, _ in sums]
     for kind in dict.fromkeys(kinds):
-        zero = "-0.0" if is_float(kind) else "0"
-        leaf = _EIGHTS.format(T=kind, add=adds(kind), zero=zero)
+        add, zero = _adding(kind)
+        leaf = _EIGHTS.format(T=kind, add=add, zero=zero)
         yield _halves(f"sum_{kind}", "ptr %x", 128, leaf, [kind])
     if sums:
         yield _halves("tree", _ARGS, BLOCK, _LEAF, kinds)
@@ -217,7 +217,7 @@ def _halves(of: str, args: str, most: int, leaf: str, kinds: Sequence[str]) -> s
     """Sums, of these types, of more than so many elements as those of halves, else of a leaf."""
     added = [
         f"%x{k} = get {kind}, %sums[{k}]\n%y{k} = get {kind}, %others[{k}]\n"
-        f"%z{k} = {adds(kind)} {kind} %x{k}, %y{k}\nput {kind} %z{k}, %sums[{k}]"
+        f"%z{k} = {_adding(kind)[0]} {kind} %x{k}, %y{k}\nput {kind} %z{k}, %sums[{k}]"
         for k, kind in enumerate(kinds)
     ]
     names = {"of": of, "args": args, "most": most, "leaf": leaf}
@@ -226,7 +226,8 @@ def _halves(of: str, args: str, most: int, leaf: str, kinds: Sequence[str]) -> s
 
 def _finished(k: int, place: int, kind: str, mean: bool) -> Iterator[str]:
     """A sum as NumPy has it: it begins with 0, so that none is -0.0; means divide in double."""
-    steps = [f"{adds(kind)} {kind} {{}}, {'0.0' if is_float(kind) else '0'}"]
+    add, zero = _adding(kind)
+    steps = [f"{add} {kind} {{}}, {zero.strip('-')}"]
     if mean and kind == "double":
         steps += ["fdiv double {}, %divisor"]
     elif mean:
@@ -238,14 +239,9 @@ def _finished(k: int, place: int, kind: str, mean: bool) -> Iterator[str]:
     yield f"%u{k} = get ptr, %now[{place}]\nstore {kind} %s{k}_{len(steps)}, ptr %u{k}, align 1"
 
 
-def is_float(kind: str) -> bool:
-    """Whether a type is one of floats."""
-    return kind in ("float", "double")
-
-
-def adds(kind: str) -> str:
-    """The instruction that adds."""
-    return "fadd" if is_float(kind) else "add"
+def _adding(kind: str) -> tuple[str, str]:
+    """The instruction that adds, and what changes nothing when it is added."""
+    return ("fadd", "-0.0") if kind in ("float", "double") else ("add", "0")
 
 
 def addresses(name: str, array: str, count: int) -> Iterator[str]:

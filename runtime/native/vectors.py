@@ -126,16 +126,6 @@ class Vectors:
         self.declared.add(f"declare {result} @llvm.{name}({types})")
         return self.op(f"call {result} @llvm.{name}({given})")
 
-    def gathered(self, of: str, unit: str, base: str, index: str, places: str, align: int) -> str:
-        """Lanes of some type from so many units of memory after an address."""
-        full, pointers = self.of(of), self.of("ptr")
-        at = self.op(f"getelementptr {unit}, ptr {base}, {self.of(index)} {places}")
-        name = f"masked.gather.v{self.width}{suffix(of)}.v{self.width}p0"
-        mask = self.of("i1"), "splat (i1 true)"
-        return self.intrinsic(
-            name, full, (pointers, at), ("i32", f"{align}"), mask, (full, "poison")
-        )
-
 
 def suffix(lane: str) -> str:
     """What intrinsics call a lane."""

@@ -31,7 +31,7 @@ Work: TypeAlias = Callable[[Lane, Iterator[int]], None]
 SMALL = 4096
 """Elements up to which one call of NumPy's own cast beats several of bit arithmetic."""
 
-_WORTH = 300_000
+WORTH = 300_000
 """Nanoseconds of work from which on a second thread pays for its start."""
 
 _CACHE = 3 << 19
@@ -150,17 +150,12 @@ class RegionStep:
         block: int | None,
         native: Any = None,
     ) -> None:
-        self.body, self.shape, self.cells, self.sizes, self.native = (
-            body,
-            shape,
-            cells,
-            sizes,
-            native,
-        )
+        self.body, self.shape, self.native = body, shape, native
+        self.cells, self.sizes = cells, sizes
         self.size, self.axes = math.prod(shape), axes
         self.length = math.prod(shape[len(shape) - axes :]) if axes else 1
         self.block = block or _block(body)
-        self.threads = threads if block or self.size * cost(body) > _WORTH else 1
+        self.threads = threads if block or self.size * cost(body) > WORTH else 1
         slots = list(enumerate(body.slots))
         self.ins = [
             (k, cells[body.inputs[slot.number].index], slot.dtype)
