@@ -38,7 +38,8 @@ halves:
   ret void
 }}"""
 
-_LEAF = f"  call void @range({_ARGS}, i64 %begin, i64 %n, ptr %sums)"
+_RANGE = f"  call void @range({_ARGS}, i64 %begin, i64 %n, ptr %sums)"
+"""The leaf of `tree`."""
 
 _EIGHTS = """\
   %first = getelementptr {T}, ptr %x, i64 %begin
@@ -83,6 +84,7 @@ one:
 exit:
   %sum = phi {T} [ %v1, %joined ], [ %s1, %one ]
   put {T} %sum, %sums[0]"""
+"""The leaf of a sum of what lies in memory: eight lanes, added in pairs, then the rest."""
 
 _KERNEL = """
 define void @kernel(ptr %record, ptr %context, i64 %first, i64 %end) {{
@@ -160,7 +162,7 @@ def rows(
         leaf = _EIGHTS.format(T=kind, add=add, zero=zero)
         yield _halves(f"sum_{kind}", "ptr %x", 128, leaf, [kind])
     if sums:
-        yield _halves("tree", _ARGS, BLOCK, _LEAF, kinds)
+        yield _halves("tree", _ARGS, BLOCK, _RANGE, kinds)
     first = places - len(sums)
     yield _KERNEL.format(
         args=_ARGS,
