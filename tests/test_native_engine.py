@@ -111,6 +111,23 @@ def test_a_probe_that_fails_is_told_of_once(
 
 
 @needs_llvmlite
+def test_a_probe_that_is_interrupted_is_begun_again(
+    engine: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(probe, "_computes", interrupted)
+        for _ in range(2):
+            with pytest.raises(KeyboardInterrupt):
+                Program(chain(1), native="now").ir(0)
+    program = Program(chain(1), native="now")
+    assert right(program, 1)
+    assert is_native(program)
+
+
+@needs_llvmlite
 def test_entries_alone_may_fail(
     engine: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -59,8 +59,11 @@ def _try() -> None:
         _ufuncs_are_as_declared()
         found.entries = _arrays_are_as_declared()
         _computes(found)
-    except Exception as error:  # whatever it is, there is NumPy
-        _Start.engine, _Start.failed = None, _said(error)
+    except BaseException as error:
+        _Start.engine = None
+        if not isinstance(error, Exception):  # an interrupt: the next one tries again
+            raise
+        _Start.failed = _said(error)  # whatever it is, there is NumPy
         raise UnusableError(_Start.failed) from error
     finally:
         _Start.trying = False
