@@ -111,8 +111,14 @@ def test_the_folder_is_the_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert disk.directory() == tmp_path / "home" / ".cache" / "graphir" / "native"
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "other"))
     assert disk.directory() == tmp_path / "other" / "graphir" / "native"
-    monkeypatch.setenv("GRAPHIR_NATIVE_CACHE", "0")
-    assert disk.directory() is None
+    monkeypatch.setenv("GRAPHIR_NATIVE_CACHE", "~/mine")
+    assert disk.directory() == tmp_path / "home" / "mine"
+    monkeypatch.chdir(tmp_path)
+    before = set(tmp_path.iterdir())
+    for off in ("0", "off", "relative/path"):
+        monkeypatch.setenv("GRAPHIR_NATIVE_CACHE", off)
+        assert disk.directory() is None
+    assert set(tmp_path.iterdir()) == before
 
 
 def test_the_oldest_files_go_and_what_killed_writers_left(
@@ -124,7 +130,7 @@ def test_the_oldest_files_go_and_what_killed_writers_left(
     (folder / "key.1.2").write_bytes(b"being written")
     (folder / "key.3.4").write_bytes(b"left")
     os.utime(folder / "key.3.4", (1, 1))
-    monkeypatch.setattr(disk, "MOST", 3 * 4096)
+    monkeypatch.setattr(disk, "MOST", 4 * 4096)
     disk.prune(folder)
     left = {"key7.o", "key8.o", "key9.o", "key.1.2"}
     assert {one.name for one in folder.iterdir()} == left

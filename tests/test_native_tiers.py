@@ -13,7 +13,6 @@ from graphir import Graph, ops
 from runtime import Program, execute, interpret
 from runtime.native import kernels as policy
 from runtime.program import blocks, plans
-from runtime.program import program as programs
 from tests.native_runs import needs_llvmlite
 
 X = np.linspace(-3, 3, 100, dtype=np.float32)
@@ -128,12 +127,50 @@ def test_a_long_sum_is_one_call() -> None:
 
 @needs_llvmlite
 def test_long_calls_of_views_take_a_kernel_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(programs, "_STEPS", -1)
+    monkeypatch.setattr(plans, "_STEPS", -1)
     program = Program(graph(), native="now")
     for x in (X[::2], X[::-1][:50]):
         program(x)
         assert program(x).tobytes() == interpret(program.graph, x).tobytes()
     assert len(kernels(program)[0]._made) > 1  # not that of contiguous arrays alone
+
+
+@needs_llvmlite
+@pytest.mark.parametrize("shape", [(5, 3), (2, 4, 3), (9, 31), (300, 32), (40, 63)])
+def test_short_rows_need_no_python(shape: tuple[int, ...]) -> None:
+    """A row and a column, broadcast; sums of rows."""
+    g = Graph(rules="numpy")
+    x, row = g.input("float32", shape), g.input("float32", shape[-1:])
+    column = g.input("float32", (*shape[:-1], 1))
+    y = (x * row + column) * (x - row) * (column + row) + x
+    g.output(y, (y * y).sum(axis=-1))
+    rng = np.random.default_rng(0)
+    given = [rng.normal(size=one.shape).astype(np.float32) for one in g.inputs]
+    program, wanted = Program(g, native="now"), interpret(g, *given)
+    for _ in range(3):
+        assert [one.tobytes() for one in program(*given)] == [one.tobytes() for one in wanted]
+    assert program._native
+
+
+@needs_llvmlite
+def test_what_takes_long_in_numpy_takes_steps() -> None:
+    """Where rows are too short for a call without Python; a single slow call decides nothing."""
+    g = Graph(rules="numpy")
+    x, gain = g.input("float32", (150, 150, 3)), g.input("float32", (3,))
+    y = x
+    for _ in range(20):
+        y = np.sqrt(y * gain + 1)
+    g.output(y)
+    given = [np.ones(one.shape, np.float32) for one in g.inputs]
+    program, wanted = Program(g, native="now"), interpret(g, *given).tobytes()
+    assert program(*given).tobytes() == wanted
+    assert not kernels(program)[0]._made
+    for _ in range(3000):
+        program(*given)
+        if kernels(program)[0]._made:
+            break
+    assert kernels(program)[0]._made
+    assert program(*given).tobytes() == wanted
 
 
 # -- threads

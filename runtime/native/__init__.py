@@ -30,6 +30,8 @@ def tier(mode: Native) -> tuple[Tier | None, str]:
     if mode not in ("auto", "now", "off"):
         raise ExecutionError(f'native is "auto", "now" or "off", not {mode!r}')
     forced = os.environ.get("GRAPHIR_NATIVE", "")
+    if forced not in ("", "0", "1"):
+        raise ExecutionError(f'GRAPHIR_NATIVE in the environment is "0" or "1", not {forced!r}')
     if mode == "off" or forced == "0":
         return None, 'native="off"' if mode == "off" else "GRAPHIR_NATIVE=0"
     if not installed():

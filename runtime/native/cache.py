@@ -1,6 +1,7 @@
 """Object code on disk, in the user's cache directory, so that it is made once for all processes.
 
-GRAPHIR_NATIVE_CACHE=0 in the environment switches it off; a path there is where it lies instead.
+An absolute path as GRAPHIR_NATIVE_CACHE in the environment is where it lies instead; 0, or whatever
+else is no such path, switches it off.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ _BLOCK = 4096
 _DIGEST = 32
 _OFTEN = 64
 _SUFFIX = ".o"
-_STALE = 3600.0
 _writes = 0
 
 
@@ -63,17 +63,14 @@ def write(key: str, data: bytes) -> None:
 
 
 def prune(folder: Path) -> None:
-    """Remove the oldest files beyond MOST bytes, and what writers left behind that were killed."""
+    """Remove the oldest files beyond MOST bytes, those of killed writers too."""
     found: list[tuple[float, int, str]] = []
     with suppress(OSError), os.scandir(folder) as entries:
         for one in entries:
             with suppress(OSError):
-                status, whole = one.stat(), one.name.endswith(_SUFFIX)
-                if not whole and time.time() - status.st_mtime > _STALE:
-                    os.unlink(one.path)
-                elif whole:
-                    size = -(-status.st_size // _BLOCK) * _BLOCK
-                    found.append((status.st_mtime, size, one.path))
+                status = one.stat()
+                size = -(-status.st_size // _BLOCK) * _BLOCK
+                found.append((status.st_mtime, size, one.path))
     room = MOST
     for _, size, path in sorted(found, reverse=True):
         room -= size
@@ -85,10 +82,10 @@ def prune(folder: Path) -> None:
 def directory() -> Path | None:
     """Where files lie, made if it is not there; None where others could have put code into it."""
     given = os.environ.get("GRAPHIR_NATIVE_CACHE", "")
-    if given == "0":
-        return None
     try:
-        folder = Path(given) if given else _user_cache() / "graphir" / "native"
+        folder = Path(given).expanduser() if given else _user_cache() / "graphir" / "native"
+        if not folder.is_absolute():  # it would be another one wherever the process goes
+            return None
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if os.name == "posix":
             status = folder.stat()

@@ -41,7 +41,7 @@ def _loaded(dtype: DType, x: Any) -> Any:
         return x.from_half() if x.code.has("f16c") else _from_half(x.view(_U16).astype(_U32))
     if dtype.is_integer:
         return _last_bits(dtype, x)
-    return x.view(_U8).astype(_U32).looked_up(_values(dtype))
+    return x.view(_U8).astype(_U32).looked_up(Table.of(narrow_values(dtype)))
 
 
 def _from_half(word: Any) -> Any:
@@ -60,7 +60,7 @@ def _stored(dtype: DType, x: Any) -> Any:
         return STORES[dtype](x)
     if dtype.is_integer:
         return x & x.dtype.type((1 << dtype.bits) - 1)
-    return _upper(x).looked_up(_patterns(dtype))
+    return _upper(x).looked_up(Table.of(narrow_patterns(dtype)))
 
 
 def _last_bits(dtype: DType, x: Any) -> Any:
@@ -142,16 +142,6 @@ def _upper(x: Any) -> Any:
     """The upper half of the bits, odd where the lower is not 0."""
     u = x.view(_U32)
     return (u >> 16) | ((u & 0xFFFF) != 0)
-
-
-@cache
-def _values(dtype: DType) -> Table:
-    return Table.of(narrow_values(dtype))
-
-
-@cache
-def _patterns(dtype: DType) -> Table:
-    return Table.of(narrow_patterns(dtype))
 
 
 @cache

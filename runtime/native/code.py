@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cache, partial
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import DType, Op, Symbol, functions
+from graphir import DType, Symbol, functions
 from graphir.evaluation import machine
 from graphir.kernels import KERNELS
 from runtime.native.vectors import Table, where
 from runtime.program.casting import register
-from runtime.program.code import Attributes, Code, entering
-from runtime.program.tracing import Step, Storage, Trace, trace
+from runtime.program.code import Code, entering
+from runtime.program.tracing import Step, Storage, Trace
 
 
 class Conversion(NamedTuple):
@@ -32,6 +32,40 @@ class Conversion(NamedTuple):
     quiet: bool = False
 
 
+def _power(x: Any, y: Any) -> Any:
+    """As the kernel: where the exponent of a float is 2, x * x. No integer here is negative."""
+    power = np.power(x, y)
+    return where(np.equal(y, 2.0), np.multiply(x, x), power) if x.dtype.kind == "f" else power
+
+
+def _taken(values: NDArray[Any], places: Any) -> Any:
+    return places.tracer.emit(Table.of(values), [places], values.dtype)
+
+
+def _part(function: Callable[..., Any], x: Any) -> Any:
+    return x.tracer.emit(function, [x], np.empty(0, x.dtype).real.dtype)
+
+
+def as_complex(x: Any, y: Any) -> Any:
+    """The complex number of two parts."""
+    dtype = np.dtype(f"c{2 * x.dtype.itemsize}")
+    return x.tracer.emit(as_complex, [x, y], dtype)
+
+
+_KERNELS: Mapping[str, Callable[..., Any]] = KERNELS | {
+    "pow": _power,
+    "erf": partial(functions.erf_by, _taken),
+    "gelu": partial(functions.gelu_by, _taken),
+    "atan2": np.arctan2,
+    "hypot": np.hypot,
+    "logaddexp": np.logaddexp,
+    "real": partial(_part, np.real),
+    "imag": partial(_part, np.imag),
+    "as_complex": as_complex,
+}
+"""Those of the ops, in a form that can be traced where their own cannot."""
+
+
 class NativeCode(Code):
     """Instructions over registers, for code generation: see Code.
 
@@ -39,6 +73,8 @@ class NativeCode(Code):
     outs nor inputs, `buffered`. `sums` are those that are added up, row by row, and whether that
     makes a mean.
     """
+
+    kernels = _KERNELS
 
     def __init__(self, region: Any, needed: Any) -> None:
         super().__init__(region, needed, bits=False)
@@ -70,9 +106,6 @@ class NativeCode(Code):
             return Trace((), (0, register(source)), (), False)
         return _converted(made, register(source), register(target))
 
-    def _computed(self, op: Op, attrs: Attributes, dtypes: Sequence[Storage], to: DType) -> Trace:
-        return _traced(op.name, attrs, tuple(dtypes), register(to))
-
 
 def is_sum(symbol: Symbol) -> bool:
     """Whether rows are added up in machine code, by NumPy's tree of halves."""
@@ -90,43 +123,3 @@ def _converted(made: Conversion, source: Storage, target: Storage) -> Trace:
         return Trace((), (0, source), (), False)
     function: Any = made
     return Trace((Step(function, ((0, source),), target),), (1, target), (), True)
-
-
-@cache
-def _traced(name: str, attrs: Attributes, dtypes: tuple[Storage, ...], result: Storage) -> Trace:
-    kernel: Callable[..., Any] = _KERNELS.get(name, KERNELS[name])
-    return trace(partial(kernel, **dict(attrs)), dtypes, result, False)
-
-
-def _power(x: Any, y: Any) -> Any:
-    """As the kernel: where the exponent of a float is 2, x * x. No integer here is negative."""
-    power = np.power(x, y)
-    return where(np.equal(y, 2.0), np.multiply(x, x), power) if x.dtype.kind == "f" else power
-
-
-def _taken(values: NDArray[Any], places: Any) -> Any:
-    return places.tracer.emit(Table.of(values), [places], values.dtype)
-
-
-def _part(function: Callable[..., Any], x: Any) -> Any:
-    return x.tracer.emit(function, [x], np.empty(0, x.dtype).real.dtype)
-
-
-def as_complex(x: Any, y: Any) -> Any:
-    """The complex number of two parts."""
-    dtype = np.dtype(f"c{2 * x.dtype.itemsize}")
-    return x.tracer.emit(as_complex, [x, y], dtype)
-
-
-_KERNELS: dict[str, Callable[..., Any]] = {
-    "pow": _power,
-    "erf": partial(functions.erf_by, _taken),
-    "gelu": partial(functions.gelu_by, _taken),
-    "atan2": np.arctan2,
-    "hypot": np.hypot,
-    "logaddexp": np.logaddexp,
-    "real": partial(_part, np.real),
-    "imag": partial(_part, np.imag),
-    "as_complex": as_complex,
-}
-"""Kernels in a form that can be traced, where their own cannot."""

@@ -128,7 +128,7 @@ class Value(NDArrayOperatorsMixin):
 
     def looked_up(self, table: Table) -> Value:
         """The elements of a table at these places."""
-        one, base = lane(table.dtype), self.code.pointer(table)
+        one, base = lane(table.dtype), self.code.pointer(table.address)
         size = table.dtype.itemsize
         found = self.code.gathered(one, one, base, lane(self.dtype), self.name, size)
         return Value(self.code, found, table.dtype)

@@ -19,9 +19,7 @@ import numpy as np
 
 from runtime.native import cache as disk
 from runtime.native.entry import assembly, built_in, method
-from runtime.native.loops import loop_of
 from runtime.native.regions import Kernel
-from runtime.native.vectors import Table
 
 llvmlite: Any = import_module("llvmlite")
 llvm: Any = import_module("llvmlite.binding")
@@ -120,16 +118,6 @@ class Code:
         self.address: int = self._held[name]
 
 
-def address(what: Any) -> int:
-    """Where a table, a loop or its data lies."""
-    if isinstance(what, Table):
-        return what.address
-    kind, *rest = what
-    found = loop_of(*rest)
-    assert found is not None
-    return found.function if kind == "loop" else found.data
-
-
 class Compiled(Code):
     """A kernel that can be called.
 
@@ -140,9 +128,8 @@ class Compiled(Code):
         super().__init__(kernel.text, "kernel")
         p, n = ctypes.c_void_p, ctypes.c_int64
         self.function = ctypes.CFUNCTYPE(None, p, p, n, n)(self.address)
-        addresses = [address(one) for one in kernel.context]
-        self.words = (ctypes.c_void_p * (1 + max(1, len(addresses))))(1, *addresses)
-        self.context = (ctypes.c_void_p * max(1, len(addresses))).from_buffer(self.words, 8)
+        self.words = (ctypes.c_void_p * (2 + len(kernel.context)))(1, *kernel.context)
+        self.context = (ctypes.c_void_p * (1 + len(kernel.context))).from_buffer(self.words, 8)
         self.users: WeakSet[Any] = WeakSet()
 
 

@@ -17,10 +17,7 @@ from runtime.native.vectors import words_of
 from runtime.program.tracing import Storage
 
 _NUMBERS = ("inputs", "outs", "elements", "words", "long")
-_HEAD = (
-    *("type", "none", "incref", "decref", "empty", "tuple", "set", "save", "restore"),
-    *("kernel", "context", "template", *_NUMBERS),
-)
+_HEAD = ("type", "none", "empty", "kernel", "context", "template", *_NUMBERS)
 _SPEC = 4
 # PyArrayObject_fields of numpy/_core/include/numpy/ndarraytypes.h, in words
 DATA, NDIM, DIMS, DTYPE, FLAGS = 2, 3, 4, 7, 8
@@ -48,6 +45,12 @@ def assembly() -> str:
 _TEXT = f"""
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 declare i32 @memcmp(ptr, ptr, i64)
+declare void @Py_IncRef(ptr)
+declare void @Py_DecRef(ptr)
+declare ptr @PyTuple_New(i64)
+declare i32 @PyTuple_SetItem(ptr, i64, ptr)
+declare ptr @PyEval_SaveThread()
+declare void @PyEval_RestoreThread(ptr)
 define ptr @call(ptr %self, ptr %args, i64 %nargs) {{
 entry:
   %record = get ptr, %self[{DATA}]
@@ -68,8 +71,7 @@ input:
   %is_array = icmp eq ptr %kind, %type
   br i1 %is_array, label %array, label %other
 array:
-  %i4 = mul i64 %i, {_SPEC}
-  %spec = getelementptr i64, ptr %specs, i64 %i4
+  %spec = getelementptr [{_SPEC} x i64], ptr %specs, i64 %i
   %dtype = get ptr, %object[{DTYPE}]
   %wanted = get ptr, %spec[0]
   %ndim = get i32, %object[{NDIM}]
@@ -103,29 +105,28 @@ results:
   %single = icmp eq i64 %outs, 1
   br i1 %single, label %out, label %pack
 pack:
-  %packed = call ptr %tuple(i64 %outs)
+  %packed = call ptr @PyTuple_New(i64 %outs)
   %unpacked = icmp eq ptr %packed, null
   br i1 %unpacked, label %failed, label %out
 out:
   %holder = phi ptr [ null, %results ], [ %packed, %pack ], [ %holder, %put ]
   %o = phi i64 [ 0, %results ], [ 0, %pack ], [ %o1, %put ]
   %o_at = add i64 %o, %inputs
-  %o4 = mul i64 %o_at, {_SPEC}
-  %out_spec = getelementptr i64, ptr %specs, i64 %o4
+  %out_spec = getelementptr [{_SPEC} x i64], ptr %specs, i64 %o_at
   %out_dtype = get ptr, %out_spec[0]
   %out_rank = get i32, %out_spec[1]
   %out_shape = get ptr, %out_spec[2]
   %out_place = get i64, %out_spec[3]
-  call void %incref(ptr %out_dtype)
+  call void @Py_IncRef(ptr %out_dtype)
   %made = call ptr %empty(i32 %out_rank, ptr %out_shape, ptr %out_dtype, i32 0)
   %missing = icmp eq ptr %made, null
-  br i1 %missing, label %drop, label %keep
+  br i1 %missing, label %failed, label %keep
 keep:
   %out_data = get ptr, %made[{DATA}]
   put ptr %out_data, %given[%out_place]
   br i1 %single, label %run, label %put
 put:
-  %ignored = call i32 %set(ptr %holder, i64 %o, ptr %made)
+  %ignored = call i32 @PyTuple_SetItem(ptr %holder, i64 %o, ptr %made)
   %o1 = add i64 %o, 1
   %more_outs = icmp ult i64 %o1, %outs
   br i1 %more_outs, label %out, label %run
@@ -137,19 +138,16 @@ here:
   call void %kernel(ptr %given, ptr %context, i64 0, i64 %elements)
   ret ptr %result
 aside:
-  %state = call ptr %save()
+  %state = call ptr @PyEval_SaveThread()
   call void %kernel(ptr %given, ptr %context, i64 0, i64 %elements)
-  call void %restore(ptr %state)
+  call void @PyEval_RestoreThread(ptr %state)
   ret ptr %result
-drop:
-  br i1 %single, label %failed, label %drop_all
-drop_all:
-  call void %decref(ptr %holder)
-  br label %failed
 failed:
+  %dropped = phi ptr [ null, %pack ], [ %holder, %out ]
+  call void @Py_DecRef(ptr %dropped)  ; which may be null
   ret ptr null
 other:
-  call void %incref(ptr %none)
+  call void @Py_IncRef(ptr %none)
   ret ptr %none
 }}
 """
@@ -180,10 +178,6 @@ def _numpy_api(index: int) -> int:
     return table[index]
 
 
-def _address(name: str) -> int:
-    return ctypes.cast(getattr(_python, name), ctypes.c_void_p).value or 0
-
-
 class Record(np.ndarray[Any, Any]):
     """The record of a function, which keeps alive what it points to."""
 
@@ -205,19 +199,15 @@ def built_in(
     other threads run Python meanwhile.
     """
     words = np.array([*template, 0], np.int64)  # the last for inputs that are not read
-    head = len(_HEAD) + _SPEC * len(specs)
-    shapes = [size for one in specs for size in one.shape]
-    record = np.zeros(head + len(shapes) + 1, np.int64).view(Record)
+    shapes = [np.array([*one.shape, 0], np.int64) for one in specs]
+    arrays = [
+        (id(one.dtype), len(one.shape), shape.ctypes.data, one.place)
+        for one, shape in zip(specs, shapes, strict=True)
+    ]
     values = {
         "type": id(np.ndarray),
         "none": id(None),
-        "incref": _address("Py_IncRef"),
-        "decref": _address("Py_DecRef"),
         "empty": _numpy_api(_EMPTY),
-        "tuple": _address("PyTuple_New"),
-        "set": _address("PyTuple_SetItem"),
-        "save": _address("PyEval_SaveThread"),
-        "restore": _address("PyEval_RestoreThread"),
         "kernel": kernel.address,
         "context": ctypes.addressof(kernel.context),
         "template": words.ctypes.data,
@@ -227,15 +217,9 @@ def built_in(
         "words": len(words),
         "long": long,
     }
-    record[: len(_HEAD)] = [values[name] for name in _HEAD]
-    at = head
-    for i, one in enumerate(specs):
-        place = record.ctypes.data + 8 * at
-        spec = len(_HEAD) + _SPEC * i
-        record[spec : spec + _SPEC] = id(one.dtype), len(one.shape), place, one.place
-        record[at : at + len(one.shape)] = one.shape
-        at += len(one.shape)
-    record.kept = method, kernel, specs, words
+    head = [values[name] for name in _HEAD]
+    record = np.array([*head, *np.ravel(arrays)], np.int64).view(Record)
+    record.kept = method, kernel, specs, words, shapes
     return _new(ctypes.addressof(method), record, None)
 
 

@@ -38,6 +38,9 @@ what that takes."""
 _WORTH = 300_000
 """Nanoseconds of work from which on a second thread pays for its start."""
 
+_ROW = 50
+"""Nanoseconds that a row of less than a vector takes, or less."""
+
 _LONG = 10_000
 """Nanoseconds from which on other threads may run Python meanwhile."""
 
@@ -121,7 +124,7 @@ class Kernels:
         if known and all(one in self._made for one in known):
             return f"native for strides {' and '.join(map(_strides, known))}"
         if self.now or self.earned:
-            return "NumPy: to be compiled"
+            return f"NumPy: to be compiled{', if such calls take long enough' if kinds else ''}"
         spent = f"{self.spent / 1e6:.1f} of the {self.due / 1e6:.0f} ms spent"
         return f"NumPy: {spent} after which it is compiled"
 
@@ -135,8 +138,12 @@ class Kernels:
             return engine().listing(made.text)
 
     def _kinds(self, operands: Operands) -> tuple[Kind, ...] | None:
-        layout, _ = prepared(*operands)
-        return layout and layout.kinds
+        """Those of the kernel that there is, or else of that which would be compiled."""
+        shape, axes, arrays = operands
+        given = [(one.shape, one.strides, one.itemsize) for one in arrays]
+        short, (found, _) = laid(shape, axes, given, math.prod(shape)), prepared(*operands)
+        made = short is not None and short.kinds in self._made
+        return short.kinds if made else found and found.kinds
 
     def _contiguous(self) -> tuple[Kind, ...]:
         """The kinds of inputs that are whole, or have one element for each row."""
@@ -170,7 +177,7 @@ class Kernels:
         for symbol in code.inputs.values():
             shape, itemsize = shape_of(symbol, step.sizes), symbol.dtype.storage.itemsize
             operands.append((shape, contiguous(shape, itemsize), itemsize))
-        layout = laid(step.shape, step.axes, operands)
+        layout = laid(step.shape, step.axes, operands, short=max(1, int(step.price / _ROW)))
         kernel = self.kernel(layout.kinds) if layout else None
         if kernel is None or layout is None:
             return None
@@ -212,6 +219,15 @@ class Kernels:
             and layout
             and Task(self.code, kernel, layout, step, arrays, step.size * self.cost)
         )
+
+    def runs(self, step: RegionStep | ScalarStep) -> bool:
+        """Whether there is a kernel for contiguous inputs as `task` prepares them."""
+        if self.why or not step.shape or not (self.now or self._made or self.earned):
+            return False
+        symbols = self.code.inputs.values()
+        arrays = [np.empty(shape_of(one, step.sizes), one.dtype.storage) for one in symbols]
+        layout, _ = prepared(step.shape, step.axes, arrays)
+        return layout is not None and self.kernel(layout.kinds) is not None
 
     def threads(self, step: RegionStep | ScalarStep) -> int:
         """The threads that a step is worth."""

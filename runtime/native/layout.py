@@ -15,9 +15,6 @@ from runtime.native.rows import HEAD
 WIDTH = 32
 """The elements of a vector."""
 
-SHORT = 64
-"""Elements below which a row is not worth its own turn."""
-
 _ROW = 1024
 Array: TypeAlias = NDArray[Any]
 Strides: TypeAlias = Sequence[int]
@@ -65,10 +62,13 @@ def contiguous(shape: Sequence[int], size: int) -> Strides:
     return [size * math.prod(shape[i + 1 :]) for i in range(len(shape))]
 
 
-def laid(shape: Sequence[int], axes: int, operands: Sequence[Operand]) -> Layout | None:
+def laid(
+    shape: Sequence[int], axes: int, operands: Sequence[Operand], short: int = 1
+) -> Layout | None:
     """The layout of operands of a result in C order, the last `axes` of which are one row.
 
-    None where rows are too short for vectors, or where the last axes are not one of all operands.
+    None where more than `short` rows are less than a vector, or are so in other strides than 0 and
+    1, or where the last axes are not one of all operands.
     """
     strides = [
         [0] * (len(shape) - len(own)) + [by * (n != 1) for n, by in zip(own, steps, strict=True)]
@@ -84,9 +84,9 @@ def laid(shape: Sequence[int], axes: int, operands: Sequence[Operand]) -> Layout
     (inner, bys), *rest = inside
     outer = [*rest, *outside]
     kinds = tuple([_kind(inner, by, *one) for by, one in zip(bys, operands, strict=True)])
-    if (outer and inner < SHORT) or (inner < WIDTH and not {0, 1}.issuperset(kinds)):
-        return None
     sizes, steps = tuple([size for size, _ in outer]), tuple([tuple(by) for _, by in outer])
+    if inner < WIDTH and (math.prod(sizes) > short or not {0, 1}.issuperset(kinds)):
+        return None
     return Layout(inner, sizes, kinds, tuple(bys), steps)
 
 
@@ -119,29 +119,26 @@ def prepared(
     Of rows that are short, several are one, with what is the same in each repeated.
     """
     whole = [one if one.flags.aligned else one.copy() for one in arrays]
-    found = laid(shape, axes, [(one.shape, one.strides, one.itemsize) for one in whole])
+    found = laid(shape, axes, [_operand(one) for one in whole])
     if found is not None:
         return found, whole
     periods = [0 if axes else _period(tuple(shape), one) for one in whole]
     longest = max(periods, default=0)
     row = longest and longest * -(-_ROW // longest)
-    whole = [
-        np.tile(one.reshape(-1), row // period)
-        if period
-        else one
-        if one.size == 1
-        else np.ascontiguousarray(np.broadcast_to(one, tuple(shape)))
-        for one, period in zip(whole, periods, strict=True)
-    ]
-    if longest:
-        shape = -(-math.prod(shape) // row), row
-    operands = [
-        (one.shape, one.strides, one.itemsize)
-        if one.size == 1 or period or not longest
-        else (shape, contiguous(shape, one.itemsize), one.itemsize)
-        for one, period in zip(whole, periods, strict=True)
-    ]
-    return laid(shape, axes, operands), whole
+    rows = (-(-math.prod(shape) // row), row) if row else tuple(shape)
+    operands: list[Operand] = []
+    for i, (one, period) in enumerate(zip(whole, periods, strict=True)):
+        if period:
+            whole[i] = np.tile(one.reshape(-1), row // period)
+        elif one.size != 1:
+            whole[i] = np.ascontiguousarray(np.broadcast_to(one, tuple(shape)))
+        own = rows, contiguous(rows, one.itemsize), one.itemsize
+        operands.append(_operand(whole[i]) if period or one.size == 1 else own)
+    return laid(rows, axes, operands), whole
+
+
+def _operand(array: Array) -> Operand:
+    return array.shape, array.strides, array.itemsize
 
 
 def _period(shape: tuple[int, ...], array: Array) -> int:

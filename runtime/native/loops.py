@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -36,18 +35,11 @@ class UfuncFields(ctypes.Structure):
     ]
 
 
-def loop_of(function: Any, dtypes: Sequence[Storage]) -> Loop | None:
-    """The loop of a ufunc for operands and a result of just these dtypes."""
-    if not isinstance(function, np.ufunc):
-        return None
-    return _loop(function, tuple(dtypes))
-
-
 @cache
-def _loop(function: np.ufunc, dtypes: tuple[Storage, ...]) -> Loop | None:
-    for k, types in enumerate(function.types):
-        found = [np.dtype(one) for one in types.replace("->", "")]
-        if found == list(dtypes):
+def loop_of(function: Any, *dtypes: Storage) -> Loop | None:
+    """The loop of a ufunc for operands and a result of just these dtypes."""
+    for k, types in enumerate(function.types if isinstance(function, np.ufunc) else ()):
+        if [np.dtype(one) for one in types.replace("->", "")] == [*dtypes]:
             record = UfuncFields.from_address(id(function))
             return Loop(record.functions[k], record.data[k] or 0)
     return None

@@ -43,7 +43,7 @@ def told(error: Exception) -> str:
     why = _said(error)
     if not _Start.told:
         _Start.told = True
-        _LOG.warning("NumPy computes what machine code would: %s", why)
+        _LOG.warning("no machine code, NumPy computes instead: %s", why)
     return why
 
 
@@ -63,7 +63,8 @@ def _try() -> None:
         _Start.engine = None
         if not isinstance(error, Exception):  # an interrupt: the next one tries again
             raise
-        _Start.failed = _said(error)  # whatever it is, there is NumPy
+        known = isinstance(error, UnusableError)  # whatever it is, there is NumPy
+        _Start.failed = f"{'' if known else 'llvmlite fails, '}{_said(error)}"
         raise UnusableError(_Start.failed) from error
     finally:
         _Start.trying = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -32,11 +32,11 @@ class UnsupportedError(Exception):
 class Kernel(NamedTuple):
     """`kernel(record, context, first, end)` as assembly, for elements first to end of the result.
 
-    `record` is Layout.record; `context` has the addresses of functions and tables named here.
+    `record` is Layout.record; `context` are the addresses of tables and of NumPy's loops.
     """
 
     text: str
-    context: tuple[Hashable, ...]
+    context: tuple[int, ...]
 
 
 class Segment:
@@ -57,13 +57,13 @@ def segments_of(code: NativeCode, features: Collection[str]) -> list[Segment]:
     """The instructions that matter, each as early as the loops that it waits for allow."""
     stage: dict[int, int] = {}
     found = [Segment()]
-    for one in _live(code):
+    for one in code.live([*code.results, *[register for register, _ in code.sums]]):
         function, args, out, symbol = one
         at = max([stage.get(code.bases[arg], 0) for arg in args], default=0)
         dtypes = [code.dtypes[register] for register in (*args, out)]
         if has_code(function, dtypes, features):
             found[at].vectors.append(one)
-        elif loop_of(function, dtypes):
+        elif loop_of(function, *dtypes):
             found[at].loops.append(one)
             at += 1
         else:
@@ -73,16 +73,6 @@ def segments_of(code: NativeCode, features: Collection[str]) -> list[Segment]:
         if at == len(found):
             found.append(Segment())
     return found
-
-
-def _live(code: NativeCode) -> list[Instruction]:
-    used = {code.bases[one] for one in (*code.results, *[one for one, _ in code.sums])}
-    found: list[Instruction] = []
-    for one in reversed(code.instructions):
-        if one[2] in used:
-            used.update([code.bases[arg] for arg in one[1]])
-            found.append(one)
-    return found[::-1]
 
 
 class Writer:
@@ -173,8 +163,8 @@ class Writer:
             kind = lane(self.dtypes[base])
             source, _, lines = self._operand(base, np.power, "%begin")
             yield from lines
-            yield f"%y{k} = call {kind} @pairwise_{kind}(ptr {source}, i64 %real)"
-            yield f"put {kind} %y{k}, %sums[{k}]"
+            yield f"%sum{k} = getelementptr i64, ptr %sums, i64 {k}"
+            yield f"call void @sum_{kind}(ptr {source}, i64 0, i64 %real, ptr %sum{k})"
         yield "ret void\n}"
 
     def _hoisted(self) -> Iterator[str]:
@@ -312,8 +302,9 @@ class Writer:
         """NumPy's loop over the block."""
         function, args, out, _ = one
         registers = (*args, out)
-        loop = (function, tuple([self.dtypes[register] for register in registers]))
-        call, data = self.vectors.pointer(("loop", *loop)), self.vectors.pointer(("data", *loop))
+        loop = loop_of(function, *[self.dtypes[register] for register in registers])
+        assert loop is not None
+        call, data = map(self.vectors.pointer, loop)
         for k, register in enumerate(registers):
             address, stride, lines = self._operand(self.bases[register], function, "%start")
             yield from lines

@@ -2,7 +2,8 @@
 
 `kernel` finds where each row of each operand begins, `tree` halves a row that is summed, `range`
 takes rows that are shorter than a vector by way of the stack, and `body`, which is the region's
-own, computes. A record is what Layout.record says.
+own, computes. Sums are NumPy's: of halves, of which those of 128 elements are added in eight lanes
+(numpy/_core/src/umath/loops_utils.h.src, pairwise_sum). A record is what Layout.record says.
 """
 
 from __future__ import annotations
@@ -17,79 +18,71 @@ HEAD = 3
 
 _ARGS = "ptr %now, ptr %strides, ptr %context"
 
-_PAIRWISE = """
-define internal {T} @pairwise_{T}(ptr %x, i64 %n) {{
-entry:
-  %few = icmp ult i64 %n, 8
-  br i1 %few, label %rest, label %more
-more:
-  %block = icmp ule i64 %n, 128
-  br i1 %block, label %start, label %halves
-start:
-  %first = load {V}, ptr %x, align 1
-  %end = and i64 %n, -8
-  %any = icmp ugt i64 %end, 8
-  br i1 %any, label %loop, label %joined
-loop:
-  %i = phi i64 [ 8, %start ], [ %i1, %loop ]
-  %r = phi {V} [ %first, %start ], [ %r1, %loop ]
-  %at = getelementptr {T}, ptr %x, i64 %i
-  %next = load {V}, ptr %at, align 1
-  %r1 = {add} {V} %r, %next
-  %i1 = add i64 %i, 8
-  %again = icmp ult i64 %i1, %end
-  br i1 %again, label %loop, label %joined
-joined:
-  %all = phi {V} [ %first, %start ], [ %r1, %loop ]
-{joined}
-  br label %rest
-rest:
-  %done = phi i64 [ 0, %entry ], [ %end, %joined ]
-  %sum = phi {T} [ {zero}, %entry ], [ %j1, %joined ]
-  %left = icmp ult i64 %done, %n
-  br i1 %left, label %one, label %out
-one:
-  %k = phi i64 [ %done, %rest ], [ %k1, %one ]
-  %s = phi {T} [ %sum, %rest ], [ %s1, %one ]
-  %p = getelementptr {T}, ptr %x, i64 %k
-  %v = load {T}, ptr %p, align 1
-  %s1 = {add} {T} %s, %v
-  %k1 = add i64 %k, 1
-  %on = icmp ult i64 %k1, %n
-  br i1 %on, label %one, label %out
-out:
-  %result = phi {T} [ %sum, %rest ], [ %s1, %one ]
-  ret {T} %result
-halves:
-  %half = lshr i64 %n, 1
-  %low = and i64 %half, -8
-  %high = sub i64 %n, %low
-  %middle = getelementptr {T}, ptr %x, i64 %low
-  %a = call {T} @pairwise_{T}(ptr %x, i64 %low)
-  %b = call {T} @pairwise_{T}(ptr %middle, i64 %high)
-  %ab = {add} {T} %a, %b
-  ret {T} %ab
-}}"""
-
-_TREE = """
-define internal void @tree({args}, i64 %begin, i64 %n, ptr %sums) {{
+_HALVES = """
+define internal void @{of}({args}, i64 %begin, i64 %n, ptr %sums) {{
 entry:
   %others = alloca [{count} x i64], align 16
-  %long = icmp ugt i64 %n, {block}
+  %long = icmp ugt i64 %n, {most}
   br i1 %long, label %halves, label %leaf
 leaf:
-  call void @range({args}, i64 %begin, i64 %n, ptr %sums)
+{leaf}
   ret void
 halves:
   %half = lshr i64 %n, 1
   %left = and i64 %half, -8
   %right = sub i64 %n, %left
   %middle = add i64 %begin, %left
-  call void @tree({args}, i64 %begin, i64 %left, ptr %sums)
-  call void @tree({args}, i64 %middle, i64 %right, ptr %others)
+  call void @{of}({args}, i64 %begin, i64 %left, ptr %sums)
+  call void @{of}({args}, i64 %middle, i64 %right, ptr %others)
 {added}
   ret void
 }}"""
+
+_LEAF = f"  call void @range({_ARGS}, i64 %begin, i64 %n, ptr %sums)"
+
+_EIGHTS = """\
+  %first = getelementptr {T}, ptr %x, i64 %begin
+  %end = and i64 %n, -8
+  %any = icmp ne i64 %end, 0
+  br i1 %any, label %start, label %joined
+start:
+  %eight0 = load <8 x {T}>, ptr %first, align 1
+  %twice = icmp ugt i64 %end, 8
+  br i1 %twice, label %eight, label %joined
+eight:
+  %i = phi i64 [ 8, %start ], [ %i1, %eight ]
+  %r = phi <8 x {T}> [ %eight0, %start ], [ %r1, %eight ]
+  %at = getelementptr {T}, ptr %first, i64 %i
+  %next = load <8 x {T}>, ptr %at, align 1
+  %r1 = {add} <8 x {T}> %r, %next
+  %i1 = add i64 %i, 8
+  %again = icmp ult i64 %i1, %end
+  br i1 %again, label %eight, label %joined
+joined:
+  %v8 = phi <8 x {T}> [ splat ({T} {zero}), %leaf ], [ %eight0, %start ], [ %r1, %eight ]
+  %x4 = shufflevector <8 x {T}> %v8, <8 x {T}> poison, <4 x i32> <i32 0, i32 2, i32 4, i32 6>
+  %y4 = shufflevector <8 x {T}> %v8, <8 x {T}> poison, <4 x i32> <i32 1, i32 3, i32 5, i32 7>
+  %v4 = {add} <4 x {T}> %x4, %y4
+  %x2 = shufflevector <4 x {T}> %v4, <4 x {T}> poison, <2 x i32> <i32 0, i32 2>
+  %y2 = shufflevector <4 x {T}> %v4, <4 x {T}> poison, <2 x i32> <i32 1, i32 3>
+  %v2 = {add} <2 x {T}> %x2, %y2
+  %x1 = extractelement <2 x {T}> %v2, i64 0
+  %y1 = extractelement <2 x {T}> %v2, i64 1
+  %v1 = {add} {T} %x1, %y1
+  %some = icmp ult i64 %end, %n
+  br i1 %some, label %one, label %exit
+one:
+  %k = phi i64 [ %end, %joined ], [ %k1, %one ]
+  %s = phi {T} [ %v1, %joined ], [ %s1, %one ]
+  %p = getelementptr {T}, ptr %first, i64 %k
+  %last = load {T}, ptr %p, align 1
+  %s1 = {add} {T} %s, %last
+  %k1 = add i64 %k, 1
+  %more = icmp ult i64 %k1, %n
+  br i1 %more, label %one, label %exit
+exit:
+  %sum = phi {T} [ %v1, %joined ], [ %s1, %one ]
+  put {T} %sum, %sums[0]"""
 
 _KERNEL = """
 define void @kernel(ptr %record, ptr %context, i64 %first, i64 %end) {{
@@ -145,8 +138,7 @@ exit:
   ret void
 }}
 declare i64 @llvm.umin.i64(i64, i64)
-declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
-declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"""
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"""
 
 
 def rows(
@@ -162,14 +154,13 @@ def rows(
     places = len(inputs) + len(outs) + len(sums)
     full = f"<{places} x i64>"
     yield from _range(inputs, outs, width)
-    for kind in dict.fromkeys(kind for kind, _ in sums):
+    kinds = [kind for kind, _ in sums]
+    for kind in dict.fromkeys(kinds):
         zero = "-0.0" if is_float(kind) else "0"
-        yield _PAIRWISE.format(
-            T=kind, V=f"<8 x {kind}>", add=adds(kind), zero=zero, joined=_joined(kind)
-        )
+        leaf = _EIGHTS.format(T=kind, add=adds(kind), zero=zero)
+        yield _halves(f"sum_{kind}", "ptr %x", 128, leaf, [kind])
     if sums:
-        added = "\n".join(_added(k, kind) for k, (kind, _) in enumerate(sums))
-        yield _TREE.format(args=_ARGS, count=len(sums), block=BLOCK, added=added)
+        yield _halves("tree", _ARGS, BLOCK, _LEAF, kinds)
     first = places - len(sums)
     yield _KERNEL.format(
         args=_ARGS,
@@ -182,7 +173,9 @@ def rows(
         columns="\n".join(splat("%columns", "%column", "i64", places)),
         indices="\n".join(splat("%indices", "%index", "i64", places)),
         of="tree" if sums else "range",
-        finished="\n".join(_finished(k, first + k, *one) for k, one in enumerate(sums)),
+        finished="\n".join(
+            line for k, one in enumerate(sums) for line in _finished(k, first + k, *one)
+        ),
     )
 
 
@@ -211,7 +204,7 @@ def _range(
             yield f"%b{i} = mul i64 %n, {size}"
         if i in copied:
             whole = width * copied[i]
-            yield f"call void @llvm.memset.p0.i64(ptr %t{i}, i8 0, i64 {whole}, i1 false)"
+            yield f"store [{whole} x i8] zeroinitializer, ptr %t{i}, align 64"
             yield f"call void @llvm.memcpy.p0.p0.i64(ptr %t{i}, ptr %p{i}, i64 %b{i}, i1 false)"
     on_stack = f"ptr %copies, ptr %strides, ptr %context, i64 0, i64 {width}"
     yield f"call void @body({on_stack}, i64 %n, ptr %sums)"
@@ -220,49 +213,29 @@ def _range(
     yield "ret void\n}"
 
 
-def _joined(kind: str) -> str:
-    """Eight lanes added in pairs."""
-    value, count = "%all", 8
-    lines: list[str] = []
-    while count > 1:
-        count //= 2
-        full = f"<{2 * count} x {kind}>"
-        for name, first in (("x", 0), ("y", 1)):
-            mask = ", ".join(f"i32 {2 * k + first}" for k in range(count))
-            lines.append(
-                f"  %{name}{count} = shufflevector {full} {value}, {full} poison, "
-                f"<{count} x i32> <{mask}>"
-            )
-        value = f"%v{count}"
-        lines.append(f"  {value} = {adds(kind)} <{count} x {kind}> %x{count}, %y{count}")
-    return "\n".join([*lines, f"  %j1 = extractelement <1 x {kind}> %v1, i64 0"])
-
-
-def _added(k: int, kind: str) -> str:
-    return f"""\
-  %x{k} = get {kind}, %sums[{k}]
-  %y{k} = get {kind}, %others[{k}]
-  %z{k} = {adds(kind)} {kind} %x{k}, %y{k}
-  put {kind} %z{k}, %sums[{k}]"""
-
-
-def _finished(k: int, place: int, kind: str, mean: bool) -> str:
-    """A sum as NumPy has it: it begins with 0, so that none is -0.0; means divide in double."""
-    lines = [
-        f"%x{k} = get {kind}, %sums[{k}]",
-        f"%s{k} = {adds(kind)} {kind} %x{k}, {'0.0' if is_float(kind) else '0'}",
+def _halves(of: str, args: str, most: int, leaf: str, kinds: Sequence[str]) -> str:
+    """Sums, of these types, of more than so many elements as those of halves, else of a leaf."""
+    added = [
+        f"%x{k} = get {kind}, %sums[{k}]\n%y{k} = get {kind}, %others[{k}]\n"
+        f"%z{k} = {adds(kind)} {kind} %x{k}, %y{k}\nput {kind} %z{k}, %sums[{k}]"
+        for k, kind in enumerate(kinds)
     ]
-    value = f"%s{k}"
+    names = {"of": of, "args": args, "most": most, "leaf": leaf}
+    return _HALVES.format(**names, count=len(kinds), added="\n".join(added))
+
+
+def _finished(k: int, place: int, kind: str, mean: bool) -> Iterator[str]:
+    """A sum as NumPy has it: it begins with 0, so that none is -0.0; means divide in double."""
+    steps = [f"{adds(kind)} {kind} {{}}, {'0.0' if is_float(kind) else '0'}"]
     if mean and kind == "double":
-        lines.append(f"%m{k} = fdiv double {value}, %divisor")
-        value = f"%m{k}"
+        steps += ["fdiv double {}, %divisor"]
     elif mean:
-        lines.append(f"%w{k} = fpext {kind} {value} to double")
-        lines.append(f"%quotient{k} = fdiv double %w{k}, %divisor")
-        lines.append(f"%m{k} = fptrunc double %quotient{k} to {kind}")
-        value = f"%m{k}"
-    lines.append(f"%u{k} = get ptr, %now[{place}]\nstore {kind} {value}, ptr %u{k}, align 1")
-    return "\n".join(lines)
+        steps += [f"fpext {kind} {{}} to double", "fdiv double {}, %divisor"]
+        steps += [f"fptrunc double {{}} to {kind}"]
+    yield f"%s{k}_0 = get {kind}, %sums[{k}]"
+    for i, step in enumerate(steps):
+        yield f"%s{k}_{i + 1} = {step.format(f'%s{k}_{i}')}"
+    yield f"%u{k} = get ptr, %now[{place}]\nstore {kind} %s{k}_{len(steps)}, ptr %u{k}, align 1"
 
 
 def is_float(kind: str) -> bool:

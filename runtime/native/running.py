@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,20 +22,16 @@ _EACH, _LEAST = 8, 50_000
 """Ranges for each thread, at most, and the nanoseconds that one takes, at least."""
 
 
+@dataclass
 class Task:
     """One call of a region: its kernel, where its operands lie, the nanoseconds it takes."""
 
-    def __init__(
-        self,
-        code: NativeCode,
-        kernel: Any,
-        layout: Layout,
-        step: RegionStep,
-        arrays: Sequence[Array],
-        cost: float,
-    ) -> None:
-        self.code, self.kernel, self.layout, self.step = code, kernel, layout, step
-        self.arrays, self.cost = arrays, cost
+    code: NativeCode
+    kernel: Any
+    layout: Layout
+    step: RegionStep
+    arrays: Sequence[Array]
+    cost: float
 
     def cut(self, run: Run, threads: int) -> Cut:
         """The ranges: some for each thread, as one may be slower; at most the blocks if told of."""
@@ -59,7 +56,14 @@ class Task:
         by = [0 if trees else one.itemsize for one in sums]
         record = np.array(layout.record(sizes, by, 1.0 if trees else self.step.length), np.int64)
         places = slice(layout.place(0), layout.place(len(self.arrays) + len(sizes) + len(sums)))
-        operands = self._operands(takers, outs)
+        found = dict(zip(code.sums, sums, strict=True))
+        self.settled: list[tuple[Taker, Array]] = []
+        operands: list[tuple[Taker, Operand | int]] = []
+        for taker, (symbol, register) in zip(takers, code.rows, strict=True):
+            if is_sum(symbol):
+                self.settled.append((taker, found[register, is_mean(symbol)]))
+            else:
+                operands.append((taker, self._operand(register, outs)))
 
         def work(lane: Lane, numbers: Iterator[int]) -> None:
             mine = record.copy()
@@ -68,42 +72,26 @@ class Task:
                 a, b = ranges[i]
                 buffers = [np.empty(b - a, dtype) for dtype in buffered]
                 made = [_address(one) - a * one.itemsize for one in buffers]
-                found = [_address(one) + (i * one.itemsize if trees else 0) for one in sums]
-                mine[places] = [*given, *made, *found]
+                made += [_address(one) + (i * one.itemsize if trees else 0) for one in sums]
+                mine[places] = [*given, *made]
                 self.kernel.function(_address(mine), self.kernel.context, a, b)
-                for taker, buffer, operand in operands:
-                    taker.take(i, a, b, buffers[buffer] if operand is None else operand.block(a, b))
+                for taker, one in operands:
+                    block = buffers[one] if isinstance(one, int) else one.block(a, b)
+                    taker.take(i, a, b, block)
 
-        self.settled = self._settled(takers, sums)
         return work
 
-    def _settled(self, takers: Sequence[Taker], sums: Sequence[Array]) -> list[tuple[Taker, Array]]:
-        places = dict(zip(self.code.sums, sums, strict=True))
-        return [
-            (taker, places[register, is_mean(symbol)])
-            for taker, (symbol, register) in zip(takers, self.code.rows, strict=True)
-            if is_sum(symbol)
-        ]
-
-    def _operands(
-        self, takers: Sequence[Taker], outs: Sequence[Array]
-    ) -> list[tuple[Taker, int, Operand | None]]:
-        """For each taker but of sums what it gets: a buffer, or blocks of an array."""
+    def _operand(self, register: int, outs: Sequence[Array]) -> Operand | int:
+        """What rows are made of: blocks of an array, or which of the buffers."""
         code = self.code
-        taken = [code.bases[register] for register in code.outs.values()]
-        found: list[tuple[Taker, int, Operand | None]] = []
-        for taker, (symbol, register) in zip(takers, code.rows, strict=True):
-            if is_sum(symbol):
-                continue
-            if register in code.buffered:
-                found.append((taker, code.buffered.index(register), None))
-                continue
-            if code.bases[register] in taken:
-                array = outs[taken.index(code.bases[register])].view(code.dtypes[register])
-            else:
-                array = self.arrays[list(code.inputs).index(register)]
-            found.append((taker, 0, laid_out(array, self.step.shape, self.step.longest)))
-        return found
+        if register in code.buffered:
+            return code.buffered.index(register)
+        if register in code.inputs:
+            array = self.arrays[list(code.inputs).index(register)]
+        else:
+            taken = [code.bases[one] for one in code.outs.values()]
+            array = outs[taken.index(code.bases[register])].view(code.dtypes[register])
+        return laid_out(array, self.step.shape, self.step.longest)
 
     def settle(self) -> None:
         """Give the sums to whom they are for."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Hashable
+from collections.abc import Callable, Collection
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -31,11 +31,6 @@ def words_of(text: str) -> str:
     """
     places = count()
 
-    def load(found: re.Match[str]) -> str:
-        name, kind, base, index = found.groups()
-        at = f"{name}_at = getelementptr i64, ptr {base}, i64 {index}"
-        return f"{at}\n{name} = load {kind}, ptr {name}_at, align 8"
-
     def store(found: re.Match[str]) -> str:
         value, base, index = found.groups()
         at = f"%put{next(places)}"
@@ -43,10 +38,11 @@ def words_of(text: str) -> str:
             f"{at} = getelementptr i64, ptr {base}, i64 {index}\nstore {value}, ptr {at}, align 8"
         )
 
-    return _PUT.sub(store, _GET.sub(load, text))
+    return _PUT.sub(store, _GET.sub(_LOADED, text))
 
 
 _GET = re.compile(r"(%\w+) = get (.+), (%\w+)\[(\S+)\]")
+_LOADED = r"\1_at = getelementptr i64, ptr \3, i64 \4\n\1 = load \2, ptr \1_at, align 8"
 _PUT = re.compile(r"put (.+), (%\w+)\[(\S+)\]")
 
 
@@ -71,7 +67,7 @@ class Vectors:
 
     def __init__(self, width: int, features: Collection[str] = ()) -> None:
         self.width, self.features = width, frozenset(features)
-        self.context: dict[Hashable, int] = {}
+        self.context: dict[int, int] = {}
         self.lines: list[str] = []
         self.declared: set[str] = set()
         self._names = 0
@@ -95,9 +91,9 @@ class Vectors:
         """The type of a vector of elements."""
         return self.of(lane(dtype))
 
-    def pointer(self, what: Hashable) -> str:
-        """An address that is known when the code is loaded: of a table or of a function."""
-        place = self.context.setdefault(what, len(self.context))
+    def pointer(self, address: int) -> str:
+        """An address of this process, which is not part of the text."""
+        place = self.context.setdefault(address, len(self.context))
         return f"%c{place}"
 
     def has(self, *extensions: str) -> bool:

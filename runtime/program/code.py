@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache, partial
 from typing import Any, TypeAlias
 
@@ -42,6 +42,8 @@ class Code:
     `long`, inputs and outs are copied, so that other instructions are on scratch memory alone.
     """
 
+    kernels: Mapping[str, Callable[..., Any]] = KERNELS
+
     def __init__(self, region: Region, needed: Collection[int], bits: bool) -> None:
         self.region, self.bits = region, bits
         self.long = len(region.symbols) > WRITTEN
@@ -64,6 +66,16 @@ class Code:
                 self._out(symbol)
         for symbol in region.rows:
             self.rows.append((symbol, self._filled(symbol.args[0], symbol)))
+
+    def live(self, registers: Iterable[int]) -> list[Instruction]:
+        """The instructions that matter to some registers."""
+        read = {self.bases[register] for register in registers}
+        found: list[Instruction] = []
+        for one in reversed(self.instructions):
+            if one[2] in read:
+                read.update([self.bases[arg] for arg in one[1]])
+                found.append(one)
+        return found[::-1]
 
     # -- values
 
@@ -197,7 +209,8 @@ class Code:
         return casting.cast(source, target, self.tf32, self.bits, spare)
 
     def _computed(self, op: Op, attrs: Attributes, dtypes: Sequence[Storage], to: DType) -> Trace:
-        return _traced(op, attrs, tuple(dtypes), casting.register(to), self.bits)
+        kernel = self.kernels[op.name]
+        return _traced(kernel, attrs, tuple(dtypes), casting.register(to), self.bits)
 
     # -- results
 
@@ -266,13 +279,12 @@ def needed_in(graph: Graph, steps: Sequence[Region | Call]) -> set[int]:
 
 @cache
 def _traced(
-    op: Op,
+    kernel: Callable[..., Any],
     attrs: Attributes,
     dtypes: tuple[Storage, ...],
     result: Storage,
     bits: bool,
 ) -> Trace:
-    kernel = KERNELS[op.name]
     return trace(partial(kernel, **dict(attrs)) if attrs else kernel, dtypes, result, bits)
 
 

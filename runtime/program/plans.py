@@ -17,6 +17,9 @@ Step: TypeAlias = "ScalarStep | CallStep | RegionStep"
 _LOOK, _PART = 1024, 4e6
 """The most calls, and nanoseconds in NumPy, between two looks for machine code."""
 
+_STEPS = 50_000
+"""Nanoseconds in NumPy from which on machine code is worth steps, which take any strides."""
+
 
 class Plan:
     """The steps for inputs of certain shapes, with all sizes known.
@@ -32,6 +35,7 @@ class Plan:
         self.native: Callable[..., Any] | None = None
         self.left = self._counted = 0
         self.price = 0.0
+        self._apart = False
         self.shapes = [shape_of(symbol, sizes) for symbol in program.lowered.outputs]
         self.inputs = [shape_of(symbol, sizes) for symbol in program.lowered.inputs]
         self.straight = self._written(program) if fits(steps) else None
@@ -62,6 +66,14 @@ class Plan:
             self.straight = self._written(program)
         elif found:
             self.native = found[self.bound[0]]
+        if self.price > _STEPS and spent > _PART / 2 and not self._apart:
+            others = [step for step in regions if step not in self._entries]
+            self._apart = any(step.native.runs(step) for step in others)
+
+    @property
+    def stepwise(self) -> bool:
+        """Whether machine code that only steps call is worth them."""
+        return self.price > _STEPS and (self.native is not None or self._apart)
 
     def _written(self, program: Program) -> Straight:
         types = [

@@ -35,8 +35,6 @@ Progress: TypeAlias = Callable[[int, int], None]
 
 _signature = attrgetter("__class__", "dtype", "shape")
 _PLANS = 64
-_STEPS = 50_000
-"""Nanoseconds in NumPy from which on machine code is worth steps, which take any strides."""
 
 
 class Program:
@@ -190,7 +188,7 @@ class Program:
             found = plan.native(*inputs)
             if found is not None:
                 return (found,) if self._single else found
-        if plan.straight is None or (plan.native and plan.price > _STEPS):
+        if plan.straight is None or plan.stepwise:
             return None
         start = perf_counter_ns()
         found = plan.straight.function(lane, *inputs)
@@ -246,7 +244,7 @@ class Program:
     def _use(self, plan: Plan) -> None:
         """Try this plan first from now on; it takes inputs as they are given."""
         self._native = plan.native
-        self._recent = plan if plan.native is None or plan.price < _STEPS else None
+        self._recent = None if plan.stepwise else plan
 
     def _plan_anew(self) -> None:
         """Forget the plans, which may hold what is to be freed."""

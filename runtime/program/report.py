@@ -14,7 +14,7 @@ from runtime.binding import bind
 from runtime.program.assembly import Body, prepared
 from runtime.program.cutting import Call, Region
 from runtime.program.memory import Lane, Recycler
-from runtime.program.steps import RegionStep, Run, shape_of
+from runtime.program.steps import CallStep, RegionStep, Run, shape_of
 from runtime.program.straight import alone
 
 if TYPE_CHECKING:
@@ -141,25 +141,35 @@ def machine_code(
     if kernels is None:
         raise ExecutionError(f"no region has machine code: {program.why_numpy}")
     given = _given(program, inputs, named)
-    operands = given and _operands(program, step, kernels, *given)
+    operands = given and _operands(program, step, kernels, _values(program, *given), given[1])
     return MachineCode(*kernels.machine_code(operands))
+
+
+def _values(program: Program, inputs: Sequence[Any], sizes: Mapping[str, int]) -> list[Any]:
+    """The cells after a call that makes views only: all else is any memory, in C order."""
+    values = program.values(inputs)
+    for step in program.steps:
+        made = [step.symbol] if isinstance(step, Call) else [*step.symbols, *step.rows]
+        for symbol in made:
+            cell = program.cells.get(symbol.index)
+            if symbol.op.kind == "movement" and len(symbol.args) == 1:
+                moved = CallStep(symbol, program.cells, sizes)
+                values[moved.write] = moved.call(*[values[k] for k in moved.reads])
+            elif cell is not None:
+                values[cell] = np.empty(shape_of(symbol, sizes), symbol.dtype.storage)
+    return values
 
 
 def _operands(
     program: Program,
     region: Region,
     kernels: Kernels,
-    inputs: Sequence[Any],
+    values: Sequence[Any],
     sizes: Mapping[str, int],
 ) -> tuple[Sequence[int], int, Sequence[Any]]:
-    """What a region reads, for inputs of the program; what other steps make lies in C order."""
-    values = program.values(inputs)
-    arrays: list[Any] = []
-    for symbol in kernels.code.inputs.values():
-        found = values[program.cells[symbol.index]]
-        if found is None:
-            found = np.empty(shape_of(symbol, sizes), symbol.dtype.storage)
-        arrays.append(np.asarray(found))
+    """What a region reads."""
+    read = kernels.code.inputs.values()
+    arrays = [np.asarray(values[program.cells[symbol.index]]) for symbol in read]
     whole = region.symbols[0] if region.symbols else region.rows[0].args[0]
     return shape_of(whole, sizes), region.axes, arrays
 
@@ -173,6 +183,7 @@ def explain(program: Program, inputs: Sequence[Any], named: Mapping[str, Any]) -
     given = _given(program, inputs, named)
     count = len(program.steps)
     steps: Sequence[Any] = [None] * count if given is None else program.bound(given[1])
+    values = _values(program, *given) if given else []
     graph = program.lowered
     where = f", NumPy alone: {program.why_numpy}" if program.why_numpy else ""
     lines = [
@@ -185,7 +196,7 @@ def explain(program: Program, inputs: Sequence[Any], named: Mapping[str, Any]) -
             continue
         lines += _region_text(program, number, step, bound)
         if kernels := program.kernels(number):
-            operands = given and _operands(program, step, kernels, *given)
+            operands = given and _operands(program, step, kernels, values, given[1])
             lines.append(f"       {kernels.state(operands)}")
     return "\n".join(lines)
 

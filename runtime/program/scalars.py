@@ -35,7 +35,7 @@ class Scalars:
         self.code = code
         self.inputs: tuple[Symbol, ...] = tuple(code.inputs.values())
         self.outs: tuple[Symbol, ...] = tuple(code.outs)
-        self.live = _live(code)
+        self.live = code.live(code.outs.values())
 
     def write(self, writer: Writer, reads: Sequence[str], writes: Sequence[str]) -> None:
         """Write the statements that compute 0-d arrays from 0-d arrays or scalars, by name."""
@@ -70,17 +70,6 @@ class Scalars:
         if of_complex or not isinstance(function, np.ufunc):
             function = _returning(function, dtypes[out])
         return f"{names[out]} = {writer.name(function)}({', '.join(read)})"
-
-
-def _live(code: Code) -> list[Instruction]:
-    """The instructions whose results are read."""
-    read = {code.bases[register] for register in code.outs.values()}
-    live: list[Instruction] = []
-    for one in reversed(code.instructions):
-        if one[2] in read:
-            read.update([code.bases[arg] for arg in one[1]])
-            live.append(one)
-    return live[::-1]
 
 
 def _returning(function: Callable[..., Any], dtype: Any) -> Callable[..., Any]:

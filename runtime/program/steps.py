@@ -188,7 +188,7 @@ class RegionStep:
         ]
         read = [cell for _, cell, _ in self.ins]
         self.reads = list(dict.fromkeys(read + [c for rows in self.rows for c in rows.others]))
-        self.price = self.size * cost(body) + 300 * len(body.calls)
+        self.price = self.size * cost(body) + 300 * len(body.calls) + 2000 * len(body.rows)
         self.ranges, self.trees = self.cut(self.block)
         self.blocks = max(1, len(self.ranges))
         # All blocks but the last are of one size; the leaves of trees are listed.
