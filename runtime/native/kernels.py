@@ -142,8 +142,9 @@ class Kernels:
         shape, axes, arrays = operands
         given = [(one.shape, one.strides, one.itemsize) for one in arrays]
         short, (found, _) = laid(shape, axes, given, math.prod(shape)), prepared(*operands)
-        made = short is not None and short.kinds in self._made
-        return short.kinds if made else found and found.kinds
+        if short and short.kinds in self._made:
+            return short.kinds
+        return found and found.kinds
 
     def _contiguous(self) -> tuple[Kind, ...]:
         """The kinds of inputs that are whole, or have one element for each row."""
