@@ -17,7 +17,7 @@ from runtime.native.emitters import EMITTERS
 from runtime.native.entry import Spec
 from runtime.native.layout import WIDTH, Operand, contiguous, laid, prepared
 from runtime.native.probe import engine, told
-from runtime.native.regions import Kind, UnsupportedError, Writer
+from runtime.native.regions import Kernel, Kind, UnsupportedError, Writer
 from runtime.native.running import Task
 from runtime.program.cutting import Region
 from runtime.program.memory import LARGE
@@ -73,13 +73,15 @@ class Kernels:
             found = self._made.get(kinds)
             if found is None and not self.why:
                 try:
-                    made = Writer(self.code, kinds, WIDTH, engine().processor().features).kernel()
-                    found = self._made[kinds] = engine().compiled(made, self)
+                    found = self._made[kinds] = engine().compiled(self._written(kinds), self)
                 except UnsupportedError as error:
                     self.why = f"no machine code for {error}"
                 except Exception as error:  # whatever LLVM says: NumPy goes on
                     self.why = told(error)
             return found
+
+    def _written(self, kinds: tuple[Kind, ...]) -> Kernel:
+        return Writer(self.code, kinds, WIDTH, engine().processor().features).kernel()
 
     def let_go(self, kernel: Any) -> None:
         """Hold a kernel no more, here and in the program: it is made again if it is called."""
@@ -134,8 +136,7 @@ class Kernels:
         if kinds is None or self.compiled(kinds) is None:
             raise ExecutionError(f"the region stays in {self.state(operands)}")
         with LOCK:
-            made = Writer(self.code, kinds, WIDTH, engine().processor().features).kernel()
-            return engine().listing(made.text)
+            return engine().listing(self._written(kinds).text)
 
     def _kinds(self, operands: Operands) -> tuple[Kind, ...] | None:
         """Those of the kernel that there is, or else of that which would be compiled."""
@@ -166,30 +167,27 @@ class Kernels:
         """
         if self.why or not (self.now or self._made or self.earned):
             return None
-        made = [(shape_of(one, step.sizes), one.dtype.storage.itemsize) for one in writes]
-        large = max([math.prod(shape) * itemsize for shape, itemsize in made]) >= LARGE
-        if large or not step.size or self.threads(step) > 1:
-            return None
-        code, rows = self.code, [symbol for symbol, _ in self.code.rows]
+
+        def operand(one: Symbol) -> Operand:
+            shape, itemsize = shape_of(one, step.sizes), one.dtype.storage.itemsize
+            return shape, contiguous(shape, itemsize), itemsize
+
+        code, inputs = self.code, [*self.code.inputs.values()]
+        rows = [symbol for symbol, _ in code.rows]
+        large = any(math.prod(shape) * size >= LARGE for shape, _, size in map(operand, writes))
         same = all(one.dtype.storage == code.dtypes[register] for one, register in code.rows)
-        if code.buffered or len(rows) != len(code.sums) or not same:
+        sums = same and not code.buffered and len(rows) == len(code.sums)
+        if large or not sums or not step.size or self.threads(step) > 1:
             return None
-        operands: list[Operand] = []
-        for symbol in code.inputs.values():
-            shape, itemsize = shape_of(symbol, step.sizes), symbol.dtype.storage.itemsize
-            operands.append((shape, contiguous(shape, itemsize), itemsize))
+        operands = [operand(one) for one in inputs]
         layout = laid(step.shape, step.axes, operands, short=max(1, int(step.price / _ROW)))
         kernel = self.kernel(layout.kinds) if layout else None
         if kernel is None or layout is None:
             return None
-        record = layout.record(
-            [one.dtype.storage.itemsize for one in code.outs],
-            [one.dtype.storage.itemsize for one in rows],
-            step.length,
-        )
-        symbols = [*code.inputs.values(), *code.outs, *rows]
-        places = {one: layout.place(i) for i, one in enumerate(symbols)}
-        for symbol in code.inputs.values():
+        sizes, by = [[one.dtype.storage.itemsize for one in some] for some in (code.outs, rows)]
+        record = layout.record(sizes, by, step.length)
+        places = {one: layout.place(i) for i, one in enumerate((*inputs, *code.outs, *rows))}
+        for symbol in inputs:
             array = constants.get(step.cells[symbol.index])
             if array is not None and not array.flags.c_contiguous:
                 return None
@@ -215,11 +213,9 @@ class Kernels:
         arrays = [np.asarray(run.values[cell]) for cell in cells]
         layout, arrays = prepared(step.shape, step.axes, arrays)
         kernel = self.kernel(layout.kinds) if layout else None
-        return (
-            kernel
-            and layout
-            and Task(self.code, kernel, layout, step, arrays, step.size * self.cost)
-        )
+        if kernel is None or layout is None:
+            return None
+        return Task(self.code, kernel, layout, step, arrays, step.size * self.cost)
 
     def runs(self, step: RegionStep | ScalarStep) -> bool:
         """Whether there is a kernel for contiguous inputs as `task` prepares them."""

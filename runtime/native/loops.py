@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -36,9 +36,9 @@ class UfuncFields(ctypes.Structure):
 
 
 @cache
-def loop_of(function: Any, *dtypes: Storage) -> Loop | None:
+def loop_of(function: np.ufunc, *dtypes: Storage) -> Loop | None:
     """The loop of a ufunc for operands and a result of just these dtypes."""
-    for k, types in enumerate(function.types if isinstance(function, np.ufunc) else ()):
+    for k, types in enumerate(function.types):
         if [np.dtype(one) for one in types.replace("->", "")] == [*dtypes]:
             record = UfuncFields.from_address(id(function))
             return Loop(record.functions[k], record.data[k] or 0)

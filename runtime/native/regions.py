@@ -39,12 +39,11 @@ class Kernel(NamedTuple):
     context: tuple[int, ...]
 
 
-class Segment:
+class Segment(NamedTuple):
     """Vector instructions, then calls of NumPy's loops that read what they made."""
 
-    def __init__(self) -> None:
-        self.vectors: list[Instruction] = []
-        self.loops: list[Instruction] = []
+    vectors: list[Instruction]
+    loops: list[Instruction]
 
 
 def memory(dtype: Storage) -> str:
@@ -56,14 +55,14 @@ def memory(dtype: Storage) -> str:
 def segments_of(code: NativeCode, features: Collection[str]) -> list[Segment]:
     """The instructions that matter, each as early as the loops that it waits for allow."""
     stage: dict[int, int] = {}
-    found = [Segment()]
+    found = [Segment([], [])]
     for one in code.live([*code.results, *[register for register, _ in code.sums]]):
         function, args, out, symbol = one
         at = max([stage.get(code.bases[arg], 0) for arg in args], default=0)
         dtypes = [code.dtypes[register] for register in (*args, out)]
         if has_code(function, dtypes, features):
             found[at].vectors.append(one)
-        elif loop_of(function, *dtypes):
+        elif isinstance(function, np.ufunc) and loop_of(function, *dtypes):
             found[at].loops.append(one)
             at += 1
         else:
@@ -71,7 +70,7 @@ def segments_of(code: NativeCode, features: Collection[str]) -> list[Segment]:
             raise UnsupportedError(f"{name} of {', '.join(map(str, dtypes[:-1]))}")
         stage[out] = at
         if at == len(found):
-            found.append(Segment())
+            found.append(Segment([], []))
     return found
 
 
@@ -86,8 +85,9 @@ class Writer:
     ) -> None:
         self.code, self.kinds, self.width = code, kinds, width
         self.dtypes, self.bases = code.dtypes, code.bases
-        self.inputs = {register: i for i, register in enumerate(code.inputs)}
-        self.outs = {code.bases[one]: i for i, one in enumerate(code.results, len(kinds))}
+        self.inputs = list(code.inputs)
+        self.outs = [code.bases[one] for one in code.results]
+        self.places = {base: i for i, base in enumerate((*self.inputs, *self.outs))}
         self.sums = [(code.bases[register], mean) for register, mean in code.sums]
         self.segments = segments_of(code, features)
         self.scratch = self._scratch()
@@ -116,7 +116,7 @@ class Writer:
 
     def _lies(self, base: int, function: object = np.power) -> bool:
         """Whether a value lies in memory from the beginning, as a function of NumPy wants it."""
-        kind = self.kinds[self.inputs[base]] if base in self.inputs else None
+        kind = self.kinds[self.places[base]] if base in self.inputs else None
         same = kind == 0 or base in self.code.constants
         return kind == 1 or (same and function not in _WHOLE)
 
@@ -143,7 +143,7 @@ class Writer:
             "define internal void @body(ptr %now, ptr %strides, ptr %context, "
             'i64 %begin, i64 %n, i64 %real, ptr %sums) "probe-stack"="inline-asm" {\nentry:'
         )
-        yield from addresses("p", "%now", len(self.inputs) + len(self.outs))
+        yield from addresses("p", "%now", len(self.places))
         yield from addresses("c", "%context", pointers)
         for base, slot in self.scratch.items():
             yield f"%s{slot} = alloca [{BLOCK + w} x {memory(self.dtypes[base])}], align 64"
@@ -170,7 +170,7 @@ class Writer:
     def _hoisted(self) -> Iterator[str]:
         """What is the same for all elements."""
         w = self.width
-        for base, i in self.inputs.items():
+        for i, base in enumerate(self.inputs):
             kind = memory(self.dtypes[base])
             if self.kinds[i] == 0:
                 yield f"%l{i} = load {kind}, ptr %p{i}, align 1"
@@ -240,55 +240,49 @@ class Writer:
         return code.lines, end
 
     def _loaded(self, base: int, number: int) -> str:
-        code, dtype = self.vectors, self.dtypes[base]
+        """A vector of a value that another segment, or nothing here, computes."""
+        code, dtype, kind = self.vectors, self.dtypes[base], memory(self.dtypes[base])
         if base in self.code.constants:
             return code.splat(self.code.constants[base][()], dtype)
-        if base in self.inputs:
-            found = self._read(self.inputs[base], memory(dtype), number)
+        stride = self.kinds[self.places[base]] if base in self.inputs else 1
+        if stride == 0:
+            found = f"%x{self.places[base]}"
+        elif stride == 1:
+            found = code.op(f"load {code.of(kind)}, ptr {self._address(base, number)}, align 1")
         else:
-            at = self._address(base, number)
-            found = code.op(f"load {code.of(memory(dtype))}, ptr {at}, align 1")
-        if memory(dtype) == lane(dtype):
+            found = self._gathered(self.places[base], kind, stride, number)
+        if kind == lane(dtype):
             return found
         return code.op(f"icmp ne {code.of('i8')} {found}, zeroinitializer")
 
-    def _read(self, place: int, kind: str, number: int) -> str:
-        """A vector of an input."""
-        code, stride, w = self.vectors, self.kinds[place], self.width
-        if stride == 0:
-            return f"%x{place}"
+    def _gathered(self, place: int, kind: str, stride: Kind, number: int) -> str:
+        """A vector of an input that does not lie in one piece."""
+        code, w = self.vectors, self.width
         if stride is None:
             start = code.op(f"mul i64 %at{number}, %st{place}")
-            base = code.op(f"getelementptr i8, ptr %p{place}, i64 {start}")
+            at = code.op(f"getelementptr i8, ptr %p{place}, i64 {start}")
             found = "poison"  # element by element: gathers of a processor take longer
             for k in range(w):
-                one = code.op(f"load {kind}, ptr {base}, align 1")
+                one = code.op(f"load {kind}, ptr {at}, align 1")
                 found = code.op(f"insertelement {code.of(kind)} {found}, {kind} {one}, i64 {k}")
-                base = code.op(f"getelementptr i8, ptr {base}, i64 %st{place}")
+                at = code.op(f"getelementptr i8, ptr {at}, i64 %st{place}")
             return found
-
-        def load(start: str, after: int) -> str:
-            first = code.op(f"getelementptr {kind}, ptr %p{place}, i64 {start}")
-            at = code.op(f"getelementptr {kind}, ptr {first}, i64 {after}") if after else first
-            return code.op(f"load {code.of(kind)}, ptr {at}, align 1")
-
-        if stride == 1:
-            return load(f"%at{number}", 0)
         start = code.op(f"mul i64 %at{number}, {stride}")
-        if stride < 0:
-            loaded = [load(start, 1 - w)] * 2
-            lanes = range(w - 1, -1, -1)
-        else:  # the second ends with the last element that is wanted
-            loaded = [load(start, 0), load(start, w - 1)]
-            lanes = (*range(0, w, 2), *range(w + 1, 2 * w, 2))
+        first = code.op(f"getelementptr {kind}, ptr %p{place}, i64 {start}")
+        both: list[str] = []
+        # Of stride 2 the second begins where it ends with the last element that is wanted.
+        for after in (1 - w,) if stride < 0 else (0, w - 1):
+            at = code.op(f"getelementptr {kind}, ptr {first}, i64 {after}")
+            both.append(f"{code.of(kind)} " + code.op(f"load {code.of(kind)}, ptr {at}, align 1"))
+        lanes = range(w - 1, -1, -1) if stride < 0 else (*range(0, w, 2), *range(w + 1, 2 * w, 2))
         mask = ", ".join(f"i32 {one}" for one in lanes)
-        both = ", ".join(f"{code.of(kind)} {one}" for one in loaded)
-        return code.op(f"shufflevector {both}, <{w} x i32> <{mask}>")
+        return code.op(f"shufflevector {both[0]}, {both[-1]}, <{w} x i32> <{mask}>")
 
     def _address(self, base: int, number: int) -> str:
-        source, at = f"%s{self.scratch.get(base)}", f"%in{number}"
-        if base in self.outs:
-            source, at = f"%p{self.outs[base]}", f"%at{number}"
+        """Where the vector of a value lies in memory."""
+        source, at = f"%p{self.places.get(base)}", f"%at{number}"
+        if base in self.scratch:
+            source, at = f"%s{self.scratch[base]}", f"%in{number}"
         return self.vectors.op(f"getelementptr {memory(self.dtypes[base])}, ptr {source}, i64 {at}")
 
     def _store(self, base: int, value: str, number: int) -> None:
@@ -302,8 +296,9 @@ class Writer:
         """NumPy's loop over the block."""
         function, args, out, _ = one
         registers = (*args, out)
+        assert isinstance(function, np.ufunc)
         loop = loop_of(function, *[self.dtypes[register] for register in registers])
-        assert loop is not None
+        assert loop
         call, data = map(self.vectors.pointer, loop)
         for k, register in enumerate(registers):
             address, stride, lines = self._operand(self.bases[register], function, "%start")
@@ -319,9 +314,9 @@ class Writer:
             return f"%s{self.scratch[base]}", size, []
         if base in self.code.constants:
             return f"%n{base}", "0", []
-        place = self.outs.get(base, self.inputs.get(base))
+        place = self.places[base]
         if base in self.inputs:
-            stride = self.kinds[self.inputs[base]]
+            stride = self.kinds[place]
             size = f"%st{place}" if stride is None else str(stride * int(size))
         by, name = self.vectors.name(), self.vectors.name()
         lines = [
