@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 Dropped: TypeAlias = "Callable[[], Callable[[], None] | None]"
-Operands: TypeAlias = tuple[Sequence[int], int, Sequence[Array]]
+Operands: TypeAlias = tuple[tuple[int, ...], int, Sequence[Array]]
 """The shape of a region, the axes of its rows, and what it reads."""
 
 EARNED, _EACH = 10e6, 0.5e6
@@ -141,7 +141,7 @@ class Kernels:
     def _kinds(self, operands: Operands) -> tuple[Kind, ...] | None:
         """Those of the kernel that there is, or else of that which would be compiled."""
         shape, axes, arrays = operands
-        given = [(one.shape, one.strides, one.itemsize) for one in arrays]
+        given = tuple([(one.shape, one.strides, one.itemsize) for one in arrays])
         short, (found, _) = laid(shape, axes, given, math.prod(shape)), prepared(*operands)
         if short and short.kinds in self._made:
             return short.kinds
@@ -179,7 +179,7 @@ class Kernels:
         sums = same and not code.buffered and len(rows) == len(code.sums)
         if large or not sums or not step.size or self.threads(step) > 1:
             return None
-        operands = [operand(one) for one in inputs]
+        operands = tuple(map(operand, inputs))
         layout = laid(step.shape, step.axes, operands, short=max(1, int(step.price / _ROW)))
         kernel = self.kernel(layout.kinds) if layout else None
         if kernel is None or layout is None:
