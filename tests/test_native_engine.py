@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import threading
 import time
 import weakref
 from collections.abc import Callable
@@ -108,6 +109,23 @@ def test_a_probe_that_fails_is_told_of_once(
     assert probe._Start.failed in caplog.text
     with pytest.raises(probe.UnusableError):
         probe.engine()
+
+
+@needs_llvmlite
+def test_a_probe_that_is_interrupted_is_begun_again(
+    engine: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(probe, "_computes", interrupted)
+        for _ in range(2):
+            with pytest.raises(KeyboardInterrupt):
+                Program(chain(1), native="now").ir(0)
+    program = Program(chain(1), native="now")
+    assert right(program, 1)
+    assert is_native(program)
 
 
 @needs_llvmlite
@@ -258,6 +276,26 @@ def test_a_job_asked_for_again_meanwhile_is_done_once() -> None:
     while len(done.values) < 2 and time.monotonic() < end:
         time.sleep(0.001)
     assert done.values == [0, 1]
+
+
+@needs_llvmlite
+def test_a_job_may_be_asked_for_while_its_thread_asks_for_another() -> None:
+    """As the handler of a signal may, at any moment."""
+    queue, done = background._Queue(), list[int]()
+
+    class Asking:
+        def __hash__(self) -> int:
+            queue.put((done.append, (1,)))
+            return 0
+
+        def __call__(self) -> None:
+            done.append(2)
+
+    threading.Thread(target=queue.put, args=((Asking(), ()),), daemon=True).start()
+    end = time.monotonic() + 10
+    while 2 not in done and time.monotonic() < end:
+        time.sleep(0.001)
+    assert {1, 2} <= set(done)
 
 
 class Done:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from queue import SimpleQueue
-from threading import Lock, RLock, Thread
+from threading import RLock, Thread
 from typing import Any, TypeAlias
 
 Job: TypeAlias = tuple[Callable[..., Any], tuple[Any, ...]]
@@ -21,7 +21,8 @@ class _Queue:
     """Jobs, each there once, and the thread that does them."""
 
     def __init__(self) -> None:
-        self.lock, self.jobs, self.waiting = Lock(), set[Job](), SimpleQueue[Job]()
+        # a signal's handler, or a finalizer, may ask while its thread does
+        self.lock, self.jobs, self.waiting = RLock(), set[Job](), SimpleQueue[Job]()
         self.started = False
 
     def put(self, job: Job) -> None:

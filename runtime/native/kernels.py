@@ -15,7 +15,7 @@ from runtime.native.background import LOCK, submit
 from runtime.native.code import NativeCode, is_sum
 from runtime.native.emitters import EMITTERS
 from runtime.native.entry import Spec
-from runtime.native.layout import WIDTH, Operand, contiguous, laid, prepared
+from runtime.native.layout import WIDTH, Operand, contiguous, laid, operand_of, prepared
 from runtime.native.probe import engine, told
 from runtime.native.regions import Kernel, Kind, UnsupportedError, Writer
 from runtime.native.running import Task
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 Dropped: TypeAlias = "Callable[[], Callable[[], None] | None]"
-Operands: TypeAlias = tuple[Sequence[int], int, Sequence[Array]]
+Operands: TypeAlias = tuple[tuple[int, ...], int, Sequence[Array]]
 """The shape of a region, the axes of its rows, and what it reads."""
 
 EARNED, _EACH = 10e6, 0.5e6
@@ -138,12 +138,11 @@ class Kernels:
     def _kinds(self, operands: Operands) -> tuple[Kind, ...] | None:
         """Those of the kernel that there is, or else of that which would be compiled."""
         shape, axes, arrays = operands
-        given = [(one.shape, one.strides, one.itemsize) for one in arrays]
-        short = laid(shape, axes, given, math.prod(shape))
-        if short is not None and short.kinds in self._made:
+        short = laid(shape, axes, tuple(map(operand_of, arrays)), math.prod(shape))
+        if short and short.kinds in self._made:
             return short.kinds
-        layout, _ = prepared(*operands)
-        return layout and layout.kinds
+        found, _ = prepared(*operands)
+        return found and found.kinds
 
     def _contiguous(self) -> tuple[Kind, ...]:
         """The kinds of inputs that are whole, or have one element for each row."""
@@ -177,7 +176,7 @@ class Kernels:
         sums = same and not code.buffered and len(rows) == len(code.sums)
         if large or not sums or not step.size or self.threads(step) > 1:
             return None
-        operands = [operand(one) for one in inputs]
+        operands = tuple(map(operand, inputs))
         layout = laid(step.shape, step.axes, operands, short=max(1, int(step.price / _ROW)))
         kernel = self.kernel(layout.kinds) if layout else None
         if kernel is None or layout is None:

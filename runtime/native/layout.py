@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -15,10 +16,10 @@ from runtime.native.rows import HEAD
 WIDTH = 32
 """The elements of a vector."""
 
-_ROW = 1024
+_ROW, _LAYOUTS = 1024, 1024
 Array: TypeAlias = NDArray[Any]
-Strides: TypeAlias = Sequence[int]
-Operand: TypeAlias = tuple[Sequence[int], Strides, int]
+Shape: TypeAlias = tuple[int, ...]
+Operand: TypeAlias = tuple[Shape, Shape, int]
 """The shape of an operand, its strides and the size of an element."""
 
 
@@ -57,14 +58,13 @@ class Layout(NamedTuple):
         return HEAD + index
 
 
-def contiguous(shape: Sequence[int], size: int) -> Strides:
+def contiguous(shape: Shape, size: int) -> Shape:
     """The strides of an array in C order."""
-    return [size * math.prod(shape[i + 1 :]) for i in range(len(shape))]
+    return tuple([size * math.prod(shape[i + 1 :]) for i in range(len(shape))])
 
 
-def laid(
-    shape: Sequence[int], axes: int, operands: Sequence[Operand], short: int = 1
-) -> Layout | None:
+@lru_cache(_LAYOUTS)
+def laid(shape: Shape, axes: int, operands: tuple[Operand, ...], short: int = 1) -> Layout | None:
     """The layout of operands of a result in C order, the last `axes` of which are one row.
 
     None where more than `short` rows are less than a vector, or are so in other strides than 0 and
@@ -91,7 +91,7 @@ def laid(
 
 
 def _merged(
-    shape: Sequence[int], strides: Sequence[Strides], axes: range
+    shape: Shape, strides: Sequence[Sequence[int]], axes: range
 ) -> list[tuple[int, list[int]]]:
     """Axes, from the last to the first, neighbours that are one for all operands made one."""
     found: list[tuple[int, list[int]]] = []
@@ -104,7 +104,7 @@ def _merged(
     return found
 
 
-def _kind(inner: int, stride: int, own: Sequence[int], _: Strides, size: int) -> Kind:
+def _kind(inner: int, stride: int, own: Shape, _: Shape, size: int) -> Kind:
     if inner == 1:
         return 1 if own else 0  # as for more elements
     found = stride // size
@@ -112,36 +112,37 @@ def _kind(inner: int, stride: int, own: Sequence[int], _: Strides, size: int) ->
 
 
 def prepared(
-    shape: Sequence[int], axes: int, arrays: Sequence[Array]
+    shape: Shape, axes: int, arrays: Sequence[Array]
 ) -> tuple[Layout | None, Sequence[Array]]:
     """A layout of arrays, which are copied where they have none as they are.
 
     Of rows that are short, several are one, with what is the same in each repeated.
     """
     whole = [one if one.flags.aligned else one.copy() for one in arrays]
-    found = laid(shape, axes, [_operand(one) for one in whole])
+    found = laid(shape, axes, tuple(map(operand_of, whole)))
     if found is not None:
         return found, whole
-    periods = [0 if axes else _period(tuple(shape), one) for one in whole]
+    periods = [0 if axes else _period(shape, one) for one in whole]
     longest = max(periods, default=0)
     row = longest and longest * -(-_ROW // longest)
-    rows = (-(-math.prod(shape) // row), row) if row else tuple(shape)
+    rows = (-(-math.prod(shape) // row), row) if row else shape
     operands: list[Operand] = []
     for i, (one, period) in enumerate(zip(whole, periods, strict=True)):
         if period:
             whole[i] = np.tile(one.reshape(-1), row // period)
         elif one.size != 1:
-            whole[i] = np.ascontiguousarray(np.broadcast_to(one, tuple(shape)))
+            whole[i] = np.ascontiguousarray(np.broadcast_to(one, shape))
         own = rows, contiguous(rows, one.itemsize), one.itemsize
-        operands.append(_operand(whole[i]) if period or one.size == 1 else own)
-    return laid(rows, axes, operands), whole
+        operands.append(operand_of(whole[i]) if period or one.size == 1 else own)
+    return laid(rows, axes, tuple(operands)), whole
 
 
-def _operand(array: Array) -> Operand:
+def operand_of(array: Array) -> Operand:
+    """An array as an operand."""
     return array.shape, array.strides, array.itemsize
 
 
-def _period(shape: tuple[int, ...], array: Array) -> int:
+def _period(shape: Shape, array: Array) -> int:
     """The elements after which a broadcast operand repeats, if they are few; else 0."""
     own = array.shape
     while own and own[0] == 1:

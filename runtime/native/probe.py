@@ -59,9 +59,12 @@ def _try() -> None:
         _ufuncs_are_as_declared()
         found.entries = _arrays_are_as_declared()
         _computes(found)
-    except Exception as error:  # whatever it is, there is NumPy
-        known = isinstance(error, UnusableError)
-        _Start.engine, _Start.failed = None, f"{'' if known else 'llvmlite fails, '}{_said(error)}"
+    except BaseException as error:
+        _Start.engine = None
+        if not isinstance(error, Exception):  # an interrupt: the next one tries again
+            raise
+        known = isinstance(error, UnusableError)  # whatever it is, there is NumPy
+        _Start.failed = f"{'' if known else 'llvmlite fails, '}{_said(error)}"
         raise UnusableError(_Start.failed) from error
     finally:
         _Start.trying = False

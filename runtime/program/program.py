@@ -138,13 +138,10 @@ class Program:
             lane = Lane()
         try:
             recent = self._recent
-            if recent and recent.straight and out is None and not named:
+            if recent and recent.left > 0 and recent.straight and out is None and not named:
                 found = lane.run(recent.straight.function, lane, *inputs)
                 if found is not None:
                     recent.left -= 1
-                    if recent.left < 0:
-                        recent.look(self)
-                        self._use(recent)
                     return found[0] if self._single else found
             return lane.run(self._run, lane, inputs, named, out, None)
         finally:
@@ -184,6 +181,8 @@ class Program:
         plan.left -= 1
         if plan.left < 0 and self._own:
             plan.look(self)
+            if plan is self._recent:
+                self._use(plan)
         if plan.native:
             found = plan.native(*inputs)
             if found is not None:
