@@ -166,7 +166,7 @@ def _operands(
     kernels: Kernels,
     values: Sequence[Any],
     sizes: Mapping[str, int],
-) -> tuple[Sequence[int], int, Sequence[Any]]:
+) -> tuple[tuple[int, ...], int, Sequence[Any]]:
     """What a region reads."""
     read = kernels.code.inputs.values()
     arrays = [np.asarray(values[program.cells[symbol.index]]) for symbol in read]
