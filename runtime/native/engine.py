@@ -121,7 +121,7 @@ class Code:
 class Compiled(Code):
     """A kernel that can be called.
 
-    It marks the word before its context, so that `used` says whether it ran since that was cleared.
+    It marks the word before its context: whether it ran since that was cleared.
     """
 
     def __init__(self, kernel: Kernel) -> None:
