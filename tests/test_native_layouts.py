@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -237,3 +238,40 @@ def run_drawn(graph: Graph, inputs: Any, block: Any, threads: Any) -> None:
     program = make()
     for _ in range(3):
         assert agree(outcome(program, *inputs), meaning)
+
+
+def test_many_functions_on_a_small_stack() -> None:
+    """What is kept between them takes smaller blocks; a region that is too long is NumPy's."""
+    graph = Graph("many")
+    x = graph.input("float32", ("n",))
+    kept = [ops.sin(x * float(i)) for i in range(60)]
+    total = kept[0]
+    for one in kept[1:]:
+        total = total * one + x
+    graph.output(total, ops.sum(total))
+    array = np.linspace(0.1, 1, 5000, dtype=np.float32)
+    program = Program(graph, native="now", threads=1)
+    found: list[Any] = []
+    before = threading.stack_size(192 << 10)
+    try:
+        caller = threading.Thread(target=lambda: found.extend([program(array) for _ in range(3)]))
+        caller.start()
+        caller.join()
+    finally:
+        threading.stack_size(before)
+    assert left(program) == []
+    wanted = interpret(graph, array)
+    assert all(same(*pair) for each in found for pair in zip(each, wanted, strict=True))
+    assert len(found) == 3
+
+
+def test_regions_that_are_too_long() -> None:
+    graph = Graph("long")
+    x = y = graph.input("float32", ("n",))
+    for _ in range(1001):
+        y = y + x
+    graph.output(y)
+    program = Program(graph, native="now")
+    array = np.linspace(0.1, 1, 50, dtype=np.float32)
+    assert same(program(array), interpret(graph, array))
+    assert "instructions in one region, more than 1000" in left(program)[0]

@@ -10,7 +10,7 @@ import numpy as np
 from runtime.native.code import NativeCode
 from runtime.native.emitters import emitted, has_code
 from runtime.native.loops import loop_of
-from runtime.native.rows import BLOCK, addresses, rows, splat
+from runtime.native.rows import BLOCKS, addresses, rows, splat
 from runtime.native.vectors import Vectors, lane, words_of
 from runtime.program.code import Instruction
 from runtime.program.tracing import Storage
@@ -19,7 +19,7 @@ Kind: TypeAlias = int | None
 """The stride of an input along rows, in elements, if it is among KINDS; else None: any."""
 
 KINDS = (0, 1, 2, -1)
-_STACK = 1 << 18
+_STACK, _MOST = 80 << 10, 1000
 _SPLIT = 64
 _WHOLE = (np.power, np.arctan2, np.hypot, np.logaddexp)
 """The ufuncs whose results depend on strides: see graphir.kernels.whole."""
@@ -56,7 +56,10 @@ def segments_of(code: NativeCode, features: Collection[str]) -> list[Segment]:
     """The instructions that matter, each as early as the loops that it waits for allow."""
     stage: dict[int, int] = {}
     found = [Segment([], [])]
-    for one in code.live([*code.results, *[register for register, _ in code.sums]]):
+    live = code.live([*code.results, *[register for register, _ in code.sums]])
+    if len(live) > _MOST:  # others wait while LLVM is at work
+        raise UnsupportedError(f"{len(live)} instructions in one region, more than {_MOST}")
+    for one in live:
         function, args, out, symbol = one
         at = max([stage.get(code.bases[arg], 0) for arg in args], default=0)
         dtypes = [code.dtypes[register] for register in (*args, out)]
@@ -93,8 +96,9 @@ class Writer:
         self.scratch = self._scratch()
         self.blocks = any(segment.loops for segment in self.segments)
         self.vectors = Vectors(width, features)
-        room = sum(self.dtypes[base].itemsize for base in self.scratch) * (BLOCK + width)
-        if room > _STACK:
+        room = sum(self.dtypes[base].itemsize for base in self.scratch)
+        self.block = next((size for size in BLOCKS if room * (size + width) <= _STACK), 0)
+        if not self.block:
             raise UnsupportedError(f"{len(self.scratch)} values between functions of NumPy")
 
     # -- what lies in memory
@@ -132,7 +136,7 @@ class Writer:
             for base, kind in zip(self.inputs, self.kinds, strict=True)
         ]
         outs = [self.dtypes[base].itemsize for base in self.outs]
-        lines = [*self._body(body, len(context)), *rows(sizes, outs, sums, self.width)]
+        lines = [*self._body(body, len(context)), *rows(sizes, outs, sums, self.width, self.block)]
         text = words_of("\n".join([*lines, *sorted(self.vectors.declared), ""]))
         return Kernel(text, context)
 
@@ -146,7 +150,7 @@ class Writer:
         yield from addresses("p", "%now", len(self.places))
         yield from addresses("c", "%context", pointers)
         for base, slot in self.scratch.items():
-            yield f"%s{slot} = alloca [{BLOCK + w} x {memory(self.dtypes[base])}], align 64"
+            yield f"%s{slot} = alloca [{self.block + w} x {memory(self.dtypes[base])}], align 64"
         yield "%operands = alloca [8 x ptr], align 16\n%sizes = alloca [8 x i64], align 16"
         yield "%length = alloca i64, align 8"
         yield from self._hoisted()
@@ -154,7 +158,7 @@ class Writer:
         yield f"%from = phi i64 [ %begin, %entry ], [ %end, %done{last} ]"
         yield "%start = call i64 @llvm.umin.i64(i64 %from, i64 %most)"
         yield "%rest = sub i64 %limit, %start"
-        bound = BLOCK if self.blocks else "%rest"
+        bound = self.block if self.blocks else "%rest"
         yield f"%count = call i64 @llvm.umin.i64(i64 %rest, i64 {bound})"
         yield f"%top = sub i64 %count, {w}\n%end = add i64 %start, %count\nbr label %before0"
         yield from body

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-BLOCK = 1024
-"""The elements of a block, for which what NumPy's loops and sums read is kept."""
+BLOCKS = (1024, 512, 256, 128)
+"""The elements of a block, for which what NumPy's loops and sums read is kept on the stack."""
 
 HEAD = 3
 """The words of a record before the bases: see Layout.record."""
@@ -148,6 +148,7 @@ def rows(
     outs: Sequence[int],
     sums: Sequence[tuple[str, bool]],
     width: int,
+    block: int,
 ) -> Iterator[str]:
     """The functions around `body`, for inputs and outs of such sizes in bytes and kinds.
 
@@ -162,7 +163,7 @@ def rows(
         leaf = _EIGHTS.format(T=kind, add=add, zero=zero)
         yield _halves(f"sum_{kind}", "ptr %x", 128, leaf, [kind])
     if sums:
-        yield _halves("tree", _ARGS, BLOCK, _RANGE, kinds)
+        yield _halves("tree", _ARGS, block, _RANGE, kinds)
     first = places - len(sums)
     yield _KERNEL.format(
         args=_ARGS,
