@@ -252,12 +252,23 @@ class Writer:
         if stride == 0:
             found = f"%x{self.places[base]}"
         elif stride == 1:
-            found = code.op(f"load {code.of(kind)}, ptr {self._address(base, number)}, align 1")
+            at = self._address(base, number)
+            if base in self.inputs and (self.blocks or self.sums):
+                self._prefetched(at, dtype.itemsize)
+            found = code.op(f"load {code.of(kind)}, ptr {at}, align 1")
         else:
             found = self._gathered(self.places[base], kind, stride, number)
         if kind == lane(dtype):
             return found
         return code.op(f"icmp ne {code.of('i8')} {found}, zeroinitializer")
+
+    def _prefetched(self, at: str, size: int) -> None:
+        """Have memory bring the next block, while functions and sums are computed of this one."""
+        code = self.vectors
+        code.declared.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+        for line in range(0, self.width * size, 64):
+            ahead = code.op(f"getelementptr i8, ptr {at}, i64 {self.block * size + line}")
+            code.lines.append(f"call void @llvm.prefetch.p0(ptr {ahead}, i32 0, i32 3, i32 1)")
 
     def _gathered(self, place: int, kind: str, stride: Kind, number: int) -> str:
         """A vector of an input that does not lie in one piece."""
