@@ -56,9 +56,7 @@ def test_what_is_on_disk_is_not_made_again(
     assert right(program, 1)
     assert is_native(program)
     monkeypatch.setattr(engine, "_FORMAT", "another")
-    engine._identity.cache_clear()
     assert Program(chain(1), native="now")(VALUES).tobytes() == wanted(1).tobytes()
-    engine._identity.cache_clear()
 
 
 def test_keys_differ_where_parts_do(folder: Path) -> None:

@@ -198,7 +198,7 @@ class Kernels:
             for one in (*reads, *writes)
         ]
         long = step.size * self.cost > _LONG
-        return engine().entry(kernel, specs, len(reads), record, step.size, long)
+        return kernel.entry(specs, len(reads), record, step.size, long)
 
     # -- running
 
