@@ -282,17 +282,17 @@ def test_a_job_asked_for_again_meanwhile_is_done_once() -> None:
 @needs_llvmlite
 def test_a_job_may_be_asked_for_while_its_thread_asks_for_another() -> None:
     """As the handler of a signal may, at any moment."""
-    queue, done = background._Queue(), list[int]()
+    done = list[int]()
 
     class Asking:
         def __hash__(self) -> int:
-            queue.put((done.append, (1,)))
+            background.submit(done.append, 1)
             return 0
 
         def __call__(self) -> None:
             done.append(2)
 
-    threading.Thread(target=queue.put, args=((Asking(), ()),), daemon=True).start()
+    threading.Thread(target=background.submit, args=(Asking(),), daemon=True).start()
     end = time.monotonic() + 10
     while 2 not in done and time.monotonic() < end:
         time.sleep(0.001)

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from weakref import WeakSet
 
 from runtime.native import cache as disk
+from runtime.native.background import held
 from runtime.native.entry import built_in
 from runtime.native.regions import Kernel
 
@@ -40,6 +41,9 @@ _kernels: dict[tuple[Kernel, Processor], Compiled] = {}
 
 if llvm.llvm_version_info[0] < _LLVM:
     raise ImportError(f"llvmlite {llvmlite.__version__} is too old; install llvmlite>=0.45")
+lock = getattr(llvm.ffi.lib, "_lock", None)
+if lock is not None:  # whoever frees memory of LLVM holds that one alone
+    held.append(lock)
 llvm.initialize_native_target()
 llvm.initialize_native_asmprinter()
 
