@@ -49,11 +49,15 @@ llvm.initialize_native_asmprinter()
 
 
 class Processor(NamedTuple):
-    """For what code is made: as LLVM calls it, what it has beside, its features."""
+    """For what code is made: as LLVM calls it, and what it has, as +feature, or has not."""
 
     name: str
     flags: str
-    features: frozenset[str]
+
+    @property
+    def features(self) -> set[str]:
+        """What it has of which emitters ask."""
+        return {one[1:] for one in self.flags.split(",") if one.startswith("+")}
 
 
 def processor() -> Processor:
@@ -64,14 +68,8 @@ def processor() -> Processor:
 @cache
 def _processor(name: str) -> Processor:
     if name:
-        return Processor(name, "", _FEATURES.get(name, frozenset()))
-    found = llvm.get_host_cpu_features()
-    there = frozenset(name for name, is_there in found.items() if is_there)
-    return Processor(llvm.get_host_cpu_name(), found.flatten(), there)
-
-
-_FEATURES = {"haswell": frozenset({"sse4.1", "f16c"})}
-"""Of processors that are named those features for which emitters ask."""
+        return Processor(name, "+sse4.1,+f16c" if name == "haswell" else "")
+    return Processor(llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
 
 
 @cache

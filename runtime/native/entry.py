@@ -101,9 +101,7 @@ dims:
   %its_dims = get ptr, %object[{DIMS}]
   %axes = zext i32 %rank to i64
   %length = shl i64 %axes, 3
-  %flat = icmp eq i32 %rank, 0  ; whose dims are null: masked loads of none of it are slow
-  %its_shape = select i1 %flat, ptr %shape, ptr %its_dims
-  %differs = call i32 @memcmp(ptr %its_shape, ptr %shape, i64 %length)
+  %differs = call i32 @memcmp(ptr %its_dims, ptr %shape, i64 %length)
   %same_shape = icmp eq i32 %differs, 0
   br i1 %same_shape, label %there, label %other
 make:

@@ -16,26 +16,22 @@ from runtime.native.loops import loop_of, ufuncs_are_as_declared
 from runtime.native.regions import Kernel
 from runtime.native.vectors import words_of
 
-_SIZE = 32
-_TEXT = f"""
-define void @kernel(ptr %record, ptr %context, i64 %first, i64 %end) {{
+_TEXT = """
+define void @kernel(ptr %record, ptr %context, i64 %first, i64 %end) {
   %loop = get ptr, %context[0]
   %data = get ptr, %context[1]
-  %counts = alloca i64
-  %steps = alloca [2 x i64]
-  put i64 %end, %counts[0]
-  put i64 4, %steps[0]
-  put i64 4, %steps[1]
+  %counts = get ptr, %record[2]
+  %steps = get ptr, %record[3]
   call void %loop(ptr %record, ptr %counts, ptr %steps, ptr %data)
   %from = get ptr, %record[0]
   %to = get ptr, %record[1]
-  %x = load <{_SIZE} x float>, ptr %from, align 4
-  %y = load <{_SIZE} x float>, ptr %to, align 4
-  %product = fmul <{_SIZE} x float> %x, %y
-  %sum = fadd <{_SIZE} x float> %product, %x
-  store <{_SIZE} x float> %sum, ptr %to, align 4
+  %x = load <32 x float>, ptr %from, align 4
+  %y = load <32 x float>, ptr %to, align 4
+  %product = fmul <32 x float> %x, %y
+  %sum = fadd <32 x float> %product, %x
+  store <32 x float> %sum, ptr %to, align 4
   ret void
-}}
+}
 """
 """What kernels are made of: vectors, a loop of NumPy's, addresses in a record and a context."""
 
@@ -90,19 +86,17 @@ def _try(found: Any) -> None:
     if loop is None:
         raise UnusableError("the C structure of this NumPy's ufuncs is another one")
     kernel = found.Compiled(Kernel(words_of(_TEXT), loop))
-    x = np.linspace(-90, 90, _SIZE, dtype=single)
+    x = np.linspace(-90, 90, 32, dtype=single)
     with np.errstate(all="ignore"):
-        wanted = np.exp(x) * x + x
-    made = np.empty_like(x)
-    kernel.function(
-        (ctypes.c_void_p * 2)(x.ctypes.data, made.ctypes.data), kernel.context, 0, _SIZE
-    )
-    if made.tobytes() != wanted.tobytes():
+        wanted = (np.exp(x) * x + x).tobytes()
+    made, numbers = np.empty_like(x), np.array([x.size, x.itemsize, x.itemsize], np.int64)
+    record = [one.ctypes.data for one in (x, made, numbers, numbers[1:])]
+    kernel.function((ctypes.c_void_p * len(record))(*record), kernel.context, 0, x.size)
+    if made.tobytes() != wanted:
         raise UnusableError("machine code computes other values than NumPy")
     if arrays_are_as_declared():
         found.call = found.Code(assembly(), "call", 0)
-        entry = kernel.entry(
-            [Spec(single, x.shape, 0), Spec(single, x.shape, 1)], 1, [0, 0], _SIZE, False
-        )
-        if any(entry(x).tobytes() != wanted.tobytes() for _ in range(3)):
+        specs = [Spec(single, x.shape, place) for place in (0, 1)]
+        entry = kernel.entry(specs, 1, record, x.size, False)
+        if any(entry(x).tobytes() != wanted for _ in range(3)):
             found.call = None
