@@ -16,55 +16,44 @@ from pathlib import Path
 MOST = 256 << 20
 """Bytes on disk, above which the oldest files go."""
 
-_BLOCK = 4096
-_DIGEST = 32
-_OFTEN = 64
-_SUFFIX = ".o"
+_BLOCK, _DIGEST, _OFTEN = 4096, 32, 64
 _writes = count()
 
 
 def kept(make: Callable[[], bytes], *parts: object) -> bytes:
-    """What `make` gives, which is made of nothing but these parts: from disk if it is there."""
-    if directory() is None:
+    """What `make` gives, which depends on nothing but these parts: from disk if it is there."""
+    folder = directory()
+    if folder is None:
         return make()
-    key = key_of(*parts)
-    found = read(key)
+    path = folder / f"{_digest(repr(parts).encode()).hex()}.o"
+    found = read(path)
     if found is None:
         found = make()
-        write(key, found)
+        write(path, found)
     return found
 
 
-def key_of(*parts: object) -> str:
-    """A name for what is made of these."""
-    return _digest(repr(parts).encode()).hex()
-
-
-def read(key: str) -> bytes | None:
-    """What was written under a key; None where it is not there, or not whole."""
-    folder = directory()
+def read(path: Path) -> bytes | None:
+    """What was written to a file; None where it is not there, or not whole."""
     try:
-        found = (folder / (key + _SUFFIX)).read_bytes() if folder else b""
+        found = path.read_bytes()
     except OSError:
         return None
     data = found[_DIGEST:]
-    return data if found[:_DIGEST] == _digest(data, key) else None
+    return data if found[:_DIGEST] == _digest(data, path.stem) else None
 
 
-def write(key: str, data: bytes) -> None:
+def write(path: Path, data: bytes) -> None:
     """Keep it, if that can be done: readers see all of it or nothing."""
-    folder = directory()
-    if folder is None:
-        return
-    made = folder / f"{key}.{os.getpid()}.{time.time_ns()}"
+    made = path.with_suffix(f".{os.getpid()}.{time.time_ns()}")
     with suppress(OSError):  # a full disk, say
         try:
-            made.write_bytes(_digest(data, key) + data)
-            made.replace(folder / (key + _SUFFIX))
+            made.write_bytes(_digest(data, path.stem) + data)
+            made.replace(path)
         finally:
             made.unlink(missing_ok=True)
     if next(_writes) % _OFTEN == 0:
-        prune(folder)
+        prune(path.parent)
 
 
 def prune(folder: Path) -> None:
@@ -83,9 +72,9 @@ def directory() -> Path | None:
     """Where files lie, made if it is not there; None where others could have put code into it."""
     base = os.environ.get("XDG_CACHE_HOME", "")
     base = base if os.path.isabs(base) else "~/.cache"
-    given = os.environ.get("GRAPHIR_NATIVE_CACHE") or f"{base}/graphir/native"
     try:
-        folder = Path(given).expanduser()
+        folder = Path(os.environ.get("GRAPHIR_NATIVE_CACHE") or f"{base}/graphir/native")
+        folder = folder.expanduser()
         if not folder.is_absolute():  # it would be another one wherever the process goes
             return None
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
