@@ -119,7 +119,7 @@ def test_a_probe_that_is_interrupted_is_begun_again(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(probe, "_try", interrupted)
+        patch.setattr(probe, "_wrong", interrupted)
         for _ in range(2):
             with pytest.raises(KeyboardInterrupt):
                 Program(chain(1), native="now").ir(0)

@@ -18,8 +18,8 @@ from runtime.native.loops import low, words
 from runtime.native.vectors import words_of
 from runtime.program.tracing import Storage
 
-_NUMBERS = ("inputs", "arrays", "elements", "words", "long")
-_HEAD = ("type", "none", "empty", "kernel", "context", "template", *_NUMBERS)
+_POINTERS = ("type", "none", "empty", "kernel", "context", "template")
+_HEAD = (*_POINTERS, "words", "inputs", "arrays", "elements", "long")
 # PyArrayObject_fields of numpy/_core/include/numpy/ndarraytypes.h, in words
 TYPE, DATA, NDIM, DIMS, STRIDES, DTYPE, FLAGS = 1, 2, 3, 4, 5, 7, 8
 _PLAIN = 0x101  # NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED
@@ -37,11 +37,9 @@ class Spec(NamedTuple):
 
 def assembly() -> str:
     """`call(self, args, nargs)` as METH_FASTCALL wants it: None where a guard fails."""
-    words = [
-        f"%{name} = get {'i64' if name in _NUMBERS else 'ptr'}, %record[{i}]"
-        for i, name in enumerate(_HEAD)
-    ]
-    return words_of(_TEXT.replace("HEAD", "\n  ".join(words)))
+    kinds = ["ptr" if name in _POINTERS else "i64" for name in _HEAD]
+    head = [f"%{name} = get {kinds[i]}, %record[{i}]" for i, name in enumerate(_HEAD)]
+    return words_of(_TEXT.replace("HEAD", "\n  ".join(head)))
 
 
 _TEXT = f"""
@@ -151,12 +149,6 @@ class _MethodDef(ctypes.Structure):
     _fields_ = [("name", c_char_p), ("function", c_void_p), ("flags", c_int), ("doc", c_char_p)]
 
 
-class Record(np.ndarray[Any, Any]):
-    """The record of a function, which keeps alive what it points to."""
-
-    kept: Any
-
-
 def _python(name: str, result: Any, *args: Any) -> Any:
     return ctypes.PYFUNCTYPE(result, *args)((name, ctypes.pythonapi))
 
@@ -187,25 +179,14 @@ def built_in(
         (id(one.dtype), len(one.shape), shape.ctypes.data, one.place)
         for one, shape in zip(specs, shapes, strict=True)
     ]
-    values = {
-        "type": id(np.ndarray),
-        "none": id(None),
-        "empty": _numpy_api(_EMPTY),
-        "kernel": kernel.address,
-        "context": ctypes.addressof(kernel.context),
-        "template": given.ctypes.data,
-        "inputs": inputs,
-        "arrays": len(arrays),
-        "elements": elements,
-        "words": len(given),
-        "long": long,
-    }
-    head = [values[name] for name in _HEAD]
-    record = np.array([*head, *np.ravel(arrays)], np.int64).view(Record)
+    known = id(np.ndarray), id(None), _numpy_api(_EMPTY)
+    called = kernel.address, ctypes.addressof(kernel.context), given.ctypes.data, len(given)
+    head = *known, *called, inputs, len(specs), elements, long  # as _HEAD names them
+    record: Any = (ctypes.c_int64 * (len(head) + 4 * len(specs)))(*head, *np.ravel(arrays))
     method = _MethodDef(b"call", call.address, _FASTCALL, None)
-    record.kept = call, method, kernel, specs, given, shapes
+    record.kept = call, method, kernel, specs, given, shapes  # as long as the function
     new = _python("PyCFunction_NewEx", py_object, c_void_p, py_object, c_void_p)
-    return new(ctypes.addressof(method), record, None)
+    return new(ctypes.addressof(method), np.frombuffer(record, np.int64), None)
 
 
 def arrays_are_as_declared() -> bool:

@@ -55,9 +55,8 @@ def told(error: Exception) -> str:
     if not _told:
         import logging
 
-        logging.getLogger("graphir.native").warning(
-            "no machine code, NumPy computes instead: %s", why
-        )
+        log = logging.getLogger("graphir.native")
+        log.warning("no machine code, NumPy computes instead: %s", why)
         _told.append(why)
     return why
 
@@ -68,23 +67,20 @@ _told: list[str] = []
 @cache
 @uncollected
 def _started() -> tuple[Any, str]:
-    """The module that needs llvmlite, or why there is none: not after an interrupt, say."""
+    """The module that needs llvmlite, and what is wrong; an interrupt tells nothing of that."""
     try:
         found = import_module("runtime.native.engine")
-        _try(found)
-    except UnusableError as error:
-        return None, str(error)
+        return found, _wrong(found)
     except Exception as error:  # whatever it is, there is NumPy
         return None, f"llvmlite fails, {type(error).__name__}: {error}"
-    return found, ""
 
 
-def _try(found: Any) -> None:
-    """A small kernel against NumPy: called by its address, and by an entry."""
+def _wrong(found: Any) -> str:
+    """What a small kernel shows that is called by its address, then by an entry; or nothing."""
     single = np.dtype(np.float32)
     loop = loop_of(np.exp, single, single) if ufuncs_are_as_declared() else None
     if loop is None:
-        raise UnusableError("the C structure of this NumPy's ufuncs is another one")
+        return "the C structure of this NumPy's ufuncs is another one"
     kernel = found.Compiled(Kernel(words_of(_TEXT), loop))
     x = np.linspace(-90, 90, 32, dtype=single)
     with np.errstate(all="ignore"):
@@ -93,10 +89,12 @@ def _try(found: Any) -> None:
     record = [one.ctypes.data for one in (x, made, numbers, numbers[1:])]
     kernel.function((ctypes.c_void_p * len(record))(*record), kernel.context, 0, x.size)
     if made.tobytes() != wanted:
-        raise UnusableError("machine code computes other values than NumPy")
+        return "machine code computes other values than NumPy"
     if arrays_are_as_declared():
         found.call = found.Code(assembly(), "call", 0)
-        specs = [Spec(single, x.shape, place) for place in (0, 1)]
-        entry = kernel.entry(specs, 1, record, x.size, False)
-        if any(entry(x).tobytes() != wanted for _ in range(3)):
+        entry = kernel.entry(
+            [Spec(single, x.shape, place) for place in (0, 1)], 1, record, 32, False
+        )
+        if any(np.asarray(entry(x)).tobytes() != wanted for _ in range(3)):
             found.call = None
+    return ""
