@@ -11,10 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from runtime.native.regions import KINDS, Kind
-from runtime.native.rows import HEAD
-
-WIDTH = 32
-"""The elements of a vector."""
+from runtime.native.rows import HEAD, WIDTH
 
 _ROW, _LAYOUTS = 1024, 1024
 Array: TypeAlias = NDArray[Any]
@@ -67,8 +64,8 @@ def contiguous(shape: Shape, size: int) -> Shape:
 def laid(shape: Shape, axes: int, operands: tuple[Operand, ...], short: int = 1) -> Layout | None:
     """The layout of operands of a result in C order, the last `axes` of which are one row.
 
-    None where more than `short` rows are less than a vector, or are so in other strides than 0 and
-    1, or where the last axes are not one of all operands.
+    None where more than `short` rows are less than a vector, or where the last axes are not one of
+    all operands.
     """
     strides = [
         [0] * (len(shape) - len(own)) + [by * (n != 1) for n, by in zip(own, steps, strict=True)]
@@ -85,7 +82,7 @@ def laid(shape: Shape, axes: int, operands: tuple[Operand, ...], short: int = 1)
     outer = [*rest, *outside]
     kinds = tuple([_kind(inner, by, *one) for by, one in zip(bys, operands, strict=True)])
     sizes, steps = tuple([size for size, _ in outer]), tuple([tuple(by) for _, by in outer])
-    if inner < WIDTH and (math.prod(sizes) > short or not {0, 1}.issuperset(kinds)):
+    if inner < WIDTH and math.prod(sizes) > short:
         return None
     return Layout(inner, sizes, kinds, tuple(bys), steps)
 

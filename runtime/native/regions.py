@@ -10,7 +10,7 @@ import numpy as np
 from runtime.native.code import NativeCode
 from runtime.native.emitters import emitted, has_code
 from runtime.native.loops import loop_of
-from runtime.native.rows import BLOCKS, addresses, rows, splat
+from runtime.native.rows import BLOCKS, WIDTH, addresses, rows, splat
 from runtime.native.vectors import Vectors, lane, words_of
 from runtime.program.code import Instruction
 from runtime.program.tracing import Storage
@@ -83,10 +83,8 @@ class Writer:
     Its places, the operands that lie in memory, are inputs, then results, then sums.
     """
 
-    def __init__(
-        self, code: NativeCode, kinds: Sequence[Kind], width: int, features: Collection[str]
-    ) -> None:
-        self.code, self.kinds, self.width = code, kinds, width
+    def __init__(self, code: NativeCode, kinds: Sequence[Kind], features: Collection[str]) -> None:
+        self.code, self.kinds = code, kinds
         self.dtypes, self.bases = code.dtypes, code.bases
         self.inputs = list(code.inputs)
         self.outs = [code.bases[one] for one in code.results]
@@ -95,9 +93,9 @@ class Writer:
         self.segments = segments_of(code, features)
         self.scratch = self._scratch()
         self.blocks = any(segment.loops for segment in self.segments)
-        self.vectors = Vectors(width, features)
+        self.vectors = Vectors(WIDTH, features)
         room = sum(self.dtypes[base].itemsize for base in self.scratch)
-        self.block = next((size for size in BLOCKS if room * (size + width) <= _STACK), 0)
+        self.block = next((size for size in BLOCKS if room * (size + WIDTH) <= _STACK), 0)
         if not self.block:
             raise UnsupportedError(f"{len(self.scratch)} values between functions of NumPy")
 
@@ -128,27 +126,24 @@ class Writer:
 
     def kernel(self) -> Kernel:
         """The whole of it."""
-        body = [line for number in range(len(self.segments)) for line in self._segment(number)]
-        context = tuple(self.vectors.context)
+        lines: list[str] = []
+        for self.vectors.width in (WIDTH, 1):
+            lines += self._body()
         sums = [(lane(self.dtypes[base]), mean) for base, mean in self.sums]
-        sizes = [
-            (self.dtypes[base].itemsize, kind)
-            for base, kind in zip(self.inputs, self.kinds, strict=True)
-        ]
-        outs = [self.dtypes[base].itemsize for base in self.outs]
-        lines = [*self._body(body, len(context)), *rows(sizes, outs, sums, self.width, self.block)]
+        lines += rows(len(self.places), sums, self.block)
         text = words_of("\n".join([*lines, *sorted(self.vectors.declared), ""]))
-        return Kernel(text, context)
+        return Kernel(text, tuple(self.vectors.context))
 
-    def _body(self, body: Sequence[str], pointers: int) -> Iterator[str]:
-        """Elements of a row, at least one whole vector; of these the sums of the first `real`."""
-        w, last = self.width, len(self.segments) - 1
+    def _body(self) -> Iterator[str]:
+        """Elements of a row, at least one whole vector, and their sums."""
+        w, last = self.vectors.width, len(self.segments) - 1
+        body = [line for number in range(last + 1) for line in self._segment(number)]
         yield (
-            "define internal void @body(ptr %now, ptr %strides, ptr %context, "
-            'i64 %begin, i64 %n, i64 %real, ptr %sums) "probe-stack"="inline-asm" {\nentry:'
+            f"define internal void @body{w}(ptr %now, ptr %strides, ptr %context, "
+            'i64 %begin, i64 %n, ptr %sums) "probe-stack"="inline-asm" {\nentry:'
         )
         yield from addresses("p", "%now", len(self.places))
-        yield from addresses("c", "%context", pointers)
+        yield from addresses("c", "%context", len(self.vectors.context))
         for base, slot in self.scratch.items():
             yield f"%s{slot} = alloca [{self.block + w} x {memory(self.dtypes[base])}], align 64"
         yield "%operands = alloca [8 x ptr], align 16\n%sizes = alloca [8 x i64], align 16"
@@ -168,12 +163,12 @@ class Writer:
             source, _, lines = self._operand(base, np.power, "%begin")
             yield from lines
             yield f"%sum{k} = getelementptr i64, ptr %sums, i64 {k}"
-            yield f"call void @sum_{kind}(ptr {source}, i64 0, i64 %real, ptr %sum{k})"
+            yield f"call void @sum_{kind}(ptr {source}, i64 0, i64 %n, ptr %sum{k})"
         yield "ret void\n}"
 
     def _hoisted(self) -> Iterator[str]:
         """What is the same for all elements."""
-        w = self.width
+        w = self.vectors.width
         for i, base in enumerate(self.inputs):
             kind = memory(self.dtypes[base])
             if self.kinds[i] == 0:
@@ -200,7 +195,7 @@ class Writer:
             yield f"%in{number} = call i64 @llvm.umin.i64(i64 %rel{number}, i64 %top)"
             yield f"%at{number} = add i64 %start, %in{number}"
             yield from lines
-            yield f"%next{number} = add i64 %rel{number}, {self.width}"
+            yield f"%next{number} = add i64 %rel{number}, {self.vectors.width}"
             yield f"%go{number} = icmp ult i64 %next{number}, %count"
             yield f"br i1 %go{number}, label %vec{number}, label %done{number}"
         else:
@@ -266,13 +261,13 @@ class Writer:
         """Have memory bring the next block, while functions and sums are computed of this one."""
         code = self.vectors
         code.declared.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
-        for line in range(0, self.width * size, 64):
+        for line in range(0, code.width * size, 64):
             ahead = code.op(f"getelementptr i8, ptr {at}, i64 {self.block * size + line}")
             code.lines.append(f"call void @llvm.prefetch.p0(ptr {ahead}, i32 0, i32 3, i32 1)")
 
     def _gathered(self, place: int, kind: str, stride: Kind, number: int) -> str:
         """A vector of an input that does not lie in one piece."""
-        code, w = self.vectors, self.width
+        code, w = self.vectors, self.vectors.width
         if stride is None:
             start = code.op(f"mul i64 %at{number}, %st{place}")
             at = code.op(f"getelementptr i8, ptr %p{place}, i64 {start}")

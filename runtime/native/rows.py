@@ -1,14 +1,17 @@
 """How a kernel goes over rows: the parts of its module that are the same for every region.
 
 `kernel` finds where each row of each operand begins, `tree` halves a row that is summed, `range`
-takes rows that are shorter than a vector by way of the stack, and `body`, which is the region's
-own, computes. Sums are NumPy's: of halves, of which those of 128 elements are added in eight lanes
+takes a body, which is the region's own: by vectors, or by elements where they are fewer. Sums are
+NumPy's: of halves, of which those of 128 elements are added in eight lanes
 (numpy/_core/src/umath/loops_utils.h.src, pairwise_sum). A record is what Layout.record says.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+
+WIDTH = 32
+"""The elements of a vector."""
 
 BLOCKS = (1024, 512, 256, 128)
 """The elements of a block, for which what NumPy's loops and sums read is kept on the stack."""
@@ -40,6 +43,14 @@ halves:
 
 _RANGE = f"  call void @range({_ARGS}, i64 %begin, i64 %n, ptr %sums)"
 """The leaf of `tree`."""
+
+_BODIES = """
+define internal void @range({args}, i64 %begin, i64 %n, ptr %sums) {{
+  %whole = icmp uge i64 %n, {width}
+  %body = select i1 %whole, ptr @body{width}, ptr @body1
+  call void %body({args}, i64 %begin, i64 %n, ptr %sums)
+  ret void
+}}"""
 
 _EIGHTS = """\
   %first = getelementptr {T}, ptr %x, i64 %begin
@@ -139,24 +150,17 @@ ready:
 exit:
   ret void
 }}
-declare i64 @llvm.umin.i64(i64, i64)
-declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"""
+declare i64 @llvm.umin.i64(i64, i64)"""
 
 
-def rows(
-    inputs: Sequence[tuple[int, int | None]],
-    outs: Sequence[int],
-    sums: Sequence[tuple[str, bool]],
-    width: int,
-    block: int,
-) -> Iterator[str]:
-    """The functions around `body`, for inputs and outs of such sizes in bytes and kinds.
+def rows(first: int, sums: Sequence[tuple[str, bool]], block: int) -> Iterator[str]:
+    """The functions around the bodies, for places of which the `first` are no sums.
 
     `sums` are types, and whether the sum of a whole row is divided by the divisor of the record.
     """
-    places = len(inputs) + len(outs) + len(sums)
+    places = first + len(sums)
     full = f"<{places} x i64>"
-    yield from _range(inputs, outs, width)
+    yield _BODIES.format(args=_ARGS, width=WIDTH)
     kinds = [kind for kind, _ in sums]
     for kind in dict.fromkeys(kinds):
         add, zero = _adding(kind)
@@ -164,7 +168,6 @@ def rows(
         yield _halves(f"sum_{kind}", "ptr %x", 128, leaf, [kind])
     if sums:
         yield _halves("tree", _ARGS, block, _RANGE, kinds)
-    first = places - len(sums)
     yield _KERNEL.format(
         args=_ARGS,
         places=places,
@@ -180,40 +183,6 @@ def rows(
             line for k, one in enumerate(sums) for line in _finished(k, first + k, *one)
         ),
     )
-
-
-def _range(
-    inputs: Sequence[tuple[int, int | None]], outs: Sequence[int], width: int
-) -> Iterator[str]:
-    """Elements of a row from `begin` on, which is 0 where they are fewer than a vector.
-
-    Inputs of other strides than 0 and 1 are at least a vector.
-    """
-    args = f"{_ARGS}, i64 %begin, i64 %n"
-    yield f"define internal void @range({args}, ptr %sums) {{\nentry:"
-    copied = {i: size for i, (size, kind) in enumerate(inputs) if kind == 1}
-    made = dict(enumerate(outs, len(inputs)))
-    sizes = copied | made
-    yield f"%copies = alloca [{len(inputs) + len(outs)} x ptr], align 16"
-    for i, size in sizes.items():
-        yield f"%t{i} = alloca [{width * size} x i8], align 64"
-    yield f"%short = icmp ult i64 %n, {width}\nbr i1 %short, label %few, label %many\nmany:"
-    yield f"call void @body({args}, i64 %n, ptr %sums)\nret void\nfew:"
-    yield from addresses("p", "%now", len(inputs) + len(outs))
-    for i in range(len(inputs) + len(outs)):
-        size = sizes.get(i)
-        yield f"put ptr %{'t' if size else 'p'}{i}, %copies[{i}]"
-        if size:
-            yield f"%b{i} = mul i64 %n, {size}"
-        if i in copied:
-            whole = width * copied[i]
-            yield f"store [{whole} x i8] zeroinitializer, ptr %t{i}, align 64"
-            yield f"call void @llvm.memcpy.p0.p0.i64(ptr %t{i}, ptr %p{i}, i64 %b{i}, i1 false)"
-    on_stack = f"ptr %copies, ptr %strides, ptr %context, i64 0, i64 {width}"
-    yield f"call void @body({on_stack}, i64 %n, ptr %sums)"
-    for i in made:
-        yield f"call void @llvm.memcpy.p0.p0.i64(ptr %p{i}, ptr %t{i}, i64 %b{i}, i1 false)"
-    yield "ret void\n}"
 
 
 def _halves(of: str, args: str, most: int, leaf: str, kinds: Sequence[str]) -> str:
