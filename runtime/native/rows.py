@@ -13,13 +13,13 @@ from collections.abc import Iterator, Sequence
 WIDTH = 32
 """The elements of a vector."""
 
-BLOCKS = (1024, 512, 256, 128)
-"""The elements of a block, for which what NumPy's loops and sums read is kept on the stack."""
+BLOCK = 1024
+"""The elements of a block, at most: what NumPy's loops and sums read of one lies on the stack."""
 
 HEAD = 3
 """The words of a record before the bases: see Layout.record."""
 
-_ARGS = "ptr %now, ptr %strides, ptr %context"
+ARGS = "ptr %now, ptr %strides, ptr %context"
 
 _HALVES = """
 define internal void @{of}({args}, i64 %begin, i64 %n, ptr %sums) {{
@@ -41,7 +41,7 @@ halves:
   ret void
 }}"""
 
-_RANGE = f"  call void @range({_ARGS}, i64 %begin, i64 %n, ptr %sums)"
+_RANGE = f"  call void @range({ARGS}, i64 %begin, i64 %n, ptr %sums)"
 """The leaf of `tree`."""
 
 _BODIES = """
@@ -116,7 +116,8 @@ row:
   %a = phi i64 [ %first, %entry ], [ %next, %ready ]
   %r = udiv i64 %a, %unit
   %column = urem i64 %a, %unit
-{columns}
+  %column1 = bitcast i64 %column to <1 x i64>
+  %columns = shufflevector <1 x i64> %column1, <1 x i64> poison, <{places} x i32> zeroinitializer
   %inside = mul {P} %by, %columns
   %moved = add {P} %bases, %inside
   br label %axis
@@ -132,7 +133,8 @@ step:
   %steps = get {P}, %size_at[1]
   %index = urem i64 %q, %size
   %q1 = udiv i64 %q, %size
-{indices}
+  %index1 = bitcast i64 %index to <1 x i64>
+  %indices = shufflevector <1 x i64> %index1, <1 x i64> poison, <{places} x i32> zeroinitializer
   %by1 = mul {P} %steps, %indices
   %at1 = add {P} %at, %by1
   %d1 = add i64 %d, 1
@@ -150,7 +152,8 @@ ready:
 exit:
   ret void
 }}
-declare i64 @llvm.umin.i64(i64, i64)"""
+declare i64 @llvm.umin.i64(i64, i64)
+declare void @llvm.prefetch(ptr, i32, i32, i32)"""
 
 
 def rows(first: int, sums: Sequence[tuple[str, bool]], block: int) -> Iterator[str]:
@@ -160,24 +163,22 @@ def rows(first: int, sums: Sequence[tuple[str, bool]], block: int) -> Iterator[s
     """
     places = first + len(sums)
     full = f"<{places} x i64>"
-    yield _BODIES.format(args=_ARGS, width=WIDTH)
+    yield _BODIES.format(args=ARGS, width=WIDTH)
     kinds = [kind for kind, _ in sums]
     for kind in dict.fromkeys(kinds):
         add, zero = _adding(kind)
         leaf = _EIGHTS.format(T=kind, add=add, zero=zero)
         yield _halves(f"sum_{kind}", "ptr %x", 128, leaf, [kind])
     if sums:
-        yield _halves("tree", _ARGS, block, _RANGE, kinds)
+        yield _halves("tree", ARGS, block, _RANGE, kinds)
     yield _KERNEL.format(
-        args=_ARGS,
+        args=ARGS,
         places=places,
         words=places + 1,
         sums=max(1, len(sums)),
         head=HEAD,
         strides=HEAD + places,
         P=full,
-        columns="\n".join(splat("%columns", "%column", "i64", places)),
-        indices="\n".join(splat("%indices", "%index", "i64", places)),
         of="tree" if sums else "range",
         finished="\n".join(
             line for k, one in enumerate(sums) for line in _finished(k, first + k, *one)
@@ -214,16 +215,3 @@ def _finished(k: int, place: int, kind: str, mean: bool) -> Iterator[str]:
 def _adding(kind: str) -> tuple[str, str]:
     """The instruction that adds, and what changes nothing when it is added."""
     return ("fadd", "-0.0") if kind in ("float", "double") else ("add", "0")
-
-
-def addresses(name: str, array: str, count: int) -> Iterator[str]:
-    """The pointers of an array, each as a value."""
-    for i in range(count):
-        yield f"%{name}{i} = get ptr, {array}[{i}]"
-
-
-def splat(name: str, value: str, kind: str, width: int) -> Iterator[str]:
-    """A value in every lane."""
-    full = f"<{width} x {kind}>"
-    yield f"{name}i = insertelement {full} poison, {kind} {value}, i64 0"
-    yield f"{name} = shufflevector {full} {name}i, {full} poison, <{width} x i32> zeroinitializer"
