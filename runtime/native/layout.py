@@ -35,19 +35,17 @@ class Layout(NamedTuple):
     def record(self, results: Sequence[int], sums: Sequence[int], divisor: float) -> list[int]:
         """What a kernel is told, in words: this, results and sums by their sizes in bytes.
 
-        Elements in a row, outer axes, what sums are divided by (a double), the bases of all
-        places, to be filled in, their strides within a row; for each outer axis its size and their
-        strides along it.
+        The axes, that of the rows too; what sums are divided by (a double); the bases of all
+        places, to be filled in; for each axis its size and the strides of the places along it.
         """
         bits = int(np.float64(divisor).view(np.int64))
-        places = len(self.strides) + len(results) + len(sums)
-        words = [self.inner, len(self.outer), bits, *[0] * places]
-        words += [*self.strides, *results, *[0] * len(sums)]
-        rows = 1
-        for size, steps in zip(self.outer, self.steps, strict=True):
-            words += [size, *steps, *[one * self.inner * rows for one in results]]
-            words += [one * rows for one in sums]
-            rows *= size
+        words = [1 + len(self.outer), bits]
+        words += [0] * (len(self.strides) + len(results) + len(sums))
+        elements = 1
+        for size, steps in ((self.inner, self.strides), *zip(self.outer, self.steps, strict=True)):
+            words += [size, *steps, *[one * elements for one in results]]
+            words += [one * (elements // self.inner) for one in sums]
+            elements *= size
         return words
 
     def place(self, index: int) -> int:

@@ -16,7 +16,7 @@ WIDTH = 32
 BLOCK = 1024
 """The elements of a block, at most: what NumPy's loops and sums read of one lies on the stack."""
 
-HEAD = 3
+HEAD = 2
 """The words of a record before the bases: see Layout.record."""
 
 ARGS = "ptr %now, ptr %strides, ptr %context"
@@ -103,31 +103,21 @@ entry:
   put i64 1, %context[-1]
   %now = alloca [{places} x i64], align 64
   %sums = alloca [{sums} x i64], align 16
-  %unit = get i64, %record[0]
-  %axes = get i64, %record[1]
-  %divisor = get double, %record[2]
+  %axes = get i64, %record[0]
+  %divisor = get double, %record[1]
   %bases = get {P}, %record[{head}]
-  %strides = getelementptr i64, ptr %record, i64 {strides}
-  %by = get {P}, %strides[0]
-  %outer = getelementptr i64, ptr %strides, i64 {places}
+  %outer = getelementptr i64, ptr %record, i64 {strides}
+  %unit = get i64, %outer[0]
+  %strides = getelementptr i64, ptr %outer, i64 1
   %some = icmp ult i64 %first, %end
   br i1 %some, label %row, label %exit
 row:
   %a = phi i64 [ %first, %entry ], [ %next, %ready ]
-  %r = udiv i64 %a, %unit
-  %column = urem i64 %a, %unit
-  %column1 = bitcast i64 %column to <1 x i64>
-  %columns = shufflevector <1 x i64> %column1, <1 x i64> poison, <{places} x i32> zeroinitializer
-  %inside = mul {P} %by, %columns
-  %moved = add {P} %bases, %inside
   br label %axis
 axis:
-  %d = phi i64 [ 0, %row ], [ %d1, %step ]
-  %q = phi i64 [ %r, %row ], [ %q1, %step ]
-  %at = phi {P} [ %moved, %row ], [ %at1, %step ]
-  %is_axis = icmp ult i64 %d, %axes
-  br i1 %is_axis, label %step, label %ready
-step:
+  %d = phi i64 [ 0, %row ], [ %d1, %axis ]
+  %q = phi i64 [ %a, %row ], [ %q1, %axis ]
+  %at = phi {P} [ %bases, %row ], [ %at1, %axis ]
   %word = mul i64 %d, {words}
   %size = get i64, %outer[%word]
   %steps = get {P}, %size_at[1]
@@ -138,9 +128,11 @@ step:
   %by1 = mul {P} %steps, %indices
   %at1 = add {P} %at, %by1
   %d1 = add i64 %d, 1
-  br label %axis
+  %inside = icmp ult i64 %d1, %axes
+  br i1 %inside, label %axis, label %ready
 ready:
-  store {P} %at, ptr %now, align 64
+  store {P} %at1, ptr %now, align 64
+  %column = urem i64 %a, %unit
   %room = sub i64 %unit, %column
   %left = sub i64 %end, %a
   %n = call i64 @llvm.umin.i64(i64 %room, i64 %left)
