@@ -196,8 +196,8 @@ def test_threads() -> None:
 
 
 @pytest.mark.usefixtures("_step_by_step")
-def test_no_range_of_strided_inputs_is_less_than_a_vector() -> None:
-    """Which would be read beyond their ends."""
+def test_ranges_of_strided_inputs_may_be_less_than_a_vector() -> None:
+    """They are read element by element, not beyond their ends."""
     found: list[Any] = []
 
     def cut(self: Task, *args: Any) -> Any:
@@ -210,12 +210,12 @@ def test_no_range_of_strided_inputs_is_less_than_a_vector() -> None:
         graph_of(lambda x: [ops.square(x)], (DType.float32, ("n",))), 3, block=1, native="now"
     )
     with patch.object(Task, "cut", cut):
-        for size in range(32, 300):
+        for size in range(1, 300):
             x = values(DType.float32, 2 * size)[::2]
             wanted = np.square(x)
             assert same(program(x), wanted)
             assert same(program.watched(lambda *_: None, x), wanted)
-    assert min(b - a for a, b in found) >= 32 < len(found)
+    assert {b - a for a, b in found}.issuperset(range(1, 64))
 
 
 # -- graphs that are drawn

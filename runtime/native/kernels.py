@@ -15,7 +15,7 @@ from runtime.native.background import LOCK, submit
 from runtime.native.code import NativeCode, is_sum
 from runtime.native.emitters import EMITTERS
 from runtime.native.entry import Spec
-from runtime.native.layout import WIDTH, Operand, contiguous, laid, operand_of, prepared
+from runtime.native.layout import Operand, contiguous, laid, operand_of, prepared
 from runtime.native.probe import engine, told
 from runtime.native.regions import Kernel, Kind, UnsupportedError, Writer
 from runtime.native.running import Task
@@ -78,7 +78,7 @@ class Kernels:
             return found
 
     def _written(self, kinds: tuple[Kind, ...]) -> Kernel:
-        return Writer(self.code, kinds, WIDTH, engine().processor().features).kernel()
+        return Writer(self.code, kinds, engine().processor().features).kernel()
 
     def let_go(self, kernel: Any) -> None:
         """Hold a kernel no more, here and in the program: it is made again if it is called."""

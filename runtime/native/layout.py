@@ -11,10 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from runtime.native.regions import KINDS, Kind
-from runtime.native.rows import HEAD
-
-WIDTH = 32
-"""The elements of a vector."""
+from runtime.native.rows import HEAD, WIDTH
 
 _ROW, _LAYOUTS = 1024, 1024
 Array: TypeAlias = NDArray[Any]
@@ -38,19 +35,17 @@ class Layout(NamedTuple):
     def record(self, results: Sequence[int], sums: Sequence[int], divisor: float) -> list[int]:
         """What a kernel is told, in words: this, results and sums by their sizes in bytes.
 
-        Elements in a row, outer axes, what sums are divided by (a double), the bases of all
-        places, to be filled in, their strides within a row; for each outer axis its size and their
-        strides along it.
+        The axes, that of the rows too; what sums are divided by (a double); the bases of all
+        places, to be filled in; for each axis its size and the strides of the places along it.
         """
         bits = int(np.float64(divisor).view(np.int64))
-        places = len(self.strides) + len(results) + len(sums)
-        words = [self.inner, len(self.outer), bits, *[0] * places]
-        words += [*self.strides, *results, *[0] * len(sums)]
-        rows = 1
-        for size, steps in zip(self.outer, self.steps, strict=True):
-            words += [size, *steps, *[one * self.inner * rows for one in results]]
-            words += [one * rows for one in sums]
-            rows *= size
+        words = [1 + len(self.outer), bits]
+        words += [0] * (len(self.strides) + len(results) + len(sums))
+        elements = 1
+        for size, steps in ((self.inner, self.strides), *zip(self.outer, self.steps, strict=True)):
+            words += [size, *steps, *[one * elements for one in results]]
+            words += [one * (elements // self.inner) for one in sums]
+            elements *= size
         return words
 
     def place(self, index: int) -> int:
@@ -67,8 +62,8 @@ def contiguous(shape: Shape, size: int) -> Shape:
 def laid(shape: Shape, axes: int, operands: tuple[Operand, ...], short: int = 1) -> Layout | None:
     """The layout of operands of a result in C order, the last `axes` of which are one row.
 
-    None where more than `short` rows are less than a vector, or are so in other strides than 0 and
-    1, or where the last axes are not one of all operands.
+    None where more than `short` rows are less than a vector, or where the last axes are not one of
+    all operands.
     """
     strides = [
         [0] * (len(shape) - len(own)) + [by * (n != 1) for n, by in zip(own, steps, strict=True)]
@@ -85,7 +80,7 @@ def laid(shape: Shape, axes: int, operands: tuple[Operand, ...], short: int = 1)
     outer = [*rest, *outside]
     kinds = tuple([_kind(inner, by, *one) for by, one in zip(bys, operands, strict=True)])
     sizes, steps = tuple([size for size, _ in outer]), tuple([tuple(by) for _, by in outer])
-    if inner < WIDTH and (math.prod(sizes) > short or not {0, 1}.issuperset(kinds)):
+    if inner < WIDTH and math.prod(sizes) > short:
         return None
     return Layout(inner, sizes, kinds, tuple(bys), steps)
 

@@ -1,8 +1,8 @@
 """How a kernel goes over rows: the parts of its module that are the same for every region.
 
 `kernel` finds where each row of each operand begins, `tree` halves a row that is summed, `range`
-takes rows that are shorter than a vector by way of the stack, and `body`, which is the region's
-own, computes. Sums are NumPy's: of halves, of which those of 128 elements are added in eight lanes
+takes a body, which is the region's own: by vectors, or by elements where they are fewer. Sums are
+NumPy's: of halves, of which those of 128 elements are added in eight lanes
 (numpy/_core/src/umath/loops_utils.h.src, pairwise_sum). A record is what Layout.record says.
 """
 
@@ -10,13 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-BLOCKS = (1024, 512, 256, 128)
-"""The elements of a block, for which what NumPy's loops and sums read is kept on the stack."""
+WIDTH = 32
+"""The elements of a vector."""
 
-HEAD = 3
+BLOCK = 1024
+"""The elements of a block, at most: what NumPy's loops and sums read of one lies on the stack."""
+
+HEAD = 2
 """The words of a record before the bases: see Layout.record."""
 
-_ARGS = "ptr %now, ptr %strides, ptr %context"
+ARGS = "ptr %now, ptr %strides, ptr %context"
 
 _HALVES = """
 define internal void @{of}({args}, i64 %begin, i64 %n, ptr %sums) {{
@@ -38,8 +41,16 @@ halves:
   ret void
 }}"""
 
-_RANGE = f"  call void @range({_ARGS}, i64 %begin, i64 %n, ptr %sums)"
+_RANGE = f"  call void @range({ARGS}, i64 %begin, i64 %n, ptr %sums)"
 """The leaf of `tree`."""
+
+_BODIES = """
+define internal void @range({args}, i64 %begin, i64 %n, ptr %sums) {{
+  %whole = icmp uge i64 %n, {width}
+  %body = select i1 %whole, ptr @body{width}, ptr @body1
+  call void %body({args}, i64 %begin, i64 %n, ptr %sums)
+  ret void
+}}"""
 
 _EIGHTS = """\
   %first = getelementptr {T}, ptr %x, i64 %begin
@@ -92,42 +103,36 @@ entry:
   put i64 1, %context[-1]
   %now = alloca [{places} x i64], align 64
   %sums = alloca [{sums} x i64], align 16
-  %unit = get i64, %record[0]
-  %axes = get i64, %record[1]
-  %divisor = get double, %record[2]
+  %axes = get i64, %record[0]
+  %divisor = get double, %record[1]
   %bases = get {P}, %record[{head}]
-  %strides = getelementptr i64, ptr %record, i64 {strides}
-  %by = get {P}, %strides[0]
-  %outer = getelementptr i64, ptr %strides, i64 {places}
+  %outer = getelementptr i64, ptr %record, i64 {strides}
+  %unit = get i64, %outer[0]
+  %strides = getelementptr i64, ptr %outer, i64 1
   %some = icmp ult i64 %first, %end
   br i1 %some, label %row, label %exit
 row:
   %a = phi i64 [ %first, %entry ], [ %next, %ready ]
-  %r = udiv i64 %a, %unit
-  %column = urem i64 %a, %unit
-{columns}
-  %inside = mul {P} %by, %columns
-  %moved = add {P} %bases, %inside
   br label %axis
 axis:
-  %d = phi i64 [ 0, %row ], [ %d1, %step ]
-  %q = phi i64 [ %r, %row ], [ %q1, %step ]
-  %at = phi {P} [ %moved, %row ], [ %at1, %step ]
-  %is_axis = icmp ult i64 %d, %axes
-  br i1 %is_axis, label %step, label %ready
-step:
+  %d = phi i64 [ 0, %row ], [ %d1, %axis ]
+  %q = phi i64 [ %a, %row ], [ %q1, %axis ]
+  %at = phi {P} [ %bases, %row ], [ %at1, %axis ]
   %word = mul i64 %d, {words}
   %size = get i64, %outer[%word]
   %steps = get {P}, %size_at[1]
   %index = urem i64 %q, %size
   %q1 = udiv i64 %q, %size
-{indices}
+  %index1 = bitcast i64 %index to <1 x i64>
+  %indices = shufflevector <1 x i64> %index1, <1 x i64> poison, <{places} x i32> zeroinitializer
   %by1 = mul {P} %steps, %indices
   %at1 = add {P} %at, %by1
   %d1 = add i64 %d, 1
-  br label %axis
+  %inside = icmp ult i64 %d1, %axes
+  br i1 %inside, label %axis, label %ready
 ready:
-  store {P} %at, ptr %now, align 64
+  store {P} %at1, ptr %now, align 64
+  %column = urem i64 %a, %unit
   %room = sub i64 %unit, %column
   %left = sub i64 %end, %a
   %n = call i64 @llvm.umin.i64(i64 %room, i64 %left)
@@ -140,80 +145,37 @@ exit:
   ret void
 }}
 declare i64 @llvm.umin.i64(i64, i64)
-declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"""
+declare void @llvm.prefetch(ptr, i32, i32, i32)"""
 
 
-def rows(
-    inputs: Sequence[tuple[int, int | None]],
-    outs: Sequence[int],
-    sums: Sequence[tuple[str, bool]],
-    width: int,
-    block: int,
-) -> Iterator[str]:
-    """The functions around `body`, for inputs and outs of such sizes in bytes and kinds.
+def rows(first: int, sums: Sequence[tuple[str, bool]], block: int) -> Iterator[str]:
+    """The functions around the bodies, for places of which the `first` are no sums.
 
     `sums` are types, and whether the sum of a whole row is divided by the divisor of the record.
     """
-    places = len(inputs) + len(outs) + len(sums)
+    places = first + len(sums)
     full = f"<{places} x i64>"
-    yield from _range(inputs, outs, width)
+    yield _BODIES.format(args=ARGS, width=WIDTH)
     kinds = [kind for kind, _ in sums]
     for kind in dict.fromkeys(kinds):
         add, zero = _adding(kind)
         leaf = _EIGHTS.format(T=kind, add=add, zero=zero)
         yield _halves(f"sum_{kind}", "ptr %x", 128, leaf, [kind])
     if sums:
-        yield _halves("tree", _ARGS, block, _RANGE, kinds)
-    first = places - len(sums)
+        yield _halves("tree", ARGS, block, _RANGE, kinds)
     yield _KERNEL.format(
-        args=_ARGS,
+        args=ARGS,
         places=places,
         words=places + 1,
         sums=max(1, len(sums)),
         head=HEAD,
         strides=HEAD + places,
         P=full,
-        columns="\n".join(splat("%columns", "%column", "i64", places)),
-        indices="\n".join(splat("%indices", "%index", "i64", places)),
         of="tree" if sums else "range",
         finished="\n".join(
             line for k, one in enumerate(sums) for line in _finished(k, first + k, *one)
         ),
     )
-
-
-def _range(
-    inputs: Sequence[tuple[int, int | None]], outs: Sequence[int], width: int
-) -> Iterator[str]:
-    """Elements of a row from `begin` on, which is 0 where they are fewer than a vector.
-
-    Inputs of other strides than 0 and 1 are at least a vector.
-    """
-    args = f"{_ARGS}, i64 %begin, i64 %n"
-    yield f"define internal void @range({args}, ptr %sums) {{\nentry:"
-    copied = {i: size for i, (size, kind) in enumerate(inputs) if kind == 1}
-    made = dict(enumerate(outs, len(inputs)))
-    sizes = copied | made
-    yield f"%copies = alloca [{len(inputs) + len(outs)} x ptr], align 16"
-    for i, size in sizes.items():
-        yield f"%t{i} = alloca [{width * size} x i8], align 64"
-    yield f"%short = icmp ult i64 %n, {width}\nbr i1 %short, label %few, label %many\nmany:"
-    yield f"call void @body({args}, i64 %n, ptr %sums)\nret void\nfew:"
-    yield from addresses("p", "%now", len(inputs) + len(outs))
-    for i in range(len(inputs) + len(outs)):
-        size = sizes.get(i)
-        yield f"put ptr %{'t' if size else 'p'}{i}, %copies[{i}]"
-        if size:
-            yield f"%b{i} = mul i64 %n, {size}"
-        if i in copied:
-            whole = width * copied[i]
-            yield f"store [{whole} x i8] zeroinitializer, ptr %t{i}, align 64"
-            yield f"call void @llvm.memcpy.p0.p0.i64(ptr %t{i}, ptr %p{i}, i64 %b{i}, i1 false)"
-    on_stack = f"ptr %copies, ptr %strides, ptr %context, i64 0, i64 {width}"
-    yield f"call void @body({on_stack}, i64 %n, ptr %sums)"
-    for i in made:
-        yield f"call void @llvm.memcpy.p0.p0.i64(ptr %p{i}, ptr %t{i}, i64 %b{i}, i1 false)"
-    yield "ret void\n}"
 
 
 def _halves(of: str, args: str, most: int, leaf: str, kinds: Sequence[str]) -> str:
@@ -245,16 +207,3 @@ def _finished(k: int, place: int, kind: str, mean: bool) -> Iterator[str]:
 def _adding(kind: str) -> tuple[str, str]:
     """The instruction that adds, and what changes nothing when it is added."""
     return ("fadd", "-0.0") if kind in ("float", "double") else ("add", "0")
-
-
-def addresses(name: str, array: str, count: int) -> Iterator[str]:
-    """The pointers of an array, each as a value."""
-    for i in range(count):
-        yield f"%{name}{i} = get ptr, {array}[{i}]"
-
-
-def splat(name: str, value: str, kind: str, width: int) -> Iterator[str]:
-    """A value in every lane."""
-    full = f"<{width} x {kind}>"
-    yield f"{name}i = insertelement {full} poison, {kind} {value}, i64 0"
-    yield f"{name} = shufflevector {full} {name}i, {full} poison, <{width} x i32> zeroinitializer"

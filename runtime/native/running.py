@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from runtime.native.code import NativeCode, is_mean, is_sum
-from runtime.native.layout import WIDTH, Layout
+from runtime.native.layout import Layout
 from runtime.program.blocks import Operand, Uniform, laid_out
 from runtime.program.memory import Lane
 
@@ -36,12 +36,10 @@ class Task:
     def cut(self, run: Run, threads: int) -> Cut:
         """The ranges: some for each thread, as one may be slower; at most the blocks if told of."""
         parts = 1 if threads == 1 else max(threads, min(_EACH * threads, int(self.cost / _LEAST)))
-        step, unit = self.step, self.layout.inner
+        step = self.step
         parts = step.blocks if run.progress else parts
-        if not step.rows and self.layout.outer:
-            return Uniform(step.size, -(-step.size // unit // parts) * unit), []
         if not step.rows:
-            return Uniform(step.size, _length(step.size, parts)), []
+            return Uniform(step.size, -(-step.size // parts)), []
         sums = not self.code.buffered and all(is_sum(rows.symbol) for rows in step.rows)
         whole = sums and not run.progress
         return step.cut(step.size // parts + 64) if whole else (step.ranges, step.trees)
@@ -97,12 +95,6 @@ class Task:
         """Give the sums to whom they are for."""
         for taker, sums in self.settled:
             taker.settle(sums)
-
-
-def _length(size: int, parts: int) -> int:
-    """The elements of each range but the last, so many or fewer; all are whole vectors or more."""
-    least = min(max(-(-size // parts), WIDTH), size)
-    return next(each for each in range(least, size + 1) if not 0 < size % each < WIDTH)
 
 
 def _address(array: Array) -> int:
