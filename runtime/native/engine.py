@@ -126,7 +126,10 @@ class Compiled(Code):
         self.users: WeakSet[Any] = WeakSet()
 
     def entry(self, *made: Any) -> Callable[..., Any] | None:
-        """A built-in function that calls it: see built_in; None where that would not be safe."""
+        """A built-in function that calls it: see built_in; None where that would not be safe.
+
+        It does without LLVM, and so without LOCK.
+        """
         return built_in(call, self, *made) if call else None
 
 

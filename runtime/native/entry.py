@@ -1,7 +1,8 @@
 """A call of a small program without Python: guards, memory for the results, and the kernel.
 
 The machine code of `call` is the same for all programs. What one of them is made of lies in a
-record of 64-bit words, the data of the NumPy array that is the `self` of its built-in function.
+record of 64-bit words, the data of the NumPy array that is the `self` of its built-in function:
+first the words that _HEAD names, then four for each array.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from runtime.native.vectors import words_of
 from runtime.program.tracing import Storage
 
 _POINTERS = ("type", "none", "empty", "kernel", "context", "template")
-_HEAD = (*_POINTERS, "words", "inputs", "arrays", "elements", "long")
+_HEAD = (*_POINTERS, "bytes", "inputs", "outs", "arrays", "elements", "long")
 # PyArrayObject_fields of numpy/_core/include/numpy/ndarraytypes.h, in words
 TYPE, DATA, NDIM, DIMS, STRIDES, DTYPE, FLAGS = 1, 2, 3, 4, 5, 7, 8
 _PLAIN = 0x101  # NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED
@@ -56,13 +57,11 @@ entry:
   %record = get ptr, %self[{DATA}]
   HEAD
   %specs = getelementptr i64, ptr %record, i64 {len(_HEAD)}
-  %given = alloca i64, i64 %words, align 16
-  %size = shl i64 %words, 3
-  call void @llvm.memcpy.p0.p0.i64(ptr align 8 %given, ptr align 8 %template, i64 %size, i1 false)
+  %given = alloca i8, i64 %bytes, align 16
+  call void @llvm.memcpy.p0.p0.i64(ptr align 8 %given, ptr align 8 %template, i64 %bytes, i1 false)
   %all = icmp eq i64 %nargs, %inputs
   br i1 %all, label %results, label %other
 results:
-  %outs = sub i64 %arrays, %inputs
   %single = icmp eq i64 %outs, 1
   br i1 %single, label %array, label %pack
 pack:
@@ -180,8 +179,8 @@ def built_in(
         for one, shape in zip(specs, shapes, strict=True)
     ]
     known = id(np.ndarray), id(None), _numpy_api(_EMPTY)
-    called = kernel.address, ctypes.addressof(kernel.context), given.ctypes.data, len(given)
-    head = *known, *called, inputs, len(specs), elements, long  # as _HEAD names them
+    called = kernel.address, ctypes.addressof(kernel.context), given.ctypes.data, given.nbytes
+    head = *known, *called, inputs, len(specs) - inputs, len(specs), elements, long
     record: Any = (ctypes.c_int64 * (len(head) + 4 * len(specs)))(*head, *np.ravel(arrays))
     method = _MethodDef(b"call", call.address, _FASTCALL, None)
     record.kept = call, method, kernel, specs, given, shapes  # as long as the function
