@@ -13,9 +13,9 @@ Job: TypeAlias = tuple[Callable[..., Any], tuple[Any, ...]]
 LOCK = RLock()
 """Held by who compiles or loads. A fork waits for it: no child begins inside LLVM."""
 
-# a signal's handler, or a finalizer, may ask while its thread does
-_asking = RLock()
 _jobs: dict[Job | None, None] = {}
+_asking = RLock()
+"""Held by who asks for a job or ends one: a signal's handler may ask while its thread does."""
 
 held: list[Any] = [LOCK, _asking]
 """What a fork waits for, in this order."""

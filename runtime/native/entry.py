@@ -192,11 +192,7 @@ def arrays_are_as_declared() -> bool:
     """Whether the fields of an array lie where `call` reads them: those whose values are known."""
     array = np.zeros((3, 5, 7), np.float32)
     found = words(id(array))
-    return (
-        found[TYPE] == id(np.ndarray)
-        and found[DATA] == array.ctypes.data
-        and low(found[NDIM]) == array.ndim
-        and found[DIMS] + 8 * array.ndim == found[STRIDES]  # which follow the dims
-        and found[DTYPE] == id(array.dtype)
-        and low(found[FLAGS]) == array.flags.num
-    )
+    pointers = found[TYPE], found[DATA], found[DTYPE], found[STRIDES]
+    strides = found[DIMS] + 8 * array.ndim  # which follow the dims
+    known = id(np.ndarray), array.ctypes.data, id(array.dtype), strides
+    return pointers == known and (low(found[NDIM]), low(found[FLAGS])) == (3, array.flags.num)
