@@ -59,15 +59,13 @@ entry:
   %specs = getelementptr i64, ptr %record, i64 {len(_HEAD)}
   %given = alloca i8, i64 %bytes, align 16
   call void @llvm.memcpy.p0.p0.i64(ptr align 8 %given, ptr align 8 %template, i64 %bytes, i1 false)
-  %all = icmp eq i64 %nargs, %inputs
-  br i1 %all, label %results, label %other
+  br i1 $(icmp eq i64 %nargs, %inputs), label %results, label %other
 results:
   %single = icmp eq i64 %outs, 1
   br i1 %single, label %array, label %pack
 pack:
   %tuple = call ptr @PyTuple_New(i64 %outs)
-  %unpacked = icmp eq ptr %tuple, null
-  br i1 %unpacked, label %failed, label %array
+  br i1 $(icmp eq ptr %tuple, null), label %failed, label %array
 array:
   %holder = phi ptr [ null, %results ], [ %tuple, %pack ], [ %holder, %there ]
   %i = phi i64 [ 0, %results ], [ 0, %pack ], [ %next, %there ]
@@ -76,53 +74,36 @@ array:
   %rank = get i32, %spec[1]
   %shape = get ptr, %spec[2]
   %place = get i64, %spec[3]
-  %is_input = icmp ult i64 %i, %inputs
-  br i1 %is_input, label %guard, label %make
+  br i1 $(icmp ult i64 %i, %inputs), label %guard, label %make
 guard:
   %object = get ptr, %args[%i]
-  %its_type = get ptr, %object[{TYPE}]
-  %is_array = icmp eq ptr %its_type, %type
-  br i1 %is_array, label %fields, label %other
+  br i1 $(icmp eq ptr $(get ptr, %object[{TYPE}]), %type), label %fields, label %other
 fields:
-  %its_dtype = get ptr, %object[{DTYPE}]
-  %its_rank = get i32, %object[{NDIM}]
-  %flags = get i32, %object[{FLAGS}]
-  %plain = and i32 %flags, {_PLAIN}
-  %same_dtype = icmp eq ptr %its_dtype, %dtype
-  %same_rank = icmp eq i32 %its_rank, %rank
-  %is_plain = icmp eq i32 %plain, {_PLAIN}
-  %same = and i1 %same_dtype, %same_rank
-  %ok = and i1 %same, %is_plain
-  br i1 %ok, label %dims, label %other
+  %same_dtype = icmp eq ptr $(get ptr, %object[{DTYPE}]), %dtype
+  %same_rank = icmp eq i32 $(get i32, %object[{NDIM}]), %rank
+  %plain = icmp eq i32 $(and i32 $(get i32, %object[{FLAGS}]), {_PLAIN}), {_PLAIN}
+  br i1 $(and i1 $(and i1 %same_dtype, %same_rank), %plain), label %dims, label %other
 dims:
-  %its_dims = get ptr, %object[{DIMS}]
-  %axes = zext i32 %rank to i64
-  %length = shl i64 %axes, 3
-  %differs = call i32 @memcmp(ptr %its_dims, ptr %shape, i64 %length)
-  %same_shape = icmp eq i32 %differs, 0
-  br i1 %same_shape, label %there, label %other
+  %length = shl i64 $(zext i32 %rank to i64), 3
+  %differs = call i32 @memcmp(ptr $(get ptr, %object[{DIMS}]), ptr %shape, i64 %length)
+  br i1 $(icmp eq i32 %differs, 0), label %there, label %other
 make:
   call void @Py_IncRef(ptr %dtype)
   %made = call ptr %empty(i32 %rank, ptr %shape, ptr %dtype, i32 0)
-  %missing = icmp eq ptr %made, null
-  br i1 %missing, label %failed, label %hold
+  br i1 $(icmp eq ptr %made, null), label %failed, label %hold
 hold:
   br i1 %single, label %there, label %put
 put:
-  %o = sub i64 %i, %inputs
-  %ignored = call i32 @PyTuple_SetItem(ptr %holder, i64 %o, ptr %made)
+  call i32 @PyTuple_SetItem(ptr %holder, i64 $(sub i64 %i, %inputs), ptr %made)
   br label %there
 there:
   %found = phi ptr [ %object, %dims ], [ %made, %hold ], [ %made, %put ]
-  %data = get ptr, %found[{DATA}]
-  put ptr %data, %given[%place]
+  put ptr $(get ptr, %found[{DATA}]), %given[%place]
   %next = add i64 %i, 1
-  %more = icmp ult i64 %next, %arrays
-  br i1 %more, label %array, label %run
+  br i1 $(icmp ult i64 %next, %arrays), label %array, label %run
 run:
   %result = select i1 %single, ptr %found, ptr %holder
-  %is_long = icmp ne i64 %long, 0
-  br i1 %is_long, label %aside, label %here
+  br i1 $(icmp ne i64 %long, 0), label %aside, label %here
 here:
   call void %kernel(ptr %given, ptr %context, i64 0, i64 %elements)
   ret ptr %result

@@ -55,15 +55,13 @@ _NEXT = """
   br label %last{n}
 last{n}:
   %next{n} = add i64 %rel{n}, {width}
-  %go{n} = icmp ult i64 %next{n}, %count
-  br i1 %go{n}, label %vec{n}, label %done{n}
+  br i1 $(icmp ult i64 %next{n}, %count), label %vec{n}, label %done{n}
 done{n}:"""
 
 _TAIL = """
   br label %tail
 tail:
-  %more = icmp ult i64 %end, %limit
-  br i1 %more, label %block, label %exit
+  br i1 $(icmp ult i64 %end, %limit), label %block, label %exit
 exit:"""
 
 
@@ -181,7 +179,7 @@ class Writer:
             pointer, stride = f"%p{place}", f"%st{place}" if kind is None else f"{kind * size}"
         unit = stride
         if not stride.isdigit():
-            unit, at = "1", self.text.op(f"mul i64 {at}, {stride}")
+            unit, at = "1", f"$(mul i64 {at}, {stride})"
         return self.text.op(f"getelementptr [{unit} x i8], ptr {pointer}, i64 {at}"), stride
 
     # -- the region's own function
@@ -198,8 +196,7 @@ class Writer:
         lines.append(_TAIL)
         for k, (base, _) in enumerate(self.sums):
             at, _ = self._operand(base, "%begin", "0")
-            to = self.text.op(f"getelementptr i64, ptr %sums, i64 {k}")
-            kind = lane(self.dtypes[base])
+            to, kind = f"$(getelementptr i64, ptr %sums, i64 {k})", lane(self.dtypes[base])
             lines.append(f"call void @sum_{kind}(ptr {at}, i64 0, i64 %n, ptr {to})")
         lines.append("ret void\n}")
 
@@ -216,7 +213,7 @@ class Writer:
                 lines.append(f"%st{place} = get i64, %strides[{place}]")
             elif kind == 0:
                 one = f"<1 x {lane(dtype)}>"
-                x = text.op(f"load {one}, ptr %p{place}, align 1")
+                x = f"$(load {one}, ptr %p{place}, align 1)"
                 name = text.shuffled(one, x, "poison", [0] * text.width)
                 self.same[base] = Value(text, name, dtype).view(self.dtypes[base])
         for base, value in self.code.constants.items():
@@ -264,13 +261,13 @@ class Writer:
             self._prefetched(at, int(stride))
 
         def load(after: int) -> str:
-            start = text.op(f"getelementptr {one}, ptr {at}, i64 {after}")
+            start = f"$(getelementptr {one}, ptr {at}, i64 {after})"
             return text.op(f"load {whole}, ptr {start}, align 1")
 
         if kind is None:
             found = "poison"  # element by element: gathers of a processor take longer
             for k in range(w):
-                x = text.op(f"load {one}, ptr {at}, align 1")
+                x = f"$(load {one}, ptr {at}, align 1)"
                 found = text.op(f"insertelement {whole} {found}, {one} {x}, i64 {k}")
                 at = text.op(f"getelementptr i8, ptr {at}, i64 {stride}")
         elif kind == 2:  # the second begins where it ends with the last element that is wanted
@@ -285,8 +282,7 @@ class Writer:
     def _prefetched(self, at: str, stride: int) -> None:
         """Have memory bring the next block, while functions and sums are computed of this one."""
         for line in range(0, self.text.width * stride, 64):
-            ahead = f"getelementptr i8, ptr {at}, i64 {self.block * stride + line}"
-            ahead = self.text.op(ahead)
+            ahead = f"$(getelementptr i8, ptr {at}, i64 {self.block * stride + line})"
             self.text.lines.append(f"call void @llvm.prefetch(ptr {ahead}, i32 0, i32 3, i32 1)")
 
     def _store(self, base: int, value: Value, n: int) -> None:

@@ -24,19 +24,17 @@ ARGS = "ptr %now, ptr %strides, ptr %context"
 _HALVES = """
 define internal void @{of}({args}, i64 %begin, i64 %n, ptr %sums) {{
 entry:
-  %right_sums = alloca [{count} x i64], align 16
-  %half = lshr i64 %n, 1
-  %lower = and i64 %half, -8
+  %right = alloca [{count} x i64], align 16
+  %lower = and i64 $(lshr i64 %n, 1), -8
   %upper = sub i64 %n, %lower
   %middle = add i64 %begin, %lower
-  %long = icmp ugt i64 {long}
-  br i1 %long, label %halves, label %leaf
+  br i1 $(icmp ugt i64 {long}), label %halves, label %leaf
 leaf:
 {leaf}
   ret void
 halves:
   call void @{of}({args}, i64 %begin, i64 %lower, ptr %sums)
-  call void @{of}({args}, i64 %middle, i64 %upper, ptr %right_sums)
+  call void @{of}({args}, i64 %middle, i64 %upper, ptr %right)
 {added}
   ret void
 }}"""
@@ -46,8 +44,7 @@ _RANGE = f"  call void @range({ARGS}, i64 %begin, i64 %n, ptr %sums)"
 
 _BODIES = """
 define internal void @range({args}, i64 %begin, i64 %n, ptr %sums) {{
-  %whole = icmp uge i64 %n, {width}
-  %body = select i1 %whole, ptr @body{width}, ptr @body1
+  %body = select i1 $(icmp uge i64 %n, {width}), ptr @body{width}, ptr @body1
   call void %body({args}, i64 %begin, i64 %n, ptr %sums)
   ret void
 }}"""
@@ -64,24 +61,19 @@ pair:
   %i = phi i64 [ 0, %leaf ], [ %i1, %pair ]
   %r = phi <8 x {T}> [ splat ({T} {zero}), %leaf ], [ %r1, %pair ]
   %s = phi <8 x {T}> [ splat ({T} {zero}), %leaf ], [ %s1, %pair ]
-  %r_at = getelementptr {T}, ptr %first, i64 %i
-  %s_at = getelementptr {T}, ptr %second, i64 %i
-  %r_next = load <8 x {T}>, ptr %r_at, align 1
-  %s_next = load <8 x {T}>, ptr %s_at, align 1
+  %r_next = load <8 x {T}>, ptr $(getelementptr {T}, ptr %first, i64 %i), align 1
+  %s_next = load <8 x {T}>, ptr $(getelementptr {T}, ptr %second, i64 %i), align 1
   %r1 = {add} <8 x {T}> %r, %r_next
   %s1 = {add} <8 x {T}> %s, %s_next
   %i1 = add i64 %i, 8
-  %again = icmp ult i64 %i1, %both
-  br i1 %again, label %pair, label %rest
+  br i1 $(icmp ult i64 %i1, %both), label %pair, label %rest
 rest:
   %j = phi i64 [ 0, %leaf ], [ %both, %pair ], [ %j1, %eight ]
   %a = phi <8 x {T}> [ splat ({T} {zero}), %leaf ], [ %r1, %pair ], [ %a, %eight ]
   %b = phi <8 x {T}> [ splat ({T} {zero}), %leaf ], [ %s1, %pair ], [ %b1, %eight ]
-  %any = icmp ult i64 %j, %end
-  br i1 %any, label %eight, label %joined
+  br i1 $(icmp ult i64 %j, %end), label %eight, label %joined
 eight:
-  %at = getelementptr {T}, ptr %second, i64 %j
-  %next = load <8 x {T}>, ptr %at, align 1
+  %next = load <8 x {T}>, ptr $(getelementptr {T}, ptr %second, i64 %j), align 1
   %b1 = {add} <8 x {T}> %b, %next
   %j1 = add i64 %j, 8
   br label %rest
@@ -93,17 +85,13 @@ joined:
 one:
   %k = phi i64 [ %end, %joined ], [ %k1, %more ]
   %t = phi {T} [ %v1, %joined ], [ %t1, %more ]
-  %some = icmp ult i64 %k, %others
-  br i1 %some, label %more, label %exit
+  br i1 $(icmp ult i64 %k, %others), label %more, label %exit
 more:
-  %p = getelementptr {T}, ptr %second, i64 %k
-  %last = load {T}, ptr %p, align 1
-  %t1 = {add} {T} %t, %last
+  %t1 = {add} {T} %t, $(load {T}, ptr $(getelementptr {T}, ptr %second, i64 %k), align 1)
   %k1 = add i64 %k, 1
   br label %one
 exit:
-  %sum = {add} {T} %left, %t
-  put {T} %sum, %sums[0]"""
+  put {T} $({add} {T} %left, %t), %sums[0]"""
 """The leaf of a sum: two of NumPy's side by side, or one. Each has eight lanes, which are added in
 pairs, then the rest."""
 
@@ -119,8 +107,7 @@ entry:
   %outer = getelementptr i64, ptr %record, i64 {strides}
   %unit = get i64, %outer[0]
   %strides = getelementptr i64, ptr %outer, i64 1
-  %some = icmp ult i64 %first, %end
-  br i1 %some, label %row, label %exit
+  br i1 $(icmp ult i64 %first, %end), label %row, label %exit
 row:
   %a = phi i64 [ %first, %entry ], [ %next, %ready ]
   br label %axis
@@ -128,29 +115,23 @@ axis:
   %d = phi i64 [ 0, %row ], [ %d1, %axis ]
   %q = phi i64 [ %a, %row ], [ %q1, %axis ]
   %at = phi {P} [ %bases, %row ], [ %at1, %axis ]
-  %word = mul i64 %d, {words}
-  %size = get i64, %outer[%word]
+  %size = get i64, %outer[$(mul i64 %d, {words})]
   %steps = get {P}, %size_at[1]
-  %index = urem i64 %q, %size
   %q1 = udiv i64 %q, %size
-  %index1 = bitcast i64 %index to <1 x i64>
-  %indices = shufflevector <1 x i64> %index1, <1 x i64> poison, <{places} x i32> zeroinitializer
-  %by1 = mul {P} %steps, %indices
-  %at1 = add {P} %at, %by1
+  %index = bitcast i64 $(urem i64 %q, %size) to <1 x i64>
+  %indices = shufflevector <1 x i64> %index, <1 x i64> poison, <{places} x i32> zeroinitializer
+  %at1 = add {P} %at, $(mul {P} %steps, %indices)
   %d1 = add i64 %d, 1
-  %inside = icmp ult i64 %d1, %axes
-  br i1 %inside, label %axis, label %ready
+  br i1 $(icmp ult i64 %d1, %axes), label %axis, label %ready
 ready:
   store {P} %at1, ptr %now, align 64
-  %column = urem i64 %a, %unit
-  %room = sub i64 %unit, %column
+  %room = sub i64 %unit, $(urem i64 %a, %unit)
   %left = sub i64 %end, %a
   %n = call i64 @llvm.umin.i64(i64 %room, i64 %left)
   call void @{of}({args}, i64 0, i64 %n, ptr %sums)
 {finished}
   %next = add i64 %a, %n
-  %again = icmp ult i64 %next, %end
-  br i1 %again, label %row, label %exit
+  br i1 $(icmp ult i64 %next, %end), label %row, label %exit
 exit:
   ret void
 }}
@@ -182,9 +163,7 @@ def rows(first: int, sums: Sequence[tuple[str, bool]], block: int) -> Iterator[s
         strides=HEAD + places,
         P=full,
         of="tree" if sums else "range",
-        finished="\n".join(
-            line for k, one in enumerate(sums) for line in _finished(k, first + k, *one)
-        ),
+        finished="\n".join(_finished(k, first + k, *one) for k, one in enumerate(sums)),
     )
 
 
@@ -193,37 +172,32 @@ def _pairs(kind: str, add: str) -> Iterator[str]:
     x, y = "%a", "%b"
     for n in (8, 4, 2):
         both = f"<{min(8, 2 * n)} x {kind}>"
-        for name, first in (("x", 0), ("y", 1)):
-            lanes = ", ".join(f"i32 {k}" for k in range(first, 2 * n, 2))
-            yield f"%{name}{n} = shufflevector {both} {x}, {both} {y}, <{n} x i32> <{lanes}>"
-        yield f"%v{n} = {add} <{n} x {kind}> %x{n}, %y{n}"
+        masks = [", ".join(f"i32 {k}" for k in range(first, 2 * n, 2)) for first in (0, 1)]
+        lanes = [f"$(shufflevector {both} {x}, {both} {y}, <{n} x i32> <{one}>)" for one in masks]
+        yield f"  %v{n} = {add} <{n} x {kind}> {', '.join(lanes)}"
         x, y = f"%v{n}", "poison"
 
 
 def _halves(of: str, args: str, long: str, leaf: str, kinds: Sequence[str]) -> str:
     """Sums, of these types: where there are more elements than some, of halves, else of a leaf."""
-    added = [
-        f"%x{k} = get {kind}, %sums[{k}]\n%y{k} = get {kind}, %right_sums[{k}]\n"
-        f"%z{k} = {_adding(kind)[0]} {kind} %x{k}, %y{k}\nput {kind} %z{k}, %sums[{k}]"
-        for k, kind in enumerate(kinds)
-    ]
+    added: list[str] = []
+    for k, kind in enumerate(kinds):
+        both = f"$(get {kind}, %sums[{k}]), $(get {kind}, %right[{k}])"
+        added.append(f"  put {kind} $({_adding(kind)[0]} {kind} {both}), %sums[{k}]")
     names = {"of": of, "args": args, "long": long, "leaf": leaf}
     return _HALVES.format(**names, count=len(kinds), added="\n".join(added))
 
 
-def _finished(k: int, place: int, kind: str, mean: bool) -> Iterator[str]:
+def _finished(k: int, place: int, kind: str, mean: bool) -> str:
     """A sum as NumPy has it: it begins with 0, so that none is -0.0; means divide in double."""
     add, zero = _adding(kind)
-    steps = [f"{add} {kind} {{}}, {zero.strip('-')}"]
+    found = f"$({add} {kind} $(get {kind}, %sums[{k}]), {zero.strip('-')})"
     if mean and kind == "double":
-        steps += ["fdiv double {}, %divisor"]
+        found = f"$(fdiv double {found}, %divisor)"
     elif mean:
-        steps += [f"fpext {kind} {{}} to double", "fdiv double {}, %divisor"]
-        steps += [f"fptrunc double {{}} to {kind}"]
-    yield f"%s{k}_0 = get {kind}, %sums[{k}]"
-    for i, step in enumerate(steps):
-        yield f"%s{k}_{i + 1} = {step.format(f'%s{k}_{i}')}"
-    yield f"%u{k} = get ptr, %now[{place}]\nstore {kind} %s{k}_{len(steps)}, ptr %u{k}, align 1"
+        wide = f"$(fdiv double $(fpext {kind} {found} to double), %divisor)"
+        found = f"$(fptrunc double {wide} to {kind})"
+    return f"  store {kind} {found}, ptr $(get ptr, %now[{place}]), align 1"
 
 
 def _adding(kind: str) -> tuple[str, str]:

@@ -26,21 +26,30 @@ def lane(dtype: Storage) -> str:
 
 
 def words_of(text: str) -> str:
-    """Assembly where `%x = get T, %p[i]` loads from the i-th 64-bit word after %p, and
-    `put T %x, %p[i]` stores there.
+    """Assembly where `get T, %p[i]` loads from the i-th 64-bit word after %p, and
+    `put T %x, %p[i]` stores there; and where `$(...)` is the value of the instruction in it.
     """
-    places = count()
+    names = count()
 
-    def store(found: re.Match[str]) -> str:
-        value, base, index = found.groups()
-        at = f"%put{next(places)}"
+    def inner_first(found: re.Match[str]) -> str:
+        *lines, line = [found[0]]
+        while inner := _INNER.search(line):
+            name = f"%inner{next(names)}"
+            lines.append(f"{name} = {inner[1]}")
+            line = line[: inner.start()] + name + line[inner.end() :]
+        return "\n".join([*lines, line])
+
+    def stored(found: re.Match[str]) -> str:
+        at, (value, base, index) = f"%put{next(names)}", found.groups()
         return (
             f"{at} = getelementptr i64, ptr {base}, i64 {index}\nstore {value}, ptr {at}, align 8"
         )
 
-    return _PUT.sub(store, _GET.sub(_LOADED, text))
+    return _PUT.sub(stored, _GET.sub(_LOADED, _NESTED.sub(inner_first, text)))
 
 
+_NESTED = re.compile(r"^.*\$\(.*$", re.MULTILINE)
+_INNER = re.compile(r"\$\(((?:[^$()]|\([^$()]*\))*)\)")
 _GET = re.compile(r"(%\w+) = get (.+), (%\w+)\[(\S+)\]")
 _LOADED = r"\1_at = getelementptr i64, ptr \3, i64 \4\n\1 = load \2, ptr \1_at, align 8"
 _PUT = re.compile(r"put (.+), (%\w+)\[(\S+)\]")
