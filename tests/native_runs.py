@@ -42,7 +42,7 @@ def left(program: Program) -> list[str]:
         if isinstance(step, Region) and (step.shape or step.rows):
             kernels = program.kernels(number)
             assert kernels is not None
-            found += [kernels.why or "not compiled"] if kernels.why or not kernels._made else []
+            found += [kernels.why or "not compiled"] if kernels.why or not kernels.made else []
     return found
 
 

@@ -48,7 +48,7 @@ def kernels(program: Program) -> list[Any]:
 def test_at_once_it_is_compiled_by_the_first_call(summed: bool) -> None:
     program = Program(graph(summed), native="now")
     assert program(X).tobytes() == interpret(program.graph, X).tobytes()
-    assert all(one._made for one in kernels(program))
+    assert all(one.made for one in kernels(program))
 
 
 @needs_llvmlite
@@ -82,7 +82,7 @@ def test_what_is_called_long_enough_is_compiled_meanwhile(
     def compiled() -> Any:
         assert call().tobytes() == wanted
         used = g.memo("program") if way == "execute" else program
-        return kernels(used)[0]._made
+        return kernels(used)[0].made
 
     assert comes(compiled)
     assert call().tobytes() == wanted
@@ -132,7 +132,7 @@ def test_long_calls_of_views_take_a_kernel_of_their_own(monkeypatch: pytest.Monk
     for x in (X[::2], X[::-1][:50]):
         program(x)
         assert program(x).tobytes() == interpret(program.graph, x).tobytes()
-    assert len(kernels(program)[0]._made) > 1  # not that of contiguous arrays alone
+    assert len(kernels(program)[0].made) > 1  # not that of contiguous arrays alone
 
 
 @needs_llvmlite
@@ -164,12 +164,12 @@ def test_what_takes_long_in_numpy_takes_steps() -> None:
     given = [np.ones(one.shape, np.float32) for one in g.inputs]
     program, wanted = Program(g, native="now"), interpret(g, *given).tobytes()
     assert program(*given).tobytes() == wanted
-    assert not kernels(program)[0]._made
+    assert not kernels(program)[0].made
     for _ in range(3000):
         program(*given)
-        if kernels(program)[0]._made:
+        if kernels(program)[0].made:
             break
-    assert kernels(program)[0]._made
+    assert kernels(program)[0].made
     assert program(*given).tobytes() == wanted
 
 

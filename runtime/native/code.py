@@ -71,7 +71,7 @@ class NativeCode(Code):
 
     `results` are the registers that are stored: outs, then the operands of rows that are neither
     outs nor inputs, `buffered`. `sums` are those that are added up, row by row, and whether that
-    makes a mean.
+    makes a mean. `sizes` are the bytes of an element of each of both.
     """
 
     kernels = _KERNELS
@@ -88,6 +88,8 @@ class NativeCode(Code):
             if self.bases[register] not in taken and register not in self.inputs
         ]
         self.results = [*self.outs.values(), *self.buffered]
+        both = self.results, [register for register, _ in self.sums]
+        self.sizes = [tuple([self.dtypes[one].itemsize for one in some]) for some in both]
 
     def _load(self, symbol: Symbol) -> Trace:
         dtype = symbol.dtype

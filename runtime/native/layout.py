@@ -1,4 +1,4 @@
-"""How operands lie along the rows of a result: what a kernel is told of them."""
+"""How operands lie along the rows of a result: which kernel reads them, and what it is told."""
 
 from __future__ import annotations
 
@@ -11,80 +11,97 @@ import numpy as np
 from numpy.typing import NDArray
 
 from runtime.native.regions import KINDS, Kind
-from runtime.native.rows import HEAD, WIDTH
+from runtime.native.rows import WIDTH
 
 _ROW, _LAYOUTS = 1024, 1024
 Array: TypeAlias = NDArray[Any]
 Shape: TypeAlias = tuple[int, ...]
+Kinds: TypeAlias = tuple[Kind, ...]
 Operand: TypeAlias = tuple[Shape, Shape, int]
 """The shape of an operand, its strides and the size of an element."""
 
 
 class Layout(NamedTuple):
-    """Rows of `inner` elements, along `outer` axes; of each input the kind and strides in bytes.
+    """The kinds of inputs, the record of a kernel, and of which inputs it reads copies.
 
-    `steps` are those along the outer axes; axes are listed from the last to the first.
+    The record is in words: the bases of inputs, results and sums, to be filled in, their strides
+    within a row; the elements of a row, the number of outer axes, and for each, from the last to
+    the first, its size and the strides along it. `copies`, if there are any, are the shapes to
+    which inputs are broadcast, or None.
     """
 
-    inner: int
-    outer: tuple[int, ...]
-    kinds: tuple[Kind, ...]
-    strides: tuple[int, ...]
-    steps: tuple[tuple[int, ...], ...]
+    kinds: Kinds
+    record: tuple[int, ...]
+    copies: tuple[Shape | None, ...] = ()
 
-    def record(self, results: Sequence[int], sums: Sequence[int], divisor: float) -> list[int]:
-        """What a kernel is told, in words: this, results and sums by their sizes in bytes.
-
-        Elements in a row, outer axes, what sums are divided by (a double), the bases of all
-        places, to be filled in, their strides within a row; for each outer axis its size and their
-        strides along it.
-        """
-        bits = int(np.float64(divisor).view(np.int64))
-        places = len(self.strides) + len(results) + len(sums)
-        words = [self.inner, len(self.outer), bits, *[0] * places]
-        words += [*self.strides, *results, *[0] * len(sums)]
-        rows = 1
-        for size, steps in zip(self.outer, self.steps, strict=True):
-            words += [size, *steps, *[one * self.inner * rows for one in results]]
-            words += [one * rows for one in sums]
-            rows *= size
-        return words
-
-    def place(self, index: int) -> int:
-        """The word of a record that has the base of a place."""
-        return HEAD + index
-
-
-def contiguous(shape: Shape, size: int) -> Shape:
-    """The strides of an array in C order."""
-    return tuple([size * math.prod(shape[i + 1 :]) for i in range(len(shape))])
+    def read(self, arrays: Sequence[Array]) -> Sequence[Array]:
+        """The inputs as the kernel reads them."""
+        if not self.copies:
+            return arrays
+        return [
+            one if shape is None else np.ascontiguousarray(np.broadcast_to(one, shape))
+            for one, shape in zip(arrays, self.copies, strict=True)
+        ]
 
 
 @lru_cache(_LAYOUTS)
-def laid(shape: Shape, axes: int, operands: tuple[Operand, ...], short: int = 1) -> Layout | None:
-    """The layout of operands of a result in C order, the last `axes` of which are one row.
+def laid(
+    shape: Shape,
+    axes: int,
+    inputs: tuple[Operand, ...],
+    results: tuple[int, ...],
+    sums: tuple[int, ...],
+    short: int = 1,
+) -> Layout | None:
+    """The layout of inputs, and of results in C order, the last `axes` of which are one row.
 
-    None where more than `short` rows are less than a vector, or where the last axes are not one of
-    all operands.
+    Results and sums of rows are told by the sizes of their elements. Inputs of which more than
+    `short` rows are less than a vector, or which have no common rows, are copied: several rows are
+    then one, with what is the same in each repeated. None where that does not help.
     """
+    found = _rows(shape, axes, inputs, results, sums, short)
+    if found is not None:
+        return found
+    periods = [0 if axes else _period(shape, own) for own, _, _ in inputs]
+    longest = max(periods, default=0)
+    row = longest and longest * -(-_ROW // longest)
+    rows = (-(-math.prod(shape) // row), row) if row else shape
+    copies: list[Shape | None] = []
+    read: list[Operand] = []
+    for one, period in zip(inputs, periods, strict=True):
+        own, _, size = one
+        copied = (row // period, *own) if period else shape if math.prod(own) != 1 else None
+        copies.append(copied)
+        read.append(_whole(rows[-1:] if period else rows, size) if copied else one)
+    found = _rows(rows, axes, tuple(read), results, sums, 1)
+    return found and found._replace(copies=tuple(copies))
+
+
+def _rows(
+    shape: Shape,
+    axes: int,
+    inputs: Sequence[Operand],
+    results: Sequence[int],
+    sums: Sequence[int],
+    short: int,
+) -> Layout | None:
+    """The layout of inputs as they lie."""
+    lead = len(shape) - axes if axes else 0
+    summed = (*shape[:lead], *[1] * axes)
+    operands = [*inputs, *[_whole(shape, one) for one in results]]
+    operands += [_whole(summed, one) for one in sums]
     strides = [
         [0] * (len(shape) - len(own)) + [by * (n != 1) for n, by in zip(own, steps, strict=True)]
         for own, steps, _ in operands
     ]
-    lead = len(shape) - axes
-    inside = _merged(shape, strides, range(lead if axes else 0, len(shape)))
-    outside = _merged(shape, strides, range(lead if axes else 0))
-    if not inside:
-        inside = [(1, [0] * len(operands))]
-    if axes and len(inside) > 1:
+    inside = _merged(shape, strides, range(lead, len(shape))) or [(1, [0] * len(operands))]
+    (inner, by), *outer = [*inside, *_merged(shape, strides, range(lead))]
+    few = math.prod([size for size, _ in outer]) <= short
+    if (axes and len(inside) > 1) or (inner < WIDTH and not few):
         return None
-    (inner, bys), *rest = inside
-    outer = [*rest, *outside]
-    kinds = tuple([_kind(inner, by, *one) for by, one in zip(bys, operands, strict=True)])
-    sizes, steps = tuple([size for size, _ in outer]), tuple([tuple(by) for _, by in outer])
-    if inner < WIDTH and math.prod(sizes) > short:
-        return None
-    return Layout(inner, sizes, kinds, tuple(bys), steps)
+    kinds = tuple([_kind(inner, stride, *one) for stride, one in zip(by, inputs, strict=False)])
+    words = [word for size, steps in outer for word in (size, *steps)]
+    return Layout(kinds, (*[0] * len(operands), *by, inner, len(outer), *words))
 
 
 def _merged(
@@ -108,41 +125,19 @@ def _kind(inner: int, stride: int, own: Shape, _: Shape, size: int) -> Kind:
     return found if stride == found * size and found in KINDS else None
 
 
-def prepared(
-    shape: Shape, axes: int, arrays: Sequence[Array]
-) -> tuple[Layout | None, Sequence[Array]]:
-    """A layout of arrays, which are copied where they have none as they are.
+def _period(shape: Shape, own: Shape) -> int:
+    """The elements after which a broadcast operand repeats, if they are few; else 0."""
+    while own and own[0] == 1:
+        own = own[1:]
+    repeats, size = own == shape[len(shape) - len(own) :], math.prod(own)
+    return size if repeats and len(own) < len(shape) and 1 < size <= _ROW else 0
 
-    Of rows that are short, several are one, with what is the same in each repeated.
-    """
-    whole = [one if one.flags.aligned else one.copy() for one in arrays]
-    found = laid(shape, axes, tuple(map(operand_of, whole)))
-    if found is not None:
-        return found, whole
-    periods = [0 if axes else _period(shape, one) for one in whole]
-    longest = max(periods, default=0)
-    row = longest and longest * -(-_ROW // longest)
-    rows = (-(-math.prod(shape) // row), row) if row else shape
-    operands: list[Operand] = []
-    for i, (one, period) in enumerate(zip(whole, periods, strict=True)):
-        if period:
-            whole[i] = np.tile(one.reshape(-1), row // period)
-        elif one.size != 1:
-            whole[i] = np.ascontiguousarray(np.broadcast_to(one, shape))
-        own = rows, contiguous(rows, one.itemsize), one.itemsize
-        operands.append(operand_of(whole[i]) if period or one.size == 1 else own)
-    return laid(rows, axes, tuple(operands)), whole
+
+def _whole(shape: Shape, size: int) -> Operand:
+    """An array in C order."""
+    return shape, tuple([size * math.prod(shape[i + 1 :]) for i in range(len(shape))]), size
 
 
 def operand_of(array: Array) -> Operand:
     """An array as an operand."""
     return array.shape, array.strides, array.itemsize
-
-
-def _period(shape: Shape, array: Array) -> int:
-    """The elements after which a broadcast operand repeats, if they are few; else 0."""
-    own = array.shape
-    while own and own[0] == 1:
-        own = own[1:]
-    repeats = len(own) < len(shape) and own == shape[len(shape) - len(own) :]
-    return array.size if repeats and 1 < array.size <= _ROW else 0

@@ -3,7 +3,7 @@
 `kernel` finds where each row of each operand begins, `tree` halves a row that is summed, `range`
 takes a body, which is the region's own: by vectors, or by elements where they are fewer. Sums are
 NumPy's: of halves, of which those of 128 elements are added in eight lanes
-(numpy/_core/src/umath/loops_utils.h.src, pairwise_sum). A record is what Layout.record says.
+(numpy/_core/src/umath/loops_utils.h.src, pairwise_sum). A record is what Layout says.
 """
 
 from __future__ import annotations
@@ -15,9 +15,6 @@ WIDTH = 32
 
 BLOCKS = (1024, 512, 256, 128)
 """The elements of a block, for which what NumPy's loops and sums read is kept on the stack."""
-
-HEAD = 3
-"""The words of a record before the bases: see Layout.record."""
 
 _ARGS = "ptr %now, ptr %strides, ptr %context"
 
@@ -103,13 +100,13 @@ entry:
   put i64 1, %context[-1]
   %now = alloca [{places} x i64], align 64
   %sums = alloca [{sums} x i64], align 16
-  %unit = get i64, %record[0]
-  %axes = get i64, %record[1]
-  %divisor = get double, %record[2]
-  %bases = get {P}, %record[{head}]
-  %strides = getelementptr i64, ptr %record, i64 {strides}
+  %bases = get {P}, %record[0]
+  %strides = getelementptr i64, ptr %record, i64 {places}
   %by = get {P}, %strides[0]
-  %outer = getelementptr i64, ptr %strides, i64 {places}
+  %sizes = getelementptr i64, ptr %strides, i64 {places}
+  %unit = get i64, %sizes[0]
+  %axes = get i64, %sizes[1]
+  %outer = getelementptr i64, ptr %sizes, i64 2
   %some = icmp ult i64 %first, %end
   br i1 %some, label %row, label %exit
 row:
@@ -143,6 +140,9 @@ ready:
   %left = sub i64 %end, %a
   %n = call i64 @llvm.umin.i64(i64 %room, i64 %left)
   call void @{of}({args}, i64 0, i64 %n, ptr %sums)
+  %is_whole = icmp eq i64 %n, %unit
+  %divisor_i = select i1 %is_whole, i64 %unit, i64 1  ; parts of a row are divided when added up
+  %divisor = sitofp i64 %divisor_i to double
 {finished}
   %next = add i64 %a, %n
   %again = icmp ult i64 %next, %end
@@ -156,7 +156,7 @@ declare i64 @llvm.umin.i64(i64, i64)"""
 def rows(first: int, sums: Sequence[tuple[str, bool]], block: int) -> Iterator[str]:
     """The functions around the bodies, for places of which the `first` are no sums.
 
-    `sums` are types, and whether the sum of a whole row is divided by the divisor of the record.
+    `sums` are types, and whether the sum of a whole row is divided by its elements.
     """
     places = first + len(sums)
     full = f"<{places} x i64>"
@@ -173,8 +173,6 @@ def rows(first: int, sums: Sequence[tuple[str, bool]], block: int) -> Iterator[s
         places=places,
         words=places + 1,
         sums=max(1, len(sums)),
-        head=HEAD,
-        strides=HEAD + places,
         P=full,
         columns="\n".join(splat("%columns", "%column", "i64", places)),
         indices="\n".join(splat("%indices", "%index", "i64", places)),
