@@ -88,8 +88,9 @@ class NativeCode(Code):
             if self.bases[register] not in taken and register not in self.inputs
         ]
         self.results = [*self.outs.values(), *self.buffered]
-        both = self.results, [register for register, _ in self.sums]
-        self.sizes = [tuple([self.dtypes[one].itemsize for one in some]) for some in both]
+        sizes = [one.itemsize for one in self.dtypes]
+        summed = tuple([sizes[register] for register, _ in self.sums])
+        self.sizes = tuple([sizes[register] for register in self.results]), summed
 
     def _load(self, symbol: Symbol) -> Trace:
         dtype = symbol.dtype

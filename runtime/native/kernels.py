@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -15,12 +14,12 @@ from runtime.native.background import LOCK, submit
 from runtime.native.code import NativeCode, is_sum
 from runtime.native.emitters import EMITTERS
 from runtime.native.entry import Spec
-from runtime.native.layout import Kinds, Layout, laid, operand_of
+from runtime.native.layout import Kinds, Layout, laid
 from runtime.native.probe import engine, told
 from runtime.native.regions import Kernel, UnsupportedError, Writer
 from runtime.native.running import Task
 from runtime.program.cutting import Region
-from runtime.program.steps import WORTH, shape_of
+from runtime.program.steps import CHEAP, WORTH, shape_of
 
 if TYPE_CHECKING:
     from runtime.program.steps import RegionStep, ScalarStep
@@ -34,8 +33,8 @@ EARNED, _EACH = 10e6, 0.5e6
 """Nanoseconds in NumPy after which a kernel is compiled, and for each instruction some more: about
 what that takes."""
 
-_ROW = 50
-"""Nanoseconds that a row of less than a vector takes, or less."""
+_COPIES = 30_000
+"""Nanoseconds that it takes to copy inputs so that their rows are long, or more."""
 
 _LONG = 10_000
 """Nanoseconds from which on other threads may run Python meanwhile."""
@@ -113,13 +112,9 @@ class Kernels:
     # -- questions
 
     def kinds(self, step: AnyStep, values: Sequence[Any]) -> Kinds | None:
-        """Of the inputs of a step: those for which there is a kernel, or else would be."""
-        arrays, found = self._inputs(step, values), None
-        for short in (math.prod(step.shape), 1):
-            found = self._laid(step, arrays, short)
-            if found and found.kinds in self.made:
-                break
-        return found and found.kinds
+        """Those of the inputs of a step; None where no kernel reads them."""
+        _, layout = self._read(step, values)
+        return layout and layout.kinds
 
     @property
     def usual(self) -> Kinds:
@@ -149,8 +144,7 @@ class Kernels:
         if not (self.worth and step.size) or self.threads(step) > 1:
             return None
         code, sums = self.code, [one for one, _ in self.code.rows]
-        arrays = self._inputs(step, values)
-        layout = self._laid(step, arrays, max(1, int(step.price / _ROW)))
+        arrays, layout = self._read(step, values)
         alone = [one.dtype.storage for one in sums] == [code.dtypes[one] for one, _ in code.sums]
         if not (alone and layout and not layout.copies and (kernel := self.kernel(layout.kinds))):
             return None
@@ -171,27 +165,24 @@ class Kernels:
         """A call of the kernel; None where the region stays in NumPy."""
         if not (self.worth and step.size):
             return None
-        arrays = self._inputs(step, values)
-        layout = self._laid(step, arrays)
+        arrays, layout = self._read(step, values)
         if not (layout and (kernel := self.kernel(layout.kinds))):
             return None
-        cost, arrays = step.size * self.cost, layout.read(arrays)
-        return Task(self.code, kernel, layout, step, arrays, self.threads(step), cost)
+        cost, read = step.size * self.cost, layout.read(arrays)
+        return Task(self.code, kernel, layout, step, read, self.threads(step), cost)
 
-    def _inputs(self, step: AnyStep, values: Sequence[Any]) -> list[Array]:
-        """What the region reads, aligned; of what is not known memory, contiguous."""
-        found: list[Array] = []
+    def _read(self, step: AnyStep, values: Sequence[Any]) -> tuple[list[Array], Layout | None]:
+        """What the region reads, aligned, and its layout; of what is not known memory like it."""
+        arrays: list[Array] = []
         for one in self.code.inputs.values():
             value = values[step.cells[one.index]]
             if value is None:
                 value = np.empty(shape_of(one, step.sizes), one.dtype.storage)
             array = np.asarray(value)
-            found.append(array if array.flags.aligned else array.copy())
-        return found
-
-    def _laid(self, step: AnyStep, arrays: Sequence[Array], short: int = 1) -> Layout | None:
-        operands, (results, sums) = tuple(map(operand_of, arrays)), self.code.sizes
-        return laid(step.shape, step.axes, operands, results, sums, short)
+            arrays.append(array if array.flags.aligned else array.copy())
+        operands = tuple([(one.shape, one.strides, one.itemsize) for one in arrays])
+        short = max(1, int(min(step.price, _COPIES) / self.row))
+        return arrays, laid(step.shape, step.axes, operands, self.code.sizes, short)
 
     def threads(self, step: AnyStep) -> int:
         """The threads that a step is worth."""
@@ -210,3 +201,8 @@ class Kernels:
             else 0.04
             for function, _, out, _ in code.instructions
         )
+
+    @lazy
+    def row(self) -> float:
+        """Nanoseconds that a row of less than a vector takes, roughly."""
+        return 50 + 20 * sum(function not in CHEAP for function, *_ in self.code.instructions)

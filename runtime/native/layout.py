@@ -20,6 +20,9 @@ Kinds: TypeAlias = tuple[Kind, ...]
 Operand: TypeAlias = tuple[Shape, Shape, int]
 """The shape of an operand, its strides and the size of an element."""
 
+Made: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
+"""The sizes of the elements of results, and of sums of rows."""
+
 
 class Layout(NamedTuple):
     """The kinds of inputs, the record of a kernel, and of which inputs it reads copies.
@@ -46,20 +49,15 @@ class Layout(NamedTuple):
 
 @lru_cache(_LAYOUTS)
 def laid(
-    shape: Shape,
-    axes: int,
-    inputs: tuple[Operand, ...],
-    results: tuple[int, ...],
-    sums: tuple[int, ...],
-    short: int = 1,
+    shape: Shape, axes: int, inputs: tuple[Operand, ...], made: Made, short: int
 ) -> Layout | None:
     """The layout of inputs, and of results in C order, the last `axes` of which are one row.
 
-    Results and sums of rows are told by the sizes of their elements. Inputs of which more than
-    `short` rows are less than a vector, or which have no common rows, are copied: several rows are
-    then one, with what is the same in each repeated. None where that does not help.
+    Inputs of which more than `short` rows are less than a vector, or which have no common rows, are
+    copied: several rows are then one, with what is the same in each repeated. None where that does
+    not help.
     """
-    found = _rows(shape, axes, inputs, results, sums, short)
+    found = _rows(shape, axes, inputs, made, short)
     if found is not None:
         return found
     periods = [0 if axes else _period(shape, own) for own, _, _ in inputs]
@@ -73,20 +71,15 @@ def laid(
         copied = (row // period, *own) if period else shape if math.prod(own) != 1 else None
         copies.append(copied)
         read.append(_whole(rows[-1:] if period else rows, size) if copied else one)
-    found = _rows(rows, axes, tuple(read), results, sums, 1)
+    found = _rows(rows, axes, read, made, 1)
     return found and found._replace(copies=tuple(copies))
 
 
 def _rows(
-    shape: Shape,
-    axes: int,
-    inputs: Sequence[Operand],
-    results: Sequence[int],
-    sums: Sequence[int],
-    short: int,
+    shape: Shape, axes: int, inputs: Sequence[Operand], made: Made, short: int
 ) -> Layout | None:
     """The layout of inputs as they lie."""
-    lead = len(shape) - axes if axes else 0
+    lead, (results, sums) = len(shape) - axes if axes else 0, made
     summed = (*shape[:lead], *[1] * axes)
     operands = [*inputs, *[_whole(shape, one) for one in results]]
     operands += [_whole(summed, one) for one in sums]
@@ -136,8 +129,3 @@ def _period(shape: Shape, own: Shape) -> int:
 def _whole(shape: Shape, size: int) -> Operand:
     """An array in C order."""
     return shape, tuple([size * math.prod(shape[i + 1 :]) for i in range(len(shape))]), size
-
-
-def operand_of(array: Array) -> Operand:
-    """An array as an operand."""
-    return array.shape, array.strides, array.itemsize
