@@ -178,6 +178,22 @@ def test_constants(dtype: DType) -> None:
     check(graph_of(make, (dtype, (1100,))), values(dtype, 1100))
 
 
+@pytest.mark.parametrize("dtype", [DType.float32, DType.float64, DType.int8, DType.float16])
+def test_sums_of_every_length(dtype: DType) -> None:
+    """NumPy's tree has leaves of 64 to 128 elements; eights of them are added in lanes."""
+
+    def make(x: Symbol) -> list[Symbol]:
+        return [ops.sum(x * x, axis=1)]
+
+    graph = graph_of(make, (dtype, (2, "n")))
+    program = Program(graph, native="now")
+    wanted = Program(graph, native="off")
+    x = np.random.default_rng(5).standard_normal((2, 2100)) * 9
+    for size in (*range(1, 530), *range(1000, 1060), *range(2030, 2060)):
+        given = x[:, :size].astype(dtype.storage)
+        assert program(given).tobytes() == wanted(given).tobytes(), size
+
+
 def test_threads() -> None:
     """Ranges of any threads are the same results; those of sums too."""
 

@@ -38,7 +38,7 @@ def _loaded(dtype: DType, x: Any) -> Any:
     if dtype is DType.bfloat16:
         return (x.view(_U16).astype(_U32) << 16).view(_F32)
     if dtype is DType.float16:
-        return x.from_half() if x.code.has("f16c") else _from_half(x.view(_U16).astype(_U32))
+        return x.astype(_F32) if x.code.has("f16c") else _from_half(x.view(_U16).astype(_U32))
     if dtype.is_integer:
         return _last_bits(dtype, x)
     return x.view(_U8).astype(_U32).looked_up(Table.of(narrow_values(dtype)))
@@ -55,7 +55,7 @@ def _from_half(word: Any) -> Any:
 def _stored(dtype: DType, x: Any) -> Any:
     """Exactly to storage."""
     if dtype is DType.float16 and x.code.has("f16c"):
-        return x.half()
+        return x.astype(np.float16)
     if dtype in STORES:
         return STORES[dtype](x)
     if dtype.is_integer:
@@ -109,7 +109,8 @@ def _rounded(made: Conversion, x: Any) -> Any:
     if target.narrow:
         return _upper(x).looked_up(_rounded_values(target))
     if target is DType.float16:
-        return x.half().from_half() if x.code.has("f16c") else ROUNDINGS[target](x, made.tf32)
+        by_half = x.code.has("f16c")
+        return x.astype(np.float16).astype(_F32) if by_half else ROUNDINGS[target](x, made.tf32)
     if not made.quiet:  # its last bits could carry NaN over into inf or -0.0
         x = where(np.isnan(x), np.copysign(_NAN, x), x)
     return ROUNDINGS[target](x, made.tf32)
@@ -122,7 +123,8 @@ def _complex(made: Conversion, x: Any) -> Any:
     """The parts converted each; of a real number the imaginary one is 0."""
     source, target = made.source, made.target
     if not source.is_complex:
-        return _part(made, source, x).with_imaginary(None, register(target))
+        real = _part(made, source, x)
+        return real.with_imaginary(real.constant(0, real.dtype), register(target))
     parts = [x.part(imaginary) for imaginary in (False, True)]
     if target is DType.bool:
         return (parts[0] != 0) | (parts[1] != 0)

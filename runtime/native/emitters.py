@@ -7,7 +7,7 @@ that it does not know: then NumPy's own loop is called.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -16,7 +16,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from runtime.native.casts import converted
 from runtime.native.code import Conversion, as_complex
-from runtime.native.vectors import Table, Vectors, lane, suffix, where
+from runtime.native.vectors import Table, Vectors, lane, splat, suffix, where
 from runtime.program.tracing import Storage, assign, select
 
 One: TypeAlias = Callable[[Any], Any]
@@ -24,75 +24,74 @@ Two: TypeAlias = Callable[[Any, Any], Any]
 Emitter: TypeAlias = Two | Callable[[Any, Any, Any], Any] | Callable[[Any, Any, Any, Any], Any]
 
 
-def emitted(
-    code: Vectors, function: Any, dtypes: Sequence[Storage], args: Sequence[str]
-) -> str | None:
-    """The result of an instruction of such operands and result; None where it has no code."""
-    values = [Value(code, *one) for one in zip(args, dtypes, strict=False)]
+def emitted(function: Any, result: Storage, args: Sequence[Value]) -> Value | None:
+    """The result of an instruction of such operands; None where it has no code."""
     if isinstance(function, Conversion):
-        made = converted(function, values[0])
-    elif isinstance(function, Table):
-        made = values[0].looked_up(function)
-    else:
-        emitter = EMITTERS.get(function)
-        made = emitter(dtypes[-1], *values) if emitter else None
-    return made and made.name
-
-
-def has_code(function: Any, dtypes: Sequence[Storage], features: Collection[str]) -> bool:
-    """Whether an instruction of such operands and result has code of its own."""
-    known = isinstance(function, (Conversion, Table)) or function in EMITTERS
-    return known and _has_code(function, tuple(dtypes), frozenset(features))
+        return converted(function, *args)
+    if isinstance(function, Table):
+        return args[0].looked_up(function)
+    emitter: Any = EMITTERS.get(function)
+    return emitter(result, *args) if emitter else None
 
 
 @cache
-def _has_code(function: Any, dtypes: tuple[Storage, ...], features: frozenset[str]) -> bool:
-    args = ["%x"] * (len(dtypes) - 1)
-    return emitted(Vectors(1, features), function, dtypes, args) is not None
+def has_code(function: Any, dtypes: tuple[Storage, ...], features: frozenset[str]) -> bool:
+    """Whether an instruction of such operands and result has code of its own."""
+    code, (*operands, result) = Vectors(1, features), dtypes
+    return emitted(function, result, [Value(code, "%x", dtype) for dtype in operands]) is not None
 
 
 class Value(NDArrayOperatorsMixin):
     """A vector in the code: NumPy's functions of it, those in EMITTERS, are instructions there.
 
-    `number` is what is in every lane, where that is known.
+    `number` is what is in every lane, where that is known; `str()` has its type too.
     """
 
-    number: Any = None
+    def __init__(self, code: Vectors, name: str, dtype: Any, number: Any = None) -> None:
+        self.code, self.name, self.dtype, self.number = code, name, np.dtype(dtype), number
+        self.lane = lane(self.dtype)
+        self.type = code.of(self.lane)
 
-    def __init__(self, code: Vectors, name: str, dtype: Storage) -> None:
-        self.code, self.name, self.dtype, self.type = code, name, dtype, code.type(dtype)
+    def __str__(self) -> str:
+        return f"{self.type} {self.name}"
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **_: Any) -> Any:
         # `x += y`, which gives an out, makes another value of the name x.
         given: list[Any] = [type(x) if type(x) in (int, float) else x.dtype for x in inputs]
         *wanted, result = ufunc.resolve_dtypes((*given, None))
-        return EMITTERS[ufunc](result, *map(self._value, inputs, wanted))
+        emitter: Any = EMITTERS[ufunc]
+        return emitter(result, *map(self._value, inputs, wanted))
 
     def __array_function__(self, function: Any, _: Any, args: Any, settings: Any) -> Any:
         """np.where."""
         condition, *chosen = args
         dtype = next(x.dtype for x in chosen if hasattr(x, "dtype"))
         x, y = (self._value(one, dtype) for one in chosen)
-        choice = f"{condition.type} {condition.name}, {x.type} {x.name}, {x.type} {y.name}"
-        return self.made(f"select {choice}", dtype)
+        return self.made(f"select {condition}, {x}, {y}", dtype)
 
     def _value(self, x: Any, dtype: Storage) -> Value:
         return x.astype(dtype) if isinstance(x, Value) else self.constant(x, dtype)
 
     def constant(self, value: Any, dtype: Any) -> Value:
         """A number in every lane."""
-        made = Value(self.code, self.code.splat(value, dtype), np.dtype(dtype))
-        made.number = value
-        return made
+        return Value(self.code, splat(value, np.dtype(dtype)), dtype, value)
 
-    def made(self, text: str, dtype: Storage) -> Value:
+    def made(self, text: str, dtype: Any) -> Value:
         """The value of an instruction."""
         return Value(self.code, self.code.op(text), dtype)
 
+    def cast(self, name: str, dtype: Any) -> Value:
+        """The value of an instruction that converts."""
+        return self.made(f"{name} {self} to {self.code.of(lane(np.dtype(dtype)))}", dtype)
+
     def view(self, dtype: Any) -> Value:
         """The same bits as another dtype of the same width."""
-        wanted = np.dtype(dtype)
-        return Value(self.code, self.code.read_as(self.name, self.dtype, wanted), wanted)
+        wanted = lane(np.dtype(dtype))
+        if wanted == self.lane:
+            return Value(self.code, self.name, dtype)
+        if wanted == "i1":
+            return self.made(f"icmp ne {self}, zeroinitializer", dtype)
+        return self.cast("zext" if self.lane == "i1" else "bitcast", dtype)
 
     def astype(self, dtype: Any) -> Any:
         """NumPy's cast between its own real dtypes; what is cast to an integer is in its range."""
@@ -109,63 +108,42 @@ class Value(NDArrayOperatorsMixin):
             name = float_ if source.kind == "f" else "sitofp" if signed else "uitofp"
         elif source.kind == "f":
             name = "fptosi" if target.kind == "i" else "fptoui"
-        elif lane(source) == lane(target):
+        elif self.lane == lane(target):
             return self.view(target)
         else:
             name = ("sext" if signed else "zext") if wider or source.kind == "b" else "trunc"
         return self.cast(name, target)
 
-    def cast(self, name: str, dtype: Storage) -> Value:
-        """The value of an instruction that converts."""
-        return self.made(f"{name} {self.type} {self.name} to {self.code.type(dtype)}", dtype)
-
     def intrinsic(self, name: str, *others: Value) -> Value:
         """An LLVM intrinsic of one type, of this operand and others."""
-        code, args = self.code, [(self.type, x.name) for x in (self, *others)]
-        args += _FLAGS.get(name, [])
-        full = f"{name}.v{code.width}{suffix(lane(self.dtype))}"
-        return Value(code, code.intrinsic(full, self.type, *args), self.dtype)
+        args = [(x.type, x.name) for x in (self, *others)] + _FLAGS.get(name, [])
+        full = f"{name}.v{self.code.width}{suffix(self.lane)}"
+        return Value(self.code, self.code.intrinsic(full, self.type, *args), self.dtype)
 
     def looked_up(self, table: Table) -> Value:
         """The elements of a table at these places."""
-        code, one, base = self.code, lane(table.dtype), self.code.pointer(table.address)
-        at = code.op(f"getelementptr {one}, ptr {base}, {self.type} {self.name}")
+        code, one = self.code, lane(table.dtype)
+        at = code.op(f"getelementptr {one}, ptr {code.pointer(table.address)}, {self}")
         name = f"masked.gather.v{code.width}{suffix(one)}.v{code.width}p0"
         places, align = (code.of("ptr"), at), ("i32", f"{table.dtype.itemsize}")
         all_, none = (code.of("i1"), "splat (i1 true)"), (code.of(one), "poison")
         found = code.intrinsic(name, code.of(one), places, align, all_, none)
         return Value(code, found, table.dtype)
 
-    def half(self) -> Value:
-        """Float32 rounded to float16, by an instruction that not all processors have."""
-        half = self.code.of("half")
-        made = self.code.op(f"fptrunc {self.type} {self.name} to {half}")
-        return self.made(f"bitcast {half} {made} to {self.code.of('i16')}", np.dtype(np.float16))
-
-    def from_half(self) -> Value:
-        """Float16 as float32, by such an instruction."""
-        half = self.code.of("half")
-        made = self.code.op(f"bitcast {self.type} {self.name} to {half}")
-        return self.made(f"fpext {half} {made} to {self.code.of('float')}", np.dtype(np.float32))
-
-    # -- complex numbers: the real part in the lower half of the bits
-
     def part(self, imaginary: bool) -> Value:
-        """The real or the imaginary part."""
-        bits, half = 8 * self.dtype.itemsize, 4 * self.dtype.itemsize
-        x = self.made(f"lshr {self.type} {self.name}, splat (i{bits} {half})", self.dtype)
-        found = (x if imaginary else self).cast("trunc", np.dtype(f"u{half // 8}"))
-        return found.view(f"f{half // 8}")
+        """The real or the imaginary parts of complex numbers."""
+        code, part = self.code, np.dtype(f"f{self.dtype.itemsize // 2}")
+        both = f"<{2 * code.width} x {lane(part)}>"
+        x = code.op(f"bitcast {self} to {both}")
+        lanes = range(imaginary, 2 * code.width, 2)
+        return Value(code, code.shuffled(both, x, "poison", lanes), part)
 
-    def with_imaginary(self, other: Value | None, dtype: Storage) -> Value:
-        """The complex numbers of these real parts and others, or 0."""
-        bits, half = 8 * dtype.itemsize, 4 * dtype.itemsize
-        real = self.view(f"u{half // 8}").cast("zext", dtype)
-        if other is None:
-            return real
-        above = other.view(f"u{half // 8}").cast("zext", dtype)
-        above = above.made(f"shl {above.type} {above.name}, splat (i{bits} {half})", dtype)
-        return real.made(f"or {real.type} {real.name}, {above.name}", dtype)
+    def with_imaginary(self, other: Value, dtype: Storage) -> Value:
+        """The complex numbers of these real parts and other imaginary ones."""
+        code, w = self.code, self.code.width
+        lanes = [k + i for k in range(w) for i in (0, w)]
+        both = code.shuffled(self.type, self.name, other.name, lanes)
+        return self.made(f"bitcast <{2 * w} x {self.lane}> {both} to {code.of(lane(dtype))}", dtype)
 
 
 _FLAGS = {"abs": [("i1", "false")]}

@@ -27,10 +27,9 @@ Made: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
 class Layout(NamedTuple):
     """The kinds of inputs, the record of a kernel, and of which inputs it reads copies.
 
-    The record is in words: the bases of inputs, results and sums, to be filled in, their strides
-    within a row; the elements of a row, the number of outer axes, and for each, from the last to
-    the first, its size and the strides along it. `copies`, if there are any, are the shapes to
-    which inputs are broadcast, or None.
+    The record is in words: the bases of inputs, results and sums, to be filled in; the number of
+    axes, of which the first is a row, and of each the size and the strides along it. `copies`, if
+    there are any, are the shapes to which inputs are broadcast, or None.
     """
 
     kinds: Kinds
@@ -88,13 +87,14 @@ def _rows(
         for own, steps, _ in operands
     ]
     inside = _merged(shape, strides, range(lead, len(shape))) or [(1, [0] * len(operands))]
-    (inner, by), *outer = [*inside, *_merged(shape, strides, range(lead))]
+    found = [*inside, *_merged(shape, strides, range(lead))]
+    (inner, by), *outer = found
     few = math.prod([size for size, _ in outer]) <= short
     if (axes and len(inside) > 1) or (inner < WIDTH and not few):
         return None
     kinds = tuple([_kind(inner, stride, *one) for stride, one in zip(by, inputs, strict=False)])
-    words = [word for size, steps in outer for word in (size, *steps)]
-    return Layout(kinds, (*[0] * len(operands), *by, inner, len(outer), *words))
+    words = [word for size, steps in found for word in (size, *steps)]
+    return Layout(kinds, (*[0] * len(operands), len(found), *words))
 
 
 def _merged(

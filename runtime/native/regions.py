@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from runtime.native.code import NativeCode
-from runtime.native.emitters import emitted, has_code
+from runtime.native.emitters import Value, emitted, has_code
 from runtime.native.loops import loop_of
-from runtime.native.rows import BLOCKS, WIDTH, addresses, rows, splat
-from runtime.native.vectors import Vectors, lane, words_of
+from runtime.native.rows import ARGS, BLOCK, WIDTH, rows
+from runtime.native.vectors import Vectors, lane, splat, words_of
 from runtime.program.code import Instruction
 from runtime.program.tracing import Storage
 
@@ -19,10 +19,52 @@ Kind: TypeAlias = int | None
 """The stride of an input along rows, in elements, if it is among KINDS; else None: any."""
 
 KINDS = (0, 1, 2, -1)
-_STACK, _MOST = 80 << 10, 1000
-_SPLIT = 64
+_STACK, _LEAST, _MOST = 80 << 10, 128, 1000
 _WHOLE = (np.power, np.arctan2, np.hypot, np.logaddexp)
 """The ufuncs whose results depend on strides: see graphir.kernels.whole."""
+
+_BODY = """
+define internal void @body{width}({args}, i64 %begin, i64 %n, ptr %sums) {probe} {{
+entry:
+  %operands = alloca [8 x ptr], align 16
+  %sizes = alloca [8 x i64], align 16
+  %length = alloca i64, align 8
+  %limit = add i64 %begin, %n
+  %most = sub i64 %limit, {width}"""
+"""Elements of a row, at least one whole vector, and their sums."""
+
+_BLOCK = """
+  br label %block
+block:
+  %from = phi i64 [ %begin, %entry ], [ %end, %tail ]
+  %start = call i64 @llvm.umin.i64(i64 %from, i64 %most)
+  %rest = sub i64 %limit, %start
+  %count = call i64 @llvm.umin.i64(i64 %rest, i64 {most})
+  %top = sub i64 %count, {width}
+  %end = add i64 %start, %count"""
+
+_VECTORS = """
+  br label %vec{n}
+vec{n}:
+  %rel{n} = phi i64 [ 0, %{before} ], [ %next{n}, %last{n} ]
+  %in{n} = call i64 @llvm.umin.i64(i64 %rel{n}, i64 %top)
+  %at{n} = add i64 %start, %in{n}"""
+"""The vectors of a block, the last of which may overlap the one before."""
+
+_NEXT = """
+  br label %last{n}
+last{n}:
+  %next{n} = add i64 %rel{n}, {width}
+  %go{n} = icmp ult i64 %next{n}, %count
+  br i1 %go{n}, label %vec{n}, label %done{n}
+done{n}:"""
+
+_TAIL = """
+  br label %tail
+tail:
+  %more = icmp ult i64 %end, %limit
+  br i1 %more, label %block, label %exit
+exit:"""
 
 
 class UnsupportedError(Exception):
@@ -46,12 +88,6 @@ class Segment(NamedTuple):
     loops: list[Instruction]
 
 
-def memory(dtype: Storage) -> str:
-    """The type of an element in memory."""
-    found = lane(dtype)
-    return "i8" if found == "i1" else found
-
-
 def segments_of(code: NativeCode, features: Collection[str]) -> list[Segment]:
     """The instructions that matter, each as early as the loops that it waits for allow."""
     stage: dict[int, int] = {}
@@ -62,8 +98,8 @@ def segments_of(code: NativeCode, features: Collection[str]) -> list[Segment]:
     for one in live:
         function, args, out, symbol = one
         at = max([stage.get(code.bases[arg], 0) for arg in args], default=0)
-        dtypes = [code.dtypes[register] for register in (*args, out)]
-        if has_code(function, dtypes, features):
+        dtypes = tuple([code.dtypes[register] for register in (*args, out)])
+        if has_code(function, dtypes, frozenset(features)):
             found[at].vectors.append(one)
         elif isinstance(function, np.ufunc) and loop_of(function, *dtypes):
             found[at].loops.append(one)
@@ -84,20 +120,29 @@ class Writer:
     """
 
     def __init__(self, code: NativeCode, kinds: Sequence[Kind], features: Collection[str]) -> None:
-        self.code, self.kinds = code, kinds
+        self.code, self.kinds = code, dict(zip(code.inputs, kinds, strict=True))
         self.dtypes, self.bases = code.dtypes, code.bases
-        self.inputs = list(code.inputs)
         self.outs = [code.bases[one] for one in code.results]
-        self.places = {base: i for i, base in enumerate((*self.inputs, *self.outs))}
+        self.places = {base: i for i, base in enumerate((*self.kinds, *self.outs))}
         self.sums = [(code.bases[register], mean) for register, mean in code.sums]
         self.segments = segments_of(code, features)
-        self.scratch = self._scratch()
         self.blocks = any(segment.loops for segment in self.segments)
-        self.vectors = Vectors(WIDTH, features)
+        self.scratch = self._scratch()
         room = sum(self.dtypes[base].itemsize for base in self.scratch)
-        self.block = next((size for size in BLOCKS if room * (size + WIDTH) <= _STACK), 0)
-        if not self.block:
+        self.block = min(BLOCK, _STACK // max(1, room) - WIDTH)
+        if self.block < _LEAST:
             raise UnsupportedError(f"{len(self.scratch)} values between functions of NumPy")
+        self.text = Vectors(WIDTH, features)
+        self.same: dict[int, Value] = {}
+
+    def kernel(self) -> Kernel:
+        """The whole of it."""
+        text = self.text
+        for text.width in (WIDTH, 1):
+            self._body()
+        sums = [(lane(self.dtypes[base]), mean) for base, mean in self.sums]
+        lines = [*text.lines, *rows(len(self.places), sums, self.block), *sorted(text.declared), ""]
+        return Kernel(words_of("\n".join(lines)), tuple(text.context))
 
     # -- what lies in memory
 
@@ -118,219 +163,151 @@ class Writer:
 
     def _lies(self, base: int, function: object = np.power) -> bool:
         """Whether a value lies in memory from the beginning, as a function of NumPy wants it."""
-        kind = self.kinds[self.places[base]] if base in self.inputs else None
-        same = kind == 0 or base in self.code.constants
-        return kind == 1 or (same and function not in _WHOLE)
+        kind = 0 if base in self.code.constants else self.kinds.get(base)
+        return kind == 1 or (kind == 0 and function not in _WHOLE)
 
-    # -- the module
+    def _operand(self, base: int, at: str, inside: str, given: bool = False) -> tuple[str, str]:
+        """The address of an element, by its number in the row and in the block; the stride.
 
-    def kernel(self) -> Kernel:
-        """The whole of it."""
-        lines: list[str] = []
-        for self.vectors.width in (WIDTH, 1):
-            lines += self._body()
-        sums = [(lane(self.dtypes[base]), mean) for base, mean in self.sums]
-        lines += rows(len(self.places), sums, self.block)
-        text = words_of("\n".join([*lines, *sorted(self.vectors.declared), ""]))
-        return Kernel(text, tuple(self.vectors.context))
-
-    def _body(self) -> Iterator[str]:
-        """Elements of a row, at least one whole vector, and their sums."""
-        w, last = self.vectors.width, len(self.segments) - 1
-        body = [line for number in range(last + 1) for line in self._segment(number)]
-        yield (
-            f"define internal void @body{w}(ptr %now, ptr %strides, ptr %context, "
-            'i64 %begin, i64 %n, ptr %sums) "probe-stack"="inline-asm" {\nentry:'
-        )
-        yield from addresses("p", "%now", len(self.places))
-        yield from addresses("c", "%context", len(self.vectors.context))
-        for base, slot in self.scratch.items():
-            yield f"%s{slot} = alloca [{self.block + w} x {memory(self.dtypes[base])}], align 64"
-        yield "%operands = alloca [8 x ptr], align 16\n%sizes = alloca [8 x i64], align 16"
-        yield "%length = alloca i64, align 8"
-        yield from self._hoisted()
-        yield f"%limit = add i64 %begin, %n\n%most = sub i64 %limit, {w}\nbr label %block\nblock:"
-        yield f"%from = phi i64 [ %begin, %entry ], [ %end, %done{last} ]"
-        yield "%start = call i64 @llvm.umin.i64(i64 %from, i64 %most)"
-        yield "%rest = sub i64 %limit, %start"
-        bound = self.block if self.blocks else "%rest"
-        yield f"%count = call i64 @llvm.umin.i64(i64 %rest, i64 {bound})"
-        yield f"%top = sub i64 %count, {w}\n%end = add i64 %start, %count\nbr label %before0"
-        yield from body
-        yield "%more = icmp ult i64 %end, %limit\nbr i1 %more, label %block, label %exit\nexit:"
-        for k, (base, _) in enumerate(self.sums):
-            kind = lane(self.dtypes[base])
-            source, _, lines = self._operand(base, np.power, "%begin")
-            yield from lines
-            yield f"%sum{k} = getelementptr i64, ptr %sums, i64 {k}"
-            yield f"call void @sum_{kind}(ptr {source}, i64 0, i64 %n, ptr %sum{k})"
-        yield "ret void\n}"
-
-    def _hoisted(self) -> Iterator[str]:
-        """What is the same for all elements."""
-        w = self.vectors.width
-        for i, base in enumerate(self.inputs):
-            kind = memory(self.dtypes[base])
-            if self.kinds[i] == 0:
-                yield f"%l{i} = load {kind}, ptr %p{i}, align 1"
-                yield from splat(f"%x{i}", f"%l{i}", kind, w)
-            elif self.kinds[i] is None:
-                yield f"%st{i} = get i64, %strides[{i}]"
-        for base, value in self.code.constants.items():
-            bits = f"i{8 * value.dtype.itemsize}"
-            yield f"%n{base} = alloca {bits}, align 16"
-            yield f"store {bits} {int.from_bytes(value.tobytes(), 'little')}, ptr %n{base}"
-
-    # -- segments
-
-    def _segment(self, number: int) -> Iterator[str]:
-        """The labels before, vec and done, each with the number."""
-        segment = self.segments[number]
-        given = [] if number else [one for one in self.scratch if self._is_given(one)]
-        yield f"before{number}:"
-        if segment.vectors or given:
-            yield f"br label %vec{number}\nvec{number}:"
-            lines, end = self._vectors(number, segment.vectors, given)
-            yield f"%rel{number} = phi i64 [ 0, %before{number} ], [ %next{number}, %{end} ]"
-            yield f"%in{number} = call i64 @llvm.umin.i64(i64 %rel{number}, i64 %top)"
-            yield f"%at{number} = add i64 %start, %in{number}"
-            yield from lines
-            yield f"%next{number} = add i64 %rel{number}, {self.vectors.width}"
-            yield f"%go{number} = icmp ult i64 %next{number}, %count"
-            yield f"br i1 %go{number}, label %vec{number}, label %done{number}"
+        `given`: as it is given, though it is kept too.
+        """
+        size = self.dtypes[base].itemsize
+        if base in self.scratch and not given:
+            pointer, stride, at = f"%s{self.scratch[base]}", f"{size}", inside
+        elif base in self.code.constants:
+            pointer, stride = f"%n{base}", "0"
         else:
-            yield f"br label %done{number}"
-        yield f"done{number}:"
+            place, kind = self.places[base], self.kinds.get(base, 1)
+            pointer, stride = f"%p{place}", f"%st{place}" if kind is None else f"{kind * size}"
+        unit = stride
+        if not stride.isdigit():
+            unit, at = "1", self.text.op(f"mul i64 {at}, {stride}")
+        return self.text.op(f"getelementptr [{unit} x i8], ptr {pointer}, i64 {at}"), stride
+
+    # -- the region's own function
+
+    def _body(self) -> None:
+        lines, width = self.text.lines, self.text.width
+        probe = '"probe-stack"="inline-asm"'
+        lines.append(_BODY.format(width=width, args=ARGS, probe=probe))
+        self._begun()
+        lines.append(_BLOCK.format(width=width, most=self.block if self.blocks else "%rest"))
+        before = "block"
+        for number, segment in enumerate(self.segments):
+            before = self._segment(number, segment, before)
+        lines.append(_TAIL)
+        for k, (base, _) in enumerate(self.sums):
+            at, _ = self._operand(base, "%begin", "0")
+            to = self.text.op(f"getelementptr i64, ptr %sums, i64 {k}")
+            kind = lane(self.dtypes[base])
+            lines.append(f"call void @sum_{kind}(ptr {at}, i64 0, i64 %n, ptr {to})")
+        lines.append("ret void\n}")
+
+    def _begun(self) -> None:
+        """What is done once: memory for blocks, and values that are the same for all elements."""
+        text, lines = self.text, self.text.lines
+        for base, slot in self.scratch.items():
+            room = (self.block + text.width) * self.dtypes[base].itemsize
+            lines.append(f"%s{slot} = alloca [{room} x i8], align 64")
+        for base, place in self.places.items():
+            lines.append(f"%p{place} = get ptr, %now[{place}]")
+            kind, dtype = self.kinds.get(base, 1), _stored(self.dtypes[base])
+            if kind is None:
+                lines.append(f"%st{place} = get i64, %strides[{place}]")
+            elif kind == 0:
+                one = f"<1 x {lane(dtype)}>"
+                x = text.op(f"load {one}, ptr %p{place}, align 1")
+                name = text.shuffled(one, x, "poison", [0] * text.width)
+                self.same[base] = Value(text, name, dtype).view(self.dtypes[base])
+        for base, value in self.code.constants.items():
+            self.same[base] = Value(text, splat(value, value.dtype), value.dtype, value)
+            bits = int.from_bytes(value.tobytes(), "little")
+            lines.append(f"%n{base} = alloca i{8 * value.itemsize}, align 16")
+            lines.append(f"store i{8 * value.itemsize} {bits}, ptr %n{base}")
+
+    def _segment(self, n: int, segment: Segment, before: str) -> str:
+        """Vectors, and calls of NumPy's loops; the label of the block in which they end."""
+        given = [] if n else [one for one in self.scratch if one in self.same or one in self.kinds]
+        if segment.vectors or given:
+            self.text.lines.append(_VECTORS.format(n=n, before=before))
+            self._vectors(n, segment.vectors, given)
+            self.text.lines.append(_NEXT.format(n=n, width=self.text.width))
+            before = f"done{n}"
         for one in segment.loops:
-            yield from self._call(one)
-        if number + 1 < len(self.segments):
-            yield f"br label %before{number + 1}"
+            self._call(one)
+        return before
 
-    def _is_given(self, base: int) -> bool:
-        return base in self.inputs or base in self.code.constants
+    def _vectors(self, n: int, instructions: Sequence[Instruction], given: Sequence[int]) -> None:
+        values = dict(self.same)
 
-    def _vectors(
-        self, number: int, instructions: Sequence[Instruction], given: Sequence[int]
-    ) -> tuple[list[str], str]:
-        """The lines for one vector, and the label of the block in which they end."""
-        code, end, split = self.vectors, f"vec{number}", 0
-        code.lines = []
-        values: dict[int, str] = {}
-
-        def value(register: int) -> str:
+        def value(register: int) -> Value:
             base = self.bases[register]
             if base not in values:
-                values[base] = self._loaded(base, number)
-            return code.read_as(values[base], self.dtypes[base], self.dtypes[register])
+                values[base] = self._loaded(base, n)
+            return values[base].view(self.dtypes[register])
 
         for base in given:
-            self._store(base, value(base), number)
+            self._store(base, value(base), n)
         for function, args, out, _ in instructions:
-            dtypes = [self.dtypes[register] for register in (*args, out)]
-            made = emitted(code, function, dtypes, [value(arg) for arg in args])
+            made = emitted(function, self.dtypes[out], [value(arg) for arg in args])
             assert made is not None
             values[out] = made
             if out in self.outs or out in self.scratch:
-                self._store(out, made, number)
-            if len(code.lines) - split > _SPLIT:
-                split = len(code.lines)
-                end = f"v{number}_{split}"
-                code.lines += [f"br label %{end}", f"{end}:"]
-        return code.lines, end
+                self._store(out, made, n)
 
-    def _loaded(self, base: int, number: int) -> str:
+    def _loaded(self, base: int, n: int) -> Value:
         """A vector of a value that another segment, or nothing here, computes."""
-        code, dtype, kind = self.vectors, self.dtypes[base], memory(self.dtypes[base])
-        if base in self.code.constants:
-            return code.splat(self.code.constants[base][()], dtype)
-        stride = self.kinds[self.places[base]] if base in self.inputs else 1
-        if stride == 0:
-            found = f"%x{self.places[base]}"
-        elif stride == 1:
-            at = self._address(base, number)
-            if base in self.inputs and (self.blocks or self.sums):
-                self._prefetched(at, dtype.itemsize)
-            found = code.op(f"load {code.of(kind)}, ptr {at}, align 1")
-        else:
-            found = self._gathered(self.places[base], kind, stride, number)
-        if kind == lane(dtype):
-            return found
-        return code.op(f"icmp ne {code.of('i8')} {found}, zeroinitializer")
+        text, dtype, kind = self.text, _stored(self.dtypes[base]), self.kinds.get(base, 1)
+        one, whole, w = lane(dtype), text.of(lane(dtype)), text.width
+        at, stride = self._operand(base, f"%at{n}", f"%in{n}", base in self.kinds)
+        if base in self.kinds and kind is not None and (self.blocks or self.sums):
+            self._prefetched(at, int(stride))
 
-    def _prefetched(self, at: str, size: int) -> None:
-        """Have memory bring the next block, while functions and sums are computed of this one."""
-        code = self.vectors
-        code.declared.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
-        for line in range(0, code.width * size, 64):
-            ahead = code.op(f"getelementptr i8, ptr {at}, i64 {self.block * size + line}")
-            code.lines.append(f"call void @llvm.prefetch.p0(ptr {ahead}, i32 0, i32 3, i32 1)")
+        def load(after: int) -> str:
+            start = text.op(f"getelementptr {one}, ptr {at}, i64 {after}")
+            return text.op(f"load {whole}, ptr {start}, align 1")
 
-    def _gathered(self, place: int, kind: str, stride: Kind, number: int) -> str:
-        """A vector of an input that does not lie in one piece."""
-        code, w = self.vectors, self.vectors.width
-        if stride is None:
-            start = code.op(f"mul i64 %at{number}, %st{place}")
-            at = code.op(f"getelementptr i8, ptr %p{place}, i64 {start}")
+        if kind is None:
             found = "poison"  # element by element: gathers of a processor take longer
             for k in range(w):
-                one = code.op(f"load {kind}, ptr {at}, align 1")
-                found = code.op(f"insertelement {code.of(kind)} {found}, {kind} {one}, i64 {k}")
-                at = code.op(f"getelementptr i8, ptr {at}, i64 %st{place}")
-            return found
-        start = code.op(f"mul i64 %at{number}, {stride}")
-        first = code.op(f"getelementptr {kind}, ptr %p{place}, i64 {start}")
-        both: list[str] = []
-        # Of stride 2 the second begins where it ends with the last element that is wanted.
-        for after in (1 - w,) if stride < 0 else (0, w - 1):
-            at = code.op(f"getelementptr {kind}, ptr {first}, i64 {after}")
-            both.append(f"{code.of(kind)} " + code.op(f"load {code.of(kind)}, ptr {at}, align 1"))
-        lanes = range(w - 1, -1, -1) if stride < 0 else (*range(0, w, 2), *range(w + 1, 2 * w, 2))
-        mask = ", ".join(f"i32 {one}" for one in lanes)
-        return code.op(f"shufflevector {both[0]}, {both[-1]}, <{w} x i32> <{mask}>")
+                x = text.op(f"load {one}, ptr {at}, align 1")
+                found = text.op(f"insertelement {whole} {found}, {one} {x}, i64 {k}")
+                at = text.op(f"getelementptr i8, ptr {at}, i64 {stride}")
+        elif kind == 2:  # the second begins where it ends with the last element that is wanted
+            lanes = (*range(0, w, 2), *range(w + 1, 2 * w, 2))
+            found = text.shuffled(whole, load(0), load(w - 1), lanes)
+        elif kind == -1:
+            found = text.shuffled(whole, load(1 - w), "poison", range(w - 1, -1, -1))
+        else:
+            found = load(0)
+        return Value(text, found, dtype).view(self.dtypes[base])
 
-    def _address(self, base: int, number: int) -> str:
-        """Where the vector of a value lies in memory."""
-        source, at = f"%p{self.places.get(base)}", f"%at{number}"
-        if base in self.scratch:
-            source, at = f"%s{self.scratch[base]}", f"%in{number}"
-        return self.vectors.op(f"getelementptr {memory(self.dtypes[base])}, ptr {source}, i64 {at}")
+    def _prefetched(self, at: str, stride: int) -> None:
+        """Have memory bring the next block, while functions and sums are computed of this one."""
+        for line in range(0, self.text.width * stride, 64):
+            ahead = f"getelementptr i8, ptr {at}, i64 {self.block * stride + line}"
+            ahead = self.text.op(ahead)
+            self.text.lines.append(f"call void @llvm.prefetch(ptr {ahead}, i32 0, i32 3, i32 1)")
 
-    def _store(self, base: int, value: str, number: int) -> None:
-        code, dtype = self.vectors, self.dtypes[base]
-        if memory(dtype) != lane(dtype):
-            value = code.op(f"zext {code.type(dtype)} {value} to {code.of('i8')}")
-        at = self._address(base, number)
-        code.lines.append(f"store {code.of(memory(dtype))} {value}, ptr {at}, align 1")
+    def _store(self, base: int, value: Value, n: int) -> None:
+        at, _ = self._operand(base, f"%at{n}", f"%in{n}")
+        self.text.lines.append(f"store {value.view(_stored(value.dtype))}, ptr {at}, align 1")
 
-    def _call(self, one: Instruction) -> Iterator[str]:
+    def _call(self, one: Instruction) -> None:
         """NumPy's loop over the block."""
         function, args, out, _ = one
-        registers = (*args, out)
+        registers, lines = (*args, out), self.text.lines
         assert isinstance(function, np.ufunc)
         loop = loop_of(function, *[self.dtypes[register] for register in registers])
         assert loop
-        call, data = map(self.vectors.pointer, loop)
         for k, register in enumerate(registers):
-            address, stride, lines = self._operand(self.bases[register], function, "%start")
-            yield from lines
-            yield f"put ptr {address}, %operands[{k}]\nput i64 {stride}, %sizes[{k}]"
-        yield "store i64 %count, ptr %length"
-        yield f"call void {call}(ptr %operands, ptr %length, ptr %sizes, ptr {data})"
+            address, stride = self._operand(self.bases[register], "%start", "0")
+            lines.append(f"put ptr {address}, %operands[{k}]\nput i64 {stride}, %sizes[{k}]")
+        call, data = map(self.text.pointer, loop)
+        lines.append("store i64 %count, ptr %length")
+        lines.append(f"call void {call}(ptr %operands, ptr %length, ptr %sizes, ptr {data})")
 
-    def _operand(self, base: int, function: object, start: str) -> tuple[str, str, list[str]]:
-        """The address and stride of an operand from an element on, and what computes it."""
-        size = str(self.dtypes[base].itemsize)
-        if base not in self.outs and not self._lies(base, function):
-            return f"%s{self.scratch[base]}", size, []
-        if base in self.code.constants:
-            return f"%n{base}", "0", []
-        place = self.places[base]
-        if base in self.inputs:
-            stride = self.kinds[place]
-            size = f"%st{place}" if stride is None else str(stride * int(size))
-        by, name = self.vectors.name(), self.vectors.name()
-        lines = [
-            f"{by} = mul i64 {start}, {size}",
-            f"{name} = getelementptr i8, ptr %p{place}, i64 {by}",
-        ]
-        return name, size, lines
+
+def _stored(dtype: Storage) -> Storage:
+    """The dtype of an element in memory, where it has bits: that of a bool are those of a byte."""
+    return np.dtype(np.uint8) if dtype.kind == "b" else dtype

@@ -13,32 +13,32 @@ from collections.abc import Iterator, Sequence
 WIDTH = 32
 """The elements of a vector."""
 
-BLOCKS = (1024, 512, 256, 128)
-"""The elements of a block, for which what NumPy's loops and sums read is kept on the stack."""
+BLOCK = 1024
+"""The elements of a block, at most: what NumPy's loops and sums read of one lies on the stack."""
 
-_ARGS = "ptr %now, ptr %strides, ptr %context"
+ARGS = "ptr %now, ptr %strides, ptr %context"
 
 _HALVES = """
 define internal void @{of}({args}, i64 %begin, i64 %n, ptr %sums) {{
 entry:
-  %others = alloca [{count} x i64], align 16
-  %long = icmp ugt i64 %n, {most}
+  %right_sums = alloca [{count} x i64], align 16
+  %half = lshr i64 %n, 1
+  %lower = and i64 %half, -8
+  %upper = sub i64 %n, %lower
+  %middle = add i64 %begin, %lower
+  %long = icmp ugt i64 {long}
   br i1 %long, label %halves, label %leaf
 leaf:
 {leaf}
   ret void
 halves:
-  %half = lshr i64 %n, 1
-  %left = and i64 %half, -8
-  %right = sub i64 %n, %left
-  %middle = add i64 %begin, %left
-  call void @{of}({args}, i64 %begin, i64 %left, ptr %sums)
-  call void @{of}({args}, i64 %middle, i64 %right, ptr %others)
+  call void @{of}({args}, i64 %begin, i64 %lower, ptr %sums)
+  call void @{of}({args}, i64 %middle, i64 %upper, ptr %right_sums)
 {added}
   ret void
 }}"""
 
-_RANGE = f"  call void @range({_ARGS}, i64 %begin, i64 %n, ptr %sums)"
+_RANGE = f"  call void @range({ARGS}, i64 %begin, i64 %n, ptr %sums)"
 """The leaf of `tree`."""
 
 _BODIES = """
@@ -50,49 +50,59 @@ define internal void @range({args}, i64 %begin, i64 %n, ptr %sums) {{
 }}"""
 
 _EIGHTS = """\
+  %two = icmp ugt i64 %n, 128
+  %both = select i1 %two, i64 %lower, i64 0
   %first = getelementptr {T}, ptr %x, i64 %begin
-  %end = and i64 %n, -8
-  %any = icmp ne i64 %end, 0
-  br i1 %any, label %start, label %joined
-start:
-  %eight0 = load <8 x {T}>, ptr %first, align 1
-  %twice = icmp ugt i64 %end, 8
-  br i1 %twice, label %eight, label %joined
-eight:
-  %i = phi i64 [ 8, %start ], [ %i1, %eight ]
-  %r = phi <8 x {T}> [ %eight0, %start ], [ %r1, %eight ]
-  %at = getelementptr {T}, ptr %first, i64 %i
-  %next = load <8 x {T}>, ptr %at, align 1
-  %r1 = {add} <8 x {T}> %r, %next
+  %second = getelementptr {T}, ptr %first, i64 %both
+  %others = sub i64 %n, %both
+  %end = and i64 %others, -8
+  br i1 %two, label %pair, label %rest
+pair:
+  %i = phi i64 [ 0, %leaf ], [ %i1, %pair ]
+  %r = phi <8 x {T}> [ splat ({T} {zero}), %leaf ], [ %r1, %pair ]
+  %s = phi <8 x {T}> [ splat ({T} {zero}), %leaf ], [ %s1, %pair ]
+  %r_at = getelementptr {T}, ptr %first, i64 %i
+  %s_at = getelementptr {T}, ptr %second, i64 %i
+  %r_next = load <8 x {T}>, ptr %r_at, align 1
+  %s_next = load <8 x {T}>, ptr %s_at, align 1
+  %r1 = {add} <8 x {T}> %r, %r_next
+  %s1 = {add} <8 x {T}> %s, %s_next
   %i1 = add i64 %i, 8
-  %again = icmp ult i64 %i1, %end
-  br i1 %again, label %eight, label %joined
+  %again = icmp ult i64 %i1, %both
+  br i1 %again, label %pair, label %rest
+rest:
+  %j = phi i64 [ 0, %leaf ], [ %both, %pair ], [ %j1, %eight ]
+  %a = phi <8 x {T}> [ splat ({T} {zero}), %leaf ], [ %r1, %pair ], [ %a, %eight ]
+  %b = phi <8 x {T}> [ splat ({T} {zero}), %leaf ], [ %s1, %pair ], [ %b1, %eight ]
+  %any = icmp ult i64 %j, %end
+  br i1 %any, label %eight, label %joined
+eight:
+  %at = getelementptr {T}, ptr %second, i64 %j
+  %next = load <8 x {T}>, ptr %at, align 1
+  %b1 = {add} <8 x {T}> %b, %next
+  %j1 = add i64 %j, 8
+  br label %rest
 joined:
-  %v8 = phi <8 x {T}> [ splat ({T} {zero}), %leaf ], [ %eight0, %start ], [ %r1, %eight ]
-  %x4 = shufflevector <8 x {T}> %v8, <8 x {T}> poison, <4 x i32> <i32 0, i32 2, i32 4, i32 6>
-  %y4 = shufflevector <8 x {T}> %v8, <8 x {T}> poison, <4 x i32> <i32 1, i32 3, i32 5, i32 7>
-  %v4 = {add} <4 x {T}> %x4, %y4
-  %x2 = shufflevector <4 x {T}> %v4, <4 x {T}> poison, <2 x i32> <i32 0, i32 2>
-  %y2 = shufflevector <4 x {T}> %v4, <4 x {T}> poison, <2 x i32> <i32 1, i32 3>
-  %v2 = {add} <2 x {T}> %x2, %y2
-  %x1 = extractelement <2 x {T}> %v2, i64 0
-  %y1 = extractelement <2 x {T}> %v2, i64 1
-  %v1 = {add} {T} %x1, %y1
-  %some = icmp ult i64 %end, %n
-  br i1 %some, label %one, label %exit
+{pairs}
+  %left = extractelement <2 x {T}> %v2, i64 0
+  %v1 = extractelement <2 x {T}> %v2, i64 1
+  br label %one
 one:
-  %k = phi i64 [ %end, %joined ], [ %k1, %one ]
-  %s = phi {T} [ %v1, %joined ], [ %s1, %one ]
-  %p = getelementptr {T}, ptr %first, i64 %k
+  %k = phi i64 [ %end, %joined ], [ %k1, %more ]
+  %t = phi {T} [ %v1, %joined ], [ %t1, %more ]
+  %some = icmp ult i64 %k, %others
+  br i1 %some, label %more, label %exit
+more:
+  %p = getelementptr {T}, ptr %second, i64 %k
   %last = load {T}, ptr %p, align 1
-  %s1 = {add} {T} %s, %last
+  %t1 = {add} {T} %t, %last
   %k1 = add i64 %k, 1
-  %more = icmp ult i64 %k1, %n
-  br i1 %more, label %one, label %exit
+  br label %one
 exit:
-  %sum = phi {T} [ %v1, %joined ], [ %s1, %one ]
+  %sum = {add} {T} %left, %t
   put {T} %sum, %sums[0]"""
-"""The leaf of a sum of what lies in memory: eight lanes, added in pairs, then the rest."""
+"""The leaf of a sum: two of NumPy's side by side, or one. Each has eight lanes, which are added in
+pairs, then the rest."""
 
 _KERNEL = """
 define void @kernel(ptr %record, ptr %context, i64 %first, i64 %end) {{
@@ -101,41 +111,34 @@ entry:
   %now = alloca [{places} x i64], align 64
   %sums = alloca [{sums} x i64], align 16
   %bases = get {P}, %record[0]
-  %strides = getelementptr i64, ptr %record, i64 {places}
-  %by = get {P}, %strides[0]
-  %sizes = getelementptr i64, ptr %strides, i64 {places}
-  %unit = get i64, %sizes[0]
-  %axes = get i64, %sizes[1]
-  %outer = getelementptr i64, ptr %sizes, i64 2
+  %axes = get i64, %record[{places}]
+  %outer = getelementptr i64, ptr %record, i64 {words}
+  %unit = get i64, %outer[0]
+  %strides = getelementptr i64, ptr %outer, i64 1
   %some = icmp ult i64 %first, %end
   br i1 %some, label %row, label %exit
 row:
   %a = phi i64 [ %first, %entry ], [ %next, %ready ]
-  %r = udiv i64 %a, %unit
-  %column = urem i64 %a, %unit
-{columns}
-  %inside = mul {P} %by, %columns
-  %moved = add {P} %bases, %inside
   br label %axis
 axis:
-  %d = phi i64 [ 0, %row ], [ %d1, %step ]
-  %q = phi i64 [ %r, %row ], [ %q1, %step ]
-  %at = phi {P} [ %moved, %row ], [ %at1, %step ]
-  %is_axis = icmp ult i64 %d, %axes
-  br i1 %is_axis, label %step, label %ready
-step:
+  %d = phi i64 [ 0, %row ], [ %d1, %axis ]
+  %q = phi i64 [ %a, %row ], [ %q1, %axis ]
+  %at = phi {P} [ %bases, %row ], [ %at1, %axis ]
   %word = mul i64 %d, {words}
   %size = get i64, %outer[%word]
   %steps = get {P}, %size_at[1]
   %index = urem i64 %q, %size
   %q1 = udiv i64 %q, %size
-{indices}
+  %index1 = bitcast i64 %index to <1 x i64>
+  %indices = shufflevector <1 x i64> %index1, <1 x i64> poison, <{places} x i32> zeroinitializer
   %by1 = mul {P} %steps, %indices
   %at1 = add {P} %at, %by1
   %d1 = add i64 %d, 1
-  br label %axis
+  %inside = icmp ult i64 %d1, %axes
+  br i1 %inside, label %axis, label %ready
 ready:
-  store {P} %at, ptr %now, align 64
+  store {P} %at1, ptr %now, align 64
+  %column = urem i64 %a, %unit
   %room = sub i64 %unit, %column
   %left = sub i64 %end, %a
   %n = call i64 @llvm.umin.i64(i64 %room, i64 %left)
@@ -150,7 +153,8 @@ ready:
 exit:
   ret void
 }}
-declare i64 @llvm.umin.i64(i64, i64)"""
+declare i64 @llvm.umin.i64(i64, i64)
+declare void @llvm.prefetch(ptr, i32, i32, i32)"""
 
 
 def rows(first: int, sums: Sequence[tuple[str, bool]], block: int) -> Iterator[str]:
@@ -160,22 +164,20 @@ def rows(first: int, sums: Sequence[tuple[str, bool]], block: int) -> Iterator[s
     """
     places = first + len(sums)
     full = f"<{places} x i64>"
-    yield _BODIES.format(args=_ARGS, width=WIDTH)
+    yield _BODIES.format(args=ARGS, width=WIDTH)
     kinds = [kind for kind, _ in sums]
     for kind in dict.fromkeys(kinds):
         add, zero = _adding(kind)
-        leaf = _EIGHTS.format(T=kind, add=add, zero=zero)
-        yield _halves(f"sum_{kind}", "ptr %x", 128, leaf, [kind])
+        leaf = _EIGHTS.format(T=kind, add=add, zero=zero, pairs="\n".join(_pairs(kind, add)))
+        yield _halves(f"sum_{kind}", "ptr %x", "%upper, 128", leaf, [kind])
     if sums:
-        yield _halves("tree", _ARGS, block, _RANGE, kinds)
+        yield _halves("tree", ARGS, f"%n, {block}", _RANGE, kinds)
     yield _KERNEL.format(
-        args=_ARGS,
+        args=ARGS,
         places=places,
         words=places + 1,
         sums=max(1, len(sums)),
         P=full,
-        columns="\n".join(splat("%columns", "%column", "i64", places)),
-        indices="\n".join(splat("%indices", "%index", "i64", places)),
         of="tree" if sums else "range",
         finished="\n".join(
             line for k, one in enumerate(sums) for line in _finished(k, first + k, *one)
@@ -183,14 +185,26 @@ def rows(first: int, sums: Sequence[tuple[str, bool]], block: int) -> Iterator[s
     )
 
 
-def _halves(of: str, args: str, most: int, leaf: str, kinds: Sequence[str]) -> str:
-    """Sums, of these types, of more than so many elements as those of halves, else of a leaf."""
+def _pairs(kind: str, add: str) -> Iterator[str]:
+    """The lanes of %a and %b, neighbours added until each is one."""
+    x, y = "%a", "%b"
+    for n in (8, 4, 2):
+        both = f"<{min(8, 2 * n)} x {kind}>"
+        for name, first in (("x", 0), ("y", 1)):
+            lanes = ", ".join(f"i32 {k}" for k in range(first, 2 * n, 2))
+            yield f"%{name}{n} = shufflevector {both} {x}, {both} {y}, <{n} x i32> <{lanes}>"
+        yield f"%v{n} = {add} <{n} x {kind}> %x{n}, %y{n}"
+        x, y = f"%v{n}", "poison"
+
+
+def _halves(of: str, args: str, long: str, leaf: str, kinds: Sequence[str]) -> str:
+    """Sums, of these types: where there are more elements than some, of halves, else of a leaf."""
     added = [
-        f"%x{k} = get {kind}, %sums[{k}]\n%y{k} = get {kind}, %others[{k}]\n"
+        f"%x{k} = get {kind}, %sums[{k}]\n%y{k} = get {kind}, %right_sums[{k}]\n"
         f"%z{k} = {_adding(kind)[0]} {kind} %x{k}, %y{k}\nput {kind} %z{k}, %sums[{k}]"
         for k, kind in enumerate(kinds)
     ]
-    names = {"of": of, "args": args, "most": most, "leaf": leaf}
+    names = {"of": of, "args": args, "long": long, "leaf": leaf}
     return _HALVES.format(**names, count=len(kinds), added="\n".join(added))
 
 
@@ -212,16 +226,3 @@ def _finished(k: int, place: int, kind: str, mean: bool) -> Iterator[str]:
 def _adding(kind: str) -> tuple[str, str]:
     """The instruction that adds, and what changes nothing when it is added."""
     return ("fadd", "-0.0") if kind in ("float", "double") else ("add", "0")
-
-
-def addresses(name: str, array: str, count: int) -> Iterator[str]:
-    """The pointers of an array, each as a value."""
-    for i in range(count):
-        yield f"%{name}{i} = get ptr, {array}[{i}]"
-
-
-def splat(name: str, value: str, kind: str, width: int) -> Iterator[str]:
-    """A value in every lane."""
-    full = f"<{width} x {kind}>"
-    yield f"{name}i = insertelement {full} poison, {kind} {value}, i64 0"
-    yield f"{name} = shufflevector {full} {name}i, {full} poison, <{width} x i32> zeroinitializer"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -15,11 +15,11 @@ from runtime.program.tracing import Storage
 where: Callable[..., Any] = np.where
 """np.where, of what is not known to be arrays."""
 
-_FLOATS = {("f", 4): "float", ("f", 8): "double"}
+_FLOATS = {("f", 2): "half", ("f", 4): "float", ("f", 8): "double"}
 
 
 def lane(dtype: Storage) -> str:
-    """The type of one lane: a float or double; else an integer of the same bits; i1 for bool."""
+    """The type of one lane: a float of its size; else an integer of the same bits; i1 for bool."""
     if dtype == np.bool_:
         return "i1"
     return _FLOATS.get((dtype.kind, dtype.itemsize), f"i{8 * dtype.itemsize}")
@@ -63,23 +63,18 @@ _KEPT: dict[int, NDArray[Any]] = {}
 
 
 class Vectors:
-    """Instructions in order, each the definition of one value."""
+    """Instructions in order, on vectors of `width` lanes; `context` are the addresses they need."""
 
     def __init__(self, width: int, features: Collection[str] = ()) -> None:
         self.width, self.features = width, frozenset(features)
         self.context: dict[int, int] = {}
         self.lines: list[str] = []
         self.declared: set[str] = set()
-        self._names = 0
-
-    def name(self) -> str:
-        """A new name."""
-        self._names += 1
-        return f"%v{self._names}"
+        self._names = count()
 
     def op(self, text: str) -> str:
         """The value of an instruction."""
-        name = self.name()
+        name = f"%v{next(self._names)}"
         self.lines.append(f"{name} = {text}")
         return name
 
@@ -87,44 +82,32 @@ class Vectors:
         """The type of a vector of lanes."""
         return f"<{self.width} x {lane}>"
 
-    def type(self, dtype: Storage) -> str:
-        """The type of a vector of elements."""
-        return self.of(lane(dtype))
-
     def pointer(self, address: int) -> str:
         """An address of this process, which is not part of the text."""
-        place = self.context.setdefault(address, len(self.context))
-        return f"%c{place}"
+        return self.op(f"get ptr, %context[{self.context.setdefault(address, len(self.context))}]")
 
     def has(self, *extensions: str) -> bool:
         """Whether the processor has any of some extensions."""
         return not self.features.isdisjoint(extensions)
-
-    def splat(self, value: Any, dtype: Storage) -> str:
-        """A constant in every lane."""
-        dtype = np.dtype(dtype)
-        bits = int.from_bytes(np.asarray(value, dtype).tobytes(), "little")
-        whole = "i1" if dtype == np.bool_ else f"i{8 * dtype.itemsize}"
-        constant = f"splat ({whole} {bits})"
-        if lane(dtype) == whole:
-            return constant
-        return self.op(f"bitcast {self.of(whole)} {constant} to {self.type(dtype)}")
-
-    def read_as(self, value: str, dtype: Storage, wanted: Storage) -> str:
-        """The same bits as lanes of another dtype of the same width."""
-        one, other = lane(dtype), lane(wanted)
-        if one == other:
-            return value
-        if other == "i1":
-            return self.op(f"icmp ne {self.of(one)} {value}, zeroinitializer")
-        convert = "zext" if one == "i1" else "bitcast"
-        return self.op(f"{convert} {self.of(one)} {value} to {self.of(other)}")
 
     def intrinsic(self, name: str, result: str, *args: tuple[str, str]) -> str:
         """A call of an LLVM intrinsic on (type, value)s, its types being part of its name."""
         types, given = ", ".join(kind for kind, _ in args), ", ".join(map(" ".join, args))
         self.declared.add(f"declare {result} @llvm.{name}({types})")
         return self.op(f"call {result} @llvm.{name}({given})")
+
+    def shuffled(self, kind: str, x: str, y: str, lanes: Iterable[int]) -> str:
+        """Lanes of two vectors of a type, by their numbers in both."""
+        wanted = [f"i32 {one}" for one in lanes]
+        both, mask = f"{kind} {x}, {kind} {y}", ", ".join(wanted)
+        return self.op(f"shufflevector {both}, <{len(wanted)} x i32> <{mask}>")
+
+
+def splat(value: Any, dtype: Storage) -> str:
+    """A constant in every lane."""
+    one, bits = lane(dtype), int.from_bytes(np.asarray(value, dtype).tobytes(), "little")
+    whole = f"i{8 * dtype.itemsize}"
+    return f"splat ({one} {bits if one[0] == 'i' else f'bitcast ({whole} {bits} to {one})'})"
 
 
 def suffix(lane: str) -> str:
