@@ -148,16 +148,13 @@ class Kernels:
         alone = [one.dtype.storage for one in sums] == [code.dtypes[one] for one, _ in code.sums]
         if not (alone and layout and not layout.copies and (kernel := self.kernel(layout.kinds))):
             return None
-        places = {one: i for i, one in enumerate([*code.inputs.values(), *code.outs, *sums])}
-        record = [*[one.ctypes.data for one in arrays], *layout.record[len(arrays) :]]
+        places = dict.fromkeys(reads, len(layout.record))  # of those that no kernel reads
+        places |= {one: i for i, one in enumerate([*code.inputs.values(), *code.outs, *sums])}
         specs = [
-            Spec(
-                one.graph.committed(one.dtype).storage,
-                shape_of(one, step.sizes),
-                places.get(one, len(record)),
-            )
+            Spec(one.graph.committed(one.dtype).storage, shape_of(one, step.sizes), places[one])
             for one in (*reads, *writes)
         ]
+        record = [*[one.ctypes.data for one in arrays], *layout.record[len(arrays) :]]
         long = step.size * self.cost > _LONG
         return engine().entry(kernel, specs, len(reads), record, step.size, long)
 
@@ -168,8 +165,7 @@ class Kernels:
         arrays, layout = self._read(step, values)
         if not (layout and (kernel := self.kernel(layout.kinds))):
             return None
-        cost, read = step.size * self.cost, layout.read(arrays)
-        return Task(self.code, kernel, layout, step, read, self.threads(step), cost)
+        return Task(self, kernel, layout.record, step, layout.read(arrays))
 
     def _read(self, step: AnyStep, values: Sequence[Any]) -> tuple[list[Array], Layout | None]:
         """What the region reads, aligned, and its layout; of what is not known memory like it."""

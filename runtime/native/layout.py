@@ -20,6 +20,9 @@ Kinds: TypeAlias = tuple[Kind, ...]
 Operand: TypeAlias = tuple[Shape, Shape, int]
 """The shape of an operand, its strides and the size of an element."""
 
+Axis: TypeAlias = tuple[int, list[int]]
+"""The size of an axis, and the strides of all operands along it."""
+
 Made: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
 """The sizes of the elements of results, and of sums of rows."""
 
@@ -80,30 +83,26 @@ def _rows(
     """The layout of inputs as they lie."""
     lead, (results, sums) = len(shape) - axes if axes else 0, made
     summed = (*shape[:lead], *[1] * axes)
-    operands = [*inputs, *[_whole(shape, one) for one in results]]
-    operands += [_whole(summed, one) for one in sums]
+    operands = [*inputs, *[_whole(shape, n) for n in results], *[_whole(summed, n) for n in sums]]
     strides = [
         [0] * (len(shape) - len(own)) + [by * (n != 1) for n, by in zip(own, steps, strict=True)]
         for own, steps, _ in operands
     ]
-    inside = _merged(shape, strides, range(lead, len(shape))) or [(1, [0] * len(operands))]
-    found = [*inside, *_merged(shape, strides, range(lead))]
-    (inner, by), *outer = found
-    few = math.prod([size for size, _ in outer]) <= short
-    if (axes and len(inside) > 1) or (inner < WIDTH and not few):
+    along = [(size, [one[k] for one in strides]) for k, size in enumerate(shape)]
+    row = _merged(along[lead:]) or [(1, [0] * len(operands))]
+    found = [*row, *_merged(along[:lead])]
+    inner, by = found[0]
+    if (axes and len(row) > 1) or (inner < WIDTH and math.prod(shape) > inner * short):
         return None
     kinds = tuple([_kind(inner, stride, *one) for stride, one in zip(by, inputs, strict=False)])
     words = [word for size, steps in found for word in (size, *steps)]
     return Layout(kinds, (*[0] * len(operands), len(found), *words))
 
 
-def _merged(
-    shape: Shape, strides: Sequence[Sequence[int]], axes: range
-) -> list[tuple[int, list[int]]]:
+def _merged(axes: Sequence[Axis]) -> list[Axis]:
     """Axes, from the last to the first, neighbours that are one for all operands made one."""
-    found: list[tuple[int, list[int]]] = []
-    for k in reversed(axes):
-        size, steps = shape[k], [one[k] for one in strides]
+    found: list[Axis] = []
+    for size, steps in reversed(axes):
         if found and steps == [found[-1][0] * by for by in found[-1][1]]:
             found[-1] = found[-1][0] * size, found[-1][1]
         elif size != 1:

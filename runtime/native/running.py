@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from runtime.native.code import NativeCode, is_mean, is_sum
-from runtime.native.layout import Layout
+from runtime.native.code import is_mean, is_sum
 from runtime.program.blocks import Operand, laid_out
 from runtime.program.memory import Lane
 
 if TYPE_CHECKING:
+    from runtime.native.kernels import Kernels
     from runtime.program.steps import Cut, RegionStep, Run, Taker, Work
 
 Array = NDArray[Any]
@@ -25,27 +25,25 @@ _EACH, _LEAST = 8, 50_000
 
 @dataclass
 class Task:
-    """One call of a region: its kernel, where its operands lie, the nanoseconds it takes."""
+    """One call of a region: its kernel, the record for it, and the inputs as it reads them."""
 
-    code: NativeCode
+    kernels: Kernels
     kernel: Any
-    layout: Layout
+    record: Sequence[int]
     step: RegionStep
     arrays: Sequence[Array]
-    threads: int
-    cost: float
 
-    def cut(self, run: Run) -> Cut:
+    def cut(self, run: Run, threads: int) -> Cut:
         """The ranges: some for each thread, as one may be slower; the blocks if told of them."""
-        step, threads = self.step, self.threads
-        if run.progress or not all(is_sum(symbol) for symbol, _ in self.code.rows):
+        step = self.step
+        if run.progress or not all(is_sum(rows.symbol) for rows in step.rows):
             return step.ranges, step.trees
-        parts = 1 if threads == 1 else max(threads, min(_EACH * threads, int(self.cost / _LEAST)))
-        return step.cut(step.size // parts + 64)
+        most = min(_EACH * threads, int(step.size * self.kernels.cost / _LEAST))
+        return step.cut(step.size // (1 if threads == 1 else max(threads, most)) + 64)
 
     def work(self, outs: Sequence[Array], cut: Cut, takers: Sequence[Taker]) -> Work:
         """What is done with each range."""
-        (ranges, trees), step, code, kernel = cut, self.step, self.code, self.kernel
+        (ranges, trees), step, code, kernel = cut, self.step, self.kernels.code, self.kernel
         count = len(ranges) if trees else step.size // step.length
         sums = {one: np.empty(count, code.dtypes[one[0]]) for one in code.sums}
         lies = dict(zip(code.inputs, self.arrays, strict=True))
@@ -62,7 +60,7 @@ class Task:
         summed = [(_address(one), one.itemsize) for one in sums.values()]
 
         def work(lane: Lane, numbers: Iterator[int]) -> None:
-            record = (c_int64 * len(self.layout.record))(*self.layout.record)
+            record = (c_int64 * len(self.record))(*self.record)
             for i in numbers:
                 a, b = ranges[i]
                 made = {one: np.empty(b - a, code.dtypes[one]) for one in code.buffered}

@@ -217,8 +217,8 @@ class RegionStep:
             self._spend(start)
             return
         outs = [self._empty(run, cell, dtype) for cell, dtype in self.writes]
-        threads = native.threads if native else self.threads
-        cut = native.cut(run) if native else (self.ranges, self.trees)
+        threads = self.native.threads(self) if native else self.threads
+        cut = native.cut(run, threads) if native else (self.ranges, self.trees)
         takers = [self._taker(rows, run, cut) for rows in self.rows]
         work = native.work(outs, cut, takers) if native else self._work(run, outs, takers)
         count = len(cut[0])
