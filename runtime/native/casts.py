@@ -16,11 +16,10 @@ from graphir.conversions import narrow_patterns, narrow_values, round_to_odd, st
 from graphir.evaluation import machine
 from runtime.native.code import Conversion
 from runtime.native.vectors import Table, where
-from runtime.program.casting import ROUNDINGS, STORES, register
+from runtime.program.casting import ROUNDINGS, STORES, halves, register
 
 _F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
-_U8, _U16, _U32 = np.dtype(np.uint8), np.dtype(np.uint16), np.dtype(np.uint32)
-_INF = 0x7F800000
+_U16, _U32 = np.dtype(np.uint16), np.dtype(np.uint32)
 
 
 def converted(made: Conversion, x: Any) -> Any:
@@ -37,19 +36,12 @@ def _loaded(dtype: DType, x: Any) -> Any:
     """Exactly from storage."""
     if dtype is DType.bfloat16:
         return (x.view(_U16).astype(_U32) << 16).view(_F32)
-    if dtype is DType.float16:
-        return x.astype(_F32) if x.code.has("f16c") else _from_half(x.view(_U16).astype(_U32))
+    if dtype is DType.float16 and x.code.has("f16c"):
+        return x.astype(_F32)
     if dtype.is_integer:
         return _last_bits(dtype, x)
-    return x.view(_U8).astype(_U32).looked_up(Table.of(narrow_values(dtype)))
-
-
-def _from_half(word: Any) -> Any:
-    """Its bits moved to those of a float32 have an exponent that is 112 too low."""
-    moved = (word & 0x7FFF) << 13
-    scaled = (moved.view(_F32) * np.float32(2.0**112)).view(_U32)
-    size = where(moved >= 0x7C00 << 13, moved | _INF, scaled)
-    return (size | ((word & 0x8000) << 16)).view(_F32)
+    values = halves() if dtype is DType.float16 else narrow_values(dtype)
+    return x.view(f"u{x.dtype.itemsize}").astype(_U32).looked_up(Table.of(values))
 
 
 def _stored(dtype: DType, x: Any) -> Any:

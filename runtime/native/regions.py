@@ -138,8 +138,8 @@ class Writer:
     def kernel(self) -> Kernel:
         """The whole of it."""
         text = self.text
-        for text.width in (WIDTH, 1):
-            self._body()
+        for text.width, room in ((WIDTH, self.block + WIDTH), (1, WIDTH)):
+            self._body(room)
         sums = [(lane(self.dtypes[base]), mean) for base, mean in self.sums]
         lines = [*text.lines, *rows(len(self.places), sums, self.block), *sorted(text.declared), ""]
         return Kernel(words_of("\n".join(lines)), tuple(text.context))
@@ -186,11 +186,11 @@ class Writer:
 
     # -- the region's own function
 
-    def _body(self) -> None:
+    def _body(self, room: int) -> None:
         lines, width = self.text.lines, self.text.width
         probe = '"probe-stack"="inline-asm"'
         lines.append(_BODY.format(width=width, args=ARGS, probe=probe))
-        self._begun()
+        self._begun(room)
         lines.append(_BLOCK.format(width=width, most=self.block if self.blocks else "%rest"))
         before = "block"
         for number, segment in enumerate(self.segments):
@@ -203,12 +203,12 @@ class Writer:
             lines.append(f"call void @sum_{kind}(ptr {at}, i64 0, i64 %n, ptr {to})")
         lines.append("ret void\n}")
 
-    def _begun(self) -> None:
-        """What is done once: memory for blocks, and values that are the same for all elements."""
+    def _begun(self, room: int) -> None:
+        """What is done once: room for elements that are kept, values that are one for all."""
         text, lines = self.text, self.text.lines
         for base, slot in self.scratch.items():
-            room = (self.block + text.width) * self.dtypes[base].itemsize
-            lines.append(f"%s{slot} = alloca [{room} x i8], align 64")
+            size = room * self.dtypes[base].itemsize
+            lines.append(f"%s{slot} = alloca [{size} x i8], align 64")
         for base, place in self.places.items():
             lines.append(f"%p{place} = get ptr, %now[{place}]")
             kind, dtype = self.kinds.get(base, 1), _stored(self.dtypes[base])

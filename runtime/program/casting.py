@@ -96,12 +96,12 @@ def _load(x: Any, dtype: DType) -> Any:
 
 
 def _from_float16(x: NDArray[Any]) -> NDArray[Any]:
-    return _halves().take(x.view(_U16), mode="wrap")
+    return halves().take(x.view(_U16), mode="wrap")
 
 
 @cache
-def _halves() -> NDArray[np.float32]:
-    """The value of every pattern of 16 bits."""
+def halves() -> NDArray[np.float32]:
+    """The value of every float16, by its bits."""
     return np.arange(2**16, dtype=np.uint16).view(np.float16).astype(np.float32)
 
 
