@@ -18,7 +18,15 @@ from runtime import Program, interpret
 from runtime.native.running import Task
 from tests.evaluator import agree, outcome, same
 from tests.layouts import LAYOUTS
-from tests.native_runs import check, graph_of, left, needs_llvmlite, step_by_step, values
+from tests.native_runs import (
+    check,
+    graph_of,
+    left,
+    needs_llvmlite,
+    needs_sums,
+    step_by_step,
+    values,
+)
 from tests.test_program import calls
 
 pytestmark = needs_llvmlite
@@ -286,6 +294,7 @@ def run_drawn(graph: Graph, inputs: Any, block: Any, threads: Any) -> None:
         assert agree(outcome(program, *inputs), meaning)
 
 
+@needs_sums
 def test_many_functions_on_a_small_stack() -> None:
     """What is kept between them takes smaller blocks; a region that is too long is NumPy's."""
     graph = Graph("many")

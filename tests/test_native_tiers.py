@@ -13,7 +13,7 @@ from graphir import Graph, ops
 from runtime import Program, execute, interpret
 from runtime.native import kernels as policy
 from runtime.program import blocks, plans
-from tests.native_runs import needs_llvmlite
+from tests.native_runs import needs_llvmlite, needs_sums
 
 X = np.linspace(-3, 3, 100, dtype=np.float32)
 
@@ -44,7 +44,9 @@ def kernels(program: Program) -> list[Any]:
 
 
 @needs_llvmlite
-@pytest.mark.parametrize("summed", [False, True], ids=["one step", "two steps"])
+@pytest.mark.parametrize(
+    "summed", [False, pytest.param(True, marks=needs_sums)], ids=["one step", "two steps"]
+)
 def test_at_once_it_is_compiled_by_the_first_call(summed: bool) -> None:
     program = Program(graph(summed), native="now")
     assert program(X).tobytes() == interpret(program.graph, X).tobytes()
@@ -115,6 +117,7 @@ def test_inputs_are_rounded_for_all_that_read_them(n: int) -> None:
 
 
 @needs_llvmlite
+@needs_sums
 def test_a_long_sum_is_one_call() -> None:
     g = Graph()
     x = g.input("float32", ("n",))
@@ -136,6 +139,7 @@ def test_long_calls_of_views_take_a_kernel_of_their_own(monkeypatch: pytest.Monk
 
 
 @needs_llvmlite
+@needs_sums
 @pytest.mark.parametrize("shape", [(5, 3), (2, 4, 3), (9, 31), (300, 32), (40, 63)])
 def test_short_rows_need_no_python(shape: tuple[int, ...]) -> None:
     """A row and a column, broadcast; sums of rows."""
