@@ -141,15 +141,13 @@ class Kernels:
         None where there is no kernel yet, or threads would help. `values` are those of cells that
         are constant, which must live as long as the function.
         """
-        if not (self.worth and step.size) or self.threads(step) > 1:
+        if not (self.worth and step.size and self.code.alone) or self.threads(step) > 1:
             return None
-        code, sums = self.code, [one for one, _ in self.code.rows]
         arrays, layout = self._read(step, values)
-        alone = [one.dtype.storage for one in sums] == [code.dtypes[one] for one, _ in code.sums]
-        if not (alone and layout and not layout.copies and (kernel := self.kernel(layout.kinds))):
+        if not (layout and not layout.copies and (kernel := self.kernel(layout.kinds))):
             return None
         places = dict.fromkeys(reads, len(layout.record))  # of those that no kernel reads
-        places |= {one: i for i, one in enumerate([*code.inputs.values(), *code.outs, *sums])}
+        places |= {one: i for i, one in enumerate(self.code.places)}
         specs = [
             Spec(one.graph.committed(one.dtype).storage, shape_of(one, step.sizes), places[one])
             for one in (*reads, *writes)
@@ -168,7 +166,7 @@ class Kernels:
         return Task(self, kernel, layout.record, step, layout.read(arrays))
 
     def _read(self, step: AnyStep, values: Sequence[Any]) -> tuple[list[Array], Layout | None]:
-        """What the region reads, aligned, and its layout; of what is not known memory like it."""
+        """What the region reads, aligned, and its layout; what is not known is contiguous."""
         arrays: list[Array] = []
         for one in self.code.inputs.values():
             value = values[step.cells[one.index]]
