@@ -46,17 +46,17 @@ def _registry_as_it_was() -> Iterator[None]:
 
 
 @pytest.fixture
-def engine(monkeypatch: pytest.MonkeyPatch) -> Any:
+def engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """The tier as in a process of its own: not yet tried, with no kernels."""
     from runtime.native import engine, probe
 
     monkeypatch.delenv("GRAPHIR_NATIVE", raising=False)
-    fresh = {"engine": None, "trying": False, "failed": "", "told": False}
-    monkeypatch.setattr(probe, "_Start", type("_Start", (), fresh))
+    monkeypatch.setattr(probe, "_told", [])
     monkeypatch.setattr(engine, "_kernels", {})
-    monkeypatch.setattr(engine, "entries", False)
-    engine._call.cache_clear()
-    return engine
+    monkeypatch.setattr(engine, "call", None)
+    probe._started.cache_clear()
+    yield engine
+    probe._started.cache_clear()
 
 
 @pytest.fixture

@@ -24,17 +24,17 @@ def test_a_file_with_any_byte_changed_or_missing_is_not_read(engine: Any, folder
     assert len(paths) == 3  # the probe, the entry and the program
     wholes = {path: path.read_bytes() for path in paths}
     path = paths[0]
-    key, whole = path.stem, wholes[path]
-    assert disk.read(key) == whole[32:]
+    whole = wholes[path]
+    assert disk.read(path) == whole[32:]
     for at in range(0, len(whole), 5):
         path.write_bytes(whole[:at] + bytes([whole[at] ^ 1 << at % 8]) + whole[at + 1 :])
-        assert disk.read(key) is None
+        assert disk.read(path) is None
         path.write_bytes(whole[:at])
-        assert disk.read(key) is None
+        assert disk.read(path) is None
     path.write_bytes(whole + b"\0")
-    assert disk.read(key) is None
+    assert disk.read(path) is None
     path.write_bytes(wholes[paths[1]])
-    assert disk.read(key) is None
+    assert disk.read(path) is None
     for one in paths:
         one.write_bytes(wholes[one][:-1])
     engine._kernels.clear()
@@ -56,16 +56,29 @@ def test_what_is_on_disk_is_not_made_again(
     assert right(program, 1)
     assert is_native(program)
     monkeypatch.setattr(engine, "_FORMAT", "another")
-    engine._identity.cache_clear()
     assert Program(chain(1), native="now")(VALUES).tobytes() == wanted(1).tobytes()
-    engine._identity.cache_clear()
 
 
-def test_keys_differ_where_parts_do(folder: Path) -> None:
-    keys = {disk.key_of(*parts) for parts in [("ab", "c"), ("a", "bc"), ("abc",), ("abc", ""), ()]}
-    assert len(keys) == 5
-    disk.write("k" * 64, b"code")
-    assert disk.read("k" * 64) == b"code"
+CODE = b"code"
+
+
+def kept(key: str = "key") -> bool:
+    """Whether it is there already."""
+    made: list[bool] = []
+
+    def make() -> bytes:
+        made.append(True)
+        return CODE
+
+    assert disk.kept(make, key) == CODE
+    return not made
+
+
+def test_what_differs_in_any_part_is_another(folder: Path) -> None:
+    for number, parts in enumerate([("ab", "c"), ("a", "bc"), ("abc",), ("abc", ""), ()]):
+        assert disk.kept(lambda number=number: bytes([number]), *parts) == bytes([number])
+        assert len(list(folder.iterdir())) == number + 1
+    assert disk.kept(fails, "ab", "c") == bytes([0])
 
 
 @pytest.mark.skipif(os.name != "posix", reason="asks for the rights of files")
@@ -73,14 +86,14 @@ def test_a_folder_that_others_may_write_to_is_not_used(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder.mkdir(0o700)
-    disk.write("key", b"code")
-    for mode, found in [(0o700, b"code"), (0o755, b"code"), (0o775, None), (0o702, None)]:
+    assert not kept()
+    for mode, found in [(0o700, True), (0o755, True), (0o775, False), (0o702, False)]:
         folder.chmod(mode)
-        assert disk.read("key") == found
+        assert kept() == found
     folder.chmod(0o700)
     monkeypatch.setattr(os, "geteuid", lambda: folder.stat().st_uid + 1)
     assert disk.directory() is None
-    disk.write("other", b"code")
+    assert not kept("other")
     assert len(list(folder.iterdir())) == 1
 
 
@@ -88,8 +101,8 @@ def test_a_cache_that_cannot_be_written_is_none(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder.write_text("no folder")
-    disk.write("key", b"code")
-    assert disk.read("key") is None
+    assert not kept()
+    assert not kept()
     folder.unlink()
 
     def full(path: Path, data: bytes) -> int:
@@ -98,13 +111,12 @@ def test_a_cache_that_cannot_be_written_is_none(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Path, "write_bytes", full)
-    disk.write("key", b"code")
-    assert disk.read("key") is None
+    assert not kept()
+    assert not kept()
     assert not list(folder.iterdir())
 
 
 def test_the_folder_is_the_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("GRAPHIR_NATIVE_CACHE", "")
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
@@ -124,8 +136,9 @@ def test_the_folder_is_the_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_the_oldest_files_go_and_what_killed_writers_left(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    folder.mkdir()
     for number in range(10):
-        disk.write(f"key{number}", b"code" * 500)
+        disk.write(folder / f"key{number}.o", CODE * 500)
         os.utime(folder / f"key{number}.o", (number, number))
     (folder / "key.1.2").write_bytes(b"being written")
     (folder / "key.3.4").write_bytes(b"left")

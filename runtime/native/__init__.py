@@ -13,10 +13,6 @@ from graphir import ExecutionError
 if TYPE_CHECKING:
     from runtime.native.kernels import Dropped, Kernels
     from runtime.program.cutting import Region
-else:
-    Kernels = "runtime.native.kernels.Kernels"
-
-__all__ = ["Kernels", "Native", "Tier", "installed", "tier"]
 
 Native: TypeAlias = Literal["auto", "now", "off"]
 Tier: TypeAlias = "Callable[[Region, Collection[int], Dropped], Kernels]"

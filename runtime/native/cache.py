@@ -7,103 +7,85 @@ else is no such path, switches it off.
 from __future__ import annotations
 
 import os
-import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
-from hashlib import blake2b
+from itertools import count
 from pathlib import Path
 
 MOST = 256 << 20
 """Bytes on disk, above which the oldest files go."""
 
-_BLOCK = 4096
-_DIGEST = 32
-_OFTEN = 64
-_SUFFIX = ".o"
-_writes = 0
+_BLOCK, _DIGEST, _OFTEN = 4096, 32, 64
+_writes = count()
 
 
-def key_of(*parts: str) -> str:
-    """A name for what is made of these."""
-    made = blake2b(digest_size=_DIGEST)
-    for part in parts:
-        made.update(f"{len(part)} {part}".encode())
-    return made.hexdigest()
-
-
-def read(key: str) -> bytes | None:
-    """What was written under a key; None where it is not there, or not whole."""
+def kept(make: Callable[[], bytes], *parts: object) -> bytes:
+    """What `make` gives, which depends on nothing but these parts: from disk if it is there."""
     folder = directory()
     if folder is None:
-        return None
+        return make()
+    path = folder / f"{_digest(repr(parts).encode()).hex()}.o"
+    found = read(path)
+    if found is None:
+        found = make()
+        write(path, found)
+    return found
+
+
+def read(path: Path) -> bytes | None:
+    """What was written to a file; None where it is not there, or not whole."""
     try:
-        found = (folder / (key + _SUFFIX)).read_bytes()
+        found = path.read_bytes()
     except OSError:
         return None
     data = found[_DIGEST:]
-    return data if found[:_DIGEST] == _checksum(key, data) else None
+    return data if found[:_DIGEST] == _digest(data, path.stem) else None
 
 
-def write(key: str, data: bytes) -> None:
+def write(path: Path, data: bytes) -> None:
     """Keep it, if that can be done: readers see all of it or nothing."""
-    global _writes
-    folder = directory()
-    if folder is None:
-        return
-    made = folder / f"{key}.{os.getpid()}.{time.time_ns()}"
-    try:
-        made.write_bytes(_checksum(key, data) + data)
-        made.replace(folder / (key + _SUFFIX))
-    except OSError:  # a full disk, say
-        with suppress(OSError):
+    made = path.with_suffix(f".{os.getpid()}.{time.time_ns()}")
+    with suppress(OSError):  # a full disk, say
+        try:
+            made.write_bytes(_digest(data, path.stem) + data)
+            made.replace(path)
+        finally:
             made.unlink(missing_ok=True)
-    _writes += 1
-    if _writes % _OFTEN == 1:
-        prune(folder)
+    if next(_writes) % _OFTEN == 0:
+        prune(path.parent)
 
 
 def prune(folder: Path) -> None:
     """Remove the oldest files beyond MOST bytes, those of killed writers too."""
-    found: list[tuple[float, int, str]] = []
-    with suppress(OSError), os.scandir(folder) as entries:
-        for one in entries:
-            with suppress(OSError):
-                status = one.stat()
-                size = -(-status.st_size // _BLOCK) * _BLOCK
-                found.append((status.st_mtime, size, one.path))
     room = MOST
-    for _, size, path in sorted(found, reverse=True):
-        room -= size
-        if room < 0:
-            with suppress(OSError):
-                os.unlink(path)
+    with suppress(OSError):  # another process may be at it
+        found = [(one.stat(), one) for one in folder.iterdir()]
+        for status, path in sorted(found, key=lambda one: -one[0].st_mtime):
+            room -= -(-status.st_size // _BLOCK) * _BLOCK
+            if room < 0:
+                with suppress(OSError):
+                    path.unlink()
 
 
 def directory() -> Path | None:
     """Where files lie, made if it is not there; None where others could have put code into it."""
-    given = os.environ.get("GRAPHIR_NATIVE_CACHE", "")
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    base = base if os.path.isabs(base) else "~/.cache"
     try:
-        folder = Path(given).expanduser() if given else _user_cache() / "graphir" / "native"
+        folder = Path(os.environ.get("GRAPHIR_NATIVE_CACHE") or f"{base}/graphir/native")
+        folder = folder.expanduser()
         if not folder.is_absolute():  # it would be another one wherever the process goes
             return None
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if os.name == "posix":
-            status = folder.stat()
-            if status.st_uid != os.geteuid() or status.st_mode & 0o022:
-                return None
+        status = folder.stat()
     except (OSError, RuntimeError):  # no home
         return None
-    return folder
+    shared = os.name == "posix" and (status.st_uid != os.geteuid() or status.st_mode & 0o022)
+    return None if shared else folder
 
 
-def _user_cache() -> Path:
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", "") or Path.home() / "AppData" / "Local")
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches"
-    given = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    return given if given.is_absolute() else Path.home() / ".cache"
+def _digest(data: bytes, key: str = "") -> bytes:
+    from hashlib import blake2b  # which loads OpenSSL
 
-
-def _checksum(key: str, data: bytes) -> bytes:
     return blake2b(data, digest_size=_DIGEST, key=key.encode()[:64]).digest()

@@ -15,10 +15,9 @@ from itertools import count
 from typing import Any, NamedTuple
 from weakref import WeakSet
 
-import numpy as np
-
 from runtime.native import cache as disk
-from runtime.native.entry import assembly, built_in, method
+from runtime.native.background import held
+from runtime.native.entry import built_in
 from runtime.native.regions import Kernel
 
 llvmlite: Any = import_module("llvmlite")
@@ -28,30 +27,37 @@ MOST = 512
 """Kernels that are kept for those who ask again; one is about 50 KB."""
 
 OPT = 1
-"""LLVM's level of code generation; 2 and 3 give the same code and take longer."""
+"""LLVM's level of code generation for kernels; 2 and 3 give the same code and take longer."""
 
-entries = False
-"""Whether arrays in memory are as the entry of a program takes them to be."""
+call: Any = None
+"""The code of entry.assembly, once it is known to do what it should."""
 
 _SESSION = 32
 """Pieces of code after which there is a new linker: one keeps 10 KB of each, freed or not."""
 
 _FORMAT, _LLVM = "1", 20
 _numbers = count()
-_kernels: dict[tuple[str, Any], Compiled] = {}
+_kernels: dict[tuple[Kernel, Processor], Compiled] = {}
 
 if llvm.llvm_version_info[0] < _LLVM:
     raise ImportError(f"llvmlite {llvmlite.__version__} is too old; install llvmlite>=0.45")
+lock = getattr(llvm.ffi.lib, "_lock", None)
+if lock is not None:  # whoever frees memory of LLVM holds that one alone
+    held.append(lock)
 llvm.initialize_native_target()
 llvm.initialize_native_asmprinter()
 
 
 class Processor(NamedTuple):
-    """For what code is made: as LLVM calls it, what it has beside, its features."""
+    """For what code is made: as LLVM calls it, and what it has, as +feature, or has not."""
 
     name: str
     flags: str
-    features: frozenset[str]
+
+    @property
+    def features(self) -> set[str]:
+        """What it has of which emitters ask."""
+        return {one[1:] for one in self.flags.split(",") if one.startswith("+")}
 
 
 def processor() -> Processor:
@@ -62,21 +68,15 @@ def processor() -> Processor:
 @cache
 def _processor(name: str) -> Processor:
     if name:
-        return Processor(name, "", _FEATURES.get(name, frozenset()))
-    found = llvm.get_host_cpu_features()
-    there = frozenset(name for name, is_there in found.items() if is_there)
-    return Processor(llvm.get_host_cpu_name(), found.flatten(), there)
-
-
-_FEATURES = {"haswell": frozenset({"sse4.1", "f16c"})}
-"""Of processors that are named those features for which emitters ask."""
+        return Processor(name, "+sse4.1,+f16c" if name == "haswell" else "")
+    return Processor(llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
 
 
 @cache
-def machine(cpu: Processor) -> Any:
+def _machine(cpu: Processor, opt: int) -> Any:
     """LLVM's code generator."""
     return llvm.Target.from_default_triple().create_target_machine(
-        cpu=cpu.name, features=cpu.flags, opt=OPT, jit=True
+        cpu=cpu.name, features=cpu.flags, opt=opt, jit=True
     )
 
 
@@ -87,31 +87,24 @@ def _linker(session: int) -> Any:
     return llvm.create_lljit_compiler(use_jit_link=far, suppress_errors=True)
 
 
-@cache
-def _identity(cpu: Processor) -> tuple[str, ...]:
-    """What object code depends on, besides its assembly."""
-    versions = llvmlite.__version__, ".".join(map(str, llvm.llvm_version_info)), np.__version__
-    return _FORMAT, str(OPT), machine(cpu).triple, cpu.name, cpu.flags, *versions
-
-
-def object_code(text: str) -> bytes:
+def object_code(text: str, opt: int) -> bytes:
     """The machine code of a module, from disk if it is there."""
     cpu = processor()
-    key = disk.key_of(text, *_identity(cpu))
-    found = disk.read(key)
-    if found is None:
-        module = llvm.parse_assembly(text, llvm.create_context())
-        found = machine(cpu).emit_object(module)
-        disk.write(key, found)
-    return found
+    machine = _machine(cpu, opt)
+
+    def made() -> bytes:
+        return machine.emit_object(llvm.parse_assembly(text, llvm.create_context()))
+
+    versions = _FORMAT, llvmlite.__version__, llvm.llvm_version_info
+    return disk.kept(made, text, opt, machine.triple, cpu.name, cpu.flags, *versions)
 
 
 class Code:
     """A function in memory that may be executed, for as long as this object is held."""
 
-    def __init__(self, text: str, name: str) -> None:
+    def __init__(self, text: str, name: str, opt: int = OPT) -> None:
         llvm.check_jit_execution()
-        library = llvm.JITLibraryBuilder().add_object_img(object_code(text))
+        library = llvm.JITLibraryBuilder().add_object_img(object_code(text, opt))
         library.add_current_process().export_symbol(name)
         number = next(_numbers)
         self._held = library.link(_linker(number // _SESSION), f"graphir.{number}")
@@ -132,6 +125,13 @@ class Compiled(Code):
         self.context = (ctypes.c_void_p * (1 + len(kernel.context))).from_buffer(self.words, 8)
         self.users: WeakSet[Any] = WeakSet()
 
+    def entry(self, *made: Any) -> Callable[..., Any] | None:
+        """A built-in function that calls it: see built_in; None where that would not be safe.
+
+        It does without LLVM, and so without LOCK.
+        """
+        return built_in(call, self, *made) if call else None
+
 
 def compiled(kernel: Kernel, user: Any) -> Compiled:
     """The kernel as machine code: that which is there, where another user has the same.
@@ -139,7 +139,7 @@ def compiled(kernel: Kernel, user: Any) -> Compiled:
     Beyond MOST those that were used longest ago are let go: `user.let_go(it)` is called for each
     user, and when nobody holds it any more, a call that still runs included, it is freed.
     """
-    key = disk.key_of(kernel.text, *processor()[:2]), kernel.context
+    key = kernel, processor()
     found = _kernels.pop(key, None) or Compiled(kernel)
     found.users.add(user)
     while len(_kernels) >= MOST:
@@ -157,15 +157,4 @@ def compiled(kernel: Kernel, user: Any) -> Compiled:
 def listing(text: str) -> tuple[str, str]:
     """A module as LLVM prints it, and as assembly."""
     module = llvm.parse_assembly(text)
-    return str(module), machine(processor()).emit_assembly(module)
-
-
-@cache
-def _call() -> Any:
-    code = Code(assembly(), "call")
-    return code, method(code.address)
-
-
-def entry(kernel: Compiled, *made: Any) -> Callable[..., Any] | None:
-    """A built-in function that calls a kernel: see built_in; None where that would not be safe."""
-    return built_in(_call()[1], kernel, *made) if entries else None
+    return str(module), _machine(processor(), OPT).emit_assembly(module)

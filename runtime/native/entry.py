@@ -1,28 +1,31 @@
 """A call of a small program without Python: guards, memory for the results, and the kernel.
 
 The machine code of `call` is the same for all programs. What one of them is made of lies in a
-record of 64-bit words, the data of the NumPy array that is the `self` of its built-in function.
+record of 64-bit words, the data of the NumPy array that is the `self` of its built-in function:
+first the words that _HEAD names, then four for each array.
 """
 
 from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
+from ctypes import c_char_p, c_int, c_void_p, py_object
 from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from runtime.native.loops import low, words
 from runtime.native.vectors import words_of
 from runtime.program.tracing import Storage
 
-_NUMBERS = ("inputs", "outs", "elements", "words", "long")
-_HEAD = ("type", "none", "empty", "kernel", "context", "template", *_NUMBERS)
-_SPEC = 4
+_POINTERS = ("type", "none", "empty", "kernel", "context", "template")
+_HEAD = (*_POINTERS, "bytes", "inputs", "outs", "arrays", "elements", "long")
 # PyArrayObject_fields of numpy/_core/include/numpy/ndarraytypes.h, in words
-DATA, NDIM, DIMS, DTYPE, FLAGS = 2, 3, 4, 7, 8
+TYPE, DATA, NDIM, DIMS, STRIDES, DTYPE, FLAGS = 1, 2, 3, 4, 5, 7, 8
 _PLAIN = 0x101  # NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED
 _EMPTY = 184  # PyArray_Empty in numpy/_core/code_generators/numpy_api.py
+_FASTCALL = 0x80  # METH_FASTCALL
 
 
 class Spec(NamedTuple):
@@ -35,11 +38,9 @@ class Spec(NamedTuple):
 
 def assembly() -> str:
     """`call(self, args, nargs)` as METH_FASTCALL wants it: None where a guard fails."""
-    words = [
-        f"%{name} = get {'i64' if name in _NUMBERS else 'ptr'}, %record[{i}]"
-        for i, name in enumerate(_HEAD)
-    ]
-    return words_of(_TEXT.replace("HEAD", "\n  ".join(words)))
+    kinds = ["ptr" if name in _POINTERS else "i64" for name in _HEAD]
+    head = [f"%{name} = get {kinds[i]}, %record[{i}]" for i, name in enumerate(_HEAD)]
+    return words_of(_TEXT.replace("HEAD", "\n  ".join(head)))
 
 
 _TEXT = f"""
@@ -55,83 +56,71 @@ define ptr @call(ptr %self, ptr %args, i64 %nargs) {{
 entry:
   %record = get ptr, %self[{DATA}]
   HEAD
-  %given = alloca i64, i64 %words, align 16
   %specs = getelementptr i64, ptr %record, i64 {len(_HEAD)}
-  %bytes = shl i64 %words, 3
+  %given = alloca i8, i64 %bytes, align 16
   call void @llvm.memcpy.p0.p0.i64(ptr align 8 %given, ptr align 8 %template, i64 %bytes, i1 false)
   %all = icmp eq i64 %nargs, %inputs
-  br i1 %all, label %first, label %other
-first:
-  %some = icmp ne i64 %inputs, 0
-  br i1 %some, label %input, label %results
-input:
-  %i = phi i64 [ 0, %first ], [ %i1, %taken ]
-  %object = get ptr, %args[%i]
-  %kind = get ptr, %object[1]
-  %is_array = icmp eq ptr %kind, %type
-  br i1 %is_array, label %array, label %other
-array:
-  %spec = getelementptr [{_SPEC} x i64], ptr %specs, i64 %i
-  %dtype = get ptr, %object[{DTYPE}]
-  %wanted = get ptr, %spec[0]
-  %ndim = get i32, %object[{NDIM}]
-  %rank = get i32, %spec[1]
-  %flags = get i32, %object[{FLAGS}]
-  %both = and i32 %flags, {_PLAIN}
-  %same_dtype = icmp eq ptr %dtype, %wanted
-  %same_rank = icmp eq i32 %ndim, %rank
-  %plain = icmp eq i32 %both, {_PLAIN}
-  %ok1 = and i1 %same_dtype, %same_rank
-  %ok2 = and i1 %ok1, %plain
-  br i1 %ok2, label %sizes, label %other
-sizes:
-  %dims = get ptr, %object[{DIMS}]
-  %shape = get ptr, %spec[2]
-  %axes = zext i32 %rank to i64
-  %length = shl i64 %axes, 3
-  %flat = icmp eq i32 %rank, 0  ; whose dims are null: masked loads of none of it are slow
-  %compared = select i1 %flat, ptr %shape, ptr %dims
-  %differs = call i32 @memcmp(ptr %compared, ptr %shape, i64 %length)
-  %same = icmp eq i32 %differs, 0
-  br i1 %same, label %taken, label %other
-taken:
-  %place = get i64, %spec[3]
-  %data = get ptr, %object[{DATA}]
-  put ptr %data, %given[%place]
-  %i1 = add i64 %i, 1
-  %more = icmp ult i64 %i1, %inputs
-  br i1 %more, label %input, label %results
+  br i1 %all, label %results, label %other
 results:
   %single = icmp eq i64 %outs, 1
-  br i1 %single, label %out, label %pack
+  br i1 %single, label %array, label %pack
 pack:
-  %packed = call ptr @PyTuple_New(i64 %outs)
-  %unpacked = icmp eq ptr %packed, null
-  br i1 %unpacked, label %failed, label %out
-out:
-  %holder = phi ptr [ null, %results ], [ %packed, %pack ], [ %holder, %put ]
-  %o = phi i64 [ 0, %results ], [ 0, %pack ], [ %o1, %put ]
-  %o_at = add i64 %o, %inputs
-  %out_spec = getelementptr [{_SPEC} x i64], ptr %specs, i64 %o_at
-  %out_dtype = get ptr, %out_spec[0]
-  %out_rank = get i32, %out_spec[1]
-  %out_shape = get ptr, %out_spec[2]
-  %out_place = get i64, %out_spec[3]
-  call void @Py_IncRef(ptr %out_dtype)
-  %made = call ptr %empty(i32 %out_rank, ptr %out_shape, ptr %out_dtype, i32 0)
+  %tuple = call ptr @PyTuple_New(i64 %outs)
+  %unpacked = icmp eq ptr %tuple, null
+  br i1 %unpacked, label %failed, label %array
+array:
+  %holder = phi ptr [ null, %results ], [ %tuple, %pack ], [ %holder, %there ]
+  %i = phi i64 [ 0, %results ], [ 0, %pack ], [ %next, %there ]
+  %spec = getelementptr [4 x i64], ptr %specs, i64 %i
+  %dtype = get ptr, %spec[0]
+  %rank = get i32, %spec[1]
+  %shape = get ptr, %spec[2]
+  %place = get i64, %spec[3]
+  %is_input = icmp ult i64 %i, %inputs
+  br i1 %is_input, label %guard, label %make
+guard:
+  %object = get ptr, %args[%i]
+  %its_type = get ptr, %object[{TYPE}]
+  %is_array = icmp eq ptr %its_type, %type
+  br i1 %is_array, label %fields, label %other
+fields:
+  %its_dtype = get ptr, %object[{DTYPE}]
+  %its_rank = get i32, %object[{NDIM}]
+  %flags = get i32, %object[{FLAGS}]
+  %plain = and i32 %flags, {_PLAIN}
+  %same_dtype = icmp eq ptr %its_dtype, %dtype
+  %same_rank = icmp eq i32 %its_rank, %rank
+  %is_plain = icmp eq i32 %plain, {_PLAIN}
+  %same = and i1 %same_dtype, %same_rank
+  %ok = and i1 %same, %is_plain
+  br i1 %ok, label %dims, label %other
+dims:
+  %its_dims = get ptr, %object[{DIMS}]
+  %axes = zext i32 %rank to i64
+  %length = shl i64 %axes, 3
+  %differs = call i32 @memcmp(ptr %its_dims, ptr %shape, i64 %length)
+  %same_shape = icmp eq i32 %differs, 0
+  br i1 %same_shape, label %there, label %other
+make:
+  call void @Py_IncRef(ptr %dtype)
+  %made = call ptr %empty(i32 %rank, ptr %shape, ptr %dtype, i32 0)
   %missing = icmp eq ptr %made, null
-  br i1 %missing, label %failed, label %keep
-keep:
-  %out_data = get ptr, %made[{DATA}]
-  put ptr %out_data, %given[%out_place]
-  br i1 %single, label %run, label %put
+  br i1 %missing, label %failed, label %hold
+hold:
+  br i1 %single, label %there, label %put
 put:
+  %o = sub i64 %i, %inputs
   %ignored = call i32 @PyTuple_SetItem(ptr %holder, i64 %o, ptr %made)
-  %o1 = add i64 %o, 1
-  %more_outs = icmp ult i64 %o1, %outs
-  br i1 %more_outs, label %out, label %run
+  br label %there
+there:
+  %found = phi ptr [ %object, %dims ], [ %made, %hold ], [ %made, %put ]
+  %data = get ptr, %found[{DATA}]
+  put ptr %data, %given[%place]
+  %next = add i64 %i, 1
+  %more = icmp ult i64 %next, %arrays
+  br i1 %more, label %array, label %run
 run:
-  %result = phi ptr [ %made, %keep ], [ %holder, %put ]
+  %result = select i1 %single, ptr %found, ptr %holder
   %is_long = icmp ne i64 %long, 0
   br i1 %is_long, label %aside, label %here
 here:
@@ -143,10 +132,12 @@ aside:
   call void @PyEval_RestoreThread(ptr %state)
   ret ptr %result
 failed:
-  %dropped = phi ptr [ null, %pack ], [ %holder, %out ]
+  %dropped = phi ptr [ null, %pack ], [ %holder, %make ]
   call void @Py_DecRef(ptr %dropped)  ; which may be null
   ret ptr null
 other:
+  %unused = phi ptr [ null, %entry ], [ %holder, %guard ], [ %holder, %fields ], [ %holder, %dims ]
+  call void @Py_DecRef(ptr %unused)
   call void @Py_IncRef(ptr %none)
   ret ptr %none
 }}
@@ -154,38 +145,21 @@ other:
 
 
 class _MethodDef(ctypes.Structure):
-    _fields_ = [
-        ("name", ctypes.c_char_p),
-        ("function", ctypes.c_void_p),
-        ("flags", ctypes.c_int),
-        ("doc", ctypes.c_char_p),
-    ]
+    _fields_ = [("name", c_char_p), ("function", c_void_p), ("flags", c_int), ("doc", c_char_p)]
 
 
-_FASTCALL = 0x80
-_python: Any = ctypes.pythonapi
-_new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)(
-    ("PyCFunction_NewEx", _python)
-)
+def _python(name: str, result: Any, *args: Any) -> Any:
+    return ctypes.PYFUNCTYPE(result, *args)((name, ctypes.pythonapi))
 
 
 def _numpy_api(index: int) -> int:
-    get = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
-        ("PyCapsule_GetPointer", _python)
-    )
+    table = _python("PyCapsule_GetPointer", c_void_p, py_object, c_char_p)
     capsule: Any = import_module("numpy._core._multiarray_umath")._ARRAY_API
-    table = ctypes.cast(get(capsule, None), ctypes.POINTER(ctypes.c_void_p))
-    return table[index]
-
-
-class Record(np.ndarray[Any, Any]):
-    """The record of a function, which keeps alive what it points to."""
-
-    kept: Any
+    return words(table(capsule, None))[index]
 
 
 def built_in(
-    method: Any,
+    call: Any,
     kernel: Any,
     specs: Sequence[Spec],
     inputs: int,
@@ -195,34 +169,30 @@ def built_in(
 ) -> Callable[..., Any]:
     """A function of so many inputs that gives the others of `specs`, or None where a guard fails.
 
-    `template` is the kernel's record, but for the bases of inputs and results; a `long` call lets
-    other threads run Python meanwhile.
+    `call` is the machine code of `assembly`. `template` is the kernel's record, but for the bases
+    of inputs and results; a `long` call lets other threads run Python meanwhile.
     """
-    words = np.array([*template, 0], np.int64)  # the last for inputs that are not read
+    given = np.array([*template, 0], np.int64)  # the last for inputs that are not read
     shapes = [np.array([*one.shape, 0], np.int64) for one in specs]
     arrays = [
         (id(one.dtype), len(one.shape), shape.ctypes.data, one.place)
         for one, shape in zip(specs, shapes, strict=True)
     ]
-    values = {
-        "type": id(np.ndarray),
-        "none": id(None),
-        "empty": _numpy_api(_EMPTY),
-        "kernel": kernel.address,
-        "context": ctypes.addressof(kernel.context),
-        "template": words.ctypes.data,
-        "inputs": inputs,
-        "outs": len(specs) - inputs,
-        "elements": elements,
-        "words": len(words),
-        "long": long,
-    }
-    head = [values[name] for name in _HEAD]
-    record = np.array([*head, *np.ravel(arrays)], np.int64).view(Record)
-    record.kept = method, kernel, specs, words, shapes
-    return _new(ctypes.addressof(method), record, None)
+    known = id(np.ndarray), id(None), _numpy_api(_EMPTY)
+    called = kernel.address, ctypes.addressof(kernel.context), given.ctypes.data, given.nbytes
+    head = *known, *called, inputs, len(specs) - inputs, len(specs), elements, long
+    record: Any = (ctypes.c_int64 * (len(head) + 4 * len(specs)))(*head, *np.ravel(arrays))
+    method = _MethodDef(b"call", call.address, _FASTCALL, None)
+    record.kept = call, method, kernel, specs, given, shapes  # as long as the function
+    new = _python("PyCFunction_NewEx", py_object, c_void_p, py_object, c_void_p)
+    return new(ctypes.addressof(method), np.frombuffer(record, np.int64), None)
 
 
-def method(address: int) -> Any:
-    """How Python knows `call`, by its address."""
-    return _MethodDef(b"call", address, _FASTCALL, None)
+def arrays_are_as_declared() -> bool:
+    """Whether the fields of an array lie where `call` reads them: those whose values are known."""
+    array = np.zeros((3, 5, 7), np.float32)
+    found = words(id(array))
+    pointers = found[TYPE], found[DATA], found[DTYPE], found[STRIDES]
+    strides = found[DIMS] + 8 * array.ndim  # which follow the dims
+    known = id(np.ndarray), array.ctypes.data, id(array.dtype), strides
+    return pointers == known and (low(found[NDIM]), low(found[FLAGS])) == (3, array.flags.num)

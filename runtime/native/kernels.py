@@ -154,7 +154,7 @@ class Kernels:
         ]
         record = [*[one.ctypes.data for one in arrays], *layout.record[len(arrays) :]]
         long = step.size * self.cost > _LONG
-        return engine().entry(kernel, specs, len(reads), record, step.size, long)
+        return kernel.entry(specs, len(reads), record, step.size, long)
 
     def task(self, step: RegionStep, values: Sequence[Any]) -> Task | None:
         """A call of the kernel; None where the region stays in NumPy."""

@@ -1,14 +1,17 @@
-"""NumPy's own inner loops, called without Python."""
+"""What NumPy has in memory, as its headers declare it: the inner loops of its ufuncs."""
 
 from __future__ import annotations
 
 import ctypes
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from runtime.program.tracing import Storage
+
+# PyUFuncObject of numpy/_core/include/numpy/ufuncobject.h, in words: two counts fill one
+_NIN_NOUT, _NARGS, _FUNCTIONS, _DATA, _NTYPES = 2, 3, 4, 5, 6
 
 
 class Loop(NamedTuple):
@@ -18,21 +21,24 @@ class Loop(NamedTuple):
     data: int
 
 
-class UfuncFields(ctypes.Structure):
-    """The beginning of a ufunc in memory."""
+def words(address: int) -> Any:
+    """The 64-bit words at an address, by number."""
+    return ctypes.cast(address, ctypes.POINTER(ctypes.c_int64))
 
-    # numpy/_core/include/numpy/ufuncobject.h, PyUFuncObject
-    _fields_ = [
-        ("refcount", ctypes.c_ssize_t),
-        ("type", ctypes.c_void_p),
-        ("nin", ctypes.c_int),
-        ("nout", ctypes.c_int),
-        ("nargs", ctypes.c_int),
-        ("identity", ctypes.c_int),
-        ("functions", ctypes.POINTER(ctypes.c_void_p)),
-        ("data", ctypes.POINTER(ctypes.c_void_p)),
-        ("ntypes", ctypes.c_int),
-    ]
+
+def low(word: int) -> int:
+    """The number in the first 32 bits of a word, if it is not negative."""
+    return word & 0xFFFFFFFF
+
+
+def ufuncs_are_as_declared() -> bool:
+    """Whether the fields of a ufunc lie where `loop_of` reads them: those that Python tells too."""
+    for ufunc in (np.add, np.exp, np.isnan):
+        found = words(id(ufunc))
+        counts = found[_NIN_NOUT], low(found[_NARGS]), low(found[_NTYPES])
+        if counts != (ufunc.nin | ufunc.nout << 32, ufunc.nargs, ufunc.ntypes):
+            return False
+    return True
 
 
 @cache
@@ -40,6 +46,6 @@ def loop_of(function: np.ufunc, *dtypes: Storage) -> Loop | None:
     """The loop of a ufunc for operands and a result of just these dtypes."""
     for k, types in enumerate(function.types):
         if [np.dtype(one) for one in types.replace("->", "")] == [*dtypes]:
-            record = UfuncFields.from_address(id(function))
-            return Loop(record.functions[k], record.data[k] or 0)
+            found = words(id(function))
+            return Loop(words(found[_FUNCTIONS])[k], words(found[_DATA])[k])
     return None

@@ -3,118 +3,98 @@
 from __future__ import annotations
 
 import ctypes
-import logging
+from functools import cache
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
+from graphir.uncollected import uncollected
 from runtime.native.background import LOCK
+from runtime.native.entry import Spec, arrays_are_as_declared, assembly
+from runtime.native.loops import loop_of, ufuncs_are_as_declared
+from runtime.native.regions import Kernel
+from runtime.native.vectors import words_of
 
-_LOG = logging.getLogger("graphir.native")
+_TEXT = """
+define void @kernel(ptr %record, ptr %context, i64 %first, i64 %end) {
+  %loop = get ptr, %context[0]
+  %data = get ptr, %context[1]
+  %counts = get ptr, %record[2]
+  %steps = get ptr, %record[3]
+  call void %loop(ptr %record, ptr %counts, ptr %steps, ptr %data)
+  %from = get ptr, %record[0]
+  %to = get ptr, %record[1]
+  %x = load <32 x float>, ptr %from, align 4
+  %y = load <32 x float>, ptr %to, align 4
+  %product = fmul <32 x float> %x, %y
+  %sum = fadd <32 x float> %product, %x
+  store <32 x float> %sum, ptr %to, align 4
+  ret void
+}
+"""
+"""What kernels are made of: vectors, a loop of NumPy's, addresses in a record and a context."""
 
 
 class UnusableError(Exception):
     """There is no machine code in this process; the message says why."""
 
 
-class _Start:
-    """What is known: the module that needs llvmlite, as it is tried and then; or why it fails."""
-
-    engine: Any = None
-    trying = False
-    failed = ""
-    told = False
-
-
 def engine() -> Any:
     """The module that needs llvmlite, which has shown that it works. Raises UnusableError."""
-    if _Start.engine is None or _Start.trying:
-        with LOCK:
-            if _Start.failed:
-                raise UnusableError(_Start.failed)
-            if _Start.engine is None:
-                _try()
-    return _Start.engine
+    with LOCK:
+        found, why = _started()
+    if why:
+        raise UnusableError(why)
+    return found
 
 
 def told(error: Exception) -> str:
     """An error of LLVM as a reason to stay in NumPy; the first of a process is logged."""
-    why = _said(error)
-    if not _Start.told:
-        _Start.told = True
-        _LOG.warning("no machine code, NumPy computes instead: %s", why)
+    why = str(error) if isinstance(error, UnusableError) else f"{type(error).__name__}: {error}"
+    if not _told:
+        import logging
+
+        log = logging.getLogger("graphir.native")
+        log.warning("no machine code, NumPy computes instead: %s", why)
+        _told.append(why)
     return why
 
 
-def _said(error: Exception) -> str:
-    return str(error) if isinstance(error, UnusableError) else f"{type(error).__name__}: {error}"
+_told: list[str] = []
 
 
-def _try() -> None:
-    _Start.trying = True
+@cache
+@uncollected
+def _started() -> tuple[Any, str]:
+    """The module that needs llvmlite, and what is wrong; an interrupt tells nothing of that."""
     try:
-        found: Any = import_module("runtime.native.engine")
-        _Start.engine = found
-        _ufuncs_are_as_declared()
-        found.entries = _arrays_are_as_declared()
-        _computes(found)
-    except BaseException as error:
-        _Start.engine = None
-        if not isinstance(error, Exception):  # an interrupt: the next one tries again
-            raise
-        known = isinstance(error, UnusableError)  # whatever it is, there is NumPy
-        _Start.failed = f"{'' if known else 'llvmlite fails, '}{_said(error)}"
-        raise UnusableError(_Start.failed) from error
-    finally:
-        _Start.trying = False
+        found = import_module("runtime.native.engine")
+        return found, _wrong(found)
+    except Exception as error:  # whatever it is, there is NumPy
+        return None, f"llvmlite fails, {type(error).__name__}: {error}"
 
 
-def _computes(found: Any) -> None:
-    """A small program, vectors and a loop of NumPy's, against NumPy: by blocks, by an entry."""
-    from graphir import Graph, ops
-    from runtime.program.program import Program
-
-    graph = Graph("probe")
-    x = graph.input("float32", ("n",), name="x")
-    graph.output(ops.exp(x) * x + x)
-    given = np.linspace(-90, 90, 77, dtype=np.float32)
+def _wrong(found: Any) -> str:
+    """What a small kernel shows that is called by its address, then by an entry; or nothing."""
+    single = np.dtype(np.float32)
+    loop = loop_of(np.exp, single, single) if ufuncs_are_as_declared() else None
+    if loop is None:
+        return "the C structure of this NumPy's ufuncs is another one"
+    kernel = found.Compiled(Kernel(words_of(_TEXT), loop))
+    x = np.linspace(-90, 90, 32, dtype=single)
     with np.errstate(all="ignore"):
-        wanted = (np.exp(given) * given + given).tobytes()
-    program = Program(graph, block=32, native="now")
-    same = program(given).tobytes() == wanted
-    kernels = program.kernels(0)
-    if kernels is None or kernels.why:
-        raise UnusableError(kernels.why if kernels else "it is switched off")
-    if not same:
-        raise UnusableError("machine code computes other values than NumPy")
-    program = Program(graph, native="now")
-    if any(program(given).tobytes() != wanted for _ in range(3)):
-        found.entries = False
-
-
-def _ufuncs_are_as_declared() -> None:
-    from runtime.native.loops import UfuncFields
-
-    for ufunc in (np.add, np.exp, np.isnan):
-        fields = UfuncFields.from_address(id(ufunc))
-        found = fields.nin, fields.nout, fields.nargs, fields.ntypes
-        if found != (ufunc.nin, ufunc.nout, ufunc.nargs, ufunc.ntypes):
-            raise UnusableError("the C structure of this NumPy's ufuncs is another one")
-
-
-def _arrays_are_as_declared() -> bool:
-    """Whether the fields of an array lie where entries read them: those whose values are known."""
-    from runtime.native import entry
-
-    array = np.zeros((3, 5, 7), np.float32)
-    words = (ctypes.c_int64 * (array.__sizeof__() // 8)).from_address(id(array))
-    numbers = ctypes.cast(words, ctypes.POINTER(ctypes.c_int32))
-    return (
-        words[1] == id(np.ndarray)
-        and words[entry.DATA] == array.ctypes.data
-        and numbers[2 * entry.NDIM] == array.ndim
-        and words[entry.DIMS] + 8 * array.ndim == words[entry.DIMS + 1]  # strides follow dims
-        and words[entry.DTYPE] == id(array.dtype)
-        and numbers[2 * entry.FLAGS] == array.flags.num
-    )
+        wanted = (np.exp(x) * x + x).tobytes()
+    made, numbers = np.empty_like(x), np.array([x.size, x.itemsize, x.itemsize], np.int64)
+    record = [one.ctypes.data for one in (x, made, numbers, numbers[1:])]
+    kernel.function((ctypes.c_void_p * len(record))(*record), kernel.context, 0, x.size)
+    if made.tobytes() != wanted:
+        return "machine code computes other values than NumPy"
+    if arrays_are_as_declared():
+        found.call = found.Code(assembly(), "call", 0)
+        entry = kernel.entry(
+            [Spec(single, x.shape, place) for place in (0, 1)], 1, record, 32, False
+        )
+        if any(np.asarray(entry(x)).tobytes() != wanted for _ in range(3)):
+            found.call = None
+    return ""

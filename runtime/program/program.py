@@ -8,7 +8,7 @@ from contextvars import copy_context
 from functools import partial
 from operator import attrgetter
 from time import perf_counter_ns
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import WeakMethod
 
 import numpy as np
@@ -18,7 +18,7 @@ from graphir.evaluation import contiguous
 from graphir.uncollected import uncollected
 from passes import lower
 from runtime.binding import bind
-from runtime.native import Kernels, Native, tier
+from runtime.native import Native, tier
 from runtime.program.assembly import Body, assemble
 from runtime.program.blocks import cores, counted
 from runtime.program.code import Code, entering, needed_in
@@ -31,6 +31,9 @@ from runtime.program.scalars import Scalars
 from runtime.program.steps import SMALL, CallStep, RegionStep, Run, ScalarStep, shape_of
 from runtime.program.targets import checked, writable_at_once
 from runtime.results import owned, require_outputs
+
+if TYPE_CHECKING:
+    from runtime.native.kernels import Kernels
 
 Progress: TypeAlias = Callable[[int, int], None]
 

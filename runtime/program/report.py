@@ -18,7 +18,7 @@ from runtime.program.steps import CallStep, RegionStep, Run, shape_of
 from runtime.program.straight import alone
 
 if TYPE_CHECKING:
-    from runtime.native import Kernels
+    from runtime.native.kernels import Kernels
     from runtime.native.layout import Kinds
     from runtime.program.program import Program
 
