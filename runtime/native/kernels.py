@@ -187,16 +187,17 @@ class Kernels:
         """Nanoseconds an element, roughly: what instructions take, and the bytes that they move."""
         code = self.code
         moved = [one.dtype.storage.itemsize for one in (*code.inputs.values(), *code.outs)]
-        return 0.01 * sum(moved) + sum(
-            0.0025 * code.dtypes[out].itemsize
-            if function in EMITTERS
-            else 0.5
-            if isinstance(function, np.ufunc)
-            else 0.04
-            for function, _, out, _ in code.instructions
-        )
+        computed = [_price(one, code.dtypes[out].itemsize) for one, _, out, _ in code.instructions]
+        return 0.01 * sum(moved) + sum(computed)
 
     @lazy
     def row(self) -> float:
         """Nanoseconds that a row of less than a vector takes, roughly."""
         return 50 + 20 * sum(function not in CHEAP for function, *_ in self.code.instructions)
+
+
+def _price(function: Any, size: int) -> float:
+    """Nanoseconds that a function takes for an element of so many bytes."""
+    if function in EMITTERS:
+        return 0.0025 * size
+    return 0.5 if isinstance(function, np.ufunc) else 0.04

@@ -32,21 +32,19 @@ class Layout(NamedTuple):
 
     The record is in words: the bases of inputs, results and sums, to be filled in; the number of
     axes, of which the first is a row, and of each the size and the strides along it. `copies`, if
-    there are any, are the shapes to which inputs are broadcast, or None.
+    there are any, are the shapes to which inputs are broadcast.
     """
 
     kinds: Kinds
     record: tuple[int, ...]
-    copies: tuple[Shape | None, ...] = ()
+    copies: tuple[Shape, ...] = ()
 
     def read(self, arrays: Sequence[Array]) -> Sequence[Array]:
         """The inputs as the kernel reads them."""
         if not self.copies:
             return arrays
-        return [
-            one if shape is None else np.ascontiguousarray(np.broadcast_to(one, shape))
-            for one, shape in zip(arrays, self.copies, strict=True)
-        ]
+        both = zip(arrays, self.copies, strict=True)
+        return [np.ascontiguousarray(np.broadcast_to(one, shape)) for one, shape in both]
 
 
 @lru_cache(_LAYOUTS)
@@ -66,13 +64,13 @@ def laid(
     longest = max(periods, default=0)
     row = longest and longest * -(-_ROW // longest)
     rows = (-(-math.prod(shape) // row), row) if row else shape
-    copies: list[Shape | None] = []
+    copies: list[Shape] = []
     read: list[Operand] = []
-    for one, period in zip(inputs, periods, strict=True):
-        own, _, size = one
-        copied = (row // period, *own) if period else shape if math.prod(own) != 1 else None
-        copies.append(copied)
-        read.append(_whole(rows[-1:] if period else rows, size) if copied else one)
+    for (own, _, size), period in zip(inputs, periods, strict=True):
+        copied, lies = ((row // period, *own), rows[-1:]) if period else (shape, rows)
+        single = math.prod(own) == 1
+        copies.append(own if single else copied)
+        read.append(_whole(own if single else lies, size))
     found = _rows(rows, axes, read, made, 1)
     return found and found._replace(copies=tuple(copies))
 
