@@ -207,7 +207,7 @@ def test_kernels_are_let_go_and_made_again(engine: Any, monkeypatch: pytest.Monk
         for number, program in enumerate(programs):
             assert right(program, number)
             assert is_native(program)
-            made += [weakref.ref(one) for one in program.kernels(0)._made.values()]
+            made += [weakref.ref(one) for one in program.kernels(0).made.values()]
         assert len(made) == 12
         gc.collect()
         assert sum(one() is not None for one in made) == len(engine._kernels) == 4
@@ -219,11 +219,11 @@ def test_kernels_that_are_used_stay(engine: Any, monkeypatch: pytest.MonkeyPatch
     assert right(Program(chain(20), native="now"), 20)  # the oldest of all that were called goes
     used = Program(chain(0), native="now")
     assert right(used, 0)
-    kernel = next(iter(used.kernels(0)._made.values()))
+    kernel = next(iter(used.kernels(0).made.values()))
     for number in range(1, 20):
         assert right(Program(chain(number), native="now"), number)
         assert right(used, 0)
-    assert list(used.kernels(0)._made.values()) == [kernel]
+    assert list(used.kernels(0).made.values()) == [kernel]
 
 
 @needs_llvmlite
@@ -231,7 +231,7 @@ def test_code_that_is_called_is_not_freed(engine: Any, monkeypatch: pytest.Monke
     program = Program(chain(3), native="now")
     assert right(program, 3)
     function: Any = program._native
-    kernel = weakref.ref(next(iter(program.kernels(0)._made.values())))
+    kernel = weakref.ref(next(iter(program.kernels(0).made.values())))
     monkeypatch.setattr(engine, "MOST", 1)
     for number in range(4, 8):
         assert right(Program(chain(number), native="now"), number)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
 from unittest.mock import patch
@@ -17,7 +18,15 @@ from runtime import Program, interpret
 from runtime.native.running import Task
 from tests.evaluator import agree, outcome, same
 from tests.layouts import LAYOUTS
-from tests.native_runs import check, graph_of, left, needs_llvmlite, step_by_step, values
+from tests.native_runs import (
+    check,
+    graph_of,
+    left,
+    needs_llvmlite,
+    needs_sums,
+    step_by_step,
+    values,
+)
 from tests.test_program import calls
 
 pytestmark = needs_llvmlite
@@ -194,6 +203,35 @@ def test_sums_of_every_length(dtype: DType) -> None:
         assert program(given).tobytes() == wanted(given).tobytes(), size
 
 
+@pytest.mark.parametrize("way", ["steps", "one call"])
+def test_constants_in_any_order(way: str) -> None:
+    """As they are in graphs that were read from files."""
+    array = values(DType.float32, 1200).reshape(40, 30)
+    graph = Graph("constants")
+    x = graph.input("float32", (40, 30))
+    for one in (array, np.asfortranarray(array), array[::-1, ::-1]):
+        x = x * graph.constant_of((DType.float32, one))
+    graph.output(x)
+    with step_by_step() if way == "steps" else nullcontext():
+        for _ in range(3):
+            check(graph, array)
+
+
+@pytest.mark.parametrize("block", [16, 150, None])
+def test_means_of_rows(block: int | None) -> None:
+    """Whole, and in parts, which are divided once."""
+    graph = graph_of(
+        lambda x: [ops.mean(x * x, axis=1), ops.sum(x * x, axis=1)], (DType.float32, ("m", "n"))
+    )
+    program = Program(graph, threads=2, block=block, native="now")
+    for length in (40, 100, 128, 129, 160, 1000):
+        x = np.linspace(1, 2, 7 * length, dtype=np.float32).reshape(7, length)
+        wanted = interpret(graph, x)
+        for call in (program, partial(program.watched, lambda *_: None)):
+            assert all(map(same, call(x), wanted)), length
+    assert not left(program)
+
+
 def test_threads() -> None:
     """Ranges of any threads are the same results; those of sums too."""
 
@@ -256,6 +294,7 @@ def run_drawn(graph: Graph, inputs: Any, block: Any, threads: Any) -> None:
         assert agree(outcome(program, *inputs), meaning)
 
 
+@needs_sums
 def test_many_functions_on_a_small_stack() -> None:
     """What is kept between them takes smaller blocks; a region that is too long is NumPy's."""
     graph = Graph("many")

@@ -13,7 +13,7 @@ from graphir import Graph, ops
 from runtime import Program, execute, interpret
 from runtime.native import kernels as policy
 from runtime.program import blocks, plans
-from tests.native_runs import needs_llvmlite
+from tests.native_runs import needs_llvmlite, needs_sums
 
 X = np.linspace(-3, 3, 100, dtype=np.float32)
 
@@ -44,11 +44,13 @@ def kernels(program: Program) -> list[Any]:
 
 
 @needs_llvmlite
-@pytest.mark.parametrize("summed", [False, True], ids=["one step", "two steps"])
+@pytest.mark.parametrize(
+    "summed", [False, pytest.param(True, marks=needs_sums)], ids=["one step", "two steps"]
+)
 def test_at_once_it_is_compiled_by_the_first_call(summed: bool) -> None:
     program = Program(graph(summed), native="now")
     assert program(X).tobytes() == interpret(program.graph, X).tobytes()
-    assert all(one._made for one in kernels(program))
+    assert all(one.made for one in kernels(program))
 
 
 @needs_llvmlite
@@ -82,7 +84,7 @@ def test_what_is_called_long_enough_is_compiled_meanwhile(
     def compiled() -> Any:
         assert call().tobytes() == wanted
         used = g.memo("program") if way == "execute" else program
-        return kernels(used)[0]._made
+        return kernels(used)[0].made
 
     assert comes(compiled)
     assert call().tobytes() == wanted
@@ -115,6 +117,7 @@ def test_inputs_are_rounded_for_all_that_read_them(n: int) -> None:
 
 
 @needs_llvmlite
+@needs_sums
 def test_a_long_sum_is_one_call() -> None:
     g = Graph()
     x = g.input("float32", ("n",))
@@ -132,10 +135,11 @@ def test_long_calls_of_views_take_a_kernel_of_their_own(monkeypatch: pytest.Monk
     for x in (X[::2], X[::-1][:50]):
         program(x)
         assert program(x).tobytes() == interpret(program.graph, x).tobytes()
-    assert len(kernels(program)[0]._made) > 1  # not that of contiguous arrays alone
+    assert len(kernels(program)[0].made) > 1  # not that of contiguous arrays alone
 
 
 @needs_llvmlite
+@needs_sums
 @pytest.mark.parametrize("shape", [(5, 3), (2, 4, 3), (9, 31), (300, 32), (40, 63)])
 def test_short_rows_need_no_python(shape: tuple[int, ...]) -> None:
     """A row and a column, broadcast; sums of rows."""
@@ -153,6 +157,24 @@ def test_short_rows_need_no_python(shape: tuple[int, ...]) -> None:
 
 
 @needs_llvmlite
+@pytest.mark.parametrize(("rows", "native"), [(30, True), (1000, False)])
+def test_short_rows_are_not_computed_by_elements_where_that_takes_long(
+    rows: int, native: bool
+) -> None:
+    g = Graph(rules="numpy")
+    x, gain = g.input("float32", (rows, 20)), g.input("float32", (20,))
+    y = x
+    for _ in range(10):
+        y = np.sqrt(y * gain + 1)
+    g.output(y)
+    given = [np.ones(one.shape, np.float32) for one in g.inputs]
+    program, wanted = Program(g, native="now"), interpret(g, *given).tobytes()
+    for _ in range(3):
+        assert program(*given).tobytes() == wanted
+    assert bool(program._native) == native
+
+
+@needs_llvmlite
 def test_what_takes_long_in_numpy_takes_steps() -> None:
     """Where rows are too short for a call without Python; a single slow call decides nothing."""
     g = Graph(rules="numpy")
@@ -164,12 +186,12 @@ def test_what_takes_long_in_numpy_takes_steps() -> None:
     given = [np.ones(one.shape, np.float32) for one in g.inputs]
     program, wanted = Program(g, native="now"), interpret(g, *given).tobytes()
     assert program(*given).tobytes() == wanted
-    assert not kernels(program)[0]._made
+    assert not kernels(program)[0].made
     for _ in range(3000):
         program(*given)
-        if kernels(program)[0]._made:
+        if kernels(program)[0].made:
             break
-    assert kernels(program)[0]._made
+    assert kernels(program)[0].made
     assert program(*given).tobytes() == wanted
 
 

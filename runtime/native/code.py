@@ -71,7 +71,8 @@ class NativeCode(Code):
 
     `results` are the registers that are stored: outs, then the operands of rows that are neither
     outs nor inputs, `buffered`. `sums` are those that are added up, row by row, and whether that
-    makes a mean.
+    makes a mean. `sizes` are the bytes of an element of each of both. Where no rows are left to
+    NumPy, a kernel is `alone`, and gives all of its `places`.
     """
 
     kernels = _KERNELS
@@ -88,6 +89,11 @@ class NativeCode(Code):
             if self.bases[register] not in taken and register not in self.inputs
         ]
         self.results = [*self.outs.values(), *self.buffered]
+        summed = [self.dtypes[register] for register, _ in self.sums]
+        made = [self.dtypes[register] for register in self.results]
+        self.sizes = tuple([one.itemsize for one in made]), tuple([one.itemsize for one in summed])
+        self.alone = [symbol.dtype.storage for symbol, _ in self.rows] == summed
+        self.places = [*self.inputs.values(), *self.outs, *[symbol for symbol, _ in self.rows]]
 
     def _load(self, symbol: Symbol) -> Trace:
         dtype = symbol.dtype

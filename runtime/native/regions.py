@@ -72,7 +72,7 @@ class UnsupportedError(Exception):
 class Kernel(NamedTuple):
     """`kernel(record, context, first, end)` as assembly, for elements first to end of the result.
 
-    `record` is Layout.record; `context` are the addresses of tables and of NumPy's loops.
+    `record` is that of a Layout; `context` are the addresses of tables and of NumPy's loops.
     """
 
     text: str

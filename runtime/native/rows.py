@@ -3,7 +3,7 @@
 `kernel` finds where each row of each operand begins, `tree` halves a row that is summed, `range`
 takes a body, which is the region's own: by vectors, or by elements where they are fewer. Sums are
 NumPy's: of halves, of which those of 128 elements are added in eight lanes
-(numpy/_core/src/umath/loops_utils.h.src, pairwise_sum). A record is what Layout.record says.
+(numpy/_core/src/umath/loops_utils.h.src, pairwise_sum). A record is what Layout says.
 """
 
 from __future__ import annotations
@@ -15,9 +15,6 @@ WIDTH = 32
 
 BLOCK = 1024
 """The elements of a block, at most: what NumPy's loops and sums read of one lies on the stack."""
-
-HEAD = 2
-"""The words of a record before the bases: see Layout.record."""
 
 ARGS = "ptr %now, ptr %strides, ptr %context"
 
@@ -101,10 +98,9 @@ entry:
   put i64 1, %context[-1]
   %now = alloca [{places} x i64], align 64
   %sums = alloca [{sums} x i64], align 16
-  %axes = get i64, %record[0]
-  %divisor = get double, %record[1]
-  %bases = get {P}, %record[{head}]
-  %outer = getelementptr i64, ptr %record, i64 {strides}
+  %bases = get {P}, %record[0]
+  %axes = get i64, %record[{places}]
+  %outer = getelementptr i64, ptr %record, i64 {words}
   %unit = get i64, %outer[0]
   %strides = getelementptr i64, ptr %outer, i64 1
   br i1 $(icmp ult i64 %first, %end), label %row, label %exit
@@ -129,6 +125,9 @@ ready:
   %left = sub i64 %end, %a
   %n = call i64 @llvm.umin.i64(i64 %room, i64 %left)
   call void @{of}({args}, i64 0, i64 %n, ptr %sums)
+  %is_whole = icmp eq i64 %n, %unit
+  %divisor_i = select i1 %is_whole, i64 %unit, i64 1  ; parts of a row are divided when added up
+  %divisor = sitofp i64 %divisor_i to double
 {finished}
   %next = add i64 %a, %n
   br i1 $(icmp ult i64 %next, %end), label %row, label %exit
@@ -142,7 +141,7 @@ declare void @llvm.prefetch(ptr, i32, i32, i32)"""
 def rows(first: int, sums: Sequence[tuple[str, bool]], block: int) -> Iterator[str]:
     """The functions around the bodies, for places of which the `first` are no sums.
 
-    `sums` are types, and whether the sum of a whole row is divided by the divisor of the record.
+    `sums` are types, and whether the sum of a whole row is divided by its elements.
     """
     places = first + len(sums)
     full = f"<{places} x i64>"
@@ -159,8 +158,6 @@ def rows(first: int, sums: Sequence[tuple[str, bool]], block: int) -> Iterator[s
         places=places,
         words=places + 1,
         sums=max(1, len(sums)),
-        head=HEAD,
-        strides=HEAD + places,
         P=full,
         of="tree" if sums else "range",
         finished="\n".join(_finished(k, first + k, *one) for k, one in enumerate(sums)),

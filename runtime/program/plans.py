@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from graphir.lazy import lazy
+from runtime.program.memory import LARGE
 from runtime.program.steps import CallStep, RegionStep, ScalarStep, shape_of
 from runtime.program.straight import Straight, alone, ends, fits
 
@@ -26,7 +28,7 @@ class Plan:
 
     `straight` is all of them in one, where they are few and small; `native` is that without Python.
     `left` are the calls before the next look for machine code, `price` is what one takes that is
-    `straight`, in nanoseconds.
+    `straight`, in nanoseconds. Results that are large are best made by steps, in old memory.
     """
 
     def __init__(self, steps: Sequence[Step], sizes: Mapping[str, int], program: Program) -> None:
@@ -40,26 +42,30 @@ class Plan:
         self.inputs = [shape_of(symbol, sizes) for symbol in program.lowered.inputs]
         self.straight = self._written(program) if fits(steps) else None
         self.blocks = sum(step.blocks for step in steps)
+        sizes_of = zip(self.shapes, program.lowered.outputs, strict=True)
+        self._large = any(math.prod(n) * one.dtype.storage.itemsize >= LARGE for n, one in sizes_of)
 
     def look(self, program: Program) -> None:
         """Count the calls since the last time, and take what machine code there is by now.
 
         A plan of one step becomes a call without Python; of several, steps become such calls.
         """
+        if not self.straight and (self._large or len(self.bound) > 1):
+            self.left = _LOOK
+            return
         regions = [step for step in self.bound if not isinstance(step, CallStep) and step.native]
-        if len(self.bound) > 1 and not self.straight:
-            regions.clear()
         spent, prices = self._counted * self.price, sum(step.price for step in regions) or 1
         for step in regions:
             step.native.spent += spent * step.price / prices
         self.left = self._counted = max(1, min(_LOOK, int(_PART / (self.price or _PART))))
         symbols = {cell: program.lowered.symbols[index] for index, cell in program.cells.items()}
+        known = program.values([None] * len(program.entry))
         found: dict[Step, Callable[..., Any]] = {}
         for step in regions:
             reads, writes = ends(step) if len(self.bound) > 1 else (program.entry, program.exit)
             both = [symbols[cell] for cell in reads], [symbols[cell] for cell in writes]
-            if step not in self._entries:
-                made = step.native.entry(step, *both, program.constants)
+            if step not in self._entries and not self._large:
+                made = step.native.entry(step, *both, known)
                 found |= {step: made} if made else {}
         self._entries |= found
         if found and len(self.bound) > 1:
@@ -67,8 +73,8 @@ class Plan:
         elif found:
             self.native = found[self.bound[0]]
         if self.price > _STEPS and spent > _PART / 2 and not self._apart:
-            others = [step for step in regions if step not in self._entries]
-            self._apart = any(step.native.runs(step) for step in others)
+            others = [step for step in regions if step.shape and step not in self._entries]
+            self._apart = any(step.native.task(step, known) for step in others)
 
     @property
     def stepwise(self) -> bool:

@@ -14,6 +14,7 @@ from weakref import WeakMethod
 import numpy as np
 
 from graphir import Graph, ops
+from graphir.evaluation import contiguous
 from graphir.uncollected import uncollected
 from passes import lower
 from runtime.binding import bind
@@ -79,7 +80,7 @@ class Program:
         self.entry = [self.cells[symbol.index] for symbol in self.lowered.inputs]
         self.exit = [self.cells[symbol.index] for symbol in self.lowered.outputs]
         self.constants = {
-            self.cells[symbol.index]: symbol.attrs["value"]
+            self.cells[symbol.index]: contiguous(symbol.attrs["value"])
             for symbol in self.lowered.symbols
             if symbol.op is ops.constant and symbol.index in self.cells
         }

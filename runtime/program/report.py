@@ -19,6 +19,7 @@ from runtime.program.straight import alone
 
 if TYPE_CHECKING:
     from runtime.native.kernels import Kernels
+    from runtime.native.layout import Kinds
     from runtime.program.program import Program
 
 Given: TypeAlias = "tuple[Sequence[Any], Mapping[str, int]]"
@@ -141,8 +142,34 @@ def machine_code(
     if kernels is None:
         raise ExecutionError(f"no region has machine code: {program.why_numpy}")
     given = _given(program, inputs, named)
-    operands = given and _operands(program, step, kernels, _values(program, *given), given[1])
-    return MachineCode(*kernels.machine_code(operands))
+    bound: Any = program.bound(given[1])[number] if given else None
+    values = _values(program, *given) if given else []
+    kinds = kernels.kinds(bound, values) if bound else kernels.usual
+    found = kinds is not None and kernels.listing(kinds)
+    if not found:
+        raise ExecutionError(f"the region stays in {_tier(kernels, bound, values)}")
+    return MachineCode(*found)
+
+
+def _tier(kernels: Kernels, step: Any, values: Sequence[Any]) -> str:
+    """Which tier runs a region, of such values or of any, and why NumPy does."""
+    if kernels.why:
+        return f"NumPy: {kernels.why}"
+    kinds = kernels.kinds(step, values) if step else None
+    if step and kinds is None:
+        return "NumPy: rows of its inputs have no common stride, or are too short"
+    known = [*kernels.made] if kinds is None else [kinds]
+    if known and all(one in kernels.made for one in known):
+        return f"native for strides {' and '.join(map(_strides, known))}"
+    if kernels.now or kernels.earned:
+        return f"NumPy: to be compiled{', if such calls take long enough' if kinds else ''}"
+    spent = f"{kernels.spent / 1e6:.1f} of the {kernels.due / 1e6:.0f} ms spent"
+    return f"NumPy: {spent} after which it is compiled"
+
+
+def _strides(kinds: Kinds) -> str:
+    """The kinds of inputs, as text."""
+    return f"({', '.join('any' if kind is None else str(kind) for kind in kinds)})"
 
 
 def _values(program: Program, inputs: Sequence[Any], sizes: Mapping[str, int]) -> list[Any]:
@@ -158,20 +185,6 @@ def _values(program: Program, inputs: Sequence[Any], sizes: Mapping[str, int]) -
             elif cell is not None:
                 values[cell] = np.empty(shape_of(symbol, sizes), symbol.dtype.storage)
     return values
-
-
-def _operands(
-    program: Program,
-    region: Region,
-    kernels: Kernels,
-    values: Sequence[Any],
-    sizes: Mapping[str, int],
-) -> tuple[tuple[int, ...], int, Sequence[Any]]:
-    """What a region reads."""
-    read = kernels.code.inputs.values()
-    arrays = [np.asarray(values[program.cells[symbol.index]]) for symbol in read]
-    whole = region.symbols[0] if region.symbols else region.rows[0].args[0]
-    return shape_of(whole, sizes), region.axes, arrays
 
 
 def _given(program: Program, inputs: Sequence[Any], named: Mapping[str, Any]) -> Given | None:
@@ -196,8 +209,7 @@ def explain(program: Program, inputs: Sequence[Any], named: Mapping[str, Any]) -
             continue
         lines += _region_text(program, number, step, bound)
         if kernels := program.kernels(number):
-            operands = given and _operands(program, step, kernels, values, given[1])
-            lines.append(f"       {kernels.state(operands)}")
+            lines.append(f"       {_tier(kernels, bound, values)}")
     return "\n".join(lines)
 
 

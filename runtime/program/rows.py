@@ -23,6 +23,9 @@ from runtime.results import REFUSED, refused
 Array: TypeAlias = NDArray[Any]
 Tree: TypeAlias = "int | tuple[Tree, Tree]"
 
+LEAF = 128
+"""Elements up to which a row is added at once."""
+
 _SUMS = ("sum", "mean")
 _IN_ANY_ORDER = ("max", "min", "any", "all")
 
@@ -38,7 +41,7 @@ def in_parts(symbol: Symbol) -> bool:
 def halves(a: int, b: int, limit: int, leaves: list[tuple[int, int]]) -> Tree:
     """Elements a to b as a tree of sums, whose leaves, of at most `limit`, are added to a list."""
     size = b - a
-    if size <= max(limit, 128):
+    if size <= max(limit, LEAF):
         leaves.append((a, b))
         return len(leaves) - 1
     middle = a + size // 2 // 8 * 8
@@ -74,15 +77,15 @@ class Parts:
     def __init__(self, symbol: Symbol, trees: Sequence[Tree], leaves: int, length: int) -> None:
         self.symbol, self.trees, self.length = symbol, trees, length
         self.sums = symbol.op.name in _SUMS
-        self.found: list[Any] = [None] * leaves
+        self.found: Any = [None] * leaves
 
     def take(self, index: int, a: int, b: int, values: Array) -> None:
         """Reduce the leaf of that index."""
         self.found[index] = self._reduced(contiguous(values))
 
-    def settle(self, sums: Array) -> None:
-        """Take the sums of the leaves."""
-        self.found = list(sums)
+    def expect(self, sums: Array) -> None:
+        """Take the sums of the leaves, which are there before the result."""
+        self.found = sums
 
     def _reduced(self, values: Array) -> Any:
         if self.sums:
@@ -118,6 +121,7 @@ class Rows:
         if "keepdims" in settings:
             of_rows["keepdims"] = False
         self.call = caller(symbol, of_rows)
+        self.found: Array | None = None
 
     def take(self, index: int, a: int, b: int, values: Array) -> None:
         """Compute the rows of elements a to b."""
@@ -127,13 +131,15 @@ class Rows:
         start = a // self.length * each
         self.out.reshape(-1)[start : start + len(made)] = made
 
-    def settle(self, results: Array) -> None:
-        """Take the results of all rows, as they are computed."""
-        made = convert(results, DType.from_numpy(results.dtype), self.symbol.dtype)
-        self.out.reshape(-1)[:] = made
+    def expect(self, results: Array) -> None:
+        """Take those of all rows, as they are computed, which are there before the result."""
+        self.found = results
 
     def result(self, shape: tuple[int, ...]) -> Array:
         """The results of all rows."""
+        if self.found is not None:
+            made = convert(self.found, DType.from_numpy(self.found.dtype), self.symbol.dtype)
+            self.out.reshape(-1)[:] = made
         return self.out
 
 

@@ -17,7 +17,7 @@ from runtime.program.assembly import Body
 from runtime.program.blocks import Entering, Flat, Operand, Range, Uniform, laid_out, share
 from runtime.program.code import entering
 from runtime.program.memory import Lane, Need, Recycler, View
-from runtime.program.rows import Parts, Rows, Tree, caller, halves, in_parts
+from runtime.program.rows import LEAF, Parts, Rows, Tree, caller, halves, in_parts
 from runtime.program.scalars import Scalars
 from runtime.program.tracing import Storage, assign, select
 from runtime.results import REFUSED, refused
@@ -198,7 +198,7 @@ class RegionStep:
             return [], []
         if not self.rows:
             return Uniform(self.size, block), []
-        if self.length > block and all(in_parts(rows.symbol) for rows in self.rows):
+        if self.length > max(block, LEAF) and all(in_parts(rows.symbol) for rows in self.rows):
             ranges: list[Range] = []
             starts = range(0, self.size, self.length)
             return ranges, [halves(a, a + self.length, block, ranges) for a in starts]
@@ -210,7 +210,7 @@ class RegionStep:
 
     def run(self, run: Run) -> None:
         """Compute all results, block by block."""
-        native = self.native.task(self, run) if self.native else None
+        native = self.native.task(self, run.values) if self.native else None
         start = perf_counter_ns()
         if self.small and not native:
             self.small.run(run)
@@ -228,9 +228,7 @@ class RegionStep:
 
         tell = told if run.progress else None
         share(count, work, threads, run.lane, run.free, tell)
-        if native:
-            native.settle()
-        else:
+        if not native:
             self._spend(start)
         for rows, taker in zip(self.rows, takers, strict=True):
             run.values[rows.cell] = taker.result(rows.shape)
