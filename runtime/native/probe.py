@@ -18,18 +18,13 @@ from runtime.native.vectors import words_of
 
 _TEXT = """
 define void @kernel(ptr %record, ptr %context, i64 %first, i64 %end) {
-  %loop = get ptr, %context[0]
-  %data = get ptr, %context[1]
   %counts = get ptr, %record[2]
   %steps = get ptr, %record[3]
-  call void %loop(ptr %record, ptr %counts, ptr %steps, ptr %data)
-  %from = get ptr, %record[0]
+  call void $(get ptr, %context[0])(ptr %record, ptr %counts, ptr %steps, ptr $(get ptr, %context[1]))
   %to = get ptr, %record[1]
-  %x = load <32 x float>, ptr %from, align 4
-  %y = load <32 x float>, ptr %to, align 4
-  %product = fmul <32 x float> %x, %y
-  %sum = fadd <32 x float> %product, %x
-  store <32 x float> %sum, ptr %to, align 4
+  %x = load <32 x float>, ptr $(get ptr, %record[0]), align 4
+  %product = fmul <32 x float> $(load <32 x float>, ptr %to, align 4), %x
+  store <32 x float> $(fadd <32 x float> %product, %x), ptr %to, align 4
   ret void
 }
 """
