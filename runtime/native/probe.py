@@ -20,7 +20,8 @@ _TEXT = """
 define void @kernel(ptr %record, ptr %context, i64 %first, i64 %end) {
   %counts = get ptr, %record[2]
   %steps = get ptr, %record[3]
-  call void $(get ptr, %context[0])(ptr %record, ptr %counts, ptr %steps, ptr $(get ptr, %context[1]))
+  %data = get ptr, %context[1]
+  call void $(get ptr, %context[0])(ptr %record, ptr %counts, ptr %steps, ptr %data)
   %to = get ptr, %record[1]
   %x = load <32 x float>, ptr $(get ptr, %record[0]), align 4
   %product = fmul <32 x float> $(load <32 x float>, ptr %to, align 4), %x
