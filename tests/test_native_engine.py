@@ -255,6 +255,25 @@ def test_memory_levels_off() -> None:
     )
 
 
+@needs_llvmlite
+@needs_linux
+def test_memory_that_is_refused() -> None:
+    """Is told of as without machine code; what was made of several results is freed."""
+    run(
+        "import resource, graphir\nBEGIN\ng = Graph()\nx = g.input('float32', (10**5,))\n"
+        "g.output(x + 1.0, x * 2.0, x * 3.0)\nx = np.ones(10**5, np.float32)\n"
+        "program, kept = Program(g, threads=1, native='now'), []\n"
+        "for _ in range(3): program(x)\nassert is_native(program)\n"
+        "function, room = program._native, os.sysconf('SC_PAGE_SIZE') * 2500\n"
+        "size = int(open('/proc/self/statm').read().split()[0]) * os.sysconf('SC_PAGE_SIZE')\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (size + room, -1))\n"
+        "try:\n    while True: kept.append(program(x))\n"
+        "except graphir.ExecutionError as error: assert 'add' in str(error), error\n"
+        "assert kept and all(function(x) is None for _ in range(1000))\n"
+        "kept.clear()\nassert function(x)[2][0] == 3"
+    )
+
+
 # -- threads and processes
 
 

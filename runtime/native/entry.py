@@ -37,7 +37,10 @@ class Spec(NamedTuple):
 
 
 def assembly() -> str:
-    """`call(self, args, nargs)` as METH_FASTCALL wants it: None where a guard fails."""
+    """`call(self, args, nargs)` as METH_FASTCALL wants it.
+
+    It gives None where a guard fails, and where memory is refused, of which Python shall tell.
+    """
     kinds = ["ptr" if name in _POINTERS else "i64" for name in _HEAD]
     head = [f"%{name} = get {kinds[i]}, %record[{i}]" for i, name in enumerate(_HEAD)]
     return words_of(_TEXT.replace("HEAD", "\n  ".join(head)))
@@ -48,6 +51,7 @@ declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 declare i32 @memcmp(ptr, ptr, i64)
 declare void @Py_IncRef(ptr)
 declare void @Py_DecRef(ptr)
+declare void @PyErr_Clear()
 declare ptr @PyTuple_New(i64)
 declare i32 @PyTuple_SetItem(ptr, i64, ptr)
 declare ptr @PyEval_SaveThread()
@@ -65,7 +69,7 @@ results:
   br i1 %single, label %array, label %pack
 pack:
   %tuple = call ptr @PyTuple_New(i64 %outs)
-  br i1 $(icmp eq ptr %tuple, null), label %failed, label %array
+  br i1 $(icmp eq ptr %tuple, null), label %other, label %array
 array:
   %holder = phi ptr [ null, %results ], [ %tuple, %pack ], [ %holder, %there ]
   %i = phi i64 [ 0, %results ], [ 0, %pack ], [ %next, %there ]
@@ -90,7 +94,7 @@ dims:
 make:
   call void @Py_IncRef(ptr %dtype)
   %made = call ptr %empty(i32 %rank, ptr %shape, ptr %dtype, i32 0)
-  br i1 $(icmp eq ptr %made, null), label %failed, label %hold
+  br i1 $(icmp eq ptr %made, null), label %other, label %hold
 hold:
   br i1 %single, label %there, label %put
 put:
@@ -112,13 +116,11 @@ aside:
   call void %kernel(ptr %given, ptr %context, i64 0, i64 %elements)
   call void @PyEval_RestoreThread(ptr %state)
   ret ptr %result
-failed:
-  %dropped = phi ptr [ null, %pack ], [ %holder, %make ]
-  call void @Py_DecRef(ptr %dropped)  ; which may be null
-  ret ptr null
 other:
-  %unused = phi ptr [ null, %entry ], [ %holder, %guard ], [ %holder, %fields ], [ %holder, %dims ]
-  call void @Py_DecRef(ptr %unused)
+  %unused = phi ptr [ null, %entry ], [ null, %pack ], [ %holder, %guard ],
+    [ %holder, %fields ], [ %holder, %dims ], [ %holder, %make ]
+  call void @Py_DecRef(ptr %unused)  ; which may be null
+  call void @PyErr_Clear()
   call void @Py_IncRef(ptr %none)
   ret ptr %none
 }}
@@ -148,7 +150,7 @@ def built_in(
     elements: int,
     long: bool,
 ) -> Callable[..., Any]:
-    """A function of so many inputs that gives the others of `specs`, or None where a guard fails.
+    """A function of so many inputs that gives the others of `specs`, or None: see assembly.
 
     `call` is the machine code of `assembly`. `template` is the kernel's record, but for the bases
     of inputs and results; a `long` call lets other threads run Python meanwhile.
