@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from threading import RLock, Thread
 from typing import Any, TypeAlias
 
@@ -13,7 +14,10 @@ Job: TypeAlias = tuple[Callable[..., Any], tuple[Any, ...]]
 LOCK = RLock()
 """Held by who compiles or loads. A fork waits for it: no child begins inside LLVM."""
 
-_jobs: dict[Job | None, None] = {}
+_jobs: dict[Job, None] = {}
+_threads: list[Thread] = []
+"""The one that does them, while it lives and may do more."""
+
 _asking = RLock()
 """Held by who asks for a job or ends one: a signal's handler may ask while its thread does."""
 
@@ -27,25 +31,28 @@ def submit(function: Callable[..., Any], *args: Any) -> None:
     What is pending when a process forks is not done in the child, which may ask again.
     """
     with _asking:
-        idle = not _jobs
         _jobs[function, args] = None
-    if idle:
-        try:
-            Thread(target=_work, daemon=True, name="graphir native").start()
-        except RuntimeError:  # no more threads: asked again, it is tried again
-            _jobs.clear()
+        if not any(one.is_alive() for one in _threads):
+            thread = Thread(target=_work, daemon=True, name="graphir native")
+            with suppress(RuntimeError):  # no more threads: asked again, it is tried again
+                thread.start()
+                _threads[:] = [thread]
 
 
 def _work() -> None:
-    job = None
-    while job := _after(job):
-        job[0](*job[1])
+    while job := _next():
+        try:
+            job[0](*job[1])
+        finally:
+            with _asking:
+                _jobs.pop(job, None)
 
 
-def _after(job: Job | None) -> Job | None:
-    """What is to be done once a job is; None: its thread ends, and the next one is another's."""
+def _next() -> Job | None:
+    """What is to be done; None: this thread ends, and what is asked from now on is another's."""
     with _asking:
-        _jobs.pop(job, None)
+        if not _jobs:
+            _threads.clear()
         return next(iter(_jobs), None)
 
 
