@@ -38,8 +38,7 @@ _BLOCK = """
 block:
   %from = phi i64 [ %begin, %entry ], [ %end, %tail ]
   %start = call i64 @llvm.umin.i64(i64 %from, i64 %most)
-  %rest = sub i64 %limit, %start
-  %count = call i64 @llvm.umin.i64(i64 %rest, i64 {most})
+  %count = call i64 @llvm.umin.i64(i64 $(sub i64 %limit, %start), i64 {most})
   %top = sub i64 %count, {width}
   %end = add i64 %start, %count"""
 
@@ -189,7 +188,7 @@ class Writer:
         probe = '"probe-stack"="inline-asm"'
         lines.append(_BODY.format(width=width, args=ARGS, probe=probe))
         self._begun(room)
-        lines.append(_BLOCK.format(width=width, most=self.block if self.blocks else "%rest"))
+        lines.append(_BLOCK.format(width=width, most=self.block if self.blocks else -1))
         before = "block"
         for number, segment in enumerate(self.segments):
             before = self._segment(number, segment, before)
