@@ -118,7 +118,7 @@ ready:
   store {P} %at1, ptr %now, align 64
   %room = sub i64 %unit, $(urem i64 %a, %unit)
   %left = sub i64 %end, %a
-  %n = call i64 @llvm.umin.i64(i64 %room, i64 %left)
+  %n = call i64 @llvm.umin(i64 %room, i64 %left)
   call void @tree({args}, i64 0, i64 %n, ptr %sums)
   %is_whole = icmp eq i64 %n, %unit
   %divisor_i = select i1 %is_whole, i64 %unit, i64 1  ; parts of a row are divided when added up
@@ -128,9 +128,7 @@ ready:
   br i1 $(icmp ult i64 %next, %end), label %row, label %exit
 exit:
   ret void
-}}
-declare i64 @llvm.umin.i64(i64, i64)
-declare void @llvm.prefetch(ptr, i32, i32, i32)"""
+}}"""
 
 
 def rows(first: int, sums: Sequence[tuple[str, bool]], block: int) -> Iterator[str]:
