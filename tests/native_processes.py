@@ -17,8 +17,8 @@ needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has
 needs_linux = pytest.mark.skipif(sys.platform != "linux", reason="asks Linux")
 
 
-def run(code: str, *options: str, **settings: str) -> str:
-    """What a process of its own prints and logs, which must end well within a minute."""
+def run(code: str, *options: str, ends: int = 0, **settings: str) -> str:
+    """What a process of its own prints and logs, which must end with a code within a minute."""
     begin = "from tests.soak_native import *\nimport logging; logging.basicConfig()\n"
     done = subprocess.run(
         [sys.executable, "-X", "faulthandler", *options, "-c", code.replace("BEGIN\n", begin)],
@@ -28,7 +28,7 @@ def run(code: str, *options: str, **settings: str) -> str:
         timeout=60,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == ends, done.stderr
     return done.stdout + done.stderr
 
 

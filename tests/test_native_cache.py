@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -159,9 +157,8 @@ def test_a_writer_that_is_killed_leaves_nothing_wrong(moment: str, folder: Path)
         "    if isinstance(data, bytes): open(path, 'wb').write(data[:len(data) // 2])\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
         f"pathlib.Path.{moment} = killed\nright(Program(chain(1), native='now'), 1)"
-    ).replace("BEGIN\n", "from tests.soak_native import *\n")
-    done = subprocess.run([sys.executable, "-c", code], check=False, timeout=60)
-    assert done.returncode == -signal.SIGKILL
+    )
+    run(code, ends=-signal.SIGKILL)
     assert len(list(folder.iterdir())) == 1
     check = "BEGIN\np = Program(chain(1), native='now')\nassert right(p, 1) and is_native(p)"
     assert not run(check)

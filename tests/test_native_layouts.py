@@ -15,7 +15,7 @@ from hypothesis import given, note, settings
 
 from graphir import DType, Graph, Symbol, ops
 from runtime import Program, interpret
-from runtime.native.running import Task
+from runtime.native.kernels import Task
 from tests.evaluator import agree, outcome, same
 from tests.layouts import LAYOUTS
 from tests.native_runs import (

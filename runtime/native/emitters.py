@@ -16,7 +16,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from runtime.native.casts import converted
 from runtime.native.code import Conversion, as_complex
-from runtime.native.vectors import Table, Vectors, lane, splat, suffix, where
+from runtime.native.vectors import Table, Vectors, lane, splat, where
 from runtime.program.tracing import Storage, assign, select
 
 One: TypeAlias = Callable[[Any], Any]
@@ -116,19 +116,16 @@ class Value(NDArrayOperatorsMixin):
 
     def intrinsic(self, name: str, *others: Value) -> Value:
         """An LLVM intrinsic of one type, of this operand and others."""
-        args = [(x.type, x.name) for x in (self, *others)] + _FLAGS.get(name, [])
-        full = f"{name}.v{self.code.width}{suffix(self.lane)}"
-        return Value(self.code, self.code.intrinsic(full, self.type, *args), self.dtype)
+        given = ", ".join([*map(str, (self, *others)), *_FLAGS.get(name, [])])
+        return self.made(f"call {self.type} @llvm.{name}({given})", self.dtype)
 
     def looked_up(self, table: Table) -> Value:
         """The elements of a table at these places."""
         code, one = self.code, lane(table.dtype)
-        at = code.op(f"getelementptr {one}, ptr {code.pointer(table.address)}, {self}")
-        name = f"masked.gather.v{code.width}{suffix(one)}.v{code.width}p0"
-        places, align = (code.of("ptr"), at), ("i32", f"{table.dtype.itemsize}")
-        all_, none = (code.of("i1"), "splat (i1 true)"), (code.of(one), "poison")
-        found = code.intrinsic(name, code.of(one), places, align, all_, none)
-        return Value(code, found, table.dtype)
+        at = f"$(getelementptr {one}, ptr {code.pointer(table.address)}, {self})"
+        every, found = f"{code.of('i1')} splat (i1 true)", code.of(one)
+        given = f"{code.of('ptr')} {at}, i32 {table.dtype.itemsize}, {every}, {found} poison"
+        return self.made(f"call {found} @llvm.masked.gather({given})", table.dtype)
 
     def part(self, imaginary: bool) -> Value:
         """The real or the imaginary parts of complex numbers."""
@@ -146,7 +143,7 @@ class Value(NDArrayOperatorsMixin):
         return self.made(f"bitcast <{2 * w} x {self.lane}> {both} to {code.of(lane(dtype))}", dtype)
 
 
-_FLAGS = {"abs": [("i1", "false")]}
+_FLAGS = {"abs": ["i1 false"]}
 """What intrinsics are given besides: the least integer is its own absolute value."""
 
 

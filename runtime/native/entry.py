@@ -47,7 +47,6 @@ def assembly() -> str:
 
 
 _TEXT = f"""
-declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 declare i32 @memcmp(ptr, ptr, i64)
 declare void @Py_IncRef(ptr)
 declare void @Py_DecRef(ptr)
@@ -62,7 +61,7 @@ entry:
   HEAD
   %specs = getelementptr i64, ptr %record, i64 {len(_HEAD)}
   %given = alloca i8, i64 %bytes, align 16
-  call void @llvm.memcpy.p0.p0.i64(ptr align 8 %given, ptr align 8 %template, i64 %bytes, i1 false)
+  call void @llvm.memcpy(ptr align 8 %given, ptr align 8 %template, i64 %bytes, i1 false)
   br i1 $(icmp eq i64 %nargs, %inputs), label %results, label %other
 results:
   %single = icmp eq i64 %outs, 1

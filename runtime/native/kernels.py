@@ -1,8 +1,13 @@
-"""The kernels of one region: compiled when it has earned them, for each layout of its inputs."""
+"""The kernels of one region: compiled when it has earned them, for each layout of its inputs.
+
+They are called by an entry, or on ranges of its elements by any thread.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from ctypes import c_int64
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -11,18 +16,19 @@ from numpy.typing import NDArray
 from graphir import Symbol
 from graphir.lazy import lazy
 from runtime.native.background import LOCK, submit
-from runtime.native.code import NativeCode, is_sum
+from runtime.native.code import NativeCode, is_mean, is_sum
 from runtime.native.emitters import EMITTERS
 from runtime.native.entry import Spec
 from runtime.native.layout import Kinds, Layout, laid
 from runtime.native.probe import engine, told
 from runtime.native.regions import Kernel, UnsupportedError, Writer
-from runtime.native.running import Task
+from runtime.program.blocks import Operand, laid_out
 from runtime.program.cutting import Region
+from runtime.program.memory import Lane
 from runtime.program.steps import CHEAP, WORTH, shape_of
 
 if TYPE_CHECKING:
-    from runtime.program.steps import RegionStep, ScalarStep
+    from runtime.program.steps import Cut, RegionStep, Run, ScalarStep, Taker, Work
 
     AnyStep: TypeAlias = RegionStep | ScalarStep
 
@@ -38,6 +44,9 @@ _COPIES = 30_000
 
 _LONG = 10_000
 """Nanoseconds from which on other threads may run Python meanwhile."""
+
+_RANGES, _LEAST = 8, 50_000
+"""Ranges for each thread, at most, and the nanoseconds that one takes, at least."""
 
 
 class Kernels:
@@ -194,6 +203,62 @@ class Kernels:
     def row(self) -> float:
         """Nanoseconds that a row of less than a vector takes, roughly."""
         return 50 + 20 * sum(function not in CHEAP for function, *_ in self.code.instructions)
+
+
+@dataclass
+class Task:
+    """One call of a region: its kernel, the record for it, and the inputs as it reads them."""
+
+    kernels: Kernels
+    kernel: Any
+    record: Sequence[int]
+    step: RegionStep
+    arrays: Sequence[Array]
+
+    def cut(self, run: Run, threads: int) -> Cut:
+        """The ranges: some for each thread, as one may be slower; the blocks if told of them."""
+        step = self.step
+        if run.progress or not all(is_sum(rows.symbol) for rows in step.rows):
+            return step.ranges, step.trees
+        most = min(_RANGES * threads, int(step.size * self.kernels.cost / _LEAST))
+        return step.cut(step.size // (1 if threads == 1 else max(threads, most)) + 64)
+
+    def work(self, outs: Sequence[Array], cut: Cut, takers: Sequence[Taker]) -> Work:
+        """What is done with each range."""
+        (ranges, trees), step, code, kernel = cut, self.step, self.kernels.code, self.kernel
+        count = len(ranges) if trees else step.size // step.length
+        sums = {one: np.empty(count, code.dtypes[one[0]]) for one in code.sums}
+        lies = dict(zip(code.inputs, self.arrays, strict=True))
+        lies |= zip([code.bases[one] for one in code.outs.values()], outs, strict=True)
+        read: list[tuple[Taker, int, Operand | None]] = []
+        for taker, (symbol, register) in zip(takers, code.rows, strict=True):
+            if is_sum(symbol):
+                taker.expect(sums[register, is_mean(symbol)])
+                continue
+            array, dtype = lies.get(code.bases[register]), code.dtypes[register]
+            found = None if array is None else laid_out(array.view(dtype), step.shape, step.longest)
+            read.append((taker, register, found))
+        given = [_address(one) for one in (*self.arrays, *outs)]
+        summed = [(_address(one), one.itemsize) for one in sums.values()]
+
+        def work(lane: Lane, numbers: Iterator[int]) -> None:
+            record = (c_int64 * len(self.record))(*self.record)
+            for i in numbers:
+                a, b = ranges[i]
+                made = {one: np.empty(b - a, code.dtypes[one]) for one in code.buffered}
+                leaf = i - a // step.length if trees else 0
+                bases = given + [_address(one) - a * one.itemsize for one in made.values()]
+                bases += [base + leaf * size for base, size in summed]
+                record[: len(bases)] = bases
+                kernel.function(record, kernel.context, a, b)
+                for taker, register, operand in read:
+                    taker.take(i, a, b, operand.block(a, b) if operand else made[register])
+
+        return work
+
+
+def _address(array: Array) -> int:
+    return array.ctypes.data
 
 
 def _price(function: Any, size: int) -> float:

@@ -37,9 +37,8 @@ _BLOCK = """
   br label %block
 block:
   %from = phi i64 [ %begin, %entry ], [ %end, %tail ]
-  %start = call i64 @llvm.umin.i64(i64 %from, i64 %most)
-  %rest = sub i64 %limit, %start
-  %count = call i64 @llvm.umin.i64(i64 %rest, i64 {most})
+  %start = call i64 @llvm.umin(i64 %from, i64 %most)
+  %count = call i64 @llvm.umin(i64 $(sub i64 %limit, %start), i64 {most})
   %top = sub i64 %count, {width}
   %end = add i64 %start, %count"""
 
@@ -47,7 +46,7 @@ _VECTORS = """
   br label %vec{n}
 vec{n}:
   %rel{n} = phi i64 [ 0, %{before} ], [ %next{n}, %last{n} ]
-  %in{n} = call i64 @llvm.umin.i64(i64 %rel{n}, i64 %top)
+  %in{n} = call i64 @llvm.umin(i64 %rel{n}, i64 %top)
   %at{n} = add i64 %start, %in{n}"""
 """The vectors of a block, the last of which may overlap the one before."""
 
@@ -139,7 +138,7 @@ class Writer:
         for text.width, room in ((WIDTH, self.block + WIDTH), (1, WIDTH)):
             self._body(room)
         sums = [(lane(self.dtypes[base]), mean) for base, mean in self.sums]
-        lines = [*text.lines, *rows(len(self.places), sums, self.block), *sorted(text.declared), ""]
+        lines = [*text.lines, *rows(len(self.places), sums, self.block)]
         return Kernel(words_of("\n".join(lines)), tuple(text.context))
 
     # -- what lies in memory
@@ -189,7 +188,7 @@ class Writer:
         probe = '"probe-stack"="inline-asm"'
         lines.append(_BODY.format(width=width, args=ARGS, probe=probe))
         self._begun(room)
-        lines.append(_BLOCK.format(width=width, most=self.block if self.blocks else "%rest"))
+        lines.append(_BLOCK.format(width=width, most=self.block if self.blocks else -1))
         before = "block"
         for number, segment in enumerate(self.segments):
             before = self._segment(number, segment, before)

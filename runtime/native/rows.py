@@ -1,8 +1,8 @@
 """How a kernel goes over rows: the parts of its module that are the same for every region.
 
-`kernel` finds where each row of each operand begins, `tree` halves a row that is summed, `range`
-takes a body, which is the region's own: by vectors, or by elements where they are fewer. Sums are
-NumPy's: of halves, of which those of 128 elements are added in eight lanes
+`kernel` finds where each row of each operand begins, `tree` halves a row that is summed and takes
+a body, which is the region's own: by vectors, or by elements where they are fewer. Sums are those
+of NumPy: of halves, of which those of 128 elements are added in eight lanes
 (numpy/_core/src/umath/loops_utils.h.src, pairwise_sum). A record is what Layout says.
 """
 
@@ -25,7 +25,7 @@ entry:
   %lower = and i64 $(lshr i64 %n, 1), -8
   %upper = sub i64 %n, %lower
   %middle = add i64 %begin, %lower
-  br i1 $(icmp ugt i64 {long}), label %halves, label %leaf
+  br i1 {long}, label %halves, label %leaf
 leaf:
 {leaf}
   ret void
@@ -36,15 +36,10 @@ halves:
   ret void
 }}"""
 
-_RANGE = f"  call void @range({ARGS}, i64 %begin, i64 %n, ptr %sums)"
+_BODY = f"""\
+  %body = select i1 $(icmp uge i64 %n, {WIDTH}), ptr @body{WIDTH}, ptr @body1
+  call void %body({ARGS}, i64 %begin, i64 %n, ptr %sums)"""
 """The leaf of `tree`."""
-
-_BODIES = """
-define internal void @range({args}, i64 %begin, i64 %n, ptr %sums) {{
-  %body = select i1 $(icmp uge i64 %n, {width}), ptr @body{width}, ptr @body1
-  call void %body({args}, i64 %begin, i64 %n, ptr %sums)
-  ret void
-}}"""
 
 _EIGHTS = """\
   %two = icmp ugt i64 %n, 128
@@ -123,8 +118,8 @@ ready:
   store {P} %at1, ptr %now, align 64
   %room = sub i64 %unit, $(urem i64 %a, %unit)
   %left = sub i64 %end, %a
-  %n = call i64 @llvm.umin.i64(i64 %room, i64 %left)
-  call void @{of}({args}, i64 0, i64 %n, ptr %sums)
+  %n = call i64 @llvm.umin(i64 %room, i64 %left)
+  call void @tree({args}, i64 0, i64 %n, ptr %sums)
   %is_whole = icmp eq i64 %n, %unit
   %divisor_i = select i1 %is_whole, i64 %unit, i64 1  ; parts of a row are divided when added up
   %divisor = sitofp i64 %divisor_i to double
@@ -133,9 +128,7 @@ ready:
   br i1 $(icmp ult i64 %next, %end), label %row, label %exit
 exit:
   ret void
-}}
-declare i64 @llvm.umin.i64(i64, i64)
-declare void @llvm.prefetch(ptr, i32, i32, i32)"""
+}}"""
 
 
 def rows(first: int, sums: Sequence[tuple[str, bool]], block: int) -> Iterator[str]:
@@ -145,21 +138,19 @@ def rows(first: int, sums: Sequence[tuple[str, bool]], block: int) -> Iterator[s
     """
     places = first + len(sums)
     full = f"<{places} x i64>"
-    yield _BODIES.format(args=ARGS, width=WIDTH)
     kinds = [kind for kind, _ in sums]
     for kind in dict.fromkeys(kinds):
         add, zero = _adding(kind)
         leaf = _EIGHTS.format(T=kind, add=add, zero=zero, pairs="\n".join(_pairs(kind, add)))
-        yield _halves(f"sum_{kind}", "ptr %x", "%upper, 128", leaf, [kind])
-    if sums:
-        yield _halves("tree", ARGS, f"%n, {block}", _RANGE, kinds)
+        yield _halves(f"sum_{kind}", "ptr %x", "$(icmp ugt i64 %upper, 128)", leaf, [kind])
+    long = f"$(icmp ugt i64 %n, {block})" if sums else "false"
+    yield _halves("tree", ARGS, long, _BODY, kinds)
     yield _KERNEL.format(
         args=ARGS,
         places=places,
         words=places + 1,
         sums=max(1, len(sums)),
         P=full,
-        of="tree" if sums else "range",
         finished="\n".join(_finished(k, first + k, *one) for k, one in enumerate(sums)),
     )
 

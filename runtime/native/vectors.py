@@ -78,7 +78,6 @@ class Vectors:
         self.width, self.features = width, frozenset(features)
         self.context: dict[int, int] = {}
         self.lines: list[str] = []
-        self.declared: set[str] = set()
         self._names = count()
 
     def op(self, text: str) -> str:
@@ -99,12 +98,6 @@ class Vectors:
         """Whether the processor has any of some extensions."""
         return not self.features.isdisjoint(extensions)
 
-    def intrinsic(self, name: str, result: str, *args: tuple[str, str]) -> str:
-        """A call of an LLVM intrinsic on (type, value)s, its types being part of its name."""
-        types, given = ", ".join(kind for kind, _ in args), ", ".join(map(" ".join, args))
-        self.declared.add(f"declare {result} @llvm.{name}({types})")
-        return self.op(f"call {result} @llvm.{name}({given})")
-
     def shuffled(self, kind: str, x: str, y: str, lanes: Iterable[int]) -> str:
         """Lanes of two vectors of a type, by their numbers in both."""
         wanted = [f"i32 {one}" for one in lanes]
@@ -117,8 +110,3 @@ def splat(value: Any, dtype: Storage) -> str:
     one, bits = lane(dtype), int.from_bytes(np.asarray(value, dtype).tobytes(), "little")
     whole = f"i{8 * dtype.itemsize}"
     return f"splat ({one} {bits if one[0] == 'i' else f'bitcast ({whole} {bits} to {one})'})"
-
-
-def suffix(lane: str) -> str:
-    """What intrinsics call a lane."""
-    return {"float": "f32", "double": "f64"}.get(lane, lane)
