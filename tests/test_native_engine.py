@@ -318,28 +318,6 @@ def test_a_job_may_be_asked_for_while_its_thread_asks_for_another() -> None:
     assert {1, 2} <= set(done)
 
 
-@needs_llvmlite
-@pytest.mark.parametrize("broken", ["start", "job"])
-def test_jobs_are_done_after_an_interrupt_or_a_failure(
-    broken: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupted(_: Any) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(threading, "excepthook", lambda _: None)
-    if broken == "job":
-        background.submit(fails)
-    else:
-        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-            patch.setattr(threading.Thread, "start", interrupted)
-            background.submit(len, "")
-    done, end = list[int](), time.monotonic() + 10
-    while not done and time.monotonic() < end:
-        background.submit(done.append, 1)
-        time.sleep(0.01)
-    assert 1 in done
-
-
 class Done:
     """What jobs did that wait for whoever compiles."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 from graphir import Graph, ops
 from runtime import Program, execute, interpret
+from runtime.native import background
 from runtime.native import kernels as policy
 from runtime.program import blocks, plans
 from tests.native_runs import needs_llvmlite, needs_sums
@@ -88,6 +90,28 @@ def test_what_is_called_long_enough_is_compiled_meanwhile(
 
     assert comes(compiled)
     assert call().tobytes() == wanted
+
+
+@pytest.mark.parametrize("broken", ["start", "job"])
+def test_jobs_are_done_after_an_interrupt_or_a_failure(
+    broken: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    def asked_for() -> list[int]:
+        background.submit(done.append, 1)
+        return done
+
+    done = list[int]()
+    monkeypatch.setattr(threading, "excepthook", lambda _: None)
+    if broken == "job":
+        background.submit(interrupted)
+    else:
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(threading.Thread, "start", interrupted)
+            background.submit(len, "")
+    assert comes(asked_for)
 
 
 @needs_llvmlite
