@@ -180,19 +180,24 @@ def test_short_rows_need_no_python(shape: tuple[int, ...]) -> None:
     assert program._native
 
 
+def slow_rows(shape: tuple[int, ...], roots: int) -> tuple[Program, list[Any], bytes]:
+    """Rows times one of their length, and so many roots; inputs, and the bits of the result."""
+    g = Graph(rules="numpy")
+    x, gain = g.input("float32", shape), g.input("float32", shape[-1:])
+    y = x
+    for _ in range(roots):
+        y = np.sqrt(y * gain + 1)
+    g.output(y)
+    given = [np.ones(one.shape, np.float32) for one in g.inputs]
+    return Program(g, native="now"), given, interpret(g, *given).tobytes()
+
+
 @needs_llvmlite
 @pytest.mark.parametrize(("rows", "native"), [(30, True), (1000, False)])
 def test_short_rows_are_not_computed_by_elements_where_that_takes_long(
     rows: int, native: bool
 ) -> None:
-    g = Graph(rules="numpy")
-    x, gain = g.input("float32", (rows, 20)), g.input("float32", (20,))
-    y = x
-    for _ in range(10):
-        y = np.sqrt(y * gain + 1)
-    g.output(y)
-    given = [np.ones(one.shape, np.float32) for one in g.inputs]
-    program, wanted = Program(g, native="now"), interpret(g, *given).tobytes()
+    program, given, wanted = slow_rows((rows, 20), 10)
     for _ in range(3):
         assert program(*given).tobytes() == wanted
     assert bool(program._native) == native
@@ -201,14 +206,7 @@ def test_short_rows_are_not_computed_by_elements_where_that_takes_long(
 @needs_llvmlite
 def test_what_takes_long_in_numpy_takes_steps() -> None:
     """Where rows are too short for a call without Python; a single slow call decides nothing."""
-    g = Graph(rules="numpy")
-    x, gain = g.input("float32", (150, 150, 3)), g.input("float32", (3,))
-    y = x
-    for _ in range(20):
-        y = np.sqrt(y * gain + 1)
-    g.output(y)
-    given = [np.ones(one.shape, np.float32) for one in g.inputs]
-    program, wanted = Program(g, native="now"), interpret(g, *given).tobytes()
+    program, given, wanted = slow_rows((150, 150, 3), 20)
     assert program(*given).tobytes() == wanted
     assert not kernels(program)[0].made
     for _ in range(3000):
