@@ -16,7 +16,8 @@ from graphir.errors import GraphError, GraphirError, PromotionError
 from graphir.graph import Graph
 from graphir.literals import is_literal
 from graphir.location import placed, user_location
-from graphir.promotion import PromotionRules
+from graphir.promotion import PromotionRules, rules_in_force
+from graphir.promotion import rules as rules_named
 from graphir.promotion.scalars import WEAK
 from graphir.symbol import Symbol
 from graphir.types import TensorType
@@ -68,6 +69,9 @@ def trace(
 ) -> Traced:
     """The graph of what a function does with symbols of these types, under these rules.
 
+    Without `rules`, those of an enclosing `with rules(...)` or of set_default_rules hold; else
+    "numpy" where every argument with a dtype is an array or has a dtype of NumPy, else "max".
+
     An argument is a TensorType, a pair (dtype, shape) whose shape is a tuple or list, anything with
     dtype and shape (an array: its values are not looked at), or a DType, a NumPy dtype or int,
     float, complex (weak), each of them 0-d; or tuples, lists and dicts of those. Any other value,
@@ -78,8 +82,9 @@ def trace(
     None; or tuples, lists and dicts of those. Raises GraphError where a value is none of these,
     where nothing is computed, or where the arguments are not those of the function.
     """
+    chosen = rules_in_force(_usual_rules((types, named))) if rules is None else rules
     try:
-        return traced(function, types, named, rules)
+        return traced(function, types, named, chosen)
     except GraphirError as error:
         raise placed(error, user_location(), "trace") from None
 
@@ -107,6 +112,20 @@ def traced(
         raise GraphError(f"{name} returns no symbol, so there is nothing to compute")
     graph.output(*outputs)
     return Traced(graph, (tuple(tree[0].values()), tree[1]), found)
+
+
+def _usual_rules(types: Any) -> PromotionRules:
+    """The rule set that nobody named: NumPy's for arguments of NumPy alone, else max."""
+    seen: list[bool] = []
+
+    def look(value: Any, _: str) -> None:
+        if type_of(value) is not None and not (isinstance(value, type) and value in WEAK):
+            pair = cast("tuple[Any, ...]", value) if _is_pair(value) else ()
+            dtype = pair[0] if pair else getattr(value, "dtype", value)
+            seen.append(not isinstance(dtype, (DType, str)))
+
+    mapped(look, types, "")
+    return rules_named("numpy" if seen and all(seen) else "max")
 
 
 def _named(

@@ -14,6 +14,7 @@ from graphir import DType, GraphError, PromotionError, PromotionRules, Symbol, T
 from graphir.literals import literal_array, native
 from graphir.location import CALLERS
 from graphir.promotion import rules as rules_named
+from graphir.promotion import rules_in_force
 from graphir.promotion.scalars import WEAK
 from graphir.tracing import Slot, Static, Traced, children, like, traced
 from runtime.program import Program
@@ -21,6 +22,7 @@ from runtime.statics import Fixed, Statics, told_apart
 
 CALLERS.add(__name__)  # so inputs are of the line that calls what is jitted
 
+_NUMPY = rules_named("numpy")
 _KEPT = 128
 """The signatures of one function that are kept; beyond that the oldest are forgotten."""
 
@@ -54,7 +56,8 @@ def jit(
     make of them is a number again; under rules that look at values (`max`, `numpy_legacy`, ...)
     they are literals, traced for each value. The parameters that `static` names are handed to the
     function as they are, numbers too: their values, which must be hashable, are part of it.
-    `rules` are those in force at the call if none are given. Results are as the function has them,
+    Without `rules`, those of an enclosing `with rules(...)` or of set_default_rules hold, else
+    "numpy": arrays promote as NumPy has it. Results are as the function has them,
     arrays for symbols and numbers. Called on symbols it is the function itself. Raises GraphError
     and what Program raises. Any number of threads may call it; those that meet a new signature at
     the same time may each trace it, and one Program is kept.
@@ -77,7 +80,7 @@ class Jitted:
     ) -> None:
         update_wrapper(self, function)
         self._statics = Statics(function, static) if static else None
-        self._rules = None if rules is None else rules_named(rules)
+        self._rules = None if rules is None else rules_named(rules)  # None: those in force
         self._known: dict[Any, _Compiled] = {}
         self._quick: dict[Any, Callable[..., Any]] = {}
         self._lock = Lock()
@@ -88,7 +91,7 @@ class Jitted:
         if self._statics:
             args, named = self._statics.marked(args, named)
         if not named:
-            quick = self._quick.get(_flat_key(self._rules or rules_named(), args))
+            quick = self._quick.get(_flat_key(self._rules or rules_in_force(_NUMPY), args))
             if quick is not None:
                 return quick(*args)
         found = self._compiled(args, named)
@@ -120,7 +123,7 @@ class Jitted:
         self, args: Sequence[Any], named: Mapping[str, Any]
     ) -> tuple[_Compiled, list[Any]] | None:
         """What runs a call, and its inputs; None of one on symbols."""
-        rules = self._rules or rules_named()
+        rules = self._rules or rules_in_force(_NUMPY)
         reader = _Reader(_takes_weak(rules))
         key = rules, reader.read(tuple(args)), reader.read(dict(named))
         if reader.symbols:

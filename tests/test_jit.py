@@ -11,7 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphir import ExecutionError, Graph, GraphError, PromotionError, Symbol, rules, trace
+from graphir import (
+    DType,
+    ExecutionError,
+    Graph,
+    GraphError,
+    PromotionError,
+    Symbol,
+    rules,
+    set_default_rules,
+    trace,
+)
 from runtime import interpret, jit
 from runtime import jit as decorator
 from runtime.jit import _KEPT
@@ -150,6 +160,32 @@ def test_the_rules_in_force_are_those_of_the_call() -> None:
         with rules("numpy"):
             assert f(x, y).dtype == np.float64
     assert jit(rules="jax")(f.__wrapped__)(x, y).dtype == np.float32
+
+
+def test_without_rules_arrays_promote_as_in_numpy() -> None:
+    x = np.array([100, 100], np.int8)
+    f = jit(lambda x: np.sum(x))
+    assert f(x) == np.sum(x) and f(x).dtype == np.sum(x).dtype
+    with rules("max"):
+        assert f(x) == -56 and f(x).dtype == np.int8
+    set_default_rules("max")
+    try:
+        assert f(x) == -56
+    finally:
+        set_default_rules(None)
+    assert f(x) == 200
+    assert jit(lambda x: np.sum(x), rules="max")(x) == -56
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3fn", "int4"])
+def test_without_rules_the_types_of_ml_dtypes_are_refused(name: str) -> None:
+    x = np.ones(3, DType(name).to_numpy())
+    for call in (jit(lambda x: x * x), lambda x: trace(lambda x: x * x, x)):
+        with pytest.raises(PromotionError, match=f"{name} .*rules='max' or rules='jax'"):
+            call(x)
+        for each in ("max", "jax"):
+            with rules(each):
+                call(x)
 
 
 def test_on_symbols_it_is_the_function_itself() -> None:

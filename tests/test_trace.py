@@ -20,6 +20,7 @@ from graphir import (
     Symbol,
     TensorType,
     ops,
+    rules,
     trace,
 )
 from runtime import interpret
@@ -69,6 +70,33 @@ KINDS: list[tuple[Any, str]] = [
 def test_what_stands_for_an_input(kind: Any, type_: str) -> None:
     traced = trace(lambda x: x, kind, rules="jax")
     assert str(traced.graph.inputs[0].type) == type_
+
+
+X = np.zeros(3, np.int8)
+USUAL: list[tuple[tuple[Any, ...], str]] = [
+    ((X,), "numpy"),
+    ((X, float), "numpy"),
+    (([X, {"y": np.dtype("f4")}], "how"), "numpy"),
+    ((np.float32, (np.int8, (3,))), "numpy"),
+    ((X, T), "max"),
+    ((DType.int8,), "max"),
+    (((DType.int8, (3,)), np.int8), "max"),
+    ((("int8", ("n",)), X), "max"),
+    ((float,), "max"),
+]
+
+
+@pytest.mark.parametrize(("types", "name"), USUAL)
+def test_without_rules_those_of_numpy_hold_for_its_arrays_and_dtypes(
+    types: tuple[Any, ...], name: str
+) -> None:
+    def first(*values: Any) -> Any:
+        return values[0][0] if isinstance(values[0], list) else values[0]
+
+    assert trace(first, *types).graph.rules.name == name
+    with rules("jax"):
+        assert trace(first, *types).graph.rules.name == "jax"
+    assert trace(first, *types, rules="torch").graph.rules.name == "torch"
 
 
 STATIC = ["tanh", 3, 2.5, True, None, ("float32", 3), ("abc", (1,)), (1, 2), range(3), "float32"]

@@ -31,6 +31,7 @@ __all__ = [
     "register",
     "rule_sets",
     "rules",
+    "rules_in_force",
     "set_default_rules",
 ]
 
@@ -70,7 +71,7 @@ def rules(which: str | PromotionRules | None = None) -> PromotionRules:
     `with rules("max_strict"):` makes a rule set the default inside the block.
     """
     if which is None:
-        return default() or MAX
+        return rules_in_force(MAX)
     if isinstance(which, PromotionRules):
         return register(which)
     try:
@@ -80,6 +81,11 @@ def rules(which: str | PromotionRules | None = None) -> PromotionRules:
         raise GraphError(
             f"no rule set is named {which!r}; there is {', '.join(near)}, and register() adds one"
         ) from None
+
+
+def rules_in_force(otherwise: PromotionRules) -> PromotionRules:
+    """The rule set of the innermost `with rules(...)`, else the process's, else another."""
+    return default() or otherwise
 
 
 def rule_sets() -> tuple[PromotionRules, ...]:

@@ -73,8 +73,11 @@ class LibraryRules(PromotionRules):
         fix = f"write DType.{near}, which has all its values" if near else ""
         if near is None or not dtype.exact_in(near):
             fix = f"choose one of {', '.join(map(str, self.dtypes))}"
-        have = (each.name for each in rule_sets() if each.lattice and dtype in each.dtypes)
-        other = next((f"rules={name!r}, which has it" for name in have), "other rules")
+        have = [each.name for each in rule_sets() if each.lattice and dtype in each.dtypes]
+        first = {name.partition("_")[0]: name for name in reversed(["max", *have])}  # of a family
+        names = [f"rules={name!r}" for name in reversed(first.values())][:2]
+        verb = "has" if len(names) == 1 else "have"
+        other = f"{' or '.join(names)}, which {verb} it"
         return PromotionError(f"{why}; {fix}, or build the graph under {other}")
 
     def literal(self, value: Any, place: Place = ALONE) -> DType:
