@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-import linecache
+
+from graphir.source_text import source_line
 
 _MOST_LINES = 50
 
@@ -13,7 +14,7 @@ def assignment_end(file: str, line: int, column: int) -> tuple[int, int] | None:
 
     None where no assignment to that target alone is there: of `x[0], y[0] = ...`, say.
     """
-    first = linecache.getline(file, line)
+    first = source_line(file, line)
     before = first[: column - 1].rstrip()
     if before and before[-1] not in "=;:":
         return None
@@ -21,7 +22,7 @@ def assignment_end(file: str, line: int, column: int) -> tuple[int, int] | None:
     for number in range(line + 1, line + 1 + _MOST_LINES):
         if (statement := _parsed(text)) is not None:
             return _end(statement, text, line, column)
-        text += linecache.getline(file, number)
+        text += source_line(file, number)
     return None
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-import linecache
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 from graphir.location import Location
+from graphir.source_text import source_line
 
 MODULES = frozenset({"ops", "graphir", "np", "numpy", "math", "jnp", "scipy", "torch", "xp"})
 """Names whose attributes are functions: in `np.sin(x)` the first operand is x, in `x.sum()` x."""
@@ -95,7 +95,7 @@ def primary(text: str) -> bool:
 
 def _lines(location: Location) -> tuple[str, ...]:
     numbers = range(location.line, location.end_line + 1)
-    return tuple(linecache.getline(location.file, number).rstrip("\n") for number in numbers)
+    return tuple(source_line(location.source, number).rstrip("\n") for number in numbers)
 
 
 @lru_cache(maxsize=4096)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import stat
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphir.archives import Archive
 from graphir.errors import GraphError, ParseError
-from graphir.parser import parse
+from graphir.parser import VERSION, Directory, Parser
 from graphir.printer import graph_text, large_constants
+from graphir.replacement import Replacement
 from graphir.values import bits_of, is_foreign
 
 if TYPE_CHECKING:
@@ -23,20 +26,26 @@ if TYPE_CHECKING:
 def save(graph: Graph, path: str | os.PathLike[str]) -> None:
     """Write a graph's text to `path`, and its large constants beside it, in `path`.npz.
 
-    OSError where a file cannot be written.
+    The text begins with the version of the format and, where there is an archive, its digest.
+    OSError where a file cannot be written; the old files are then as they were.
     """
-    text, beside = Path(path), _beside(path)
-    if arrays := large_constants(graph):
-        with open(beside, "wb") as file:
-            np.savez(file, allow_pickle=False, **{k: _plain(array) for k, array in arrays.items()})
-    text.write_text(graph_text(graph) + "\n", encoding="utf-8", newline="\n")
+    head = f"graphir {VERSION}\n"
+    with Replacement() as files:
+        if arrays := large_constants(graph):
+            archive = files.open(_beside(path))
+            np.savez(
+                archive, allow_pickle=False, **{k: _plain(array) for k, array in arrays.items()}
+            )
+            head += f'archive sha256 "{_digest(archive)}"\n'
+        files.open(path).write(f"{head}{graph_text(graph)}\n".encode())
 
 
-def load(path: str | os.PathLike[str]) -> Graph:
+def load(path: str | os.PathLike[str], sources: Directory | None = None) -> Graph:
     """The graph that `save` wrote; nothing in either file is ever executed or unpickled.
 
+    Source files that the text names are read only where they lie inside the directory `sources`.
     ParseError names the file and the place in it where the text is malformed or a constant is
-    missing, unreadable or of another type; OSError where there is no text.
+    missing, unreadable, of another type or of another graph; OSError where there is no text.
     """
     beside = _beside(path)
     try:
@@ -45,7 +54,9 @@ def load(path: str | os.PathLike[str]) -> Graph:
         raise ParseError(f"{path} is not UTF-8 text: {error}") from None
     try:
         with ExitStack() as files:
-            return parse(text, _Beside(beside, files))
+            parser = Parser(text, sources)
+            parser.constants = _Beside(beside, parser.archive, files)
+            return parser.graph()
     except ParseError as error:
         both = f"{path} with {beside.name}" if "npz(" in text else f"{path}"
         raise ParseError(f"{both}: {error.message}", error.line, error.column) from None
@@ -54,15 +65,15 @@ def load(path: str | os.PathLike[str]) -> Graph:
 class _Beside(dict[str, NDArray[Any]]):
     """The arrays of an .npz file that have been asked for; it is opened for the first."""
 
-    def __init__(self, path: Path, files: ExitStack) -> None:
+    def __init__(self, path: Path, digest: str | None, files: ExitStack) -> None:
         super().__init__()
-        self.path, self._files = path, files
+        self.path, self._digest, self._files = path, digest, files
         self._archive: Archive | None = None
 
     def __missing__(self, name: str) -> NDArray[Any]:
         try:
             if self._archive is None:
-                self._archive = Archive(self._files.enter_context(self.path.open("rb")))
+                self._archive = self._opened()
             if name not in self._archive.names:
                 known = ", ".join(self._archive.names)
                 raise GraphError(f"{self.path} has no array named {name!r}, only {known}")
@@ -77,6 +88,23 @@ class _Beside(dict[str, NDArray[Any]]):
             why = f"{type(error).__name__}: {error}"
             raise GraphError(f"{self.path} is not a readable .npz: {why}") from None
         return found
+
+    def _opened(self) -> Archive:
+        if not stat.S_ISREG(self.path.stat().st_mode):
+            raise GraphError(f"{self.path} is not a regular file")
+        file = self._files.enter_context(self.path.open("rb"))
+        if self._digest is not None and _digest(file) != self._digest:
+            raise GraphError(
+                f"{self.path} is not the archive that was saved with this text: its SHA-256 digest "
+                "differs; save the graph again, or restore both files of one save"
+            )
+        return Archive(file)
+
+
+def _digest(file: IO[bytes]) -> str:
+    """The SHA-256 digest of a whole file, in hexadecimal."""
+    file.seek(0)
+    return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _beside(path: str | os.PathLike[str]) -> Path:

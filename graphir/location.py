@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dis
-import linecache
-import os
 import sys
 from collections.abc import Callable
 from functools import wraps
@@ -14,6 +12,7 @@ from typing import Any, NamedTuple, ParamSpec, TypeAlias, TypeVar
 from graphir.assignments import assignment_end
 from graphir.dtypes import DType
 from graphir.errors import GraphirError
+from graphir.source_text import displayed_path, source_line
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -52,7 +51,7 @@ class Location:
     columns (counted from 1, `end_column` exclusive) are read from them only when asked.
     """
 
-    __slots__ = ("_code", "_offset", "_place", "layer")
+    __slots__ = ("_code", "_offset", "_place", "_source", "layer")
 
     compound = False
     """Whether the text there does more than one op: its operands are not the op's."""
@@ -72,10 +71,11 @@ class Location:
         end_line: int | None = None,
         end_column: int | None = None,
         layer: str = "",
+        source: str = "",
     ) -> Location:
-        """A location known by its numbers."""
+        """A location known by its numbers; its lines are read from the path `source`, if any."""
         new = cls.__new__(cls)
-        new._code, new._offset, new.layer = None, 0, layer
+        new._code, new._offset, new._source, new.layer = None, 0, source, layer
         new._place = file, line, column, end_line or line, end_column or column
         return new
 
@@ -92,7 +92,7 @@ class Location:
             ends = end_line or line, end + 1
             if opcodes[self._offset] in _STORES:
                 ends = assignment_end(file, line, start + 1) or ends
-            self._place = _displayed(file), line, start + 1, *ends
+            self._place = displayed_path(file), line, start + 1, *ends
         return self._place
 
     @property
@@ -101,9 +101,13 @@ class Location:
         return self.place[0]
 
     @property
-    def path(self) -> str:
-        """The source file as Python has it, where that is known; else as `file` has it."""
-        return self._code.co_filename if self._code else self.file
+    def source(self) -> str:
+        """The path from which the lines there may be read; empty where none was given.
+
+        Running code has the one that Python loaded it from. What a text says of files is no path
+        to read: see `Graph.parse`.
+        """
+        return self._code.co_filename if self._code else self._source
 
     @property
     def line(self) -> int:
@@ -138,7 +142,7 @@ class Location:
         return hash((self.place[:3], self.layer))
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
-        return type(self).at, (*self.place, self.layer)
+        return type(self).at, (*self.place, self.layer, self.source)
 
     @property
     def layered(self) -> str:
@@ -215,14 +219,8 @@ def _positions(code: CodeType) -> tuple[tuple[_Position, ...], bytes]:
 
 def _characters(file: str, line: int, size: int) -> int:
     """How many characters the first bytes of a line are, in which Python counts columns."""
-    text = linecache.getline(file, line)
+    text = source_line(file, line)
     return size if text.isascii() else len(text.encode()[:size].decode(errors="replace"))
-
-
-def _displayed(file: str) -> str:
-    """A path as people write it: relative to the working directory when inside it."""
-    here = os.getcwd() + os.sep
-    return file[len(here) :] if file.startswith(here) else file
 
 
 class Origin(NamedTuple):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from graphir import ops
 from graphir.attributes import choice, identity
@@ -12,28 +13,48 @@ from graphir.graph import Graph
 from graphir.location import CAST, LEGALIZE, Location, Origin, Source
 from graphir.op import Inferred, Op
 from graphir.promotion import PromotionRules, rules
+from graphir.source_text import path_under
 from graphir.symbol import Symbol
 from graphir.types import TensorType
 from graphir.values import Stored, Values, array_of_text, stored_array
 
+VERSION = 1
+"""The version of the format, which the first line of a saved text names: `graphir 1`."""
 
-def parse(text: str, constants: Mapping[str, Any] | None = None) -> Graph:
+Directory: TypeAlias = "str | os.PathLike[str]"
+
+
+def parse(
+    text: str, constants: Mapping[str, Any] | None = None, sources: Directory | None = None
+) -> Graph:
     """The graph that a text describes, every type in it checked against inference.
 
-    `constants` holds the arrays that the text only names, as npz("c0"). ParseError says where the
-    text is malformed and what was expected there; nothing else is raised for any text.
+    `constants` holds the arrays that the text only names, as npz("c0"). The source files that the
+    text names are never read but for those inside the directory `sources`. ParseError says where
+    the text is malformed and what was expected there; nothing else is raised for any text.
     """
-    return _Parser(text, constants).graph()
+    parser = Parser(text, sources)
+    parser.constants = constants
+    return parser.graph()
 
 
-class _Parser(Values):
-    def __init__(self, text: str, constants: Mapping[str, Any] | None) -> None:
+class Parser(Values):
+    """Reads one text: the version line at once, then the graph.
+
+    `archive` is the SHA-256 digest of the archive that belongs to the text, where a text names one.
+    """
+
+    def __init__(self, text: str, sources: Directory | None = None) -> None:
         super().__init__(text)
-        self.constants = constants
+        self.archive = self._version()
+        self.constants: Mapping[str, Any] | None = None
+        self._sources = sources
+        self._paths: dict[str, str] = {}
         self.symbols: dict[str, Symbol] = {}
         self._kept: dict[Any, Inferred] = {}
 
     def graph(self) -> Graph:
+        """The graph that the rest of the text describes."""
         graph = self._heading()
         self._inputs(graph)
         results = self._results()
@@ -47,6 +68,18 @@ class _Parser(Values):
         return graph
 
     # -- the header
+
+    def _version(self) -> str | None:
+        if not self.take("graphir"):
+            return None
+        start = self.at
+        version = self.natural("the version of the format")
+        if version != VERSION:
+            self.fail(f"a text of version {version}; this graphir reads version {VERSION}", start)
+        if not self.take("archive"):
+            return None
+        self.expect("sha256", " and the digest of the archive")
+        return self.string("a digest in quotes")
 
     def _heading(self) -> Graph:
         self.expect("graph", " @name rules=...")
@@ -271,7 +304,16 @@ class _Parser(Values):
             self.expect("layer")
             self.expect("=")
             layer = self.string("the name of a layer in quotes")
-        return Location.at(file, line, column, *end, layer=layer)
+        return Location.at(file, line, column, *end, layer=layer, source=self._path(file))
+
+    def _path(self, file: str) -> str:
+        """The path from which the lines of a file that the text names may be read."""
+        if self._sources is None:
+            return ""
+        path = self._paths.get(file)
+        if path is None:
+            path = self._paths[file] = path_under(self._sources, file)
+        return path
 
     def _origins(self) -> tuple[Origin, ...]:
         self.expect("(")

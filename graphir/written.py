@@ -25,24 +25,39 @@ class Written:
         return graph_html(cast("Graph", self))
 
     @staticmethod
-    def parse(text: str, constants: Mapping[str, Any] | None = None) -> Graph:
+    def parse(
+        text: str,
+        constants: Mapping[str, Any] | None = None,
+        *,
+        sources: str | os.PathLike[str] | None = None,
+    ) -> Graph:
         """The graph that a text describes; ParseError says where it is malformed.
 
         `constants` holds the arrays of constants too large for text, by the names used there.
+        Reports show lines of the source files that the text names only where these files lie inside
+        the directory `sources`; without it no such file is opened.
         """
         from graphir.parser import parse
 
-        return parse(text, constants)
+        return parse(text, constants, sources)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the text to `path`, and constants too large for it beside it, with suffix .npz."""
+        """Write the text to `path`, and constants too large for it beside it, with suffix .npz.
+
+        Old files are replaced once the new ones are whole on the disk; OSError leaves the old ones.
+        """
         from graphir.files import save
 
         save(cast("Graph", self), path)
 
     @staticmethod
-    def load(path: str | os.PathLike[str]) -> Graph:
-        """The graph that `save` wrote; ParseError names the file and the place of what is wrong."""
+    def load(
+        path: str | os.PathLike[str], *, sources: str | os.PathLike[str] | None = None
+    ) -> Graph:
+        """The graph that `save` wrote; ParseError names the file and the place of what is wrong.
+
+        `sources` is as for `parse`.
+        """
         from graphir.files import load
 
-        return load(path)
+        return load(path, sources)

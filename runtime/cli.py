@@ -81,7 +81,7 @@ def _demo(asked: argparse.Namespace) -> None:
 
 
 def _lower(asked: argparse.Namespace) -> None:
-    lowered = lower(load_graph(asked.program))
+    lowered = lower(load_graph(asked.program, asked.sources))
     if asked.output:
         lowered.save(asked.output)
         return
@@ -91,7 +91,7 @@ def _lower(asked: argparse.Namespace) -> None:
 
 
 def _run(asked: argparse.Namespace) -> None:
-    graph = load_graph(asked.program)
+    graph = load_graph(asked.program, asked.sources)
     found = execute(graph, *of_graph(graph, asked.inputs))
     arrays: Sequence[Any] = (found,) if len(graph.outputs) == 1 else found
     if asked.output:
@@ -102,7 +102,7 @@ def _run(asked: argparse.Namespace) -> None:
 
 
 def _plan(asked: argparse.Namespace) -> None:
-    graph = load_graph(asked.program)
+    graph = load_graph(asked.program, asked.sources)
     inputs = of_graph(graph, asked.inputs) if asked.inputs else []
     program = Program(graph, native=asked.native)
     print(program.explain(*inputs) if asked.ir is None else program.ir(asked.ir, *inputs))

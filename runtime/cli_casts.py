@@ -46,13 +46,13 @@ def _add_filters(command: Any) -> None:
 
 
 def _casts(asked: argparse.Namespace) -> int:
-    graph = load_graph(asked.program)
+    graph = load_graph(asked.program, asked.sources)
     report = cast_report(lower(graph) if asked.kind == "legalization" else graph)
     return _told(report, asked)
 
 
 def _audit(asked: argparse.Namespace) -> int:
-    program = load_program(asked.program)
+    program = load_program(asked.program, asked.sources)
     blame, progress = not asked.no_blame, sys.stderr.isatty()
     if isinstance(program, Graph):
         inputs = of_graph(program, asked.inputs)

@@ -22,6 +22,6 @@ def add_draw(command: Callable[..., Any]) -> None:
 
 def _draw(asked: argparse.Namespace) -> int:
     """The picture of a graph; status 1 if it has implicit casts that were not to be."""
-    report = cast_report(load_graph(asked.program))
+    report = cast_report(load_graph(asked.program, asked.sources))
     put(draw(report, asked.format), asked)
     return status(report, asked)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from graphir import ExecutionError, Graph
+from graphir.replacement import replace_file
 from passes import lower
 from runtime import targets
 from runtime.cli_output import add_program, put
@@ -69,7 +69,7 @@ def _size(text: str) -> tuple[str, int]:
 
 
 def _export(asked: argparse.Namespace) -> None:
-    lowered = lower(load_graph(asked.program))
+    lowered = lower(load_graph(asked.program, asked.sources))
     graph = specialized(_TITLES[asked.to], lowered, dict(asked.sizes)) if asked.sizes else lowered
     try:
         written = WRITERS[asked.to](graph)
@@ -78,6 +78,6 @@ def _export(asked: argparse.Namespace) -> None:
     if isinstance(written, str):
         put(written.rstrip("\n"), asked)
     elif asked.output:
-        Path(asked.output).write_bytes(written)
+        replace_file(asked.output, written)
     else:
         raise ExecutionError(f"{asked.to} is no text; name a file: -o model.{asked.to}")

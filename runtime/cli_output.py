@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
+from graphir.replacement import replace_file
 from passes import CastReport
 from runtime.cli_questions import path
 
@@ -18,6 +18,12 @@ def add_program(command: Any, named: str = "a graph, or a function that returns 
         type=path,
         metavar="FILE.gir|SCRIPT.py:NAME",
         help=f"a graph, as Graph.save writes it; or what a script has by a name: {named}",
+    )
+    command.add_argument(
+        "--sources",
+        type=path,
+        metavar="DIR",
+        help="show lines of the source files that FILE.gir names, where they lie inside DIR",
     )
 
 
@@ -38,7 +44,7 @@ def add_output(command: Any, formats: Iterable[str], default: str) -> None:
 def put(text: str, asked: argparse.Namespace) -> None:
     """Print a text, or write it to the file that was named."""
     if asked.output:
-        Path(asked.output).write_text(f"{text}\n", encoding="utf-8", newline="\n")
+        replace_file(asked.output, f"{text}\n".encode())
     else:
         print(text)
 

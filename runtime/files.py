@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from graphir import DType, ExecutionError, GraphirError
 from graphir.archives import Archive, is_archive, read_array
 from graphir.errors import shortened
+from graphir.replacement import Replacement
 from graphir.values import bits_of, is_foreign
 
 Array = NDArray[Any]
@@ -73,8 +74,8 @@ def write_outputs(path: str, arrays: Iterable[Array]) -> list[str]:
         name = f"output{i}.{array.dtype.name}"
         stored[name] = array.view(bits_of(array.dtype))
         notes.append(f"{name} is saved as the raw bits of {array.dtype.name}, as {path}:{name}")
-    with open(path, "wb") as file:
-        np.savez(file, **cast(Any, stored))
+    with Replacement() as files:
+        np.savez(files.open(path), **cast(Any, stored))
     return notes
 
 

@@ -15,17 +15,18 @@ from graphir.tracing import Traced
 Program: TypeAlias = "Graph | Callable[..., Any]"
 
 
-def load_program(text: str) -> Program:
+def load_program(text: str, sources: str | None = None) -> Program:
     """What `net.gir` holds, or what `script.py:name` defines: a Graph, or a function.
 
-    What `trace` gives is the Graph in it. The script is run, as importing it would run it. Raises
+    What `trace` gives is the Graph in it. The script is run, as importing it would run it. Of the
+    source files that `net.gir` names those inside the directory `sources` may be read. Raises
     ExecutionError that says what to give.
     """
     path, colon, name = text.rpartition(":")
     if not (colon and path.endswith(".py")):
         if text.endswith(".py"):
             raise ExecutionError(f"{text}: name what it defines, as in {text}:function")
-        return Graph.load(text)
+        return Graph.load(text, sources=sources)
     found: Any = _module(path)
     for part in name.split("."):
         if not hasattr(found, part):
@@ -39,9 +40,9 @@ def load_program(text: str) -> Program:
     return found
 
 
-def load_graph(text: str) -> Graph:
+def load_graph(text: str, sources: str | None = None) -> Graph:
     """The graph that `net.gir` holds, that a script defines, or that a function in it returns."""
-    found = load_program(text)
+    found = load_program(text, sources)
     if isinstance(found, Graph):
         return found
     advice = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import pickle
 import re
 import zipfile
@@ -12,6 +13,7 @@ import pytest
 
 from graphir import DType, Graph, GraphirError, ParseError, ops
 from graphir.printer import symbol_text
+from runtime.cli import main
 from tests.texts import check_same, every_dtype, every_op
 
 
@@ -32,7 +34,10 @@ def test_save_and_load(tmp_path):
         g.save(tmp_path / f"{name}.txt")
         again = Graph.load(str(tmp_path / f"{name}.txt"))
         assert str(again) == str(g)
-        assert (tmp_path / f"{name}.txt").read_text("utf-8") == str(g) + "\n"
+        head, rest = (tmp_path / f"{name}.txt").read_text("utf-8").split("graph @", 1)
+        assert head.splitlines()[0] == "graphir 1"
+        assert head.count("\n") == 1 + (name == "big")  # the archive's digest
+        assert f"graph @{rest}" == str(g) + "\n"
     check_same(big_graph(), Graph.load(tmp_path / "big.txt"))
     assert sorted(p.name for p in tmp_path.iterdir()) == [
         "big.txt",
@@ -74,6 +79,8 @@ def saved(tmp_path):
     g.constant(np.arange(100, dtype=np.float32))
     g.constant[DType.bfloat16](np.arange(100))
     g.save(path)
+    # As before texts had a version and a digest, so that the archive itself is read.
+    path.write_text(f"{g}\n", encoding="utf-8")
     return path, tmp_path / "g.graph.npz"
 
 
@@ -157,3 +164,92 @@ def test_graphs_whose_names_share_a_stem_share_no_constants(tmp_path):
         g.save(tmp_path / f"model.v{version}")
     (symbol,) = Graph.load(tmp_path / "model.v1").outputs
     assert symbol.attrs["value"][0] == 1
+
+
+# -- the version line and the digest
+
+
+def pair(tmp_path, values, name="net.gir"):
+    g = Graph("net")
+    g.output(g.constant(np.asarray(values, np.float32)))
+    g.save(tmp_path / name)
+    return g
+
+
+def test_a_saved_text_begins_with_its_version(tmp_path):
+    pair(tmp_path, np.arange(3.0))
+    text = (tmp_path / "net.gir").read_text()
+    assert text.startswith("graphir 1\ngraph @net ")
+    assert str(Graph.parse(text)) == text.removeprefix("graphir 1\n").rstrip("\n")
+    with pytest.raises(ParseError, match=r"line 1, column 9: a text of version 2; .* version 1"):
+        Graph.parse(text.replace("graphir 1", "graphir 2"))
+    with pytest.raises(ParseError, match="the version of the format"):
+        Graph.parse(text.replace("graphir 1", "graphir one"))
+
+
+def test_text_and_archive_of_two_saves_are_refused(tmp_path):
+    pair(tmp_path, np.arange(100.0))
+    old = (tmp_path / "net.gir.npz").read_bytes()
+    g = pair(tmp_path, np.arange(100.0) + 1)
+    assert (tmp_path / "net.gir").read_text().startswith('graphir 1\narchive sha256 "')
+    check_same(g, Graph.load(tmp_path / "net.gir"))
+    (tmp_path / "net.gir.npz").write_bytes(old)
+    with pytest.raises(ParseError, match="not the archive that was saved with this text"):
+        Graph.load(tmp_path / "net.gir")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="has no FIFOs")
+def test_an_archive_that_is_a_fifo_is_refused_at_once(tmp_path):
+    pair(tmp_path, np.arange(100.0))
+    (tmp_path / "net.gir.npz").unlink()
+    os.mkfifo(tmp_path / "net.gir.npz")
+    with pytest.raises(ParseError, match="not a regular file"):
+        Graph.load(tmp_path / "net.gir")
+
+
+def full_disk(monkeypatch, after=0):
+    """Let syncs beyond the first ones fail, as on a full disk."""
+    real, count = os.fsync, iter(range(100))
+
+    def fsync(descriptor):
+        if next(count) >= after:
+            raise OSError(28, "No space left on device")
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+
+
+@pytest.mark.parametrize("after", [0, 1])
+def test_a_save_that_fails_leaves_the_old_files(tmp_path, monkeypatch, after):
+    old = pair(tmp_path, np.arange(100.0))
+    full_disk(monkeypatch, after)
+    with pytest.raises(OSError, match=r"No space left on device: .*net\.gir"):
+        pair(tmp_path, np.arange(100.0) + 1)
+    monkeypatch.undo()
+    check_same(old, Graph.load(tmp_path / "net.gir"))
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["net.gir", "net.gir.npz"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="asks for permissions and links")
+def test_a_save_keeps_permissions_and_links(tmp_path):
+    pair(tmp_path, np.arange(3.0), "real.gir")
+    (tmp_path / "real.gir").chmod(0o640)
+    (tmp_path / "net.gir").symlink_to("real.gir")
+    g = pair(tmp_path, np.arange(4.0))
+    assert (tmp_path / "net.gir").is_symlink()
+    assert (tmp_path / "real.gir").stat().st_mode & 0o777 == 0o640
+    check_same(g, Graph.load(tmp_path / "real.gir"))
+
+
+def test_every_output_of_a_command_replaces_the_old_file_whole(tmp_path, monkeypatch, capsys):
+    pair(tmp_path, np.arange(3.0))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "out").write_text("old")
+    full_disk(monkeypatch)
+    for command in ("casts", "draw", "lower", "run", "export --to python"):
+        name, *more = command.split()
+        wants = ["--output", "out"]
+        assert main([name, "net.gir", *more, *wants]) == 1, command
+        assert "No space left" in capsys.readouterr().err
+        assert (tmp_path / "out").read_text() == "old"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["net.gir", "out"]

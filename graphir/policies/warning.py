@@ -17,7 +17,7 @@ def warn_of(hits: Iterable[Hit]) -> None:
     modules: dict[str, dict[str, Any]] = {}
     for hit in hits:
         place = hit.location
-        path = place.path
+        path = place.source or f"<{place.file}>"  # Python reads no file of such a name
         names = modules.get(path)
         if names is None:
             names = modules[path] = _module(path)

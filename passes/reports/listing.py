@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from graphir.printable import printable
 from passes.reports import words
 from passes.reports.markup import chip, reason, tag, text
-from passes.reports.places import Region, line_of, region
+from passes.reports.places import Region, line_at, region
 from passes.reports.sharing import Shared
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ class Listing:
 
     def __init__(self, report: CastReport) -> None:
         self.files: dict[str, dict[int, list[Site]]] = {}
+        self._sources: dict[str, str] = {}
         self._further: dict[tuple[str, int], list[Site]] = {}  # on lines after their first
         sites: dict[tuple[Region, int], Site] = {}
         find = Shared(region)
@@ -52,6 +53,7 @@ class Listing:
             if site is None:
                 site = sites[place, id(row.conversion)] = Site(place, [])
                 self.files.setdefault(place.file, {}).setdefault(place.line, []).append(site)
+                self._sources.setdefault(place.file, place.source)
                 for line in range(place.line + 1, min(place.end_line, place.line + CONTEXT) + 1):
                     self._further.setdefault((place.file, line), []).append(site)
             site.rows.append(row)
@@ -73,7 +75,7 @@ class Listing:
     def _file(self, file: str, anchors: Mapping[int, str]) -> str:
         hit = self.files[file]
         first = sorted(hit, key=lambda line: (not _linked(hit[line], anchors), line))
-        shown = _around(file, first[:LINES])
+        shown = _around(self._sources[file], first[:LINES])
         lines = "\n".join(self._lines(file, shown, anchors))
         more = len(hit.keys() - set(shown))
         note = tag("p", f"... and {more:,} more lines with casts", class_="faint") if more else ""
@@ -92,7 +94,7 @@ class Listing:
 
     def _line(self, file: str, number: int, anchors: Mapping[int, str]) -> str:
         sites = self.files[file].get(number, [])
-        written = line_of(file, number)
+        written = line_at(self._sources[file], number)
         chips = [_chip(site, anchors) for site in sorted(sites, key=lambda site: site.place)]
         return tag(
             "li",
@@ -109,10 +111,10 @@ def _linked(sites: Sequence[Site], anchors: Mapping[int, str]) -> bool:
     return any(row.place in anchors for site in sites for row in site.rows)
 
 
-def _around(file: str, hit: Sequence[int]) -> list[int]:
+def _around(source: str, hit: Sequence[int]) -> list[int]:
     """The lines that have casts, and those around them that are there."""
     near = {at for line in hit for at in range(line - CONTEXT, line + CONTEXT + 1)}
-    return sorted({*hit, *(at for at in near if at > 0 and line_of(file, at).strip())})
+    return sorted({*hit, *(at for at in near if at > 0 and line_at(source, at).strip())})
 
 
 def _chip(site: Site, anchors: Mapping[int, str]) -> str:

@@ -110,7 +110,7 @@ def _detail(told: words.Told, report: CastReport) -> str:
     """A heading and the line, then what there is to say of it, item by item."""
     row = told.row
     place = region(row)
-    line = printable(line_of(place.file, place.line)).strip()
+    line = printable(line_of(place)).strip()
     title = f"#### {words.level(row).capitalize()}: {code(words.conversion(row))} at {_place(row)}"
     parts = [title, *([code(line)] if line else []), "\n".join(_items(told, report))]
     return "\n\n".join(parts)

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-import linecache
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphir.location import Location
+from graphir.source_text import source_line
 
 if TYPE_CHECKING:
     from passes.casts import CastRow
 
 
 class Region(NamedTuple):
-    """A stretch of a source file: lines and columns from 1 in characters, the end exclusive."""
+    """A stretch of a source file: lines and columns from 1 in characters, the end exclusive.
+
+    `source` is the path from which its lines may be read, empty where there is none.
+    """
 
     file: str
     line: int
     column: int
     end_line: int
     end_column: int
+    source: str = ""
 
     @property
     def known(self) -> bool:
@@ -35,7 +39,7 @@ class Region(NamedTuple):
 def whole(location: Location) -> Region:
     """The region of what is computed at a location."""
     ends = location.end_line, location.end_column
-    return Region(location.file, location.line, location.column, *ends)
+    return Region(location.file, location.line, location.column, *ends, location.source)
 
 
 def region(row: CastRow) -> Region:
@@ -44,12 +48,18 @@ def region(row: CastRow) -> Region:
     if found is None or start == end:
         return whole(row.location)
     first = _moved(row.location, found.text[:start])
-    return Region(row.location.file, *first, *_moved(row.location, found.text[:end]))
+    last = _moved(row.location, found.text[:end])
+    return Region(row.location.file, *first, *last, row.location.source)
 
 
-def line_of(file: str, number: int) -> str:
+def line_of(place: Region) -> str:
+    """The first line of a region, without its end; empty where the source is not at hand."""
+    return line_at(place.source, place.line)
+
+
+def line_at(source: str, number: int) -> str:
     """A line of a source file, without its end; empty where the source is not at hand."""
-    return linecache.getline(file, number).rstrip("\r\n")
+    return source_line(source, number).rstrip("\r\n")
 
 
 def _moved(location: Location, text: str) -> tuple[int, int]:

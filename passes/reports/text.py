@@ -124,7 +124,7 @@ def _detail(told: words.Told, report: CastReport) -> Iterator[Line]:
     margin = " " * len(str(place.line))
     at = f"{printable(row.location.layered)}, {words.what(row)}"
     yield (f"{margin}--> ", "faint"), (at, "")
-    text = printable(line_of(place.file, place.line))
+    text = printable(line_of(place))
     if text.strip():
         yield from _source(row, text, margin)
     for name, value in _facts(told, report):
