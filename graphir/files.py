@@ -7,7 +7,7 @@ import os
 import stat
 from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,7 +104,7 @@ class _Beside(dict[str, NDArray[Any]]):
 def _digest(file: IO[bytes]) -> str:
     """The SHA-256 digest of a whole file, in hexadecimal."""
     file.seek(0)
-    return hashlib.file_digest(file, "sha256").hexdigest()
+    return hashlib.file_digest(cast(Any, file), "sha256").hexdigest()
 
 
 def _beside(path: str | os.PathLike[str]) -> Path:
