@@ -75,7 +75,7 @@ def _converter(source: DType, target: DType, tf32: str) -> Step:
         source.storage == target.storage and target is not DType.tensor_float32
     ):
         return _same
-    if source.is_complex and target.kind not in ("bool", "complex"):
+    if source.is_complex and target.family not in ("bool", "complex"):
         raise PromotionError(
             f"cast of {source} to {target}: a complex number is not a real one; "
             f"take .real (or .imag) first and cast that"
@@ -126,7 +126,7 @@ def _cast(source: np.dtype[Any], target: np.dtype[Any]) -> Step:
 def _plain(dtype: DType) -> np.dtype[Any]:
     """The dtype of NumPy itself in which values of `dtype` are exact and computed with."""
     if dtype.is_integer and dtype.narrow:
-        return np.dtype(np.int8 if dtype.kind == "int" else np.uint8)
+        return np.dtype(np.int8 if dtype.family == "int" else np.uint8)
     return _F32 if dtype.is_float and dtype.bits < 32 else dtype.storage
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from graphir.errors import GraphError
 
 Bool: TypeAlias = bool  # inside DType, `bool` is the member
-Kind: TypeAlias = Literal["bool", "int", "uint", "float", "complex"]
+Family: TypeAlias = Literal["bool", "int", "uint", "float", "complex"]
 
 
 class Float(NamedTuple):
@@ -61,11 +61,12 @@ _STORED_AS: dict[str, Any] = {
 class DType(Enum):
     """An element type; members are compared by identity, and any name or alias finds them.
 
-    `kind` is bool, int, uint, float or complex; `bits` the width of a value, `storage` the NumPy
+    `family` is bool, int, uint, float or complex; `bits` the width of a value, `storage` the NumPy
     dtype that holds it; `short` a name for tables, counted in bits (`i16`, `bf16`, `tf32`; those
     that NumPy reads in bytes, such as `i8`, find no dtype); `format` the float format (of a
     complex: of its parts); `weak` is true of the types of Python scalars; `narrow` of the 2- to
-    8-bit types of ml_dtypes.
+    8-bit types of ml_dtypes; `code` a small int, the place in this list, by which tables of the
+    project find a dtype faster than by the dtype itself.
     """
 
     bool = "bool", "bool", "bool", 1
@@ -112,14 +113,14 @@ class DType(Enum):
         self,
         name: str,
         short: str,
-        kind: Kind,
+        family: Family,
         bits: int,
         format: Float | None = None,  # noqa: A002 -- the field's own word
         aliases: tuple[str, ...] = (),
     ) -> None:
         self._value_ = name
         self.short: str = short
-        self.kind: Kind = kind
+        self.family: Family = family
         self.bits: int = bits
         self.format: Float | None = format
         self.aliases: tuple[str, ...] = aliases
@@ -127,7 +128,8 @@ class DType(Enum):
         self.storage: np.dtype[Any] = np.dtype(
             _STORED_AS.get(name) or getattr(ml_dtypes, name, name)
         )
-        self.narrow: Bool = 1 < bits < 8 or (bits == 8 and kind == "float")
+        self.code: int = len(type(self).__members__)
+        self.narrow: Bool = 1 < bits < 8 or (bits == 8 and family == "float")
 
     @classmethod
     def _missing_(cls, value: object) -> DType:
@@ -165,15 +167,15 @@ class DType(Enum):
     @property
     def is_integer(self) -> Bool:
         """Whether values are integers; bool is not one."""
-        return self.kind in ("int", "uint")
+        return self.family in ("int", "uint")
 
     @property
     def is_float(self) -> Bool:
-        return self.kind == "float"
+        return self.family == "float"
 
     @property
     def is_complex(self) -> Bool:
-        return self.kind == "complex"
+        return self.family == "complex"
 
     @property
     def part(self) -> DType:
@@ -193,7 +195,7 @@ class DType(Enum):
     @property
     def precision(self) -> int:
         """Bits in which every integer is exact: of a significand, or of an int's magnitude."""
-        return self.format.mantissa + 1 if self.format else self.bits - (self.kind == "int")
+        return self.format.mantissa + 1 if self.format else self.bits - (self.family == "int")
 
     @property
     def max(self) -> int | float:
@@ -205,7 +207,7 @@ class DType(Enum):
         """The least finite value; of a complex, of one part."""
         if self.format:
             return self.format.least if self.format.specials == "scale" else -self.format.max
-        return -(2**self.precision) if self.kind == "int" else 0
+        return -(2**self.precision) if self.family == "int" else 0
 
     def exact_in(self, other: DTypeLike) -> Bool:
         """Whether `other` has every value of this dtype, -0.0, infinities and NaN too."""
@@ -255,9 +257,9 @@ def _witness(a: DType, b: DType) -> complex | None:
         return None
     if b.format and b.format.specials == "scale":
         return 0
-    if a.kind == "bool":
+    if a.family == "bool":
         return None
-    if a.kind == "complex" and b.kind not in ("bool", "complex"):
+    if a.family == "complex" and b.family not in ("bool", "complex"):
         lost = _lost_real(a, b)
         imaginary = complex(0.0, a.format.least if a.format else 1.0)
         return lost if lost is not None and lost == int(lost.real) else imaginary

@@ -133,7 +133,7 @@ def _operands(promotion: Promotion, casts: Mapping[int, DType]) -> Sequence[DTyp
 def _holding(promotion: Promotion, avoid: Collection[DType]) -> dict[int, DType]:
     """All operands that meet, in the smallest dtype of the target's kind that has their values."""
     target = promotion.casts.get(promotion.position)
-    least = _LEAST.get(target.kind, ()) if target else ()
+    least = _LEAST.get(target.family, ()) if target else ()
     dtypes = {i: promotion.values[i].dtype for i in promotion.meeting}
     holding = smallest_holding([*dtypes.values(), *least])
     if promotion.position not in dtypes or holding is None or holding in avoid:

@@ -76,7 +76,7 @@ def _fitting(array: NDArray[Any], source: DType, dtype: DType) -> NDArray[np.boo
         return np.ones(array.shape, np.bool_)
     if source.is_integer:
         low, high = int_range(dtype)
-        wide = array.astype(np.int64 if source.kind == "int" else np.uint64)
+        wide = array.astype(np.int64 if source.family == "int" else np.uint64)
         return (wide >= max(low, int(source.min))) & (wide <= min(high, int(source.max)))
     if source.is_complex > dtype.is_complex or dtype.format is None:
         return np.zeros(array.shape, np.bool_)

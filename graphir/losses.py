@@ -159,7 +159,7 @@ def _least(dtype: DType) -> float:
 
 def _made(value: complex, source: DType, target: DType) -> complex | None:
     """What is made of a value of a dtype, where it can be converted at all."""
-    if source.is_complex and target.kind not in ("bool", "complex"):
+    if source.is_complex and target.family not in ("bool", "complex"):
         return None
     if source.format and isinstance(value, int):
         value = float(value)

@@ -221,4 +221,4 @@ def _integers(dtype: DType, start: int, step: int, size: int) -> Array:
     # Both ends fit, so what is between them does: modulo 2**64 it comes out exact.
     values = np.arange(size, dtype=np.uint64) * np.uint64(step % 2**64)
     values += np.uint64(start % 2**64)
-    return values.view(np.int64) if dtype.kind == "int" else values
+    return values.view(np.int64) if dtype.family == "int" else values

@@ -75,7 +75,7 @@ def _cumulative(op: Op) -> Function:
 
 
 def _count_nonzero(a: Symbol, axis: Any = None, *, keepdims: bool = False) -> Symbol:
-    there = a if a.dtype.kind == "bool" else a != 0
+    there = a if a.dtype.family == "bool" else a != 0
     return ops.sum(there, axis=axis, keepdims=keepdims, dtype="int64")
 
 

@@ -93,7 +93,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     for _ in range(natural(n)):
         before = (slice(None),) * axis
         left, right = a[(*before, slice(1, None))], a[(*before, slice(None, -1))]
-        a = left != right if a.dtype.kind == "bool" else left - right
+        a = left != right if a.dtype.family == "bool" else left - right
     return a
 
 

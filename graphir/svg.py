@@ -97,7 +97,7 @@ def kind_of(node: Any) -> str:
     """Which of the tints a node has."""
     if not isinstance(node, DType):
         return "other"
-    return "weak" if node.weak else node.kind
+    return "weak" if node.weak else node.family
 
 
 def escaped(text: str) -> str:

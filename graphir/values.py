@@ -263,7 +263,7 @@ def _exact(values: list[Any], dtype: DType) -> NDArray[Any]:
         if not _is_of_kind(value, dtype):
             raise GraphError(f"{value!r} is not a value of {dtype}")
     if dtype.format is None:
-        wide = np.bool_ if dtype is DType.bool else np.uint64 if dtype.kind == "uint" else np.int64
+        wide = {"bool": np.bool_, "uint": np.uint64}.get(dtype.family, np.int64)
         return np.array(values, wide).astype(dtype.storage)
     source = DType.complex128 if dtype.is_complex else DType.float64
     exact = np.array(values, source.storage)

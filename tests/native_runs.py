@@ -82,7 +82,7 @@ def values(dtype: DType, count: int, seed: int = 0) -> Any:
     """So many values: telling ones first, then those of any bits, and numbers about 0."""
     random = np.random.default_rng([seed, dtype.bits])
     telling = random.permutation(pool(dtype)) if seed else pool(dtype)
-    if dtype.kind == "bool":
+    if dtype.family == "bool":
         rest = random.integers(0, 2, count).astype(bool)
     elif dtype.is_complex:
         rest = np.empty(count, dtype.storage)
@@ -136,7 +136,7 @@ def every_op(dtype: DType, *args: Symbol, operands: int = 1) -> list[Symbol]:
     Powers of signed integers are refused where one is negative: regions have none.
     """
     taken = [op for op in ELEMENTWISE if len(op.operands) >= operands]
-    if dtype.kind == "int":
+    if dtype.family == "int":
         taken.remove(ops.pow)
     return [one for op in taken for one in applied(op, args)]
 

@@ -57,7 +57,7 @@ def _tf32(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 def whole_bytes(dtype: DType) -> bool:
     """Whether every pattern of bytes is a value, so that arrays may be drawn as bytes."""
-    return dtype.bits % 8 == 0 and dtype.kind != "bool"
+    return dtype.bits % 8 == 0 and dtype.family != "bool"
 
 
 @st.composite
@@ -76,7 +76,7 @@ def arrays(draw: Any, dtype: DType, shape: Sequence[int]) -> np.ndarray[Any, Any
 @st.composite
 def literals(draw: Any, dtype: DType | None = None) -> Any:
     """Python scalars; beside a dtype, mostly those of its kind."""
-    kind = dtype.kind if dtype else draw(st.sampled_from(("int", "float", "bool", "complex")))
+    kind = dtype.family if dtype else draw(st.sampled_from(("int", "float", "bool", "complex")))
     if kind in ("int", "uint"):
         return draw(st.sampled_from((1, 0, 2, 3, 100, 300, 2**24 + 1, 2**63 - 1)))
     if kind == "bool":

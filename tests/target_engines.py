@@ -120,7 +120,7 @@ def drawn(graph: Graph, seed: int) -> list[Array]:
 def _drawn(asked: Symbol, x: Symbol, place: int, seed: int, random: Any) -> Array:
     shape: tuple[Any, ...] = x.shape
     if asked.op.operand(place) == "indices":
-        least = -2 if x.dtype.kind == "int" else 0
+        least = -2 if x.dtype.family == "int" else 0
         return random.integers(least, 2, shape).astype(x.dtype.storage)
     values = pool(x.dtype) if seed % 2 == 0 else small(x.dtype, random)
     count = int(np.prod(shape))
@@ -131,7 +131,7 @@ def _drawn(asked: Symbol, x: Symbol, place: int, seed: int, random: Any) -> Arra
 
 def small(dtype: DType, random: Any) -> Array:
     """Numbers about as great as 2, not negative where an exponent may not be."""
-    if dtype.kind == "bool" or dtype.is_integer:
+    if dtype.family == "bool" or dtype.is_integer:
         return np.arange(min(4, dtype.max + 1)).astype(dtype.storage)
     values = random.normal(size=63) * 2 + (1j * random.normal(size=63) if dtype.is_complex else 0)
     rounded = values.astype(dtype.storage)

@@ -73,7 +73,7 @@ def test_the_islands_have_no_bridges():
     islands = [(DType.bool,), INTS, (*FLOATS, *COMPLEX)]
     for a, b in product(ARRAYS, repeat=2):
         together = any(a in island and b in island for island in islands)
-        mixed_64 = {a.kind, b.kind} == {"int", "uint"} and DType.uint64 in (a, b)
+        mixed_64 = {a.family, b.family} == {"int", "uint"} and DType.uint64 in (a, b)
         assert (ARRAY_API.answer(a, b) is not None) == (together and not mixed_64)
 
 

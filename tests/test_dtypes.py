@@ -37,9 +37,9 @@ SHORT = {
     "c*": "weak_complex",
 }
 OWN = ("index", "address", "tensor_float32", "weak_int", "weak_float", "weak_complex")
-INTS = [d for d in DType if d.kind in ("int", "uint")]
-FLOATS = [d for d in DType if d.kind == "float" and d is not DType.tensor_float32]
-COMPLEX = [d for d in DType if d.kind == "complex"]
+INTS = [d for d in DType if d.family in ("int", "uint")]
+FLOATS = [d for d in DType if d.family == "float" and d is not DType.tensor_float32]
+COMPLEX = [d for d in DType if d.family == "complex"]
 
 
 def test_members_are_those_of_the_design_in_its_order():
@@ -50,7 +50,7 @@ def test_members_are_those_of_the_design_in_its_order():
 def test_integer_facts_are_those_of_iinfo(dtype: DType):
     info = ml_dtypes.iinfo(dtype.storage)
     assert (dtype.bits, dtype.min, dtype.max) == (info.bits, info.min, info.max)
-    assert dtype.kind == ("int" if info.min < 0 else "uint")
+    assert dtype.family == ("int" if info.min < 0 else "uint")
     assert dtype.precision == int(info.max).bit_length()
     assert (dtype.exponent_bits, dtype.mantissa_bits) == (0, 0)
     assert dtype.is_integer and not dtype.is_float and not dtype.is_complex
@@ -213,7 +213,7 @@ def all_values(dtype: DType) -> NDArray[np.float64]:
 def held(values: NDArray[np.float64], target: DType) -> NDArray[np.bool_]:
     """Which values the target has, -0.0 apart from 0.0 and all NaNs alike."""
     target = target.part
-    if target.kind in ("int", "uint") and target.bits > 16:
+    if target.family in ("int", "uint") and target.bits > 16:
         whole = np.isfinite(values) & (np.trunc(values) == values)
         # 2.0**63 is a float64, int64's own maximum is not: hence the half-open interval.
         limits = np.iinfo(target.storage)
@@ -351,3 +351,7 @@ def test_exact_in_is_reflexive_and_transitive():
             for c in DType:
                 if a.exact_in(b) and b.exact_in(c):
                     assert a.exact_in(c), f"{a} in {b} in {c}"
+
+
+def test_the_code_of_a_dtype_is_its_place_in_the_list():
+    assert [d.code for d in DType] == list(range(len(MEMBERS)))

@@ -20,7 +20,7 @@ TARGETS = [d for d in DType if not d.weak]
 
 def values(dtype: DType) -> np.ndarray[Any, Any]:
     """Every value of a dtype of at most 16 bits, in its storage."""
-    if dtype.kind == "bool":
+    if dtype.family == "bool":
         return np.array([False, True])
     if dtype.is_integer:
         return np.arange(int(dtype.min), int(dtype.max) + 1).astype(dtype.storage)

@@ -119,7 +119,7 @@ def powers(dtype: DType, exponent: Any) -> Graph:
     return graph
 
 
-@pytest.mark.parametrize("dtype", [d for d in STRONG if d.kind == "int"], ids=str)
+@pytest.mark.parametrize("dtype", [d for d in STRONG if d.family == "int"], ids=str)
 def test_powers_of_signed_integers(dtype: DType) -> None:
     """A known exponent is one of the region; of others the rest is in regions."""
     x, y = values(dtype, 1100), np.abs(values(dtype, 1100, 1).astype(np.int64) % 2)

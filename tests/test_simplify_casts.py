@@ -47,7 +47,7 @@ def kept(graph: Graph) -> list[DType]:
 @cache
 def values(dtype: DType) -> Any:
     """Every value of up to 16 bits; of wider dtypes the telling ones, and many patterns of bits."""
-    if dtype.kind == "bool":
+    if dtype.family == "bool":
         return np.array([False, True])
     if dtype.is_integer and dtype.bits < 16:
         return np.arange(dtype.min, int(dtype.max) + 1).astype(dtype.storage)

@@ -45,7 +45,7 @@ class Grid:
         self.edges = lattice.pairs()
         ends = [(number[low], number[high]) for low, high in self.edges]
         self.widths = [_width(node) for node in lattice.nodes]
-        self.kinds = [node.kind if isinstance(node, DType) else "" for node in lattice.nodes]
+        self.kinds = [node.family if isinstance(node, DType) else "" for node in lattice.nodes]
         near = _neighbours(ends, len(number))
         self.row = rows_of(near, self.widths, full)
         self._lanes: dict[tuple[int, int, int], int] = {}

@@ -11,7 +11,7 @@ from graphir.errors import GraphError
 
 def limit(dtype: DType) -> DType:
     """A dtype as a limit; GraphError for bool and weak dtypes, which have no width."""
-    if dtype.kind == "bool" or dtype.weak:
+    if dtype.family == "bool" or dtype.weak:
         raise GraphError(f"{dtype} has no width to keep to; take int32, float32 or the like")
     return dtype
 
@@ -34,7 +34,7 @@ def _exceeds(dtype: DType, most: DType) -> bool:
 
 def family(dtype: DType) -> str:
     """Integers of both signs are one family, floats and complex numbers another."""
-    return {"int": "integer", "uint": "integer", "complex": "float"}.get(dtype.kind, dtype.kind)
+    return {"int": "integer", "uint": "integer", "complex": "float"}.get(dtype.family, dtype.family)
 
 
 def limits_on(dtype: DType, limits: Sequence[DType]) -> list[DType]:
@@ -47,6 +47,6 @@ def within(dtype: DType, limits: tuple[DType, ...]) -> DType | None:
     wide = too_wide(limits)
     if dtype not in wide:
         return dtype
-    fitting = [one for one in DType if one.kind == dtype.kind and one not in wide]
+    fitting = [one for one in DType if one.family == dtype.family and one not in wide]
     usual = [one for one in fitting if one in limits or one.storage.name == str(one)]
     return max(usual, key=lambda one: (one in limits, one.bits), default=None)

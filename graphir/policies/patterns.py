@@ -18,7 +18,7 @@ GROUPS = {
     "*": frozenset(DType),
     "integer": frozenset(dtype for dtype in DType if dtype.is_integer),
     **{
-        kind: frozenset(dtype for dtype in DType if dtype.kind == kind)
+        kind: frozenset(dtype for dtype in DType if dtype.family == kind)
         for kind in ("bool", "int", "uint", "float", "complex")
     },
 }

@@ -138,7 +138,7 @@ class ArrayApi(LibraryRules):
     def accumulated(self, dtype: DType, op: str) -> DType:
         """Integers in the default integer dtype, int64, or unsigned in uint64."""
         wide = {"int": DType.int64, "uint": DType.uint64}
-        return wide.get(dtype.kind, dtype)
+        return wide.get(dtype.family, dtype)
 
     def truth(self, dtype: DType, op: str) -> DType:
         """Bool; any and all take every dtype, where what is not 0 is true."""

@@ -159,7 +159,7 @@ class Jax(LibraryRules):
             return DType.int64
         if op == "cumulative_prod" or not dtype.is_integer:
             return self.committed(dtype)
-        return DType.int64 if dtype.kind == "int" else DType.uint64
+        return DType.int64 if dtype.family == "int" else DType.uint64
 
     def ordered(self, dtype: DType, op: str) -> DType:
         """Any dtype: complex numbers by their real parts, then by their imaginary parts."""

@@ -50,7 +50,7 @@ class JaxLax(Jax):
         {
             "pow": NO_INTS,
             "floor ceil round is_finite": NO_INTS | NO_COMPLEX,
-            "abs": dict.fromkeys(d for d in INTS if d.kind == "uint" or d in SMALL_INTS),
+            "abs": dict.fromkeys(d for d in INTS if d.family == "uint" or d in SMALL_INTS),
             "conj": NO_INTS
             | dict.fromkeys((*FLOATS, *SMALL_FLOATS))
             | {

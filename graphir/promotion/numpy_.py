@@ -98,7 +98,7 @@ class Numpy(LibraryRules):
         met = self.common(operands)
         if met.is_float and all(one.dtype.is_integer for one in operands):
             return tuple(
-                DType.int64 if one.dtype.kind == "int" else DType.uint64 for one in operands
+                DType.int64 if one.dtype.family == "int" else DType.uint64 for one in operands
             )
         return (met,) * len(operands)
 
@@ -204,8 +204,8 @@ def _widest(dtypes: Iterable[DType]) -> DType:
 
 def _integer(dtypes: Sequence[DType]) -> DType:
     """The integer dtype of integers; float64 where none is as wide as it would have to be."""
-    signed = max((dtype.bits for dtype in dtypes if dtype.kind == "int"), default=0)
-    unsigned = max((dtype.bits for dtype in dtypes if dtype.kind == "uint"), default=0)
+    signed = max((dtype.bits for dtype in dtypes if dtype.family == "int"), default=0)
+    unsigned = max((dtype.bits for dtype in dtypes if dtype.family == "uint"), default=0)
     if not signed:
         return DType(f"uint{unsigned}")
     if signed > unsigned:

@@ -48,7 +48,7 @@ class Least(NamedTuple):
 
     def beside(self, other: DType) -> DType:
         """Its dtype beside another: signed where it is small and the other is not unsigned."""
-        if self.small and other.kind not in ("bool", "uint"):
+        if self.small and other.family not in ("bool", "uint"):
             return SIGNED[UNSIGNED.index(self.dtype)]
         return self.dtype
 

@@ -60,7 +60,7 @@ def survives(value: Any, dtype: DType) -> bool:
 
 def int_range(dtype: DType) -> tuple[int, int]:
     """The least and the greatest int that fit a dtype."""
-    if dtype.kind == "bool":
+    if dtype.family == "bool":
         return 0, 1
     if dtype.format is None:
         return int(dtype.min), int(dtype.max)

@@ -173,7 +173,7 @@ class TensorFlow(LibraryRules):
         first = self.by_itself(operands[0])
         for one in operands[1:]:
             dtype = self.known(one.dtype)
-            if dtype is first or (dtype.weak and _RANK[dtype.kind] <= _RANK.get(first.kind, 0)):
+            if dtype is first or (dtype.weak and _RANK[dtype.family] <= _RANK.get(first.family, 0)):
                 continue
             why = f"only Python scalars, of no higher kind, become {first}"
             if operands[0].dtype.weak:

@@ -219,7 +219,7 @@ def _converts(value: Any, dtype: DType) -> bool:
     if isinstance(value, complex):
         return _converts(value.real, dtype) and _converts(value.imag, dtype)
     if dtype.is_integer:
-        low = -dtype.max if dtype.kind == "uint" else dtype.min
+        low = -dtype.max if dtype.family == "uint" else dtype.min
         return low <= value <= dtype.max
     return abs(value) <= dtype.part.max or not math.isfinite(value)
 

@@ -177,7 +177,7 @@ class Array(Operators):
         if self.shape:
             way = "reduce it by any(x) or all(x)" if what == "bool" else "take one element, x[i]"
             raise TypeError(f"{what}() of an array of shape {self.shape}, which is not 0-d; {way}")
-        if self.dtype.kind == lacking:
+        if self.dtype.family == lacking:
             raise TypeError(f"{what}() of {self.dtype}; take .real or abs() first")
         return value_of(self.symbol).item()
 

@@ -66,7 +66,7 @@ def _put(x: Array, value: Any) -> Any:
     dtype = WEAK[kinds[0]] if kinds else value.dtype
     if TAPE.rules.answer(x.dtype, dtype) is not x.dtype:
         what = repr(value) if kinds else str(dtype)
-        way = f"{x.dtype.kind.lstrip('u')}(y)" if kinds else "astype(y, x.dtype)"
+        way = f"{x.dtype.family.lstrip('u')}(y)" if kinds else "astype(y, x.dtype)"
         raise PromotionError(f"x[...] = y: an array of {x.dtype} takes no {what}; {way} first")
     return value if kinds else values(value)
 

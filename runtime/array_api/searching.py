@@ -75,8 +75,9 @@ def unique_counts(x: Array, /) -> unique_counts_result:
 
 
 def unique_inverse(x: Array, /) -> unique_inverse_result:
-    """The distinct values, and which is where."""
-    return unique_inverse_result(*map(known, np.unique_inverse(values(x))))
+    """The distinct values, and which is where; NaNs in the order in which they stand in `x`."""
+    every = unique_all(x)
+    return unique_inverse_result(every.values, every.inverse_indices)
 
 
 def unique_values(x: Array, /) -> Array:

@@ -39,7 +39,7 @@ class Subject:
         """Whether a site can lose something other than a cast to bool is there to drop."""
         stored = self.graph.stored
         exact = all(stored(x).exact_in(stored(site)) for x in site.args) and site.args
-        return not exact and stored(site).kind != "bool"
+        return not exact and stored(site).family != "bool"
 
     def cost(self, blame: bool, keep: bool) -> int:
         """The number of symbols that are run, if with blame then at most."""

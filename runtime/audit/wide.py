@@ -47,7 +47,7 @@ _GROWING = {
 
 def widened(array: Array, dtype: DType) -> Array:
     """The values of an array in their wide dtype; float64 rounds integers from 2**53 on."""
-    wide = WIDE[dtype.kind]
+    wide = WIDE[dtype.family]
     if array.dtype == np.uint64 and array.size and array.max() >= 2**63:
         wide = DType.float64
     return convert(array, dtype, wide)
@@ -93,7 +93,7 @@ class WideRun(Run):
         """The wide value of a symbol whose operands' are known."""
         if symbol.index in self.literals:
             number = _as_array(self.literals[symbol.index])
-            return convert(number, wide_dtype(number), WIDE[symbol.dtype.kind])
+            return convert(number, wide_dtype(number), WIDE[symbol.dtype.family])
         if symbol.args:
             with suppress(GraphirError):
                 return self.computed(symbol, [self.known(arg) for arg in symbol.args])
@@ -117,7 +117,7 @@ class WideRun(Run):
 
     def cast(self, symbol: Symbol, x: Array) -> Array:
         """What a cast is for, of wide values."""
-        source, target = wide_dtype(x), WIDE[symbol.dtype.kind]
+        source, target = wide_dtype(x), WIDE[symbol.dtype.family]
         if target is DType.int64 and source is DType.float64:
             return _truncated(x) if _is_written(symbol) else x
         if target is DType.float64 and source is DType.int64 and not _is_written(symbol):
@@ -170,7 +170,7 @@ class WideRun(Run):
         joined = symbol.op.signature.joined or range(len(dtypes))
         met = max((dtypes[i] for i in joined), key=_ORDER.index)
         types = [
-            arg.type.cast(met if i in joined else WIDE[arg.dtype.kind])
+            arg.type.cast(met if i in joined else WIDE[arg.dtype.family])
             for i, arg in enumerate(symbol.args)
         ]
         attrs = {name: value for name, value in symbol.attrs.items() if name != "dtype"}

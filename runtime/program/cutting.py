@@ -87,7 +87,7 @@ def _may_refuse(power: Symbol) -> bool:
     """Whether the exponent may be a negative integer, which is told of the whole array."""
     exponent = source_of(power.args[1])
     known = exponent.attrs["value"] if exponent.op in (ops.constant, ops.full) else -1
-    return exponent.dtype.kind == "int" and bool(np.less(known, 0).any())
+    return exponent.dtype.family == "int" and bool(np.less(known, 0).any())
 
 
 def _add(

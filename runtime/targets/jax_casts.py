@@ -20,7 +20,7 @@ def converted(x: Any, source: DType, target: DType, tf32: str) -> Any:
         return x
     if source.is_float and source.narrow:
         x, source = x.astype(jnp.float32), DType.float32
-    if target.kind == "bool":
+    if target.family == "bool":
         return x != jnp.zeros((), x.dtype)
     if target.is_complex and not source.is_complex:
         return converted(x, source, target.part, tf32).astype(target.storage)

@@ -29,7 +29,7 @@ def _plain(dtype: DType) -> DType:
     """The dtype of no less than 8 bits, 32 for a float, that has all values of another."""
     if dtype.is_float:
         return DType.float32 if dtype.bits < 32 else dtype
-    small = DType.int8 if dtype.kind == "int" else DType.uint8
+    small = DType.int8 if dtype.family == "int" else DType.uint8
     return small if dtype.narrow else DType.from_numpy(dtype.storage)
 
 

@@ -98,7 +98,7 @@ def reciprocal(x: Value) -> Value:
 
 def _divisor(x: Value, y: Value) -> Value:
     """An integer divisor that no engine stumbles over: 1 instead of 0 and -1."""
-    awkward = y.equal(0) | y.equal(-1) if y.dtype.kind == "int" else y.equal(0)
+    awkward = y.equal(0) | y.equal(-1) if y.dtype.family == "int" else y.equal(0)
     return awkward.where(1, y)
 
 
@@ -108,7 +108,7 @@ def floor_divide(x: Value, y: Value) -> Value:
         return _float_floor_divide(x, y)
     safe = _divisor(x, y)
     quotient = x / safe
-    if x.dtype.kind == "int":
+    if x.dtype.family == "int":
         below = (x < 0) ^ (safe < 0)
         inexact = ~(x % safe).equal(0)
         quotient = y.equal(-1).where(-x, quotient - (inexact & below).cast(x.dtype))
@@ -156,7 +156,7 @@ def shifted(direction: str) -> Function:
     """A shift; past the width, or by less than 0, it is 0 or the sign."""
 
     def function(x: Value, y: Value) -> Value:
-        if direction == "LEFT" or x.dtype.kind == "uint":
+        if direction == "LEFT" or x.dtype.family == "uint":
             return _shifted(direction, x, y)
         sign = -(x < 0).cast(x.dtype)
         return _shifted(direction, x ^ sign, y) ^ sign

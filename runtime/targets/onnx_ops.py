@@ -53,7 +53,7 @@ def _pow(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
     bits = y.dtype.precision
     if exponent.op is ops.constant:
         bits = int(max(exponent.attrs["value"].ravel().tolist(), default=0)).bit_length()
-    if y.dtype.kind == "int":
+    if y.dtype.family == "int":
         y = body.require(y, y >= 0)
     return fn.integer_pow(x, y, bits)
 

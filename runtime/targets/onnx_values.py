@@ -71,10 +71,10 @@ class Value:
         return (self - self % other) / other
 
     def __neg__(self) -> Value:
-        return 0 - self if self.dtype.kind == "uint" else self.op("Neg")
+        return 0 - self if self.dtype.family == "uint" else self.op("Neg")
 
     def __abs__(self) -> Value:
-        return self if self.dtype.kind in ("bool", "uint") else self.op("Abs")
+        return self if self.dtype.family in ("bool", "uint") else self.op("Abs")
 
     def __and__(self, other: Any) -> Value:
         return self.op(self._bits("And"), other)

@@ -191,7 +191,7 @@ def _range(line: Line) -> str:
     elif dtype.is_float:
         wide, text = DType.float64, f"{line.use('_line')}({start!r}, {step!r}, {line['size']})"
     else:
-        wide = DType.int64 if dtype.kind == "int" else DType.uint64
+        wide = DType.int64 if dtype.family == "int" else DType.uint64
         limits = f"{int(dtype.min)}, {int(dtype.max)}"
         made = f"{line.use('integers')}({start!r}, {step!r}, {line['size']}, {limits})"
         text = f"{made}.view({numpy_name(wide)})"

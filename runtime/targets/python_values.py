@@ -19,7 +19,7 @@ _WRITTEN = 64
 def plain(dtype: DType) -> DType:
     """The dtype of NumPy itself in which values of `dtype` are exact."""
     if dtype.is_integer and dtype.narrow:
-        return DType.int8 if dtype.kind == "int" else DType.uint8
+        return DType.int8 if dtype.family == "int" else DType.uint8
     if dtype.is_float and dtype.bits < 32:
         return DType.float32
     return DType.from_numpy(dtype.storage)
@@ -76,7 +76,7 @@ def converted(x: str, source: DType, target: DType, tf32: str, uses: set[str]) -
         else:
             loaded = _as(loaded, plain(source), whole)
         return _as(loaded, whole, target)
-    if target.kind == "bool" or target in _ROUNDED_BY_NUMPY:
+    if target.family == "bool" or target in _ROUNDED_BY_NUMPY:
         return _as(loaded, plain(source), target)
     return _narrowed(loaded, source, target, tf32, uses)
 

@@ -41,7 +41,7 @@ def widened(x: Value) -> Value:
     if x.dtype.is_float and x.dtype.bits < 32:
         return x.convert(DType.float32)
     if x.dtype.is_integer and x.dtype.narrow:
-        return x.convert(DType.int8 if x.dtype.kind == "int" else DType.uint8)
+        return x.convert(DType.int8 if x.dtype.family == "int" else DType.uint8)
     return x
 
 
@@ -53,7 +53,7 @@ def _complex(x: Value, to: DType, tf32: str) -> Value:
 
 def _integer(x: Value, to: DType) -> Value:
     """Integers wrap; floats truncate and saturate, NaN being 0."""
-    plain = (DType.int8 if to.kind == "int" else DType.uint8) if to.narrow else to
+    plain = (DType.int8 if to.family == "int" else DType.uint8) if to.narrow else to
     if not x.dtype.is_float:
         made = x.convert(plain)
     else:

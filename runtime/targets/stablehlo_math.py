@@ -13,14 +13,14 @@ from runtime.targets.stablehlo_values import Value, together, where
 
 def magnitude(x: Value) -> Value:
     """|x|: itself where there are no negative numbers."""
-    if x.dtype.kind in ("bool", "uint"):
+    if x.dtype.family in ("bool", "uint"):
         return x
     return x.op("abs", to=x.dtype.part)
 
 
 def sign(x: Value) -> Value:
     """-1, 0 or 1; of a complex z, z / |z|."""
-    if x.dtype.kind in ("bool", "uint"):
+    if x.dtype.family in ("bool", "uint"):
         return x.op("minimum", 1)
     return where(x.eq(0), 0, x.op("sign")) if x.dtype.is_float else x.op("sign")
 
@@ -138,7 +138,7 @@ def _floor_divide(x: Value, y: Value) -> Value:
     safe = _safe(y)
     quotient, off = x / safe, _off(x.op("remainder", safe), safe)
     floored = where(y.eq(0), 0, quotient - off.convert(x.dtype))
-    return where(y.eq(-1), -x, floored) if x.dtype.kind == "int" else floored
+    return where(y.eq(-1), -x, floored) if x.dtype.family == "int" else floored
 
 
 def remainder(x: Value, y: Value) -> Value:
@@ -156,7 +156,7 @@ def _off(rest: Value, y: Value) -> Value:
 
 def _safe(y: Value) -> Value:
     """Integers with 1 for 0, and for -1: by neither is there a quotient for all."""
-    return where(y.eq(0) | y.eq(-1) if y.dtype.kind == "int" else y.eq(0), 1, y)
+    return where(y.eq(0) | y.eq(-1) if y.dtype.family == "int" else y.eq(0), 1, y)
 
 
 # -- powers and shifts
@@ -192,7 +192,7 @@ def _integer_power(x: Value, y: Value) -> Value:
 def shifted(name: str, x: Value, y: Value) -> Value:
     """A shift; 0 or the sign where y is negative or past the width."""
     past = (y < 0) | (y >= x.dtype.bits)
-    arithmetic = name == "right" and x.dtype.kind == "int"
+    arithmetic = name == "right" and x.dtype.family == "int"
     op = {"left": "shift_left"}.get(
         name, f"shift_right_{'arithmetic' if arithmetic else 'logical'}"
     )

@@ -19,7 +19,7 @@ ELEMENTS: dict[DType, str] = {
     DType.bfloat16: "bf16",
     DType.tensor_float32: "f32",
     **{d: f"f{d.bits}" for d in (DType.float16, DType.float32, DType.float64)},
-    **{d: f"i{d.bits}" for d in DType if d.kind == "int" and not d.weak},
+    **{d: f"i{d.bits}" for d in DType if d.family == "int" and not d.weak},
     **{d: f"ui{d.bits}" for d in DType if str(d).startswith("uint")},
     **{d: f"f{d.bits}{str(d).split('_')[1].upper()}" for d in DType if d.narrow and d.is_float},
     DType.complex64: "complex<f32>",
@@ -79,7 +79,7 @@ def _nested(array: Any, dtype: DType) -> str:
 
 def _number(value: Any, dtype: DType) -> str:
     """One number: decimal, and by its bits where it is none."""
-    if dtype.kind == "bool":
+    if dtype.family == "bool":
         return "true" if value else "false"
     if dtype.is_integer:
         return str(int(value))

@@ -204,7 +204,7 @@ def number_beside_0d(case: Case) -> bool:
     """Whether a 0-d tensor is beside an int from 2**63 on, or one that mixes with no bool True."""
     dtypes = [x for x in case.given if isinstance(x, DType)]
     ranks = [x.results[0].rank for x in case.operands if isinstance(x, Case)]
-    lonely = any(x.narrow or (x.kind == "uint" and x.bits > 8) for x in dtypes)
+    lonely = any(x.narrow or (x.family == "uint" and x.bits > 8) for x in dtypes)
     huge = any(type(x) is int and x >= 2**63 for x in case.given)
     return 0 in ranks and (huge or (lonely and any(type(x) is bool for x in case.given)))
 
@@ -213,7 +213,7 @@ def _inexact_steps(case: Case, names: tuple[str, ...]) -> list[Case]:
     return [
         one
         for one in case.ancestors()
-        if one.op in names and one.dtypes[0] and one.dtypes[0].kind in ("float", "complex")
+        if one.op in names and one.dtypes[0] and one.dtypes[0].family in ("float", "complex")
     ]
 
 

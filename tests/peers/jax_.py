@@ -181,7 +181,7 @@ class Answer(NamedTuple):
     @property
     def ours(self) -> DType:
         dtype = DType.from_numpy(self.dtype)
-        return WEAK[dtype.kind] if self.weak else dtype
+        return WEAK[dtype.family] if self.weak else dtype
 
 
 @contextmanager

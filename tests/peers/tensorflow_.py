@@ -43,7 +43,7 @@ _WEAK = {
 WEAK_FLOAT32 = "weak float32"
 """The other weak float, which graphir has not: a Python float where no integer has joined it."""
 Answer: TypeAlias = DType | Literal["weak float32"] | None
-_WEAK_OF_KIND = {dtype.kind: dtype for dtype in _WEAK}
+_WEAK_OF_KIND = {dtype.family: dtype for dtype in _WEAK}
 _promotes = False
 
 
@@ -198,7 +198,7 @@ def _answers(questions: Sequence[Question]) -> list[Answer]:
 
 def _named(dtype: Any, weak: bool) -> DType:
     named = _OURS[dtype]
-    return _WEAK_OF_KIND[named.kind] if weak else named
+    return _WEAK_OF_KIND[named.family] if weak else named
 
 
 def _made(operand: Operand) -> Any:
