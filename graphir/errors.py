@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from graphir.printable import printable
+
 if TYPE_CHECKING:
     from graphir.location import Location
 
@@ -15,6 +17,10 @@ class GraphirError(Exception):
     """
 
     location: Location | None = None
+
+    def __str__(self) -> str:
+        """The message, fit for a terminal whatever names it quotes."""
+        return printable(super().__str__(), None, keep="\n")
 
 
 class PromotionError(GraphirError, TypeError):

@@ -20,6 +20,7 @@ from graphir.makers import Makers
 from graphir.op import CURRENT, Inferred, Op
 from graphir.pickling import restore, state_of
 from graphir.policies import Action, Policy
+from graphir.printable import printable
 from graphir.promotion import PromotionRules
 from graphir.promotion import rules as rules_named
 from graphir.promotion.operands import Operand
@@ -104,7 +105,8 @@ class Graph(Makers, Written):
         return f"%{symbol.index - before}"
 
     def __repr__(self) -> str:
-        return f"<Graph {self.name}, {len(self.symbols)} symbols, rules {self.rules.name}>"
+        size = f"{len(self.symbols)} symbols"
+        return f"<Graph {printable(self.name)}, {size}, rules {self.rules.name}>"
 
     def like(self, rules: PromotionRules | None = None) -> Graph:
         """An empty graph of the same name and settings, for a pass to emit into.

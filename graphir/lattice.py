@@ -10,6 +10,7 @@ from itertools import combinations, product
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 from graphir.errors import GraphError, PromotionError
+from graphir.printable import printable
 
 Node = TypeVar("Node", bound=Hashable)
 
@@ -89,7 +90,7 @@ class Lattice(Generic[Node]):
         return len(self.nodes)
 
     def __repr__(self) -> str:
-        return f"<Lattice {self.name}, {len(self.nodes)} nodes>"
+        return f"<Lattice {printable(self.name)}, {len(self.nodes)} nodes>"
 
     def _downwards(self) -> list[Node]:
         """The nodes, each after everything above it; Cyclic on a cycle."""

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, ParamSpec, TypeAlias, TypeVar
 from graphir.assignments import assignment_end
 from graphir.dtypes import DType
 from graphir.errors import GraphirError
+from graphir.printable import printable
 from graphir.source_text import displayed_path, source_line
 
 P = ParamSpec("P")
@@ -146,8 +147,8 @@ class Location:
 
     @property
     def layered(self) -> str:
-        """Its text, and the layer if there is one: `net.py:3:5 [encoder]`."""
-        return f"{self} [{self.layer}]" if self.layer else str(self)
+        """Its text, and the layer if there is one: `net.py:3:5 [encoder]`; fit for a terminal."""
+        return f"{self} [{printable(self.layer)}]" if self.layer else str(self)
 
     def to_json(self) -> dict[str, Any]:
         """The place as JSON has it."""
@@ -156,7 +157,7 @@ class Location:
 
     def __str__(self) -> str:
         file, line, column, *_ = self.place
-        return f"{file}:{line}:{column}" if file else f"line {line}, column {column}"
+        return f"{printable(file)}:{line}:{column}" if file else f"line {line}, column {column}"
 
     def __repr__(self) -> str:
         return f"<Location {self}>"

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias, overload
 
 from graphir import DType, Graph, GraphirError, PromotionRules, Symbol
+from graphir.printable import printable
 from graphir.printer import names_of
 from graphir.promotion.tables import aligned
 from graphir.uncollected import uncollected
@@ -110,8 +111,9 @@ class GraphDiff(Sequence[Change]):
             f"{self.before.name} {_refusals(change.before for change in self)}",
             f"both {len(self.both_refused)}",
         ]
-        return f"graph {self.graph.name}, {self.before.name} -> {self.after.name}: " + ", ".join(
-            counts
+        return (
+            f"graph {printable(self.graph.name)}, {self.before.name} -> {self.after.name}: "
+            + ", ".join(counts)
         )
 
     def errors(self) -> list[str]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn, get_args
 
 from graphir import Graph, GraphirError
+from graphir.printable import printable
 from graphir.printer import large_constants
 from passes import lower
 from runtime.cli_casts import add_casts
@@ -63,6 +64,7 @@ def _open_streams() -> None:
 
 
 def _failed(message: str) -> int:
+    message = printable(message, None, keep="\n")
     print(f"graphir: {message}", file=sys.stderr)
     return 1
 
@@ -120,7 +122,7 @@ class _Parser(argparse.ArgumentParser):
     """One line for bad usage."""
 
     def error(self, message: str) -> NoReturn:
-        line = " ".join(message.split())
+        line = printable(" ".join(message.split()), None)
         self.exit(2, f"{self.prog}: {line} (see {self.prog} --help)\n")
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from graphir.errors import CastWarning
 from graphir.location import user_frame
 from graphir.policies.hits import Hit
+from graphir.printable import printable
 
 
 def warn_of(hits: Iterable[Hit]) -> None:
@@ -17,12 +18,12 @@ def warn_of(hits: Iterable[Hit]) -> None:
     modules: dict[str, dict[str, Any]] = {}
     for hit in hits:
         place = hit.location
-        path = place.source or f"<{place.file}>"  # Python reads no file of such a name
+        path = place.source or f"<{printable(place.file)}>"  # Python reads no file of such a name
         names = modules.get(path)
         if names is None:
             names = modules[path] = _module(path)
         warnings.warn_explicit(
-            f"{hit.told} [{place.layer}]" if place.layer else hit.told,
+            f"{hit.told} [{printable(place.layer)}]" if place.layer else hit.told,
             CastWarning,
             path,
             place.line,

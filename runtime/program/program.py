@@ -15,6 +15,7 @@ import numpy as np
 
 from graphir import Graph, ops
 from graphir.evaluation import contiguous
+from graphir.printable import printable
 from graphir.uncollected import uncollected
 from passes import lower
 from runtime.binding import bind
@@ -349,4 +350,5 @@ class Program:
         return Program, (self.graph, *self._given)
 
     def __repr__(self) -> str:
-        return f"<Program {self.graph.name}, {len(self.steps)} steps, {self.threads} threads>"
+        size = f"{len(self.steps)} steps, {self.threads} threads"
+        return f"<Program {printable(self.graph.name)}, {size}>"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from graphir import ExecutionError, Symbol
+from graphir.printable import printable
 from runtime.binding import bind
 from runtime.program.assembly import Body, prepared
 from runtime.program.cutting import Call, Region
@@ -200,7 +201,7 @@ def explain(program: Program, inputs: Sequence[Any], named: Mapping[str, Any]) -
     graph = program.lowered
     where = f", NumPy alone: {program.why_numpy}" if program.why_numpy else ""
     lines = [
-        f"program {graph.name}: {count} steps, {len(graph.symbols)} symbols, "
+        f"program {printable(graph.name)}: {count} steps, {len(graph.symbols)} symbols, "
         f"{program.threads} threads{where}"
     ]
     for number, (step, bound) in enumerate(zip(program.steps, steps, strict=True)):
