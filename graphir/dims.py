@@ -53,7 +53,7 @@ class Dim:
         return Dim, (dict(self.terms),)
 
     def __add__(self, other: Size) -> Size:
-        return _sum((self, other))
+        return total((self, other))
 
     __radd__ = __add__
 
@@ -61,10 +61,10 @@ class Dim:
         return self * -1
 
     def __sub__(self, other: Size) -> Size:
-        return _sum((self, other * -1))
+        return total((self, other * -1))
 
     def __rsub__(self, other: Size) -> Size:
-        return _sum((other, self * -1))
+        return total((other, self * -1))
 
     def __mul__(self, other: Size) -> Size:
         product: dict[Monomial, int] = {}
@@ -216,12 +216,13 @@ def _term_order(term: tuple[Monomial, int]) -> tuple[int, list[str]]:
     return -len(term[0]), [str(atom) for atom in term[0]]
 
 
-def _sum(dims: Iterable[Size]) -> Size:
-    total: dict[Monomial, int] = {}
+def total(dims: Iterable[Size]) -> Size:
+    """The sum of some dims."""
+    coefficients: dict[Monomial, int] = {}
     for dim in dims:
         for monomial, coefficient in _terms(dim):
-            total[monomial] = total.get(monomial, 0) + coefficient
-    return _lowered(total)
+            coefficients[monomial] = coefficients.get(monomial, 0) + coefficient
+    return _lowered(coefficients)
 
 
 def _lowered(terms: dict[Monomial, int]) -> Size:

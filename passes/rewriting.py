@@ -107,16 +107,6 @@ def merged_origins(symbols: Iterable[Symbol]) -> tuple[Origin, ...]:
     return tuple(origin for symbol in symbols for origin in origins_of(symbol))
 
 
-def given(arg: Symbol) -> Symbol:
-    """What an operand was before casts were inserted for its user.
-
-    A cast that put a value into an array made the operand what it is: it is not for the user.
-    """
-    while arg.op is ops.cast and arg.origins and not any(one.stores for one in arg.origins):
-        arg = arg.args[0]
-    return arg
-
-
 def unplaced(error: GraphirError) -> GraphirError:
     """An error without the place that calling an op or making a constant gave it."""
     cause = error.__context__ if error.location is not None else error

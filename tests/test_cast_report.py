@@ -155,7 +155,7 @@ def test_json_has_every_field() -> None:
     assert isinstance(line, int)
     more = {
         *("expression", "text", "loss", "elements", "bytes_added", "damage", "cause", "fix"),
-        *("others", "measured", "shares"),
+        *("others", "measured", "shares", "times", "casts"),
     }
     assert more <= set(first)
     assert {name: value for name, value in first.items() if name not in more} == {
@@ -206,7 +206,7 @@ def test_a_graph_without_casts_says_so() -> None:
     graph.output(graph.input("int8") + 1)
     report = cast_report(graph)
     assert str(report) == "graph none: no casts"
-    head = {"version": 1, "graph": "none", "rules": "max"}
+    head = {"version": 2, "graph": "none", "rules": "max"}
     rest = {"against": None, "outputs": [], "casts": []}
     assert not report and json.loads(report.to_json()) == {**head, **rest}
 

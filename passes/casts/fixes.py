@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from graphir import fixes, rules
 from graphir.fixes import Promotion
-from passes.rewriting import given
 
 if TYPE_CHECKING:
     from passes.casts.rows import CastRow
@@ -41,6 +40,6 @@ def _promotion(row: CastRow) -> Promotion | None:
     user = row.user
     if user is None or row.kind not in ("implicit", "literal") or (row.exact and row.cause):
         return None
-    values, casts = [given(arg) for arg in user.args], {row.position: row.target}
+    values, casts = row.operands, {row.position: row.target}
     number = row.kind == "literal"
     return Promotion(rules(row.rule), user.op, values, casts, row.position, row.loss, number)

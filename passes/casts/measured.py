@@ -6,6 +6,7 @@ Filled in by `runtime.audit`, carried by the rows of a report and by the report 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,11 +32,29 @@ class Measured:
     ulps: float = 0.0
     worst: tuple[complex, complex] | None = None
 
+    @classmethod
+    def merged(cls, measures: Iterable[Measured]) -> Measured | None:
+        """What some casts did in all: counts are summed, errors the largest; None of no casts."""
+        each = list(measures)
+        if len(each) < 2:
+            return each[0] if each else None
+        counts = {name: sum(getattr(one, name) for one in each) for name in _COUNTS}
+        worst = max(each, key=lambda one: (one.worst is not None, one.relative))
+        return cls(
+            **counts,
+            relative=max(one.relative for one in each),
+            ulps=max(one.ulps for one in each),
+            worst=worst.worst,
+        )
+
     def to_json(self) -> dict[str, Any]:
         """The fields as JSON has them; what JSON has no number for, as text."""
         numbers = {name: getattr(self, name) for name in self.__slots__ if name != "worst"}
         worst = None if self.worst is None else [str(number) for number in self.worst]
         return {**{name: plain(n) for name, n in numbers.items()}, "worst": worst}
+
+
+_COUNTS = ("elements", "changed", "overflowed", "underflowed", "nan_made")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,8 +10,9 @@ import numpy as np
 from graphir import DType, Graph, GraphirError, PromotionRules, Symbol, TensorType, rule_sets
 from graphir.arguments import number_of
 from graphir.promotion.explanation import reason
+from passes.casts.causes import Answers
 from passes.casts.rows import CastRow
-from passes.rewriting import given, unplaced
+from passes.rewriting import unplaced
 
 
 def others(row: CastRow) -> Mapping[str, DType | str]:
@@ -23,16 +24,26 @@ def others(row: CastRow) -> Mapping[str, DType | str]:
     user = row.user
     if user is None or row.kind not in ("implicit", "literal") or row.conversion.stores:
         return {}
-    operands = tuple(_operand(arg) for arg in user.args)
+    asked = tuple(rules for rules in rule_sets() if rules.name not in ("explicit", row.rule))
+    key = asked, user.index
+    answers = row.uses.answers.get(key)
+    if answers is None:
+        answers = _answers(asked, user, tuple(map(_operand, row.operands)))
+        row.uses.answers[key] = answers
+    at = row.position
+    return {name: to if isinstance(to, str) else to[at] for name, to in answers.items()}
+
+
+def _answers(asked: Sequence[PromotionRules], user: Symbol, operands: tuple[Any, ...]) -> Answers:
+    """What rule sets say of a user, asked once for users alike."""
     attrs = {name: value for name, value in user.attrs.items() if name != "dtype"}
-    asked = tuple(one for one in rule_sets() if one.name not in ("explicit", row.rule))
-    key = (asked, user.op, operands, id(user.attrs), row.position)
+    key = (asked, user.op, operands, id(user.attrs))
     known = _KNOWN.get(key)
     if known is None:
         if len(_KNOWN) > 4096:
             _KNOWN.clear()
         answers = {
-            rules.name: _answer(rules, user, operands, attrs, row.position)
+            rules.name: _answer(rules, user, operands, attrs)
             for rules in asked
             if _knows(rules, operands)
         }
@@ -41,7 +52,7 @@ def others(row: CastRow) -> Mapping[str, DType | str]:
     return known[0]
 
 
-_KNOWN: dict[Any, tuple[dict[str, DType | str], Any]] = {}
+_KNOWN: dict[Any, tuple[Answers, Any]] = {}
 
 
 def _knows(rules: PromotionRules, operands: tuple[Any, ...]) -> bool:
@@ -49,9 +60,8 @@ def _knows(rules: PromotionRules, operands: tuple[Any, ...]) -> bool:
     return all(rules.has(rules.committed(one.dtype)) for one in typed)
 
 
-def _operand(arg: Symbol) -> Any:
+def _operand(before: Symbol) -> Any:
     """What an operand was before its cast: a Python number, a 0-d constant's value, or a type."""
-    before = given(arg)
     number = number_of(before)
     if number is None:
         return before.type
@@ -69,13 +79,13 @@ class _Scalar(NamedTuple):
 
 
 def _answer(
-    rules: PromotionRules, user: Symbol, operands: tuple[Any, ...], attrs: dict[str, Any], at: int
-) -> DType | str:
+    rules: PromotionRules, user: Symbol, operands: tuple[Any, ...], attrs: dict[str, Any]
+) -> Sequence[DType] | str:
     graph = Graph("question", rules=rules)
     try:
         made = [_made(graph, one) for one in operands]
         symbol = graph.apply(user.op, made, attrs)
-        return graph.infer(user.op, symbol.args, symbol.attrs).operands[at]
+        return graph.infer(user.op, symbol.args, symbol.attrs).operands
     except GraphirError as error:
         return f"refuses: {reason(unplaced(error))}"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
+from functools import cached_property
 from operator import attrgetter
 from typing import Any, TypeAlias, get_args, overload
 
@@ -20,6 +21,7 @@ from passes.casts.causes import Uses
 from passes.casts.conversion import Conversion, Kind, conversion
 from passes.casts.measured import Measured, OutputError
 from passes.casts.rows import CastRow
+from passes.casts.sites import Sites
 from passes.graph_diff import GraphDiff
 from passes.implicit_cast import implicit_cast
 
@@ -95,6 +97,11 @@ class CastReport(Sequence[CastRow]):
                 found.setdefault(row.cause.place, []).append(row)
         return found
 
+    @cached_property
+    def sites(self) -> Sites:
+        """The rows merged by place, as every format writes them."""
+        return Sites(self.rows)
+
     @property
     def audited(self) -> bool:
         """Whether a run saw any of the casts."""
@@ -110,12 +117,17 @@ class CastReport(Sequence[CastRow]):
 
         The rows are in the order of what they are responsible for.
         """
+        blamed = not outputs or any(error.shares is not None for error in outputs)
         for row in self:
             place = row.symbol.index
             row.measured = measures.get(place)
-            row.shares = tuple((one.shares or {}).get(place, 0.0) for one in outputs)
-        rows = tuple(sorted(self, key=attrgetter("share", "damage"), reverse=True))
-        return self._with(rows=rows, outputs=tuple(outputs), results=tuple(results))
+            shares = tuple((error.shares or {}).get(place, 0.0) for error in outputs)
+            row.shares = shares if blamed else None
+        rank: dict[int, float] = {}
+        for site in self.sites:
+            rank.update(dict.fromkeys((row.place for row in site.rows), site.share or 0.0))
+        rows = sorted(self, key=lambda row: (rank[row.place], row.damage), reverse=True)
+        return self._with(rows=tuple(rows), outputs=tuple(outputs), results=tuple(results))
 
     def compared(self, other: str | PromotionRules) -> CastReport:
         """The report with what would change in the graph under other rules, as `.against`."""
@@ -142,6 +154,7 @@ class CastReport(Sequence[CastRow]):
 
     def _with(self, **changes: Any) -> CastReport:
         new = copy(self)
+        vars(new).pop("sites", None)
         vars(new).update(changes)
         return new
 

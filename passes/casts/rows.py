@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from graphir import DType, Location, Symbol
@@ -10,7 +10,7 @@ from graphir.dims import Size
 from graphir.expressions import Expression, expression
 from graphir.losses import Loss
 from passes.casts.conversion import Conversion, Kind
-from passes.casts.measured import Measured, plain
+from passes.casts.measured import Measured
 
 if TYPE_CHECKING:
     from passes.casts.causes import Uses
@@ -20,13 +20,14 @@ class CastRow:
     """One use of one cast: `operand` of `op` at `location`, from `source` to `target`.
 
     `symbol` is the cast (or what it was folded into) in the explicit graph, `place` that of the row
-    in the order of the graph. `measured` is what a run saw (see runtime.audit), and `shares` its
-    part of each output's error.
+    in the order of the graph. `measured` is what a run saw of the cast (see runtime.audit), and
+    `shares` the part of each output's error that the cast explains, None if unknown: the same for
+    all uses of a cast.
     """
 
     # Rows are many: what most have alike stands here.
     measured: Measured | None = None
-    shares: tuple[float, ...] = ()
+    shares: tuple[float, ...] | None = ()
 
     def __init__(
         self, conversion: Conversion, location: Location, symbol: Symbol, place: int, uses: Uses
@@ -35,7 +36,7 @@ class CastRow:
         self.location = location
         self.symbol = symbol
         self.place = place
-        self._uses = uses
+        self.uses = uses
 
     @property
     def kind(self) -> Kind:
@@ -78,24 +79,29 @@ class CastRow:
         return self.conversion.damage
 
     @property
-    def share(self) -> float:
-        """The largest part of an output's error that it explains, of either sign."""
-        return max(map(abs, self.shares), default=0.0)
+    def share(self) -> float | None:
+        """The largest part of an output's error that it explains; None if unknown."""
+        return None if self.shares is None else max(map(abs, self.shares), default=0.0)
 
     @property
     def user(self) -> Symbol | None:
         """What uses the cast here, in the explicit graph, if that is still known."""
-        return self._uses.of(self).user
+        return self.uses.of(self).user
 
     @property
     def position(self) -> int:
         """The position of the operand among those of its user."""
-        return self._uses.of(self).position
+        return self.uses.of(self).position
+
+    @property
+    def operands(self) -> Sequence[Symbol]:
+        """The operands of the user before casts were inserted for it; none if it is not known."""
+        return () if self.user is None else self.uses.operands(self.user)
 
     @property
     def cause(self) -> CastRow | None:
         """The row that made the dtype which asks for this cast; None where that is itself."""
-        return self._uses.of(self).cause
+        return self.uses.of(self).cause
 
     @property
     def loss(self) -> Loss:
@@ -179,8 +185,10 @@ class CastRow:
         return others(self)
 
     def to_json(self) -> dict[str, Any]:
-        """The row as JSON has it (see casts.schema.json): dtypes by name, values as text."""
-        return {**self.facts(), **self.findings()}
+        """The row as JSON has it (see casts.schema.json), as a site of one use."""
+        from passes.casts.sites import CastSite
+
+        return CastSite(self).to_json()
 
     def facts(self) -> dict[str, Any]:
         """What rows of the same place and operands have in common, as JSON has it."""
@@ -199,21 +207,10 @@ class CastRow:
             "exact": self.exact,
             "witness": None if self.exact else str(self.witness),
             "loss": one.loss.to_json(),
-            "elements": _size(self.elements),
             "bytes_before": self.bytes_before,
             "bytes_after": self.bytes_after,
-            "bytes_added": _size(self.bytes_added),
             "fix": self.fix or None,
             "others": {name: str(answer) for name, answer in self.others.items()},
-        }
-
-    def findings(self) -> dict[str, Any]:
-        """What is the row's own: where it comes from, what it does, what a run saw of it."""
-        return {
-            "damage": self.damage,
-            "cause": None if self.cause is None else self.cause.location.to_json(),
-            "measured": None if self.measured is None else self.measured.to_json(),
-            "shares": [plain(share) for share in self.shares],
         }
 
     def __eq__(self, other: object) -> bool:
@@ -230,5 +227,6 @@ class CastRow:
         return f"<{what} at {self.location}: {one.source} -> {one.target}>"
 
 
-def _size(size: Size) -> int | str:
+def size_json(size: Size) -> int | str:
+    """A size as JSON has it: a number, or an expression of symbolic dims as text."""
     return size if isinstance(size, int) else str(size)

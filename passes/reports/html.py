@@ -148,6 +148,7 @@ def _against(diff: GraphDiff) -> Iterator[str]:
 
 
 def _toolbar(report: CastReport, most: int) -> str:
+    rows = len(report.sites)
     box = tag(
         "input", type="search", id="filter", placeholder="Filter", aria_label="Filter the casts"
     )
@@ -162,9 +163,9 @@ def _toolbar(report: CastReport, most: int) -> str:
         )
         for one in words.levels(report)
     ]
-    count = tag("output", f"{min(len(report), most):,} rows", id="count", aria_live="polite")
-    cut = f"The {most:,} worst of {len(report):,} rows are here; JSON has all."
-    note = tag("p", cut, class_="faint") if len(report) > most else ""
+    count = tag("output", f"{min(rows, most):,} rows", id="count", aria_live="polite")
+    cut = f"The {most:,} worst of {rows:,} rows are here; JSON has all."
+    note = tag("p", cut, class_="faint") if rows > most else ""
     return tag("div", box, *buttons, count, class_="toolbar") + note
 
 

@@ -3,32 +3,30 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from graphir.uncollected import uncollected
-from passes.reports.sharing import Shared
 
 if TYPE_CHECKING:
-    from passes.casts import CastReport, CastRow
+    from passes.casts import CastReport
 
-VERSION = 1
+VERSION = 2
 """Of the format; another for a change that readers of this one would not understand."""
 
 
 @uncollected
 def report_json(report: CastReport) -> str:
-    """The report as a JSON document, a line for each cast and for each output."""
+    """The report as a JSON document, a line for each site and for each output."""
     head = {
         "version": VERSION,
         "graph": report.graph.name,
         "rules": report.graph.rules.name,
         "against": None if report.against is None else report.against.facts(),
     }
-    facts: Callable[[CastRow], str] = Shared(lambda row: text(row.facts()))
     lists = {
         "outputs": (text(one.to_json()) for one in report.outputs),
-        "casts": (joined(facts(row), text(row.findings())) for row in report),
+        "casts": (text(site.to_json()) for site in report.sites),
     }
     fields = [f"{text(name)}: {text(value)}" for name, value in head.items()]
     fields += [f"{text(name)}: {listed(values)}" for name, values in lists.items()]
@@ -37,11 +35,6 @@ def report_json(report: CastReport) -> str:
 
 text = json.JSONEncoder().encode
 """A value as JSON on one line."""
-
-
-def joined(one: str, other: str) -> str:
-    """Two JSON objects that are not empty as one."""
-    return f"{one[:-1]}, {other[1:]}"
 
 
 def listed(values: Iterable[str]) -> str:

@@ -11,10 +11,10 @@ from graphir.printable import printable
 from passes.reports import words
 from passes.reports.markup import chip, reason, tag, text
 from passes.reports.places import Region, line_at, region
-from passes.reports.sharing import Shared
 
 if TYPE_CHECKING:
-    from passes.casts import CastReport, CastRow
+    from passes.casts import CastReport
+    from passes.casts.sites import CastSite
 
 CONTEXT = 2
 """The lines shown before and after one with casts."""
@@ -26,43 +26,48 @@ LINES = 3000
 """The most lines with casts shown of a file; first those to which rows on the page lead."""
 
 
-class Site(NamedTuple):
-    """Rows that stand in one region and are alike but for where they come from."""
+class Highlight(NamedTuple):
+    """Sites that stand in one region and are alike but for their layers."""
 
     place: Region
-    rows: list[CastRow]
+    sites: list[CastSite]
 
     @property
-    def row(self) -> CastRow:
+    def site(self) -> CastSite:
         """The worst of them."""
-        return self.rows[0]
+        return self.sites[0]
+
+    @property
+    def times(self) -> int:
+        """The number of uses of casts."""
+        return sum(site.times for site in self.sites)
 
 
 class Listing:
-    """The sites of a report by file and line, each line with an anchor of its own."""
+    """The highlights of a report by file and line, each line with an anchor of its own."""
 
     def __init__(self, report: CastReport) -> None:
-        self.files: dict[str, dict[int, list[Site]]] = {}
+        self.files: dict[str, dict[int, list[Highlight]]] = {}
+        self._further: dict[tuple[str, int], list[Highlight]] = {}  # on lines after their first
+        self._places: dict[int, Region] = {}
         self._sources: dict[str, str] = {}
-        self._further: dict[tuple[str, int], list[Site]] = {}  # on lines after their first
-        sites: dict[tuple[Region, int], Site] = {}
-        find = Shared(region)
-        for row in report:
-            place = find(row)
-            site = sites.get((place, id(row.conversion)))
-            if site is None:
-                site = sites[place, id(row.conversion)] = Site(place, [])
-                self.files.setdefault(place.file, {}).setdefault(place.line, []).append(site)
+        highlights: dict[tuple[Region, int], Highlight] = {}
+        for site in report.sites:
+            place = self._places[site.row.place] = region(site.row)
+            key = place, id(site.row.conversion)
+            highlight = highlights.get(key)
+            if highlight is None:
+                highlight = highlights[key] = Highlight(place, [])
+                self.files.setdefault(place.file, {}).setdefault(place.line, []).append(highlight)
                 self._sources.setdefault(place.file, place.source)
                 for line in range(place.line + 1, min(place.end_line, place.line + CONTEXT) + 1):
-                    self._further.setdefault((place.file, line), []).append(site)
-            site.rows.append(row)
+                    self._further.setdefault((place.file, line), []).append(highlight)
+            highlight.sites.append(site)
         self._numbers = {file: number for number, file in enumerate(sorted(self.files))}
-        self._find = find
 
-    def anchor(self, row: CastRow) -> str:
-        """The id of the line that a row stands in."""
-        place = self._find(row)
+    def anchor(self, site: CastSite) -> str:
+        """The id of the line that a site stands in."""
+        place = self._places[site.row.place]
         return self._id(place.file, place.line)
 
     def html(self, anchors: Mapping[int, str]) -> str:
@@ -93,22 +98,23 @@ class Listing:
             yield self._line(file, number, anchors)
 
     def _line(self, file: str, number: int, anchors: Mapping[int, str]) -> str:
-        sites = self.files[file].get(number, [])
+        own = self.files[file].get(number, [])
         written = line_at(self._sources[file], number)
-        chips = [_chip(site, anchors) for site in sorted(sites, key=lambda site: site.place)]
+        chips = [_chip(each, anchors) for each in sorted(own, key=lambda each: each.place)]
+        marked = [*own, *self._further.get((file, number), ())]
         return tag(
             "li",
             tag("span", str(number), class_="number"),
-            tag("code", _marked(written, number, [*sites, *self._further.get((file, number), ())])),
+            tag("code", _marked(written, number, marked)),
             tag("span", *chips, class_="chips") if chips else "",
-            id=self._id(file, number) if sites else None,
-            class_="hit" if sites else None,
-            tabindex="-1" if sites else None,
+            id=self._id(file, number) if own else None,
+            class_="hit" if own else None,
+            tabindex="-1" if own else None,
         )
 
 
-def _linked(sites: Sequence[Site], anchors: Mapping[int, str]) -> bool:
-    return any(row.place in anchors for site in sites for row in site.rows)
+def _linked(highlights: Sequence[Highlight], anchors: Mapping[int, str]) -> bool:
+    return any(site.row.place in anchors for each in highlights for site in each.sites)
 
 
 def _around(source: str, hit: Sequence[int]) -> list[int]:
@@ -117,25 +123,29 @@ def _around(source: str, hit: Sequence[int]) -> list[int]:
     return sorted({*hit, *(at for at in near if at > 0 and line_at(source, at).strip())})
 
 
-def _chip(site: Site, anchors: Mapping[int, str]) -> str:
-    anchor = anchors.get(site.row.place)
+def _chip(highlight: Highlight, anchors: Mapping[int, str]) -> str:
+    row = highlight.site.row
+    anchor = anchors.get(row.place)
     href = f"#{anchor}" if anchor else None
-    return chip(site.row, len(site.rows), href=href, title=reason(site.row))
+    return chip(row, highlight.times, href=href, title=reason(highlight.site))
 
 
-def _marked(written: str, number: int, sites: Sequence[Site]) -> str:
+def _marked(written: str, number: int, highlights: Sequence[Highlight]) -> str:
     """A line with its operands marked, the innermost where they lie in one another."""
     written = written[:WIDTH]
-    spans = [(*site.place.columns(number, written), site) for site in sites if site.place.known]
-    cuts = sorted({0, len(written), *(at for start, end, _ in spans for at in (start, end))})
+    spans: dict[tuple[int, int], Highlight] = {}
+    for each in highlights:
+        if each.place.known:
+            spans.setdefault(each.place.columns(number, written), each)
+    cuts = sorted({0, len(written), *(at for span in spans for at in span)})
     parts: list[str] = []
     for start, end in pairwise(cuts):
         piece = escape(printable(written[start:end], None, keep="\t"))
-        over = [(b - a, site) for a, b, site in spans if a <= start and end <= b]
+        over = [(b - a, each) for (a, b), each in spans.items() if a <= start and end <= b]
         if over:
-            site = min(over, key=lambda one: one[0])[1]
+            innermost = min(over, key=lambda one: one[0])[1]
             inner = " inner" if len(over) > 1 else ""
-            shade = f"{words.level(site.row)}{inner}"
-            piece = tag("mark", piece, class_=shade, title=reason(site.row))
+            shade = f"{words.level(innermost.site.row)}{inner}"
+            piece = tag("mark", piece, class_=shade, title=reason(innermost.site))
         parts.append(piece)
     return "".join(parts)

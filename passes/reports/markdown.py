@@ -13,6 +13,7 @@ from passes.reports.places import line_of, region
 
 if TYPE_CHECKING:
     from passes.casts import CastReport, CastRow, OutputError
+    from passes.casts.sites import Cascade, CastSite
 
 ROWS = 50
 DETAILS = 10
@@ -27,7 +28,7 @@ def report_markdown(report: CastReport, most: int = ROWS, details: int = DETAILS
         parts.append("\n".join(_outputs(report.outputs)))
     if report.rows:
         parts.append("\n".join(_table(report, most)))
-        found = words.told(report)
+        found = report.sites.cascades()
         parts += [_detail(cascade, report) for cascade in found[:details]]
         if len(found) > details:
             parts.append(f"*... and {len(found) - details} more*")
@@ -69,7 +70,8 @@ def _outputs(outputs: Sequence[OutputError]) -> Iterator[str]:
 
 
 def _table(report: CastReport, most: int) -> Iterator[str]:
-    audited = report.audited
+    audited, sites = report.audited, report.sites
+    repeated = len(sites) < len(report)
     head = [
         "kind of loss",
         "where",
@@ -77,17 +79,20 @@ def _table(report: CastReport, most: int) -> Iterator[str]:
         "cast",
         "loss",
         *(["changed", "share"] if audited else []),
+        *(["times"] if repeated else []),
     ]
     yield f"| {' | '.join(head)} |"
     yield f"|{'---|' * len(head)}"
-    for row in report[:most]:
-        yield f"| {' | '.join(_cells(row, audited))} |"
-    if len(report) > most:
-        rest = f"... and {len(report) - most} more"
+    for site in sites[:most]:
+        times = [str(site.times)] if repeated else []
+        yield f"| {' | '.join([*_cells(site, audited), *times])} |"
+    if len(sites) > most:
+        rest = f"... and {len(sites) - most} more"
         yield f"| | *{rest}* |{' |' * (len(head) - 2)}"
 
 
-def _cells(row: CastRow, audited: bool) -> list[str]:
+def _cells(site: CastSite, audited: bool) -> list[str]:
+    row = site.row
     cells = [
         words.level(row),
         _place(row),
@@ -96,9 +101,9 @@ def _cells(row: CastRow, audited: bool) -> list[str]:
         str(row.loss),
     ]
     if audited:
-        one = row.measured
-        share = words.percent(row.share) if row.shares else ""
-        cells += ["" if one is None else f"{one.changed} of {one.elements}", share]
+        one = site.measured
+        changed = "" if one is None else f"{one.changed} of {one.elements}"
+        cells += [changed, words.share(site)]
     return cells
 
 
@@ -106,26 +111,27 @@ def _place(row: CastRow) -> str:
     return code(str(row.location)) + (f" in {code(row.layer)}" if row.layer else "")
 
 
-def _detail(told: words.Told, report: CastReport) -> str:
+def _detail(cascade: Cascade, report: CastReport) -> str:
     """A heading and the line, then what there is to say of it, item by item."""
-    row = told.row
+    row = cascade.site.row
     place = region(row)
     line = printable(line_of(place)).strip()
     title = f"#### {words.level(row).capitalize()}: {code(words.conversion(row))} at {_place(row)}"
-    parts = [title, *([code(line)] if line else []), "\n".join(_items(told, report))]
+    parts = [title, *([code(line)] if line else []), "\n".join(_items(cascade, report))]
     return "\n\n".join(parts)
 
 
-def _items(cascade: words.Told, report: CastReport) -> Iterator[str]:
-    row, following, times = cascade
-    if times > 1:
-        yield f"- times: {times}; what follows is of the worst"
+def _items(cascade: Cascade, report: CastReport) -> Iterator[str]:
+    site, following = cascade
+    row = site.row
+    if site.times > 1:
+        yield f"- times: {site.times}"
     yield f"- {words.what(row)}, {code(words.why(row))}"
     yield f"- loss: {row.loss}"
-    yield f"- bytes: {code(words.widths(row))}"
-    if told := words.measured(row):
+    yield f"- bytes: {code(words.widths(site))}"
+    if told := words.measured(site):
         yield f"- measured: {', '.join(told)}"
-    if shares := words.shares(row, report):
+    if shares := words.shares(site, report):
         yield f"- share: {code(', '.join(shares))}"
     if others := words.elsewhere(row):
         yield f"- elsewhere: {code(others)}"

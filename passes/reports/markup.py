@@ -11,6 +11,7 @@ from passes.reports import words
 
 if TYPE_CHECKING:
     from passes.casts import CastRow
+    from passes.casts.sites import CastSite
 
 
 def tag(name: str, *content: str, **attributes: Any) -> str:
@@ -46,10 +47,11 @@ def chip(row: CastRow, times: int = 1, **attributes: Any) -> str:
     return tag(name, told, count, class_=f"chip {words.level(row)} {row.kind}", **attributes)
 
 
-def reason(row: CastRow) -> str:
+def reason(site: CastSite) -> str:
     """Why the cast is there and what it does, in a few lines of plain text for who points at it."""
+    row = site.row
     told = [f"{words.conversion(row)} {words.why(row)}", words.what(row), str(row.loss)]
-    told += [", ".join(words.measured(row))] if row.measured else []
+    told += [", ".join(words.measured(site))] if site.measured else []
     told += [f"write {row.fix}"] if row.fix else []
     return "\n".join(map(printable, told))
 

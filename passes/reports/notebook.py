@@ -9,6 +9,7 @@ from passes.reports.markup import code, reason, tag, text
 
 if TYPE_CHECKING:
     from passes.casts import CastReport, CastRow
+    from passes.casts.sites import CastSite
 
 ROWS = 50
 """The most rows that a notebook is shown."""
@@ -29,7 +30,8 @@ border-bottom:1px solid rgba(128,128,128,.25);vertical-align:top}
 
 def report_fragment(report: CastReport, most: int = ROWS) -> str:
     """The worst rows as a table that carries its style and touches nothing around it."""
-    audited = report.audited
+    audited, sites = report.audited, report.sites
+    repeated = len(sites) < len(report)
     titles = [
         "Where",
         "Operand",
@@ -37,28 +39,32 @@ def report_fragment(report: CastReport, most: int = ROWS) -> str:
         "Loss",
         "Bytes",
         *(["Changed", "Share"] if audited else []),
+        *(["Times"] if repeated else []),
     ]
     head = tag("thead", tag("tr", *(tag("th", title) for title in titles)))
-    rows = [_row(row, audited) for row in report[:most]]
+    rows = [_row(site, audited, repeated) for site in sites[:most]]
     table = tag("table", head, tag("tbody", *rows)) if rows else ""
-    more = tag("small", f"... and {len(report) - most:,} more") if len(report) > most else ""
+    more = tag("small", f"... and {len(sites) - most:,} more") if len(sites) > most else ""
     summary = tag("div", text(words.headline(report)))
     return tag("div", tag("style", _STYLE), summary, table, more, class_="graphir-casts")
 
 
-def _row(row: CastRow, audited: bool) -> str:
+def _row(site: CastSite, audited: bool, repeated: bool) -> str:
+    row = site.row
     layer = f" {tag('small', text(row.layer, 80))}" if row.layer else ""
     cells = [
         text(row.location, 80) + layer,
         code(row.text or words.what(row), 60),
-        tag("code", text(words.conversion(row)), class_=_mark(row), title=reason(row)),
+        tag("code", text(words.conversion(row)), class_=_mark(row), title=reason(site)),
         text(row.loss),
-        text(words.size_text(row.bytes_added)),
+        text(words.size_text(site.bytes_added)),
     ]
     if audited:
-        one = row.measured
+        one = site.measured
         cells.append("" if one is None else f"{one.changed:,} of {one.elements:,}")
-        cells.append(text(words.percent(row.share)) if row.shares else "")
+        cells.append(text(words.share(site)))
+    if repeated:
+        cells.append(f"{site.times:,}")
     return tag("tr", *(tag("td", cell) for cell in cells))
 
 

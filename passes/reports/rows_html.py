@@ -12,6 +12,7 @@ from passes.reports.markup import chip, code, entries, tag, text
 
 if TYPE_CHECKING:
     from passes.casts import CastReport, CastRow
+    from passes.casts.sites import CastSite
 
 FOLLOWING = 5
 """How many of the casts that follow from another are named."""
@@ -38,29 +39,34 @@ AUDITED = (
     Column("Error", True, "the largest relative error of an element in the run"),
     Column("Share", True, "of the error of an output"),
 )
+REPEATED = (Column("Times", True, "uses of casts that the row stands for"),)
 
 
 class Table:
-    """The rows of a report as a table; each has an id, `anchors`, by its place."""
+    """The sites of a report as a table; each has an id, `anchors`, by the place of its row."""
 
     def __init__(self, report: CastReport, listing: Listing, most: int) -> None:
         self.report, self.listing, self.audited = report, listing, report.audited
-        self.shown: Sequence[CastRow] = report[:most]
-        self.anchors: Mapping[int, str] = {row.place: f"c{i}" for i, row in enumerate(self.shown)}
+        self.repeated = len(report.sites) < len(report)
+        self.shown: Sequence[CastSite] = report.sites[:most]
+        self.anchors: Mapping[int, str] = {
+            site.row.place: f"c{i}" for i, site in enumerate(self.shown)
+        }
         self._following = report.following()
 
     def html(self) -> str:
         """The table."""
-        columns = (*COLUMNS, *AUDITED) if self.audited else COLUMNS
+        columns = (*COLUMNS, *AUDITED * self.audited, *REPEATED * self.repeated)
         heads = [
             tag("th", tag("span", "details", class_="unseen"), scope="col"),
             *map(_head, columns),
         ]
-        bodies = "\n".join(self._body(row, len(columns) + 1) for row in self.shown)
+        bodies = "\n".join(self._body(site, len(columns) + 1) for site in self.shown)
         head = tag("thead", tag("tr", *heads))
         return tag("table", head, "\n", bodies, id="table")
 
-    def _body(self, row: CastRow, columns: int) -> str:
+    def _body(self, site: CastSite, columns: int) -> str:
+        row = site.row
         anchor, worst = self.anchors[row.place], words.level(row)
         toggle = tag(
             "button",
@@ -70,8 +76,8 @@ class Table:
             aria_controls=f"{anchor}-more",
             aria_label=f"details of {words.conversion(row)}",
         )
-        cells = [tag("td", toggle), *self._cells(row)]
-        more = tag("td", self._more(row), colspan=columns, class_="whole")
+        cells = [tag("td", toggle), *self._cells(site)]
+        more = tag("td", self._more(site), colspan=columns, class_="whole")
         return tag(
             "tbody",
             tag("tr", *cells, class_="cast"),
@@ -81,14 +87,14 @@ class Table:
             data_loss=worst,
         )
 
-    def _cells(self, row: CastRow) -> Iterator[str]:
-        at = row.location
+    def _cells(self, site: CastSite) -> Iterator[str]:
+        row, at, added = site.row, site.row.location, site.bytes_added
         layer = tag("small", text(row.layer, 80)) if row.layer else ""
         where = f"{at.file}:{at.line}" if at.file else f"line {at.line}"
         link = tag(
             "a",
             text(where, 80).replace("/", "/<wbr>"),
-            href=f"#{self.listing.anchor(row)}",
+            href=f"#{self.listing.anchor(site)}",
             class_="where",
         )
         key = f"{at.file} {at.line:08} {at.column:06}"
@@ -97,35 +103,44 @@ class Table:
         yield tag("td", chip(row))
         worst = words.level(row)
         yield tag("td", text(row.loss), data_key=list(words.MEANINGS).index(worst))
-        yield _number("Bytes", words.size_text(row.bytes_added), _nominal(row.bytes_added))
+        yield _number("Bytes", words.size_text(added), _nominal(added))
         yield _number("Damage", f"{row.damage:.1e}" if row.damage else "", row.damage)
         if self.audited:
-            yield from _measured(row)
+            yield from _measured(site)
+        if self.repeated:
+            yield _number("Times", f"{site.times:,}", site.times)
 
-    def _more(self, row: CastRow) -> str:
-        shares = ", ".join(words.shares(row, self.report))
+    def _more(self, site: CastSite) -> str:
+        row, shares = site.row, ", ".join(words.shares(site, self.report))
         pairs = (
             ("Operand", f"{text(words.what(row))}, {text(words.why(row))}"),
-            ("Bytes", text(words.widths(row))),
-            ("Measured", text(", ".join(words.measured(row)))),
+            ("Bytes", text(words.widths(site))),
+            ("Measured", text(", ".join(words.measured(site)))),
             ("Share", text(shares)),
             ("Elsewhere", "<br>".join(_answers(row))),
             ("Follows from", self._link(row.cause) if row.cause is not None else ""),
-            ("Cascade", self._cascade(row)),
+            ("Cascade", self._cascade(site)),
             ("Write", code(row.fix) if row.fix else ""),
         )
         return entries(pairs)
 
     def _link(self, row: CastRow) -> str:
-        anchor = self.anchors.get(row.place)
+        site = self.report.sites.of(row)
+        anchor = self.anchors.get(site.row.place) if site else None
         told = text(f"{words.conversion(row)} at {row.location.layered}")
         return tag("a", told, href=f"#{anchor}") if anchor else told
 
-    def _cascade(self, row: CastRow) -> str:
-        rows = self._following.get(row.place, ())
-        links = [self._link(one) for one in rows[:FOLLOWING]]
-        if len(rows) > FOLLOWING:
-            links.append(f"and {len(rows) - FOLLOWING:,} more")
+    def _cascade(self, site: CastSite) -> str:
+        """The first rows of the sites that follow from a site, and how many rows more there are."""
+        following = [row for each in site.rows for row in self._following.get(each.place, ())]
+        firsts: dict[int, CastRow] = {}
+        for row in following:
+            of = self.report.sites.of(row)
+            if of is not None and of is not site:
+                firsts.setdefault(of.row.place, row)
+        links = [self._link(row) for row in list(firsts.values())[:FOLLOWING]]
+        if len(firsts) > FOLLOWING:
+            links.append(f"and {len(firsts) - FOLLOWING:,} more")
         return "<br>".join(links)
 
 
@@ -135,15 +150,15 @@ def _head(column: Column) -> str:
     return tag("th", button, scope="col", aria_sort="none", data_order=order)
 
 
-def _measured(row: CastRow) -> Iterator[str]:
-    one = row.measured
+def _measured(site: CastSite) -> Iterator[str]:
+    one = site.measured
     if one is None:
         yield from (_number("Changed", "", -1), _number("Error", "", -1))
     else:
         share = one.changed / one.elements if one.elements else 0
         yield _number("Changed", f"{one.changed:,} of {one.elements:,}", share)
         yield _number("Error", f"{one.relative:.1e}" if one.changed else "", one.relative)
-    yield _number("Share", words.percent(row.share) if row.shares else "", row.share)
+    yield _number("Share", words.share(site), -1 if site.share is None else site.share)
 
 
 def _number(label: str, told: str, key: float) -> str:

@@ -6,7 +6,7 @@ import hashlib
 import os
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from graphir.pictures.levels import Level
@@ -14,12 +14,12 @@ from graphir.printable import printable
 from graphir.uncollected import uncollected
 from passes.casts.fixes import replacement
 from passes.reports import words
-from passes.reports.json_ import joined, listed, text
+from passes.reports.json_ import listed, text
 from passes.reports.places import Region, region, whole
-from passes.reports.sharing import Shared
 
 if TYPE_CHECKING:
     from passes.casts import CastReport, CastRow
+    from passes.casts.sites import CastSite
 
 SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -36,13 +36,13 @@ SEVERITIES: dict[Level, str] = {
 
 @uncollected
 def report_sarif(report: CastReport) -> str:
-    """The report as a SARIF log of one run, a rule for each kind of loss, a result for each row.
+    """The report as a SARIF log of one run, a rule for each kind of loss, a result for each site.
 
     Columns count characters. Files are given relative to the working directory, as %SRCROOT%.
     """
     results = _Results()
     head = {"tool": {"driver": _driver()}, "columnKind": "unicodeCodePoints"}
-    parts = text(head)[1:-1], f'"results": {listed(map(results.of, report))}'
+    parts = text(head)[1:-1], f'"results": {listed(map(results.of, report.sites))}'
     run = ", ".join(parts)
     return f'{{"$schema": "{SCHEMA}", "version": "2.1.0", "runs": [{{{run}}}]}}'
 
@@ -69,57 +69,48 @@ def _rule(one: Level) -> dict[str, Any]:
     }
 
 
-class _Facts(NamedTuple):
-    """What the results of rows that are alike have in common."""
-
-    result: str  # as JSON
-    message: str
-    identity: str
-
-
 class _Results:
     """Results in the making: those that are alike are told apart by their number."""
 
     def __init__(self) -> None:
         self._seen: Counter[str] = Counter()
-        self._facts = Shared(_facts)
-        self._causes = Shared(_related)
 
-    def of(self, row: CastRow) -> str:
-        """The result of a row, as JSON."""
-        facts = self._facts(row)
-        message = {"text": _plain("; ".join([facts.message, *words.measured(row)]))}
-        own = {"message": message, "partialFingerprints": {"cast/v1": self._fingerprint(facts)}}
-        result = joined(facts.result, text(own))
-        return result if row.cause is None else joined(result, self._causes(row.cause))
+    def of(self, site: CastSite) -> str:
+        """The result of a site, as JSON."""
+        row, worst = site.row, words.level(site.row)
+        lost = f"{words.conversion(row)} {words.why(row)}, {words.what(row)}: {row.loss}"
+        fix, written = printable(row.fix), replacement(row)
+        told = [lost, *([f"write {fix}"] if fix else []), *words.measured(site)]
+        result: dict[str, Any] = {
+            "ruleId": f"cast/{worst}",
+            "ruleIndex": list(words.MEANINGS).index(worst),
+            "level": SEVERITIES[worst] if row.kind in ("implicit", "literal") else "note",
+            "locations": [_location(row)],
+            "message": {"text": _plain("; ".join(told))},
+            "partialFingerprints": {"cast/v1": self._fingerprint(row, lost)},
+        }
+        if row.location.file and written:
+            result["fixes"] = [_fix(row, written)]
+        if site.times > 1:
+            result["occurrenceCount"] = site.times
+        if row.cause is not None:
+            result["relatedLocations"] = [_related(row.cause)]
+        return text(result)
 
-    def _fingerprint(self, facts: _Facts) -> str:
+    def _fingerprint(self, row: CastRow, lost: str) -> str:
         """The same while lines move: what is cast in which text, and the how many-th of them."""
-        self._seen[facts.identity] += 1
-        named = f"{facts.identity}\0{self._seen[facts.identity]}"
+        expression = row.expression
+        brief = expression.brief if expression else ""
+        identity = "\0".join((row.location.file, row.layer, brief, lost))
+        self._seen[identity] += 1
+        named = f"{identity}\0{self._seen[identity]}"
         return hashlib.sha256(named.encode(errors="replace")).hexdigest()[:32]
 
 
-def _facts(row: CastRow) -> _Facts:
-    worst, found = words.level(row), row.expression
-    result: dict[str, Any] = {
-        "ruleId": f"cast/{worst}",
-        "ruleIndex": list(words.MEANINGS).index(worst),
-        "level": SEVERITIES[worst] if row.kind in ("implicit", "literal") else "note",
-        "locations": [_location(row)],
-    }
-    if row.location.file and (written := replacement(row)):
-        result["fixes"] = [_fix(row, written)]
-    lost = f"{words.conversion(row)} {words.why(row)}, {words.what(row)}: {row.loss}"
-    message = f"{lost}; write {printable(row.fix)}" if row.fix else lost
-    identity = (row.location.file, row.layer, found.brief if found else "", lost)
-    return _Facts(text(result), message, "\0".join(identity))
-
-
-def _related(cause: CastRow) -> str:
-    """The place of the cast from which a result follows, as JSON."""
+def _related(cause: CastRow) -> dict[str, Any]:
+    """The place of the cast from which a result follows."""
     note = {"message": {"text": f"it follows from {words.conversion(cause)} here"}}
-    return text({"relatedLocations": [{"id": 1, **_location(cause), **note}]})
+    return {"id": 1, **_location(cause), **note}
 
 
 def _location(row: CastRow) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -12,10 +12,10 @@ from graphir.promotion.tables import aligned
 from graphir.uncollected import uncollected
 from passes.reports import words
 from passes.reports.places import line_of, region
-from passes.reports.sharing import Shared
 
 if TYPE_CHECKING:
     from passes.casts import CastReport, CastRow, OutputError
+    from passes.casts.sites import Cascade, CastSite
 
 DETAILS = 20
 """How many cascades are told in detail, unless more are asked for."""
@@ -43,15 +43,11 @@ def report_text(report: CastReport) -> str:
     tail = ["", *told] if (told := words.against(report)) else []
     if not report.rows:
         return "\n".join([*head, *tail])
-    cells: Callable[[CastRow], tuple[str, ...]] = Shared(_cells)
-    places: dict[tuple[str, ...], list[CastRow]] = {}
-    for row in report:
-        places.setdefault(cells(row), []).append(row)
-    repeated = len(places) < len(report)
-    header = (*_HEADER, *_AUDITED * report.audited, *("times",) * repeated)
+    audited, repeated = report.audited, len(report.sites) < len(report)
+    header = (*_HEADER, *_AUDITED * audited, *("times",) * repeated)
     lines = [
-        (*told, *_audited(rows) * report.audited, *(str(len(rows)),) * repeated)
-        for told, rows in places.items()
+        (*_cells(site.row), *_audited(site) * audited, *(str(site.times),) * repeated)
+        for site in report.sites
     ]
     return "\n".join([*head, *aligned([header, *lines]), *tail])
 
@@ -67,7 +63,7 @@ def detailed(report: CastReport, most: int = DETAILS) -> Iterator[Line]:
     yield ((words.headline(report), "strong"),)
     for one in report.outputs:
         yield ((_output(one), ""),)
-    found = words.told(report)
+    found = report.sites.cascades()
     for cascade in found[:most]:
         yield ()
         yield from _detail(cascade, report)
@@ -91,15 +87,10 @@ def _cells(row: CastRow) -> tuple[str, ...]:
     )
 
 
-def _audited(rows: Sequence[CastRow]) -> tuple[str, str, str]:
+def _audited(site: CastSite) -> tuple[str, str, str]:
     """How many elements changed, the largest error, and the share of all in an output's error."""
-    seen = [row.measured for row in rows if row.measured is not None]
-    shares = [sum(parts) for parts in zip(*(row.shares for row in rows), strict=True)]
-    share = words.percent(max(map(abs, shares))) if shares else ""
-    if not seen:
-        return "", "", share
-    error = max(one.relative for one in seen)
-    return str(sum(one.changed for one in seen)), f"{error:.2g}", share
+    one, share = site.measured, words.share(site)
+    return ("", "", share) if one is None else (str(one.changed), f"{one.relative:.2g}", share)
 
 
 def _output(one: OutputError) -> str:
@@ -115,8 +106,8 @@ def _output(one: OutputError) -> str:
     return f"{name}, {', '.join(told)}"
 
 
-def _detail(told: words.Told, report: CastReport) -> Iterator[Line]:
-    row = told.row
+def _detail(cascade: Cascade, report: CastReport) -> Iterator[Line]:
+    row = cascade.site.row
     worst = words.level(row)
     title = f": {words.conversion(row)} {words.why(row)}"
     yield (worst, worst), (title, "strong")
@@ -127,7 +118,7 @@ def _detail(told: words.Told, report: CastReport) -> Iterator[Line]:
     text = printable(line_of(place))
     if text.strip():
         yield from _source(row, text, margin)
-    for name, value in _facts(told, report):
+    for name, value in _facts(cascade, report):
         yield (f"{margin} = {name:10}", "faint"), (value, "")
 
 
@@ -142,13 +133,14 @@ def _source(row: CastRow, text: str, margin: str) -> Iterator[Line]:
         yield bar, (f" {' ' * start}{'^' * (end - start)}", words.level(row))
 
 
-def _facts(cascade: words.Told, report: CastReport) -> Iterator[tuple[str, str]]:
-    row, following, times = cascade
-    if times > 1:
-        yield "times", f"{times}; what follows is of the worst"
+def _facts(cascade: Cascade, report: CastReport) -> Iterator[tuple[str, str]]:
+    site, following = cascade
+    row = site.row
+    if site.times > 1:
+        yield "times", str(site.times)
     yield "loss", str(row.loss)
-    yield "bytes", words.widths(row)
-    for name, told in (("measured", words.measured(row)), ("share", words.shares(row, report))):
+    yield "bytes", words.widths(site)
+    for name, told in (("measured", words.measured(site)), ("share", words.shares(site, report))):
         if told:
             yield name, ", ".join(told)
     if others := words.elsewhere(row):

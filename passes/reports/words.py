@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from graphir.dims import Size
+from graphir.dims import Size, total
 from graphir.findings import counted
 from graphir.pictures.levels import Level
 from graphir.pictures.levels import level as gravity
@@ -15,6 +14,7 @@ from graphir.promotion.tables import aligned
 
 if TYPE_CHECKING:
     from passes.casts import CastReport, CastRow
+    from passes.casts.sites import CastSite
 
 MEANINGS: dict[Level, str] = {
     "value": "values wrap, or lose their sign or fraction",
@@ -76,10 +76,11 @@ def what(row: CastRow) -> str:
     return f"{row.operand} of {row.op}" + (", a number" if row.kind == "literal" else "")
 
 
-def widths(row: CastRow) -> str:
-    """The bytes of an element before and after, and those of the array that the cast makes."""
+def widths(site: CastSite) -> str:
+    """The bytes of an element before and after, and those of the arrays that the casts make."""
+    row = site.row
     return (
-        f"{row.bytes_before} -> {row.bytes_after} an element, {size_text(row.bytes_added)} in all"
+        f"{row.bytes_before} -> {row.bytes_after} an element, {size_text(site.bytes_added)} in all"
     )
 
 
@@ -97,9 +98,9 @@ def elsewhere(row: CastRow) -> str:
     return "; ".join(f"{answer}: {', '.join(names)}" for answer, names in answers(row).items())
 
 
-def measured(row: CastRow) -> list[str]:
-    """What a run saw of the cast; nothing where there was none."""
-    one = row.measured
+def measured(site: CastSite) -> list[str]:
+    """What a run saw of the casts of a site; nothing where there was none."""
+    one = site.measured
     if one is None:
         return []
     told = [f"{one.changed} of {counted(one.elements, 'element')} changed"]
@@ -114,10 +115,29 @@ def measured(row: CastRow) -> list[str]:
     return told
 
 
-def shares(row: CastRow, report: CastReport) -> list[str]:
-    """How much of each output's error the cast explains, where it explains any."""
-    pairs = zip(report.outputs, row.shares, strict=False)
-    return [f"{percent(share)} of the error of {printable(x.name)}" for x, share in pairs if share]
+def shares(site: CastSite, report: CastReport) -> list[str]:
+    """How much of each output's error the casts of a site explain, where they explain any."""
+    if not report.outputs:
+        return []
+    if site.shares is None:
+        return [UNKNOWN]
+    pairs = zip(report.outputs, site.shares, strict=False)
+    told = [f"{percent(share)} of the error of {printable(x.name)}" for x, share in pairs if share]
+    return [*told, *([f"by a cast of {site.places} rows"] if told and site.places > 1 else [])]
+
+
+UNKNOWN = "unknown"
+"""What reports of a run without blame say of shares."""
+
+
+def share(site: CastSite) -> str:
+    """The largest part of an output's error that the casts of a site explain; empty of no run."""
+    if site.share is None:
+        return UNKNOWN
+    if not site.shares:
+        return ""
+    many = site.share and site.places > 1
+    return percent(site.share) + (f" (cast of {site.places} rows)" if many else "")
 
 
 def percent(share: float) -> str:
@@ -149,44 +169,6 @@ def against(report: CastReport) -> list[str]:
 
 def added(report: CastReport) -> Size:
     """The bytes of all arrays that the casts of a report make, each counted once."""
-    casts = {id(row.symbol): row.symbol for row in report if row.symbol.args}
+    casts = {row.symbol.index: row.symbol for row in report if row.symbol.args}
     types = Counter(symbol.type for symbol in casts.values())
-    total: Size = 0
-    for one, count in types.items():
-        total += one.size * (count * one.dtype.storage.itemsize)
-    return total
-
-
-def cascades(report: CastReport) -> list[tuple[CastRow, Sequence[CastRow]]]:
-    """The rows that lead, each with those that follow from it, in the order of the report.
-
-    A row leads that is a cause, or whose cause is not in the report; and the first on a path that
-    loses something, whose cause does not.
-    """
-    places = {row.place for row in report}
-    leading: dict[int, tuple[CastRow, list[CastRow]]] = {}
-    for row in report:
-        lead = row.cause
-        if lead is None or lead.place not in places or (lead.exact and not row.exact):
-            lead = row
-        found = leading.setdefault(lead.place, (lead, []))
-        if lead is not row:
-            found[1].append(row)
-    return list(leading.values())
-
-
-class Told(NamedTuple):
-    """A cascade as it is told: all that lead alike at one place in the program are told once."""
-
-    row: CastRow
-    following: list[CastRow]
-    times: int
-
-
-def told(report: CastReport) -> list[Told]:
-    """The cascades of a report, those of one place together."""
-    found: dict[CastRow, Told] = {}
-    for lead, following in cascades(report):
-        known = found.get(lead, Told(lead, [], 0))
-        found[lead] = Told(known.row, [*known.following, *following], known.times + 1)
-    return list(found.values())
+    return total(one.size * (count * one.dtype.storage.itemsize) for one, count in types.items())
