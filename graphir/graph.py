@@ -359,12 +359,7 @@ class Graph(Makers, Written):
             for arg in args:
                 types.append(arg.type)
             return tuple(types)
-        return tuple(
-            Operand(arg.dtype, 0, arg.attrs["value"].item())
-            if arg.op is ops.constant and not arg.shape
-            else arg.type
-            for arg in args
-        )
+        return tuple(arg.operand for arg in args)
 
     _is_internal = staticmethod(is_internal)
 

@@ -23,6 +23,7 @@ from graphir.numpy_functions import FUNCTIONS
 from graphir.numpy_ops import ACCUMULATIONS, COMPOUNDS, OPS, PARTS, REAL, REDUCTIONS
 from graphir.numpy_products import strong
 from graphir.op import Op
+from graphir.promotion.operands import Number, Place
 from graphir.symbol import Symbol
 
 _FIXES = {
@@ -72,6 +73,8 @@ def call_ufunc(
             return NotImplemented
         if ufunc in _COMPARISONS:
             inputs = tuple(map(_scalar, inputs))
+        elif ufunc is np.power:
+            inputs = inputs[0], _exponent(graph, *inputs)
         return graph.apply(op, _arrays(graph, inputs), {})
     name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
     try:
@@ -89,6 +92,17 @@ _COMPARISONS = {np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.g
 def _scalar(one: Any) -> Any:
     """NumPy makes a 0-d array of `np.float32(2)` in `np.float32(2) < x`: a scalar again."""
     return one[()] if type(one) is np.ndarray and not one.ndim else one
+
+
+def _exponent(graph: Graph, base: Any, exponent: Any) -> Any:
+    """An exponent of np.power: an array where `**` would take a short cut, which np.power has not.
+
+    So np.power(x, 2) of bools is int64, where x**2 is int8.
+    """
+    if not (is_literal(exponent) and isinstance(base, Symbol)):
+        return exponent
+    place = Place((base.type, Number(exponent)), 1, ops.pow.name)
+    return strong(exponent) if graph.rules.shortcut(exponent, place) else exponent
 
 
 def _arrays(graph: Graph, inputs: tuple[Any, ...]) -> tuple[Any, ...]:

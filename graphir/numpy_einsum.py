@@ -36,7 +36,7 @@ def einsum(subscripts: Any, *operands: Any, optimize: Any = False) -> Symbol:
     """
     if not isinstance(subscripts, str):
         raise GraphError("the subscripts of einsum are text first, such as 'ij,jk->ik'")
-    symbols = as_symbols(*operands)
+    symbols = _alike(as_symbols(*operands))
     terms, output = _parsed(subscripts, [x.rank for x in symbols])
     factors = [_factor(axes, x) for axes, x in zip(terms, symbols, strict=True)]
     factors = [_without_ones(one, factors) for one in factors]
@@ -44,6 +44,15 @@ def einsum(subscripts: Any, *operands: Any, optimize: Any = False) -> Symbol:
     for i, factor in enumerate(factors[1:], 1):
         found = _product(found, factor, output + "".join(one.axes for one in factors[i + 1 :]))
     return _ordered(_summed(found, output), output)
+
+
+def _alike(symbols: list[Symbol]) -> list[Symbol]:
+    """All factors in the dtype in which they meet at once, before any is summed."""
+    graph = symbols[0].graph
+    if len({x.dtype for x in symbols}) == 1:
+        return symbols
+    dtype = graph.rules.common(graph.types_of(symbols))
+    return [x if x.dtype is dtype else x.cast(dtype) for x in symbols]
 
 
 def _parsed(subscripts: str, ranks: Sequence[int]) -> tuple[list[str], str]:

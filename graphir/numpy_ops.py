@@ -127,9 +127,11 @@ def _float_power(build: Builder, x: Symbol, y: Symbol) -> Symbol:
 
 
 def _vecdot(build: Builder, x: Symbol, y: Symbol) -> Symbol:
+    """The sum over the last axis in the dtype of the products, in which the ufunc's loop adds."""
     x = build.emit(ops.conj, (x,)) if x.dtype.is_complex else x
-    found = build.emit(ops.multiply, (x, y))
-    return build.emit(ops.sum, (found,), axis=(found.rank - 1,), keepdims=False, dtype=None)
+    product = build.emit(ops.multiply, (x, y))
+    attrs = {"axis": (product.rank - 1,), "keepdims": False, "dtype": product.dtype}
+    return build.emit(ops.sum, (product,), **attrs)
 
 
 REAL: dict[np.ufunc, str] = {

@@ -12,7 +12,10 @@ import numpy as np
 from graphir import ops
 from graphir.attributes import axis as axis_of
 from graphir.attributes import natural
+from graphir.dtypes import DType
 from graphir.errors import GraphError, ShapeError
+from graphir.graph import Graph
+from graphir.literals import is_literal
 from graphir.numpy_movement import as_symbols, axes_of, flat, moveaxis, of_rank, squeeze, take
 from graphir.symbol import Symbol
 
@@ -148,10 +151,22 @@ def _meshgrid(*xi: Any, sparse: bool = False, indexing: str = "xy", copy: bool =
 
 
 def _select(condlist: Any, choicelist: Any, default: Any = 0) -> Symbol:
-    found = default
-    for condition, choice in reversed(list(zip(condlist, choicelist, strict=True))):
-        found = ops.where(condition, choice, found)
-    return found
+    """The choice of the first true condition; all choices and the default promote at once."""
+    operands = [*choicelist, default]
+    graph = next(x.graph for x in (*operands, *condlist) if isinstance(x, Symbol))
+    dtype = graph.rules.promote(*operands)
+    *choices, result = (_of_dtype(graph, x, dtype) for x in operands)
+    for condition, choice in reversed(list(zip(condlist, choices, strict=True))):
+        result = ops.where(condition, choice, result)
+    return result
+
+
+def _of_dtype(graph: Graph, x: Any, dtype: DType) -> Symbol:
+    """A symbol, array or number as a symbol of a dtype."""
+    if is_literal(x):
+        return graph.scalar(x, dtype)
+    x = x if isinstance(x, Symbol) else graph.constant(np.asarray(x))
+    return x if x.dtype is dtype else x.cast(dtype)
 
 
 # -- turned

@@ -96,7 +96,7 @@ def _select(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> R
 
 
 def _accumulation(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
-    source, asked = types[0].dtype, _asked(rules, attrs)
+    source, asked = rules.taken(types[0].dtype, op.name), _asked(rules, attrs)
     if asked not in (None, source) and not rules.implicit:
         rules.join((source, asked))
     dtype = asked or _met("accumulated", rules, op, types)

@@ -12,6 +12,7 @@ from graphir.indexing import index, pieces
 from graphir.location import Location, Origin, Source, placing
 from graphir.op import Op
 from graphir.operators import Operators
+from graphir.promotion.operands import Operand
 
 if TYPE_CHECKING:
     from graphir.graph import Graph
@@ -73,6 +74,13 @@ class Symbol(Operators):
     def weak(self) -> bool:
         """Whether the dtype is that of a Python scalar, which gives way to others."""
         return self.type.dtype.weak
+
+    @property
+    def operand(self) -> TensorType | Operand:
+        """What promotion sees: the type; of a 0-d constant its value too, which may count."""
+        if self.op is ops.constant and not self.type.shape:
+            return Operand(self.type.dtype, 0, self.attrs["value"].item())
+        return self.type
 
     @property
     def location(self) -> Location:

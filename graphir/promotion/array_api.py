@@ -130,10 +130,14 @@ class ArrayApi(LibraryRules):
 
     def computed(self, family: Family, dtype: DType, op: str) -> DType:
         """The dtype in which a function happens, if its category has the operands'."""
-        taken = _TAKES.get(op)
-        if taken and dtype not in taken:
-            raise self._undefined(dtype, op, taken[0])
-        return super().computed(family, dtype, op)
+        return super().computed(family, self.taken(dtype, op), op)
+
+    def taken(self, dtype: DType, op: str) -> DType:
+        """The dtype of an operand, if the function's category has it."""
+        category = _TAKES.get(op)
+        if category and dtype not in category:
+            raise self._undefined(dtype, op, category[0])
+        return dtype
 
     def accumulated(self, dtype: DType, op: str) -> DType:
         """Integers in the default integer dtype, int64, or unsigned in uint64."""

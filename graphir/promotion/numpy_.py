@@ -35,6 +35,12 @@ FACTS: Facts = {
 }
 """Ops without a loop for bool take the first to which it casts, or none; 1 / int is an int."""
 
+WIDE = {
+    **dict.fromkeys((DType.bool, *SIGNED), DType.int64),
+    **dict.fromkeys(UNSIGNED, DType.uint64),
+}
+"""The dtypes of 64 bits in which bools and integers accumulate."""
+
 BINARY_FLOATS = frozenset({"atan2", "hypot", "logaddexp", "copysign", "nextafter"})
 LOGICAL = frozenset({"logical_and", "logical_or", "logical_xor"})
 OF_ARRAYS = frozenset({"matmul", "tensordot", "outer", "searchsorted", "concat", "stack"})
@@ -124,19 +130,24 @@ class Numpy(LibraryRules):
         return taken
 
     def meant(self, value: Any, place: Place) -> Any:
-        """True for the exponent 2 of a bool, as `**` squares; a bound that clips no int, the limit.
+        """True for the exponent 2 of n-d bools, which `**` squares; the limit for a wider bound.
 
-        Sources: fast_scalar_power in number.c, of `**` alone; _clip in numpy/_core/_methods.py,
-        since 2.1.
+        A bool of rank 0 is a NumPy scalar, whose `**` has no such short cut. Sources:
+        fast_scalar_power in number.c, of `**` alone; _clip in numpy/_core/_methods.py, since 2.1.
         """
         if type(value) is not int or place.op not in ("pow", "clip") or not place.at:
             return value
         first = place.operands[0].dtype
         if place.op == "pow":
-            return True if value == 2 and first is DType.bool else value
+            return True if self.shortcut(value, place) else value
         if not first.is_integer or first.weak:
             return value
         return max(value, int(first.min)) if place.at == 1 else min(value, int(first.max))
+
+    def shortcut(self, value: Any, place: Place) -> bool:
+        """`**` squares n-d bools, in int8."""
+        base = place.operands[0]
+        return type(value) is int and value == 2 and base.dtype is DType.bool and base.rank > 0
 
     def _taken(self, met: DType, op: str) -> DType:
         """The dtype that an op makes of an int literal: the float it computes in, or int64."""
@@ -177,9 +188,7 @@ class Numpy(LibraryRules):
 
     def accumulated(self, dtype: DType, op: str) -> DType:
         """Integers in 64 bits."""
-        if dtype is DType.bool or dtype in SIGNED:
-            return DType.int64
-        return DType.uint64 if dtype in UNSIGNED else dtype
+        return WIDE.get(dtype, dtype)
 
     def ordered(self, dtype: DType, op: str) -> DType:
         """Any dtype: complex numbers by their real parts, then by their imaginary parts."""

@@ -96,16 +96,20 @@ class NumpyLegacy(Numpy):
 
     def meant(self, value: Any, place: Place) -> Any:
         """True for the exponent 2 or 2.0 of a bool; a bound of clip is an operand like others."""
-        squared = _quick(value, place) and place.operands[0].dtype is DType.bool
+        squared = self.shortcut(value, place) and place.operands[0].dtype is DType.bool
         return True if squared else value
 
     def literal(self, value: Any, place: Place = ALONE) -> DType:
         """The dtype of its own: that it gives way is for its value to decide.
 
-        Of some exponents that of the base, also of a 0-d array (fast_scalar_power in number.c); not
-        of a NumPy scalar, which is no array: np.float32(2) ** 0.5 is float64 in NumPy 1.
+        Of some exponents that of an n-d base (fast_scalar_power in number.c). A base of rank 0 is a
+        NumPy scalar, whose `**` has no such short cut: np.float32(2) ** 0.5 is float64 in NumPy 1.
         """
-        return place.operands[0].dtype if _quick(value, place) else self.own(value)
+        return place.operands[0].dtype if self.shortcut(value, place) else self.own(value)
+
+    def shortcut(self, value: Any, place: Place) -> bool:
+        """`**` makes a function of x of some exponents, in the dtype of x."""
+        return _quick(value, place)
 
     def _settled(
         self,
@@ -153,6 +157,8 @@ class NumpyLegacy(Numpy):
 def _quick(value: Any, place: Place) -> bool:
     """Whether `**` makes a function of x of this exponent, in the dtype of x."""
     if place.op != "pow" or not place.at or isinstance(value, (bool, complex)):
+        return False
+    if not place.operands[0].rank:
         return False
     base = place.operands[0].dtype
     if base.is_float or base.is_complex:

@@ -11,7 +11,7 @@ from typing import Any
 
 from graphir.dtypes import DType
 from graphir.promotion.library import COMPLEX, by_op
-from graphir.promotion.numpy_ import DTYPES, FACTS, Numpy
+from graphir.promotion.numpy_ import DTYPES, FACTS, WIDE, Numpy
 from graphir.promotion.operands import Place
 
 
@@ -31,19 +31,24 @@ class Cupy(Numpy):
     )
 
     def meant(self, value: Any, place: Place) -> Any:
-        """Itself: `**` is the function power (cupy/_core/core.pyx)."""
+        """Itself: bounds of clip are operands like others."""
         return value
+
+    def shortcut(self, value: Any, place: Place) -> bool:
+        """None: `**` is the function power (cupy/_core/core.pyx)."""
+        return False
 
 
 class Dask(Numpy):
     """Dask: its elementwise ops ask NumPy's functions for the dtype, 0-d arrays being like others.
 
-    One difference depends on chunks, which graphs do not have: where an axis that matmul or
-    tensordot contracts has more than one, Dask sums partial products by `sum`, so that bool and
-    integers come out in 64 bits. Dask has no sort, argsort or take_along.
+    tensordot sums the products of chunks by `sum`, so bool and integers come out in 64 bits. matmul
+    does so only where the contracted axis has several chunks, which graphs do not have: here it
+    keeps the join, as of one chunk. Dask has no sort, argsort or take_along.
     """
 
     library = "Dask"
+    exceptions = by_op({**FACTS, "tensordot": WIDE})
 
 
 CUPY = Cupy(

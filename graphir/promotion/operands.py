@@ -97,7 +97,7 @@ def operand_of(operand: Any) -> Typed:
         return Number(operand)
     if isinstance(operand, type) and operand in WEAK:
         return Operand(WEAK[operand], 0)
-    type_ = getattr(operand, "type", operand)
+    type_ = getattr(operand, "operand", None) or getattr(operand, "type", operand)
     if isinstance(getattr(type_, "dtype", None), DType):
         return cast(Typed, type_)
     return Operand(DType(operand))

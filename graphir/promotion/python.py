@@ -7,7 +7,7 @@ from typing import Any
 
 from graphir.dtypes import DType
 from graphir.lattice import Lattice
-from graphir.promotion.library import LibraryRules
+from graphir.promotion.library import LibraryRules, by_op
 from graphir.promotion.operands import Number, Place, Typed
 from graphir.promotion.rules import PromotionRules
 
@@ -30,6 +30,12 @@ class Python(LibraryRules):
 
     library = "Python"
     bool_arithmetic = frozenset()
+    exceptions = by_op(
+        {
+            "bitwise_invert left_shift right_shift": {DType.bool: DType.weak_int},
+            "round": {DType.weak_complex: None},
+        }
+    )
 
     def meant(self, value: Any, place: Place) -> Any:
         """A float for a negative int exponent, with which an int gives one; 1 for True."""

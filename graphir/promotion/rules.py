@@ -168,6 +168,10 @@ class PromotionRules:
         """The number that a Python scalar stands for in an op: itself."""
         return value
 
+    def shortcut(self, value: Any, place: Place) -> bool:
+        """Whether `**` treats a literal exponent in a way that the library's `power` does not."""
+        return False
+
     def entering(self, scalar: Any) -> Any:
         """What a NumPy scalar counts as: itself, a strong one, or a Python scalar."""
         return scalar
@@ -194,6 +198,10 @@ class PromotionRules:
             fix = "take .real, .imag or abs() first" if dtype.is_complex else fix
             raise PromotionError(f"{op} is not defined for {dtype} under {self.name!r}; {fix}")
         return found
+
+    def taken(self, dtype: DType, op: str) -> DType:
+        """The dtype of an operand that an op converts to a dtype which its caller names."""
+        return dtype
 
     def arithmetic(self, dtype: DType, op: str) -> DType:
         """The dtype of + - * // % ** and of what is made of them: the operands' own."""
