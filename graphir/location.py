@@ -174,7 +174,7 @@ class CompoundLocation(Location):
         """The same place, of which this is to be said."""
         new = cls.__new__(cls)
         for name in Location.__slots__:
-            setattr(new, name, getattr(location, name))
+            setattr(new, name, getattr(location, name, ""))  # code needs no _source
         return new
 
 

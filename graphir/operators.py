@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from graphir import ops
+from graphir.dtypes import DType
 from graphir.errors import GraphError
 from graphir.location import placing
 from graphir.op import Value
+from graphir.promotion.python import PYTHON, ruling
 
 if TYPE_CHECKING:
     from graphir.symbol import Symbol
@@ -142,4 +144,6 @@ class Operators(Value):
                 "round() goes to whole numbers here; scale, round and scale back: "
                 "ops.round(x * 100) / 100"
             )
-        return ops.round(self)
+        rounded = ops.round(self)
+        number = ruling(self.graph.rules, ops.round.name, (rounded.type,)) is PYTHON
+        return rounded.cast(DType.weak_int) if number else rounded  # round(2.5) is the int 2

@@ -263,7 +263,7 @@ def test_cupy_and_dask_join_as_numpy(rules: Any):
 
 
 def test_where_cupy_and_dask_differ_from_numpy():
-    """In ops on complex numbers and bool alone; Dask nowhere."""
+    """In ops on complex numbers and bool alone; Dask in tensordot, which sums in 64 bits."""
     differing: dict[str, set[str]] = {}
     for name in ops.CATALOGUE:
         if name not in CALLS:
@@ -271,7 +271,10 @@ def test_where_cupy_and_dask_differ_from_numpy():
         for dtype in DTYPES:
             operands = CALLS[name].operands(*[dtype] * len(CALLS[name].free))
             usual = ours(NUMPY, name, *operands)
-            assert ours(DASK, name, *operands) is usual
+            if name == "tensordot":
+                assert ours(DASK, name, *operands) is NUMPY.accumulated(dtype, name)
+            else:
+                assert ours(DASK, name, *operands) is usual
             if ours(CUPY, name, *operands) is not usual:
                 differing.setdefault(name, set()).add(dtype.short)
     logical = ("logical_and", "logical_or", "logical_xor", "logical_not")

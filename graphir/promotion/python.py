@@ -39,7 +39,7 @@ class Python(LibraryRules):
 
     def meant(self, value: Any, place: Place) -> Any:
         """A float for a negative int exponent, with which an int gives one; 1 for True."""
-        if place.op not in OPERATORS or not isinstance(value, int):
+        if place.op not in OPERATORS or place.op in _BITWISE or not isinstance(value, int):
             return value
         whole = place.op == "pow" and place.at == 1 and place.operands[0].dtype.is_integer
         return float(value) if whole and value < 0 else int(value)
@@ -81,6 +81,9 @@ OPERATORS = frozenset(
     }
 )
 """The ops that Python's operators are."""
+
+_BITWISE = frozenset({"bitwise_and", "bitwise_or", "bitwise_xor"})
+"""The operators that keep two bools a bool."""
 
 PYTHON = Python(
     "python",

@@ -68,6 +68,9 @@ class PromotionRules:
     of_numbers: bool = False
     """Whether weak values are Python numbers, and so what operators make of them (see `ruling`)."""
 
+    scalars_are_rows: bool = False
+    """Whether ops along an axis take 0-d operands, as rows of one element."""
+
     implicit: bool = True
     """Whether operands are converted to the dtype that an op was asked to compute in."""
 

@@ -82,6 +82,7 @@ class Torch(LibraryRules):
     """
 
     library = "PyTorch"
+    scalars_are_rows = True
     bool_arithmetic = frozenset({"add", "multiply", "outer", "sign"})
     exceptions = by_op(
         {

@@ -182,7 +182,7 @@ def measured() -> dict[str, Any]:
     found["to the power of a number"] = grouped(
         {
             f"{rank}{number!r}": "".join(
-                char(operator.pow, np.ones((2,) * rank, dtype), number) for dtype in DTYPES
+                char(operator.pow, np.ones((2,) * rank, dtype)[()], number) for dtype in DTYPES
             )
             for rank, number in itertools.product((0, 1), EXPONENTS)
         }
