@@ -60,7 +60,9 @@ def taken(
             return value, op.signature.other
         operands, position = [operands[i] for i in joined], joined.index(position)
     types = [one.type if isinstance(one, Symbol) else Number(one) for one in operands]
-    place, rules = Place(types, position, op.name), ruling(rules, op.name, types)
+    first = operands[0]
+    computed = isinstance(first, Symbol) and first.op.kind != "creation"
+    place, rules = Place(types, position, op.name, computed), ruling(rules, op.name, types)
     number = rules.meant(value, place)
     return number, rules.literal(number, place)
 

@@ -145,5 +145,7 @@ class Operators(Value):
                 "ops.round(x * 100) / 100"
             )
         rounded = ops.round(self)
-        number = ruling(self.graph.rules, ops.round.name, (rounded.type,)) is PYTHON
-        return rounded.cast(DType.weak_int) if number else rounded  # round(2.5) is the int 2
+        rules = ruling(self.graph.rules, ops.round.name, (rounded.type,))
+        if rules is PYTHON and rounded.dtype is DType.weak_float:
+            return rounded.cast(DType.weak_int)  # round(2.5) is the int 2
+        return rounded

@@ -102,8 +102,9 @@ class NumpyLegacy(Numpy):
     def literal(self, value: Any, place: Place = ALONE) -> DType:
         """The dtype of its own: that it gives way is for its value to decide.
 
-        Of some exponents that of an n-d base (fast_scalar_power in number.c). A base of rank 0 is a
-        NumPy scalar, whose `**` has no such short cut: np.float32(2) ** 0.5 is float64 in NumPy 1.
+        Of some exponents that of the base, also of a 0-d array (fast_scalar_power in number.c). A
+        NumPy scalar has no such short cut: np.float32(2) ** 0.5 is float64 in NumPy 1. A 0-d value
+        that an op computed is a scalar, and so is every 0-d bool; other inputs are arrays.
         """
         return place.operands[0].dtype if self.shortcut(value, place) else self.own(value)
 
@@ -158,9 +159,9 @@ def _quick(value: Any, place: Place) -> bool:
     """Whether `**` makes a function of x of this exponent, in the dtype of x."""
     if place.op != "pow" or not place.at or isinstance(value, (bool, complex)):
         return False
-    if not place.operands[0].rank:
+    base, rank = place.operands[0].dtype, place.operands[0].rank
+    if not rank and (place.computed or base is DType.bool):
         return False
-    base = place.operands[0].dtype
     if base.is_float or base.is_complex:
         return value in (-1, 0, 0.5, 1, 2)
     return (base is DType.bool or isinstance(value, int)) and value == 2

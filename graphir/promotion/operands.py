@@ -63,11 +63,15 @@ class Number(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a literal stands: `at` among the operands of an op that promote together, in order."""
+    """Where a literal stands: `at` among the operands of an op that promote together, in order.
+
+    `computed` says that an op computed the first operand, so a 0-d one is a NumPy scalar.
+    """
 
     operands: Sequence[Typed] = ()
     at: int = 0
     op: str = ""
+    computed: bool = False
 
     @property
     def others(self) -> list[Typed]:

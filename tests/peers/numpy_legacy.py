@@ -36,6 +36,12 @@ COMPLEX = (0j, 1j, 1.5 + 0j, 65000j, 3.3e38j, 3.4e38j, 1e39 + 0j, 1e300j, comple
 EXPONENTS = (True, *(0, 1, 2, 3), *(-1.0, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0), 2 + 0j)
 """Those of which `**` makes another function, and some others."""
 LITERALS = (False, True, *INTS, *FLOATS, *COMPLEX)
+BASES: dict[str, Callable[[str], Any]] = {
+    "0": lambda dtype: np.ones((), dtype),
+    "1": lambda dtype: np.ones(2, dtype),
+    "s": lambda dtype: np.ones((), dtype)[()],
+}
+"""0-d arrays, n-d ones, and the scalars that NumPy's functions give."""
 
 OLD_NAMES = {
     **{f"a{name}": f"arc{name}" for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh", "tan2")},
@@ -181,10 +187,10 @@ def measured() -> dict[str, Any]:
     }
     found["to the power of a number"] = grouped(
         {
-            f"{rank}{number!r}": "".join(
-                char(operator.pow, np.ones((2,) * rank, dtype)[()], number) for dtype in DTYPES
+            f"{base}{number!r}": "".join(
+                char(operator.pow, BASES[base](dtype), number) for dtype in DTYPES
             )
-            for rank, number in itertools.product((0, 1), EXPONENTS)
+            for base, number in itertools.product(BASES, EXPONENTS)
         }
     )
     found["several"] = several(scalars, 700)
