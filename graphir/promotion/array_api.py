@@ -13,9 +13,9 @@ from typing import Any
 from graphir.dtypes import DType
 from graphir.errors import PromotionError
 from graphir.lattice import Lattice, NoUpperBound
+from graphir.promotion.families import Family
 from graphir.promotion.library import LibraryRules
 from graphir.promotion.operands import ALONE, Place, Typed
-from graphir.promotion.rules import Family
 from graphir.promotion.scalars import fits
 
 ARRAY_API_LATTICE = Lattice(

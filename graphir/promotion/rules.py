@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from types import TracebackType
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from graphir.lattice import Lattice, Violation
 from graphir.lattices import is_dtype, of_dtypes
 from graphir.promotion.defaults import BLOCKS
 from graphir.promotion.explanation import Explanation, explained
+from graphir.promotion.families import Family
 from graphir.promotion.operands import (
     ALONE,
     Number,
@@ -26,21 +27,6 @@ from graphir.promotion.operands import (
     smallest_holding,
 )
 from graphir.promotion.scalars import fits, misfit
-
-Family: TypeAlias = Literal[
-    "arithmetic",
-    "divided",
-    "floating",
-    "averaged",
-    "accumulated",
-    "ordered",
-    "bitwise",
-    "shifted",
-    "truth",
-    "tested",
-    "moved",
-]
-"""The methods of PromotionRules that name the dtype in which an op happens."""
 
 
 class PromotionRules:
