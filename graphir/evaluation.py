@@ -28,6 +28,7 @@ _MACHINE = {
     DType.uint2: DType.uint8,
     DType.uint4: DType.uint8,
     **{d: DType.float32 for d in DType if d.is_float and d.narrow},
+    DType.float8_e8m0fnu: DType.float64,  # its products reach 2**-254, which float32 takes for 0
 }
 
 

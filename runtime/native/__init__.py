@@ -18,16 +18,31 @@ Native: TypeAlias = Literal["auto", "now", "off"]
 Tier: TypeAlias = "Callable[[Region, Collection[int], Dropped], Kernels]"
 
 
+PROCESSORS: dict[str, tuple[str, ...]] = {
+    "x86-64": (),
+    "haswell": ("sse4.1", "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "popcnt"),
+}
+"""Older processors that code can be compiled for, and the extensions that LLVM takes them to have.
+
+A closed list, since LLVM aborts the process on a name that it does not know.
+"""
+
+
 def tier(mode: Native) -> tuple[Tier | None, str]:
     """What makes the kernels of regions; None, and why, where there are to be none.
 
-    GRAPHIR_NATIVE=0 in the environment switches the tier off, 1 compiles at once.
+    GRAPHIR_NATIVE=0 in the environment switches the tier off, 1 compiles at once;
+    GRAPHIR_NATIVE_CPU names one of PROCESSORS to compile for. ExecutionError for other values.
     """
     if mode not in ("auto", "now", "off"):
         raise ExecutionError(f'native is "auto", "now" or "off", not {mode!r}')
     forced = os.environ.get("GRAPHIR_NATIVE", "")
     if forced not in ("", "0", "1"):
         raise ExecutionError(f'GRAPHIR_NATIVE in the environment is "0" or "1", not {forced!r}')
+    named = os.environ.get("GRAPHIR_NATIVE_CPU", "")
+    if named and named not in PROCESSORS:
+        known = " or ".join(f'"{name}"' for name in PROCESSORS)
+        raise ExecutionError(f"GRAPHIR_NATIVE_CPU in the environment is {known}, not {named!r}")
     if mode == "off" or forced == "0":
         return None, 'native="off"' if mode == "off" else "GRAPHIR_NATIVE=0"
     if not installed():

@@ -1,88 +1,172 @@
-"""Object code on disk, in the user's cache directory, so that it is made once for all processes.
+"""Object code on disk, in the user's cache directory, so that processes share it.
 
-An absolute path as GRAPHIR_NATIVE_CACHE in the environment is where it lies instead; 0, or whatever
-else is no such path, switches it off.
+An absolute path as GRAPHIR_NATIVE_CACHE in the environment is the directory instead; 0, or whatever
+else is no such path, switches the cache off.
+
+The boundary: code in the cache runs with the rights of the user. It is trusted where nobody but the
+user and root can have put it there, which is checked as sshd's StrictModes checks a user's files
+(OpenSSH, misc.c, safe_path): the directory and each file belong to the user, each ancestor to the
+user or root, and nobody else may write to any of them. A sticky ancestor, such as /tmp, may be
+writable: in it nobody can rename what is another's. The directory is opened once, component by
+component without following links, and all else goes through its descriptor, so that nothing can be
+exchanged between check and use. The checksum guards against damage alone: whoever can write to the
+directory, the user's other processes among them, can make code run.
 """
 
 from __future__ import annotations
 
 import os
+import stat
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
+from types import TracebackType
 
 MOST = 256 << 20
 """Bytes on disk, above which the oldest files go."""
 
 _BLOCK, _DIGEST, _OFTEN = 4096, 32, 64
+_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _writes = count()
 
 
 def kept(make: Callable[[], bytes], *parts: object) -> bytes:
     """What `make` gives, which depends on nothing but these parts: from disk if it is there."""
-    folder = directory()
+    folder = open_folder()
     if folder is None:
         return make()
-    path = folder / f"{_digest(repr(parts).encode()).hex()}.o"
-    found = read(path)
-    if found is None:
-        found = make()
-        write(path, found)
-    return found
+    with folder:
+        name = f"{_digest(repr(parts).encode()).hex()}.o"
+        data = folder.read(name)
+        if data is None:
+            data = make()
+            folder.write(name, data)
+        return data
 
 
-def read(path: Path) -> bytes | None:
-    """What was written to a file; None where it is not there, or not whole."""
+def open_folder() -> Folder | None:
+    """The cache; None where it is switched off, or where others could put code into it."""
+    path = directory()
+    if path is None or not _BY_DESCRIPTOR:
+        return None
     try:
-        found = path.read_bytes()
+        return Folder(path)
     except OSError:
         return None
-    data = found[_DIGEST:]
-    return data if found[:_DIGEST] == _digest(data, path.stem) else None
-
-
-def write(path: Path, data: bytes) -> None:
-    """Keep it, if that can be done: readers see all of it or nothing."""
-    made = path.with_suffix(f".{os.getpid()}.{time.time_ns()}")
-    with suppress(OSError):  # a full disk, say
-        try:
-            made.write_bytes(_digest(data, path.stem) + data)
-            made.replace(path)
-        finally:
-            made.unlink(missing_ok=True)
-    if next(_writes) % _OFTEN == 0:
-        prune(path.parent)
-
-
-def prune(folder: Path) -> None:
-    """Remove the oldest files beyond MOST bytes, those of killed writers too."""
-    room = MOST
-    with suppress(OSError):  # another process may be at it
-        found = [(one.stat(), one) for one in folder.iterdir()]
-        for status, path in sorted(found, key=lambda one: -one[0].st_mtime):
-            room -= -(-status.st_size // _BLOCK) * _BLOCK
-            if room < 0:
-                with suppress(OSError):
-                    path.unlink()
 
 
 def directory() -> Path | None:
-    """Where files lie, made if it is not there; None where others could have put code into it."""
+    """The directory that the environment names; None where the cache is switched off."""
     base = os.environ.get("XDG_CACHE_HOME", "")
     base = base if os.path.isabs(base) else "~/.cache"
     try:
-        folder = Path(os.environ.get("GRAPHIR_NATIVE_CACHE") or f"{base}/graphir/native")
-        folder = folder.expanduser()
-        if not folder.is_absolute():  # it would be another one wherever the process goes
-            return None
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        status = folder.stat()
-    except (OSError, RuntimeError):  # no home
+        path = Path(os.environ.get("GRAPHIR_NATIVE_CACHE") or f"{base}/graphir/native").expanduser()
+    except RuntimeError:  # no home
         return None
-    shared = os.name == "posix" and (status.st_uid != os.geteuid() or status.st_mode & 0o022)
-    return None if shared else folder
+    return path if path.is_absolute() else None  # else another one wherever the process goes
+
+
+class Folder:
+    """A directory of files by name, held by its descriptor until the end of a `with` block.
+
+    It is made if it is not there. OSError where it cannot be opened, or is not the user's alone.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._descriptor = _open_directory(os.path.realpath(path))
+
+    def __enter__(self) -> Folder:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        os.close(self._descriptor)
+
+    def read(self, name: str) -> bytes | None:
+        """What was written under a name; None where it is missing, damaged or not the user's."""
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        try:
+            with os.fdopen(os.open(name, flags, dir_fd=self._descriptor), "rb") as file:
+                status = os.fstat(file.fileno())
+                if not (stat.S_ISREG(status.st_mode) and _is_own(status)):
+                    return None
+                content = file.read(MOST)
+        except OSError:
+            return None
+        data = content[_DIGEST:]
+        return data if content[:_DIGEST] == _digest(data, name) else None
+
+    def write(self, name: str, data: bytes) -> None:
+        """Keep it, if that can be done: readers see all of it or nothing."""
+        beside, folder = f"{name}.{os.getpid()}.{time.time_ns()}", self._descriptor
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        with suppress(OSError):  # a full disk, say
+            try:
+                with os.fdopen(os.open(beside, flags, 0o600, dir_fd=folder), "wb") as file:
+                    file.write(_digest(data, name) + data)
+                os.replace(beside, name, src_dir_fd=folder, dst_dir_fd=folder)
+            finally:
+                with suppress(FileNotFoundError):
+                    os.unlink(beside, dir_fd=folder)
+        if next(_writes) % _OFTEN == 0:
+            self.prune()
+
+    def prune(self) -> None:
+        """Remove the oldest files beyond MOST bytes, those of killed writers too."""
+        room, folder = MOST, self._descriptor
+        with suppress(OSError):  # another process may be at it
+            names = os.listdir(folder)
+            files = [(os.stat(x, dir_fd=folder, follow_symlinks=False), x) for x in names]
+            for status, name in sorted(files, key=lambda file: -file[0].st_mtime):
+                room -= -(-status.st_size // _BLOCK) * _BLOCK
+                if room < 0:
+                    with suppress(OSError):
+                        os.unlink(name, dir_fd=folder)
+
+
+_BY_DESCRIPTOR = {os.open, os.mkdir, os.stat, os.unlink, os.rename} <= os.supports_dir_fd
+"""Whether the system opens files relative to an open directory: not Windows."""
+
+
+def _open_directory(path: str) -> int:
+    """The descriptor of a directory without links in its path, each component checked as opened."""
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(os.sep, flags)
+    try:
+        for name in filter(None, path.split(os.sep)):
+            if not _is_safe_ancestor(os.fstat(descriptor)):
+                raise PermissionError(f"others than the user can change what is in {path}")
+            try:
+                inner = os.open(name, flags, dir_fd=descriptor)
+            except FileNotFoundError:
+                with suppress(FileExistsError):
+                    os.mkdir(name, 0o700, dir_fd=descriptor)
+                inner = os.open(name, flags, dir_fd=descriptor)
+            os.close(descriptor)
+            descriptor = inner
+        if not _is_own(os.fstat(descriptor)):
+            raise PermissionError(f"{path} is not the user's alone")
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _is_own(status: os.stat_result) -> bool:
+    """Whether a file is the user's, and nobody else may write to it."""
+    return status.st_uid == os.geteuid() and not status.st_mode & _OTHERS
+
+
+def _is_safe_ancestor(status: os.stat_result) -> bool:
+    """Whether nobody but the user and root can exchange what a directory of others' files has."""
+    trusted = status.st_uid in (0, os.geteuid())
+    return trusted and (not status.st_mode & _OTHERS or bool(status.st_mode & stat.S_ISVTX))
 
 
 def _digest(data: bytes, key: str = "") -> bytes:

@@ -41,7 +41,8 @@ def _loaded(dtype: DType, x: Any) -> Any:
     if dtype.is_integer:
         return _last_bits(dtype, x)
     values = halves() if dtype is DType.float16 else narrow_values(dtype)
-    return x.view(f"u{x.dtype.itemsize}").astype(_U32).looked_up(Table.of(values))
+    found = x.view(f"u{x.dtype.itemsize}").astype(_U32).looked_up(Table.of(values))
+    return found.astype(register(dtype))
 
 
 def _stored(dtype: DType, x: Any) -> Any:
@@ -52,7 +53,7 @@ def _stored(dtype: DType, x: Any) -> Any:
         return STORES[dtype](x)
     if dtype.is_integer:
         return x & x.dtype.type((1 << dtype.bits) - 1)
-    return _upper(x).looked_up(Table.of(narrow_patterns(dtype)))
+    return _upper(x.astype(_F32)).looked_up(Table.of(narrow_patterns(dtype)))
 
 
 def _last_bits(dtype: DType, x: Any) -> Any:
@@ -74,7 +75,7 @@ def _cast(made: Conversion, x: Any) -> Any:
         return _last_bits(target, found) if target.narrow else found
     if target is machine(target):
         return x.astype(wanted)
-    return _rounded(made, _single(source, x))
+    return _rounded(made, _single(source, x)).astype(wanted)
 
 
 def _saturated(target: DType, x: Any) -> Any:

@@ -15,6 +15,7 @@ from itertools import count
 from typing import Any, NamedTuple
 from weakref import WeakSet
 
+from runtime.native import PROCESSORS
 from runtime.native import cache as disk
 from runtime.native.background import held
 from runtime.native.entry import built_in
@@ -61,15 +62,18 @@ class Processor(NamedTuple):
 
 
 def processor() -> Processor:
-    """The one that there is; or what GRAPHIR_NATIVE_CPU names: x86-64, haswell and the like."""
+    """The one that there is; or what GRAPHIR_NATIVE_CPU names, one of PROCESSORS."""
     return _processor(os.environ.get("GRAPHIR_NATIVE_CPU", ""))
 
 
 @cache
 def _processor(name: str) -> Processor:
-    if name:
-        return Processor(name, "+sse4.1,+f16c" if name == "haswell" else "")
-    return Processor(llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
+    host = llvm.get_host_cpu_features()
+    if not name:
+        return Processor(llvm.get_host_cpu_name(), host.flatten())
+    if missing := [one for one in PROCESSORS[name] if not host.get(one)]:
+        raise RuntimeError(f"this processor is no {name}: it has no {', '.join(missing)}")
+    return Processor(name, ",".join(f"+{one}" for one in PROCESSORS[name]))
 
 
 @cache
