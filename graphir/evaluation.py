@@ -37,7 +37,9 @@ def machine(dtype: DType) -> DType:
 
     Float formats narrower than float32 widen to it exactly, compute, and round once more: for
     their p <= 11 bits, sums, products, quotients and square roots in the normal range come out
-    correctly rounded all the same (Figueroa, "When is double rounding innocuous?", 1995).
+    correctly rounded all the same (Figueroa, "When is double rounding innocuous?", 1995). In
+    float32's subnormal range tensor_float32 and bfloat16 are rounded twice: by at most 2**-150 more
+    than half a unit in the last place.
     """
     return _MACHINE.get(dtype, dtype)
 

@@ -9,7 +9,7 @@ from graphir.attributes import with_dtypes
 from graphir.evaluation import machine
 from graphir.location import LEGALIZE
 from graphir.uncollected import uncollected
-from passes.rewriting import Casts, Rewriter
+from passes.rewriting import Casts, Rewriter, require_explicit
 
 
 @uncollected
@@ -18,9 +18,15 @@ def legalize(graph: Graph) -> Graph:
 
     An op on any other dtype becomes: widen the operands exactly, compute, round the result once,
     with casts marked as legalization; sums and products of many accumulate in the wide dtype.
-    index and address compute as uint64. Movement keeps the dtypes it has. Runs on an explicit
-    graph; returned as it is where every op is legal.
+    index and address compute as uint64. Movement keeps the dtypes it has. Returned as it is where
+    every op is legal. GraphError for a graph that is not explicit.
+
+    What is computed in float32 and rounded again is correctly rounded in the normal range (see
+    `graphir.evaluation.machine`). A product or quotient below 2**-126, where float32 is subnormal
+    and so are tensor_float32 and bfloat16, is rounded twice: by at most 2**-150 more than half a
+    unit in the last place, which is 2**-136 and 2**-133.
     """
+    require_explicit(graph, "legalize")
     if all(_legal(symbol) for symbol in graph.symbols):
         return graph
     rewriter = Rewriter(graph)

@@ -5,8 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from graphir import DType, Graph, GraphirError, Origin, PromotionRules, Symbol, TensorType, ops
+from graphir import (
+    DType,
+    Graph,
+    GraphError,
+    GraphirError,
+    Origin,
+    PromotionRules,
+    Symbol,
+    TensorType,
+    ops,
+)
 from graphir.location import CAST
+
+
+def require_explicit(graph: Graph, name: str) -> None:
+    """GraphError where the rules of a graph still imply casts, which a pass would not see."""
+    if graph.rules.implicit:
+        raise GraphError(
+            f"{name}: casts of graph {graph.name!r} are still implicit under {graph.rules.name!r}; "
+            f"use {name}(implicit_cast(graph)), or lower(graph)"
+        )
 
 
 class Rewriter:

@@ -8,16 +8,17 @@ from graphir import Graph, TensorType, ops
 from graphir.attributes import with_dtypes
 from graphir.conversions import convert
 from graphir.uncollected import uncollected
-from passes.rewriting import Rewriter, origins_of
+from passes.rewriting import Rewriter, origins_of, require_explicit
 
 
 @uncollected
 def weak_types(graph: Graph) -> Graph:
     """Give every weak symbol the dtype its rules commit it to (python: int64, float64, complex128).
 
-    A literal that is cast has all of its 64 bits until then, and is rounded once. Runs on a graph
-    that is explicit; returned as it is where nothing is weak.
+    A literal that is cast has all of its 64 bits until then, and is rounded once. Returned as it is
+    where nothing is weak. GraphError for a graph that is not explicit.
     """
+    require_explicit(graph, "weak_types")
     if not any(symbol.type.dtype.weak for symbol in graph.symbols):
         return graph
     committed = graph.committed
