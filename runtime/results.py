@@ -7,7 +7,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from graphir import ExecutionError, Graph, GraphirError, Symbol
+from graphir import ExecutionError, Graph, GraphirError, Symbol, TensorType, ops
 from graphir.location import placed
 
 
@@ -52,10 +52,22 @@ REFUSED = GraphirError, ValueError, OverflowError, MemoryError
 
 
 def refused(error: BaseException, symbol: Symbol) -> GraphirError:
-    """One of REFUSED as an ExecutionError that names the op, its line and its operands."""
+    """One of REFUSED as an ExecutionError that names the op, its line and its operands.
+
+    The operands have the types of the user's program, also where passes have cast them since.
+    """
     known = error if isinstance(error, ExecutionError) else ExecutionError(_text(error))
-    operands = ", ".join(str(arg.type) for arg in symbol.args)
+    operands = ", ".join(str(_written_type(arg)) for arg in symbol.args)
     return placed(known, symbol.location, f"{symbol.op.name}({operands})")
+
+
+def _written_type(operand: Symbol) -> TensorType:
+    """The type of an operand before the casts that passes inserted, those folded included."""
+    shape = operand.type
+    while operand.op is ops.cast and operand.origins:
+        operand = operand.args[0]
+    dtype = operand.origins[0].source if operand.origins else operand.dtype
+    return shape.cast(operand.graph.committed(dtype))
 
 
 def _text(error: BaseException) -> str:
