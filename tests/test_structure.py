@@ -87,7 +87,7 @@ def test_the_top_level_holds_what_it_should() -> None:
         pytest.skip("not a git checkout, so there is no list of files to hold")
     tops = {line.split("/")[0] for line in listed.stdout.splitlines()}
     visible = {top for top in tops if not top.startswith(".")}
-    assert visible <= {"pyproject.toml", "README.md", *FLOORS, "tests", "examples"}
+    assert visible <= {"pyproject.toml", "README.md", *FLOORS, "docs", "examples", "tests"}
 
 
 def test_shadowed_builtins_are_not_used_in_ops() -> None:
