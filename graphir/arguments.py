@@ -16,6 +16,7 @@ from graphir.op import Op
 from graphir.promotion.operands import Number, Place
 from graphir.promotion.python import ruling
 from graphir.promotion.rules import PromotionRules
+from graphir.promotion.scalars import number_text
 from graphir.symbol import Symbol
 from graphir.types import TensorType
 
@@ -44,6 +45,8 @@ def symbols_of(graph: Graph, op: Op, operands: Sequence[Any]) -> tuple[Symbol, .
     ]
     if all(isinstance(one, Symbol) for one in made):
         return tuple(made)
+    if graph.numbers is not None:
+        return graph.numbers.entered(op, made)
     return tuple(
         one if isinstance(one, Symbol) else _constant(graph, one, *taken(graph.rules, op, made, i))
         for i, one in enumerate(made)
@@ -51,18 +54,31 @@ def symbols_of(graph: Graph, op: Op, operands: Sequence[Any]) -> tuple[Symbol, .
 
 
 def taken(
-    rules: PromotionRules, op: Op, operands: Sequence[Any], position: int
+    rules: PromotionRules,
+    op: Op | None,
+    operands: Sequence[Any],
+    position: int,
+    computed: bool = False,
 ) -> tuple[Any, DType]:
-    """The number and dtype that a literal is taken as, among symbols and other literals."""
-    value, joined = operands[position], op.signature.joined
+    """The number and dtype that a literal is taken as, among symbols, types and other literals.
+
+    Without an op those that it has by itself; `computed` says that an op computed the first
+    operand, where that is a type.
+    """
+    value = operands[position]
+    if op is None:
+        return value, rules.literal(value)
+    joined = op.signature.joined
     if joined is not None:
         if position not in joined:
             return value, op.signature.other
         operands, position = [operands[i] for i in joined], joined.index(position)
-    types = [one.type if isinstance(one, Symbol) else Number(one) for one in operands]
-    first = operands[0]
-    computed = isinstance(first, Symbol) and first.op.kind != "creation"
-    place, rules = Place(types, position, op.name, computed), ruling(rules, op.name, types)
+    types = [
+        one.type if isinstance(one, Symbol) else one if type(one) is TensorType else Number(one)
+        for one in operands
+    ]
+    place = Place(types, position, op.name, computed or is_computed(operands))
+    rules = ruling(rules, op.name, types)
     number = rules.meant(value, place)
     return number, rules.literal(number, place)
 
@@ -78,6 +94,11 @@ def is_scalar_row(op: Op, args: Sequence[Symbol], attrs: Mapping[str, Any]) -> b
         return True
     along = op.kind == "reduction" or op.name == "flip"
     return along and attrs.get("axis") in (0, -1, (0,), (-1,), [0], [-1])
+
+
+def is_computed(operands: Sequence[Any]) -> bool:
+    """Whether the first operand is a symbol that an op computed."""
+    return isinstance(operands[0], Symbol) and operands[0].op.kind != "creation"
 
 
 def number_of(symbol: Symbol) -> complex | None:
@@ -119,11 +140,15 @@ def call_text(op: Op, operands: Sequence[Any]) -> str:
     """A call as errors show it: the op, and each operand with its type and line."""
     shown = [
         f"{op.operand(i) if i < len(op.operands) or op.variadic else i}: "
-        + (f"{one.type} ({one.location})" if isinstance(one, Symbol) else brief(one))
+        + (f"{one.type} ({one.location})" if isinstance(one, Symbol) else _shown(one))
         for i, one in enumerate(operands[:_SHOWN])
     ]
     more = len(operands) - _SHOWN
     return f"{op.name}({', '.join(shown)}{f', ... {more} more' if more > 0 else ''})"
+
+
+def _shown(value: Any) -> str:
+    return number_text(value) if is_literal(value) else brief(value)
 
 
 def _is_operand(value: Any) -> bool:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from itertools import count
 from sys import _getframe  # pyright: ignore[reportPrivateUsage]
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from graphir import ops
 from graphir.arguments import call_text, is_scalar_row, may_be_operand, own, symbols_of
@@ -27,6 +27,9 @@ from graphir.promotion.operands import Operand
 from graphir.symbol import Symbol
 from graphir.types import TensorType, tensor_types
 from graphir.written import Written
+
+if TYPE_CHECKING:
+    from graphir.traced_numbers import NumberTrace
 
 _NO_ATTRS: dict[str, Any] = {}
 # As many inferences are kept for a rule set; a program of many shapes begins anew.
@@ -76,6 +79,7 @@ class Graph(Makers, Written):
         self._here: Location | None = None
         self._sites: dict[int, dict[int, Location]] = {}
         self._memo: dict[str, tuple[Any, Any, Any]] = {}
+        self.numbers: NumberTrace | None = None
         for type_ in tensor_types(in_types):
             self.input(type_)
 
@@ -260,6 +264,8 @@ class Graph(Makers, Written):
 
     def emit(self, op: Op, args: tuple[Symbol, ...], attrs: Mapping[str, Any]) -> Symbol:
         """Add an op on symbols of this graph, its type inferred, its place in user code noted."""
+        if attrs and self.numbers is not None:
+            attrs = self.numbers.known(attrs)
         try:
             inferred = self.infer(op, args, attrs)
         except GraphirError as error:

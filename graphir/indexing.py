@@ -31,6 +31,8 @@ def index(x: Symbol, key: Any) -> Symbol:
     Bounds count as NumPy counts them; a bound beyond a symbolic dim is checked when the graph
     runs. Raises ShapeError for too many indices, GraphError for masks and unknown keys.
     """
+    if x.graph.numbers is not None:
+        key = x.graph.numbers.place(key)
     if isinstance(key, (Value, np.ndarray, list)):
         return _gathered(x, key)
     keys = _expanded(x, cast("tuple[Any, ...]", key) if isinstance(key, tuple) else (key,))

@@ -14,7 +14,7 @@ from graphir.dims import Dim
 from graphir.dtypes import DType
 from graphir.errors import GraphError, ShapeError
 from graphir.promotion.rules import PromotionRules
-from graphir.promotion.scalars import fits, int_range, misfit, scalar
+from graphir.promotion.scalars import fits, int_range, misfit, number_text, scalar
 
 
 def is_literal(value: object) -> TypeGuard[bool | int | float | complex]:
@@ -32,7 +32,9 @@ def literal_array(
     if not (rules.fits if rules else fits)(value, dtype):
         raise GraphError(misfit(value, dtype))
     if isinstance(value, int) and not -(2**63) <= value < 2**64:
-        raise GraphError(f"{value!r} does not fit the 64 bits of an int; write it as a float")
+        raise GraphError(
+            f"{number_text(value)} does not fit the 64 bits of an int; write it as a float"
+        )
     return dtype, scalar(value, dtype, tf32)
 
 

@@ -14,6 +14,7 @@ from graphir.literals import array_of, is_literal, literal_array, range_attribut
 from graphir.location import placing
 from graphir.op import Op
 from graphir.promotion import PromotionRules
+from graphir.traced_numbers import TracedNumber
 
 if TYPE_CHECKING:
     from graphir.symbol import Symbol
@@ -70,6 +71,8 @@ class Makers:
 
         Without a dtype, a NumPy scalar keeps its own and a Python scalar takes what the rules give.
         """
+        if type(value) is TracedNumber:
+            return value.symbol() if dtype is None else value.filled(DType(dtype))
         literal = value if dtype is None and is_literal(value) else None
         return self.constant_of(self._literal(value, dtype), literal)
 
@@ -100,6 +103,8 @@ class Makers:
     @typed
     def full(self, value: Any, shape: ShapeLike, dtype: DTypeLike | None = None) -> Symbol:
         """One value everywhere."""
+        if type(value) is TracedNumber:
+            return ops.broadcast_to(self.scalar(value, dtype), shape)
         known = self._literal(value, dtype)[0]
         literal = value if dtype is None and is_literal(value) else None
         attrs = {"dtype": known, "value": value, "shape": shape, "literal": literal}

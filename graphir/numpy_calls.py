@@ -25,6 +25,7 @@ from graphir.numpy_products import strong
 from graphir.op import Op
 from graphir.promotion.operands import Number, Place
 from graphir.symbol import Symbol
+from graphir.traced_numbers import TracedNumber
 
 _FIXES = {
     "out": "a symbol never changes; use the result",
@@ -101,8 +102,15 @@ def _exponent(graph: Graph, base: Any, exponent: Any) -> Any:
     """
     if not (is_literal(exponent) and isinstance(base, Symbol)):
         return exponent
-    place = Place((base.type, Number(exponent)), 1, ops.pow.name)
-    return strong(exponent) if graph.rules.shortcut(exponent, place) else exponent
+    if type(exponent) is TracedNumber:
+        short = exponent.asked(_has_shortcut, graph.rules, base.type)
+    else:
+        short = _has_shortcut(exponent, graph.rules, base.type)
+    return strong(exponent) if short else exponent
+
+
+def _has_shortcut(exponent: Any, rules: PromotionRules, base: TensorType) -> bool:
+    return rules.shortcut(exponent, Place((base, Number(exponent)), 1, ops.pow.name))
 
 
 def _arrays(graph: Graph, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -116,8 +124,11 @@ def _arrays(graph: Graph, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
     if not graph.rules.of_numbers:
         return inputs
     return tuple(
-        one.cast(graph.committed(one.dtype)) if isinstance(one, Symbol) else one for one in inputs
-    )
+        one.symbol() if type(one) is TracedNumber
+        else one.cast(graph.committed(one.dtype)) if isinstance(one, Symbol)
+        else one
+        for one in inputs
+    )  # fmt: skip
 
 
 def call_function(

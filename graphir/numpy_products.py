@@ -16,10 +16,13 @@ from graphir.literals import is_literal
 from graphir.numpy_einsum import einsum
 from graphir.numpy_movement import as_symbols, axes_of, flat, moveaxis, squeeze
 from graphir.symbol import Symbol
+from graphir.traced_numbers import TracedNumber
 
 
 def strong(x: Any) -> Any:
     """A number as the array that NumPy makes of it where no ufunc asks for its kind alone."""
+    if type(x) is TracedNumber:
+        return x.symbol()
     return np.asarray(x) if is_literal(x) else x
 
 

@@ -20,6 +20,7 @@ from graphir.promotion import PromotionRules, rules_in_force
 from graphir.promotion import rules as rules_named
 from graphir.promotion.scalars import WEAK
 from graphir.symbol import Symbol
+from graphir.traced_numbers import NumberTrace, TracedNumber, concrete
 from graphir.types import TensorType
 
 
@@ -28,6 +29,20 @@ class Slot:
     """In a tree: the place of a value among the inputs or outputs of a graph."""
 
     index: int
+
+
+@dataclass(frozen=True, slots=True)
+class NumberSlot:
+    """In a tree: the place of a number among those that differ from call to call."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Varying:
+    """Among the types for `traced`: a Python number that differs from call to call."""
+
+    value: int | float | complex
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,18 +56,24 @@ class Traced(NamedTuple):
     """A function as a graph, and where its arguments and results are among inputs and outputs.
 
     The trees are nested tuples, lists and dicts, as the function has them, of Slots and Statics:
-    `inputs_tree` of (positional, named) arguments, `outputs_tree` of what it returned.
+    `inputs_tree` of (positional, named) arguments, `outputs_tree` of what it returned. `numbers`
+    are those arguments that the function computes with as Python does.
     """
 
     graph: Graph
     inputs_tree: Any
     outputs_tree: Any
+    numbers: NumberTrace | None = None
 
     def inputs(self, *args: Any, **named: Any) -> list[Any]:
-        """The inputs of the graph that these arguments are; GraphError for another structure."""
-        found: dict[int, Any] = {}
+        """The inputs of the graph that these arguments are; GraphError for another structure.
+
+        Or for numbers of which the function makes another graph.
+        """
+        found: dict[Slot | NumberSlot, Any] = {}
         _match(self.inputs_tree, (args, named), found, "arguments")
-        return [found[index] for index in sorted(found)]
+        arrays, numbers = (_of_kind(found, kind) for kind in (Slot, NumberSlot))
+        return arrays if self.numbers is None else [*arrays, *self.numbers.fed(numbers)]
 
     def outputs(self, values: Any) -> Any:
         """The outputs of a run, one array or a tuple, in the structure that the function gave."""
@@ -101,17 +122,22 @@ def traced(
     args = _named(function, types, named)
     slots: list[Symbol] = []
     given: Any = mapped(lambda one, path: _entered(graph, one, path), args, "")
-    if not graph.inputs:
+    numbers = graph.numbers
+    if not graph.inputs and numbers is None:
         mapped(_no_name, args, "")
     tree = mapped(lambda one, _: _slot(one, slots), given, "")
-    with graph:
-        result = function(*given[0].values(), **given[1])
     outputs: list[Symbol] = []
-    found = mapped(lambda one, path: _left(graph, one, path, outputs), result, "the result")
+    try:
+        with graph:
+            result = function(*given[0].values(), **given[1])
+        found = mapped(lambda one, path: _left(graph, one, path, outputs), result, "the result")
+    finally:
+        if numbers is not None:
+            numbers.close()
     if not outputs:
         raise GraphError(f"{name} returns no symbol, so there is nothing to compute")
     graph.output(*outputs)
-    return Traced(graph, (tuple(tree[0].values()), tree[1]), found)
+    return Traced(graph, (tuple(tree[0].values()), tree[1]), found, numbers)
 
 
 def _usual_rules(types: Any) -> PromotionRules:
@@ -181,7 +207,7 @@ def children(value: Any) -> list[tuple[Any, Any]] | None:
 def like(value: Any, found: Iterable[Any]) -> Any:
     """A tuple, a named one, a list or a dict of the same keys that holds other values."""
     if isinstance(value, dict):
-        return dict(zip(cast("dict[Any, Any]", value), found, strict=True))
+        return dict(zip(map(concrete, cast("dict[Any, Any]", value)), found, strict=True))
     kind: Any = cast("object", type(value))
     return kind(*found) if hasattr(kind, "_fields") else kind(found)
 
@@ -191,9 +217,9 @@ def filled(tree: Any, values: Sequence[Any]) -> Any:
     return mapped(lambda one, _: values[one.index] if type(one) is Slot else one.value, tree, "")
 
 
-def _match(tree: Any, value: Any, found: dict[int, Any], path: str) -> None:
-    if isinstance(tree, Slot):
-        found[tree.index] = value
+def _match(tree: Any, value: Any, found: dict[Slot | NumberSlot, Any], path: str) -> None:
+    if isinstance(tree, (Slot, NumberSlot)):
+        found[tree] = value
         return
     inside, given = children(tree), children(value)
     if inside is None:
@@ -204,7 +230,14 @@ def _match(tree: Any, value: Any, found: dict[int, Any], path: str) -> None:
         _match(one, other, found, f"{path}[{key!r}]")
 
 
-def _slot(value: Any, slots: list[Symbol]) -> Slot | Static:
+def _of_kind(found: Mapping[Any, Any], kind: type) -> list[Any]:
+    """The values at slots of a kind, in their order."""
+    return [found[kind(i)] for i in range(len(found)) if kind(i) in found]
+
+
+def _slot(value: Any, slots: list[Symbol]) -> Slot | NumberSlot | Static:
+    if type(value) is TracedNumber:
+        return NumberSlot(value.index)
     if not isinstance(value, Symbol):
         return Static(value)
     slots.append(value)
@@ -254,11 +287,14 @@ _DTYPE = re.compile(r"(u?int|b?float|complex)[0-9]+\w*|bool|half|single|double")
 def _entered(graph: Graph, value: Any, path: str) -> Any:
     if isinstance(value, Static):
         return value.value
-    type_ = type_of(value)
-    if type_ is None:
+    type_ = None if type(value) is Varying else type_of(value)
+    if type_ is None and type(value) is not Varying:
         return value
     name = re.sub(r"\W", "_", path.partition("_")[2])
     name = name if name.isidentifier() else f"_{name}"
+    if type_ is None:
+        graph.numbers = graph.numbers or NumberTrace(graph)
+        return graph.numbers.argument(value.value, name)
     while name in graph.input_names:
         name += "_"
     return graph.input(type_, name=name)
@@ -277,6 +313,8 @@ def _no_name(value: Any, path: str) -> None:
 def _left(graph: Graph, value: Any, path: str, outputs: list[Symbol]) -> Slot | Static:
     if value is None:
         return Static(None)
+    if type(value) is TracedNumber:
+        value = value.symbol()
     if not isinstance(value, Symbol):
         value = _constant(graph, value, path)
     outputs.append(value)

@@ -6,18 +6,22 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial, update_wrapper
 from threading import Lock
 from types import MethodType
-from typing import Any, cast, overload
+from typing import Any, Literal, TypeAlias, cast, overload
 
 import numpy as np
 
 from graphir import DType, GraphError, PromotionError, PromotionRules, Symbol, TensorType
 from graphir.literals import literal_array, native
 from graphir.location import CALLERS
+from graphir.number_questions import Values
 from graphir.promotion import rules as rules_named
 from graphir.promotion import rules_in_force
 from graphir.promotion.scalars import WEAK
-from graphir.tracing import Slot, Static, Traced, children, like, traced
+from graphir.promotion.scalars import told_apart as number_key
+from graphir.traced_numbers import TracedNumber
+from graphir.tracing import Slot, Static, Traced, Varying, children, like, traced
 from runtime.program import Program
+from runtime.specialization import Specializations
 from runtime.statics import Fixed, Statics, told_apart
 
 CALLERS.add(__name__)  # so inputs are of the line that calls what is jitted
@@ -81,7 +85,7 @@ class Jitted:
         update_wrapper(self, function)
         self._statics = Statics(function, static) if static else None
         self._rules = None if rules is None else rules_named(rules)  # None: those in force
-        self._known: dict[Any, _Compiled] = {}
+        self._known: dict[Any, _Compiled | Specializations[_Compiled]] = {}
         self._quick: dict[Any, Callable[..., Any]] = {}
         self._lock = Lock()
 
@@ -124,7 +128,7 @@ class Jitted:
     ) -> tuple[_Compiled, list[Any]] | None:
         """What runs a call, and its inputs; None of one on symbols."""
         rules = self._rules or rules_in_force(_NUMPY)
-        reader = _Reader(_takes_weak(rules))
+        reader = _Reader(_entry(rules))
         key = rules, reader.read(tuple(args)), reader.read(dict(named))
         if reader.symbols:
             return None
@@ -132,30 +136,55 @@ class Jitted:
             found = self._known.get(key)
         except TypeError:
             raise _unhashable(self, key) from None
-        if found is None:
-            found = self._keep(key, self._made(rules, args, named), args, named)
-        return found, reader.inputs
+        values = list(reader.numbers)
+        leaf = found.find(values) if isinstance(found, Specializations) else found
+        if leaf is None:
+            made = self._made(rules, args, named)
+            leaf = self._keep(key, made, args, named)
+            values = made.traced.numbers.values if made.traced.numbers else []
+        return leaf, leaf.fed(reader.inputs, values)
 
     def _made(
         self, rules: PromotionRules, args: Sequence[Any], named: Mapping[str, Any]
     ) -> _Compiled:
-        weak = _takes_weak(rules)
-        types, by_name = _types(tuple(args), weak), _types(dict(named), weak)
+        entry = _entry(rules)
+        types, by_name = _types(tuple(args), entry), _types(dict(named), entry)
         return _Compiled(traced(self.__wrapped__, types, by_name, rules))
 
     def _keep(
         self, key: Any, made: _Compiled, args: Sequence[Any], named: Mapping[str, Any]
     ) -> _Compiled:
         """What is known of a signature from now on: what the first thread made of it."""
+        numbers = made.traced.numbers
         with self._lock:
-            found = self._known.setdefault(key, made)
-            if not named and all(map(found.is_input, args)):
-                quick = found.without_statics if self._statics else found.quick
-                self._quick[_flat_key(key[0], args)] = quick
+            found = self._known.setdefault(key, Specializations() if numbers else made)
+            if not named and all(map(made.is_input, args)):
+                self._quick[_flat_key(key[0], args)] = self._quick_call(found, args)
             for table in (self._known, self._quick):
                 while len(table) > _KEPT:
                     del table[next(iter(table))]
-        return found
+        if isinstance(found, _Compiled) or numbers is None:
+            return cast(_Compiled, found)
+        return found.add(numbers, made)
+
+    def _quick_call(
+        self, found: _Compiled | Specializations[_Compiled], args: Sequence[Any]
+    ) -> Callable[..., Any]:
+        """What runs calls with such arguments, which are no structures."""
+        if isinstance(found, _Compiled):
+            return found.without_statics if self._statics else found.quick
+        arrays = [place for place, one in enumerate(args) if _is_plain(one)]
+        numbers = [place for place, one in enumerate(args) if type(one) in _NUMBERS]
+
+        def call(*args: Any) -> Any:
+            values = [args[place] for place in numbers]
+            leaf = found.find(values)
+            if leaf is None:
+                leaf, inputs = cast("tuple[_Compiled, list[Any]]", self._compiled(args, {}))
+                return leaf.run(inputs)
+            return leaf.results(*leaf.fed([args[place] for place in arrays], values))
+
+        return call
 
 
 class _Compiled:
@@ -163,21 +192,34 @@ class _Compiled:
 
     def __init__(self, traced: Traced) -> None:
         self.traced, self.program = traced, Program(traced.graph)
+        numbers, graph = traced.numbers, traced.graph
+        self._feeds = (
+            [] if numbers is None else [(f.at, f.storage(graph), f) for f in numbers.feeds]
+        )
         self._numbers = [
             (place, traced.graph.committed(one.dtype))
             for place, one in enumerate(traced.graph.inputs)
-            if one.dtype.weak
+            if one.dtype.weak and not traced.numbers
         ]
         slots = tuple(map(Slot, range(len(traced.graph.outputs))))
         tree, single = traced.outputs_tree, type(traced.outputs_tree) is Slot
         plain = single or (type(tree) is tuple and len(slots) > 1 and tree == slots)
-        self._results = self.program if plain else self._structured
-        self.quick: Callable[..., Any] = self._converting if self._numbers else self._results
+        self.results = self.program if plain else self._structured
+        self.quick: Callable[..., Any] = self._converting if self._numbers else self.results
 
     def is_input(self, value: Any) -> bool:
         """Whether an argument is an input as it is, a number that becomes one, or static."""
         kind: Any = cast("object", type(value))
-        return _is_plain(value) or kind is Fixed or (bool(self._numbers) and kind in _NUMBERS)
+        weak = bool(self._numbers or self.traced.numbers)
+        return _is_plain(value) or kind is Fixed or (weak and kind in _NUMBERS)
+
+    def fed(self, inputs: list[Any], values: Values) -> list[Any]:
+        """The inputs of a call: those that are given, then those that numbers are."""
+        for index, storage, feed in self._feeds:
+            inputs.append(
+                feed.array(values) if storage is None else np.array(values[index], storage)
+            )
+        return inputs
 
     def run(self, inputs: Sequence[Any]) -> Any:
         """The results for inputs, those that are weak being Python numbers."""
@@ -191,7 +233,7 @@ class _Compiled:
         arrays = list(inputs)
         for place, dtype in self._numbers:
             arrays[place] = _number(arrays[place], dtype)
-        return self._results(*arrays)
+        return self.results(*arrays)
 
     def _structured(self, *inputs: Any) -> Any:
         return self.traced.outputs(self.program(*inputs))
@@ -210,10 +252,11 @@ def _number(value: Any, dtype: DType) -> Any:
 class _Reader:
     """Reads the signature of arguments, and their inputs on the way."""
 
-    def __init__(self, weak: bool) -> None:
+    def __init__(self, entry: _Entry) -> None:
         self.inputs: list[Any] = []
+        self.numbers: list[Any] = []
         self.symbols = False
-        self._weak = weak
+        self._entry = entry
 
     def read(self, value: Any) -> Any:
         """What calls must have in common to run the same Program."""
@@ -223,14 +266,14 @@ class _Reader:
             self.inputs.append(array)
             return array.dtype, array.shape
         if kind in _NUMBERS:
-            if not self._weak:
-                return kind, repr(value)  # 0.0 is not -0.0, NaN is NaN
-            self.inputs.append(value)
+            if self._entry == "value":
+                return number_key(value)
+            (self.numbers if self._entry == "number" else self.inputs).append(value)
             return kind
         inside = children(value)
         if inside is not None:
             return kind, tuple([(told_apart(key), self.read(one)) for key, one in inside])
-        self.symbols |= kind is Symbol
+        self.symbols |= kind is Symbol or kind is TracedNumber
         return value if kind is Fixed else told_apart(value)
 
 
@@ -238,16 +281,28 @@ _NUMBERS = frozenset(WEAK) - {bool}
 _ARRAYS = np.ndarray, np.generic
 
 
-def _types(value: Any, weak: bool) -> Any:
+_Entry: TypeAlias = Literal["number", "weak", "value"]
+"""How a Python number enters: as one, as a weak input, or by its value."""
+
+
+def _types(value: Any, entry: _Entry) -> Any:
     """The arguments of `trace` that values stand for."""
     if issubclass(type(value), _ARRAYS):
         return TensorType(DType.from_numpy(value.dtype.newbyteorder("=")), value.shape)
-    if weak and type(value) in _NUMBERS:
-        return TensorType(WEAK[type(value)])
+    if entry != "value" and type(value) in _NUMBERS:
+        return Varying(value) if entry == "number" else TensorType(WEAK[type(value)])
     inside = children(value)
     if inside is None:
         return value if type(value) is Fixed else Static(value)
-    return like(value, [_types(one, weak) for _, one in inside])
+    return like(value, [_types(one, entry) for _, one in inside])
+
+
+@cache
+def _entry(rules: PromotionRules) -> _Entry:
+    """How Python numbers enter under rules."""
+    if not _takes_weak(rules):
+        return "value"
+    return "number" if rules.of_numbers else "weak"
 
 
 @cache

@@ -16,7 +16,7 @@ from graphir.lattice import Lattice, NoUpperBound
 from graphir.promotion.families import Family
 from graphir.promotion.library import LibraryRules
 from graphir.promotion.operands import ALONE, Place, Typed
-from graphir.promotion.scalars import fits
+from graphir.promotion.scalars import fits, number_text
 
 ARRAY_API_LATTICE = Lattice(
     "array_api",
@@ -84,6 +84,8 @@ class ArrayApi(LibraryRules):
 
     library = "The array API standard"
     instead = "numpy"
+
+    cell = LibraryRules.cell
 
     def known(self, dtype: DType) -> DType:
         """One of the standard's data types."""
@@ -154,8 +156,8 @@ class ArrayApi(LibraryRules):
         """Weak; an int must be in the range of the integers beside it."""
         if place.op in _ARRAYS_ONLY or (place.op and not place.partners):
             raise PromotionError(
-                f"{place.op} of the Python scalar {value!r}: {_UNDEFINED} under {self.name!r}; "
-                f"write g.scalar[DType....]({value!r})"
+                f"{place.op} of the Python scalar {number_text(value)}: {_UNDEFINED} under "
+                f"{self.name!r}; write g.scalar[DType....]({number_text(value)})"
             )
         if isinstance(value, int) and not isinstance(value, bool) and place.partners:
             beside = self.common(place.partners)

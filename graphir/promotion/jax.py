@@ -16,6 +16,7 @@ from graphir.lattice import Lattice
 from graphir.promotion.library import COMPLEX, LibraryRules, by_op
 from graphir.promotion.operands import ALONE, Operand, Place, Typed
 from graphir.promotion.rules import Family
+from graphir.promotion.scalars import number_text
 
 SMALL_INTS = (DType.int2, DType.int4, DType.uint2, DType.uint4)
 SMALL_FLOATS = tuple(dtype for dtype in DType if dtype.is_float and dtype.narrow)
@@ -240,8 +241,8 @@ class JaxX32(Jax):
         dtype = super().literal(value, place)
         if dtype is DType.weak_int and not -(2**31) <= value < 2**31:
             raise PromotionError(
-                f"the literal {value!r} does not fit the 32 bits of an int under {self.name!r}; "
-                "write it as a float, or build the graph under rules='jax'"
+                f"the literal {number_text(value)} does not fit the 32 bits of an int under "
+                f"{self.name!r}; write it as a float, or build the graph under rules='jax'"
             )
         return dtype
 

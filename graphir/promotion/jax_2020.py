@@ -7,6 +7,7 @@ from functools import reduce
 
 from graphir.dtypes import DType
 from graphir.promotion.jax import INTS, JAX_LATTICE, Jax
+from graphir.promotion.library import LibraryRules
 from graphir.promotion.operands import Operand, Typed
 from graphir.promotion.rules import Family
 
@@ -22,6 +23,8 @@ class Jax2020(Jax):
 
     of_numbers = True
     inexact = dict.fromkeys((DType.bool, *INTS), DType.float64)
+
+    cell = LibraryRules.cell
 
     def common(self, operands: Sequence[Typed]) -> DType:
         """The join of the arrays, and of the scalars whose kind is higher; never weak."""

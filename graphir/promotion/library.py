@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from graphir.dtypes import DType
 from graphir.errors import PromotionError
 from graphir.lattice import Lattice
+from graphir.promotion.cells import cell_of
 from graphir.promotion.operands import ALONE, Place, Typed, instead_of
 from graphir.promotion.rules import PromotionRules
-from graphir.promotion.scalars import WEAK
+from graphir.promotion.scalars import WEAK, float_of, number_text
 
 SIGNED = (DType.int8, DType.int16, DType.int32, DType.int64)
 UNSIGNED = (DType.uint8, DType.uint16, DType.uint32, DType.uint64)
@@ -42,6 +43,17 @@ class LibraryRules(PromotionRules):
         super().__init__(name, doc, lattice, source)
         self.dtypes = tuple(dtypes) or self.dtypes
         self._known = {*self.dtypes, *more, *WEAK.values()}
+
+    def __init_subclass__(cls, **settings: Any) -> None:
+        """Tell numbers apart in a subclass that changes the rules of literals and has no cells."""
+        super().__init_subclass__(**settings)
+        changed = vars(cls).keys() & {"literal", "meant", "fits", "common", "shortcut"}
+        if changed and "cell" not in vars(cls):
+            cls.cell = PromotionRules.cell
+
+    def cell(self, value: Any, op: str) -> Hashable:
+        """The interval between limits of dtypes in which a number lies."""
+        return cell_of(value)
 
     def common(self, operands: Sequence[Typed]) -> DType:
         """The dtype in which operands meet, all of which the library has."""
@@ -85,8 +97,8 @@ class LibraryRules(PromotionRules):
         dtype = WEAK[type(value)]
         if dtype is DType.weak_int and not -(2**63) <= value < 2**63:
             raise PromotionError(
-                f"the literal {value!r} does not fit the 64 bits of an int under {self.name!r}; "
-                "write it as a float, or g.scalar[DType.uint64](...) where that holds it"
+                f"the literal {number_text(value)} does not fit the 64 bits of an int under "
+                f"{self.name!r}; write a float, or g.scalar[DType.uint64](...) where that holds it"
             )
         return dtype
 
@@ -94,8 +106,8 @@ class LibraryRules(PromotionRules):
         """Refuse a literal that an integer cannot be raised to."""
         if value < 0:
             raise PromotionError(
-                f"{self.library} raises no integer to the negative power {value!r}; write "
-                f"{float(value)!r}, or cast the {dtype} to a float"
+                f"{self.library} raises no integer to the negative power {number_text(value)}; "
+                f"write {float_of(value)!r}, or cast the {dtype} to a float"
             )
 
 

@@ -8,14 +8,15 @@ NumPy 2.0.0, 2.4.6 and 2.5.5; tests/test_peer_numpy.py names what the first and 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 from graphir.dtypes import DType
 from graphir.errors import PromotionError
 from graphir.promotion.library import COMPLEX, SIGNED, UNSIGNED, Facts, LibraryRules, by_op
 from graphir.promotion.operands import ALONE, Operand, Place, Typed
-from graphir.promotion.scalars import WEAK
+from graphir.promotion.scalars import WEAK, float_of, number_text, rounded
 
 REALS = (DType.float16, DType.float32, DType.float64)
 DTYPES = (DType.bool, *SIGNED, *UNSIGNED, *REALS, *COMPLEX)
@@ -56,7 +57,8 @@ class Numpy(LibraryRules):
     Integers beside an inexact dtype each ask for a float of twice their width, so `join` is no fold
     of pairs. An int literal must fit the integer dtype it takes; `where` refuses it too, as NumPy
     does since 2.5 (numpy/numpy#30803). `/` and functions of floats take any, and comparisons are
-    exact. graphir's literals end at 64 bits (NumPy's: beside floats, and in comparisons, nowhere).
+    exact. An int beyond 64 bits becomes a float where NumPy makes it one, and in a comparison with
+    integers an infinity, which is as far from all of them; elsewhere it is refused.
     `promote` is np.result_type, which looks at no value: of int8 and 300 it says int8, though `+`
     refuses them.
     """
@@ -110,6 +112,10 @@ class Numpy(LibraryRules):
 
     # -- literals
 
+    def cell(self, value: Any, op: str) -> Hashable:
+        """None for a float or complex number: only exponents count by value."""
+        return super().cell(value, op) if type(value) is int or op == "pow" else None
+
     def literal(self, value: Any, place: Place = ALONE) -> DType:
         """A weak dtype; where that cannot hold it, or nothing is beside it, a dtype of its own."""
         own, op, partners = self.own(value), place.op, place.partners
@@ -117,9 +123,10 @@ class Numpy(LibraryRules):
         if len(place.operands) < 2 or op in OF_ARRAYS or first:
             return own
         weak = WEAK[type(value)]
-        if weak is not DType.weak_int:
-            return weak if partners else own
         met = self.common(place.operands)
+        if weak is not DType.weak_int:
+            beyond = place.operands[place.at].dtype is DType.weak_int and op in BINARY_FLOATS
+            return self._taken(met, op) if beyond else weak if partners else own
         if own is DType.int64 and (op in _ANY_INT or self.fits(value, met)):
             return weak if partners else own
         if op in _COMPARISONS and any(one.dtype.is_integer for one in partners):
@@ -135,9 +142,14 @@ class Numpy(LibraryRules):
         A bool of rank 0 is a NumPy scalar, whose `**` has no such short cut. Sources:
         fast_scalar_power in number.c, of `**` alone; _clip in numpy/_core/_methods.py, since 2.1.
         """
-        if type(value) is not int or place.op not in ("pow", "clip") or not place.at:
+        if type(value) is not int or len(place.operands) < 2:
             return value
         first = place.operands[0].dtype
+        bound = place.op == "clip" and place.at > 0 and first.is_integer and not first.weak
+        if not (bound or -(2**63) <= value < 2**64):
+            return self._beyond(value, place)
+        if place.op not in ("pow", "clip") or not place.at:
+            return value
         if place.op == "pow":
             return True if self.shortcut(value, place) else value
         if not first.is_integer or first.weak:
@@ -148,6 +160,19 @@ class Numpy(LibraryRules):
         """`**` squares n-d bools, in int8."""
         base = place.operands[0]
         return type(value) is int and value == 2 and base.dtype is DType.bool and base.rank > 0
+
+    def _beyond(self, value: int, place: Place) -> Any:
+        """The float that NumPy makes of an int beyond 64 bits; itself where NumPy refuses it."""
+        op, integers = place.op, all(one.dtype.is_integer for one in place.partners)
+        if op in _COMPARISONS and place.partners and integers:
+            return math.inf if value > 0 else -math.inf
+        dtype = self._taken(self.common(place.operands), op)
+        if op in OF_ARRAYS or not (dtype.is_float or dtype.is_complex):
+            return value
+        found = float_of(value)
+        if math.isinf(found):
+            return value
+        return rounded(found, dtype) if op in BINARY_FLOATS else found
 
     def _taken(self, met: DType, op: str) -> DType:
         """The dtype that an op makes of an int literal: the float it computes in, or int64."""
@@ -161,8 +186,8 @@ class Numpy(LibraryRules):
         """The dtype that NumPy gives a Python scalar by itself."""
         if isinstance(value, int) and not -(2**63) <= value < 2**64:
             raise PromotionError(
-                f"the literal {value!r} does not fit 64 bits, and graphir has no wider int, where "
-                f"{self.library} would make it an object or a float; write it as a float"
+                f"the literal {number_text(value)} does not fit 64 bits, and there is no wider int "
+                f"for {self.library} to make of it here; write it as a float"
             )
         huge = isinstance(value, int) and value >= 2**63
         return DType.uint64 if huge else self.committed(WEAK[type(value)])

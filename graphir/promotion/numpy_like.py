@@ -30,6 +30,8 @@ class Cupy(Numpy):
         }
     )
 
+    cell = Numpy.cell
+
     def meant(self, value: Any, place: Place) -> Any:
         """Itself: bounds of clip are operands like others."""
         return value

@@ -37,6 +37,8 @@ class Python(LibraryRules):
         }
     )
 
+    cell = LibraryRules.cell
+
     def meant(self, value: Any, place: Place) -> Any:
         """A float for a negative int exponent, with which an int gives one; 1 for True."""
         if place.op not in OPERATORS or place.op in _BITWISE or not isinstance(value, int):

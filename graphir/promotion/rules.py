@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from contextlib import suppress
 from os import PathLike
 from types import TracebackType
 from typing import Any
@@ -26,7 +27,7 @@ from graphir.promotion.operands import (
     operand_of,
     smallest_holding,
 )
-from graphir.promotion.scalars import fits, misfit
+from graphir.promotion.scalars import fits, misfit, number_text, told_apart
 
 
 class PromotionRules:
@@ -123,10 +124,9 @@ class PromotionRules:
 
     def has(self, dtype: DType) -> bool:
         """Whether a graph may have a dtype under these rules."""
-        try:
+        with suppress(PromotionError):
             return self.known(dtype) is dtype
-        except PromotionError:
-            return False
+        return False
 
     def meeting(self, operands: Sequence[Typed], op: str) -> DType:
         """The dtype in which the operands of an op meet."""
@@ -137,21 +137,17 @@ class PromotionRules:
         return (self.meeting(operands, op),) * len(operands)
 
     def literal(self, value: Any, place: Place = ALONE) -> DType:
-        """The dtype that a Python scalar takes where it stands.
-
-        Under "max": the common dtype of the operands that are no literals, where it is exact there
-        (a float: where it stays finite).
-        """
-        partners = place.partners
-        if not partners:
+        """The dtype that a Python scalar takes: here its partners', where exact or rounded."""
+        if not place.partners:
+            shown = number_text(value)
             raise PromotionError(
-                f"the literal {value!r} has no dtype of its own under {self.name!r} and nothing "
-                f"beside it has one; write g.scalar({value!r}, DType....)"
+                f"the literal {shown} has no dtype of its own under {self.name!r} and nothing "
+                f"beside it has one; write g.scalar({shown}, DType....)"
             )
-        dtype = self.common(partners)
-        if not self.fits(value, dtype):
-            raise self.misfit(value, dtype)
-        return dtype
+        dtype = self.common(place.partners)
+        if self.fits(value, dtype):
+            return dtype
+        raise self.misfit(value, dtype)
 
     def meant(self, value: Any, place: Place) -> Any:
         """The number that a Python scalar stands for in an op: itself."""
@@ -160,6 +156,10 @@ class PromotionRules:
     def shortcut(self, value: Any, place: Place) -> bool:
         """Whether `**` treats a literal exponent in a way that the library's `power` does not."""
         return False
+
+    def cell(self, value: Any, op: str) -> Hashable:
+        """A key of scalars that `literal` and `meant` treat alike in an op; None: all of a type."""
+        return told_apart(value)
 
     def entering(self, scalar: Any) -> Any:
         """What a NumPy scalar counts as: itself, a strong one, or a Python scalar."""
@@ -304,7 +304,7 @@ class PromotionRules:
         wide = instead_of(dtype, [one for one in self.dtypes if self.fits(value, one)]) or "..."
         return PromotionError(
             f"the literal {misfit(value, dtype, f' under {self.name!r}')}; .cast(DType.{wide}) the "
-            f"other operand, or write g.scalar({value!r}, DType.{wide})"
+            f"other operand, or write g.scalar({number_text(value)}, DType.{wide})"
         )
 
     def promote(self, *operands: Any) -> DType:
@@ -324,10 +324,8 @@ class PromotionRules:
 
     def answer(self, *operands: Any) -> DType | None:
         """What `promote` answers, None where it refuses."""
-        try:
+        with suppress(PromotionError):
             return self.promote(*operands)
-        except PromotionError:
-            return None
 
     def operands(self, given: Sequence[Any]) -> list[Typed]:
         """What `promote` takes, each by its dtype, rank and value; literals as they enter here."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,6 +58,23 @@ def survives(value: Any, dtype: DType) -> bool:
     return found == value or (found != found and value != value)
 
 
+def number_text(value: Any) -> str:
+    """The repr of a scalar, that of a long int cut short: Python writes none of 4301 digits."""
+    if isinstance(value, int) and value.bit_length() > 256:
+        sign = "-" if value < 0 else ""
+        return f"{sign}0x{abs(value) >> value.bit_length() - 32:x}... ({value.bit_length()} bits)"
+    return repr(value)
+
+
+def told_apart(value: Any) -> tuple[type, Any]:
+    """A key that Python scalars share only if nothing tells them apart: 0.0 is not -0.0, 1 no True.
+
+    NaNs share theirs.
+    """
+    kind: Any = cast("object", type(value))
+    return kind, repr(value) if kind in (float, complex) else value
+
+
 def int_range(dtype: DType) -> tuple[int, int]:
     """The least and the greatest int that fit a dtype."""
     if dtype.family == "bool":
@@ -98,7 +115,7 @@ def misfit(value: Any, dtype: DType, under: str = "") -> str:
         why = "is no value of that format; choose another dtype"
     else:
         why = f"is out of range, [{dtype.min}, {dtype.max}]; choose a wider dtype"
-    return f"{value!r} does not fit {dtype}{under}: it {why}"
+    return f"{number_text(value)} does not fit {dtype}{under}: it {why}"
 
 
 def float_of(value: int) -> float:

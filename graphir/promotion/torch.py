@@ -96,6 +96,8 @@ class Torch(LibraryRules):
         }
     )
 
+    cell = LibraryRules.cell
+
     def entering(self, scalar: Any) -> Any:
         """A Python number, as PyTorch takes it."""
         return scalar.item()
