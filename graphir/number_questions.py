@@ -63,7 +63,7 @@ class Computation(NamedTuple):
         try:
             found = self.function(*operands)
         except Exception as error:  # the program's own, which it may catch
-            return cast("type[Any]", type(error)), error
+            return cast(Any, error).__class__, error
         if type(found) in _NUMBERS and not self.known:
             values.append(found)
             return type(found), found

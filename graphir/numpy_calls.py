@@ -23,9 +23,11 @@ from graphir.numpy_functions import FUNCTIONS
 from graphir.numpy_ops import ACCUMULATIONS, COMPOUNDS, OPS, PARTS, REAL, REDUCTIONS
 from graphir.numpy_products import strong
 from graphir.op import Op
+from graphir.promotion import PromotionRules
 from graphir.promotion.operands import Number, Place
 from graphir.symbol import Symbol
 from graphir.traced_numbers import TracedNumber
+from graphir.types import TensorType
 
 _FIXES = {
     "out": "a symbol never changes; use the result",
@@ -102,11 +104,13 @@ def _exponent(graph: Graph, base: Any, exponent: Any) -> Any:
     """
     if not (is_literal(exponent) and isinstance(base, Symbol)):
         return exponent
-    if type(exponent) is TracedNumber:
-        short = exponent.asked(_has_shortcut, graph.rules, base.type)
-    else:
-        short = _has_shortcut(exponent, graph.rules, base.type)
+    known = graph.numbers.asked if graph.numbers else _plainly
+    short = known(_has_shortcut, exponent, graph.rules, base.type)
     return strong(exponent) if short else exponent
+
+
+def _plainly(function: Callable[..., Any], *operands: Any) -> Any:
+    return function(*operands)
 
 
 def _has_shortcut(exponent: Any, rules: PromotionRules, base: TensorType) -> bool:
@@ -123,12 +127,15 @@ def _arrays(graph: Graph, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
             return inputs
     if not graph.rules.of_numbers:
         return inputs
-    return tuple(
-        one.symbol() if type(one) is TracedNumber
-        else one.cast(graph.committed(one.dtype)) if isinstance(one, Symbol)
-        else one
-        for one in inputs
-    )  # fmt: skip
+    whole = len(inputs) > 1 and all(isinstance(one, int) for one in inputs)
+    return tuple(_array(graph, one, whole) for one in inputs)
+
+
+def _array(graph: Graph, one: Any, whole: bool) -> Any:
+    """A number as an array; among several ints one of int64, as NumPy takes these."""
+    if type(one) is TracedNumber:
+        return one.filled(graph.committed(DType.weak_int)) if whole else one.symbol()
+    return one.cast(graph.committed(one.dtype)) if isinstance(one, Symbol) else one
 
 
 def call_function(

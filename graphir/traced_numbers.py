@@ -74,6 +74,12 @@ class NumberTrace:
         self._results[shown] = result
         return result
 
+    def asked(self, function: Callable[..., Any], *operands: Any) -> Any:
+        """What a function gives of numbers, by itself, which is a question; of others too."""
+        if any(type(one) is TracedNumber for one in operands):
+            return self.computed(function, *operands, known=True)
+        return function(*operands)
+
     def entered(self, op: Op | None, operands: Sequence[Any]) -> tuple[Symbol, ...]:
         """The operands of an op as symbols: numbers become inputs, other literals constants."""
         graph = self.open_graph()
@@ -119,7 +125,7 @@ class NumberTrace:
     def filled(self, number: TracedNumber, dtype: DType) -> Symbol:
         """A number in a dtype that holds it; GraphError where it does not."""
         graph = self.open_graph()
-        if not number.asked(graph.rules.fits, dtype):
+        if not self.asked(graph.rules.fits, number, dtype):
             raise GraphError(misfit(self.values[number.index], dtype))
         return self._fed(Feed(number.index, dtype, graph.rules))
 
@@ -331,10 +337,6 @@ class TracedNumber:
     def __reduce__(self) -> tuple[Any, ...]:
         return _itself, (concrete(self),)
 
-    def asked(self, function: Callable[..., Any], *operands: Any) -> Any:
-        """What a function of the value and of other operands gives, which is a question."""
-        return self.trace.computed(function, self, *operands, known=True)
-
     # -- NumPy's functions
 
     def symbol(self) -> Symbol:
@@ -364,11 +366,11 @@ class TracedNumber:
     def __array__(self, dtype: Any = None, copy: Any = None) -> NDArray[Any]:
         if dtype is not None:
             return np.array(concrete(self), dtype)
-        kind = type(self.trace.values[self.index]).__name__
+        kind, name = type(self.trace.values[self.index]).__name__, self.trace.names[self.index]
         raise GraphError(
-            f"NumPy asks for the array of a {kind} that differs from call to call; "
-            f"got {self.trace.names[self.index]!r}; write {kind}(...) of it, which makes its value "
-            "part of the signature"
+            "np.asarray: an array does not keep the kind of a number that differs from call to "
+            f"call; got {name!r}, {'an' if kind == 'int' else 'a'} {kind}; use {kind}({name}), by "
+            "which its value becomes part of the signature"
         )
 
 

@@ -55,10 +55,13 @@ def jit(
 
     Called on arrays, numbers and other values, in nested tuples, lists and dicts, it is traced once
     for each signature: dtypes and shapes of arrays, types of int, float and complex, and all other
-    values (bools and strings too), which must be hashable. Python numbers are weak 0-d inputs, so
-    their values are no part of it, ints wrap where they meet a narrower dtype, and what operators
-    make of them is a number again; under rules that look at values (`max`, `numpy_legacy`, ...)
-    they are literals, traced for each value. The parameters that `static` names are handed to the
+    values (bools and strings too), which must be hashable. Python numbers compute as Python does
+    and meet arrays as the literals they are, so that 300 beside an int8 is refused under "numpy".
+    Their values are no part of the signature, but what the function learns of them is: whether they
+    fit, how they compare, and what it must have as a value (`range(k)`, `x[:k]`, `f"{k}"`); for new
+    answers it is traced again. Under rules with weak arrays (`jax`, ...) they are weak 0-d inputs,
+    as there; under rules that look at values (`max`, `numpy_legacy`, ...) they are literals, traced
+    for each value. The parameters that `static` names are handed to the
     function as they are, numbers too: their values, which must be hashable, are part of it.
     Without `rules`, those of an enclosing `with rules(...)` or of set_default_rules hold, else
     "numpy": arrays promote as NumPy has it. Results are as the function has them,

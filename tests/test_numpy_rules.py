@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from itertools import permutations, product
 from pathlib import Path
 from typing import Any
@@ -198,12 +199,26 @@ def test_an_int_that_does_not_fit_is_refused_in_arithmetic(value: int):
     assert made(lambda x: ops.atan2(x, value)).dtype is DType.float16
 
 
-def test_an_int_of_more_than_64_bits_is_refused_everywhere():
-    """Where NumPy has an object, or beside floats a float."""
-    for value, dtype in product((2**64, -(2**63) - 1), ("int8", "float32")):
-        for build in (lambda x, v=value: x + v, lambda x, v=value: x == v):
-            with pytest.raises(PromotionError, match="does not fit 64 bits"):
-                made(build, dtype)
+@pytest.mark.parametrize("value", [2**64, -(2**63) - 1, 10**30])
+def test_an_int_of_more_than_64_bits_is_a_float_where_numpy_makes_one(value: int):
+    """Beside integers only comparisons and functions of floats take it."""
+    with pytest.raises(PromotionError, match="does not fit 64 bits"):
+        made(lambda x: x + value, "int8")
+    for dtype in ("float16", "float32", "complex64"):
+        assert str(made(lambda x: x + value, dtype).dtype) == dtype
+    assert made(lambda x: x < value, "int8").args[1].attrs["value"] == math.copysign(
+        math.inf, value
+    )
+    assert made(lambda x: x / value, "int8").dtype is DType.float64
+    assert made(lambda x: ops.atan2(x, value), "int8").dtype is DType.float16
+
+
+def test_an_int_that_no_float_holds_is_refused_but_in_comparisons_with_integers():
+    for value in (10**400, -(10**5000)):
+        assert made(lambda x, v=value: x == v, "uint64").dtype is DType.bool
+        for dtype in ("int8", "bool", "float64"):
+            with pytest.raises(PromotionError, match=r"0x.* bits\) does not fit 64 bits"):
+                made(lambda x, v=value: x + v, dtype)
 
 
 def test_the_greatest_ints_enter_as_uint64_or_as_the_float_beside():
