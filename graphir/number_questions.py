@@ -64,9 +64,10 @@ class Computation(NamedTuple):
             found = self.function(*operands)
         except Exception as error:  # the program's own, which it may catch
             return cast(Any, error).__class__, error
-        if type(found) in _NUMBERS and not self.known:
+        kind: Any = cast("object", type(found))
+        if kind in _NUMBERS and not self.known:
             values.append(found)
-            return type(found), found
+            return kind, found
         return told_apart(found), found
 
 
