@@ -34,6 +34,11 @@ def add_casts(command: Callable[..., Any]) -> None:
     add_inputs(measured)
     measured.add_argument("--rules", default="numpy", help="those that the function follows")
     measured.add_argument("--no-blame", action="store_true", help="only measure each cast")
+    measured.add_argument(
+        "--allow-unseen",
+        action="store_true",
+        help="let --fail-on pass though steps that were not seen may hide errors",
+    )
 
 
 def _add_filters(command: Any) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterable
 from typing import Any
 
 from graphir.replacement import replace_file
 from passes import CastReport
+from passes.reports import words
 from runtime.cli_questions import path
 
 
@@ -37,7 +39,7 @@ def add_output(command: Any, formats: Iterable[str], default: str) -> None:
         "--fail-on",
         choices=("lossy", "any"),
         help="have status 1 if there are implicit casts: any, or such as can lose something "
-        "(after a run: did)",
+        "(after a run: did), or if a run may have hidden some (see audit --allow-unseen)",
     )
 
 
@@ -52,8 +54,21 @@ def put(text: str, asked: argparse.Namespace) -> None:
 def status(report: CastReport, asked: argparse.Namespace) -> int:
     """1 if implicit casts are there on which the command is to fail.
 
-    A lossy one is one that can lose something; after a run, one that did.
+    A lossy one is one that can lose something; after a run, one that did. Steps that a run did not
+    see, and that may hide an error, may hide such casts too: then the status is 1 unless they are
+    allowed.
     """
+    if asked.fail_on is None:
+        return 0
     implicit = report.only("implicit")
     lossy = [row for row in implicit.only(exact=False) if not row.measured or row.measured.changed]
-    return int(bool({None: (), "any": implicit, "lossy": lossy}[asked.fail_on]))
+    if {"any": implicit, "lossy": lossy}[asked.fail_on]:
+        return 1
+    if not report.hidden or asked.allow_unseen:
+        return 0
+    print(
+        f"graphir: --fail-on {asked.fail_on}: status 1, since {words.unseen(report)[0]}; "
+        "--allow-unseen lets that pass",
+        file=sys.stderr,
+    )
+    return 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,11 +37,18 @@ def interpret(graph: Graph, /, *inputs: Any, **named: Any) -> Any:
 class Run:
     """One walk over the symbols of a graph, for inputs and sizes of dims as `bind` gives them.
 
-    Call inside `np.errstate(all="ignore")`.
+    Symbols that no output depends on are not computed, but for those `watched`, by place, and what
+    they depend on. Call inside `np.errstate(all="ignore")`.
     """
 
-    def __init__(self, graph: Graph, arrays: Sequence[NDArray[Any]], sizes: dict[str, int]) -> None:
-        self.graph, self.sizes = graph, sizes
+    def __init__(
+        self,
+        graph: Graph,
+        arrays: Sequence[NDArray[Any]],
+        sizes: dict[str, int],
+        watched: Iterable[int] = (),
+    ) -> None:
+        self.graph, self.sizes, self.watched = graph, sizes, watched
         self.values: list[NDArray[Any] | None] = [None] * len(graph.symbols)
         for symbol, array in zip(graph.inputs, arrays, strict=True):
             self.values[symbol.index] = array
@@ -52,7 +59,7 @@ class Run:
         While a symbol is at hand its value and those of its operands are known. A value is freed
         after its last use, unless all are to be kept.
         """
-        last = last_uses(self.graph)
+        last = last_uses(self.graph, self.watched)
         for symbol in self.graph.symbols:
             at = symbol.index
             if last[at] < 0:
@@ -61,9 +68,10 @@ class Run:
             if self.values[at] is None:
                 self.values[at] = self.value(symbol)
             yield symbol
-            for arg in symbol.args:
-                if last[arg.index] == at and not keep:
-                    self.values[arg.index] = None
+            if not keep:
+                for used in (symbol, *symbol.args):
+                    if last[used.index] == at:
+                        self.values[used.index] = None
 
     def known(self, symbol: Symbol) -> NDArray[Any]:
         """The value of a symbol that has been computed and is still needed."""
@@ -107,12 +115,15 @@ class Run:
         )
 
 
-def last_uses(graph: Graph) -> list[int]:
+def last_uses(graph: Graph, watched: Iterable[int] = ()) -> list[int]:
     """For each symbol, the place of the symbol that uses it last.
 
-    The number of symbols for an output, -1 for what no output depends on.
+    The number of symbols for an output, its own place for a symbol of `watched` that nothing else
+    uses, -1 for what neither an output nor a watched symbol depends on.
     """
     last = [-1] * len(graph.symbols)
+    for at in watched:
+        last[at] = at
     for output in graph.outputs:
         last[output.index] = len(graph.symbols)
     for symbol in reversed(graph.symbols):

@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from graphir import Location
+
 
 @dataclass(frozen=True, slots=True)
 class Measured:
@@ -61,26 +63,57 @@ _COUNTS = ("elements", "changed", "overflowed", "underflowed", "nan_made")
 class OutputError:
     """How far an output of the run is from the same program in wide arithmetic.
 
-    `differing` counts elements that differ; `broken` those that are not finite where the wide run's
-    are; `largest` and `rms` are of |output - wide| over the others, `relative` is the largest
-    |output - wide| / |wide|. `shares` says how much of the error each cast explains, by the place
-    of the cast in the explicit graph: 0.25 is a quarter; negative where it hides another's.
+    All of it is None, and there are no shares, where a step that the graph does not contain may
+    hide an error (see Unseen): then nobody knows. `differing` counts elements that differ; `broken`
+    those that are not finite where the wide run's are; `largest` and `rms` are of |output - wide|
+    over the others, `relative` is the largest |output - wide| / |wide|. `shares` says how much of
+    the error each cast explains, by the place of the cast in the explicit graph: 0.25 is a quarter;
+    negative where it hides another's.
     """
 
     name: str
     dtype: str
     elements: int
-    differing: int = 0
-    broken: int = 0
-    largest: float = 0.0
-    rms: float = 0.0
-    relative: float = 0.0
+    differing: int | None = 0
+    broken: int | None = 0
+    largest: float | None = 0.0
+    rms: float | None = 0.0
+    relative: float | None = 0.0
     shares: dict[int, float] | None = None
+
+    @classmethod
+    def unknown(cls, name: str, dtype: str, elements: int) -> OutputError:
+        """The error of an output of which nobody knows."""
+        return cls(name, dtype, elements, None, None, None, None, None)
+
+    @property
+    def known(self) -> bool:
+        """Whether the error is known."""
+        return self.differing is not None
 
     def to_json(self) -> dict[str, Any]:
         """The fields as JSON has them, without the shares, which stand at each cast."""
         names = [name for name in self.__slots__ if name != "shares"]
         return {name: plain(getattr(self, name)) for name in names}
+
+
+@dataclass(frozen=True, slots=True)
+class Unseen:
+    """A step of a recorded program that its graph does not contain, where it was met first.
+
+    `hides` where an error may have gone into it, or its own arithmetic may have made one: what the
+    program made of its results is of unknown error.
+    """
+
+    what: str
+    location: Location
+    reason: str
+    hides: bool
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields as JSON has them."""
+        place = self.location.to_json()
+        return {"what": self.what, "location": place, "reason": self.reason, "hides": self.hides}
 
 
 def plain(number: Any) -> Any:

@@ -19,7 +19,7 @@ from graphir.promotion.scalars import WEAK
 from graphir.uncollected import uncollected
 from passes.casts.causes import Uses
 from passes.casts.conversion import Conversion, Kind, conversion
-from passes.casts.measured import Measured, OutputError
+from passes.casts.measured import Measured, OutputError, Unseen
 from passes.casts.rows import CastRow
 from passes.casts.sites import Sites
 from passes.graph_diff import GraphDiff
@@ -31,7 +31,7 @@ class CastReport(Sequence[CastRow]):
 
     `str()` is a table, `.to_json()` the data (see casts.schema.json). `graph` is what was asked
     about and `explicit` the same with its casts; `outputs` and `results` are what a run saw,
-    `against` what would change under other rules.
+    `unseen` what it did not, `against` what would change under other rules.
     """
 
     def __init__(self, graph: Graph, explicit: Graph, rows: Sequence[CastRow]) -> None:
@@ -40,6 +40,7 @@ class CastReport(Sequence[CastRow]):
         """The number of rows from which these were chosen."""
         self.outputs: tuple[OutputError, ...] = ()
         self.results: tuple[NDArray[Any], ...] = ()
+        self.unseen: tuple[Unseen, ...] = ()
         self.against: GraphDiff | None = None
 
     def __len__(self) -> int:
@@ -103,6 +104,11 @@ class CastReport(Sequence[CastRow]):
         return Sites(self.rows)
 
     @property
+    def hidden(self) -> bool:
+        """Whether an error may be hidden behind a step that a run did not see."""
+        return any(step.hides for step in self.unseen)
+
+    @property
     def audited(self) -> bool:
         """Whether a run saw any of the casts."""
         return any(row.measured is not None for row in self)
@@ -112,6 +118,7 @@ class CastReport(Sequence[CastRow]):
         measures: Mapping[int, Measured],
         outputs: Sequence[OutputError],
         results: Sequence[NDArray[Any]] = (),
+        unseen: Sequence[Unseen] = (),
     ) -> CastReport:
         """The report with what a run saw, by the place of each cast in the explicit graph.
 
@@ -127,7 +134,9 @@ class CastReport(Sequence[CastRow]):
         for site in self.sites:
             rank.update(dict.fromkeys((row.place for row in site.rows), site.share or 0.0))
         rows = sorted(self, key=lambda row: (rank[row.place], row.damage), reverse=True)
-        return self._with(rows=tuple(rows), outputs=tuple(outputs), results=tuple(results))
+        return self._with(
+            rows=tuple(rows), outputs=tuple(outputs), results=tuple(results), unseen=tuple(unseen)
+        )
 
     def compared(self, other: str | PromotionRules) -> CastReport:
         """The report with what would change in the graph under other rules, as `.against`."""

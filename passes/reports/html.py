@@ -16,7 +16,7 @@ from passes.reports.markup import tag, text
 from passes.reports.rows_html import Table
 
 if TYPE_CHECKING:
-    from passes.casts import CastReport
+    from passes.casts import CastReport, OutputError
     from passes.graph_diff import GraphDiff
 
 ROWS = 2000
@@ -33,7 +33,8 @@ def report_html(report: CastReport, most: int = ROWS) -> str:
     It loads nothing, which its own policy forbids, and reads without its script too.
     """
     style, script = _part("page.css"), _part("page.js")
-    title = f"Casts of {printable(report.graph.name, 80)}"
+    first = words.unseen(report)[:1]
+    title = first[0] if first else f"Casts of {printable(report.graph.name, 80)}"
     head = [
         '<meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
@@ -60,7 +61,9 @@ def _policy(script: str) -> str:
 def _sections(report: CastReport, title: str, most: int) -> Iterator[str]:
     listing = Listing(report)
     table = Table(report, listing, most)
-    yield tag("header", tag("h1", text(title)), _subtitle(report), _summary(report))
+    yield tag(
+        "header", tag("h1", text(title)), _unseen(report), _subtitle(report), _summary(report)
+    )
     if report.outputs:
         yield _section("Outputs", "outputs", _outputs(report))
     if report.rows:
@@ -81,6 +84,12 @@ def _section(title: str, name: str, *content: str) -> str:
         id=name,
         aria_labelledby=f"{name}-title",
     )
+
+
+def _unseen(report: CastReport) -> str:
+    """The steps that a run did not see."""
+    steps = [tag("li", text(line)) for line in words.unseen(report)[1:]]
+    return tag("ul", *steps, id="unseen") if steps else ""
 
 
 def _subtitle(report: CastReport) -> str:
@@ -118,18 +127,21 @@ def _bar(report: CastReport) -> str:
 def _outputs(report: CastReport) -> str:
     names = ("Output", "dtype", "Differ", "Not finite", "Largest", "Relative", "rms")
     head = tag("tr", *(tag("th", name, scope="col") for name in names))
-    rows = [
-        tag("tr", *(tag("td", text(cell)) for cell in cells))
-        for one in report.outputs
-        for cells in [
-            (
-                *(one.name, one.dtype, f"{one.differing:,} of {one.elements:,}"),
-                *(f"{one.broken:,}", f"{one.largest:.3g}", f"{one.relative:.2g}", f"{one.rms:.3g}"),
-            )
-        ]
-    ]
+    rows = [tag("tr", *(tag("td", text(cell)) for cell in _errors(one))) for one in report.outputs]
     note = tag("p", "Beside the same program in wide arithmetic.", class_="faint")
     return note + tag("div", tag("table", tag("thead", head), tag("tbody", *rows)), class_="scroll")
+
+
+def _errors(error: OutputError) -> Iterator[str]:
+    """The cells of an output."""
+    yield from (error.name, error.dtype)
+    if error.differing is None:
+        yield f"unknown of {error.elements:,}"
+        yield from ("unknown",) * 4
+        return
+    yield f"{error.differing:,} of {error.elements:,}"
+    yield from (f"{error.broken:,}", f"{error.largest:.3g}")
+    yield from (f"{error.relative:.2g}", f"{error.rms:.3g}")
 
 
 def _against(diff: GraphDiff) -> Iterator[str]:

@@ -25,6 +25,7 @@ def report_json(report: CastReport) -> str:
         "against": None if report.against is None else report.against.facts(),
     }
     lists = {
+        "unseen": (text(step.to_json()) for step in report.unseen),
         "outputs": (text(one.to_json()) for one in report.outputs),
         "casts": (text(site.to_json()) for site in report.sites),
     }

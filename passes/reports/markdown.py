@@ -23,7 +23,10 @@ DETAILS = 10
 @uncollected
 def report_markdown(report: CastReport, most: int = ROWS, details: int = DETAILS) -> str:
     """A table of the worst casts, then the cascades one by one; what is not told is counted."""
-    parts = [f"### Casts of {code(report.graph.name)}", _summary(report)]
+    first, *steps = words.unseen(report) or [""]
+    title = f"### {escaped(first)}" if first else f"### Casts of {code(report.graph.name)}"
+    parts = [title, *(["\n".join(f"- {escaped(step)}" for step in steps)] if steps else [])]
+    parts.append(_summary(report))
     if report.outputs:
         parts.append("\n".join(_outputs(report.outputs)))
     if report.rows:
@@ -43,6 +46,11 @@ def code(text: str, most: int = 500) -> str:
     fence = "`" * (max((len(run) for run in re.findall("`+", shown)), default=0) + 1)
     space = " " if fence != "`" or shown.strip() == "" else ""
     return f"{fence}{space}{shown}{space}{fence}"
+
+
+def escaped(text: str) -> str:
+    """A text in which nothing is markup."""
+    return re.sub(r"([\\`*_{}\[\]<>#|~&])", r"\\\1", printable(text, 1000))
 
 
 def _block(lines: Sequence[str], most: int) -> Sequence[str]:
@@ -65,8 +73,11 @@ def _outputs(outputs: Sequence[OutputError]) -> Iterator[str]:
     yield "|---|---|---|---|---|---|"
     for one in outputs:
         named = f"{code(one.name)} | {code(one.dtype)}"
+        if one.differing is None:
+            yield f"| {named} | unknown of {one.elements} | unknown | unknown | unknown |"
+            continue
         errors = f"{one.largest:.3g} | {one.relative:.2g} | {one.rms:.3g}"
-        yield (f"| {named} | {one.differing} of {one.elements} | {errors} |")
+        yield f"| {named} | {one.differing} of {one.elements} | {errors} |"
 
 
 def _table(report: CastReport, most: int) -> Iterator[str]:

@@ -45,7 +45,8 @@ def report_fragment(report: CastReport, most: int = ROWS) -> str:
     rows = [_row(site, audited, repeated) for site in sites[:most]]
     table = tag("table", head, tag("tbody", *rows)) if rows else ""
     more = tag("small", f"... and {len(sites) - most:,} more") if len(sites) > most else ""
-    summary = tag("div", text(words.headline(report)))
+    lines = [*words.unseen(report), words.headline(report)]
+    summary = "".join(tag("div", text(line)) for line in lines)
     return tag("div", tag("style", _STYLE), summary, table, more, class_="graphir-casts")
 
 

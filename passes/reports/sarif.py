@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import Counter
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -18,7 +19,7 @@ from passes.reports.json_ import listed, text
 from passes.reports.places import Region, region, whole
 
 if TYPE_CHECKING:
-    from passes.casts import CastReport, CastRow
+    from passes.casts import CastReport, CastRow, Unseen
     from passes.casts.sites import CastSite
 
 SCHEMA = (
@@ -38,17 +39,42 @@ SEVERITIES: dict[Level, str] = {
 def report_sarif(report: CastReport) -> str:
     """The report as a SARIF log of one run, a rule for each kind of loss, a result for each site.
 
-    Columns count characters. Files are given relative to the working directory, as %SRCROOT%.
+    First come results of the rule audit/unseen, the steps that a run did not see. Columns count
+    characters. Files are given relative to the working directory, as %SRCROOT%.
     """
     results = _Results()
     head = {"tool": {"driver": _driver()}, "columnKind": "unicodeCodePoints"}
-    parts = text(head)[1:-1], f'"results": {listed(map(results.of, report.sites))}'
+    made = chain(map(_unseen, report.unseen), map(results.of, report.sites))
+    parts = text(head)[1:-1], f'"results": {listed(made)}'
     run = ", ".join(parts)
     return f'{{"$schema": "{SCHEMA}", "version": "2.1.0", "runs": [{{{run}}}]}}'
 
 
 def _driver() -> dict[str, Any]:
-    return {"name": "graphir", "rules": [_rule(one) for one in words.MEANINGS]}
+    return {"name": "graphir", "rules": [*map(_rule, words.MEANINGS), _UNSEEN]}
+
+
+_UNSEEN: dict[str, Any] = {
+    "id": "audit/unseen",
+    "name": "AuditUnseen",
+    "shortDescription": {"text": "A step that the audit did not see"},
+    "fullDescription": {"text": "A step of the program that is in no graph, and may hide an error"},
+    "help": {"text": "The error of what depends on the step is unknown unless the message says so"},
+    "defaultConfiguration": {"level": "warning"},
+}
+
+
+def _unseen(step: Unseen) -> str:
+    """The result of a step that a run did not see, as JSON."""
+    return text(
+        {
+            "ruleId": _UNSEEN["id"],
+            "ruleIndex": len(words.MEANINGS),
+            "level": "warning" if step.hides else "note",
+            "message": {"text": _plain(f"not seen: {words.step_text(step)}")},
+            "locations": [_place(whole(step.location), printable(step.location.layer))],
+        }
+    )
 
 
 def _rule(one: Level) -> dict[str, Any]:
@@ -114,8 +140,12 @@ def _related(cause: CastRow) -> dict[str, Any]:
 
 
 def _location(row: CastRow) -> dict[str, Any]:
-    place = region(row)
-    layer = printable(row.layer) or printable(row.symbol.graph.name) or "graph"
+    layer = printable(row.layer) or printable(row.symbol.graph.name)
+    return _place(region(row), layer)
+
+
+def _place(place: Region, layer: str) -> dict[str, Any]:
+    layer = layer or "graph"
     found: dict[str, Any] = {"logicalLocations": [{"fullyQualifiedName": layer}]}
     if place.file and place.line > 0:
         found["physicalLocation"] = {"artifactLocation": _file(place), "region": _of(place)}

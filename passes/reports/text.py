@@ -14,7 +14,7 @@ from passes.reports import words
 from passes.reports.places import line_of, region
 
 if TYPE_CHECKING:
-    from passes.casts import CastReport, CastRow, OutputError
+    from passes.casts import CastReport, CastRow
     from passes.casts.sites import Cascade, CastSite
 
 DETAILS = 20
@@ -39,7 +39,7 @@ def report_text(report: CastReport) -> str:
 
     Casts of one place, as a loop makes them, share a line that says how many they are.
     """
-    head = [words.headline(report), *map(_output, report.outputs)]
+    head = [*words.unseen(report), words.headline(report), *map(words.output, report.outputs)]
     tail = ["", *told] if (told := words.against(report)) else []
     if not report.rows:
         return "\n".join([*head, *tail])
@@ -60,9 +60,10 @@ def report_details(report: CastReport, most: int = DETAILS) -> str:
 
 def detailed(report: CastReport, most: int = DETAILS) -> Iterator[Line]:
     """The lines of `report_details`, in pieces that know what they are."""
-    yield ((words.headline(report), "strong"),)
-    for one in report.outputs:
-        yield ((_output(one), ""),)
+    for line in (*words.unseen(report), words.headline(report)):
+        yield ((line, "strong"),)
+    for error in report.outputs:
+        yield ((words.output(error), ""),)
     found = report.sites.cascades()
     for cascade in found[:most]:
         yield ()
@@ -91,19 +92,6 @@ def _audited(site: CastSite) -> tuple[str, str, str]:
     """How many elements changed, the largest error, and the share of all in an output's error."""
     one, share = site.measured, words.share(site)
     return ("", "", share) if one is None else (str(one.changed), f"{one.relative:.2g}", share)
-
-
-def _output(one: OutputError) -> str:
-    """How far an output is from the same program in wide arithmetic."""
-    told = [f"{one.differing} of {one.elements} differ from wide arithmetic"]
-    if one.broken:
-        told.append(f"{one.broken} are no longer finite")
-    if one.differing:
-        told.append(
-            f"by {one.largest:.3g} at most (relative {one.relative:.2g}), rms {one.rms:.3g}"
-        )
-    name = printable(f"{one.name}: {one.dtype}")
-    return f"{name}, {', '.join(told)}"
 
 
 def _detail(cascade: Cascade, report: CastReport) -> Iterator[Line]:

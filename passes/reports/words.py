@@ -13,7 +13,7 @@ from graphir.printable import printable
 from graphir.promotion.tables import aligned
 
 if TYPE_CHECKING:
-    from passes.casts import CastReport, CastRow
+    from passes.casts import CastReport, CastRow, OutputError, Unseen
     from passes.casts.sites import CastSite
 
 MEANINGS: dict[Level, str] = {
@@ -50,6 +50,57 @@ def headline(report: CastReport) -> str:
     lossy = sum(not row.exact for row in report)
     uses = "1 use of a cast" if len(report) == 1 else f"{len(report)} uses of casts"
     return f"graph {name}: {uses}, {lossy} can lose something"
+
+
+UNSEEN = 20
+"""How many steps that were not seen are named."""
+
+
+def unseen(report: CastReport) -> list[str]:
+    """What a run did not see: whether the error of an output is unknown, then step by step."""
+    steps = report.unseen
+    if not steps:
+        return []
+    unknown = sum(not output.known for output in report.outputs)
+    if unknown:
+        of = f"{unknown} of {counted(len(report.outputs), 'output')}"
+        means = f"the error of {of} is unknown"
+    elif report.hidden:
+        means = "errors may be hidden"
+    else:
+        means = "no error is hidden"
+    first = f"graph {printable(report.graph.name)}: {means}: {step_place(steps[0])} was not seen"
+    if len(steps) > 1:
+        first += f", nor {counted(len(steps) - 1, 'other step')}"
+    lines = [f"not seen: {step_text(step)}" for step in steps[:UNSEEN]]
+    if len(steps) > UNSEEN:
+        lines.append(f"... and {counted(len(steps) - UNSEEN, 'other step')} not seen")
+    return [first, *lines]
+
+
+def step_place(step: Unseen) -> str:
+    """What was not seen, and where."""
+    return f"{printable(step.what)} at {printable(step.location.layered)}"
+
+
+def step_text(step: Unseen) -> str:
+    """A step that was not seen: where, why, and whether an error may be hidden behind it."""
+    means = "may hide an error" if step.hides else "has operands without error"
+    return f"{step_place(step)} {printable(step.reason, 500)}; it {means}"
+
+
+def output(error: OutputError) -> str:
+    """How far an output is from the same program in wide arithmetic."""
+    name = printable(f"{error.name}: {error.dtype}")
+    if error.differing is None:
+        return f"{name}, {counted(error.elements, 'element')}: error unknown"
+    parts = [f"{error.differing} of {error.elements} differ from wide arithmetic"]
+    if error.broken:
+        parts.append(f"{error.broken} are no longer finite")
+    if error.differing:
+        most, mean = f"{error.largest:.3g}", f"{error.rms:.3g}"
+        parts.append(f"by {most} at most (relative {error.relative:.2g}), rms {mean}")
+    return f"{name}, {', '.join(parts)}"
 
 
 def conversion(row: CastRow) -> str:

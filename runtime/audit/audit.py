@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graphir import Graph, Symbol
+from graphir.literals import native
 from passes.casts import CastReport, Measured, cast_report
 from runtime.audit.blame import Blame
 from runtime.audit.comparing import Output
 from runtime.audit.measuring import measure
+from runtime.audit.opaque import Beyond, Unknown
 from runtime.audit.subject import Subject
 from runtime.audit.wide import WideRun
 from runtime.binding import bind
@@ -43,42 +46,95 @@ def audit(
     require_outputs(graph)
     report = cast_report(graph)
     arrays, sizes = bind(report.explicit, inputs, named)
-    subject = Subject(report, arrays, sizes)
+    return _audited(Subject(report, arrays, sizes), blame, progress, memory)
+
+
+def audit_recorded(
+    graph: Graph,
+    inputs: Sequence[Any],
+    outputs: Sequence[Any],
+    beyond: Beyond,
+    blame: bool = True,
+    progress: bool | Watch = False,
+    memory: int = 1 << 30,
+) -> CastReport:
+    """The audit of a program that was recorded as a graph: see `audit`.
+
+    `outputs` are what NumPy made of the program, whose error is told; `beyond` is what the graph
+    does not say. Where a step that the graph does not contain may hide an error, the error of what
+    depends on it is unknown, and `.unseen` of the report names the step.
+    """
+    extended = graph.like()
+    extended.symbols, extended.inputs = graph.symbols, graph.inputs
+    extended.input_names, extended.outputs = graph.input_names, (*graph.outputs, *beyond.symbols())
+    report, count = cast_report(extended), len(graph.outputs)
+    beyond = beyond.moved(report.explicit.outputs[count:])
+    report.graph, report.explicit.outputs = graph, report.explicit.outputs[:count]
+    arrays, sizes = bind(report.explicit, inputs, {})
+    subject = Subject(report, arrays, sizes, beyond)
+    return _audited(subject, blame, progress, memory, outputs)
+
+
+def _audited(
+    subject: Subject,
+    blame: bool,
+    progress: bool | Watch,
+    memory: int,
+    made: Sequence[Any] | None = None,
+) -> CastReport:
+    """The report of a subject; `made` are its outputs where they were computed elsewhere."""
+    report, graph = subject.report, subject.graph
     keep = blame and subject.bytes() <= memory
     watch = watcher(progress, "symbols")
     count = Count(watch, subject.cost(blame, keep) if watch else 0)
     with np.errstate(all="ignore"):
         wide = subject.run()
-        measures = _measured(wide, subject.sites, count.each(wide.walk(keep), 2), keep)
-        outputs = _outputs(wide)
-        errors = [output.error() for output in outputs]
+        measures, same = _measured(subject, wide, count.each(wide.walk(keep), 2), keep)
+        real = wide.beside.outputs() if made is None else list(map(_contiguous, made))
+        unknown = Unknown(graph, subject.beyond.steps, same, wide.lost)
+        outputs = _outputs(wide, real)
+        errors = [
+            output.unknown() if symbol in unknown else output.error()
+            for symbol, output in zip(graph.outputs, outputs, strict=True)
+        ]
         if blame:
             sites = [x for x in subject.sites if subject.may_lose(x) and measures[x.index].changed]
             runs = Blame(subject, wide if keep else None, count)
             errors = runs.shared(sites, outputs, errors)
     count.finish()
-    results = owned([output.real for output in outputs], arrays)
-    return report.measured(measures, errors, results)
+    return report.measured(measures, errors, owned(real, subject.arrays), unknown.unseen())
 
 
 def _measured(
-    wide: WideRun, sites: Iterable[Symbol], walk: Iterable[Symbol], keep: bool
-) -> Mapping[int, Measured]:
-    """What each site did to the values of the run, by place, measured while they are there."""
+    subject: Subject, wide: WideRun, walk: Iterable[Symbol], keep: bool
+) -> tuple[Mapping[int, Measured], Mapping[tuple[int, bool], bool]]:
+    """What each site did to the values of the run, by place, measured while they are there.
+
+    And of each operand of a step whether it is the same in both runs (see Unknown).
+    """
     measures: dict[int, Measured] = {}
-    places = {site.index for site in sites}
+    same: dict[tuple[int, bool], bool] = {}
+    places, asked = {site.index for site in subject.sites}, subject.beyond.asked()
     for symbol in walk:
-        if symbol.index in places:
+        at = symbol.index
+        if at in places:
             effect = wide.effect(symbol)
-            measures[symbol.index] = measure(*effect)
-            if keep and measures[symbol.index].changed:
-                wide.effects[symbol.index] = effect
-    return measures
+            measures[at] = measure(*effect)
+            if keep and measures[at].changed:
+                wide.effects[at] = effect
+        for truth in asked.get(at, ()):
+            same[at, truth] = wide.is_same(symbol, truth)
+    return measures, same
 
 
-def _outputs(wide: WideRun) -> list[Output]:
+def _outputs(wide: WideRun, real: Sequence[NDArray[Any]]) -> list[Output]:
     graph = wide.graph
     return [
-        Output(f"output{i}", graph.committed(symbol.dtype), real, wide.known(symbol))
-        for i, (symbol, real) in enumerate(zip(graph.outputs, wide.beside.outputs(), strict=True))
+        Output(f"output{i}", graph.committed(symbol.dtype), array, wide.known(symbol))
+        for i, (symbol, array) in enumerate(zip(graph.outputs, real, strict=True))
     ]
+
+
+def _contiguous(value: Any) -> NDArray[Any]:
+    """A result of NumPy's as a run has it."""
+    return np.array(native(np.asarray(value)), order="C")

@@ -29,14 +29,21 @@ class Blame:
     ) -> list[OutputError]:
         """The errors of the outputs, with the shares of these sites; those of the others are 0."""
         found = [dict.fromkeys((site.index for site in self.subject.sites), 0.0) for _ in errors]
-        results = list(zip(self.subject.graph.outputs, outputs, errors, found, strict=True))
+        results = [
+            result
+            for result in zip(self.subject.graph.outputs, outputs, errors, found, strict=True)
+            if result[2].known
+        ]
         for group in together(sites) if any(error.differing for error in errors) else ():
             values = self._with_losses(group)
             for symbol, output, error, shares in results:
                 if symbol.index in values:
                     share = output.share(error, values[symbol.index]) / len(group)
                     shares.update(dict.fromkeys((site.index for site in group), share))
-        return [replace(error, shares=shares) for _, _, error, shares in results]
+        return [
+            replace(error, shares=shares) if error.known else error
+            for error, shares in zip(errors, found, strict=True)
+        ]
 
     def _with_losses(self, group: Sequence[Symbol]) -> Mapping[int, Array]:
         """The wide values of the outputs that depend on some sites, with their losses put in."""

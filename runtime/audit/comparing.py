@@ -43,6 +43,10 @@ class Output(NamedTuple):
             relative=max((one.relative for one in found), default=0.0),
         )
 
+    def unknown(self) -> OutputError:
+        """The error where nobody knows it."""
+        return OutputError.unknown(self.name, str(self.dtype), self.real.size)
+
     def share(self, error: OutputError, other: NDArray[Any]) -> float:
         """How much of `error` is in `other` too, the wide run with the loss of one cast put in.
 
@@ -56,7 +60,7 @@ class Output(NamedTuple):
             return self._part(other, _broken)
         if self.dtype is DType.bool:
             return self._part(other, _differing)
-        along, squares = self._products(other, error.largest)
+        along, squares = self._products(other, error.largest or 0.0)
         return along / squares if squares else 0.0
 
     def _blocks(self, other: NDArray[Any]) -> Iterator[tuple[Numbers, Numbers, Numbers]]:

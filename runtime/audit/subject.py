@@ -9,6 +9,7 @@ from typing import Any
 from graphir import ShapeError, Symbol, ops
 from graphir.dims import Size, evaluate
 from passes.casts import CastReport
+from runtime.audit.opaque import NOTHING, Beyond
 from runtime.audit.wide import Array, WideRun
 from runtime.interpreter import Run, last_uses
 
@@ -16,14 +17,22 @@ from runtime.interpreter import Run, last_uses
 class Subject:
     """The explicit graph of a report, its inputs and the sizes of its dims.
 
-    `live` are the symbols that an output depends on, and `sites` those of them that are measured:
-    casts, and constants whose dtype rounds the number that is written for them.
+    `live` are the symbols that an output or a step of the program depends on, and `sites` those of
+    them that are measured: casts, and constants whose dtype rounds the number that is written for
+    them.
     """
 
-    def __init__(self, report: CastReport, arrays: Sequence[Array], sizes: dict[str, int]) -> None:
+    def __init__(
+        self,
+        report: CastReport,
+        arrays: Sequence[Array],
+        sizes: dict[str, int],
+        beyond: Beyond = NOTHING,
+    ) -> None:
         self.graph, self.arrays, self.sizes = report.explicit, arrays, sizes
+        self.report, self.beyond = report, beyond
         self.literals = _literals(report)
-        self.last = last_uses(self.graph)
+        self.last = last_uses(self.graph, beyond.watched)
         self.live = [symbol for symbol in self.graph.symbols if self.last[symbol.index] >= 0]
         self.sites = [x for x in self.live if x.op is ops.cast or x.index in self.literals]
         self._users: list[list[int]] = [[] for _ in self.graph.symbols]
@@ -33,7 +42,8 @@ class Subject:
 
     def run(self) -> WideRun:
         """A run and its wide twin, before their first symbol."""
-        return WideRun(Run(self.graph, self.arrays, self.sizes), self.literals)
+        beside = Run(self.graph, self.arrays, self.sizes, self.beyond.watched)
+        return WideRun(beside, self.literals, self.beyond.pins)
 
     def may_lose(self, site: Symbol) -> bool:
         """Whether a site can lose something other than a cast to bool is there to drop."""

@@ -10,6 +10,7 @@ complex128 round themselves is in no error.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple, TypeAlias
@@ -23,6 +24,7 @@ from graphir.evaluation import apply
 from graphir.location import CAST
 from graphir.op import Inferred
 from passes.rewriting import origins_of
+from runtime.audit.exact import numbers
 from runtime.audit.measuring import blocks
 from runtime.interpreter import Run
 
@@ -73,15 +75,20 @@ class WideRun(Run):
     From that it has inputs, constants and what else is made of nothing; and the value of an op
     that has no result for wide operands: an index, say, that is in range only because it wrapped.
     `literals` are the numbers that the program writes for constants whose dtype rounds them, by the
-    place of the constant. `effects` are those that are kept for when the run beside has gone on.
+    place of the constant; `pins` as `Beyond` has them. `effects` are those that are kept for when
+    the run beside has gone on, `lost` the places of symbols that have no value in wide arithmetic.
     """
 
-    def __init__(self, beside: Run, literals: Mapping[int, complex]) -> None:
-        self.beside, self.literals = beside, literals
+    def __init__(
+        self, beside: Run, literals: Mapping[int, complex], pins: Mapping[int, Symbol]
+    ) -> None:
+        self.beside, self.literals, self.pins = beside, literals, pins
+        self._pinned = {pin.index for pin in pins.values()}
         graph = beside.graph
         arrays = [widened(beside.known(x), graph.stored(x)) for x in graph.inputs]
-        super().__init__(graph, arrays, beside.sizes)
+        super().__init__(graph, arrays, beside.sizes, beside.watched)
         self.effects: dict[int, Effect] = {}
+        self.lost: set[int] = set()
         self._inferred: dict[tuple[Any, ...], Inferred] = {}
 
     def walk(self, keep: bool = False) -> Iterator[Symbol]:
@@ -97,10 +104,22 @@ class WideRun(Run):
         if symbol.args:
             with suppress(GraphirError):
                 return self.computed(symbol, [self.known(arg) for arg in symbol.args])
+            self.lost.add(symbol.index)
         return widened(self.beside.known(symbol), self.graph.stored(symbol))
 
     def computed(self, symbol: Symbol, operands: Sequence[Array]) -> Array:
         """What the op of a symbol makes of wide operands; GraphirError where it has no result."""
+        try:
+            return self._computed(symbol, operands)
+        except GraphirError:
+            floats = [_as_float(arg, x) for arg, x in zip(symbol.args, operands, strict=True)]
+            if all(map(operator.is_, floats, operands)):
+                raise
+            return self._computed(symbol, floats)
+
+    def _computed(self, symbol: Symbol, operands: Sequence[Array]) -> Array:
+        if symbol.index in self._pinned:
+            return operands[-1]
         if symbol.op is ops.cast:
             return self.cast(symbol, operands[0])
         dtypes = tuple(map(wide_dtype, operands))
@@ -131,9 +150,24 @@ class WideRun(Run):
         after, to = self.beside.known(site), self.graph.stored(site)
         if site.op is ops.cast:
             (x,) = site.args
+            if pin := self.pins.get(site.index):
+                at, made, _ = map(self.beside.known, (*pin.args[:2], site))
+                after = np.where(at, made, after)
             return Effect(self.beside.known(x), after, self.graph.stored(x), to)
         number = _as_array(self.literals[site.index])
         return Effect(number, after, wide_dtype(number), to)
+
+    def is_same(self, symbol: Symbol, truth: bool) -> bool:
+        """Whether a symbol has the same values in both runs; of a `truth` the same ones are 0."""
+        parts = 1 + symbol.dtype.is_complex
+        wide, beside = self.known(symbol), self.beside.known(symbol)
+        stored = self.graph.stored(symbol)
+        for at in blocks(wide.size):
+            new = numbers(wide.reshape(-1)[at], wide_dtype(wide), parts)
+            old = numbers(beside.reshape(-1)[at], stored, parts)
+            if not (new.zero == old.zero if truth else new.identical(old)).all():
+                return False
+        return True
 
     def with_loss(self, site: Symbol, wide: Array) -> Array:
         """A wide value of a cast, off by what it lost: what came out less what the cast is for.
@@ -184,6 +218,13 @@ def _fits_int64(x: Array) -> bool:
 def _fits_float64(x: Array) -> bool:
     """Whether float64 surely has some integers."""
     return not x.size or bool(x.min() >= -(2**53) and x.max() <= 2**53)
+
+
+def _as_float(symbol: Symbol, x: Array) -> Array:
+    """Integers that a float has become, as an op takes them that is of floats alone."""
+    if symbol.dtype.family == "float" and x.dtype == np.int64:
+        return convert(x, DType.int64, DType.float64)
+    return x
 
 
 def _truncated(x: Array) -> Array:

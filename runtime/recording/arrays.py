@@ -10,7 +10,14 @@ import numpy as np
 
 from graphir import Symbol
 from runtime.recording import functions, ufuncs
-from runtime.recording.methods import Methods, number_of
+from runtime.recording.methods import (
+    AS_BYTES,
+    AS_NUMBER,
+    AS_TRUTH,
+    Methods,
+    number_of,
+    reading,
+)
 from runtime.recording.recorder import Recorder
 from runtime.recording.values import TracedScalar, active, plains
 
@@ -79,14 +86,31 @@ class RecordedScalar(Dispatching):
     def __complex__(self) -> complex:
         return number_of("complex", self, complex(self.plain))
 
+    def tolist(self) -> Any:
+        """The Python number, in which the recording ends."""
+        return number_of("tolist", self, self.plain.tolist())
+
+    @property
+    def T(self) -> Any:  # noqa: N802 -- NumPy's name
+        """The scalar itself."""
+        return self
+
+    def __round__(self, digits: Any = None) -> Any:
+        if digits is not None:
+            return _of_array(self, lambda x: x.round(plains(digits)))
+        return number_of("round", self, round(self.plain))
+
+    def __divmod__(self, other: Any) -> Any:
+        return ufuncs.call(np.divmod, "__call__", (self, other), {})
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return ufuncs.call(np.divmod, "__call__", (other, self), {})
+
     def __copy__(self) -> Any:
         return self
 
     def __deepcopy__(self, memo: Any) -> Any:
         return self
-
-    def __reduce__(self) -> Any:
-        return self.plain.__reduce__()
 
 
 def _of_array(scalar: RecordedScalar, function: Callable[[Any], Any]) -> Any:
@@ -152,6 +176,34 @@ def _methods() -> dict[str, Any]:
     return found | {f"__{name}__": _unary(name, ufunc) for name, ufunc in _UNARY.items()}
 
 
+_ARRAY_METHODS = (
+    *("all", "any", "argmax", "argmin", "argsort", "byteswap", "choose", "clip", "compress"),
+    *("conj", "conjugate", "copy", "cumprod", "cumsum", "diagonal", "flatten", "getfield", "max"),
+    *("mean", "min", "prod", "ravel", "repeat", "reshape", "round", "searchsorted", "squeeze"),
+    *("std", "sum", "swapaxes", "take", "trace", "transpose", "var", "view"),
+)
+_READING = {
+    **dict.fromkeys(("tobytes", "tofile", "dump", "dumps", "__reduce__"), AS_BYTES),
+    **dict.fromkeys(("as_integer_ratio", "hex", "is_integer", "bit_count"), AS_NUMBER),
+    **dict.fromkeys(("__floor__", "__ceil__", "__trunc__", "__index__", "__hash__"), AS_NUMBER),
+}
+
+
+def _array_method(name: str) -> Callable[..., Any]:
+    def method(self: RecordedScalar, *args: Any, **kwargs: Any) -> Any:
+        return _of_array(self, lambda x: getattr(x, name)(*args, **kwargs))
+
+    return method
+
+
+def _of(base: type[Any]) -> dict[str, Any]:
+    """The methods by which a scalar of a type is computed with as an array, or leaves."""
+    methods = {name: _array_method(name) for name in _ARRAY_METHODS}
+    methods |= {name: reading(name, reason) for name, reason in _READING.items()}
+    methods["__bool__"] = reading("__bool__", AS_TRUTH, truth=True)
+    return {name: method for name, method in methods.items() if hasattr(base, name)}
+
+
 def _scalars() -> dict[type[Any], type[Any]]:
     """A subclass of each scalar type of NumPy that can have one: not of np.bool_.
 
@@ -163,8 +215,8 @@ def _scalars() -> dict[type[Any], type[Any]]:
     found: dict[type[Any], type[Any]] = {}
     for code in "bhilqBHILQefdFD":
         base = np.dtype(code).type
-        # Neither iterable nor without a hash, for all that it can be indexed and compared.
-        body = {**kept, "__iter__": None, "__hash__": base.__hash__}
+        # Not iterable, for all that it can be indexed.
+        body = {**kept, **_of(base), "__iter__": None}
         found[base] = type(f"Recorded_{base.__name__}", (base, TracedScalar), body)
     return found
 

@@ -6,22 +6,27 @@ threads that record nothing.
 
 from __future__ import annotations
 
+import cmath
+import math
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from functools import wraps
+from itertools import islice
 from operator import attrgetter
 from sys import _getframe  # pyright: ignore[reportPrivateUsage]
 from threading import RLock
 from types import BuiltinFunctionType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from graphir import DType, Symbol, ops
+from runtime.recording.brought import LIBRARIES
 from runtime.recording.functions import emptied, filled
 from runtime.recording.indexing import assigned
-from runtime.recording.recorder import Recorder, holds_traced
+from runtime.recording.operands import holds_traced
+from runtime.recording.recorder import Recorder
 from runtime.recording.rescue import opaque, rescued
 from runtime.recording.sites import is_ours
 from runtime.recording.values import (
@@ -63,20 +68,27 @@ def makers_recorded() -> Generator[None]:
 
 def _replace() -> None:
     names = [(path.rpartition(".")[2], *pair) for path, pair in MAKERS.items()]
-    for module in list(sys.modules.values()):
+    further = [(path.rpartition(".")[2], *pair) for path, pair in READERS.items()]
+    for path, module in list(sys.modules.items()):
         held: dict[str, Any] = getattr(module, "__dict__", {})
         if held.get("__name__") in _LEFT:
             continue
-        for name, original, maker in names:
-            if held.get(name) is original:
-                held[name] = maker
-                _REPLACED.append((held, name, original))
+        _replace_in(held, names)
+        if path in _HOLDING or path.partition(".")[0] not in LIBRARIES:
+            _replace_in(held, further)
     for path in _DEMANDING:
         held = getattr(sys.modules.get(path), "__dict__", {})
         for name, original in list(held.items()):
             if isinstance(original, BuiltinFunctionType):
                 held[name] = _maker(original, _compiled)
                 _REPLACED.append((held, name, original))
+
+
+def _replace_in(held: dict[str, Any], names: Iterable[tuple[str, Any, Maker]]) -> None:
+    for name, original, maker in names:
+        if held.get(name) is original:
+            held[name] = maker
+            _REPLACED.append((held, name, original))
 
 
 def _restore() -> None:
@@ -142,13 +154,18 @@ def _array(recorder: Recorder, value: Any, real: Any) -> Symbol:
 # -- arrays of one value, and lines
 
 
-def _made(symbolic: Callable[..., Symbol]) -> Callable[..., Any]:
+def _made(symbolic: Callable[..., Symbol], operand: int | None = None) -> Callable[..., Any]:
+    """What an array-maker enters; of its arguments `operand` is one, the others are settings."""
+
     def record(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> Any:
         with recording_with(None):
             real = recorder.call(original, plains(args), plains(kwargs))
         if type(real) is not np.ndarray:
             return real
         recorder.locate()
+        settings = [value for at, value in enumerate(args) if at != operand]
+        named = {name: value for name, value in kwargs.items() if name != "fill_value"}
+        recorder.setting(f"an argument of {original.__name__}", [settings, named])
         return recorder.outcome(
             original.__name__, real, lambda: symbolic(recorder, real, *args, **kwargs)
         )
@@ -187,8 +204,60 @@ def _identity(recorder: Recorder, real: Any, n: Any, *_: Any, **__: Any) -> Any:
     return _eye(recorder, real, n)
 
 
-def _read(recorder: Recorder, real: Any, *_: Any, **__: Any) -> Symbol:
-    return recorder.input(real)
+# -- arrays of elsewhere
+
+
+def _external(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> Any:
+    """Of a file, or of random numbers: data, unless it is made of what is recorded."""
+    if holds_traced([list(args), list(kwargs.values())]):
+        name = f"numpy.{original.__name__}"
+        return opaque(recorder, name, _plainly, (original, _external, args, kwargs), {})
+    with recording_with(None):
+        real = recorder.call(original, args, kwargs)
+    if type(real) is not np.ndarray or not recorder.has(real.dtype):
+        return real
+    recorder.locate()
+    recorder.note(original.__name__, "is taken as given: it is data")
+    return recorder.wrapped(real, recorder.input(real))
+
+
+def _of_buffer(recorder: Recorder, original: Any, buffer: Any, *args: Any, **kwargs: Any) -> Any:
+    """Bytes are data: recorded values that became bytes have been read."""
+    if type(buffer) is bytes:
+        return _external(recorder, original, buffer, *args, **kwargs)
+    return recorder.call(original, plains((buffer, *args)), plains(kwargs))
+
+
+def _iterated(
+    recorder: Recorder,
+    original: Any,
+    iter: Any,  # noqa: A002 -- NumPy's name
+    dtype: Any,
+    count: Any = -1,
+    **more: Any,
+) -> Any:
+    values: list[Any] = list(islice(iter, count) if count >= 0 else iter)
+    with recording_with(None):
+        real = recorder.call(original, (plains(values), dtype, count), more)
+    if not recorder.has(real.dtype):
+        return real
+    recorder.locate()
+    return recorder.outcome("fromiter", real, lambda: _array(recorder, values, real))
+
+
+def _listed(value: Any) -> Any:
+    """A list in the place of an iterator, which can be read once."""
+    return list(cast("Iterator[Any]", value)) if isinstance(value, Iterator) else value
+
+
+def _number(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> Any:
+    """Of the functions of Python's own modules: what is recorded, they read as numbers."""
+    args = tuple(_listed(arg) for arg in args)
+    recorder.setting(original.__name__, [list(args), kwargs])
+    for arg in args:
+        if isinstance(arg, Traced):
+            recorder.note(original.__name__, "makes Python numbers: they are taken as literals")
+    return recorder.call(original, plains(args), plains(kwargs))
 
 
 # -- functions that see no class
@@ -227,11 +296,13 @@ _RECORDED: dict[str, Callable[..., Any]] = {
     "zeros": _constant(0),
     "empty": _made(emptied),
     "ones": _constant(1),
-    "full": _made(_full),
+    "full": _made(_full, 1),
     "arange": _made(_arange),
     "eye": _made(_eye),
     "identity": _made(_identity),
-    "fromiter": _made(_read),
+    "fromiter": _iterated,
+    **dict.fromkeys(("load", "loadtxt", "genfromtxt", "fromfile", "fromstring"), _external),
+    "frombuffer": _of_buffer,
     **dict.fromkeys(("sum", "prod", "mean", "std", "var", "median"), _of_list),
     **dict.fromkeys(("max", "min", "amax", "amin", "linalg.norm"), _of_list),
     "lib._function_base_impl._lerp": _interpolated,
@@ -240,3 +311,29 @@ _RECORDED: dict[str, Callable[..., Any]] = {
 _FOUND = {path: attrgetter(path)(np) for path in _RECORDED}
 MAKERS = {path: (one, _maker(one, _RECORDED[path])) for path, one in _FOUND.items()}
 """By its path in numpy: a function, and what stands in its place during a recording."""
+
+
+def _functions(module: Any) -> dict[str, Any]:
+    kinds: Any = BuiltinFunctionType, type(np.random.seed), type(np.random.rand)
+    public = [name for name in dir(module) if name[0] != "_"]
+    functions = {name: getattr(module, name) for name in public}
+    return {name: value for name, value in functions.items() if isinstance(value, kinds)}
+
+
+def _readers() -> dict[str, tuple[Any, Maker]]:
+    """Of modules that record nothing: functions of numbers, and makers of random arrays."""
+    read = {
+        f"{module.__name__}.{name}": (function, _maker(function, _number))
+        for module in (math, cmath)
+        for name, function in _functions(module).items()
+    }
+    state = {"seed", "get_state", "set_state", "default_rng", "shuffle", "bytes"}
+    return read | {
+        f"numpy.random.{name}": (function, _maker(function, _external))
+        for name, function in _functions(np.random).items()
+        if name not in state
+    }
+
+
+READERS = _readers()
+_HOLDING = frozenset(("math", "cmath", "statistics", "numpy.random"))

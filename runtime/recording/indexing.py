@@ -31,7 +31,7 @@ _BASIC = (int, slice, type(None), type(Ellipsis), np.integer)
 
 def is_basic(key: Any) -> bool:
     """Whether a key makes a view, or an element: of ints, slices, None and `...`."""
-    keys = cast("tuple[Any, ...]", key) if type(key) is tuple else (key,)
+    keys = _keys(key)
     return all(isinstance(one, _BASIC) and one is not True and one is not False for one in keys)
 
 
@@ -44,17 +44,18 @@ def get(x: Traced, key: Any) -> Any:
     if not is_basic(key):
         recorder.locate()
         return recorder.outcome("indexing", real, lambda: _picked(recorder, x, key, real_key))
+    recorder.setting("an index", key)
     if isinstance(real, np.ndarray):  # whose trace is found once it is asked for
         return view_of(x, cast("Any", real))
-    if real.dtype == np.bool_ or not recorder.has(real.dtype):
-        return real
     recorder.locate()
-    return recorder.wrapped(real, element(trace_of(x, recorder), real_key).read())
+    return recorder.outcome(
+        "indexing", real, lambda: element(trace_of(x, recorder), real_key).read()
+    )
 
 
 def element(trace: Trace, key: Any) -> Trace:
     """The trace of a 0-d view of one element, or of the view that a basic key makes."""
-    keys = cast("tuple[Any, ...]", key) if type(key) is tuple else (key,)
+    keys = _keys(key)
     shape = trace.plain.shape
     if len(keys) != len(shape) or not all(isinstance(one, (int, np.integer)) for one in keys):
         return view_trace(trace, trace.plain[(*keys, *(() if Ellipsis in keys else (Ellipsis,)))])
@@ -69,14 +70,19 @@ def _picked(recorder: Recorder, x: Traced, key: Any, real_key: Any) -> Symbol:
     symbol = recorder.symbol(x)
     axis = _one_axis(key)
     if axis is None:
-        return steps.Pick(places(x.plain, real_key)).forward(recorder, symbol)
+        return steps.Pick(placed(recorder, x, key)).forward(recorder, symbol)
     indices: Any = cast("Any", key)[axis] if isinstance(key, tuple) else key
+    recorder.setting("an index", [part for part in _keys(key) if part is not indices])
     return recorder.emit(ops.gather, (symbol, recorder.symbol(indices)), axis=axis)
+
+
+def _keys(key: Any) -> tuple[Any, ...]:
+    return cast("tuple[Any, ...]", key) if type(key) is tuple else (key,)
 
 
 def _one_axis(key: Any) -> int | None:
     """The axis of the only array in a key of whole slices and one array of integers."""
-    keys = cast("tuple[Any, ...]", key) if type(key) is tuple else (key,)
+    keys = _keys(key)
     arrays = [
         i for i, one in enumerate(keys) if not (isinstance(one, slice) and one == slice(None))
     ]
@@ -88,6 +94,12 @@ def _one_axis(key: Any) -> int | None:
 
 def _dtype(array: Any) -> np.dtype[Any]:
     return array.dtype
+
+
+def placed(recorder: Recorder, x: Traced, key: Any) -> Any:
+    """`places` of a recorded key: how many they are, or where, the program goes on by."""
+    recorder.setting("an index", key)
+    return places(x.plain, plains(key))
 
 
 def places(array: Array, key: Any) -> Any:
@@ -112,6 +124,7 @@ def put(x: Traced, key: Any, value: Any, write: Callable[..., None] = operator.s
     if changed:
         enter = _unknown
     elif is_basic(key):
+        recorder.setting("an index", key)
         trace = element(trace, real_key)
         enter = partial(assigned, recorder, value, known, trace.plain)
     else:
@@ -137,7 +150,7 @@ def _scattered(
     if _is_mask(key, x) and np.ndim(plain(value)) == 0:
         one = assigned(recorder, value, known, np.empty((), x.dtype))
         return recorder.emit(ops.where, (recorder.symbol(key), one, before))
-    at = places(x.plain, plains(key))
+    at = placed(recorder, x, key)
     new = assigned(recorder, value, known, np.broadcast_to(np.empty((), x.dtype), at.shape))
     return steps.Pick(at).backward(recorder, before, new)
 

@@ -127,6 +127,25 @@ def _moving(name: str) -> Callable[..., Any]:
     return method
 
 
+def reading(name: str, reason: str, truth: bool = False) -> Callable[..., Any]:
+    """A method by which values leave the recording: NumPy's, on the plain value."""
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        recorder = active()
+        if recorder is not None:
+            recorder.locate()
+            recorder.read(name, self, reason, truth)
+        return getattr(self.plain, name)(*plains(args), **plains(kwargs))
+
+    method.__name__ = name
+    return method
+
+
+AS_BYTES = "gives its bytes to what is not recorded"
+AS_NUMBER = "is read as a Python number, by which the program may go on"
+AS_TRUTH = "is read as a bool, by which the program may go on"
+
+
 class Methods(Traced):
     """The methods of ndarray, under their names."""
 
@@ -178,13 +197,29 @@ class Methods(Traced):
             return real
         return recorder.wrapped(real, recorder.before(self))
 
-    __copy__ = copy
+    def __copy__(self) -> Any:
+        return self.copy("K")
 
     def __deepcopy__(self, memo: Any) -> Any:
-        return self.copy()
+        return self.copy("K")
 
-    def __reduce__(self) -> Any:
-        return self.plain.__reduce__()
+    @property
+    def data(self) -> Any:
+        """The buffer, which what is not recorded may read and write."""
+        return self._leaving("data").data
+
+    @property
+    def ctypes(self) -> Any:
+        """The memory for ctypes, which what is not recorded may read and write."""
+        return self._leaving("ctypes").ctypes
+
+    def _leaving(self, name: str) -> Any:
+        """The plain array, whose values leave the recording."""
+        recorder = active()
+        if recorder is not None:
+            recorder.locate()
+            recorder.read(name, self, AS_BYTES)
+        return self.plain
 
     def astype(self, dtype: Any, *args: Any, **kwargs: Any) -> Any:
         """In another dtype, as the program asks."""
@@ -255,16 +290,18 @@ class Methods(Traced):
         if recorder is None:
             return real
         recorder.locate()
-        recorder.note("nonzero", "is taken as given: the places depend on values")
+        reason = "is taken as given: the places depend on values"
+        recorder.note("nonzero", reason)
+        recorder.read("nonzero", self, reason, truth=True)
         return tuple(recorder.wrapped(one, recorder.input(one)) for one in real)
 
     def item(self, *args: Any) -> Any:
         """An element as a Python number, in which the recording ends."""
-        return number_of("item", self if self.size == 1 else None, self.plain.item(*args))
+        return number_of("item", self, self.plain.item(*args))
 
     def tolist(self) -> Any:
         """The elements as Python numbers, in which the recording ends."""
-        return number_of("tolist", None, self.plain.tolist())
+        return number_of("tolist", self, self.plain.tolist())
 
     def __float__(self) -> float:
         return number_of("float", self, float(self.plain))
@@ -287,6 +324,16 @@ def _put_part(x: Traced, name: str, value: Any) -> None:
         setattr(x.plain, name, plains(value))
 
     put(getattr(x, name), ..., np.asarray(value) if is_literal(value) else value, write)
+
+
+def _reading_methods() -> None:
+    for name in ("tobytes", "tofile", "dump", "dumps", "__reduce__", "__reduce_ex__", "__dlpack__"):
+        setattr(Methods, name, reading(name, AS_BYTES))
+    Methods.__index__ = reading("__index__", AS_NUMBER)
+    Methods.__bool__ = reading("__bool__", AS_TRUTH, truth=True)
+
+
+_reading_methods()
 
 
 def _rescued_methods() -> None:
@@ -323,6 +370,7 @@ def number_of(name: str, value: Any, number: Any) -> Any:
     if recorder is not None:
         recorder.locate()
         recorder.note(name, "makes Python numbers: they are taken as literals")
-        if value is not None:
+        recorder.read(name, value, "makes Python numbers, by which the program may go on")
+        if value.size == 1:
             recorder.numbers[id(number)] = number, value
     return number

@@ -13,7 +13,11 @@ from numpy.typing import NDArray
 
 from graphir import Graph, GraphirError, Location, Op, Symbol, ops
 from graphir.literals import is_literal
+from runtime.audit.opaque import OpaqueStep
+from runtime.recording.brought import Brought
 from runtime.recording.builder import Builder
+from runtime.recording.operands import holds_traced, is_wide, leaves, traced_leaves
+from runtime.recording.operands import operands as operands_of
 from runtime.recording.sites import Sites
 from runtime.recording.steps import UnrecordedError
 from runtime.recording.values import (
@@ -69,12 +73,20 @@ class Recorder(Builder):
         """Python numbers that recorded values have become, by id, with those values."""
         self.containers: list[tuple[Any, Any]] = []
         """Lists among the arguments, each with the one that the program got instead."""
+        self.steps: list[OpaqueStep] = []
+        """What the graph does not contain."""
+        self.entered: list[Any] = []
+        """The arguments of the calls that are being recorded, the user's first."""
+        self.pins: list[Symbol] = []
+        """Where NumPy's results stand in the place of those of the graph (see Beyond)."""
         self.writes = 0
         """How often something recorded has been written to."""
         self.moved: dict[int, tuple[Traced, Array]] = {}
         """Arrays with other memory than they began with, by id, with what they began with."""
         self._arguments: list[Traced] = []
         self._outside: dict[int, tuple[Array, Array, Symbol]] = {}
+        self.brought = Brought(())
+        self._read: set[tuple[int, bool]] = set()
         self._owners: dict[int, ref[Trace]] = {}
 
     # -- where, and what could not be
@@ -108,15 +120,60 @@ class Recorder(Builder):
         if what not in self.notes:
             self.notes[what] = Note(what, self.here, reason)
 
+    # -- what the graph does not contain
+
+    def step(
+        self,
+        what: str,
+        reason: str,
+        results: Sequence[Symbol],
+        operands: tuple[Symbol, ...] | None,
+        exact: bool = False,
+    ) -> None:
+        """Note a step with such results, that may have read such operands (see OpaqueStep)."""
+        self.steps.append(
+            OpaqueStep(
+                what, self.here, reason, tuple(results), operands, exact=exact, compiled=True
+            )
+        )
+
+    def read(self, what: str, value: Any, reason: str, truth: bool = False) -> None:
+        """Note that the program goes on by a recorded value, or by whether it is nonzero."""
+        if isinstance(value, Symbol):
+            symbols: tuple[Symbol, ...] | None = (value,)
+        else:
+            symbol = self.before(value) if isinstance(value, (Traced, TracedScalar)) else None
+            symbols = operands_of(self, value) if symbol is None else (symbol,)
+        if symbols and self._read.issuperset((symbol.index, truth) for symbol in symbols):
+            return
+        self._read.update((symbol.index, truth) for symbol in symbols or ())
+        if symbols != ():
+            self.steps.append(
+                OpaqueStep(what, self.here, reason, (), symbols, True, symbols is not None, truth)
+            )
+
+    def setting(self, what: str, value: Any) -> Any:
+        """The plain value of an argument that is no operand: the program goes on by it."""
+        for leaf in traced_leaves(value):
+            self.read(what, leaf, "is read from recorded values")
+        return plains(value)
+
     # -- values that enter
 
-    def given(self, array: Array) -> Symbol:
-        """An input for values that memory alone knows."""
-        self.note(
-            f"an array of {array.dtype}{list(array.shape)}",
-            "is taken as given: it was made by what is not recorded",
-        )
-        return self.input(array)
+    def given(self, array: Array, parent: Symbol | None = None) -> Symbol:
+        """An input for values that memory alone knows; of a `parent` they are other bits."""
+        what = f"an array of {array.dtype}{list(array.shape)}"
+        reason = "is taken as given: it was made by what is not recorded"
+        symbol = self.input(array)
+        if parent is not None:
+            self.step(
+                what, "is taken as given: it has the bits of another", (symbol,), (parent,), True
+            )
+        elif array not in self.brought:
+            fix = "; pass it as an argument if it is data"
+            self.step(what, f"{reason}{fix}", (symbol,), None)
+        self.note(what, reason)
+        return symbol
 
     def retaken(self, array: Array) -> Symbol | None:
         """The same, or None of a dtype that graphs do not have."""
@@ -132,9 +189,16 @@ class Recorder(Builder):
         known = self._outside.get(id(array))
         if known is not None and known[0] is array and _same(known[1], array):
             return known[2]
-        symbol = self.given(array) if known is None else self.input(array)
+        symbol = self.given(array)
         self._outside[id(array)] = array, self.inputs[-1], symbol
         return symbol
+
+    def of_plain(self, array: Array) -> Symbol | None:
+        """The symbol of a plain array as `outside` has it; None of a dtype that graphs lack."""
+        if not self.has(array.dtype):
+            return None
+        with recording_with(None):
+            return self.outside(array)
 
     def owner(self, array: Array) -> Trace | None:
         """The trace of the array of this recording in whose memory a plain one lies."""
@@ -206,8 +270,8 @@ class Recorder(Builder):
         made = np.asarray(plains(values))
         if not holds_traced(values):
             return self.held(made)
-        leaves = tuple(self.symbol(one) for one in _leaves(values))
-        stacked = self.emit(ops.stack, leaves, axis=0)
+        symbols = tuple(self.symbol(leaf) for leaf in leaves(values))
+        stacked = self.emit(ops.stack, symbols, axis=0)
         return self.reshaped(stacked, made.shape)
 
     # -- results
@@ -276,7 +340,11 @@ class Recorder(Builder):
 
         Else one that is given; None of what cannot have one.
         """
-        if not self.has(real.dtype) or type(real) is np.bool_:  # which has no subclasses
+        if not self.has(real.dtype):
+            self.read(name, self.entered, f"makes {real.dtype}, which no graph has")
+            return None
+        if type(real) is np.bool_:  # which has no subclasses
+            self._decide(name, symbolic)
             return None
         try:
             with recording_with(None):
@@ -292,22 +360,28 @@ class Recorder(Builder):
 
     def taken_as_given(self, name: str, real: Any, why: str = "it is compiled") -> Symbol:
         """An input for the result of what has no op."""
-        self.note(self.calls[0] if self.calls else name, f"is taken as given: {why}")
-        return self.input(real)
+        what = self.calls[0] if self.calls else name
+        symbol, operands = self.input(real), operands_of(self, self.entered)
+        exact = is_wide(what, self._function(), operands, real)
+        self.step(what, f"is taken as given: {why}", (symbol,), operands, exact)
+        self.note(what, f"is taken as given: {why}")
+        return symbol
+
+    def _function(self) -> Any:
+        """The function that the program called, or the array whose method."""
+        args = self.entered[0][0] if self.entered else ()
+        return args[0] if args else None
+
+    def _decide(self, name: str, symbolic: Callable[[], Symbol]) -> None:
+        """Note that the program gets a bool, by which it may go on."""
+        reason = "is a bool by which the program may go on"
+        try:
+            with recording_with(None):
+                self.read(name, symbolic(), reason, truth=True)
+        except Exception as error:  # the program goes on, whatever it is
+            self.failed(error)
+            self.read(name, self.entered, reason)
 
 
 def _same(kept: Array, array: Array) -> bool:
     return kept.tobytes() == array.tobytes()
-
-
-def _leaves(value: Any) -> Iterable[Any]:
-    if isinstance(value, (list, tuple)):
-        for one in value:  # pyright: ignore[reportUnknownVariableType]
-            yield from _leaves(one)
-    else:
-        yield value
-
-
-def holds_traced(value: Any) -> bool:
-    """Whether something recorded is among the leaves of lists."""
-    return any(isinstance(one, (Traced, TracedScalar)) for one in _leaves(value))

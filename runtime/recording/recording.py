@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, cast
 
@@ -14,14 +14,22 @@ from graphir import DType, ExecutionError, Graph, GraphError, PromotionRules, Te
 from graphir import rules as rules_named
 from graphir.promotion.numpy_ import DTYPES
 from passes import CastReport, cast_report
-from runtime.audit import audit
+from runtime.audit.audit import audit_recorded
+from runtime.audit.opaque import Beyond, OpaqueStep
 from runtime.progress import Watch
 from runtime.recording.arrays import ArrayRecorder
+from runtime.recording.brought import Brought, brought_arrays
 from runtime.recording.creation import makers_recorded
 from runtime.recording.recorder import Note, Recorder
-from runtime.recording.results import leaves, plain_again, plain_result
+from runtime.recording.results import (
+    as_returned,
+    described,
+    leaves,
+    plain_again,
+    plain_result,
+)
 from runtime.recording.sites import Sites
-from runtime.recording.values import Array, active, plain, recording_with
+from runtime.recording.values import Array, active, recording_with
 
 
 @dataclass(frozen=True)
@@ -30,9 +38,9 @@ class Recording:
 
     `result` is what plain NumPy returns. `graph` computes the arrays and scalars in it that were
     recorded, `outputs`, from `inputs`: the arrays that the function was called on, as they were,
-    and those it took from elsewhere. Arguments that the program wrote to, and arrays in the object
-    whose method it is, are outputs too, after those of the result. `notes` say what could not be
-    recorded, each thing once.
+    and those it took from elsewhere. All of these are copies. Arguments that the program wrote to,
+    and arrays in the object whose method it is, are outputs too, after those of the result. `notes`
+    say what could not be recorded, each thing once, and `beyond` has it as an audit needs it.
     """
 
     result: Any
@@ -40,6 +48,7 @@ class Recording:
     inputs: tuple[Array, ...]
     outputs: tuple[Any, ...]
     notes: tuple[Note, ...]
+    beyond: Beyond = field(default=Beyond(), repr=False)
 
     def report(self) -> CastReport:
         """What casts there were, the worst first."""
@@ -48,12 +57,19 @@ class Recording:
     def audit(self, blame: bool = True, progress: bool | Watch = False) -> CastReport:
         """What they did to the data (see runtime.audit); ExecutionError where nothing is left."""
         if not self.outputs:
-            told = "".join(f"; {note}" for note in self.notes)
+            met = "".join(f"; {step.what} at {step.location} {step.reason}" for step in self._met())
             raise ExecutionError(
-                f"{self.graph.name!r} neither returned nor changed an array that was recorded, so "
-                f"that no error can be told; let it return what it computes{told}"
+                f"audit: nothing that was recorded reached the result of {self.graph.name!r}; got "
+                f"{described(self.result)}{met}; return arrays of numbers that NumPy computes from "
+                "the arguments"
             )
-        return audit(self.graph, *self.inputs, blame=blame, progress=progress)
+        return audit_recorded(
+            self.graph, self.inputs, self.outputs, self.beyond, blame=blame, progress=progress
+        )
+
+    def _met(self) -> Sequence[Note | OpaqueStep]:
+        """The first notes and steps, which may say where values went."""
+        return [*self.notes, *self.beyond.steps][:5]
 
 
 def record(
@@ -81,16 +97,18 @@ def record(
             "a recording within a recording has no graph of its own; call the function itself"
         )
     recorder = ArrayRecorder(Graph(_name(function), rules=known), Sites(_run.__code__))
+    recorder.brought = Brought(brought_arrays(function))
     names = _names(function, arrays)
     with makers_recorded(), recording_with(recorder), plain_again(recorder.containers):
         result = _run(recorder, function, names, arrays, keywords)
         if isinstance(result, Iterator):
             recorder.note(f"a {_name(result)}", "runs when nothing records; return a list")
         left = recorder.written_arguments(), getattr(function, "__self__", None)
-        found = list(leaves((result, *left), recorder))
+        found = list(leaves(result, left, recorder))
         symbols = [recorder.before(leaf) for leaf in found]
     plain_result(left)  # the attributes of an object may be set by its method
-    outputs = [(s, plain(leaf)) for s, leaf in zip(symbols, found, strict=True) if s is not None]
+    known = [(s, leaf) for s, leaf in zip(symbols, found, strict=True) if s is not None]
+    outputs = [(symbol, as_returned(leaf)) for symbol, leaf in known]
     recorder.graph.outputs = tuple(symbol for symbol, _ in outputs)
     return Recording(
         plain_result(result),
@@ -98,6 +116,7 @@ def record(
         tuple(recorder.inputs),
         tuple(value for _, value in outputs),
         tuple(recorder.notes.values()),
+        Beyond(tuple(recorder.steps), {pin.index: pin for pin in recorder.pins}),
     )
 
 

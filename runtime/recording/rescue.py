@@ -35,6 +35,7 @@ def rescued(plainly: Handler) -> Callable[[Handler], Handler]:
             if recorder is None:
                 return plainly(*args, **kwargs)
             outer, recorder.done, recorder.raised = recorder.done, UNDONE, 0
+            recorder.entered.append((args, kwargs))
             try:
                 try:
                     return handle(*args, **kwargs)
@@ -51,6 +52,7 @@ def rescued(plainly: Handler) -> Callable[[Handler], Handler]:
                 return found
             finally:
                 recorder.done = outer
+                recorder.entered.pop()
 
         return call
 

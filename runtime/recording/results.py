@@ -7,22 +7,34 @@ from contextlib import contextmanager
 from types import FunctionType, ModuleType
 from typing import Any, cast
 
+import numpy as np
+
 from runtime.recording.recorder import Recorder
 from runtime.recording.values import Traced, TracedScalar, plain
 
 _ATOMS = (str, bytes, int, float, complex, type(None), type, ModuleType, FunctionType)
 
 
-def leaves(result: Any, recorder: Recorder) -> Iterator[Any]:
-    """The recorded arrays and scalars in a result, in its order, each once."""
+def leaves(result: Any, left: Any, recorder: Recorder) -> Iterator[Any]:
+    """The arrays in a result, then those recorded in what else a program left; each once.
+
+    With them the recorded scalars, and those that Python numbers were made of.
+    """
     found: dict[int, Any] = {}
-    _walk(result, found, set(), recorder)
+    seen: set[int] = set()
+    _walk(result, found, seen, recorder, True)
+    _walk(left, found, seen, recorder, False)
     yield from found.values()
 
 
-def _walk(value: Any, found: dict[int, Any], seen: set[int], recorder: Recorder) -> None:
+def _walk(
+    value: Any, found: dict[int, Any], seen: set[int], recorder: Recorder, plainly: bool
+) -> None:
     if isinstance(value, (Traced, TracedScalar)):
         found.setdefault(id(value), value)
+    elif isinstance(value, np.ndarray):
+        if plainly and type(cast("Any", value)) is np.ndarray:
+            found.setdefault(id(cast("Any", value)), value)
     elif isinstance(value, (int, float, complex)):
         number, source = recorder.numbers.get(id(value), (None, None))
         if number is value:
@@ -30,7 +42,7 @@ def _walk(value: Any, found: dict[int, Any], seen: set[int], recorder: Recorder)
     elif not isinstance(value, _ATOMS) and id(value) not in seen:
         seen.add(id(value))
         for one in _parts(value):
-            _walk(one, found, seen, recorder)
+            _walk(one, found, seen, recorder, plainly)
 
 
 def _parts(value: Any) -> list[Any]:
@@ -96,3 +108,20 @@ def _tuple(value: tuple[Any, ...], seen: dict[int, Any]) -> tuple[Any, ...]:
     for name, one in getattr(value, "__dict__", {}).items():
         made.__dict__[name] = _plain(one, seen)
     return made
+
+
+def as_returned(leaf: Any) -> Any:
+    """A copy of a result as plain NumPy has it, which keeps what it is."""
+    value = plain(leaf)
+    return cast("Any", value).copy("K") if isinstance(value, np.ndarray) else value
+
+
+def described(result: Any) -> str:
+    """What a result is, for who does not find in it what he expects."""
+    if isinstance(result, (list, tuple)):
+        items = cast("list[Any]", result)
+        return f"a {type(items).__name__} of {', '.join(map(described, items[:5])) or 'nothing'}"
+    if isinstance(result, (np.ndarray, np.generic)):
+        array = cast("Any", result)
+        return f"{type(array).__name__} of {array.dtype}{list(array.shape)}"
+    return "None" if result is None else f"a {type(result).__name__}"

@@ -53,7 +53,7 @@ def operate(function: Callable[..., Any], ufunc: np.ufunc, inputs: tuple[Any, ..
     recorder = recording()
     recorder.locate()
     real = recorder.call(function, map(plain, inputs), {})
-    if not hasattr(real, "dtype") or type(real) is np.bool_:
+    if not hasattr(real, "dtype"):
         return real
     args = _operands(recorder, ufunc, inputs)
     return recorder.outcome(ufunc.__name__, real, lambda: emit(recorder, ufunc, args))

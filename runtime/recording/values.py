@@ -95,7 +95,7 @@ class Trace:
             root.write(None)
         if self.parent is not None and self.version != root.version:
             if self.steps is None:
-                self.symbol = self.recorder.given(self.plain)
+                self.symbol = self.recorder.given(self.plain, root.symbol)
             else:
                 self.symbol = steps.forward(self.steps, self.recorder, self.parent.read())
             self.version = root.version

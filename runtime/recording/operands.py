@@ -1,0 +1,139 @@
+"""What a step that is not recorded may have read: the symbols of all that its call was given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from types import BuiltinFunctionType, FunctionType, MethodType
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from graphir import Symbol
+from runtime.recording.values import Trace, Traced, TracedScalar
+
+if TYPE_CHECKING:
+    from runtime.recording.recorder import Recorder
+
+_DISPATCHER = cast("type[Any]", type(np.sum))
+_SIMPLE = (str, bytes, bool, int, float, complex, type(None), type, np.dtype, np.generic)
+_WIDE = frozenset("?dD")
+"""The dtypes of NumPy in which wide arithmetic computes, and whose results cannot wrap."""
+_WHOLE = frozenset(
+    ("bincount", "digitize", "lexsort", "packbits", "ravel_multi_index", "unpackbits",
+     "unravel_index")
+)  # fmt: skip
+"""Compiled functions of NumPy that are exact for integers."""
+
+
+class _UnknownOperandError(Exception):
+    """What was given may read anything."""
+
+
+def operands(recorder: Recorder, values: Any) -> tuple[Symbol, ...] | None:
+    """The symbols of all recorded values in arguments of calls; None where others may be read."""
+    symbols: dict[int, Symbol] = {}
+    try:
+        for symbol in _symbols(recorder, values):
+            symbols[symbol.index] = symbol
+    except _UnknownOperandError:
+        return None
+    return tuple(symbols.values())
+
+
+def _symbols(recorder: Recorder, value: Any) -> Iterator[Symbol]:
+    if isinstance(value, TracedScalar):
+        yield _required(value.symbol if value.recorder is recorder else None)
+    elif isinstance(value, np.ndarray):
+        if value.size:
+            yield _required(_known(recorder, cast("Any", value)))
+    elif isinstance(value, (tuple, list, set, frozenset, dict, slice)):
+        for part in _parts(value):
+            yield from _symbols(recorder, part)
+    elif not (isinstance(value, _SIMPLE) or value is ... or _is_numpy(value)):
+        raise _UnknownOperandError
+
+
+def _parts(value: Any) -> Iterable[Any]:
+    if isinstance(value, slice):
+        bounds = cast("Any", value)
+        return bounds.start, bounds.stop, bounds.step
+    return value.values() if isinstance(value, dict) else value  # pyright: ignore
+
+
+def _required(symbol: Symbol | None) -> Symbol:
+    if symbol is None:
+        raise _UnknownOperandError
+    return symbol
+
+
+def _known(recorder: Recorder, array: Any) -> Symbol | None:
+    """The symbol of the memory of an array, all of it, as it was recorded last."""
+    trace = _trace(array) if isinstance(array, Traced) else recorder.owner(array)
+    if trace is None or trace.recorder is not recorder:
+        return None if isinstance(array, Traced) else recorder.of_plain(array)
+    return (trace.root or trace).symbol
+
+
+def _trace(array: Any) -> Trace | None:
+    """The trace of an array, or of the one that it is a view of."""
+    while isinstance(array, Traced):
+        if array.known is not None:
+            return array.known
+        array = array.source
+    return None
+
+
+def _is_numpy(value: Any) -> bool:
+    """Whether a value is a function of NumPy or of this project, which calls nobody else."""
+    if isinstance(value, np.ufunc):  # but for those of np.frompyfunc, which are the program's
+        return any(set(loop) - set("O->") for loop in value.types)
+    if isinstance(value, _DISPATCHER):
+        return True
+    if not isinstance(value, (FunctionType, MethodType, BuiltinFunctionType)):
+        return value is np._NoValue  # pyright: ignore
+    module = str(getattr(value, "__module__", "") or "")
+    return module.partition(".")[0] in ("numpy", "runtime", "_operator", "operator")
+
+
+def is_wide(name: str, function: Any, operands: Iterable[Symbol] | None, real: Any) -> bool:
+    """Whether a function is one of NumPy, and computes in wide arithmetic as it is.
+
+    So it does on bools, float64 and complex128, with no narrower result. Functions of positions are
+    exact for integers too.
+    """
+    own = isinstance(function, np.ufunc) and getattr(np, function.__name__, None) is function
+    own = own or isinstance(function, (_DISPATCHER, Traced))
+    if operands is None or not (own or name.startswith("numpy.")):
+        return False
+    if name.rpartition(".")[2] in _WHOLE:
+        return all(x.dtype.family in ("bool", "int", "uint") for x in operands)
+    dtypes = {np.dtype(x.dtype.storage).char for x in operands}
+    return dtypes <= _WIDE and np.dtype(real.dtype).char in _WIDE | {"l", "q"}
+
+
+def leaves(value: Any) -> Iterator[Any]:
+    """What is in lists and tuples, one in another."""
+    if isinstance(value, (list, tuple)):
+        for part in cast("list[Any]", value):
+            yield from leaves(part)
+    else:
+        yield value
+
+
+def traced_leaves(value: Any) -> list[Any]:
+    """All that is recorded in a value, in lists, tuples, dicts and slices."""
+    if isinstance(value, (Traced, TracedScalar)):
+        return [value]
+    if isinstance(value, slice):
+        bounds = cast("Any", value)
+        value = bounds.start, bounds.stop, bounds.step
+    if isinstance(value, dict):
+        value = list(cast("dict[Any, Any]", value).values())
+    if not isinstance(value, (list, tuple)):
+        return []
+    return [leaf for part in cast("list[Any]", value) for leaf in traced_leaves(part)]
+
+
+def holds_traced(value: Any) -> bool:
+    """Whether something recorded is among the leaves of lists."""
+    return any(isinstance(one, (Traced, TracedScalar)) for one in leaves(value))
