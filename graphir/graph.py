@@ -75,6 +75,8 @@ class Graph(Makers, Written):
         self._taken: set[str] = set()
         self.outputs: tuple[Symbol, ...] = ()
         self.out_types = None if out_types is None else tensor_types(out_types)
+        self.tracing = False
+        """Whether a function is being traced, whose arrays may have other names."""
         self._layer = ""
         self._here: Location | None = None
         self._sites: dict[int, dict[int, Location]] = {}
@@ -254,7 +256,7 @@ class Graph(Makers, Written):
             return self.emit(op, args, attrs)
         except GraphirError as error:
             del self.symbols[before:]  # the constants of a refused op
-            raise self._refused(error, op, operands) from None
+            raise self.refused(error, op, operands) from None
 
     def _scalar_row(self, op: Op, args: tuple[Symbol, ...], attrs: Mapping[str, Any]) -> Symbol:
         """Add an op over the one axis that the rules see in a 0-d operand."""
@@ -269,7 +271,7 @@ class Graph(Makers, Written):
         try:
             inferred = self.infer(op, args, attrs)
         except GraphirError as error:
-            raise self._refused(error, op, args) from None
+            raise self.refused(error, op, args) from None
         symbols = self.symbols
         site = self._site(_getframe(1))
         symbol = Symbol(self, op, args, inferred.attrs, inferred.type, site, len(symbols))
@@ -292,13 +294,16 @@ class Graph(Makers, Written):
             self._taken = set(self.input_names)
         return self._taken
 
-    def binary(self, op: Op, lhs: Any, rhs: Any) -> Symbol:
-        """What an operator adds; NotImplemented for an operand that is none of graphir's."""
+    def binary(self, op: Op, lhs: Any, rhs: Any, depth: int = 2) -> Symbol:
+        """What an operator adds; NotImplemented for an operand that is none of graphir's.
+
+        The user's frame is `depth` calls up.
+        """
         if lhs.__class__ is Symbol and rhs.__class__ is Symbol and lhs.graph is rhs.graph:
             inferred = self.rules.inferred_by_types.get((op, lhs.type, rhs.type))
             if inferred is not None:
                 # The common case, in line: two symbols whose types have met under this op.
-                frame = _getframe(2)
+                frame = _getframe(depth)
                 try:
                     site = self._sites[id(frame.f_code)][frame.f_lasti]
                 except KeyError:
@@ -313,8 +318,8 @@ class Graph(Makers, Written):
             return NotImplemented
         return self.apply(op, (lhs, rhs), _NO_ATTRS)
 
-    def _refused(self, error: GraphirError, op: Op, operands: Sequence[Any]) -> GraphirError:
-        """The error with the op, its operands and the user's line."""
+    def refused(self, error: GraphirError, op: Op, operands: Sequence[Any]) -> GraphirError:
+        """An error with the op, its operands and the user's line."""
         return placed(error, self._site(_getframe(2)), call_text(op, operands))
 
     def append(

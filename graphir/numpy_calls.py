@@ -30,7 +30,7 @@ from graphir.traced_numbers import TracedNumber
 from graphir.types import TensorType
 
 _FIXES = {
-    "out": "a symbol never changes; use the result",
+    "out": "no array is written to; use the result, as in x = np.add(x, y)",
     "where": "choose with np.where(condition, result, other)",
     "initial": "combine the result with it",
     "dtype": "cast an operand with .astype(...)",
@@ -40,7 +40,7 @@ _NEAR = {
     "fft": "matmul",
     "linalg": "matmul",
     "nonzero": "where",
-    **dict.fromkeys(("argwhere", "flatnonzero", "extract", "place", "putmask", "put"), "where"),
+    **dict.fromkeys(("argwhere", "flatnonzero", "extract"), "where"),
     **dict.fromkeys(
         ("percentile", "quantile", "nanpercentile", "nanquantile", "nanmedian"), "sort"
     ),
@@ -57,10 +57,18 @@ _NEAR = {
     **dict.fromkeys(("interp", "piecewise"), "searchsorted, where"),
     "gradient": "subtract, concat",
     "unique": "sort",
-    "copyto": "where",
     "fmod": "remainder",
 }
 """What to think of, where the name of a function or of its module does not tell."""
+
+
+_WRITERS = {
+    **dict.fromkeys(("copyto", "put", "place", "putmask"), "x = np.where(mask, value, x)"),
+    "put_along_axis": "x = ops.scatter(x, values, indices, axis)",
+    "fill_diagonal": "x = np.where(np.eye(n, dtype=bool), value, x)",
+    "at": "x = np.where(mask, np.add(x, values), x)",
+}
+"""The functions that write to an array, and what to write instead."""
 
 
 def call_ufunc(
@@ -205,6 +213,8 @@ def _refuse(name: str, argument: str) -> NoReturn:
 
 def _has_none(name: str) -> NoReturn:
     module, _, last = name.rpartition(".")
+    if last in _WRITERS:
+        raise GraphError(f"writes to an array, and a symbol never changes; write {_WRITERS[last]}")
     near = difflib.get_close_matches(last, ops.CATALOGUE, 3, 0.5)
     near = near or difflib.get_close_matches(last, ops.CATALOGUE, 1, 0)
     hint = _NEAR.get(name) or _NEAR.get(module) or ", ".join(near)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from graphir import ops
 from graphir.dtypes import DType
 from graphir.errors import GraphError
+from graphir.in_place import in_place
 from graphir.location import placing
 from graphir.op import Value
 from graphir.promotion.python import PYTHON, ruling
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Operators(Value):
-    """What a symbol inherits: each operator, and its reflection for an operand that is none."""
+    """What a symbol inherits: each operator, its reflection, and its in-place form."""
 
     __slots__ = ()
 
@@ -29,11 +30,17 @@ class Operators(Value):
     def __radd__(self, other: Any) -> Symbol:
         return self.graph.binary(ops.add, other, self)
 
+    def __iadd__(self, other: Any) -> Symbol:
+        return in_place(ops.add, self, other)
+
     def __sub__(self, other: Any) -> Symbol:
         return self.graph.binary(ops.subtract, self, other)
 
     def __rsub__(self, other: Any) -> Symbol:
         return self.graph.binary(ops.subtract, other, self)
+
+    def __isub__(self, other: Any) -> Symbol:
+        return in_place(ops.subtract, self, other)
 
     def __mul__(self, other: Any) -> Symbol:
         return self.graph.binary(ops.multiply, self, other)
@@ -41,11 +48,17 @@ class Operators(Value):
     def __rmul__(self, other: Any) -> Symbol:
         return self.graph.binary(ops.multiply, other, self)
 
+    def __imul__(self, other: Any) -> Symbol:
+        return in_place(ops.multiply, self, other)
+
     def __truediv__(self, other: Any) -> Symbol:
         return self.graph.binary(ops.divide, self, other)
 
     def __rtruediv__(self, other: Any) -> Symbol:
         return self.graph.binary(ops.divide, other, self)
+
+    def __itruediv__(self, other: Any) -> Symbol:
+        return in_place(ops.divide, self, other)
 
     def __floordiv__(self, other: Any) -> Symbol:
         return self.graph.binary(ops.floor_divide, self, other)
@@ -53,11 +66,17 @@ class Operators(Value):
     def __rfloordiv__(self, other: Any) -> Symbol:
         return self.graph.binary(ops.floor_divide, other, self)
 
+    def __ifloordiv__(self, other: Any) -> Symbol:
+        return in_place(ops.floor_divide, self, other)
+
     def __mod__(self, other: Any) -> Symbol:
         return self.graph.binary(ops.remainder, self, other)
 
     def __rmod__(self, other: Any) -> Symbol:
         return self.graph.binary(ops.remainder, other, self)
+
+    def __imod__(self, other: Any) -> Symbol:
+        return in_place(ops.remainder, self, other)
 
     def __divmod__(self, other: Any) -> tuple[Symbol, Symbol]:
         return self // other, self % other
@@ -71,11 +90,17 @@ class Operators(Value):
     def __rpow__(self, other: Any) -> Symbol:
         return self.graph.binary(ops.pow, other, self)
 
+    def __ipow__(self, other: Any) -> Symbol:
+        return in_place(ops.pow, self, other)
+
     def __matmul__(self, other: Any) -> Symbol:
         return self.graph.binary(ops.matmul, self, other)
 
     def __rmatmul__(self, other: Any) -> Symbol:
         return self.graph.binary(ops.matmul, other, self)
+
+    def __imatmul__(self, other: Any) -> Symbol:
+        return in_place(ops.matmul, self, other)
 
     def __and__(self, other: Any) -> Symbol:
         return self.graph.binary(ops.bitwise_and, self, other)
@@ -83,11 +108,17 @@ class Operators(Value):
     def __rand__(self, other: Any) -> Symbol:
         return self.graph.binary(ops.bitwise_and, other, self)
 
+    def __iand__(self, other: Any) -> Symbol:
+        return in_place(ops.bitwise_and, self, other)
+
     def __or__(self, other: Any) -> Symbol:
         return self.graph.binary(ops.bitwise_or, self, other)
 
     def __ror__(self, other: Any) -> Symbol:
         return self.graph.binary(ops.bitwise_or, other, self)
+
+    def __ior__(self, other: Any) -> Symbol:
+        return in_place(ops.bitwise_or, self, other)
 
     def __xor__(self, other: Any) -> Symbol:
         return self.graph.binary(ops.bitwise_xor, self, other)
@@ -95,17 +126,26 @@ class Operators(Value):
     def __rxor__(self, other: Any) -> Symbol:
         return self.graph.binary(ops.bitwise_xor, other, self)
 
+    def __ixor__(self, other: Any) -> Symbol:
+        return in_place(ops.bitwise_xor, self, other)
+
     def __lshift__(self, other: Any) -> Symbol:
         return self.graph.binary(ops.left_shift, self, other)
 
     def __rlshift__(self, other: Any) -> Symbol:
         return self.graph.binary(ops.left_shift, other, self)
 
+    def __ilshift__(self, other: Any) -> Symbol:
+        return in_place(ops.left_shift, self, other)
+
     def __rshift__(self, other: Any) -> Symbol:
         return self.graph.binary(ops.right_shift, self, other)
 
     def __rrshift__(self, other: Any) -> Symbol:
         return self.graph.binary(ops.right_shift, other, self)
+
+    def __irshift__(self, other: Any) -> Symbol:
+        return in_place(ops.right_shift, self, other)
 
     def __eq__(self, other: object) -> Symbol:  # pyright: ignore[reportIncompatibleMethodOverride]
         return self.graph.binary(ops.equal, self, other)

@@ -8,8 +8,9 @@ from graphir import ops
 from graphir.dims import DimLike, Shape, Size
 from graphir.dtypes import DType, DTypeLike
 from graphir.errors import GraphError
+from graphir.in_place import WRITING, refuse_write
 from graphir.indexing import index, pieces
-from graphir.location import Location, Origin, Source, placing
+from graphir.location import Location, Origin, Source, placing, user_location
 from graphir.op import Op
 from graphir.operators import Operators
 from graphir.promotion.operands import Operand
@@ -53,10 +54,18 @@ class Symbol(Operators):
         """The answer to the question."""
         return self.type.dtype
 
+    @dtype.setter
+    def dtype(self, value: Any) -> NoReturn:
+        refuse_write("dtype")
+
     @property
     def shape(self) -> Shape:
         """The dims, ints or symbolic."""
         return self.type.shape
+
+    @shape.setter
+    def shape(self, value: Any) -> NoReturn:
+        refuse_write("shape")
 
     @property
     def rank(self) -> int:
@@ -104,6 +113,8 @@ class Symbol(Operators):
         return self  # it never changes
 
     def __getattr__(self, name: str) -> NoReturn:
+        if name in WRITING:
+            refuse_write(name)
         known = f"; it is an op: graphir.ops.{name}(x)" if name in ops.CATALOGUE else ""
         raise AttributeError(f"a Symbol has no attribute {name!r}{known}")
 
@@ -231,10 +242,18 @@ class Symbol(Operators):
         """The real part."""
         return ops.real(self)
 
+    @real.setter
+    def real(self, value: Any) -> NoReturn:
+        refuse_write("real")
+
     @property
     def imag(self) -> Symbol:
         """The imaginary part."""
         return ops.imag(self)
+
+    @imag.setter
+    def imag(self, value: Any) -> NoReturn:
+        refuse_write("imag")
 
     def conj(self) -> Symbol:
         """The complex conjugate."""
@@ -292,10 +311,13 @@ class Symbol(Operators):
         self._valueless("`in`", "use (x == item).any()")
 
     def _valueless(self, what: str, fix: str) -> NoReturn:
-        raise ValuelessError(
-            f"a symbol has no value in Python, so {what} of {self.op.name} "
+        here = user_location()
+        error = ValuelessError(
+            f"{here}: a symbol has no value in Python, so {what} of {self.op.name} "
             f"({self.name}: {self.type}, {self.location}) is not possible; {fix}"
         )
+        error.location = here
+        raise error
 
 
 class ValuelessError(GraphError, TypeError):

@@ -126,12 +126,14 @@ def traced(
     if not graph.inputs and numbers is None:
         mapped(_no_name, args, "")
     tree = mapped(lambda one, _: _slot(one, slots), given, "")
+    graph.tracing = True
     outputs: list[Symbol] = []
     try:
         with graph:
             result = function(*given[0].values(), **given[1])
         found = mapped(lambda one, path: _left(graph, one, path, outputs), result, "the result")
     finally:
+        graph.tracing = False
         if numbers is not None:
             numbers.close()
     if not outputs:

@@ -46,6 +46,15 @@ def test_jax_is_as_it_is_documented():
     assert told("jax_x32")["places"].startswith("argmax int32")
 
 
+def test_what_in_place_operators_leave():
+    pairs = "float32 += float64 is float32; int8 += int16 is int8; "
+    numpy = f"{pairs}uint8 += int8 refused; int8 += float32 refused"
+    torch = f"{pairs}uint8 += int8 is uint8; int8 += float32 refused; x @= y is x = x @ y"
+    assert (told("numpy")["in place"], told("torch")["in place"]) == (numpy, torch)
+    assert told("array_api")["in place"].count("refused") == 4
+    assert told("jax")["in place"] == told("max")["in place"] == "x += y is x = x + y"
+
+
 @pytest.mark.parametrize("name", [each.name for each in rule_sets()])
 def test_every_int_is_in_the_line_of_division_as_a_graph_divides_it(name: str):
     dtypes = [d for d in (DType.bool, *INTS) if d in rules(name).dtypes]
@@ -100,7 +109,7 @@ def test_questions_about_dtypes_that_there_are_not_are_left_out():
     few = PromotionRules("few", "Two.", Lattice("few", {"float32": ["float64"]}))
     found = told(few)
     assert found.keys() == {
-        *("sum accumulates", "cumulative_sum", "is a truth value", "places"),
+        *("sum accumulates", "cumulative_sum", "is a truth value", "places", "in place"),
         *("float32 + 0.1", "float32 + 1j", "True alone", "1 alone", "1.5 alone", "1j alone"),
     }
 

@@ -14,6 +14,7 @@ from graphir.dtypes import DType
 from graphir.errors import PromotionError
 from graphir.lattice import Lattice, NoUpperBound
 from graphir.promotion.families import Family
+from graphir.promotion.in_place import IN_PLACE
 from graphir.promotion.library import LibraryRules
 from graphir.promotion.operands import ALONE, Place, Typed
 from graphir.promotion.scalars import fits, number_text
@@ -83,6 +84,7 @@ class ArrayApi(LibraryRules):
     """
 
     library = "The array API standard"
+    in_place = IN_PLACE | {"matmul"}
     instead = "numpy"
 
     cell = LibraryRules.cell

@@ -41,6 +41,7 @@ def facts(rules: PromotionRules, among: Iterable[DType] = tuple(DType)) -> tuple
         Fact("is a truth value", _over(rules, ops.logical_not, strong, lambda _: "yes")),
         Fact("places", _places(rules, strong)),
         Fact("comparison", "; ".join(_compared(rules, pair) for pair in _pairs(_COMPARED, known))),
+        Fact("in place", _in_place(rules, _pairs(_STORED, known))),
         Fact("0-d operands", _beside(rules) if {DType.int8, DType.int64} <= {*known} else ""),
         *(Fact(f"{x} + {value!r}", _with(rules, x, value)) for x, value in _pairs(_FITS, known)),
         *(Fact(f"{value!r} alone", _alone(rules, value)) for value in (True, 1, 1.5, 1j)),
@@ -68,6 +69,12 @@ _COMPARED = (
     (DType.int64, DType.uint64),
     (DType.int64, DType.float32),
     (DType.float16, DType.bfloat16),
+)
+_STORED = (
+    (DType.float32, DType.float64),
+    (DType.int8, DType.int16),
+    (DType.uint8, DType.int8),
+    (DType.int8, DType.float32),
 )
 _FITS: tuple[tuple[DType, Any], ...] = (
     (DType.bool, 1),
@@ -139,6 +146,24 @@ def _compared(rules: PromotionRules, pair: tuple[DType, DType]) -> str:
     found = inferred(rules, ops.less, *pair)
     met = dict.fromkeys(found.operands) if found else ()
     return f"{pair[0]} < {pair[1]} {'at ' + ' and '.join(map(str, met)) if met else _REFUSED}"
+
+
+def _in_place(rules: PromotionRules, pairs: Sequence[tuple[DType, DType]]) -> str:
+    """What `x += y` leaves x to be: bound anew, or the array that it writes to, of x's dtype."""
+    if not pairs:
+        return ""
+    if not rules.in_place:
+        return "x += y is x = x + y"
+    told: list[str] = []
+    for target, other in pairs:
+        graph = _graph(rules)
+        x = graph.input(target, ("n",))
+        try:
+            x += graph.input(other, ("n",))
+            told.append(f"{target} += {other} is {x.dtype}")
+        except GraphirError:
+            told.append(f"{target} += {other} {_REFUSED}")
+    return "; ".join(told if "matmul" in rules.in_place else [*told, "x @= y is x = x @ y"])
 
 
 def _graph(rules: PromotionRules) -> Graph:

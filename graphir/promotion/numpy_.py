@@ -14,6 +14,7 @@ from typing import Any
 
 from graphir.dtypes import DType
 from graphir.errors import PromotionError
+from graphir.promotion.in_place import IN_PLACE
 from graphir.promotion.library import COMPLEX, SIGNED, UNSIGNED, Facts, LibraryRules, by_op
 from graphir.promotion.operands import ALONE, Operand, Place, Typed
 from graphir.promotion.scalars import WEAK, float_of, number_text, rounded
@@ -64,6 +65,8 @@ class Numpy(LibraryRules):
     """
 
     library = "NumPy"
+    in_place = IN_PLACE | {"matmul"}
+    has_scalars = True
     exceptions = by_op(FACTS)
 
     def common(self, operands: Sequence[Typed]) -> DType:
@@ -215,6 +218,10 @@ class Numpy(LibraryRules):
         """Integers in 64 bits."""
         return WIDE.get(dtype, dtype)
 
+    def storable(self, source: DType, target: DType) -> bool:
+        """Whether casting="same_kind" allows it: to the same kind, or to a later of _FAMILIES."""
+        return _FAMILIES.index(source.family) <= _FAMILIES.index(target.family)
+
     def ordered(self, dtype: DType, op: str) -> DType:
         """Any dtype: complex numbers by their real parts, then by their imaginary parts."""
         return dtype
@@ -224,6 +231,7 @@ class Numpy(LibraryRules):
         return DType.bool
 
 
+_FAMILIES = ("bool", "uint", "int", "float", "complex")
 _WEAK = (DType.weak_int, DType.weak_float, DType.weak_complex)
 _WITH_PARTS = {
     DType.float16: DType.complex64,

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from graphir.dtypes import DType
+from graphir.promotion.in_place import IN_PLACE
 from graphir.promotion.library import COMPLEX, by_op
 from graphir.promotion.numpy_ import DTYPES, FACTS, WIDE, Numpy
 from graphir.promotion.operands import Place
@@ -19,9 +20,12 @@ class Cupy(Numpy):
     """CuPy 14: NumPy 2, but clip and logical ops refuse complex numbers, and sign takes bool.
 
     CuPy's own atan2, hypot, copysign and nextafter would take complex numbers; nothing here does.
+    It has no scalars, and no operator `@=` (cupy/_core/core.pyx).
     """
 
     library = "CuPy"
+    in_place = IN_PLACE
+    has_scalars = False
     exceptions = by_op(
         {
             **FACTS,
@@ -46,10 +50,12 @@ class Dask(Numpy):
 
     tensordot sums the products of chunks by `sum`, so bool and integers come out in 64 bits. matmul
     does so only where the contracted axis has several chunks, which graphs do not have: here it
-    keeps the join, as of one chunk. Dask has no sort, argsort or take_along.
+    keeps the join, as of one chunk. Dask has no sort, argsort or take_along; its arrays never
+    change.
     """
 
     library = "Dask"
+    in_place = frozenset[str]()
     exceptions = by_op({**FACTS, "tensordot": WIDE})
 
 

@@ -17,6 +17,7 @@ from graphir.lattices import is_dtype, of_dtypes
 from graphir.promotion.defaults import BLOCKS
 from graphir.promotion.explanation import Explanation, explained
 from graphir.promotion.families import Family
+from graphir.promotion.in_place import InPlaceRules
 from graphir.promotion.operands import (
     ALONE,
     Number,
@@ -30,7 +31,7 @@ from graphir.promotion.operands import (
 from graphir.promotion.scalars import fits, misfit, number_text, told_apart
 
 
-class PromotionRules:
+class PromotionRules(InPlaceRules):
     """A rule set: how dtypes mix, and what its library does besides the join.
 
     A subclass or instance says how dtypes join (`lattice`, or `join`) and overrides what differs

@@ -16,6 +16,7 @@ from typing import Any
 from graphir.dtypes import DType
 from graphir.errors import PromotionError
 from graphir.lattice import Lattice
+from graphir.promotion.in_place import IN_PLACE
 from graphir.promotion.library import LibraryRules, by_op
 from graphir.promotion.operands import ALONE, Operand, Place, Typed
 from graphir.promotion.rules import PromotionRules
@@ -83,6 +84,7 @@ class Torch(LibraryRules):
 
     library = "PyTorch"
     scalars_are_rows = True
+    in_place = IN_PLACE
     bool_arithmetic = frozenset({"add", "multiply", "outer", "sign"})
     exceptions = by_op(
         {
@@ -172,6 +174,10 @@ class Torch(LibraryRules):
     def divided(self, dtype: DType, op: str) -> DType:
         """As functions of floats."""
         return self.floating(dtype, op)
+
+    def storable(self, source: DType, target: DType) -> bool:
+        """torch.can_cast: to the same category, or to a higher one."""
+        return _category(source) <= _category(target)
 
     def averaged(self, dtype: DType, op: str) -> DType:
         """Integers are refused."""

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir import DType, GraphError, ShapeError, TensorType, ops
+from graphir.in_place import check_writable
 from graphir.op import Op
 from graphir.promotion.scalars import WEAK
 from runtime.array_api.devices import CPU, device_of
@@ -246,8 +247,7 @@ class Array(Operators):
             return result
         old, new = self.type, result.type
         if new is not old:
-            error = ShapeError if new.dtype is old.dtype else _InPlaceError
-            raise error(f"in place, {old} would become {new}; write x = x + y")
+            check_writable(TAPE.rules, result.symbol.op, old, new)
         self.symbol = result.symbol
         return self
 
@@ -263,10 +263,6 @@ _MARKED = (1, 0)
 
 _BY_IDENTITY = (ops.equal, ops.not_equal)
 """The ops in whose place Python compares identities where it has no answer."""
-
-
-class _InPlaceError(GraphError, TypeError):
-    """An operator in place would change the dtype."""
 
 
 def record(op: Op, *operands: Any, **attrs: Any) -> Array:

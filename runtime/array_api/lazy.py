@@ -89,7 +89,7 @@ class Tape(Graph):
         try:
             inferred = self.infer(op, args, attrs)
         except GraphirError as error:
-            raise self._refused(error, op, args) from None
+            raise self.refused(error, op, args) from None
         return Lazy(self, op, args, inferred.attrs, inferred.type, self._site(_getframe(1)))
 
     def record(self, op: Op, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Lazy:
@@ -116,9 +116,10 @@ class Tape(Graph):
         """Its number."""
         return f"%{symbol.index}"
 
-    def _refused(self, error: GraphirError, op: Op, operands: Sequence[Any]) -> GraphirError:
+    def refused(self, error: GraphirError, op: Op, operands: Sequence[Any]) -> GraphirError:
+        """The error in the words of the namespace."""
         fresh = type(error)(in_namespace(str(error))) if error.location is None else error
-        return super()._refused(fresh, op, operands)
+        return super().refused(fresh, op, operands)
 
     def _beside_numbers(self, op: Op, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Lazy:
         if not any(one.__class__ is Lazy for one in operands):
@@ -131,7 +132,7 @@ class Tape(Graph):
                 one if one.__class__ is Lazy else self._number(one, to, site) for one, to in wanted
             ]
         except GraphirError as error:
-            raise self._refused(error, op, operands) from None
+            raise self.refused(error, op, operands) from None
         return Lazy(self, op, tuple(args), inferred.attrs, inferred.type, site)
 
     def _inferred(self, op: Op, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Inferred:

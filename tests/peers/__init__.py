@@ -102,6 +102,35 @@ COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "greater_equal": operator.ge,
 }
 
+IN_PLACE: dict[str, Callable[[Any, Any], Any]] = {
+    "add": operator.iadd,
+    "subtract": operator.isub,
+    "multiply": operator.imul,
+    "divide": operator.itruediv,
+    "floor_divide": operator.ifloordiv,
+    "remainder": operator.imod,
+    "pow": operator.ipow,
+    "matmul": operator.imatmul,
+    "bitwise_and": operator.iand,
+    "bitwise_or": operator.ior,
+    "bitwise_xor": operator.ixor,
+    "left_shift": operator.ilshift,
+    "right_shift": operator.irshift,
+}
+"""Python's in-place operators by the names of their ops."""
+
+
+def in_place(rules: str | PromotionRules, name: str, x: Any, y: Any) -> Graph | None:
+    """A graph of `x += y`, its inputs those of the operands that are arrays; None where refused."""
+    g = Graph(rules=rules)
+    try:
+        x, y = (g.input(*one) if isinstance(one, tuple) else one for one in (x, y))
+        g.output(IN_PLACE[name](x, y))
+    except GraphirError:
+        return None
+    return g
+
+
 Difference: TypeAlias = tuple[str, tuple[DType, ...], "DType | None", "DType | None"]
 
 

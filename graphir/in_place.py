@@ -1,0 +1,146 @@
+"""In-place operators: the symbol to which `x += y` binds x, which never changes itself.
+
+NumPy, PyTorch and others write the result of `x + y` to the array x, so it is cast to the dtype of
+x, or refused; where an array never changes, x is bound to the result. The rule set says which
+(`in_place`, `has_scalars`, `storable`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from graphir import ops
+from graphir.errors import GraphError, GraphirError, PromotionError, ShapeError
+from graphir.location import Origin, placed, user_location
+from graphir.op import Op
+from graphir.promotion.rules import PromotionRules
+from graphir.types import TensorType
+
+if TYPE_CHECKING:
+    from graphir.graph import Graph
+    from graphir.symbol import Symbol
+
+
+def in_place(op: Op, x: Any, other: Any) -> Symbol:
+    """The symbol to which an in-place operator binds x; NotImplemented for a foreign operand.
+
+    Raises what the operator raises, PromotionError or ShapeError where the library of the rules
+    refuses to write the result to x, and GraphError for an array of a function being traced.
+    """
+    graph: Graph = x.graph
+    before = len(graph.symbols)
+    result = graph.binary(op, x, other, 3)
+    if result is NotImplemented or (result.type == x.type and not graph.tracing):
+        return result
+    try:
+        return _assigned(op, x, result)
+    except GraphirError as error:
+        del graph.symbols[before:]
+        raise graph.refused(error, op, (x, other)) from None
+
+
+def _assigned(op: Op, x: Symbol, result: Symbol) -> Symbol:
+    """The same, given the result of op on x and the other operand."""
+    graph, scalar = x.graph, is_scalar(x)
+    rules = graph.rules
+    if graph.tracing and not scalar:
+        raise GraphError(
+            "a traced function writes to no array in place: other names of the array, and the "
+            f"caller's, would keep their old values; write {_written_out(op)}"
+        )
+    if scalar or op.name not in rules.in_place or result.type == x.type:
+        return result
+    if scalar is None:
+        raise PromotionError(
+            f"whether {x.name} is a scalar of {x.dtype}, so that it becomes {result.type}, or a "
+            f"0-d array, to which that is written, depends on how {x.op.name} was called; write "
+            f"{_written_out(op)}, with .cast(DType.{x.dtype}) for the array"
+        )
+    check_writable(rules, op, x.type, result.type)
+    if result.dtype is x.dtype:
+        return result
+    origin = Origin("result", op.name, result.location, rules.name, result.dtype, x.dtype)
+    return graph.append(ops.cast, (result,), {"to": x.dtype}, x.type, (origin,))
+
+
+def check_writable(rules: PromotionRules, op: Op, array: TensorType, result: TensorType) -> None:
+    """Raise unless an in-place operator writes a result of that type to an array of this one."""
+    if result.shape != array.shape:
+        raise ShapeError(
+            f"the result is {result}, which cannot be written in place to {array}; write "
+            f"{_written_out(op)}"
+        )
+    if result.dtype is not array.dtype and not rules.storable(result.dtype, array.dtype):
+        raise PromotionError(
+            f"the result is {result.dtype}, which {rules.name!r} does not write in place to "
+            f"{array.dtype}; write {_written_out(op)}, or .cast(DType.{array.dtype}) y"
+        )
+
+
+def _written_out(op: Op) -> str:
+    return f"x = x {_SIGNS[op.name]} y"
+
+
+def is_scalar(x: Symbol) -> bool | None:
+    """Whether x is a number or a scalar, immutable both; None where a graph does not tell.
+
+    Inputs and constants of no axis are 0-d arrays, unless they are Python numbers. What NumPy
+    computes without an axis is a scalar, but a 0-d array moved or indexed is a view.
+    """
+    if x.rank:
+        return False
+    if x.op.kind == "creation":
+        return x.dtype.weak or (x.op is ops.constant and x.attrs["literal"] is not None)
+    if x.op is ops.cast:
+        return is_scalar(x.args[0])
+    rules = x.graph.rules
+    if rules.in_place and not rules.has_scalars and not x.dtype.weak:
+        return False
+    return True if x.op.computes and x.op not in _ARRAYS else None
+
+
+_ARRAYS = (ops.where, ops.tensordot, ops.real, ops.imag, ops.conj)
+"""The ops whose 0-d results are 0-d arrays in NumPy, or may be."""
+
+_SIGNS = {
+    "add": "+",
+    "subtract": "-",
+    "multiply": "*",
+    "divide": "/",
+    "floor_divide": "//",
+    "remainder": "%",
+    "pow": "**",
+    "matmul": "@",
+    "bitwise_and": "&",
+    "bitwise_or": "|",
+    "bitwise_xor": "^",
+    "left_shift": "<<",
+    "right_shift": ">>",
+}
+
+
+# -- what else writes to an array
+
+
+class WriteError(GraphError, AttributeError):
+    """An attribute by which NumPy writes to an array, asked of a symbol, which never changes."""
+
+
+WRITING = {
+    **dict.fromkeys(("put", "itemset", "setfield"), "x = np.where(mask, value, x)"),
+    **dict.fromkeys(("sort", "partition"), "x = np.sort(x)"),
+    "fill": "x = np.full_like(x, value)",
+    "flat": "x = x.reshape(-1)",
+    "resize": "x = x.reshape(shape)",
+    "shape": "x = x.reshape(shape)",
+    "dtype": "x = x.astype(dtype)",
+    "real": "x = ops.as_complex(real, x.imag)",
+    "imag": "x = ops.as_complex(x.real, imag)",
+}
+"""The attributes by which NumPy's arrays are written to, and what to write instead."""
+
+
+def refuse_write(name: str) -> NoReturn:
+    """Raise for an attribute of WRITING, at the user's line."""
+    error = WriteError(f"writes to an array, and a symbol never changes; write {WRITING[name]}")
+    raise placed(error, user_location(), f".{name}")
