@@ -75,8 +75,7 @@ class Graph(Makers, Written):
         self._taken: set[str] = set()
         self.outputs: tuple[Symbol, ...] = ()
         self.out_types = None if out_types is None else tensor_types(out_types)
-        self.tracing = False
-        """Whether a function is being traced, whose arrays may have other names."""
+        self.tracing = False  # whether a function is traced, whose arrays may have other names
         self._layer = ""
         self._here: Location | None = None
         self._sites: dict[int, dict[int, Location]] = {}
@@ -120,8 +119,7 @@ class Graph(Makers, Written):
         Where the rules change, the new graph remembers the name of those that it had.
         """
         new = Graph(self.name, (), self.out_types, rules or self.rules, self.tf32)
-        new.policy = self.policy
-        new.rules_before = self.rules.name if rules else self.rules_before
+        new.policy, new.rules_before = self.policy, self.rules.name if rules else self.rules_before
         return new
 
     def committed(self, dtype: DType) -> DType:
@@ -295,10 +293,7 @@ class Graph(Makers, Written):
         return self._taken
 
     def binary(self, op: Op, lhs: Any, rhs: Any, depth: int = 2) -> Symbol:
-        """What an operator adds; NotImplemented for an operand that is none of graphir's.
-
-        The user's frame is `depth` calls up.
-        """
+        """What an operator, `depth` calls up, adds; NotImplemented for a foreign operand."""
         if lhs.__class__ is Symbol and rhs.__class__ is Symbol and lhs.graph is rhs.graph:
             inferred = self.rules.inferred_by_types.get((op, lhs.type, rhs.type))
             if inferred is not None:

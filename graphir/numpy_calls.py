@@ -30,7 +30,7 @@ from graphir.traced_numbers import TracedNumber
 from graphir.types import TensorType
 
 _FIXES = {
-    "out": "no array is written to; use the result, as in x = np.add(x, y)",
+    "out": "a symbol never changes; use the result, as in x = np.add(x, y)",
     "where": "choose with np.where(condition, result, other)",
     "initial": "combine the result with it",
     "dtype": "cast an operand with .astype(...)",
