@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import accumulate
 from typing import NamedTuple
 
 from graphir.location import Location
@@ -66,11 +67,13 @@ class Expression(NamedTuple):
 
 
 def expression(location: Location) -> Expression | None:
-    """What the program has at a location; None where its source or its columns are not known."""
+    """What the program has at a location; None where its source or its columns are not known.
+
+    None too for more than LONGEST characters: rows that quote long texts would grow with both.
+    """
     if location.end_column <= location.column and location.end_line == location.line:
         return None
-    place = location.line, location.column, location.end_line, location.end_column
-    found = _expression(_lines(location), *place)
+    found = _expression(_text(location))
     return found._replace(spans=()) if found and location.compound else found
 
 
@@ -93,19 +96,29 @@ def primary(text: str) -> bool:
             return False
 
 
-def _lines(location: Location) -> tuple[str, ...]:
-    numbers = range(location.line, location.end_line + 1)
-    return tuple(source_line(location.source, number).rstrip("\n") for number in numbers)
+LONGEST = 4000
+"""The most characters of an expression whose text is read."""
+
+
+def _text(location: Location) -> str:
+    """The source text at a location; empty where it is not at hand, or too long."""
+    start, end, below = location.column - 1, location.end_column - 1, location.end_line
+    first = source_line(location.source, location.line)
+    if location.line == below:
+        longest = end - start > LONGEST or end > len(first.removesuffix("\n"))
+        return "" if longest else first[start:end]
+    if below - location.line > LONGEST:
+        return ""
+    between = range(location.line + 1, below)
+    lines = [first[start : start + LONGEST], *(source_line(location.source, i) for i in between)]
+    last = source_line(location.source, below)
+    if sum(map(len, lines)) + end > LONGEST or end > len(last.removesuffix("\n")):
+        return ""
+    return "\n".join([*(line.rstrip("\n") for line in lines), last[:end]])
 
 
 @lru_cache(maxsize=4096)
-def _expression(
-    lines: Sequence[str], _line: int, column: int, _end_line: int, end_column: int
-) -> Expression | None:
-    if not lines or len(lines[-1]) < end_column - 1:
-        return None
-    *whole, last = lines
-    text = "\n".join([*whole, last[: end_column - 1]])[column - 1 :]
+def _expression(text: str) -> Expression | None:
     return Expression(text, _spans(text)) if text.strip() else None
 
 
@@ -116,21 +129,35 @@ def _spans(text: str) -> tuple[tuple[int, int], ...]:
             (found,) = ast.parse(f"{before}{text}{after}").body
         except (SyntaxError, ValueError):
             continue
-        return tuple(_span(text, before.count("\n"), *one) for one in _operands(found))
+        place, operands = _Places(text, before.count("\n")).of, _operands(found)
+        spans = [
+            (place(node.lineno, node.col_offset), place(node.end_lineno, node.end_col_offset))
+            for node, _ in operands
+        ]
+        return tuple(
+            span if bracketed else _with_parentheses(text, *span)
+            for span, (_, bracketed) in zip(spans, operands, strict=True)
+        )
     return ()
 
 
-def _span(text: str, above: int, node: ast.expr, bracketed: bool) -> tuple[int, int]:
-    """Where a node stands in a text, with parentheses of its own; lines above are not of it."""
-    lines = text.split("\n")
+class _Places:
+    """The offsets in a text of lines and columns in bytes, as Python's parser counts them.
 
-    def place(line: int | None, column: int | None) -> int:
-        at = (line or 1) - 1 - above
-        characters = lines[at].encode()[: column or 0].decode(errors="replace")
-        return sum(len(each) + 1 for each in lines[:at]) + len(characters)
+    Lines are counted from 1, `above` of them before the text.
+    """
 
-    span = place(node.lineno, node.col_offset), place(node.end_lineno, node.end_col_offset)
-    return span if bracketed else _with_parentheses(text, *span)
+    def __init__(self, text: str, above: int) -> None:
+        self.lines, self.above = text.split("\n"), above
+        self.starts = [0, *accumulate(len(line) + 1 for line in self.lines)]
+
+    def of(self, line: int | None, column: int | None) -> int:
+        """The offset of a place."""
+        at, size = (line or 1) - 1 - self.above, column or 0
+        text = self.lines[at]
+        if not text.isascii():
+            size = len(text[:size].encode()[:size].decode(errors="replace"))
+        return self.starts[at] + min(size, len(text))
 
 
 def _with_parentheses(text: str, start: int, end: int) -> tuple[int, int]:

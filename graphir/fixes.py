@@ -48,21 +48,36 @@ class Promotion(NamedTuple):
         return [i for i in self.meeting if i != self.position]
 
 
+MOST_OPERANDS = 16
+"""The most operands of an op whose fix casts several of them, and quotes their source."""
+
+LONGEST = 500
+"""The most characters of a fix that quotes the source."""
+
+
 def fix(promotion: Promotion, location: Location, avoid: Collection[DType] = ()) -> str:
     """What to type so that nothing is cast silently and nothing lost that need not be.
 
     Operands that lose something meet in the smallest dtype that has every value of all, if that is
     none to `avoid`; a known number that fits the narrow dtype takes that; else the casts are
-    written down. Empty for numbers that are rounded as usual.
+    written down. Empty for numbers that are rounded as usual. Of an op of many operands, the cast
+    in question alone is written down.
     """
+    if len(promotion.values) > MOST_OPERANDS:
+        position, casts = promotion.position, promotion.casts
+        written = {} if promotion.number else {i: casts[i] for i in (position,) if i in casts}
+        return _named(promotion.op, written)
     return rewritten(promotion.op, location, _wanted(promotion, avoid))
 
 
 def replacement(promotion: Promotion, location: Location) -> str:
     """The fix as the text to put in the place of what the program has at a location.
 
-    Empty where there is no fix, or where the source does not tell the operands apart.
+    Empty where there is no fix, or where the source does not tell the operands apart, and for an op
+    of many operands.
     """
+    if len(promotion.values) > MOST_OPERANDS:
+        return ""
     return _replaced(location, _wanted(promotion, ()))
 
 
@@ -87,6 +102,11 @@ def rewritten(op: Op, location: Location, wanted: Mapping[int, DType]) -> str:
     """The expression at a location with operands of its op cast; its words where it is unknown."""
     if text := _replaced(location, wanted):
         return " ".join(text.split())
+    return _named(op, wanted)
+
+
+def _named(op: Op, wanted: Mapping[int, DType]) -> str:
+    """The casts of operands in words, by the names of the operands."""
     names = [f'{op.operand(i)}.astype("{dtype}")' for i, dtype in wanted.items()]
     return f"{op.name} of {', '.join(names)}" if names else ""
 
@@ -98,7 +118,8 @@ def _replaced(location: Location, wanted: Mapping[int, DType]) -> str:
         return ""
     if any(found.is_number(i) and not hasattr(np, str(dtype)) for i, dtype in wanted.items()):
         return ""
-    return found.replaced({i: _cast(found, i, dtype) for i, dtype in wanted.items()})
+    text = found.replaced({i: _cast(found, i, dtype) for i, dtype in wanted.items()})
+    return text if len(text) <= LONGEST else ""
 
 
 def _wanted(promotion: Promotion, avoid: Collection[DType]) -> Mapping[int, DType]:

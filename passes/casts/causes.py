@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 from graphir import DType, Graph, Location, Symbol, ops
+from graphir.expressions import Expression, expression
 from graphir.location import LEGALIZE
 from passes.casts.rows import CastRow
 
@@ -38,12 +39,21 @@ class Uses:
 
         self.answers: dict[object, Answers] = {}
         """What other rule sets say of a user, by those asked and its place: see `others`."""
+        self._expressions: dict[object, Expression | None] = {}
         self._operands: dict[int, list[Symbol]] = {}
         self._storing: dict[int, frozenset[_UseKey]] = {}
 
     def of(self, row: CastRow) -> Use:
         """The use that a row is about."""
         return self._by_place.get(row.place, _NONE)
+
+    def expression(self, location: Location) -> Expression | None:
+        """What the program has at a location, read once for each."""
+        key = location.source, location.place, location.compound
+        try:
+            return self._expressions[key]
+        except KeyError:
+            return self._expressions.setdefault(key, expression(location))
 
     def operands(self, user: Symbol) -> list[Symbol]:
         """The operands of a symbol as they were before casts were inserted for it."""

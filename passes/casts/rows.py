@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphir import DType, Location, Symbol
 from graphir.dims import Size
-from graphir.expressions import Expression, expression
+from graphir.expressions import Expression
 from graphir.losses import Loss
 from passes.casts.conversion import Conversion, Kind
 from passes.casts.measured import Measured
@@ -146,7 +146,7 @@ class CastRow:
     @property
     def expression(self) -> Expression | None:
         """The piece of the program that it arose in; None where the source is not at hand."""
-        return expression(self.location)
+        return self.uses.expression(self.location)
 
     @property
     def span(self) -> tuple[int, int]:
@@ -199,8 +199,8 @@ class CastRow:
             "operand": one.operand,
             "rule": one.rule,
             "location": self.location.to_json(),
-            "expression": found.brief if found else None,
-            "text": self.text or None,
+            "expression": cut(found.brief) if found else None,
+            "text": cut(self.text) or None,
             "from": str(one.source),
             "to": str(one.target),
             "path": [str(dtype) for dtype in one.path],
@@ -225,6 +225,15 @@ class CastRow:
         one = self.conversion
         what = f"{one.kind} cast of {one.operand} of {one.op}"
         return f"<{what} at {self.location}: {one.source} -> {one.target}>"
+
+
+QUOTED = 500
+"""The most characters of the program that JSON quotes for a row."""
+
+
+def cut(text: str) -> str:
+    """A text as JSON quotes it."""
+    return text if len(text) <= QUOTED else f"{text[: QUOTED - 1]}\N{HORIZONTAL ELLIPSIS}"
 
 
 def size_json(size: Size) -> int | str:

@@ -54,6 +54,7 @@ class Code:
         self.inputs: dict[int, Symbol] = {}
         self.constants: dict[int, NDArray[Any]] = {}
         self.outs: dict[Symbol, int] = {}
+        self._out_bases: set[int] = set()
         self.rows: list[tuple[Symbol, int]] = []
         self._values: dict[Symbol, int] = {}
         self._spare: dict[int, int] = {}
@@ -217,10 +218,10 @@ class Code:
     def _out(self, symbol: Symbol) -> None:
         found = self._run(self._store(symbol.dtype), [self._value(symbol)], symbol)
         base = self.bases[found]
-        taken = base in {self.bases[out] for out in self.outs.values()}
-        if taken or self.long or self._is_given(base):
+        if base in self._out_bases or self.long or self._is_given(base):
             found = self._copied(found, symbol)
         self.outs[symbol] = self._as(found, symbol.dtype.storage)
+        self._out_bases.add(self.bases[found])
 
     def _filled(self, symbol: Symbol, user: Symbol) -> int:
         """An operand of rows, which must be whole: not repeated, and not a constant."""

@@ -108,9 +108,10 @@ class Straight:
         for at, (k, _, _) in enumerate(step.scratch):
             names[k] = f"s{len(self._views) + at}"
         self._views += step.views(step.shape)
+        strict = _contiguous_places(step)
         for k, cell, dtype in step.ins:
             names[k] = _cell(cell)
-            if _is_strict(step, k):
+            if k in strict:
                 writer.lines.append(f"f = {names[k]}.flags")
                 writer.lines.append("if not f.c_contiguous or not f.aligned:")
                 writer.lines.append(f"    {names[k]} = {writer.name(contiguous)}({names[k]})")
@@ -163,12 +164,10 @@ def _cell(cell: int) -> str:
     return f"v{cell}"
 
 
-def _is_strict(step: RegionStep, place: int) -> bool:
-    """Whether what reads an input needs it contiguous: so do complex products."""
-    if any(place == rows.place for rows in step.rows):
-        return True
-    dtype = step.body.slots[place].dtype
-    return any(
-        place in args and (function not in CHEAP or dtype.kind == "c")
-        for function, args, _ in step.body.calls
-    )
+def _contiguous_places(step: RegionStep) -> set[int]:
+    """The slots that readers need contiguous: rows and functions do, and complex arithmetic."""
+    places = {rows.place for rows in step.rows}
+    of_complex = {k for k, slot in enumerate(step.body.slots) if slot.dtype.kind == "c"}
+    for function, args, _ in step.body.calls:
+        places.update(args if function not in CHEAP else of_complex.intersection(args))
+    return places
