@@ -119,7 +119,7 @@ def _measured(
         at = symbol.index
         if at in places:
             effect = wide.effect(symbol)
-            measures[at] = measure(*effect)
+            measures[at] = measure(*wide.masked(symbol, effect))
             if keep and measures[at].changed:
                 wide.effects[at] = effect
         for truth in asked.get(at, ()):

@@ -51,11 +51,13 @@ class Beyond(NamedTuple):
 
     `pins` are `where` symbols that put NumPy's own results in the place of what the graph computes,
     as its casts of floats beyond the range of an integer are; in wide arithmetic they are what the
-    graph computes. A cast that is the last operand of one has it under its own place.
+    graph computes. A cast that is the last operand of one has it under its own place. `masks` are
+    the conditions of where=, each by the place of the cast of a result: elsewhere is none.
     """
 
     steps: tuple[OpaqueStep, ...] = ()
     pins: Mapping[int, Symbol] = MappingProxyType({})
+    masks: Mapping[Symbol, Symbol] = MappingProxyType({})
 
     @property
     def watched(self) -> frozenset[int]:
@@ -76,7 +78,7 @@ class Beyond(NamedTuple):
         named = [
             symbol for step in self.steps for symbol in (*step.results, *(step.operands or ()))
         ]
-        return (*named, *self.pins.values())
+        return (*named, *self.pins.values(), *self.masks, *self.masks.values())
 
     def moved(self, new: Iterable[Symbol]) -> Beyond:
         """The same of another graph, where `new` is what `symbols()` are there, in their order."""
@@ -85,6 +87,7 @@ class Beyond(NamedTuple):
         return Beyond(
             tuple(step.moved(twins) for step in self.steps),
             {pin.args[-1].index: pin for pin in pins},
+            {twins[cast.index]: twins[mask.index] for cast, mask in self.masks.items()},
         )
 
 

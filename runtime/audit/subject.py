@@ -43,7 +43,7 @@ class Subject:
     def run(self) -> WideRun:
         """A run and its wide twin, before their first symbol."""
         beside = Run(self.graph, self.arrays, self.sizes, self.beyond.watched)
-        return WideRun(beside, self.literals, self.beyond.pins)
+        return WideRun(beside, self.literals, self.beyond.pins, self.beyond.masks)
 
     def may_lose(self, site: Symbol) -> bool:
         """Whether a site can lose something other than a cast to bool is there to drop."""

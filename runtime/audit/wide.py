@@ -75,14 +75,19 @@ class WideRun(Run):
     From that it has inputs, constants and what else is made of nothing; and the value of an op
     that has no result for wide operands: an index, say, that is in range only because it wrapped.
     `literals` are the numbers that the program writes for constants whose dtype rounds them, by the
-    place of the constant; `pins` as `Beyond` has them. `effects` are those that are kept for when
-    the run beside has gone on, `lost` the places of symbols that have no value in wide arithmetic.
+    place of the constant; `pins` and `masks` as `Beyond` has them. `effects` are those that are
+    kept for when the run beside has gone on, `lost` the places of symbols that have no value in
+    wide arithmetic.
     """
 
     def __init__(
-        self, beside: Run, literals: Mapping[int, complex], pins: Mapping[int, Symbol]
+        self,
+        beside: Run,
+        literals: Mapping[int, complex],
+        pins: Mapping[int, Symbol],
+        masks: Mapping[Symbol, Symbol],
     ) -> None:
-        self.beside, self.literals, self.pins = beside, literals, pins
+        self.beside, self.literals, self.pins, self.masks = beside, literals, pins, masks
         self._pinned = {pin.index for pin in pins.values()}
         graph = beside.graph
         arrays = [widened(beside.known(x), graph.stored(x)) for x in graph.inputs]
@@ -150,12 +155,22 @@ class WideRun(Run):
         after, to = self.beside.known(site), self.graph.stored(site)
         if site.op is ops.cast:
             (x,) = site.args
-            if pin := self.pins.get(site.index):
+            pin = self.pins.get(site.index)
+            if pin is not None:
                 at, made, _ = map(self.beside.known, (*pin.args[:2], site))
                 after = np.where(at, made, after)
             return Effect(self.beside.known(x), after, self.graph.stored(x), to)
         number = _as_array(self.literals[site.index])
         return Effect(number, after, wide_dtype(number), to)
+
+    def masked(self, site: Symbol, effect: Effect) -> Effect:
+        """The part of an effect that the program asked for, by where=."""
+        mask = self.masks.get(site)
+        chosen = None if mask is None else self.beside.values[mask.index]
+        if chosen is None:
+            return effect
+        at = np.broadcast_to(chosen, effect.before.shape)
+        return effect._replace(before=effect.before[at], after=effect.after[at])
 
     def is_same(self, symbol: Symbol, truth: bool) -> bool:
         """Whether a symbol has the same values in both runs; of a `truth` the same ones are 0."""

@@ -10,13 +10,11 @@ from numpy.typing import NDArray
 
 from graphir import DType, Graph, GraphirError, Location, Op, Origin, Symbol, TensorType, ops
 from graphir.arguments import taken
-from graphir.conversions import convert
 from graphir.literals import literal_array, native
 from graphir.numpy_calls import applied
 from graphir.op import Inferred
 from graphir.promotion.scalars import WEAK
-from runtime.recording.steps import UnrecordedError
-from runtime.recording.values import plain
+from runtime.recording.values import plains
 
 Array: TypeAlias = NDArray[Any]
 
@@ -30,6 +28,12 @@ class Builder:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.inputs: list[Array] = []
+        self.pins: list[Symbol] = []
+        """Where NumPy's results stand in the place of those of the graph (see Beyond)."""
+        self.masks: dict[Symbol, Symbol] = {}
+        """By the cast of a result, where it was asked for (see Beyond)."""
+        self.settled: set[int] = set()
+        """The places of casts of floats to integers whose results are known to be NumPy's."""
         self.here = Location.at("", 0)
         self._inferred: dict[Any, Inferred] = {}
         self._dtypes: dict[Any, DType] = {}
@@ -84,16 +88,38 @@ class Builder:
         return self.graph.append(ops.cast, (x,), {"to": to}, x.type.cast(to), source)
 
     def converted(
-        self, x: Symbol, values: Any, to: DType, operand: str = "", op: str = ""
+        self,
+        x: Symbol,
+        values: Any,
+        to: DType,
+        operand: str = "",
+        op: str = "",
+        real: Array | None = None,
     ) -> Symbol:
-        """The cast of x, whose values are known; refused where NumPy makes others of them."""
-        if (x.dtype.is_float or x.dtype.is_complex) and to.is_integer:
-            array: Array = np.real(np.asarray(plain(values)))
+        """The cast of x, whose values are known, with NumPy's results beyond an integer's range.
+
+        There it casts as its machine does; `real` are its results where they are known.
+        """
+        cast = self.cast(x, to, operand, op)
+        if not is_truncation(x.dtype, to):
+            return cast
+        self.settled.add(cast.index)
+        array: Array = np.asarray(np.real(np.asarray(plains(values))))
+        beyond = beyond_range(array, to)
+        if not beyond.any():
+            return cast
+        made = None if real is None else _unbroadcast(real, array.shape)
+        if made is None:
             with np.errstate(all="ignore"):
-                same = array.astype(to.storage) == convert(native(array), x.dtype.part, to)
-            if not same.all():
-                raise UnrecordedError(f"NumPy casts values outside of {to} as its machine does")
-        return self.cast(x, to, operand, op)
+                made = array.astype(to.storage)
+        return self.pinned(cast, made, beyond)
+
+    def pinned(self, x: Symbol, made: Any, at: Any = True) -> Symbol:
+        """The symbol with what NumPy made in the place of its values, where `at` is true."""
+        places = np.broadcast_to(np.asarray(at), x.shape)  # pyright: ignore
+        pin = self.emit(ops.where, (self.input(places), self.input(np.asarray(made)), x))
+        self.pins.append(pin)
+        return pin
 
     # -- dtypes and inputs
 
@@ -184,3 +210,23 @@ class Builder:
             )
             self._constants[key] = self.broadcast(self.reshaped(line, along), shape)
         return self._constants[key]
+
+
+def is_truncation(source: DType, to: DType) -> bool:
+    """Whether a cast makes integers of floats, of which not all are in range."""
+    return (source.is_float or source.is_complex) and to.is_integer
+
+
+def beyond_range(array: Array, to: DType) -> NDArray[np.bool_]:
+    """Which floats are beyond the range of an integer once they are truncated; NaN is."""
+    whole = np.trunc(array.astype(np.float64))
+    return ~((whole >= float(to.min)) & (whole < 2.0**to.precision))
+
+
+def _unbroadcast(real: Array, shape: tuple[int, ...]) -> Array | None:
+    """The values of such a shape that broadcasting repeated in an array; None if there are none."""
+    if not real.size or real.ndim < len(shape):
+        return None
+    flat = real[(0,) * (real.ndim - len(shape))]
+    part = np.asarray(flat)[tuple(slice(size) for size in shape)]
+    return part if part.shape == shape else None

@@ -148,7 +148,8 @@ def _converted(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> 
 
 def _array(recorder: Recorder, value: Any, real: Any) -> Symbol:
     to, values = recorder.dtype(real.dtype), plains(value)
-    return recorder.reshaped(recorder.converted(recorder.symbol(value), values, to), real.shape)
+    cast = recorder.converted(recorder.symbol(value), values, to, real=real)
+    return recorder.reshaped(cast, real.shape)
 
 
 # -- arrays of one value, and lines
@@ -181,7 +182,7 @@ def _constant(value: int) -> Callable[..., Any]:
 
 
 def _full(recorder: Recorder, real: Any, shape: Any, fill_value: Any, *_: Any, **__: Any) -> Symbol:
-    return assigned(recorder, fill_value, None, real)
+    return assigned(recorder, fill_value, None, real, real)
 
 
 def _arange(recorder: Recorder, real: Any, *args: Any, **kwargs: Any) -> Symbol:

@@ -13,6 +13,7 @@ import numpy as np
 from graphir import Symbol, ops
 from graphir.numpy_functions import FUNCTIONS
 from runtime.recording.indexing import assigned
+from runtime.recording.method_ops import numpy_settings
 from runtime.recording.outs import store
 from runtime.recording.recorder import Recorder
 from runtime.recording.rescue import arrays_of, opaque, repeatable, rescued
@@ -120,7 +121,7 @@ def _where(recorder: Recorder, real: Any, condition: Any, *values: Any) -> Symbo
 
 
 def _full_like(recorder: Recorder, real: Any, a: Any, fill_value: Any, **_: Any) -> Symbol:
-    return assigned(recorder, fill_value, None, real)
+    return assigned(recorder, fill_value, None, real, real)
 
 
 def _constant_like(value: int) -> Symbolic:
@@ -150,8 +151,12 @@ def _of_symbols(function: Any, *operands: Callable[[Recorder, Any], Any]) -> Sym
         kwargs.pop("casting", None)  # NumPy has seen to it
         given = takes.bind(*args, **kwargs)
         for (name, value), operand in zip_longest([*given.arguments.items()], operands):
-            found = plains(value) if operand is None else operand(recorder, value)
-            given.arguments[name] = found
+            if operand is None:
+                what = f"an argument of {function.__name__}"
+                given.arguments[name] = recorder.setting(what, value)
+            else:
+                given.arguments[name] = operand(recorder, value)
+        given.arguments.update(numpy_settings(recorder, dict(given.arguments)))
         return recorder.applied(function, *given.args, **given.kwargs)
 
     return enter
@@ -197,7 +202,7 @@ def _copyto(
     recorder.call(np.copyto, plains((dst, src)), settings)
 
     def enter() -> Symbol:
-        new = assigned(recorder, src, known, dst)
+        new = assigned(recorder, src, known, dst, plain(dst))
         if where is True:
             return new
         if mask is None or before is None:

@@ -126,7 +126,7 @@ def put(x: Traced, key: Any, value: Any, write: Callable[..., None] = operator.s
     elif is_basic(key):
         recorder.setting("an index", key)
         trace = element(trace, real_key)
-        enter = partial(assigned, recorder, value, known, trace.plain)
+        enter = partial(assigned, recorder, value, known, trace.plain, trace.plain)
     else:
         enter = partial(_scattered, recorder, x, before, key, value, known)
     trace.write(recorder.checked("assignment", trace.plain, enter))
@@ -148,10 +148,12 @@ def _scattered(
 ) -> Symbol:
     """All of x once a value is put where a mask is true or places are named."""
     if _is_mask(key, x) and np.ndim(plain(value)) == 0:
-        one = assigned(recorder, value, known, np.empty((), x.dtype))
+        put = x.plain[plains(key)][:1]
+        one = assigned(recorder, value, known, np.empty((), x.dtype), put)
         return recorder.emit(ops.where, (recorder.symbol(key), one, before))
     at = placed(recorder, x, key)
-    new = assigned(recorder, value, known, np.broadcast_to(np.empty((), x.dtype), at.shape))
+    into = np.broadcast_to(np.empty((), x.dtype), at.shape)
+    new = assigned(recorder, value, known, into, x.plain.reshape(-1)[at])
     return steps.Pick(at).backward(recorder, before, new)
 
 
@@ -163,14 +165,20 @@ def _is_mask(key: Any, x: Traced) -> bool:
     )
 
 
-def assigned(recorder: Recorder, value: Any, known: Any, into: Array) -> Symbol:
-    """A value as it is put into an array: silently cast to its dtype and broadcast."""
+def assigned(
+    recorder: Recorder, value: Any, known: Any, into: Array, real: Array | None = None
+) -> Symbol:
+    """A value as it is put into an array: silently cast to its dtype and broadcast.
+
+    `real` is what NumPy has put there.
+    """
     to = recorder.dtype(into.dtype)
     if is_literal(value):
         symbol = recorder.assigned_literal(value, to)
     else:
         symbol = known if isinstance(known, Symbol) else recorder.symbol(value)
-    return recorder.broadcast(recorder.converted(symbol, value, to, "value", "assign"), into.shape)
+    cast = recorder.converted(symbol, value, to, "value", "assign", real)
+    return recorder.broadcast(cast, into.shape)
 
 
 def put_flat(x: Traced, write: Callable[..., None], args: Any, key: Any, value: Any) -> None:
@@ -197,7 +205,8 @@ def put_flat(x: Traced, write: Callable[..., None], args: Any, key: Any, value: 
         else:
             order = np.arange(at.size) % values.size
             taken = steps.Pick(order).forward(recorder, known)
-            new = assigned(recorder, values.reshape(-1)[order], taken, into)
+            real = x.plain.reshape(-1)[at]
+            new = assigned(recorder, values.reshape(-1)[order], taken, into, real)
         return steps.Pick(at).backward(recorder, before, new)
 
     trace.write(recorder.checked("assignment", x.plain, enter))

@@ -32,9 +32,19 @@ def function(of: Any, operands: int = 0) -> Symbolic:
     def enter(recorder: Recorder, x: Symbol, values: Any, *args: Any, **kwargs: Any) -> Symbol:
         given = list(takes.bind(x, *args, **kwargs).arguments.items())[1:]
         symbols = [recorder.symbol(value) for _, value in given[:operands]]
-        return recorder.applied(of, x, *symbols, **dict(plains(given[operands:])))
+        settings = dict(given[operands:])
+        recorder.setting(f"an argument of {of.__name__}", settings)
+        return recorder.applied(of, x, *symbols, **numpy_settings(recorder, plains(settings)))
 
     return enter
+
+
+def numpy_settings(recorder: Recorder, settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings with a dtype as NumPy reads it: its codes, and Python's types."""
+    dtype = settings.get("dtype")
+    if dtype is None:
+        return settings
+    return {**settings, "dtype": recorder.dtype(np.dtype(dtype))}
 
 
 def _signature(of: Any) -> Signature:
@@ -68,6 +78,7 @@ def by_places(name: str) -> Symbolic:
     """Any method that only moves elements: what it does to their places."""
 
     def enter(recorder: Recorder, x: Symbol, values: Any, *args: Any, **kwargs: Any) -> Symbol:
+        recorder.setting(f"an argument of {name}", [args, kwargs])
         moved = getattr(places_of(x), name)(*plains(args), **plains(kwargs))
         return Pick(np.asarray(moved)).forward(recorder, x)
 

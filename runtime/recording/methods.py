@@ -113,6 +113,7 @@ def _moving(name: str) -> Callable[..., Any]:
         if recorder is None:
             return real
         recorder.locate()
+        recorder.setting(f"an argument of {name}", [args, kwargs])
         if name != "flatten" and np.may_share_memory(real, self.plain):
             parent = trace_of(self, recorder)
             in_order = kwargs.get("order", "C") == "C" and name == "reshape"
@@ -234,7 +235,7 @@ class Methods(Traced):
 
     def _cast(self, recorder: Recorder, real: Any) -> Symbol:
         x = trace_of(self, recorder).read()
-        return recorder.converted(x, self.plain, recorder.dtype(real.dtype))
+        return recorder.converted(x, self.plain, recorder.dtype(real.dtype), real=real)
 
     @property
     def real(self) -> Any:

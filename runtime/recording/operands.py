@@ -12,7 +12,7 @@ from graphir import Symbol
 from runtime.recording.values import Trace, Traced, TracedScalar
 
 if TYPE_CHECKING:
-    from runtime.recording.recorder import Recorder
+    from runtime.recording.notes import NotingBuilder
 
 _DISPATCHER = cast("type[Any]", type(np.sum))
 _SIMPLE = (str, bytes, bool, int, float, complex, type(None), type, np.dtype, np.generic)
@@ -29,7 +29,7 @@ class _UnknownOperandError(Exception):
     """What was given may read anything."""
 
 
-def operands(recorder: Recorder, values: Any) -> tuple[Symbol, ...] | None:
+def operands(recorder: NotingBuilder, values: Any) -> tuple[Symbol, ...] | None:
     """The symbols of all recorded values in arguments of calls; None where others may be read."""
     symbols: dict[int, Symbol] = {}
     try:
@@ -40,7 +40,7 @@ def operands(recorder: Recorder, values: Any) -> tuple[Symbol, ...] | None:
     return tuple(symbols.values())
 
 
-def _symbols(recorder: Recorder, value: Any) -> Iterator[Symbol]:
+def _symbols(recorder: NotingBuilder, value: Any) -> Iterator[Symbol]:
     if isinstance(value, TracedScalar):
         yield _required(value.symbol if value.recorder is recorder else None)
     elif isinstance(value, np.ndarray):
@@ -66,7 +66,7 @@ def _required(symbol: Symbol | None) -> Symbol:
     return symbol
 
 
-def _known(recorder: Recorder, array: Any) -> Symbol | None:
+def _known(recorder: NotingBuilder, array: Any) -> Symbol | None:
     """The symbol of the memory of an array, all of it, as it was recorded last."""
     trace = _trace(array) if isinstance(array, Traced) else recorder.owner(array)
     if trace is None or trace.recorder is not recorder:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from graphir import Symbol
+from runtime.recording.builder import is_truncation
 from runtime.recording.recorder import Recorder
-from runtime.recording.steps import UnrecordedError
 from runtime.recording.values import Traced, plain, plains, trace_of
 
 
@@ -41,15 +41,17 @@ def returned(out: Any, real: Any) -> Any:
 def store(recorder: Recorder, name: str, out: Any, symbolic: Callable[[], Symbol]) -> None:
     """Note that a result went into an array, cast to its dtype as NumPy did silently."""
 
-    def cast() -> Symbol:
-        found, to = symbolic(), recorder.dtype(out.dtype)
-        if found.dtype.is_float and to.is_integer:
-            raise UnrecordedError("the values before their truncation are not known")
-        found = recorder.cast(found, to, "result", found.op.name)
-        return recorder.broadcast(found, out.shape)
-
     real = plain(out)
-    symbol = recorder.checked(name, real, cast)
+
+    def stored() -> Symbol:
+        found, to = symbolic(), recorder.dtype(out.dtype)
+        cast = recorder.cast(found, to, "result", found.op.name)
+        if is_truncation(found.dtype, to):  # nobody knows what was in range
+            recorder.settled.add(cast.index)
+            return recorder.pinned(recorder.broadcast(cast, out.shape), real)
+        return recorder.broadcast(cast, out.shape)
+
+    symbol = recorder.checked(name, real, stored)
     if isinstance(out, Traced):
         trace_of(out, recorder).write(symbol)
     else:

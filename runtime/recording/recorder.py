@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, TypeAlias, cast
 from weakref import ref
@@ -11,11 +10,11 @@ from weakref import ref
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import Graph, GraphirError, Location, Op, Symbol, ops
+from graphir import DType, Graph, GraphirError, Op, Symbol, ops
 from graphir.literals import is_literal
-from runtime.audit.opaque import OpaqueStep
 from runtime.recording.brought import Brought
-from runtime.recording.builder import Builder
+from runtime.recording.builder import beyond_range, is_truncation
+from runtime.recording.notes import NotingBuilder
 from runtime.recording.operands import holds_traced, is_wide, leaves, traced_leaves
 from runtime.recording.operands import operands as operands_of
 from runtime.recording.sites import Sites
@@ -24,6 +23,7 @@ from runtime.recording.values import (
     Trace,
     Traced,
     TracedScalar,
+    plain,
     plains,
     recording_with,
     trace_of,
@@ -35,19 +35,7 @@ UNDONE: Any = object()
 """The result of a call that has not been made."""
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
-    """What could not be recorded, where it was met first, and what was done instead."""
-
-    what: str
-    location: Location
-    reason: str
-
-    def __str__(self) -> str:
-        return f"{self.what} at {self.location} {self.reason}"
-
-
-class Recorder(Builder):
+class Recorder(NotingBuilder):
     """Knows the symbols of a program's values, and makes those of its results.
 
     `array` and `scalars` are the classes in which results go on: an ndarray's, and those of NumPy
@@ -64,7 +52,6 @@ class Recorder(Builder):
         self.done: Any = UNDONE
         self.raised = 0
         """What the call that is being recorded has returned, and what it raised, by id."""
-        self.notes: dict[str, Note] = {}
         self.faults: list[Exception] = []
         """Errors of this project's own, which tests look at."""
         self.calls: list[str] = []
@@ -73,12 +60,6 @@ class Recorder(Builder):
         """Python numbers that recorded values have become, by id, with those values."""
         self.containers: list[tuple[Any, Any]] = []
         """Lists among the arguments, each with the one that the program got instead."""
-        self.steps: list[OpaqueStep] = []
-        """What the graph does not contain."""
-        self.entered: list[Any] = []
-        """The arguments of the calls that are being recorded, the user's first."""
-        self.pins: list[Symbol] = []
-        """Where NumPy's results stand in the place of those of the graph (see Beyond)."""
         self.writes = 0
         """How often something recorded has been written to."""
         self.moved: dict[int, tuple[Traced, Array]] = {}
@@ -86,7 +67,6 @@ class Recorder(Builder):
         self._arguments: list[Traced] = []
         self._outside: dict[int, tuple[Array, Array, Symbol]] = {}
         self.brought = Brought(())
-        self._read: set[tuple[int, bool]] = set()
         self._owners: dict[int, ref[Trace]] = {}
 
     # -- where, and what could not be
@@ -114,49 +94,6 @@ class Recorder(Builder):
         """Remember an error that is none of those by which recording says what it cannot."""
         if not isinstance(error, GraphirError):
             self.faults.append(error)
-
-    def note(self, what: str, reason: str) -> None:
-        """Say once of a thing that it was not recorded."""
-        if what not in self.notes:
-            self.notes[what] = Note(what, self.here, reason)
-
-    # -- what the graph does not contain
-
-    def step(
-        self,
-        what: str,
-        reason: str,
-        results: Sequence[Symbol],
-        operands: tuple[Symbol, ...] | None,
-        exact: bool = False,
-    ) -> None:
-        """Note a step with such results, that may have read such operands (see OpaqueStep)."""
-        self.steps.append(
-            OpaqueStep(
-                what, self.here, reason, tuple(results), operands, exact=exact, compiled=True
-            )
-        )
-
-    def read(self, what: str, value: Any, reason: str, truth: bool = False) -> None:
-        """Note that the program goes on by a recorded value, or by whether it is nonzero."""
-        if isinstance(value, Symbol):
-            symbols: tuple[Symbol, ...] | None = (value,)
-        else:
-            symbol = self.before(value) if isinstance(value, (Traced, TracedScalar)) else None
-            symbols = operands_of(self, value) if symbol is None else (symbol,)
-        if symbols and self._read.issuperset((symbol.index, truth) for symbol in symbols):
-            return
-        self._read.update((symbol.index, truth) for symbol in symbols or ())
-        if symbols != ():
-            self.steps.append(
-                OpaqueStep(what, self.here, reason, (), symbols, True, symbols is not None, truth)
-            )
-
-    def setting(self, what: str, value: Any) -> Any:
-        """The plain value of an argument that is no operand: the program goes on by it."""
-        for leaf in traced_leaves(value):
-            self.read(what, leaf, "is read from recorded values")
-        return plains(value)
 
     # -- values that enter
 
@@ -347,16 +284,33 @@ class Recorder(Builder):
             self._decide(name, symbolic)
             return None
         try:
+            since = len(self.graph.symbols)
             with recording_with(None):
                 symbol = symbolic()
             dtype = self.dtype(real.dtype)
             if symbol.type.dtype is dtype and symbol.type.shape == real.shape:
-                return symbol
+                return self._settled(symbol, real, since)
             why = f"NumPy makes it {dtype}{list(real.shape)}, {symbol.op.name} {symbol.type}"
         except Exception as error:  # the program goes on, whatever it is
             self.failed(error)
             why = str(error)
         return self.taken_as_given(name, real, why)
+
+    def _settled(self, symbol: Symbol, real: Any, since: int) -> Symbol:
+        """A result, NumPy's own where floats may be beyond the range of an integer on the way."""
+        for one in self.graph.symbols[since:]:
+            narrowing = one.op is ops.cast or one.attrs.get("dtype") is not None
+            if narrowing and one.args and one.index not in self.settled:
+                source, to = one.args[0].dtype, one.dtype
+                if is_truncation(source, to) and self._may_leave(to):
+                    return self.pinned(symbol, real)
+        return symbol
+
+    def _may_leave(self, to: DType) -> bool:
+        """Whether a float among the arguments of the call is beyond the range of an integer."""
+        arrays = [plain(leaf) for leaf in traced_leaves(list(self.entered[-1:]))]
+        floats = [np.real(array) for array in arrays if array.dtype.kind in "fc"]
+        return not floats or any(beyond_range(np.asarray(array), to).any() for array in floats)
 
     def taken_as_given(self, name: str, real: Any, why: str = "it is compiled") -> Symbol:
         """An input for the result of what has no op."""

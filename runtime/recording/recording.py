@@ -20,7 +20,8 @@ from runtime.progress import Watch
 from runtime.recording.arrays import ArrayRecorder
 from runtime.recording.brought import Brought, brought_arrays
 from runtime.recording.creation import makers_recorded
-from runtime.recording.recorder import Note, Recorder
+from runtime.recording.notes import Note
+from runtime.recording.recorder import Recorder
 from runtime.recording.results import (
     as_returned,
     described,
@@ -116,7 +117,11 @@ def record(
         tuple(recorder.inputs),
         tuple(value for _, value in outputs),
         tuple(recorder.notes.values()),
-        Beyond(tuple(recorder.steps), {pin.index: pin for pin in recorder.pins}),
+        Beyond(
+            tuple(recorder.steps),
+            {pin.index: pin for pin in recorder.pins},
+            recorder.masks,
+        ),
     )
 
 

@@ -7,8 +7,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from graphir import DType, Symbol, ops
+from graphir import DType, Op, Symbol, ops
 from graphir.numpy_ops import ACCUMULATIONS, NEUTRAL, OPS, REDUCTIONS
+from runtime.recording.builder import is_truncation
 from runtime.recording.outs import outs_of, plain_kwargs, store
 from runtime.recording.recorder import Recorder
 from runtime.recording.steps import UnrecordedError
@@ -73,7 +74,8 @@ def _reduce(
         x = _masked(recorder, ufunc, x, recorder.symbol(where), initial)
     to: dict[str, Any] = {}
     if op is ops.sum or op is ops.prod:
-        to["dtype"] = None if dtype is None else DType.from_numpy(dtype)
+        to["dtype"] = None if dtype is None else recorder.dtype(np.dtype(dtype))
+        x = _truncated(recorder, op, x, to["dtype"])
     axes = axis_of(axis, x.rank)
     found = recorder.emit(op, (x,), axis=axes, keepdims=bool(keepdims), **to)
     if initial is None or (ufunc in NEUTRAL and initial == NEUTRAL[ufunc]):
@@ -99,8 +101,16 @@ def _accumulate(
     recorder: Recorder, ufunc: np.ufunc, x: Symbol, *, axis: Any = 0, dtype: Any = None, **_: Any
 ) -> Symbol:
     op = op_of(ACCUMULATIONS, ufunc)
-    to = None if dtype is None else DType.from_numpy(dtype)
+    to = None if dtype is None else recorder.dtype(np.dtype(dtype))
+    x = _truncated(recorder, op, x, to)
     return recorder.emit(op, (x,), axis=int(axis) % x.rank, dtype=to)
+
+
+def _truncated(recorder: Recorder, op: Op, x: Symbol, to: DType | None) -> Symbol:
+    """Floats as the integers in which dtype= lets them be added."""
+    if to is None or not is_truncation(x.dtype, to):
+        return x
+    return recorder.cast(x, to, op.operand(0), op.name)
 
 
 def _outer(recorder: Recorder, ufunc: np.ufunc, x: Symbol, y: Symbol, **_: Any) -> Symbol:

@@ -10,6 +10,7 @@ import numpy as np
 from graphir import DType, GraphirError, Op, Symbol, ops
 from graphir.literals import is_literal
 from graphir.numpy_ops import COMPOUNDS, OPS, PARTS
+from runtime.recording.builder import is_truncation
 from runtime.recording.outs import outs_of, plain_kwargs, returned, store
 from runtime.recording.recorder import Recorder
 from runtime.recording.rescue import rescued
@@ -88,7 +89,7 @@ def _call_with(recorder: Recorder, ufunc: np.ufunc, inputs: Sequence[Any], kwarg
 
     def symbolic() -> Symbol:
         found = emit(recorder, ufunc, _in_loop(recorder, ufunc, args, values, kwargs))
-        return found if mask is True else _chosen(recorder, condition, found, before)
+        return found if mask is True else _chosen(recorder, condition, found, before, out, mask)
 
     name = ufunc.__name__
     if out[0] is None:
@@ -127,7 +128,12 @@ def _loop_dtype(asked: Any) -> Any:
 
 
 def _chosen(
-    recorder: Recorder, condition: Symbol | None, found: Symbol, before: Symbol | None
+    recorder: Recorder,
+    condition: Symbol | None,
+    found: Symbol,
+    before: Symbol | None,
+    out: Sequence[Any],
+    mask: Any,
 ) -> Symbol:
     """The result where a mask is true, elsewhere what was there; nobody knows what without out=."""
     if condition is None:
@@ -135,7 +141,13 @@ def _chosen(
     if before is None:
         before = recorder.create(ops.full, dtype=found.dtype, value=0, shape=())
     elif before.dtype is not found.dtype:
+        truncates = is_truncation(found.dtype, before.dtype)
         found = recorder.cast(found, before.dtype, "result", found.op.name)
+        recorder.masks[found] = condition
+        if truncates:
+            recorder.settled.add(found.index)
+            found = recorder.broadcast(found, before.shape)
+            found = recorder.pinned(found, plain(out[0]), plain(mask))
     return recorder.emit(ops.where, (condition, found, before))
 
 
