@@ -260,3 +260,14 @@ def test_the_benchmark_finds_both_alike() -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("the same bits") == 2
+
+
+def test_a_signed_power_is_done_block_by_block() -> None:
+    g = Graph("power")
+    x, y = g.input("int32", ("n",), name="x"), g.input("int32", ("n",), name="y")
+    g.output(x**y + 1)
+    given = np.arange(10, dtype=np.int32), np.arange(10, dtype=np.int32) % 4
+    blocks = [da.from_array(each, chunks=3) for each in given]
+    assert same(targets.dask(g)(*blocks).compute(scheduler="sync"), interpret(g, *given))
+    with pytest.raises(ExecutionError, match="is a fraction"):
+        targets.dask(g)(blocks[0], -blocks[1]).compute(scheduler="sync")

@@ -113,7 +113,9 @@ def _steps(graph: Graph) -> Iterator[Step]:
     yield from (step_of(one) for one in needed(graph) if one.op in (ops.constant, ops.full))
     for step in cut(graph):
         if isinstance(step, Call):
-            yield step_of(step.symbol)
+            symbol = step.symbol  # elementwise, if it is alone because it may refuse its operands
+            elementwise = symbol.op.kind == "elementwise"
+            yield region([symbol], [symbol]) if elementwise else step_of(symbol)
             continue
         yield from map(step_of, step.rows)
         for part in _connected(step.symbols):
