@@ -121,7 +121,7 @@ def _symbol(graph: Graph, operand: Any, op: Op, partners: Sequence[TensorType]) 
             "dtype, for example g.constant[DType....](...)"
         )
     made = graph.constant_of(array_of(operand, None, graph.tf32))
-    to = graph.rules.array(made.dtype, partners, op.name)
+    to = graph.rules.array(made.dtype, partners, op.name, operand)
     return made if to is made.dtype else made.cast(to)
 
 

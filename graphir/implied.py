@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from graphir.dtypes import DType
+from graphir.errors import PromotionError
+from graphir.location import placed
 from graphir.promotion import rules
 
 if TYPE_CHECKING:
     from graphir.graph import Graph
     from graphir.symbol import Symbol
+    from graphir.types import TensorType
 
 
 class ImpliedCast(NamedTuple):
@@ -34,7 +37,10 @@ class Implied(NamedTuple):
 
 
 def implied(graph: Graph, symbol: Symbol) -> Implied:
-    """What a symbol of a graph implies: equal for all that are of one kind (see Graph.kinds)."""
+    """What a symbol of a graph implies: equal for all that are of one kind (see Graph.kinds).
+
+    Raises PromotionError where the rules type the op on dtypes in which no kernel computes it.
+    """
     op, args, attrs = symbol.op, symbol.args, symbol.attrs
     if op.kind == "creation":
         literal = attrs.get("literal") is not None
@@ -46,7 +52,22 @@ def implied(graph: Graph, symbol: Symbol) -> Implied:
         if arg.dtype is not to
     )
     types = [arg.type.cast(to) for arg, to in zip(args, wanted, strict=True)]
-    result = op.infer(rules("explicit"), types, attrs).type.dtype
+    result = _computed(graph, symbol, types)
     if result is not symbol.dtype and attrs.get("dtype", result) is None:
         attrs, result = {**attrs, "dtype": symbol.dtype}, symbol.dtype
     return Implied(casts, attrs, result)
+
+
+def _computed(graph: Graph, symbol: Symbol, types: list[TensorType]) -> DType:
+    """The dtype in which a symbol's op computes on operands of these types."""
+    try:
+        return symbol.op.infer(rules("explicit"), types, symbol.attrs).type.dtype
+    except PromotionError as error:
+        if not graph.rules.types_uncomputed:
+            raise
+        given = " and ".join(str(type_) for type_ in types)
+        refusal = PromotionError(
+            f"{graph.rules.name!r} types this {symbol.type}, as its library's graph builder does, "
+            f"but no kernel computes it; got {given}: {error}"
+        )
+        raise placed(refusal, symbol.location, symbol.op.name) from None

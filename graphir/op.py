@@ -105,6 +105,7 @@ class Op:
         if self.variadic and not types:
             raise GraphError(f"{self.name} needs at least one operand")
         attrs = self.normalized(given, types)
+        rules.admit(self.name, attrs)
         resolved = self.signature.resolve(rules, self, types, attrs)
         shape = self.shape(self, types, attrs)
         return Inferred(TensorType(resolved.result, shape), resolved.operands, attrs)

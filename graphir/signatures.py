@@ -39,6 +39,9 @@ def _together(family: Family, *, real: bool = False) -> Rule:
     """The dtype rule of ops whose operands meet, compute and give a result in one dtype."""
 
     def resolve(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
+        if op.name in rules.unconverted:
+            dtypes = tuple([rules.known(type_.dtype) for type_ in types])
+            return Resolved(dtypes, dtypes[0])
         dtype = _met(family, rules, op, types)
         return Resolved(_all(types, _no_complex(op, dtype) if real else dtype), dtype)
 

@@ -12,6 +12,7 @@ from graphir import Graph, GraphirError, Symbol, ops
 from graphir.attributes import with_dtypes
 from graphir.conversions import convert
 from graphir.evaluation import apply
+from graphir.implied import implied
 from graphir.op import Inferred
 from runtime.binding import bind
 from runtime.results import refused, require_outputs, results
@@ -93,6 +94,8 @@ class Run:
         graph = self.graph
         sources = [graph.stored(arg) for arg in symbol.args]
         values = [self.known(arg) for arg in symbol.args]
+        if graph.rules.types_uncomputed:
+            implied(graph, symbol)  # which refuses what no kernel computes
         try:
             return apply(symbol.op, self.concrete(symbol), sources, values, self.sizes, graph.tf32)
         except GraphirError as error:

@@ -14,7 +14,8 @@ from graphir.promotion.jax import JAX, JAX_STRICT, JAX_X32
 from graphir.promotion.jax_2020 import JAX_2020
 from graphir.promotion.jax_lax import JAX_LAX
 from graphir.promotion.jep import JEP_OPTIONS
-from graphir.promotion.max import MAX, MAX_STRICT
+from graphir.promotion.max import MAX
+from graphir.promotion.max_strict import MAX_STRICT
 from graphir.promotion.numpy_ import NUMPY
 from graphir.promotion.numpy_legacy import NUMPY_LEGACY
 from graphir.promotion.numpy_like import CUPY, DASK

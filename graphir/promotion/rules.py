@@ -62,6 +62,12 @@ class PromotionRules(InPlaceRules):
     implicit: bool = True
     """Whether operands are converted to the dtype that an op was asked to compute in."""
 
+    unconverted: frozenset[str] = frozenset()
+    """The ops whose operands keep their own dtypes; the first operand's is the result's."""
+
+    types_uncomputed: bool = False
+    """Whether the rules type ops on dtypes in which no kernel computes them (see graphir.implied)."""
+
     instead: str = ""
     """The rule set that a refusal names as a way out."""
 
@@ -166,9 +172,14 @@ class PromotionRules(InPlaceRules):
         """What a NumPy scalar counts as: itself, a strong one, or a Python scalar."""
         return scalar
 
-    def array(self, dtype: DType, partners: Sequence[Typed], op: str = "") -> DType:
-        """The dtype of an array that enters beside operands of the given types: its own."""
+    def array(
+        self, dtype: DType, partners: Sequence[Typed], op: str = "", value: Any = None
+    ) -> DType:
+        """The dtype of the array `value` that enters beside operands of these types: its own."""
         return dtype
+
+    def admit(self, op: str, attrs: Mapping[str, Any]) -> None:
+        """Refuse an op, or a dtype among its attributes, that the library lacks: none here."""
 
     def fits(self, value: Any, dtype: DType) -> bool:
         """Whether a Python scalar may become `dtype` unasked."""

@@ -114,7 +114,9 @@ class TensorFlow(LibraryRules):
     instead = "tf_all"
     exceptions = _facts()
 
-    def array(self, dtype: DType, partners: Sequence[Typed], op: str = "") -> DType:
+    def array(
+        self, dtype: DType, partners: Sequence[Typed], op: str = "", value: Any = None
+    ) -> DType:
         """That of the tensor beside it, to which TensorFlow casts: `x_i8 + np.array([300])` wraps.
 
         Not where the function makes it a tensor by itself.
@@ -282,7 +284,9 @@ class TensorFlowAll(TensorFlow):
     instead = "jax"
     by_value = True
 
-    def array(self, dtype: DType, partners: Sequence[Typed], op: str = "") -> DType:
+    def array(
+        self, dtype: DType, partners: Sequence[Typed], op: str = "", value: Any = None
+    ) -> DType:
         """Its own where the op promotes; the others cast it here too."""
         promotes = op in _ROLES or op in ("", "clip")
         return dtype if promotes else super().array(dtype, partners, op)

@@ -1,0 +1,299 @@
+"""The rules of today's MAX, as its graph builder was measured, op by op.
+
+MAX 26.7 joins the dtypes of two tensors by the wider family and the wider width, each for itself, and
+refuses a join that does not hold both operands exactly. Each op then has a rule of its own, which
+the classes of ops below name. `tests/golden/max_ops.json` has the measurement, every op on all pairs
+of dtypes; `tests/test_peer_max.py` repeats it against the live library.
+
+The builder infers types of more than MAX compiles: `sin` of int32 is int32, and the compiler then
+refuses the model. Here too a symbol has the builder's type; no kernel computes it, and lowering and
+`interpret` refuse it by its line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from graphir.dtypes import DType
+from graphir.errors import PromotionError
+from graphir.lattice import Lattice
+from graphir.promotion.library import LibraryRules
+from graphir.promotion.operands import ALONE, Operand, Place, Typed
+from graphir.promotion.rules import PromotionRules
+
+_NARROW = (
+    DType.float4_e2m1fn,
+    DType.float6_e2m3fn,
+    DType.float6_e3m2fn,
+    DType.float8_e8m0fnu,
+    DType.float8_e4m3fn,
+    DType.float8_e4m3fnuz,
+    DType.float8_e5m2,
+    DType.float8_e5m2fnuz,
+)
+
+# The wider family and the wider width win, each for itself: uint8 with int8 asks for int8.
+MAX_TODAY_LATTICE = Lattice(
+    "max_strict",
+    {
+        DType.bool: [DType.uint8, *_NARROW],
+        DType.uint8: [DType.int8, DType.uint16],
+        DType.uint16: [DType.int16, DType.uint32],
+        DType.uint32: [DType.int32, DType.uint64],
+        DType.uint64: [DType.int64],
+        DType.int8: [DType.int16],
+        DType.int16: [DType.int32, DType.float16],
+        DType.int32: [DType.int64, DType.float32],
+        DType.int64: [DType.float64],
+        **{narrow: [DType.float16] for narrow in _NARROW},
+        DType.float16: [DType.bfloat16],
+        DType.bfloat16: [DType.float32],
+        DType.float32: [DType.float64],
+    },
+)
+"""Measured from MAX 26.7: `add` on all pairs (tests/golden/max_today.json)."""
+
+_UNCHECKED = frozenset({DType.bool, *_NARROW})
+
+_PROMOTING = frozenset(
+    {
+        *("add", "subtract", "multiply", "divide", "floor_divide", "remainder", "pow"),
+        *("maximum", "minimum", "where", "outer"),
+        *("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"),
+        *("logical_and", "logical_or", "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor"),
+    }
+)
+"""The ops that convert a Python scalar or NumPy array to the dtype of the tensor beside it."""
+
+_OF_ONE_DTYPE = frozenset({"concat", "stack", "scatter"})
+"""The ops whose operands must already share one dtype."""
+
+_MEASURED = frozenset(
+    {
+        *_PROMOTING,
+        *_OF_ONE_DTYPE,
+        *("matmul", "layer_norm", "negative", "abs", "relu", "floor", "ceil", "trunc", "round"),
+        *("sqrt", "rsqrt", "exp", "log", "log1p", "sin", "cos", "acos", "tanh", "atanh", "erf"),
+        *("sigmoid", "silu", "gelu", "is_nan", "is_inf", "logical_not", "bitwise_invert", "cast"),
+        *("sum", "prod", "max", "min", "mean", "var", "std", "argmax", "argmin"),
+        *("cumulative_sum", "softmax", "logsoftmax", "argsort"),
+        *("reshape", "broadcast_to", "rebind", "transpose", "permute", "squeeze", "unsqueeze"),
+        *("slice", "pad", "tile", "repeat", "gather", "shape_of"),
+        *("input", "constant", "full", "range"),
+    }
+)
+"""The ops of the catalogue that MAX 26.7 has."""
+
+_INSTEAD: Mapping[str, str] = {
+    "positive": "x itself",
+    "square": "x * x",
+    "reciprocal": "1 / x",
+    "tan": "ops.sin(x) / ops.cos(x)",
+    "clip": "ops.minimum(ops.maximum(x, low), high)",
+    "tensordot": "a reshape and ops.matmul",
+    "eye": "g.constant[DType....](np.eye(n))",
+}
+"""Ways to write some ops that MAX lacks in terms of ops that it has."""
+
+# dtype_promotion.py, _DTYPE_MIN_AND_MAX_FULL_PRECISION: the ints that a narrow float takes.
+_INT_LIMITS = {
+    DType.float8_e8m0fnu: (1, 2**127),
+    DType.float8_e4m3fn: (-448, 448),
+    DType.float8_e4m3fnuz: (-240, 240),
+    DType.float8_e5m2: (-72089, 72089),
+    DType.float8_e5m2fnuz: (-57344, 57344),
+    DType.float4_e2m1fn: (-6, 6),
+    DType.float6_e2m3fn: (-7, 7),
+    DType.float6_e3m2fn: (-28, 28),
+}
+_INDICES = {
+    "gather": tuple(d for d in MAX_TODAY_LATTICE if not d.is_float),
+    "scatter": (DType.int32, DType.int64),
+}
+
+
+class Strict(LibraryRules):
+    """The join, allowed only where it holds every operand exactly; checked once all have joined.
+
+    Bool and the 4- to 8-bit floats are never refused: MAX widens float8_e8m0fnu to float16 too,
+    which does not hold it. A Python scalar, NumPy scalar or NumPy array takes the dtype of the
+    tensor beside it: ints within the tensor dtype's exact range, floats into any float unchecked.
+    """
+
+    library = "MAX"
+    of_numbers = False
+    unconverted = frozenset({"layer_norm"})
+    types_uncomputed = True
+
+    def admit(self, op: str, attrs: Mapping[str, Any]) -> None:
+        """Refuse an op that MAX lacks, a dtype that its op does not take, and small constants."""
+        if op not in _MEASURED:
+            fix = f"write {_INSTEAD[op]}, or " if op in _INSTEAD else ""
+            raise PromotionError(
+                f"{op} is not measured under {self.name!r}, because MAX 26.7 has no such op; "
+                f"{fix}build the graph under rules='max'"
+            )
+        dtype = attrs.get("dtype")
+        if dtype is None:
+            return
+        if op not in ("input", "constant", "full", "range"):
+            raise PromotionError(
+                f"{op} takes no dtype under {self.name!r}, since MAX's {op} has none; cast the "
+                f"operand or the result by .cast(DType.{dtype})"
+            )
+        if op != "input" and dtype.bits < 8 and dtype is not DType.bool:
+            raise self._sub_byte(f"{op} makes no {dtype}", dtype)
+
+    def join(self, dtypes: tuple[DType, ...]) -> DType:
+        """The join of all, if it holds each of them."""
+        result = super().join(dtypes)
+        for dtype in dtypes:
+            if dtype not in _UNCHECKED and (lost := dtype.witness(result)) is not None:
+                why = f"they would meet in {result}, which does not hold {lost} of {dtype}"
+                raise self.refusal(dtypes, why)
+        return result
+
+    def meeting(self, operands: Sequence[Typed], op: str) -> DType:
+        """The join; of two integers that divide, float64; one dtype alone where MAX wants that."""
+        dtypes = tuple(dict.fromkeys([self.known(operand.dtype) for operand in operands]))
+        if op in _OF_ONE_DTYPE and len(dtypes) > 1:
+            raise self.refusal(dtypes, f"the operands of {op} must share one dtype")
+        if op == "divide" and all(dtype.is_integer for dtype in dtypes):
+            return DType.float64
+        return self.common(operands)
+
+    # -- Python scalars and NumPy's
+
+    def literal(self, value: Any, place: Place = ALONE) -> DType:
+        """As "max", but no literal becomes a dtype narrower than a byte, and some ops take none."""
+        if place.op and place.op not in _PROMOTING:
+            raise PromotionError(
+                f"{place.op} takes no Python scalar under {self.name!r}; write "
+                f"g.scalar({value!r}, DType....)"
+            )
+        dtype = PromotionRules.literal(self, value, place)
+        if dtype.bits < 8 and dtype.narrow:
+            raise self._sub_byte(f"a literal cannot become {dtype}", dtype)
+        return dtype
+
+    def _sub_byte(self, what: str, dtype: DType) -> PromotionError:
+        return PromotionError(
+            f"{what}, which is narrower than a byte, under {self.name!r}; write it in a wider "
+            f"dtype and .cast(DType.{dtype})"
+        )
+
+    def fits(self, value: Any, dtype: DType) -> bool:
+        """Ints by exact range, bools as 0 and 1, floats into any float unchecked."""
+        if isinstance(value, float):
+            return dtype.is_float
+        if isinstance(value, int) and dtype in _INT_LIMITS:
+            low, high = _INT_LIMITS[dtype]
+            return low <= value <= high
+        return super().fits(int(value) if isinstance(value, bool) else value, dtype)
+
+    def entering(self, scalar: Any) -> Any:
+        """NumPy's integers and floats as Python's; MAX takes no other NumPy scalar."""
+        if isinstance(scalar, np.integer):
+            return int(scalar)
+        if isinstance(scalar, np.floating):
+            return float(scalar)
+        raise PromotionError(
+            f"MAX takes no {type(scalar).__name__} scalar beside a tensor, so {self.name!r} "
+            f"refuses {scalar!r}; write g.scalar[DType....](...)"
+        )
+
+    def array(
+        self, dtype: DType, partners: Sequence[Typed], op: str = "", value: Any = None
+    ) -> DType:
+        """The dtype of the tensor beside it, where that holds the array's integers exactly."""
+        if not partners:
+            return dtype
+        target = partners[0].dtype if op == "layer_norm" else self.common(partners)
+        if op and op not in _PROMOTING and op != "layer_norm":
+            why = f"{op} takes tensors alone"
+        elif not dtype.storage.isbuiltin or dtype.is_complex or dtype.narrow:
+            why = f"MAX takes no NumPy array of {dtype}"
+        elif dtype is DType.bool and not np.ndim(value):
+            why = "MAX takes no 0-d NumPy array of bool"
+        elif dtype.is_float and target.is_integer:
+            why = f"a float array does not become {target}"
+        elif dtype.is_integer and (lost := self._misfit_in(value, target)) is not None:
+            why = f"{target} does not hold its element {lost} exactly"
+        else:
+            return target
+        raise PromotionError(
+            f"{op or 'promote'}: {why} under {self.name!r}; got an array of {dtype} beside "
+            f"{target}; use g.constant[DType.{dtype}](...), which is a tensor"
+        )
+
+    def _misfit_in(self, array: Any, dtype: DType) -> int | None:
+        """An extreme element of an integer array that `dtype` does not take, if there is one."""
+        if not np.size(array):
+            return None
+        extremes = (int(np.min(array)), int(np.max(array)))
+        return next((value for value in extremes if not self.fits(value, dtype)), None)
+
+    def operands(self, given: Sequence[Any]) -> list[Typed]:
+        """As everywhere, but that arrays take the dtype of the tensors among the operands."""
+        arrays = [i for i, one in enumerate(given) if isinstance(one, np.ndarray)]
+        typed = super().operands(given)
+        tensors = [one for i, one in enumerate(typed) if i not in arrays]
+        for i in arrays:
+            typed[i] = Operand(self.array(typed[i].dtype, tensors, value=given[i]), typed[i].rank)
+        return typed
+
+    # -- what MAX's ops do besides
+
+    def boolean(self, op: str) -> DType:
+        """Bool, of every op."""
+        return DType.bool
+
+    def divided(self, dtype: DType, op: str) -> DType:
+        """The join itself, which is an integer's where one operand is bool."""
+        return dtype
+
+    def floating(self, dtype: DType, op: str) -> DType:
+        """The operand's own, whatever it is."""
+        return dtype
+
+    def averaged(self, dtype: DType, op: str) -> DType:
+        """The operand's own; var and std write `** 2`, and so want a dtype that takes the int 2."""
+        if op in ("var", "std"):
+            self.literal(2, Place((Operand(dtype),)))
+        return dtype
+
+    def bitwise(self, dtype: DType, op: str) -> DType:
+        """Bool: MAX's & | ^ ~ are the logical functions."""
+        if dtype is DType.bool:
+            return dtype
+        raise PromotionError(
+            f"{op} takes bool under {self.name!r}, not {dtype}, since MAX's & | ^ ~ are its "
+            "logical functions; compare first, for example x != 0, or build the graph under "
+            "rules='max'"
+        )
+
+    def indexed(self, dtype: DType, op: str) -> DType:
+        """Integers or bool for gather, int32 or int64 for scatter."""
+        if dtype in _INDICES[op]:
+            return dtype
+        raise PromotionError(
+            f"the indices of {op} are {' or '.join(map(str, _INDICES[op][-2:]))} under "
+            f"{self.name!r}, not {dtype}; .cast(DType.int64)"
+        )
+
+    def moved(self, dtype: DType, op: str) -> DType:
+        """The operand's own; pad makes a constant, and so wants a dtype of a byte or more."""
+        if op == "pad" and dtype.narrow and dtype.bits < 8:
+            raise self._sub_byte(f"pad makes no {dtype}", dtype)
+        return dtype
+
+
+MAX_STRICT = Strict(
+    "max_strict",
+    "Today's MAX: the wider family and width, refused unless exact; each op as measured.",
+    MAX_TODAY_LATTICE,
+    "measured from MAX 26.7",
+)
