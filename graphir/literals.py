@@ -31,7 +31,8 @@ def literal_array(
         raise GraphError(f"a Python or NumPy scalar is needed here, not {value!r}")
     if not (rules.fits if rules else fits)(value, dtype):
         raise GraphError(misfit(value, dtype))
-    if isinstance(value, int) and not -(2**63) <= value < 2**64:
+    short = -(2**63) <= value < 2**64 if isinstance(value, int) else True
+    if not short and not (dtype.narrow and dtype.is_float):
         raise GraphError(
             f"{number_text(value)} does not fit the 64 bits of an int; write it as a float"
         )

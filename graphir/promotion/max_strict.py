@@ -1,9 +1,9 @@
 """The rules of today's MAX, as its graph builder was measured, op by op.
 
-MAX 26.7 joins the dtypes of two tensors by the wider family and the wider width, each for itself, and
-refuses a join that does not hold both operands exactly. Each op then has a rule of its own, which
-the classes of ops below name. `tests/golden/max_ops.json` has the measurement, every op on all pairs
-of dtypes; `tests/test_peer_max.py` repeats it against the live library.
+MAX 26.7 joins the dtypes of two tensors by the wider family and the wider width, each for itself,
+and refuses a join that does not hold both operands exactly. Each op then has a rule of its own.
+tests/golden/max_ops.json is the measurement, every op on all pairs of dtypes;
+tests/test_peer_max.py repeats it with the live library.
 
 The builder infers types of more than MAX compiles: `sin` of int32 is int32, and the compiler then
 refuses the model. Here too a symbol has the builder's type; no kernel computes it, and lowering and
@@ -144,7 +144,7 @@ class Strict(LibraryRules):
                 f"{op} takes no dtype under {self.name!r}, since MAX's {op} has none; cast the "
                 f"operand or the result by .cast(DType.{dtype})"
             )
-        if op != "input" and dtype.bits < 8 and dtype is not DType.bool:
+        if op != "input" and self.known(dtype).bits < 8 and dtype is not DType.bool:
             raise self._sub_byte(f"{op} makes no {dtype}", dtype)
 
     def join(self, dtypes: tuple[DType, ...]) -> DType:
@@ -214,7 +214,7 @@ class Strict(LibraryRules):
         target = partners[0].dtype if op == "layer_norm" else self.common(partners)
         if op and op not in _PROMOTING and op != "layer_norm":
             why = f"{op} takes tensors alone"
-        elif not dtype.storage.isbuiltin or dtype.is_complex or dtype.narrow:
+        elif dtype.storage.isbuiltin != 1 or dtype.is_complex:
             why = f"MAX takes no NumPy array of {dtype}"
         elif dtype is DType.bool and not np.ndim(value):
             why = "MAX takes no 0-d NumPy array of bool"

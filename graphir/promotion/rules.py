@@ -66,7 +66,7 @@ class PromotionRules(InPlaceRules):
     """The ops whose operands keep their own dtypes; the first operand's is the result's."""
 
     types_uncomputed: bool = False
-    """Whether the rules type ops on dtypes in which no kernel computes them (see graphir.implied)."""
+    """Whether the rules type ops on dtypes in which no kernel computes them (graphir.implied)."""
 
     instead: str = ""
     """The rule set that a refusal names as a way out."""

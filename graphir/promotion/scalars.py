@@ -37,11 +37,27 @@ def fits(value: Any, dtype: DType) -> bool:
 
 
 def scalar(value: Any, dtype: DType, tf32: str = "even") -> NDArray[Any]:
-    """A Python scalar as a 0-d array in a dtype's storage, rounded once; an int has 64 bits."""
+    """A Python scalar as a 0-d array in a dtype's storage, rounded once.
+
+    Of the dtypes only a narrow float takes an int of more than 64 bits.
+    """
+    if isinstance(value, int) and not -(2**63) <= value < 2**64:
+        value = _odd_float(value)
     if isinstance(value, int) and not isinstance(value, bool) and value > 2**63 - 1:
         return convert(np.asarray(value, np.uint64), DType.uint64, dtype, tf32)
     source = WEAK[type(value)]
     return convert(np.asarray(value, source.storage), source, dtype, tf32)
+
+
+def _odd_float(value: int) -> float:
+    """An int as a float64 rounded to odd, from which each narrower format rounds as from the int.
+
+    Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008.
+    """
+    size = abs(value)
+    shift = size.bit_length() - 53
+    odd = size >> shift | bool(size & ((1 << shift) - 1))
+    return math.copysign(math.ldexp(odd, shift), value)
 
 
 def rounded(value: Any, dtype: DType, tf32: str = "even") -> Any:

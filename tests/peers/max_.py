@@ -1,33 +1,32 @@
-"""MAX: the dtypes that its graph builder infers, without compiling or running anything."""
+"""MAX: the dtypes that its graph builder infers, without compiling or running anything.
+
+`python -m tests.peers.max_` measures anew and writes tests/golden/max_ops.json.
+"""
 
 from __future__ import annotations
 
+import json
 import operator
 from collections.abc import Callable
 from functools import cache
+from importlib.metadata import version
 from itertools import product
 from typing import Any, TypeAlias
 
-import numpy as np
 from max.dtype import DType as MaxDType
 from max.graph import DeviceRef, Graph, TensorType, TensorValue
-from max.graph import ops as mops
+from max.graph import ops as max_ops
 
 from graphir import DType, ops
-from tests.peers import CALLS, COMPARISONS, Operand
+from tests.peers import CALLS, COMPARISONS
+from tests.peers.max_questions import GOLDEN, measurement
 
 Tensor: TypeAlias = Any
 
+VERSION = f"max {version('max')}"
 DTYPES: dict[DType, MaxDType] = {DType(dtype.name): dtype for dtype in MaxDType}
 _OURS = {theirs: ours for ours, theirs in DTYPES.items()}
-
-SHAPES = ((), (2,), (1, 2), (2, 2), (2, 2, 2))
-"""The shapes of the tensors that questions are about: all that CALLS has, and 0-d."""
-
-
-def _layer_norm(x: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
-    return mops.layer_norm(x, scale, shift, 1e-5)
-
+_SHAPES = ((), (2,), (1, 2), (2, 2))
 
 OPS: dict[str, Callable[..., Tensor]] = {
     **COMPARISONS,
@@ -38,80 +37,72 @@ OPS: dict[str, Callable[..., Tensor]] = {
     "floor_divide": operator.floordiv,
     "remainder": operator.mod,
     "pow": operator.pow,
-    "maximum": mops.max,
-    "minimum": mops.min,
+    "bitwise_and": operator.and_,
+    "bitwise_or": operator.or_,
+    "bitwise_xor": operator.xor,
+    "bitwise_invert": operator.invert,
     "negative": operator.neg,
     "round": round,
+    "maximum": max_ops.max,
+    "minimum": max_ops.min,
     **{
-        name: getattr(mops, name)
+        name: getattr(max_ops, name)
         for name in (
             *("abs", "relu", "floor", "ceil", "trunc", "sqrt", "rsqrt", "exp", "log", "log1p"),
             *("sin", "cos", "acos", "tanh", "atanh", "erf", "sigmoid", "silu", "gelu"),
             *("is_nan", "is_inf", "logical_and", "logical_or", "logical_xor", "logical_not"),
             *("where", "sum", "prod", "max", "min", "mean", "argmax", "argmin", "argsort"),
             *("softmax", "logsoftmax", "matmul", "outer", "concat", "stack", "scatter"),
-            *("reshape", "broadcast_to", "rebind", "permute", "squeeze", "unsqueeze"),
+            *("reshape", "broadcast_to", "rebind", "permute", "squeeze", "unsqueeze", "tile"),
         )
     },
-    "bitwise_and": operator.and_,
-    "bitwise_or": operator.or_,
-    "bitwise_xor": operator.xor,
-    "bitwise_invert": operator.invert,
     "var": TensorValue.var,
     "std": TensorValue.stdev,
-    "cumulative_sum": mops.cumsum,
-    "layer_norm": _layer_norm,
-    "transpose": lambda x: mops.transpose(x, -2, -1),
+    "cumulative_sum": max_ops.cumsum,
+    "layer_norm": lambda x, scale, shift: max_ops.layer_norm(x, scale, shift, 1e-5),
+    "transpose": lambda x: max_ops.transpose(x, -2, -1),
     "slice": lambda x, start, stop, step: x[tuple(map(slice, start, stop, step))],
-    "pad": lambda x, padding: mops.pad(x, [n for pair in padding for n in pair]),
-    "tile": mops.tile,
-    "repeat": mops.repeat_interleave,
-    "gather": lambda x, indices: mops.gather(x, indices, axis=0),
-    "shape_of": lambda x: mops.shape_to_tensor(x.shape),
+    "pad": lambda x, padding: max_ops.pad(x, [n for pair in padding for n in pair]),
+    "repeat": max_ops.repeat_interleave,
+    "gather": lambda x, indices: max_ops.gather(x, indices, axis=0),
+    "shape_of": lambda x: max_ops.shape_to_tensor(x.shape),
 }
-"""MAX's functions and operators by our names of ops."""
+"""MAX's operators and functions by our names of ops."""
 
-_RANK_1 = {"argsort": ((2,),)}
-_REFUSALS = (TypeError, ValueError, KeyError, OverflowError, NotImplementedError, AttributeError)
+_REFUSALS = (TypeError, ValueError, LookupError, OverflowError, AttributeError, BufferError)
 
 
-def result(op: str, *operands: Operand) -> DType | None:
+def result(op: str, *operands: Any) -> DType | None:
     """The dtype that MAX's builder infers for the result; None where it raises."""
     made = [_made(one) for one in operands]
+    return answer(OPS[op], *([made] if ops.CATALOGUE[op].variadic else made), **CALLS[op].attrs)
+
+
+def answer(function: Callable[..., Any], *operands: Any, **attrs: Any) -> DType | None:
+    """The dtype of what a function of tensors gives; None where it raises."""
     try:
-        answer = OPS[op](*([made] if ops.CATALOGUE[op].variadic else made), **CALLS[op].attrs)
+        return _OURS[function(*operands, **attrs).dtype]
     except _REFUSALS:
         return None
-    return None if answer is NotImplemented else _OURS[answer.dtype]
 
 
-def refusal(op: str, *operands: Operand) -> str:
-    """The error MAX raises, as text; "" where it raises none."""
-    made = [_made(one) for one in operands]
-    try:
-        OPS[op](*([made] if ops.CATALOGUE[op].variadic else made), **CALLS[op].attrs)
-    except Exception as error:
-        return f"{type(error).__name__}: {error}"
-    return ""
-
-
-def cast(source: DType, target: DType) -> DType | None:
-    """The dtype of a cast, which MAX's builder may refuse."""
-    try:
-        return _OURS[_tensors()[source, (2, 2)].cast(DTYPES[target]).dtype]
-    except _REFUSALS:
-        return None
+def tensor(dtype: DType, shape: tuple[int, ...]) -> Tensor:
+    """A tensor of a dtype and shape, an input of the one graph that questions are put to."""
+    return _inputs()[dtype, shape]
 
 
 def _made(operand: Any) -> Any:
-    return _tensors()[operand] if isinstance(operand, tuple) else operand
+    return tensor(*operand) if isinstance(operand, tuple) else operand
 
 
 @cache
-def _tensors() -> dict[tuple[DType, tuple[int, ...]], Tensor]:
-    """Inputs of every dtype and shape, of one graph that stays entered."""
-    keys = list(product(DTYPES, SHAPES))
+def _inputs() -> dict[tuple[DType, tuple[int, ...]], Tensor]:
+    keys = list(product(DTYPES, _SHAPES))
     types = [TensorType(DTYPES[dtype], shape, DeviceRef.CPU()) for dtype, shape in keys]
     graph = Graph("questions", input_types=types)
-    graph.__enter__()
+    graph.__enter__()  # for good: its tensors mean something inside it alone
     return {key: value.tensor for key, value in zip(keys, graph.inputs, strict=True)}
+
+
+if __name__ == "__main__":
+    GOLDEN.write_text(json.dumps(measurement(VERSION, result), indent=1) + "\n")
