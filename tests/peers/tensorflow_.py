@@ -154,6 +154,8 @@ def result(op: str, *operands: Operand) -> Answer:
         answer = OPS[op](*([made] if ops.CATALOGUE[op].variadic else made), **CALLS[op].attrs)
     except _REFUSALS:
         return None
+    if not tf.is_tensor(answer):
+        return None  # TensorFlow has refused, and NumPy's reflected operator answered
     named = _named(answer.dtype, isinstance(answer, weak_tensor.WeakTensor))
     return WEAK_FLOAT32 if named is DType.weak_float and answer.dtype != tf.float64 else named
 
