@@ -72,7 +72,7 @@ def test_every_int_is_in_the_line_of_division_as_a_graph_divides_it(name: str):
             found = str((g.input(dtype, ("n",)) / g.input(dtype, ("n",))).dtype)
         except GraphirError:
             found = "refused"
-        assert answers.get(str(dtype), rest) == found
+        assert answers.get(str(dtype), rest).replace("its own", str(dtype)) == found
 
 
 class Other(PromotionRules):

@@ -136,7 +136,7 @@ ABSENT = {
         "float64 2 | float32 2 | int8 2 | error | error | error | error | error | bool True | error"
     ),
     "max_strict": (
-        "float64 2 | float32 2 | int8 2 | error | error | error | "
+        "float32 2 | float32 2 | int8 2 | error | error | error | "
         "error | float16 inf | bool True | error"
     ),
     "explicit": (

@@ -70,7 +70,7 @@ USUAL = [d for d in DType if not (d.weak or d.narrow) and str(d) not in ("index"
 @pytest.mark.parametrize("name", ["max", "max_strict", "explicit"])
 def test_a_refusal_names_a_cast_that_loses_nothing_where_there_is_one(name: str):
     refused = 0
-    for a, b in product([d for d in DType if not d.weak], repeat=2):
+    for a, b in product([d for d in DType if not d.weak and rules(name).has(d)], repeat=2):
         try:
             rules(name).promote(a, b)
         except PromotionError as error:

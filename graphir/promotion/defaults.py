@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from graphir.promotion.rules import PromotionRules
 
 BLOCKS: ContextVar[tuple[PromotionRules, ...]] = ContextVar("default rules", default=())
@@ -22,3 +25,19 @@ def default() -> PromotionRules | None:
 def set_default(rules: PromotionRules | None) -> None:
     """Set or clear the default of the process."""
     _OF_PROCESS[0] = rules
+
+
+class DefaultInside:
+    """What makes a rule set the default inside `with rules(...):`."""
+
+    def __enter__(self) -> Self:
+        BLOCKS.set((*BLOCKS.get(), cast("Any", self)))
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        BLOCKS.set(BLOCKS.get()[:-1])

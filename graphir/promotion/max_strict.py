@@ -13,7 +13,7 @@ refuses the model. Here too a symbol has the builder's type; no kernel computes 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -197,9 +197,9 @@ class Strict(LibraryRules):
     def entering(self, scalar: Any) -> Any:
         """NumPy's integers and floats as Python's; MAX takes no other NumPy scalar."""
         if isinstance(scalar, np.integer):
-            return int(scalar)
+            return int(cast("Any", scalar))
         if isinstance(scalar, np.floating):
-            return float(scalar)
+            return float(cast("Any", scalar))
         raise PromotionError(
             f"MAX takes no {type(scalar).__name__} scalar beside a tensor, so {self.name!r} "
             f"refuses {scalar!r}; write g.scalar[DType....](...)"
@@ -293,7 +293,7 @@ class Strict(LibraryRules):
 
 MAX_STRICT = Strict(
     "max_strict",
-    "Today's MAX: the wider family and width, refused unless exact; each op as measured.",
+    "Today's MAX, as its graph builder types each op; a join only where it is exact.",
     MAX_TODAY_LATTICE,
     "measured from MAX 26.7",
 )

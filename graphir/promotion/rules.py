@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
 from os import PathLike
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from graphir.dtypes import DType, DTypeLike
 from graphir.errors import GraphError, PromotionError
 from graphir.lattice import Lattice, Violation
 from graphir.lattices import is_dtype, of_dtypes
-from graphir.promotion.defaults import BLOCKS
+from graphir.promotion.defaults import DefaultInside
 from graphir.promotion.explanation import Explanation, explained
 from graphir.promotion.families import Family
 from graphir.promotion.in_place import InPlaceRules
@@ -31,7 +30,7 @@ from graphir.promotion.operands import (
 from graphir.promotion.scalars import fits, misfit, number_text, told_apart
 
 
-class PromotionRules(InPlaceRules):
+class PromotionRules(InPlaceRules, DefaultInside):
     """A rule set: how dtypes mix, and what its library does besides the join.
 
     A subclass or instance says how dtypes join (`lattice`, or `join`) and overrides what differs
@@ -375,20 +374,6 @@ class PromotionRules(InPlaceRules):
         from graphir.promotion.laws import laws  # which asks rule sets
 
         return laws(self)
-
-    # -- the default rule set, inside a `with` block
-
-    def __enter__(self) -> PromotionRules:
-        BLOCKS.set((*BLOCKS.get(), self))
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        BLOCKS.set(BLOCKS.get()[:-1])
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         from graphir.promotion import rule_sets, rules
