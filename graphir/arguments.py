@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from reprlib import repr as brief
 from typing import TYPE_CHECKING, Any
 
@@ -81,19 +81,6 @@ def taken(
     rules = ruling(rules, op.name, types)
     number = rules.meant(value, place)
     return number, rules.literal(number, place)
-
-
-_ROWS = {"softmax", "logsoftmax", "sort", "argsort", "cumulative_sum", "cumulative_prod"}
-
-
-def is_scalar_row(op: Op, args: Sequence[Symbol], attrs: Mapping[str, Any]) -> bool:
-    """Whether an op is over the axis of a 0-d operand, under rules that see one there."""
-    if len(args) != 1 or args[0].rank:
-        return False
-    if op.name in _ROWS:
-        return True
-    along = op.kind == "reduction" or op.name == "flip"
-    return along and attrs.get("axis") in (0, -1, (0,), (-1,), [0], [-1])
 
 
 def is_computed(operands: Sequence[Any]) -> bool:

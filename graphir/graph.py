@@ -10,8 +10,9 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from graphir import ops
-from graphir.arguments import call_text, is_scalar_row, may_be_operand, own, symbols_of
+from graphir.arguments import call_text, may_be_operand, own, symbols_of
 from graphir.attributes import choice, identity
+from graphir.composition import compose
 from graphir.dims import ShapeLike
 from graphir.dtypes import DType, DTypeLike
 from graphir.errors import GraphError, GraphirError
@@ -248,19 +249,10 @@ class Graph(Makers, Written):
         """Add an op on symbols, arrays and literals of this graph."""
         before = len(self.symbols)
         try:
-            args = symbols_of(self, op, operands)
-            if self.rules.scalars_are_rows and is_scalar_row(op, args, attrs):
-                return self._scalar_row(op, args, attrs)
-            return self.emit(op, args, attrs)
+            return compose(self, op, operands, attrs)
         except GraphirError as error:
             del self.symbols[before:]  # the constants of a refused op
             raise self.refused(error, op, operands) from None
-
-    def _scalar_row(self, op: Op, args: tuple[Symbol, ...], attrs: Mapping[str, Any]) -> Symbol:
-        """Add an op over the one axis that the rules see in a 0-d operand."""
-        row = self.emit(ops.unsqueeze, args, {"axis": 0})
-        made = self.emit(op, (row,), attrs)
-        return made if made.shape == () else self.emit(ops.squeeze, (made,), {"axis": 0})
 
     def emit(self, op: Op, args: tuple[Symbol, ...], attrs: Mapping[str, Any]) -> Symbol:
         """Add an op on symbols of this graph, its type inferred, its place in user code noted."""

@@ -253,18 +253,12 @@ def _exponent(one: Asked) -> bool:
 
 
 LITERAL_DEVIATIONS: dict[str, Callable[[Asked], bool]] = {
-    "a weak integer to the power of an int is weak in JAX": (
-        lambda one: _exponent(one) and one.dtype is DType.weak_int
-    ),
     "an exponent of floats has no bounds in JAX (lax.integer_pow), here those of an int": (
         lambda one: (
             _exponent(one)
             and (one.dtype.is_float or one.dtype.is_complex)
             and not -(2**31) <= one.literal < 2**31
         )
-    ),
-    "integers of 2 and 4 bits have no power here, as arrays of them have none in JAX": (
-        lambda one: _exponent(one) and one.dtype.is_integer and one.dtype.narrow
     ),
     "JAX divides int2 and uint2 in 2 bits": (
         lambda one: one.op == "divide" and one.dtype.bits == 2
@@ -308,6 +302,55 @@ def test_whole_exponents_give_the_same_values(dtype: str):
         for n, ours_ in zip(exponents, runtime.interpret(g, bases), strict=True):
             theirs = np.asarray(peer.jnp.asarray(bases) ** n)
             np.testing.assert_array_equal(ours_, theirs, strict=True, err_msg=str(n))
+
+
+EXPONENTS: list[Any] = [
+    *(dtype(n) for dtype in (np.int8, np.uint8, np.int64, np.uint64) for n in (0, 1, 2, 7, 100)),
+    *(np.float32(2), np.float64(0.5), np.bool_(True), np.complex64(2), np.int8(-1)),
+    *(np.array(2), np.array(3, np.uint8), np.array(2.0, np.float32), np.array([2, 3])),
+    *(0, 1, 2, 3, 7, 200, True, False, -1, 2.0, 1j),
+]
+"""What JAX takes for static: ints, and NumPy integers of rank 0."""
+
+RAISED: list[Callable[[Any, Any], Any]] = [lambda x, n: x**n, ops.pow, np.power]
+
+
+@pytest.mark.parametrize("name", JOINING)
+def test_powers_of_static_exponents_and_of_arrays(name: str):
+    mode = MODES[name]
+    for dtype, shape in product(DTYPES, ((), (2,))):
+        asked_ = [[(dtype, shape), one] for one in EXPONENTS]
+        for (_, exponent), theirs in zip(
+            asked_, peer.results("pow", asked_, **mode.settings), strict=True
+        ):
+            for raised in RAISED:
+                x = Graph(rules=mode.rules).input(TensorType(dtype, shape))
+                found = None
+                with suppress(GraphirError):
+                    found = raised(x, exponent).dtype
+                assert found is theirs, (dtype, shape, exponent)
+
+
+@pytest.mark.parametrize("name", JOINING)
+def test_hypot_is_weak_of_0_d_operands_alone(name: str):
+    mode, dtypes = MODES[name], [*MAIN, DType.int4]
+    operands: list[Operand] = [(dtype, shape) for dtype in dtypes for shape in ((), (2,))]
+    pairs = [*product(operands, repeat=2), *product(operands, NUMBERS), *product(NUMBERS, operands)]
+    for pair, theirs in zip(pairs, peer.results("hypot", pairs, **mode.settings), strict=True):
+        assert ours(mode.rules, "hypot", *pair) is theirs, pair
+
+
+@pytest.mark.parametrize("dtype", ["int2", "int4", "uint2", "uint4", "weak_int"])
+def test_powers_by_multiplication_have_the_same_values(dtype: str):
+    storage, g = DType(dtype).storage, Graph(rules="jax")
+    bases = np.arange(0 if dtype[0] == "u" else -2, 2).astype(storage)
+    x = g.input(dtype, bases.shape)
+    exponents = (0, 1, 2, 3, 5, 13, 14, 15, 2**40, np.int8(3))
+    g.output(*[x**n for n in exponents])
+    with peer.settings():
+        for n, found in zip(exponents, runtime.interpret(g, bases), strict=True):
+            theirs = np.asarray(peer.jnp.asarray(bases) ** n)
+            np.testing.assert_array_equal(found.astype(int), theirs.astype(int), str(n))
 
 
 # The values of & and | are left out: compiling int8 & 300, XLA may crash (jaxlib 0.10.2, CPU).

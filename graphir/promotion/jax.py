@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from graphir.dtypes import DType
 from graphir.errors import PromotionError
 from graphir.lattice import Lattice
@@ -72,7 +74,8 @@ class Jax(LibraryRules):
     float64; sums and products accumulate integers in 64 bits; bool adds by or, multiplies by and;
     complex numbers have an order; scatter keeps the dtype of what it updates. A literal is weak: an
     int of 64 bits that wraps, a float that rounds, to infinity too, where it does not fit.
-    A weak integer to the power of an int is of its default dtype, where JAX leaves it weak.
+    An int, and a NumPy integer of rank 0, is a static exponent, by which JAX multiplies. A symbol,
+    a constant too, is one as jax.jit traces it; eager JAX would look at the value of a 0-d array.
     """
 
     library = "JAX"
@@ -102,7 +105,7 @@ class Jax(LibraryRules):
 
     strong = frozenset(
         {
-            *("log2", "log10", "gelu", "softmax", "logsoftmax", "hypot"),
+            *("log2", "log10", "gelu", "softmax", "logsoftmax"),
             *("mean", "var", "std", "max", "min"),
         }
     )
@@ -112,13 +115,28 @@ class Jax(LibraryRules):
     """The ops that refuse complex numbers, which have an order in all others."""
 
     def meeting(self, operands: Sequence[Typed], op: str) -> DType:
-        """The join; of a weak float to the power of an array of ints its default dtype."""
+        """The join; its default dtype of weak operands of an n-d hypot or the power of an array."""
         dtype = self.common(operands)
         if op == "scatter":
             return self.put(*operands)
+        if op == "hypot" and any(one.rank for one in operands):
+            return self.committed(dtype)
         if op == "pow" and operands[0].dtype.weak and operands[1].dtype in INTS:
             return self.committed(dtype)
         return dtype
+
+    def exponent_of(self, base: Typed | None, exponent: Any) -> tuple[Any, int | None]:
+        """An int for a NumPy integer of rank 0; weak ints and those of 2 and 4 bits are multiplied.
+
+        JAX knows such an exponent while it traces (jnp.power), and has no other power of these.
+        """
+        static = isinstance(exponent, (np.ndarray, np.generic)) and exponent.dtype.kind in "iu"
+        exponent = exponent.item() if static and not exponent.ndim else exponent
+        dtype = None if base is None else self.common([base])
+        if not isinstance(exponent, int) or dtype not in (DType.weak_int, *SMALL_INTS):
+            return exponent, None
+        self.exponent(exponent, dtype)
+        return exponent, _exponent(int(exponent), self.committed(dtype))
 
     def meant(self, value: Any, place: Place) -> Any:
         """An exponent that the base has, with the same powers; a lower bound of clip wrapped.
@@ -189,7 +207,7 @@ def _wrapped(value: int, dtype: DType) -> int:
 def _exponent(value: int, dtype: DType) -> int:
     """One in range: from `bits` on, even bases give 0, and odd ones repeat (lambda of 2**bits)."""
     bits = dtype.bits
-    return value if value < 2 ** (bits - 1) else bits + (value - bits) % 2 ** (bits - 2)
+    return value if value < 2 ** (bits - 1) else bits + (value - bits) % max(2, 2 ** (bits - 2))
 
 
 JAX = Jax(

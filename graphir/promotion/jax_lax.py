@@ -72,6 +72,10 @@ class JaxLax(Jax):
             return self.committed(dtype) if operands[1].dtype in INTS else dtype
         return self.common(operands)
 
+    def exponent_of(self, base: Typed | None, exponent: Any) -> tuple[Any, int | None]:
+        """Itself, for the op pow."""
+        return exponent, None
+
     def meant(self, value: Any, place: Place) -> Any:
         """Itself: lax.pow takes an exponent as it is."""
         return value

@@ -167,6 +167,10 @@ class PromotionRules(InPlaceRules, DefaultInside):
         """A key of scalars that `literal` and `meant` treat alike in an op; None: all of a type."""
         return told_apart(value)
 
+    def exponent_of(self, base: Typed | None, exponent: Any) -> tuple[Any, int | None]:
+        """What an exponent counts as, and of how many factors `**` is a product if it is one."""
+        return exponent, None
+
     def entering(self, scalar: Any) -> Any:
         """What a NumPy scalar counts as: itself, a strong one, or a Python scalar."""
         return scalar
