@@ -130,8 +130,9 @@ class Jax(LibraryRules):
 
         JAX knows such an exponent while it traces (jnp.power), and has no other power of these.
         """
-        static = isinstance(exponent, (np.ndarray, np.generic)) and exponent.dtype.kind in "iu"
-        exponent = exponent.item() if static and not exponent.ndim else exponent
+        if isinstance(exponent, (np.ndarray, np.generic)) and not np.ndim(exponent):
+            known: Any = exponent
+            exponent = known.item() if known.dtype.kind in "iu" else known
         dtype = None if base is None else self.common([base])
         if not isinstance(exponent, int) or dtype not in (DType.weak_int, *SMALL_INTS):
             return exponent, None
