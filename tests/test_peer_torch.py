@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from itertools import permutations, product
 from typing import Any, NamedTuple
@@ -248,3 +249,55 @@ def test_literals_wrap_and_round_to_the_same_values():
             count += 1
             np.testing.assert_array_equal(us[1].astype(them[1].dtype), them[1], str(one))
     assert count > 5000
+
+
+# -- NumPy's scalars, which PyTorch takes as Python numbers
+
+SCALARS = [
+    *(np.dtype(code).type(1) for code in "?bhilBHILefdFD"),
+    *(np.complex64(2 + 3j), np.complex128(2 + 3j), np.longdouble(1.5), np.uint64(2**63)),
+]
+WITH_SCALARS: dict[str, Callable[[Any, Any], Any]] = {
+    name: getattr(operator, name)
+    for name in (
+        *("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "eq", "lt"),
+        *("and_", "lshift"),
+    )
+}
+
+
+def _compared_in_halves(name: str, dtype: DType, scalar: Any) -> bool:
+    """float16 and a complex number compare in complex32, which gives bool all the same."""
+    return name == "eq" and dtype is DType.float16 and isinstance(scalar, complex)
+
+
+@pytest.mark.parametrize("name", WITH_SCALARS)
+def test_numpys_scalars_beside_tensors(name: str):
+    function, count = WITH_SCALARS[name], 0
+    for dtype, shape, scalar in product((*CORE, *UNSIGNED), (N_D, ZERO_D), SCALARS):
+        tensor, x = torch.ones(shape).to(peer.DTYPES[dtype]), Graph(rules=TORCH).input(dtype, shape)
+        for swapped in (False, True):
+            order = slice(None, None, -1 if swapped else 1)
+            try:
+                theirs = peer.dtype_of(function(*(tensor, scalar)[order]))
+            except peer.REFUSALS as refusal:
+                if peer.lacks_kernel(refusal):
+                    continue  # of an unsigned dtype, which is no rule
+                theirs = None
+            try:
+                ours_ = function(*(x, scalar)[order]).dtype
+            except GraphirError:
+                ours_ = None
+            count += 1
+            if not _compared_in_halves(name, dtype, scalar):
+                assert ours_ is theirs, (dtype, shape, repr(scalar), swapped)
+    assert count > 800
+
+
+def test_the_numbers_that_numpys_scalars_are():
+    for scalar in (np.bool_(True), np.complex64(2 + 3j), np.float16(0.1), np.int64(-7)):
+        g = Graph(rules=TORCH)
+        g.output(g.input(DType.int32, (2,)) * scalar)
+        found = runtime.interpret(g, np.array([2, 3], np.int32))
+        theirs = (torch.tensor([2, 3], dtype=torch.int32) * scalar).numpy()
+        np.testing.assert_array_equal(found, theirs, strict=True)

@@ -130,9 +130,9 @@ class Jax(LibraryRules):
 
         JAX knows such an exponent while it traces (jnp.power), and has no other power of these.
         """
-        if isinstance(exponent, (np.ndarray, np.generic)) and not np.ndim(exponent):
-            known: Any = exponent
-            exponent = known.item() if known.dtype.kind in "iu" else known
+        known: Any = exponent
+        static = issubclass(type(known), (np.ndarray, np.generic)) and known.dtype.kind in "iu"
+        exponent = known.item() if static and not known.ndim else known
         dtype = None if base is None else self.common([base])
         if not isinstance(exponent, int) or dtype not in (DType.weak_int, *SMALL_INTS):
             return exponent, None

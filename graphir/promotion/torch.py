@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
+import numpy as np
+
 from graphir.dtypes import DType
 from graphir.errors import PromotionError
 from graphir.lattice import Lattice
@@ -101,8 +103,18 @@ class Torch(LibraryRules):
     cell = LibraryRules.cell
 
     def entering(self, scalar: Any) -> Any:
-        """A Python number, as PyTorch takes it."""
-        return scalar.item()
+        """A Python number, as PyTorch takes it: a float for np.bool_, the real part for complex64.
+
+        An int for NumPy's integers, and a complex number for what is one in Python, as
+        np.complex128 is; all else is a double (c10::Scalar of torch/csrc/utils/python_arg_parser).
+        """
+        number = scalar.item()
+        if isinstance(scalar, np.integer) and number >= 2**63:
+            raise PromotionError(
+                f"{self.library} takes a NumPy integer for an int of 64 bits; got {scalar!r}; "
+                f"write {number}, or g.scalar[DType.uint64]({number})"
+            )
+        return number if isinstance(scalar, (np.integer, complex)) else float(number.real)
 
     def common(self, operands: Sequence[Typed]) -> DType:
         """Each rung joins in the order of its operands, then the rungs combine from the lowest."""

@@ -98,7 +98,17 @@ OPS: dict[str, Callable[..., Any]] = {name: getattr(torch, name) for name in _SA
 _LIKES = dict.fromkeys((torch.uint16, torch.uint32, torch.uint64), (torch.uint8, torch.int64))
 _LIKES |= {DTYPES[dtype]: (torch.float16, torch.float64) for dtype in DTYPES if dtype.narrow}
 _NO_KERNEL = re.compile(r"not implemented for '(UInt|Float8)|Unsupported dtype Float8")
-_REFUSALS = (TypeError, RuntimeError, IndexError, ValueError, OverflowError, AttributeError)
+REFUSALS = (TypeError, RuntimeError, IndexError, ValueError, OverflowError, AttributeError)
+
+
+def lacks_kernel(refusal: BaseException) -> bool:
+    """Whether PyTorch refuses for want of a kernel alone, which is no rule."""
+    return bool(_NO_KERNEL.search(str(refusal)))
+
+
+def dtype_of(tensor: torch.Tensor) -> DType | None:
+    """Its dtype as graphir has it; None of one that graphir has not."""
+    return _OURS.get(tensor.dtype)
 
 
 def result(op: str, *operands: Operand) -> DType | None:
@@ -111,14 +121,14 @@ def result(op: str, *operands: Operand) -> DType | None:
     """
     try:
         return _answer(op, operands)
-    except _REFUSALS as refusal:
-        if not _NO_KERNEL.search(str(refusal)):
+    except REFUSALS as refusal:
+        if not lacks_kernel(refusal):
             return None
     try:
         for which in (0, 1):
             _answer(op, operands, like=which)
         return _answer(op, operands, device="meta")
-    except _REFUSALS:
+    except REFUSALS:
         return None
 
 
@@ -141,7 +151,7 @@ def result_type(*operands: Operand) -> DType | None:
                 dtype = torch.result_type(lower[0].to(dtype), number)
             lower[:] = [lower[0].to(dtype)]
         return _OURS.get(torch.block_diag(*n_d, *zero_d).dtype) if n_d or zero_d else None
-    except _REFUSALS:
+    except REFUSALS:
         return None
 
 
