@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from graphir.lattice import LAWS, Violation
+from graphir.lattice import LAWS, Violation, Violations
 
 
 def report(
@@ -14,21 +15,28 @@ def report(
     """A line for each law: that it holds, or how often it does not and the first counterexample.
 
     The laws are those named and any others found. With `everything` all counterexamples follow,
-    each on its own line.
+    each on its own line, and how many are not listed.
     """
-    named = dict.fromkeys((*laws, *(one.law for one in findings)))
+    counts = findings.counts if isinstance(findings, Violations) else Counter[str]()
+    by_law: dict[str, list[Violation]] = {}
+    for one in findings:
+        by_law.setdefault(one.law, []).append(one)
+    named = dict.fromkeys((*laws, *by_law))
     lines: list[str] = []
     for law in named:
-        found = [one for one in findings if one.law == law]
-        lines.append(f"{law}: {_summary(found, brief=everything)}")
+        found = by_law.get(law, [])
+        count = max(counts[law], len(found))
+        lines.append(f"{law}: {_summary(found, count, brief=everything)}")
         lines += [f"  {one.found}" for one in found if everything]
+        if everything and count > len(found):
+            lines.append(f"  ... and {count - len(found):,} more")
     return "\n".join(lines)
 
 
-def _summary(found: Sequence[Violation], brief: bool) -> str:
+def _summary(found: Sequence[Violation], total: int, brief: bool) -> str:
     if not found:
         return "holds"
-    count = counted(len(found), _UNITS.get(len(found[0].elements), "case"))
+    count = counted(total, _UNITS.get(len(found[0].elements), "case"))
     if brief:
         return count
     return (

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from itertools import combinations, product
 from typing import Any, Generic, NamedTuple, TypeVar, cast
+
+import numpy as np
 
 from graphir.errors import GraphError, PromotionError
 from graphir.printable import printable
@@ -59,7 +62,9 @@ class Lattice(Generic[Node]):
         # Sets are bit masks; an element's bit is its place in a topological order from above, so
         # that the least bit of a mask is an element with nothing of the mask below it.
         self._order = self._downwards()
-        self._bit = {node: 1 << i for i, node in enumerate(reversed(self._order))}
+        self._upwards = self._order[::-1]
+        self._bit = {node: 1 << i for i, node in enumerate(self._upwards)}
+        self._place = {node: i for i, node in enumerate(self.nodes)}
         self._up: dict[Node, int] = {}
         for node in self._order:
             mask = self._bit[node]
@@ -110,10 +115,12 @@ class Lattice(Generic[Node]):
         mask = -1
         for node in nodes:
             mask &= self._up[self._known(node)]
-        candidates = [n for n in self.nodes if self._bit[n] & mask]
-        return tuple(
-            n for n in candidates if not any(self.below(m, n) for m in candidates if m != n)
-        )
+        least: list[int] = []
+        while mask:  # its least bit is minimal; what lies above that is not
+            at = (mask & -mask).bit_length() - 1
+            least.append(at)
+            mask &= ~self._up[self._upwards[at]]
+        return tuple(sorted((self._upwards[at] for at in least), key=self._place.__getitem__))
 
     def join(self, *nodes: Node) -> Node:
         """The least upper bound of any number of nodes.
@@ -132,7 +139,7 @@ class Lattice(Generic[Node]):
                 raise NoUpperBound(f"{names} have no upper bound in lattice {self.name!r}")
             raise SeveralUpperBounds(
                 f"{names} have several minimal upper bounds in lattice {self.name!r}: "
-                f"{', '.join(map(str, least))}"
+                f"{_listed(least)}"
             )
         self._joins[nodes] = least[0]
         return least[0]
@@ -144,8 +151,7 @@ class Lattice(Generic[Node]):
         named = [one for one in self.nodes if str(one) == node]
         if not named:
             raise PromotionError(
-                f"{node} is not in lattice {self.name!r}, which has "
-                f"{', '.join(map(str, self.nodes))}"
+                f"{node} is not in lattice {self.name!r}, which has {_listed(self.nodes, 50)}"
             )
         return named[0]
 
@@ -173,10 +179,10 @@ class Lattice(Generic[Node]):
         for low in reversed(self._order):
             for high in self.edges.get(low, ()):
                 height[high] = max(height[high], height[low] + 1)
-        return [
-            [node for node in self.nodes if height[node] == level]
-            for level in range(max(height.values(), default=-1) + 1)
-        ]
+        levels: list[list[Node]] = [[] for _ in range(max(height.values(), default=-1) + 1)]
+        for node in self.nodes:
+            levels[height[node]].append(node)
+        return levels
 
     def graph(self) -> Any:
         """The order as a networkx.DiGraph whose edges point upwards."""
@@ -185,7 +191,7 @@ class Lattice(Generic[Node]):
         graph.add_edges_from(self.pairs())
         return graph
 
-    def laws(self) -> list[Violation]:
+    def laws(self) -> Violations:
         """Every violation of the laws of a join-semilattice, each with its counterexample.
 
         Law by law, and those of the lowest elements first.
@@ -194,37 +200,72 @@ class Lattice(Generic[Node]):
 
     def redundant(self) -> list[tuple[Node, Node]]:
         """The edges a < c that the others imply, since some b has a < b < c."""
-        kept = _networkx().transitive_reduction(self.graph()).edges
-        return [edge for edge in self.pairs() if edge not in kept]
+        implied: list[tuple[Node, Node]] = []
+        for low, above in self.edges.items():
+            beyond = 0
+            for node in above:
+                beyond |= self._up[node] & ~self._bit[node]
+            implied += [(low, high) for high in above if self._bit[high] & beyond]
+        return implied
 
 
 LAWS = ("existence", "uniqueness", "idempotence", "commutativity", "associativity")
 """What a join obeys: a least upper bound exists, is one, and is an operation as these say."""
 
 
-def violations(nodes: Sequence[Node], join: Callable[[Node, Node], Node]) -> list[Violation]:
+MOST_NODES = 512
+"""The most nodes of a lattice that is asked for its laws, which are those of all triples."""
+
+LISTED = 10_000
+"""The most triples that break associativity of which each is listed."""
+
+
+class Violations(list[Violation]):
+    """Violations law by law; `counts` has how many each law has, which may be more than listed."""
+
+    def __init__(self, listed: Iterable[Violation] = (), more: Mapping[str, int] | None = None):
+        super().__init__(listed)
+        self.counts = Counter(violation.law for violation in self)
+        self.counts.update(more or {})
+
+    def of(self, laws: Collection[str]) -> Violations:
+        """The violations of some laws."""
+        listed = [violation for violation in self if violation.law in laws]
+        counts = Counter({law: n for law, n in self.counts.items() if law in laws})
+        return Violations(listed, counts - Counter(violation.law for violation in listed))
+
+
+def violations(nodes: Sequence[Node], join: Callable[[Node, Node], Node]) -> Violations:
     """Where a binary operation on nodes is no join, with a counterexample for each failure.
 
     It exists and is unique, is commutative and idempotent for all pairs, and associative for all
     triples in which not every way is undefined. `join` raises PromotionError where undefined.
-    Violations come law by law, those of the nodes given first before others.
+    Violations come law by law, those of the nodes given first before others; of associativity, the
+    first LISTED. GraphError for more than MOST_NODES nodes.
     """
+    if len(nodes) > MOST_NODES:
+        raise GraphError(
+            f"laws: too many nodes, since associativity is a law of triples; got {len(nodes):,}; "
+            f"use a lattice of at most {MOST_NODES} nodes"
+        )
     joins: dict[tuple[Node, Node], Node] = {}
     found: list[Violation] = []
+    place = {node: i for i, node in enumerate(nodes)}
     for a, b in product(nodes, repeat=2):
         try:
             joins[a, b] = join(a, b)
         except PromotionError as error:
             law = "uniqueness" if isinstance(error, SeveralUpperBounds) else "existence"
-            if (b, a) in joins or nodes.index(a) <= nodes.index(b):
+            if (b, a) in joins or place[a] <= place[b]:
                 found.append(Violation(law, (a, b), str(error)))
-    place = {node: i for i, node in enumerate(nodes)}
 
     def first(one: Violation) -> tuple[int, int, list[int]]:
         places = [place[node] for node in one.elements]
         return LAWS.index(one.law), sum(places), places
 
-    return sorted([*found, *_of_pairs(nodes, joins), *_of_triples(nodes, joins)], key=first)
+    triples, more = _of_triples(nodes, joins)
+    pairs = sorted([*found, *_of_pairs(nodes, joins)], key=first)
+    return Violations([*pairs, *triples], {"associativity": more})
 
 
 def _of_pairs(
@@ -241,14 +282,45 @@ def _of_pairs(
 
 def _of_triples(
     nodes: Sequence[Node], joins: Mapping[tuple[Node, Node], Node]
-) -> Iterator[Violation]:
-    for a, b, c in product(nodes, repeat=3):
-        ab, bc = joins.get((a, b)), joins.get((b, c))
-        left = None if ab is None else joins.get((ab, c))
-        right = None if bc is None else joins.get((a, bc))
-        if left != right:
-            text = f"({a} v {b}) v {c} = {_shown(left)}, {a} v ({b} v {c}) = {_shown(right)}"
-            yield Violation("associativity", (a, b, c), text)
+) -> tuple[list[Violation], int]:
+    """The first LISTED triples that break associativity, and the number of the others."""
+    n, found = len(nodes), [*dict.fromkeys((*nodes, *joins.values()))]
+    number = {node: i for i, node in enumerate(found)}
+    undefined = len(found)
+    table = np.full((undefined + 1, undefined + 1), undefined, np.int32)
+    for (a, b), joined in joins.items():
+        table[number[a], number[b]] = number[joined]
+    of_pairs = table[:n, :n]
+    keys, count = np.empty(0, np.int64), 0
+    for a in range(n):
+        left, right = table[table[a, :n]][:, :n], table[a][of_pairs]
+        b, c = np.nonzero(left != right)
+        count += len(b)
+        # By the sum of the places, then the places: the least nodes come first.
+        keys = np.concatenate([keys, (((a + b + c) * n + a) * n + b) * n + c])
+        if len(keys) > 4 * LISTED:
+            keys = np.partition(keys, LISTED)[:LISTED]
+    listed = [_broken(found, table, key, n) for key in np.sort(keys)[:LISTED].tolist()]
+    return listed, count - len(listed)
+
+
+def _broken(nodes: Sequence[Any], table: Any, key: int, n: int) -> Violation:
+    """The violation of associativity whose triple a key numbers."""
+    places = key // n // n % n, key // n % n, key % n
+    i, j, k = places
+    a, b, c = (nodes[place] for place in places)
+    left, right = (
+        _shown(nodes[at]) if at < len(nodes) else _shown(None)
+        for at in (table[table[i, j], k], table[i, table[j, k]])
+    )
+    text = f"({a} v {b}) v {c} = {left}, {a} v ({b} v {c}) = {right}"
+    return Violation("associativity", (a, b, c), text)
+
+
+def _listed(nodes: Sequence[Any], most: int = 10) -> str:
+    """Nodes in a message: the first, and how many more there are."""
+    more = f" and {len(nodes) - most:,} more" if len(nodes) > most else ""
+    return ", ".join(map(str, nodes[:most])) + more
 
 
 def _shown(node: Any) -> str:

@@ -15,6 +15,9 @@ from graphir.errors import GraphError, shortened
 from graphir.lattice import Cyclic, Lattice
 from graphir.lattices import element, lattices
 
+MOST_NODES, MOST_EDGES, LONGEST_NAME = 4_096, 100_000, 200
+"""The most nodes and edges of a lattice in a file, and the most characters of a name."""
+
 
 def read_lattice(path: str | os.PathLike[str]) -> Lattice[Any]:
     """The lattice in a JSON file: `{"name": ..., "source": ..., "edges": {low: [high, ...]}}`.
@@ -95,7 +98,13 @@ def _edges(edges: Mapping[str, Any]) -> dict[Any, list[Any]]:
     if not edges:
         raise GraphError('no edges; {"int8": ["int16"]} says that int16 lies directly above int8')
     names = {low: _names(low, above) for low, above in edges.items()}
-    _check_spelling(list(dict.fromkeys(n for low, above in names.items() for n in (low, *above))))
+    count = sum(map(len, names.values()))
+    if count > MOST_EDGES:
+        raise GraphError(f"too many edges; got {count:,}; use at most {MOST_EDGES:,}")
+    distinct = list(dict.fromkeys(n for low, above in names.items() for n in (low, *above)))
+    if len(distinct) > MOST_NODES:
+        raise GraphError(f"too many nodes; got {len(distinct):,}; use at most {MOST_NODES:,}")
+    _check_spelling(distinct)
     return {element(low): [element(name) for name in above] for low, above in names.items()}
 
 
@@ -111,6 +120,9 @@ def _names(low: str, above: Any) -> list[str]:
 def _check_name(name: Any, place: str) -> None:
     if not (isinstance(name, str) and name.strip() and name.isprintable()):
         raise GraphError(f"{place}: must be a name, not {_shown(name)}")
+    if len(name) > LONGEST_NAME:
+        count = f"{len(name):,} characters"
+        raise GraphError(f"{place}: too long a name; got {count}; use at most {LONGEST_NAME}")
 
 
 # Only where dtypes are counted in bytes, as NumPy does, and what means another dtype in bits.

@@ -85,7 +85,7 @@ def _laws(asked: argparse.Namespace) -> int:
     elements = subject.dtypes if isinstance(subject, PromotionRules) else subject.nodes
     known = LAWS if any(isinstance(one, DType) for one in elements) else JOIN_LAWS
     chosen = [law for law in known if not asked.law or law in _named(asked.law)]
-    found = [one for one in laws(subject) if one.law in chosen]
+    found = laws(subject).of(chosen)
     print(_title(subject))
     print(report(found, chosen, everything=asked.all))
     if isinstance(subject, Lattice):

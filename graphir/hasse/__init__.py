@@ -61,8 +61,9 @@ def layout(lattice: Lattice[Any]) -> Layout:
 
 def _plans(lattice: Lattice[Any]) -> Iterator[Layout]:
     """Pictures with fuller rows before others, and those with straight long lines before bent."""
-    for full in _FULL:
-        grid = Grid(lattice, full)
+    first = Grid(lattice, _FULL[0])
+    for full in _FULL[: first.effort(len(_FULL))]:
+        grid = first if full == _FULL[0] else Grid(lattice, full)
         rows = _tidiest(grid)
         for lanes in (True, False):
             yield _drawn(lattice, grid, rows, straightened(grid, rows, lanes=lanes))
@@ -84,7 +85,8 @@ def _drawn(lattice: Lattice[Any], grid: Grid, rows: Rows, x: Sequence[float]) ->
     x = [each - left for each in x]
     y, height = _heights(grid, rows, x)
     boxes = [Box(x[i], y[grid.row[i]], grid.widths[i]) for i in range(grid.nodes)]
-    lines = [_line(grid, chain, x, y) for chain in grid.chains]
+    ports = _Ports(grid, x)
+    lines = [_line(ports, chain, y) for chain in grid.chains]
     return Layout(
         right - left,
         height,
@@ -103,22 +105,38 @@ def _heights(grid: Grid, rows: Rows, x: Sequence[float]) -> tuple[list[float], f
     return down[::-1], down[-1] + HEIGHT / 2 + GAP
 
 
-def _line(grid: Grid, chain: Sequence[int], x: Sequence[float], y: Sequence[float]) -> list[Point]:
+def _line(ports: _Ports, chain: Sequence[int], y: Sequence[float]) -> list[Point]:
     points: list[Point] = []
+    row = ports.grid.row
     for low, high in pairwise(chain):
-        points.append((_port(grid, x, low, high, 1), y[grid.row[low]] - HEIGHT / 2))
-        points.append((_port(grid, x, high, low, 0), y[grid.row[high]] + HEIGHT / 2))
+        points.append((ports.of(low, 1)[high], y[row[low]] - HEIGHT / 2))
+        points.append((ports.of(high, 0)[low], y[row[high]] + HEIGHT / 2))
     return points
 
 
-def _port(grid: Grid, x: Sequence[float], one: int, other: int, side: int) -> float:
-    """Where a line leaves a box: lines that leave one side of it together are spread a little.
+class _Ports:
+    """Where lines leave boxes: lines that leave one side of a box together are spread a little.
 
     The line to a dtype of the same kind, if it is the only one, stays in the middle.
     """
-    near = sorted(grid.near[one][side], key=lambda each: x[each])
-    alike = grid.alike(one, side)
-    middle = (len(near) - 1) / 2 if alike is None else near.index(alike)
-    room = grid.widths[one] / 2 - PADDING
-    step = min(_PORT, max(0.0, room) / max(1, middle, len(near) - 1 - middle))
-    return x[one] + (near.index(other) - middle) * step
+
+    def __init__(self, grid: Grid, x: Sequence[float]) -> None:
+        self.grid, self._x = grid, x
+        self._known: dict[tuple[int, int], dict[int, float]] = {}
+
+    def of(self, one: int, side: int) -> dict[int, float]:
+        """The ports of a side of a number, by the number to which the line goes."""
+        known = self._known.get((one, side))
+        if known is None:
+            known = self._known[one, side] = self._spread(one, side)
+        return known
+
+    def _spread(self, one: int, side: int) -> dict[int, float]:
+        grid, x = self.grid, self._x
+        near = sorted(grid.near[one][side], key=lambda each: x[each])
+        place = {each: i for i, each in reversed([*enumerate(near)])}
+        alike = grid.alike(one, side)
+        middle = (len(near) - 1) / 2 if alike is None else place[alike]
+        room = grid.widths[one] / 2 - PADDING
+        step = min(_PORT, max(0.0, room) / max(1, middle, len(near) - 1 - middle))
+        return {each: x[one] + (i - middle) * step for each, i in place.items()}

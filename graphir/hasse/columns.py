@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from graphlib import CycleError, TopologicalSorter
-from itertools import accumulate, pairwise
+from itertools import accumulate, count, pairwise
 from math import fsum, inf  # sum() rounds in other ways from Python 3.12 on
 
 from graphir.hasse.grid import Grid
 from graphir.hasse.order import Rows
 
 _ROUNDS = 40
+_BROKEN_UP = 40  # times that columns which would cross are looked for one by one
 
 
 def spread(grid: Grid, rows: Rows) -> list[float]:
@@ -19,7 +20,7 @@ def spread(grid: Grid, rows: Rows) -> list[float]:
     Rows in turn, again and again, move to the least squares of their lines' lean.
     """
     x = [0.0] * len(grid.row)
-    for sweep in range(_ROUNDS):
+    for sweep in range(grid.effort(_ROUNDS, 4)):
         for row in rows if sweep % 2 else reversed(rows):
             aims = [_aim(grid, x, [one]) for one in row]
             steps = [grid.distance(a, b) for a, b in pairwise(row)]
@@ -42,7 +43,7 @@ def straightened(grid: Grid, rows: Rows, *, lanes: bool) -> list[float]:
     columns = _from_left_to_right(_columns(grid, lanes), rows)
     left = {b: (a, grid.distance(a, b)) for row in rows for a, b in pairwise(row)}
     right = {a: (b, grid.distance(a, b)) for row in rows for a, b in pairwise(row)}
-    for sweep in range(_ROUNDS):
+    for sweep in range(grid.effort(_ROUNDS, 4)):
         for column in reversed(columns) if sweep % 2 else columns:
             least = max((x[a] + far for a, far in _of(left, column)), default=-inf)
             most = min((x[b] - far for b, far in _of(right, column)), default=inf)
@@ -64,7 +65,8 @@ def _columns(grid: Grid, lanes: bool) -> list[list[int]]:
         high = grid.alike(one, 1)
         if high is not None and grid.alike(high, 0) == one:
             above[one] = high
-    columns = [[one] for one in range(len(grid.row)) if one not in above.values()]
+    highs = set(above.values())
+    columns = [[one] for one in range(len(grid.row)) if one not in highs]
     for column in columns:
         while column[-1] in above:
             column.append(above[column[-1]])
@@ -72,8 +74,11 @@ def _columns(grid: Grid, lanes: bool) -> list[list[int]]:
 
 
 def _from_left_to_right(columns: list[list[int]], rows: Rows) -> list[list[int]]:
-    """The columns, each after all that stand left of it; those that would cross are broken up."""
-    while True:
+    """The columns, each after all that stand left of it; those that would cross are broken up.
+
+    After _BROKEN_UP attempts all are.
+    """
+    for attempt in count(1):
         where = {one: i for i, column in enumerate(columns) for one in column}
         order: TopologicalSorter[int] = TopologicalSorter(dict.fromkeys(range(len(columns)), ()))
         for row in rows:
@@ -83,18 +88,22 @@ def _from_left_to_right(columns: list[list[int]], rows: Rows) -> list[list[int]]
             return [columns[i] for i in order.static_order()]
         except CycleError as error:
             crossed: set[int] = set(error.args[1])
+        if attempt >= _BROKEN_UP:
+            crossed = set(range(len(columns)))
         kept = [column for i, column in enumerate(columns) if i not in crossed]
         columns = [*kept, *([one] for i in sorted(crossed) for one in columns[i])]
+    raise AssertionError  # rows of single numbers have an order
 
 
 def _aim(grid: Grid, x: Sequence[float], column: Sequence[int]) -> tuple[float, float]:
     """Where a column would stand best by its lines to others, and how much that weighs."""
+    own = set(column)
     others = [
         (_firmness(grid.kinds[one], grid.kinds[other]), x[other])
         for one in column
         for side in grid.near[one]
         for other in side
-        if other not in column
+        if other not in own
     ]
     weight = fsum(w for w, _ in others)
     return (fsum(w * at for w, at in others) / weight, weight) if others else (x[column[0]], 0.01)

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any, TypeAlias
 
 from graphir.dtypes import DType
+from graphir.errors import GraphError
 from graphir.lattice import Lattice
 
 FONT = 13.0
@@ -22,6 +23,11 @@ GAP = 14.0
 LANE = 9.0
 """The width that a line takes of a row through which it passes."""
 
+
+LARGEST = 8_000
+"""The most nodes and lanes of a picture."""
+
+_SMALL = 300  # the size of a grid for which every attempt at a better picture is made
 
 _HUB = 4  # as many edges on one side make a hub
 
@@ -50,9 +56,13 @@ class Grid:
         self.row = rows_of(near, self.widths, full)
         self._lanes: dict[tuple[int, int, int], int] = {}
         self.chains = [self._chain(near, low, high) for low, high in ends]
-        self.near = _neighbours(
-            dict.fromkeys(pair for chain in self.chains for pair in pairwise(chain)), len(self.row)
-        )
+        segments = dict.fromkeys(pair for chain in self.chains for pair in pairwise(chain))
+        self.near = _neighbours(segments, len(self.row))
+        self._size = len(segments) + len(self.row)
+
+    def effort(self, most: int, least: int = 1) -> int:
+        """How many of `most` attempts at a better picture the size of the grid allows."""
+        return max(least, most * _SMALL // max(self._size, _SMALL))
 
     def _chain(self, near: Near, low: int, high: int) -> list[int]:
         out, into = len(near[low][1]), len(near[high][0])
@@ -64,6 +74,12 @@ class Grid:
 
     def _lane(self, low: int, high: int, row: int) -> int:
         if (low, high, row) not in self._lanes:
+            if len(self.row) >= LARGEST:
+                raise GraphError(
+                    f"svg: the picture is too large; got {self.nodes:,} nodes and {len(self.edges):,} "
+                    f"edges, which pass through more than {LARGEST:,} places in rows between; use "
+                    'format "dot", which Graphviz lays out, "mermaid" or "text"'
+                )
             self._lanes[low, high, row] = len(self.row)
             self.row.append(row)
             self.widths.append(LANE)
@@ -112,8 +128,8 @@ def rows_of(
         if len(near[one][1]) > len(near[one][0]) or one in loose:
             most = min(rows.row[high] for high in near[one][1]) - 1
             rows.move(one, range(most, rows.row[one] - 1, -1))
-    used = sorted(set(rows.row))
-    return [used.index(row) for row in rows.row]
+    used = {row: i for i, row in enumerate(sorted(set(rows.row)))}
+    return [used[row] for row in rows.row]
 
 
 class _Rows:
@@ -142,9 +158,12 @@ def _longest_first(near: Near) -> list[int]:
     Of those with chains as long, the ones with most edges come first.
     """
     depth = [0] * len(near)
-    for _ in near:
-        changed = [1 + max((depth[high] for high in above), default=-1) for _, above in near]
-        if changed == depth:
-            break
-        depth = changed
+    left = [len(above) for _, above in near]
+    ready = [one for one, count in enumerate(left) if not count]
+    for one in ready:  # which grows: each number when all above it are done
+        for low in near[one][0]:
+            depth[low] = max(depth[low], depth[one] + 1)
+            left[low] -= 1
+            if not left[low]:
+                ready.append(low)
     return sorted(range(len(near)), key=lambda one: (-depth[one], -sum(map(len, near[one]))))

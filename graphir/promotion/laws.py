@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import product
 from typing import Any, TypeAlias
@@ -9,7 +10,7 @@ from typing import Any, TypeAlias
 from graphir.dtypes import DType, DTypeLike
 from graphir.errors import GraphError, PromotionError
 from graphir.lattice import LAWS as JOIN_LAWS
-from graphir.lattice import Lattice, Violation, violations
+from graphir.lattice import Lattice, Violation, Violations, violations
 from graphir.promotion.rules import PromotionRules
 
 Table: TypeAlias = Mapping[Any, Mapping[Any, "DTypeLike | None"]]
@@ -22,7 +23,7 @@ Weak dtypes, which give way by design, are not asked about width and exactness.
 """
 
 
-def laws(subject: str | PromotionRules | Lattice[Any] | Table) -> list[Violation]:
+def laws(subject: str | PromotionRules | Lattice[Any] | Table) -> Violations:
     """Every violation of LAWS by a rule set (or that of a name), a lattice or a printed table.
 
     Law by law, the counterexample of the smallest dtypes first. A table is by row (lhs), then by
@@ -35,13 +36,18 @@ def laws(subject: str | PromotionRules | Lattice[Any] | Table) -> list[Violation
         subject = rules(subject)
     if isinstance(subject, Lattice):
         known: Iterable[Any] = [node for node in subject if isinstance(node, DType)]
-        return [*subject.laws(), *_conversions(_sorted(known), subject.join)]
+        return _with(subject.laws(), _conversions(_sorted(known), subject.join))
     if isinstance(subject, PromotionRules):
         dtypes, join = _sorted(subject.dtypes), _asker(subject)
     else:
         cells = _cells(subject)
         dtypes, join = _sorted(dtype for pair in cells for dtype in pair), _reader(cells)
-    return [*violations(dtypes, join), *_conversions(dtypes, join)]
+    return _with(violations(dtypes, join), _conversions(dtypes, join))
+
+
+def _with(of_join: Violations, others: Iterable[Violation]) -> Violations:
+    listed = Counter(violation.law for violation in of_join)
+    return Violations([*of_join, *others], of_join.counts - listed)
 
 
 def _sorted(dtypes: Iterable[DType]) -> list[DType]:
