@@ -118,10 +118,11 @@ class Dim:
 class Floor:
     """The atom `dividend // divisor`, for strides that need not divide."""
 
-    __slots__ = ("dividend", "divisor")
+    __slots__ = ("_text", "dividend", "divisor")
 
     def __init__(self, dividend: Dim, divisor: int) -> None:
         self.dividend, self.divisor = dividend, divisor
+        self._text = f"(({dividend})//{divisor})"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Floor):
@@ -139,7 +140,7 @@ class Floor:
         return self.dividend.evaluate(sizes) // self.divisor
 
     def __str__(self) -> str:
-        return f"(({self.dividend})//{self.divisor})"
+        return self._text
 
 
 Size: TypeAlias = int | Dim
@@ -166,6 +167,11 @@ def product(dims: Iterable[Size]) -> Size:
     for dim in dims:
         result = result * dim
     return result
+
+
+def monomial(atoms: Iterable[Atom], coefficient: int) -> Size:
+    """The product of an int and some atoms: names, and quotients."""
+    return _lowered({tuple(sorted(atoms, key=str)): coefficient})
 
 
 def quotient(dim: Size, divisor: Size) -> Size | None:

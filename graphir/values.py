@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from math import prod
 from typing import Any, NamedTuple, cast
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from graphir import attributes as at
 from graphir.conversions import convert
-from graphir.dims import Dim, Shape, Size
+from graphir.dims import Atom, Dim, Shape, Size, monomial, total
 from graphir.dtypes import DType
 from graphir.errors import GraphError, ShapeError
 from graphir.lexer import Tokens
@@ -24,6 +24,10 @@ TERMS = 256
 """The most terms of a dim; degree and coefficients are bounded by it too."""
 PRODUCT = 4096
 """The most terms that the product of a shape's dims may have."""
+PRODUCTS = 200_000
+"""The most products of two terms that a text asks for by multiplying sums; more if it is long."""
+
+_VAST = "a dim with too many terms, or numbers too large"
 
 _WORDS = {"true": True, "false": False, "none": None}
 _LISTS_OF_DIMS = {at.shape, at.limits, at.new_shape}
@@ -41,7 +45,7 @@ class Values(Tokens):
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self._types: dict[tuple[str, ...], TensorType] = {}
-        self._floors = 0
+        self._floors = self._products = 0
 
     def type(self) -> TensorType:
         """A dtype and a shape; what was read before is recognised by its tokens."""
@@ -83,22 +87,50 @@ class Values(Tokens):
 
     def _sum(self, depth: int) -> Size:
         start = self.at
-        value = self._term(depth) * -1 if self.take("-") else self._term(depth)
+        terms = [self._term(depth) * -1 if self.take("-") else self._term(depth)]
         while (sign := self.tokens[self.at]) in ("+", "-"):
             self.at += 1
-            combine = _plus if sign == "+" else _minus
-            value = self._combined(start, combine, value, self._term(depth))
-        return value
+            term = self._term(depth)
+            terms.append(term if sign == "+" else term * -1)
+        return self._checked(start, total(terms)) if len(terms) > 1 else terms[0]
 
     def _term(self, depth: int) -> Size:
-        start, value = self.at, self._factor(depth)
+        start, factors = self.at, [self._factor(depth)]
         while (sign := self.tokens[self.at]) in ("*", "//"):
             self.at += 1
             self._floors += sign == "//"
             if self._floors > DEPTH:
                 self.fail(f"a dim with more than {DEPTH} divisions")
-            combine = _times if sign == "*" else _over
-            value = self._combined(start, combine, value, self._factor(depth))
+            factor = self._factor(depth)
+            if sign == "*":
+                factors.append(factor)
+            else:
+                factors = [self.attempt(start, _over, self._product(start, factors), factor)]
+        return self._product(start, factors)
+
+    def _product(self, start: int, factors: Sequence[Size]) -> Size:
+        """The product of some dims: names and ints at once, then sums one by one."""
+        if len(factors) == 1:
+            return factors[0]
+        atoms: list[Atom] = []
+        sums: list[Dim] = []
+        coefficient = 1
+        for factor in factors:
+            if isinstance(factor, int):
+                coefficient *= factor
+            elif len(factor.terms) > 1:
+                sums.append(factor)
+            else:
+                atoms += factor.terms[0][0]
+                coefficient *= factor.terms[0][1]
+            if len(atoms) > TERMS or coefficient.bit_length() > TERMS * 4:
+                self.fail(_VAST, start)
+        value = monomial(atoms, coefficient)
+        for each in sums:
+            self._products += _terms(value) * _terms(each)
+            if self._products > PRODUCTS + len(self.text) // 4:
+                self.fail("dims with too many products of sums; write them multiplied out", start)
+            value = self._checked(start, value * each)
         return value
 
     def _factor(self, depth: int) -> Size:
@@ -113,11 +145,10 @@ class Values(Tokens):
             return self.natural("a dim")
         return Dim({(self.name("a dim: a name, an int or an expression"),): 1})
 
-    def _combined(self, start: int, combine: Callable[..., Size], a: Size, b: Size) -> Size:
-        made = self.attempt(start, combine, a, b)
-        if _is_vast(made):
-            self.fail("a dim with too many terms, or numbers too large", start)
-        return made
+    def _checked(self, start: int, dim: Size) -> Size:
+        if _is_vast(dim):
+            self.fail(_VAST, start)
+        return dim
 
     def attribute(self, attr: Attr) -> Any:
         """The value of an attribute, as what it stands for there."""
@@ -214,18 +245,6 @@ def is_foreign(storage: np.dtype[Any]) -> bool:
 def bits_of(storage: np.dtype[Any]) -> np.dtype[Any]:
     """The unsigned integers with which the raw bits of a dtype are kept."""
     return np.dtype(f"u{storage.itemsize}")
-
-
-def _plus(a: Size, b: Size) -> Size:
-    return a + b
-
-
-def _minus(a: Size, b: Size) -> Size:
-    return a - b
-
-
-def _times(a: Size, b: Size) -> Size:
-    return a * b
 
 
 def _over(a: Size, b: Size) -> Size:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from graphir import Graph, ParseError
 from graphir.printer import graph_text
 from tests.texts import EXPLICIT, QUESTION, T, check_same, every_dtype, every_op, f32
+from tests.work import Work, count_work
 
 
 def body(line, inputs="%x: float32[n], %i: int64[3]"):
@@ -272,3 +273,28 @@ def test_any_text(text):
     parses_or_refuses("graph @g rules=max (" + text)
     parses_or_refuses(body("%0 = " + text))
     parses_or_refuses(body("%0 = full {dtype=float32, value=" + text))
+
+
+def product_of_sums(n: int) -> str:
+    """A graph of n inputs whose dims are products of two sums of 16 names each."""
+    sums = [f"({'+'.join(f'{name}{{i}}_{j}' for j in range(16))})" for name in "ab"]
+    inputs = ", ".join(f"%x{i}: float32[{'*'.join(sums).format(i=i)}]" for i in range(n))
+    return f"graph @g rules=max (%y: int8[], {inputs}) -> (int8[]) {{\n  return %y\n}}"
+
+
+def test_products_of_sums_have_a_limit_that_says_so() -> None:
+    assert len(Graph.parse(product_of_sums(20)).inputs) == 21
+    with pytest.raises(ParseError, match="too many products of sums; write them multiplied out"):
+        Graph.parse(product_of_sums(1200))
+
+
+@pytest.mark.parametrize("operator", ["*", "+"])
+def test_long_dims_are_read_in_linear_work(operator: str) -> None:
+    def work(n: int) -> Work:
+        dims = (operator.join(f"n{i}_{j}" for j in range(200)) for i in range(n))
+        inputs = ", ".join(f"%x{i}: float32[{dim}]" for i, dim in enumerate(dims))
+        text = f"graph @g rules=max (%y: int8[], {inputs}) -> (int8[]) {{\n  return %y\n}}"
+        return count_work(lambda: Graph.parse(text))
+
+    first, second = work(20), work(40)
+    assert second.calls < 2.2 * first.calls and first.calls < 40 * 20 * 200

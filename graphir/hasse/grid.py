@@ -76,9 +76,9 @@ class Grid:
         if (low, high, row) not in self._lanes:
             if len(self.row) >= LARGEST:
                 raise GraphError(
-                    f"svg: the picture is too large; got {self.nodes:,} nodes and {len(self.edges):,} "
-                    f"edges, which pass through more than {LARGEST:,} places in rows between; use "
-                    'format "dot", which Graphviz lays out, "mermaid" or "text"'
+                    f"svg: the picture is too large; got {self.nodes:,} nodes and "
+                    f"{len(self.edges):,} edges, which pass through more than {LARGEST:,} places; "
+                    'use format "dot", which Graphviz lays out, "mermaid" or "text"'
                 )
             self._lanes[low, high, row] = len(self.row)
             self.row.append(row)

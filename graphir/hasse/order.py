@@ -82,7 +82,7 @@ def _crossed(grid: Grid, place: Mapping[int, float], left: int, right: int) -> i
 
 
 def crossings(grid: Grid, rows: Rows) -> int:
-    """How often lines cross: inversions between each row and the next, counted in a Fenwick tree."""
+    """How often lines cross: the inversions between rows, counted in a Fenwick tree."""
     rank = [0] * len(grid.row)
     for row in rows:
         for i, one in enumerate(row, 1):
