@@ -116,13 +116,12 @@ class Values(Tokens):
         sums: list[Dim] = []
         coefficient = 1
         for factor in factors:
-            if isinstance(factor, int):
-                coefficient *= factor
-            elif len(factor.terms) > 1:
+            if isinstance(factor, Dim) and len(factor.terms) > 1:
                 sums.append(factor)
-            else:
-                atoms += factor.terms[0][0]
-                coefficient *= factor.terms[0][1]
+                continue
+            for names, scale in factor.terms if isinstance(factor, Dim) else (((), factor),):
+                atoms += names
+                coefficient *= scale
             if len(atoms) > TERMS or coefficient.bit_length() > TERMS * 4:
                 self.fail(_VAST, start)
         value = monomial(atoms, coefficient)
