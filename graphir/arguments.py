@@ -139,7 +139,9 @@ def _shown(value: Any) -> str:
 
 
 def _is_operand(value: Any) -> bool:
-    return isinstance(value, Symbol) or is_literal(value) or hasattr(value, "dtype")
+    if isinstance(value, Symbol) or is_literal(value):
+        return True
+    return hasattr(value, "dtype") and not isinstance(value, DType)
 
 
 def may_be_operand(value: Any) -> bool:

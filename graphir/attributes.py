@@ -235,4 +235,5 @@ def _identity(value: Any) -> Any:
         return type(value), np.asarray(value).tobytes()
     if isinstance(value, tuple):
         return tuple(_identity(one) for one in cast("tuple[Any, ...]", value))
-    return type(value), value
+    kind = type(value)
+    return kind, value.code if kind is DType else value

@@ -48,7 +48,10 @@ def convert(array: NDArray[Any], source: DType, target: DType, tf32: str = "even
     The result may be `array` itself: do not write to it. PromotionError for complex to a real
     number.
     """
-    run = _converter(source, target, tf32)
+    key = source.code, target.code, tf32
+    run = _CONVERTERS.get(key)
+    if run is None:
+        run = _CONVERTERS[key] = _converter(source, target, tf32)
     return run(array) if array.ndim else run(array.reshape(1)).reshape(())
 
 
@@ -68,7 +71,10 @@ def round_to_tf32(array: NDArray[np.float32], mode: str = "even") -> NDArray[np.
     return rounded.view(np.float32).reshape(array.shape)
 
 
-@cache
+# By the codes of both dtypes and the way in which ties of tensor_float32 are broken.
+_CONVERTERS: dict[tuple[int, int, str], Step] = {}
+
+
 def _converter(source: DType, target: DType, tf32: str) -> Step:
     """The function that computes a conversion, on arrays of at least one dimension."""
     if source is target or (

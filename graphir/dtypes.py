@@ -59,14 +59,21 @@ _STORED_AS: dict[str, Any] = {
 
 
 class DType(Enum):
-    """An element type; members are compared by identity, and any name or alias finds them.
+    """An element type; any name or alias finds it.
+
+    `==` with a DType is identity. With a NumPy dtype, a scalar type or a text it is the answer of
+    the NumPy dtype that stores the values, and the hash is that dtype's, so that programs written
+    for NumPy's dtypes take the same branch; `kind`, `char`, `itemsize`, `name` and `type` are
+    NumPy's, and np.dtype converts a DType. `index`, `address`, `tensor_float32` and the weak dtypes
+    equal themselves and their names alone, although np.dtype converts them to what stores them.
+    (np.dtype(np.uint64) == DType.index, in this order, is NumPy's comparison and True.)
 
     `family` is bool, int, uint, float or complex; `bits` the width of a value, `storage` the NumPy
     dtype that holds it; `short` a name for tables, counted in bits (`i16`, `bf16`, `tf32`; those
     that NumPy reads in bytes, such as `i8`, find no dtype); `format` the float format (of a
     complex: of its parts); `weak` is true of the types of Python scalars; `narrow` of the 2- to
-    8-bit types of ml_dtypes; `code` a small int, the place in this list, by which tables of the
-    project find a dtype faster than by the dtype itself.
+    8-bit types of ml_dtypes; `code` a small int, the place in this list, by which tables that are
+    read often find a dtype (hashing and comparing a DType runs Python code, a list index does not).
     """
 
     bool = "bool", "bool", "bool", 1
@@ -106,9 +113,6 @@ class DType(Enum):
     float6_e3m2fn = "float6_e3m2fn", "f6e3m2fn", "float", 6, _float(3, 2, "finite")
     float4_e2m1fn = "float4_e2m1fn", "f4e2m1fn", "float", 4, _float(2, 1, "finite")
 
-    # Identity; Enum's own hash is a Python function, and dtypes are keys of every hot table.
-    __hash__ = object.__hash__
-
     def __init__(
         self,
         name: str,
@@ -128,8 +132,29 @@ class DType(Enum):
         self.storage: np.dtype[Any] = np.dtype(
             _STORED_AS.get(name) or getattr(ml_dtypes, name, name)
         )
+        self.dtype: np.dtype[Any] = self.storage  # by this attribute NumPy converts an object
+        self.kind: str = self.storage.kind
+        self.char: str = self.storage.char
+        self.itemsize: int = self.storage.itemsize
+        self.type: type[Any] = self.storage.type
+        self._hash: int = hash(name if name in _STORED_AS else self.storage)
         self.code: int = len(type(self).__members__)
         self.narrow: Bool = 1 < bits < 8 or (bits == 8 and family == "float")
+
+    def __eq__(self, other: object) -> Bool:
+        """Identity for a DType; NumPy's answer for a NumPy dtype, a scalar type or a text."""
+        if self is other:
+            return True
+        if isinstance(other, DType):
+            return False
+        if not isinstance(other, (np.dtype, type, str)):
+            return NotImplemented
+        if other == self._value_ or self._value_ in _STORED_AS:
+            return other == self._value_
+        return self.storage == other
+
+    def __hash__(self) -> int:
+        return self._hash
 
     @classmethod
     def _missing_(cls, value: object) -> DType:
@@ -180,7 +205,7 @@ class DType(Enum):
     @property
     def part(self) -> DType:
         """The dtype of a complex number's parts; of any other dtype, itself."""
-        return _PARTS.get(self, self)
+        return _PARTS[self] if self.family == "complex" else self
 
     @property
     def exponent_bits(self) -> int:

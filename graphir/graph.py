@@ -332,9 +332,10 @@ class Graph(Makers, Written):
         known: dict[Any, Inferred] = self.rules.inferred
         if op is ops.constant:  # each has values of its own
             return op.infer(self.rules, types, attrs)
-        # A cast, the most frequent of ops with attributes, is found by its dtype itself.
-        cast = op is ops.cast and len(attrs) == 1
-        key = (op, *types, *(attrs.items() if cast else identity(attrs) if attrs else ()))
+        # A cast, the most frequent of ops with attributes, is found by the code of its dtype.
+        to = attrs["to"] if op is ops.cast and len(attrs) == 1 else None
+        last = (to.code,) if type(to) is DType else identity(attrs) if attrs else ()
+        key = (op, *types, *last)
         try:
             found = known.get(key)
         except TypeError:  # a list among the attributes

@@ -149,7 +149,9 @@ def _usual_rules(types: Any) -> PromotionRules:
     def look(value: Any, _: str) -> None:
         if type_of(value) is not None and not (isinstance(value, type) and value in WEAK):
             pair = cast("tuple[Any, ...]", value) if _is_pair(value) else ()
-            dtype = pair[0] if pair else getattr(value, "dtype", value)
+            dtype = pair[0] if pair else value
+            if not isinstance(dtype, DType):
+                dtype = getattr(dtype, "dtype", dtype)
             seen.append(not isinstance(dtype, (DType, str)))
 
     mapped(look, types, "")

@@ -11,7 +11,7 @@ from graphir.dtypes import DType, DTypeLike
 from graphir.errors import GraphError
 
 _LOCK = Lock()
-_INTERNED: WeakValueDictionary[tuple[DType, Shape], TensorType] = WeakValueDictionary()
+_INTERNED: WeakValueDictionary[tuple[int, Shape], TensorType] = WeakValueDictionary()
 
 
 class TensorType:
@@ -24,16 +24,17 @@ class TensorType:
 
     dtype: DType
     shape: Shape
-    _cast: dict[DType, TensorType]
+    _cast: dict[int, TensorType]  # by the code of a dtype
 
     def __new__(cls, dtype: DTypeLike, shape: ShapeLike = ()) -> TensorType:
         """The one object for this dtype and shape."""
-        key = (dtype if isinstance(dtype, DType) else DType(dtype), shape_of(shape))
+        dtype, shape = dtype if isinstance(dtype, DType) else DType(dtype), shape_of(shape)
+        key = dtype.code, shape
         known = _INTERNED.get(key)
         if known is not None:
             return known
         new = super().__new__(cls)
-        new.dtype, new.shape = key
+        new.dtype, new.shape = dtype, shape
         new._cast = {}
         with _LOCK:  # setdefault of a weak dictionary is not atomic
             return _INTERNED.setdefault(key, new)
@@ -53,9 +54,9 @@ class TensorType:
 
     def cast(self, dtype: DType) -> TensorType:
         """The type of the same shape with another dtype."""
-        found = self._cast.get(dtype)
+        found = self._cast.get(dtype.code)
         if found is None:
-            found = self._cast[dtype] = TensorType(dtype, self.shape)
+            found = self._cast[dtype.code] = TensorType(dtype, self.shape)
         return found
 
     def __str__(self) -> str:

@@ -48,12 +48,12 @@ def _legal(symbol: Symbol) -> bool:
     if not symbol.op.computes:
         return True
     for arg in symbol.args:
-        if not _LEGAL[arg.type.dtype]:
+        if not _LEGAL[arg.type.dtype.code]:
             return False
-    return _LEGAL[symbol.type.dtype]
+    return _LEGAL[symbol.type.dtype.code]
 
 
-_LEGAL = {dtype: machine(dtype) is dtype for dtype in DType}
+_LEGAL = tuple(machine(dtype) is dtype for dtype in DType)  # by the code of a dtype
 
 
 class _Plan(NamedTuple):
@@ -69,7 +69,7 @@ def _plan(graph: Graph, symbol: Symbol) -> _Plan:
     types: list[Any] = list(graph.types_of(symbol.args))
     needed: list[tuple[int, str, DType, DType]] = []
     for i, arg in enumerate(symbol.args):
-        if not _LEGAL[arg.dtype]:
+        if not _LEGAL[arg.dtype.code]:
             wide = machine(arg.dtype)
             needed.append((i, op.operand(i), arg.dtype, wide))
             types[i] = arg.type.cast(wide)

@@ -86,18 +86,16 @@ class Casts:
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
-        self._known: dict[DType, dict[int, Symbol]] = {}
+        self._known: tuple[dict[int, Symbol], ...] = tuple({} for _ in DType)
         self._uses: dict[int, list[Origin]] = {}
 
     def insert(self, value: Symbol, to: DType, origin: Origin) -> Symbol:
         """The cast of a value of the new graph, made now or by an earlier use."""
-        known = self._known.get(to)
-        if known is None:
-            known = self._known[to] = {}
+        known = self._known[to.code]
         cast = known.get(value.index)
         if cast is None:
             cast = known[value.index] = self._graph.append(
-                ops.cast, (value,), _CAST_ATTRS[to], value.type.cast(to), (origin,)
+                ops.cast, (value,), _CAST_ATTRS[to.code], value.type.cast(to), (origin,)
             )
         else:
             self._uses.setdefault(cast.index, list(cast.origins)).append(origin)
@@ -109,8 +107,8 @@ class Casts:
             self._graph.symbols[index].source = tuple(origins)
 
 
-# One dict of attributes for each dtype, shared by all casts to it.
-_CAST_ATTRS: dict[DType, dict[str, Any]] = {dtype: {"to": dtype} for dtype in DType}
+# One dict of attributes for each dtype, by its code, shared by all casts to it.
+_CAST_ATTRS: tuple[dict[str, Any], ...] = tuple({"to": dtype} for dtype in DType)
 
 
 def origins_of(symbol: Symbol) -> tuple[Origin, ...]:

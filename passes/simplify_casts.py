@@ -45,7 +45,7 @@ class _Chains:
         if of is to or value.op is not ops.cast:
             return of is to
         first = value.args[0]
-        key = first.op is ops.constant, first.type.dtype, of, to
+        key = first.op is ops.constant, first.type.dtype.code, of.code, to.code
         known = self._known.get(key)
         if known is None:
             known = self._known[key] = _one(*map(self._stored, (first, value, cast)))

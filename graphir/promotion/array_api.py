@@ -91,7 +91,7 @@ class ArrayApi(LibraryRules):
 
     def known(self, dtype: DType) -> DType:
         """One of the standard's data types."""
-        if dtype in self._known:
+        if dtype.code in self._known:
             return dtype
         raise self.lacking(dtype, f"{dtype} is no data type of {self.name!r}: {_UNDEFINED}")
 

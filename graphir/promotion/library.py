@@ -42,7 +42,7 @@ class LibraryRules(PromotionRules):
     ) -> None:
         super().__init__(name, doc, lattice, source)
         self.dtypes = tuple(dtypes) or self.dtypes
-        self._known = {*self.dtypes, *more, *WEAK.values()}
+        self._known = frozenset(dtype.code for dtype in (*self.dtypes, *more, *WEAK.values()))
 
     def __init_subclass__(cls, **settings: Any) -> None:
         """Tell numbers apart in a subclass that changes the rules of literals and has no cells."""
@@ -71,7 +71,7 @@ class LibraryRules(PromotionRules):
 
     def known(self, dtype: DType) -> DType:
         """The dtype, if the library has it."""
-        if dtype not in self._known:
+        if dtype.code not in self._known:
             raise self.lacking(
                 dtype, f"{self.library} has no {dtype}, so there is none under {self.name!r}"
             )

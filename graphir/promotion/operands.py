@@ -93,6 +93,8 @@ def operand_of(operand: Any) -> Typed:
 
     NumPy scalars are strong: np.float64 is a float and np.generic is looked at first.
     """
+    if isinstance(operand, DType):
+        return Operand(operand)
     if isinstance(operand, (np.ndarray, np.generic)):
         array = cast("np.ndarray[Any, Any]", operand)
         value = None if array.ndim else array.item()

@@ -75,7 +75,10 @@ class PromotionRules(InPlaceRules, DefaultInside):
     ) -> None:
         self.name, self.doc, self.lattice, self.source = name, doc, of_dtypes(lattice), source
         self.dtypes: tuple[DType, ...] = self.lattice.nodes if self.lattice else tuple(DType)
-        self._promoted: dict[tuple[Any, ...], DType] = {}
+        # What `promote` answered of dtypes, by their codes; of two by that of the first, then of
+        # the second.
+        self._promoted: dict[tuple[int, ...], DType] = {}
+        self._pairs: tuple[dict[int, DType], ...] = tuple({} for _ in DType)
         # What ops come to, which graphs share; by types alone, where these are all that counts.
         self.inferred: dict[Any, Any] = {}
         self.inferred_by_types: dict[Any, Any] = {} if self.by_value else self.inferred
@@ -108,8 +111,11 @@ class PromotionRules(InPlaceRules, DefaultInside):
 
     def common(self, operands: Sequence[Typed]) -> DType:
         """The dtype in which operands meet; those that share one already do not promote."""
-        dtypes = tuple(dict.fromkeys([operand.dtype for operand in operands]))
-        return dtypes[0] if len(dtypes) == 1 else self.join(dtypes)
+        first = operands[0].dtype
+        for operand in operands:
+            if operand.dtype is not first:
+                return self.join(tuple({one.dtype.code: one.dtype for one in operands}.values()))
+        return first
 
     def join(self, dtypes: tuple[DType, ...]) -> DType:
         """The join of two or more different dtypes."""
@@ -298,7 +304,7 @@ class PromotionRules(InPlaceRules, DefaultInside):
 
     def committed(self, weak: DType) -> DType:
         """The concrete dtype that a weak one has where nothing decided otherwise."""
-        return _COMMITTED.get(weak, weak)
+        return _COMMITTED[weak.code] if weak.weak else weak
 
     # -- questions
 
@@ -329,12 +335,18 @@ class PromotionRules(InPlaceRules, DefaultInside):
         array or NumPy scalar, a Python scalar, or one of the types bool, int, float, complex.
         """
         try:
-            return self._promoted[operands]
-        except (KeyError, TypeError):
-            pass
-        found = self.common(self.operands(operands))
-        if all(isinstance(operand, DType) for operand in operands):
-            self._promoted[operands] = found
+            a, b = operands
+            return self._pairs[a.code][b.code]
+        except (AttributeError, LookupError, TypeError, ValueError):
+            pass  # other than two dtypes, or not asked yet
+        codes = tuple([operand.code for operand in operands if isinstance(operand, DType)])
+        if len(codes) != len(operands):
+            return self.common(self.operands(operands))
+        found = self._promoted.get(codes)
+        if found is None:
+            found = self._promoted[codes] = self.common(self.operands(operands))
+        if len(codes) == 2:
+            self._pairs[codes[0]][codes[1]] = found
         return found
 
     def answer(self, *operands: Any) -> DType | None:
@@ -390,7 +402,7 @@ class PromotionRules(InPlaceRules, DefaultInside):
 
 _USUAL = (DType.int32, DType.float32, DType.bool, DType.int64)
 _COMMITTED = {
-    DType.weak_int: DType.int64,
-    DType.weak_float: DType.float64,
-    DType.weak_complex: DType.complex128,
+    DType.weak_int.code: DType.int64,
+    DType.weak_float.code: DType.float64,
+    DType.weak_complex.code: DType.complex128,
 }

@@ -201,7 +201,7 @@ class TensorFlow(LibraryRules):
         """Weak; True as eager TensorFlow converts it; alone, int64 where int32 does not hold it."""
         partners = place.partners
         beside = next((one.dtype for one in partners if not one.dtype.weak), None)
-        if isinstance(value, bool) and beside in _TAKE_TRUE:
+        if isinstance(value, bool) and beside and beside in _TAKE_TRUE:
             return beside
         if isinstance(value, int) and beside is DType.uint64 and 2**63 <= value < 2**64:
             return beside
@@ -209,7 +209,7 @@ class TensorFlow(LibraryRules):
         if masks and isinstance(value, int) and not fits(value, DType.int32):
             raise self.misfit(value, DType.int32)
         weak = super().literal(value, place)
-        if weak is DType.bool and beside in _NUMBERS and place.op:
+        if weak is DType.bool and beside and beside in _NUMBERS and place.op:
             raise self.refusal((weak, beside), f"{value} is not converted to {beside}")
         wide = weak is DType.weak_int and not partners and not fits(value, DType.int32)
         return DType.int64 if wide else weak

@@ -214,10 +214,10 @@ class _Making:
                 if isinstance(source, Location):  # the user's own
                     origins = (("x", "cast", source, CAST, x.type.dtype, symbol.type.dtype),)
             for operand, op, location, rule, before, after in origins:
-                key = (operand, op, rule, before, after, number)
+                key = (operand, op, rule, before.code, after.code, number)
                 one = known.get(key)
                 if one is None:
-                    one = known[key] = conversion(*key)
+                    one = known[key] = conversion(operand, op, rule, before, after, number)
                 rows.append(CastRow(one, location, symbol, len(rows), uses))
 
     def add_literals(self, graph: Graph) -> None:

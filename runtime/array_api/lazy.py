@@ -145,7 +145,7 @@ class Tape(Graph):
     def _number(self, number: Any, dtype: DType, site: Source) -> Lazy:
         # Zeros have signs that their equality does not tell of, and so have parts.
         kept = bool(number) and not isinstance(number, complex)
-        key = dtype, number.__class__, number
+        key = dtype.code, number.__class__, number
         value = self._numbers.get(key) if kept else None
         if value is None:
             value = self._array(number, dtype)

@@ -37,6 +37,7 @@ class Builder:
         self.here = Location.at("", 0)
         self._inferred: dict[Any, Inferred] = {}
         self._dtypes: dict[Any, DType] = {}
+        self._own = frozenset(dtype.code for dtype in graph.rules.dtypes)
         self._constants: dict[Any, Symbol] = {}
 
     # -- ops
@@ -133,7 +134,7 @@ class Builder:
     def has(self, dtype: Any) -> bool:
         """Whether graphs under these rules have a NumPy dtype."""
         try:
-            return self.dtype(dtype) in self.graph.rules.dtypes
+            return self.dtype(dtype).code in self._own
         except GraphirError:
             return False
 

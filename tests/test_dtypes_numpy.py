@@ -1,0 +1,149 @@
+"""DType beside NumPy's dtypes: programs that compare, look up and convert take NumPy's branch."""
+
+from __future__ import annotations
+
+import operator
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from graphir import DType, Graph, trace
+from runtime import jit
+
+OWN = tuple(
+    map(DType, ("index", "address", "tensor_float32", "weak_int", "weak_float", "weak_complex"))
+)
+NUMPYS = tuple(dtype for dtype in DType if dtype not in OWN)
+SCALAR_TYPES = [np.dtype(code).type for code in "?bBhHiIlLqQefdgFDGSUOmM"]
+OTHERS: list[Any] = [
+    *(dtype.storage for dtype in DType),
+    *(np.dtype(code) for code in (">f4", "<f4", ">i8", "S3", "O", "f4,i4", "M8[s]", "g")),
+    *SCALAR_TYPES,
+    *(ml_dtypes.bfloat16, ml_dtypes.int4, ml_dtypes.float8_e4m3fn),
+    *(bool, int, float, complex, str, object, list, np.ndarray, Graph),
+    *("float32", "f4", "f", "=f4", ">f4", "single", "float", "i8", "i4", "q", "b", "u1", "?", "B"),
+    *("f32", "bf16", "bfloat16", "tf32", "", "what", "3f4", "half", "int", "complex64", "index"),
+]
+"""What NumPy compares a dtype with: dtypes, scalar types, other types, codes, names, other text."""
+
+
+@pytest.mark.parametrize("dtype", NUMPYS, ids=str)
+def test_equality_is_that_of_the_dtype_of_numpy_in_both_orders(dtype: DType) -> None:
+    for other in OTHERS:
+        if isinstance(other, str) and other == str(dtype):
+            continue  # its name, which NumPy knows of its own dtypes alone
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # codes that NumPy will drop
+            equal = dtype.storage == other
+            assert (dtype == other) is (other == dtype) is equal, other
+            assert (dtype != other) is (other != dtype) is not equal, other
+
+
+@pytest.mark.parametrize("dtype", DType, ids=str)
+def test_a_dtype_equals_its_name_and_neither_none_nor_what_is_no_dtype(dtype: DType) -> None:
+    assert dtype == str(dtype)
+    assert str(dtype) == dtype
+    for other in (None, 1, 1.0, (), object(), [str(dtype)], b"float32"):
+        assert dtype != other
+        assert other != dtype
+    assert dtype not in (None, 0, "")
+
+
+@pytest.mark.parametrize("dtype", OWN, ids=str)
+def test_dtypes_that_numpy_lacks_equal_their_names_alone(dtype: DType) -> None:
+    equal = [other for other in OTHERS if dtype == other]
+    assert equal == [other for other in OTHERS if other == str(dtype)]
+    assert np.dtype(dtype) == dtype.storage
+    assert dtype.storage == dtype  # this order is NumPy's own comparison
+    assert {dtype: 1, dtype.storage: 2}[dtype] == 1
+
+
+@pytest.mark.parametrize("dtype", DType, ids=str)
+def test_equal_things_have_equal_hashes(dtype: DType) -> None:
+    for other in (*DType, *(dtype.storage for dtype in DType)):
+        if dtype == other:
+            assert hash(dtype) == hash(other)
+    if dtype in NUMPYS:
+        assert {dtype.storage: "by NumPy's"}[dtype] == {dtype: "by NumPy's"}[dtype.storage]
+
+
+@pytest.mark.parametrize("dtype", DType, ids=str)
+def test_facts_by_numpys_names_are_numpys(dtype: DType) -> None:
+    known = dtype.storage
+    assert (dtype.kind, dtype.char, dtype.itemsize) == (known.kind, known.char, known.itemsize)
+    assert dtype.type is known.type
+    assert dtype.name == str(dtype)
+    assert dtype in OWN or dtype.name == known.name
+
+
+@pytest.mark.parametrize("dtype", DType, ids=str)
+def test_numpy_takes_a_dtype(dtype: DType) -> None:
+    storage = dtype.storage
+    assert np.dtype(dtype) is np.dtype(storage)
+    assert np.zeros(3, dtype).dtype == np.arange(3).astype(dtype).dtype == storage
+    assert np.empty_like(np.zeros(2), dtype=dtype).dtype == storage
+    assert np.can_cast(dtype, dtype)
+    assert np.result_type(dtype, storage) == storage
+    assert np.issubdtype(dtype, np.floating) == np.issubdtype(storage, np.floating)
+    assert np.issubdtype(dtype, np.integer) == np.issubdtype(storage, np.integer)
+    if storage.kind in "iu":
+        assert np.iinfo(dtype).max == np.iinfo(storage).max  # pyright: ignore
+    if issubclass(storage.type, np.inexact):
+        assert np.finfo(dtype).eps == np.finfo(storage).eps  # pyright: ignore
+
+
+BRANCHES: dict[str, Callable[[Any], Any]] = {
+    "== np.float32": lambda x: x * 2 if x.dtype == np.float32 else x,
+    "np.float32 ==": lambda x: x * 2 if np.float32 == x.dtype else x,
+    "np.dtype ==": lambda x: x * 2 if np.dtype("f4") == x.dtype else x,
+    "== a name": lambda x: x * 2 if x.dtype == "float32" else x,
+    "== a code": lambda x: x * 2 if x.dtype == "f4" else x,
+    "!=": lambda x: x if x.dtype != np.float32 else x * 2,
+    "== float": lambda x: x * 2 if x.dtype == float else x,
+    "in a tuple": lambda x: x * 2 if x.dtype in (np.float16, np.float32) else x,
+    "in a list of names": lambda x: x * 2 if x.dtype in ["float16", "float32"] else x,
+    "in a set": lambda x: x * 2 if x.dtype in {np.dtype("f2"), np.dtype("f4")} else x,
+    "a dict": lambda x: x * {np.dtype("f4"): 2, np.dtype("f8"): 3}.get(x.dtype, 5),
+    "a dict of types": lambda x: x * {np.float32: 2, np.float64: 3}.get(x.dtype.type, 5),
+    "kind": lambda x: x * 2 if x.dtype.kind == "f" else x,
+    "char": lambda x: x * 2 if x.dtype.char in "ef" else x,
+    "itemsize": lambda x: x * x.dtype.itemsize,
+    "name": lambda x: x * 2 if x.dtype.name.startswith("float") else x,
+    "issubdtype": lambda x: x * 2 if np.issubdtype(x.dtype, np.floating) else x,
+    "can_cast": lambda x: x * 2 if np.can_cast(x.dtype, np.float32) else x,
+    "finfo": lambda x: x + np.finfo(x.dtype if x.dtype.kind == "f" else "f4").tiny,
+    "zeros": lambda x: x + np.zeros(3, x.dtype),
+    "ones_like": lambda x: x + np.ones(3, dtype=x.dtype),
+    "array": lambda x: x + np.array([1, 2, 3], x.dtype),
+    "type": lambda x: x + x.dtype.type(1),
+    "result_type": lambda x: x + np.zeros(3, np.result_type(x.dtype, np.int8)),
+    "promote_types": lambda x: x + np.zeros(3, np.promote_types(x.dtype, "i2")),
+    "finds no None": lambda x: x if x.dtype == None else x * 2,  # noqa: E711
+}
+
+
+@pytest.mark.parametrize("name", [name for name in BRANCHES if name != "finds no None"])
+@pytest.mark.parametrize("dtype", ["?", "i1", "u2", "i8", "f2", "f4", "f8", "c8"])
+def test_a_traced_program_takes_the_branch_of_numpy(name: str, dtype: str) -> None:
+    program, x = BRANCHES[name], np.array([0, 1, 3]).astype(dtype)
+    expected, found = program(x), jit(program, rules="numpy")(x)
+    assert found.dtype == expected.dtype
+    assert found.tobytes() == expected.tobytes()
+    traced = trace(program, x, rules="numpy").graph
+    assert traced.outputs[0].dtype == expected.dtype
+
+
+def test_none_is_no_dtype_though_numpy_compares_it_as_float64() -> None:
+    program = BRANCHES["finds no None"]
+    assert (jit(program)(np.ones(3)) == 2).all()
+
+
+def test_a_symbol_combined_with_a_dtype_by_mistake_is_refused() -> None:
+    x = Graph("g").input("float32", (3,))
+    for combine in (operator.add, operator.mul, operator.lt):
+        with pytest.raises(TypeError):
+            combine(x, DType.float32)
