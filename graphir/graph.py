@@ -334,8 +334,7 @@ class Graph(Makers, Written):
             return op.infer(self.rules, types, attrs)
         # A cast, the most frequent of ops with attributes, is found by the code of its dtype.
         to = attrs["to"] if op is ops.cast and len(attrs) == 1 else None
-        last = (to.code,) if type(to) is DType else identity(attrs) if attrs else ()
-        key = (op, *types, *last)
+        key = (op, *types, *((to.code,) if type(to) is DType else identity(attrs) if attrs else ()))
         try:
             found = known.get(key)
         except TypeError:  # a list among the attributes

@@ -75,9 +75,8 @@ class PromotionRules(InPlaceRules, DefaultInside):
     ) -> None:
         self.name, self.doc, self.lattice, self.source = name, doc, of_dtypes(lattice), source
         self.dtypes: tuple[DType, ...] = self.lattice.nodes if self.lattice else tuple(DType)
-        # What `promote` answered of dtypes, by their codes; of two by that of the first, then of
-        # the second.
-        self._promoted: dict[tuple[int, ...], DType] = {}
+        # What `promote` answered of dtypes, by their codes; of pairs row by row, to be read faster.
+        self._promoted: dict[tuple[int, ...] | None, DType] = {}
         self._pairs: tuple[dict[int, DType], ...] = tuple({} for _ in DType)
         # What ops come to, which graphs share; by types alone, where these are all that counts.
         self.inferred: dict[Any, Any] = {}
@@ -111,11 +110,8 @@ class PromotionRules(InPlaceRules, DefaultInside):
 
     def common(self, operands: Sequence[Typed]) -> DType:
         """The dtype in which operands meet; those that share one already do not promote."""
-        first = operands[0].dtype
-        for operand in operands:
-            if operand.dtype is not first:
-                return self.join(tuple({one.dtype.code: one.dtype for one in operands}.values()))
-        return first
+        dtypes = {operand.dtype.code: operand.dtype for operand in operands}
+        return operands[0].dtype if len(dtypes) == 1 else self.join(tuple(dtypes.values()))
 
     def join(self, dtypes: tuple[DType, ...]) -> DType:
         """The join of two or more different dtypes."""
@@ -339,14 +335,13 @@ class PromotionRules(InPlaceRules, DefaultInside):
             return self._pairs[a.code][b.code]
         except (AttributeError, LookupError, TypeError, ValueError):
             pass  # other than two dtypes, or not asked yet
-        codes = tuple([operand.code for operand in operands if isinstance(operand, DType)])
-        if len(codes) != len(operands):
-            return self.common(self.operands(operands))
-        found = self._promoted.get(codes)
-        if found is None:
-            found = self._promoted[codes] = self.common(self.operands(operands))
-        if len(codes) == 2:
-            self._pairs[codes[0]][codes[1]] = found
+        codes = [operand.code for operand in operands if isinstance(operand, DType)]
+        key = tuple(codes) if len(codes) == len(operands) else None
+        found = self._promoted.get(key) or self.common(self.operands(operands))
+        if key:
+            self._promoted[key] = found
+            if len(key) == 2:
+                self._pairs[key[0]][key[1]] = found
         return found
 
     def answer(self, *operands: Any) -> DType | None:
@@ -401,8 +396,4 @@ class PromotionRules(InPlaceRules, DefaultInside):
 
 
 _USUAL = (DType.int32, DType.float32, DType.bool, DType.int64)
-_COMMITTED = {
-    DType.weak_int.code: DType.int64,
-    DType.weak_float.code: DType.float64,
-    DType.weak_complex.code: DType.complex128,
-}
+_COMMITTED = {dtype.code: DType.from_numpy(dtype.storage) for dtype in DType if dtype.weak}
