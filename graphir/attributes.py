@@ -235,5 +235,4 @@ def _identity(value: Any) -> Any:
         return type(value), np.asarray(value).tobytes()
     if isinstance(value, tuple):
         return tuple(_identity(one) for one in cast("tuple[Any, ...]", value))
-    kind = type(value)
-    return kind, value.code if kind is DType else value
+    return type(value), value.code if isinstance(value, DType) else value

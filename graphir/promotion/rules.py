@@ -77,7 +77,7 @@ class PromotionRules(InPlaceRules, DefaultInside):
         self.dtypes: tuple[DType, ...] = self.lattice.nodes if self.lattice else tuple(DType)
         # What `promote` answered of dtypes, by their codes; of pairs row by row, to be read faster.
         self._promoted: dict[tuple[int, ...] | None, DType] = {}
-        self._pairs: tuple[dict[int, DType], ...] = tuple({} for _ in DType)
+        self._pairs: dict[int, dict[int, DType]] = {dtype.code: {} for dtype in DType}
         # What ops come to, which graphs share; by types alone, where these are all that counts.
         self.inferred: dict[Any, Any] = {}
         self.inferred_by_types: dict[Any, Any] = {} if self.by_value else self.inferred
