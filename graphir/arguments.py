@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from reprlib import repr as brief
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from graphir import ops
 from graphir.dtypes import DType
 from graphir.errors import GraphError
-from graphir.literals import array_of, is_literal, literal_array
+from graphir.foreign_arrays import is_foreign_array
+from graphir.literals import is_literal, literal_array
 from graphir.op import Op
 from graphir.promotion.operands import Number, Place
 from graphir.promotion.python import ruling
@@ -107,7 +108,7 @@ def _symbol(graph: Graph, operand: Any, op: Op, partners: Sequence[TensorType]) 
             f"{brief(operand)} is no operand; give a symbol, a number, or an array with a "
             "dtype, for example g.constant[DType....](...)"
         )
-    made = graph.constant_of(array_of(operand, None, graph.tf32))
+    made = graph.entering(operand)
     to = graph.rules.array(made.dtype, partners, op.name, operand)
     return made if to is made.dtype else made.cast(to)
 
@@ -141,7 +142,9 @@ def _shown(value: Any) -> str:
 def _is_operand(value: Any) -> bool:
     if isinstance(value, Symbol) or is_literal(value):
         return True
-    return hasattr(value, "dtype") and not isinstance(value, DType)
+    if hasattr(value, "dtype") and not isinstance(value, DType):
+        return True
+    return is_foreign_array(cast("type[Any]", type(value)))
 
 
 def may_be_operand(value: Any) -> bool:

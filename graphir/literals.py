@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from graphir.conversions import convert
 from graphir.dims import Dim
 from graphir.dtypes import DType
 from graphir.errors import GraphError, ShapeError
+from graphir.foreign_arrays import converted, is_foreign_array
 from graphir.promotion.rules import PromotionRules
 from graphir.promotion.scalars import fits, int_range, misfit, number_text, scalar
 
@@ -46,12 +47,13 @@ def array_of(value: Any, dtype: DType | None, tf32: str = "even") -> tuple[DType
     """
     if isinstance(value, np.ma.MaskedArray):
         raise GraphError("a masked array has elements without a value; .filled(...) it first")
+    foreign = is_foreign_array(cast("type[Any]", type(value)))
     try:
-        array: NDArray[Any] = np.asarray(value)
+        array: NDArray[Any] = converted(value) if foreign else np.asarray(value)
     except ValueError as error:
         raise GraphError(f"these values are no array: {error}") from None
     if dtype is None:
-        if not hasattr(value, "dtype"):
+        if not foreign and not hasattr(value, "dtype"):
             raise GraphError("a list has no dtype; write g.constant[DType....](...)")
         return DType.from_numpy(array.dtype), native(array)
     if array.dtype == dtype.storage and dtype is not DType.tensor_float32:

@@ -130,6 +130,14 @@ class Makers:
             return literal_array(value, self.rules.literal(value), self.rules, self.tf32)
         return array_of(value, None, self.tf32)
 
+    def numpy_call(self, call: Callable[..., Any], *args: Any) -> Any:
+        """What a function of NumPy adds: `call(self, ...)`, in which no user code runs."""
+        return call(self, *args)
+
+    def entering(self, array: Any) -> Symbol:
+        """The symbol of an array that stands beside symbols: a constant."""
+        return self.constant_of(array_of(array, None, self.tf32))
+
     def constant_of(self, typed_array: tuple[DType, Any], literal: Any = None) -> Symbol:
         """A constant of an array in the storage of a dtype, and the literal that it was."""
         dtype, array = typed_array

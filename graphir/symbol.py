@@ -264,12 +264,12 @@ class Symbol(Operators):
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         from graphir.numpy_calls import call_ufunc
 
-        return call_ufunc(self.graph, ufunc, method, inputs, kwargs)
+        return self.graph.numpy_call(call_ufunc, ufunc, method, inputs, kwargs)
 
     def __array_function__(self, function: Any, _: Any, args: Any, kwargs: Any) -> Any:
         from graphir.numpy_calls import call_function
 
-        return call_function(self.graph, function, args, kwargs)
+        return self.graph.numpy_call(call_function, function, args, kwargs)
 
     # -- what a symbol cannot do, having no value yet
 

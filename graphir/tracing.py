@@ -13,6 +13,7 @@ import numpy as np
 from graphir.dims import shape_of
 from graphir.dtypes import DType
 from graphir.errors import GraphError, GraphirError, PromotionError
+from graphir.foreign_arrays import converted, is_foreign_array
 from graphir.graph import Graph
 from graphir.literals import is_literal
 from graphir.location import placed, user_location
@@ -57,13 +58,15 @@ class Traced(NamedTuple):
 
     The trees are nested tuples, lists and dicts, as the function has them, of Slots and Statics:
     `inputs_tree` of (positional, named) arguments, `outputs_tree` of what it returned. `numbers`
-    are those arguments that the function computes with as Python does.
+    are those arguments that the function computes with as Python does, `captured` the arrays that
+    the graph has as inputs after all others.
     """
 
     graph: Graph
     inputs_tree: Any
     outputs_tree: Any
     numbers: NumberTrace | None = None
+    captured: Sequence[Any] = ()
 
     def inputs(self, *args: Any, **named: Any) -> list[Any]:
         """The inputs of the graph that these arguments are; GraphError for another structure.
@@ -73,7 +76,8 @@ class Traced(NamedTuple):
         found: dict[Slot | NumberSlot, Any] = {}
         _match(self.inputs_tree, (args, named), found, "arguments")
         arrays, numbers = (_of_kind(found, kind) for kind in (Slot, NumberSlot))
-        return arrays if self.numbers is None else [*arrays, *self.numbers.fed(numbers)]
+        fed = [] if self.numbers is None else self.numbers.fed(numbers)
+        return [*arrays, *fed, *map(np.asarray, self.captured)]
 
     def outputs(self, values: Any) -> Any:
         """The outputs of a run, one array or a tuple, in the structure that the function gave."""
@@ -105,7 +109,7 @@ def trace(
     """
     chosen = rules_in_force(_usual_rules((types, named))) if rules is None else rules
     try:
-        return traced(function, types, named, chosen)
+        return traced(function, types, named, Graph(name_of(function), rules=chosen))
     except GraphirError as error:
         raise placed(error, user_location(), "trace") from None
 
@@ -114,11 +118,9 @@ def traced(
     function: Callable[..., Any],
     types: Sequence[Any],
     named: Mapping[str, Any],
-    rules: str | PromotionRules | None,
+    graph: Graph,
 ) -> Traced:
-    """What `trace` gives, for callers that say themselves where a refusal arose."""
-    name = getattr(function, "__name__", "traced")
-    graph = Graph(name, rules=rules)
+    """What `trace` gives, into an empty graph, for callers that say where a refusal arose."""
     args = _named(function, types, named)
     slots: list[Symbol] = []
     given: Any = mapped(lambda one, path: _entered(graph, one, path), args, "")
@@ -137,9 +139,14 @@ def traced(
         if numbers is not None:
             numbers.close()
     if not outputs:
-        raise GraphError(f"{name} returns no symbol, so there is nothing to compute")
+        raise GraphError(f"{graph.name} returns no symbol, so there is nothing to compute")
     graph.output(*outputs)
     return Traced(graph, (tuple(tree[0].values()), tree[1]), found, numbers)
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """The name of the graph that a function becomes."""
+    return getattr(function, "__name__", "traced")
 
 
 def _usual_rules(types: Any) -> PromotionRules:
@@ -262,6 +269,9 @@ def type_of(value: Any) -> TensorType | None:
         return TensorType(WEAK[value] if value in WEAK else cast(Any, value)) if known else None
     if _is_pair(value):
         return TensorType(*value)
+    if is_foreign_array(cast("type[Any]", type(value))):
+        usual = isinstance(getattr(value, "dtype", None), (np.dtype, DType))
+        value = value if usual else converted(value)
     if hasattr(value, "dtype") and hasattr(value, "shape"):
         return TensorType(value.dtype, value.shape)
     return None
@@ -336,6 +346,6 @@ def _constant(graph: Graph, value: Any, path: str) -> Symbol:
                 f"{path} is {value!r}, a number that has no dtype of its own under "
                 f"{graph.rules.name!r}; return np.{np.asarray(value).dtype}({value!r})"
             ) from None
-    if isinstance(value, np.ndarray):
-        return graph.constant(value)
+    if isinstance(value, np.ndarray) or is_foreign_array(cast("type[Any]", type(value))):
+        return graph.entering(value)
     raise GraphError(f"{path} is {value!r}, and no symbol, array, number or None")

@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache, partial, update_wrapper
-from threading import Lock
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial, update_wrapper
+from threading import Lock, get_ident
 from types import MethodType
-from typing import Any, Literal, TypeAlias, cast, overload
+from typing import Any, cast, overload
 
 import numpy as np
 
-from graphir import DType, GraphError, PromotionError, PromotionRules, Symbol, TensorType
-from graphir.literals import literal_array, native
+from graphir import DType, GraphError, PromotionRules
+from graphir.literals import literal_array
 from graphir.location import CALLERS
 from graphir.number_questions import Values
 from graphir.promotion import rules as rules_named
 from graphir.promotion import rules_in_force
-from graphir.promotion.scalars import WEAK
-from graphir.promotion.scalars import told_apart as number_key
-from graphir.traced_numbers import TracedNumber
-from graphir.tracing import Slot, Static, Traced, Varying, children, like, traced
+from graphir.traced_numbers import NumberTrace
+from graphir.tracing import Slot, Traced, traced
+from runtime.call_signatures import (
+    NUMBERS,
+    Reader,
+    as_input,
+    entry,
+    flat_key,
+    is_plain,
+    types_of,
+    unhashable,
+)
+from runtime.guards import Guards, Variants
 from runtime.program import Program
 from runtime.specialization import Specializations
 from runtime.statics import Fixed, Statics, told_apart
+from runtime.watch import WATCHING, unwatched
+from runtime.watched_graph import WatchedGraph, same_graph
 
 CALLERS.add(__name__)  # so inputs are of the line that calls what is jitted
 
@@ -63,11 +74,19 @@ def jit(
     as there; under rules that look at values (`max`, `numpy_legacy`, ...) they are literals, traced
     for each value. The parameters that `static` names are handed to the
     function as they are, numbers too: their values, which must be hashable, are part of it.
-    Without `rules`, those of an enclosing `with rules(...)` or of set_default_rules hold, else
-    "numpy": arrays promote as NumPy has it. Results are as the function has them,
-    arrays for symbols and numbers. Called on symbols it is the function itself. Raises GraphError
-    and what Program raises. Any number of threads may call it; those that meet a new signature at
-    the same time may each trace it, and one Program is kept.
+    Arrays of other libraries enter as np.asarray(x) does. Without `rules`, those of an enclosing
+    `with rules(...)` or of set_default_rules hold, else "numpy": arrays promote as NumPy has it.
+
+    What traced code reads from outside is compared with the present at every call, and a change
+    traces anew: globals, closure cells, and attributes, two deep, of those and of arguments,
+    scalars and strings by value, others by identity; elements of lists, dicts and sets so reached.
+    Arrays so reached are inputs, read at every call. Frozen are deeper state, computed names of
+    attributes, containers of more than 1000 elements or that the trace changes, files, clocks and
+    environment variables. GraphError if the trace draws random numbers or writes to such an array.
+
+    Results are as the function has them, arrays for symbols and numbers. Called on symbols it is
+    the function itself. Raises GraphError and what Program raises. Any number of threads may call
+    it; those that meet a new signature at the same time may each trace it.
     """
     if function is None:
         return partial(Jitted, rules=rules, static=static)
@@ -88,7 +107,7 @@ class Jitted:
         update_wrapper(self, function)
         self._statics = Statics(function, static) if static else None
         self._rules = None if rules is None else rules_named(rules)  # None: those in force
-        self._known: dict[Any, _Compiled | Specializations[_Compiled]] = {}
+        self._known: dict[Any, Variants[_Compiled] | Specializations[Variants[_Compiled]]] = {}
         self._quick: dict[Any, Callable[..., Any]] = {}
         self._lock = Lock()
 
@@ -97,12 +116,14 @@ class Jitted:
         given = args, named
         if self._statics:
             args, named = self._statics.marked(args, named)
-        if not named:
-            quick = self._quick.get(_flat_key(self._rules or rules_in_force(_NUMPY), args))
+        if not named and not WATCHING:
+            quick = self._quick.get(flat_key(self._rules or rules_in_force(_NUMPY), args))
             if quick is not None:
                 return quick(*args)
         found = self._compiled(args, named)
-        return self.__wrapped__(*given[0], **given[1]) if found is None else found[0].run(found[1])
+        if found is None:
+            return self.__wrapped__(*given[0], **given[1])
+        return unwatched(found[0].run, found[1])
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else MethodType(self, instance)
@@ -131,70 +152,98 @@ class Jitted:
     ) -> tuple[_Compiled, list[Any]] | None:
         """What runs a call, and its inputs; None of one on symbols."""
         rules = self._rules or rules_in_force(_NUMPY)
-        reader = _Reader(_entry(rules))
+        reader = Reader(entry(rules))
         key = rules, reader.read(tuple(args)), reader.read(dict(named))
         if reader.symbols:
             return None
         try:
             found = self._known.get(key)
         except TypeError:
-            raise _unhashable(self, key) from None
+            raise unhashable(self.__wrapped__.__qualname__, key) from None
         values = list(reader.numbers)
-        leaf = found.find(values) if isinstance(found, Specializations) else found
+        variants = found.find(values) if isinstance(found, Specializations) else found
+        nested = get_ident() in WATCHING  # the trace around must see what this one loads
+        leaf = variants.holding() if variants and not nested else None
         if leaf is None:
-            made = self._made(rules, args, named)
-            leaf = self._keep(key, made, args, named)
-            values = made.traced.numbers.values if made.traced.numbers else []
+            leaf = self._made(rules, args, named, variants or ())
+            values = leaf.traced.numbers.values if leaf.traced.numbers else []
+            if not nested:
+                self._keep(key, leaf, args, named)
         return leaf, leaf.fed(reader.inputs, values)
 
     def _made(
-        self, rules: PromotionRules, args: Sequence[Any], named: Mapping[str, Any]
+        self,
+        rules: PromotionRules,
+        args: Sequence[Any],
+        named: Mapping[str, Any],
+        variants: Iterable[_Compiled],
     ) -> _Compiled:
-        entry = _entry(rules)
-        types, by_name = _types(tuple(args), entry), _types(dict(named), entry)
-        return _Compiled(traced(self.__wrapped__, types, by_name, rules))
+        """A trace, and its Program: that of a variant whose graph is the same."""
+        way = entry(rules)
+        types, by_name = types_of(tuple(args), way), types_of(dict(named), way)
+        graph = WatchedGraph(self.__wrapped__, rules)
+        found = traced(self.__wrapped__, types, by_name, graph)
+        captured, guards = graph.finish()
+        found = found._replace(captured=captured)
+        for one in variants:
+            same = told_apart(one.traced.outputs_tree) == told_apart(found.outputs_tree)
+            if same and same_graph(one.traced.graph, graph):
+                return _Compiled(found, one.program, guards)
+        return _Compiled(found, unwatched(Program, graph), guards)
 
     def _keep(
         self, key: Any, made: _Compiled, args: Sequence[Any], named: Mapping[str, Any]
-    ) -> _Compiled:
-        """What is known of a signature from now on: what the first thread made of it."""
+    ) -> None:
+        """Put a trace among those of its signature."""
         numbers = made.traced.numbers
         with self._lock:
-            found = self._known.setdefault(key, Specializations() if numbers else made)
+            found = self._known.setdefault(key, Specializations() if numbers else Variants())
             if not named and all(map(made.is_input, args)):
-                self._quick[_flat_key(key[0], args)] = self._quick_call(found, args)
+                self._quick[flat_key(key[0], args)] = self._quick_call(found, made, args)
             for table in (self._known, self._quick):
                 while len(table) > _KEPT:
                     del table[next(iter(table))]
-        if isinstance(found, _Compiled) or numbers is None:
-            return cast(_Compiled, found)
-        return found.add(numbers, made)
+        if isinstance(found, Specializations):
+            found = found.add(cast("NumberTrace", numbers), Variants())
+        found.put(made)
 
     def _quick_call(
-        self, found: _Compiled | Specializations[_Compiled], args: Sequence[Any]
+        self,
+        found: Variants[_Compiled] | Specializations[Variants[_Compiled]],
+        made: _Compiled,
+        args: Sequence[Any],
     ) -> Callable[..., Any]:
         """What runs calls with such arguments, which are no structures."""
-        if isinstance(found, _Compiled):
-            return found.without_statics if self._statics else found.quick
-        arrays = [place for place, one in enumerate(args) if _is_plain(one)]
-        numbers = [place for place, one in enumerate(args) if type(one) in _NUMBERS]
+        run = made.without_statics if self._statics else made.quick
+        if isinstance(found, Variants):
+            return partial(self._guarded, made.guards.hold, run) if made.guards else run
+        arrays = [place for place, one in enumerate(args) if is_plain(one)]
+        numbers = [place for place, one in enumerate(args) if type(one) in NUMBERS]
 
         def call(*args: Any) -> Any:
             values = [args[place] for place in numbers]
-            leaf = found.find(values)
+            variants = found.find(values)
+            leaf = variants.holding() if variants else None
             if leaf is None:
-                leaf, inputs = cast("tuple[_Compiled, list[Any]]", self._compiled(args, {}))
-                return leaf.run(inputs)
+                return self._slowly(*args)
             return leaf.results(*leaf.fed([args[place] for place in arrays], values))
 
         return call
 
+    def _guarded(self, holds: Callable[[], bool], run: Callable[..., Any], *args: Any) -> Any:
+        """The results, if what the last trace read is as it was; else of another trace."""
+        return run(*args) if holds() else self._slowly(*args)
+
+    def _slowly(self, *args: Any) -> Any:
+        leaf, inputs = cast("tuple[_Compiled, list[Any]]", self._compiled(args, {}))
+        return leaf.run(inputs)
+
 
 class _Compiled:
-    """A signature's Program, and how its inputs and results are had."""
+    """A trace with its Program and guards, and how its inputs and results are had."""
 
-    def __init__(self, traced: Traced) -> None:
-        self.traced, self.program = traced, Program(traced.graph)
+    def __init__(self, traced: Traced, program: Program, guards: Guards) -> None:
+        self.traced, self.program, self.guards = traced, program, guards
         numbers, graph = traced.numbers, traced.graph
         self._feeds = (
             [] if numbers is None else [(f.at, f.storage(graph), f) for f in numbers.feeds]
@@ -207,14 +256,16 @@ class _Compiled:
         slots = tuple(map(Slot, range(len(traced.graph.outputs))))
         tree, single = traced.outputs_tree, type(traced.outputs_tree) is Slot
         plain = single or (type(tree) is tuple and len(slots) > 1 and tree == slots)
-        self.results = self.program if plain else self._structured
+        self.results: Callable[..., Any] = self.program if plain else self._structured
+        if traced.captured:
+            self.results = partial(self._with_captured, self.results)
         self.quick: Callable[..., Any] = self._converting if self._numbers else self.results
 
     def is_input(self, value: Any) -> bool:
         """Whether an argument is an input as it is, a number that becomes one, or static."""
         kind: Any = cast("object", type(value))
         weak = bool(self._numbers or self.traced.numbers)
-        return _is_plain(value) or kind is Fixed or (weak and kind in _NUMBERS)
+        return is_plain(value) or kind is Fixed or (weak and kind in NUMBERS)
 
     def fed(self, inputs: list[Any], values: Values) -> list[Any]:
         """The inputs of a call: those that are given, then those that numbers are."""
@@ -238,6 +289,10 @@ class _Compiled:
             arrays[place] = _number(arrays[place], dtype)
         return self.results(*arrays)
 
+    def _with_captured(self, results: Callable[..., Any], *inputs: Any) -> Any:
+        """The results with the arrays that the function closes over, as they are now."""
+        return results(*inputs, *map(as_input, self.traced.captured))
+
     def _structured(self, *inputs: Any) -> Any:
         return self.traced.outputs(self.program(*inputs))
 
@@ -247,115 +302,3 @@ def _number(value: Any, dtype: DType) -> Any:
         return np.array(value, dtype.storage)
     except OverflowError:
         return literal_array(value, dtype)[1]  # which says what does not fit
-
-
-# -- signatures
-
-
-class _Reader:
-    """Reads the signature of arguments, and their inputs on the way."""
-
-    def __init__(self, entry: _Entry) -> None:
-        self.inputs: list[Any] = []
-        self.numbers: list[Any] = []
-        self.symbols = False
-        self._entry = entry
-
-    def read(self, value: Any) -> Any:
-        """What calls must have in common to run the same Program."""
-        kind: Any = cast("object", type(value))
-        if issubclass(kind, _ARRAYS):
-            array = value if value.dtype.isnative else native(value)
-            self.inputs.append(array)
-            return array.dtype, array.shape
-        if kind in _NUMBERS:
-            if self._entry == "value":
-                return number_key(value)
-            (self.numbers if self._entry == "number" else self.inputs).append(value)
-            return kind
-        inside = children(value)
-        if inside is not None:
-            return kind, tuple([(told_apart(key), self.read(one)) for key, one in inside])
-        self.symbols |= kind is Symbol or kind is TracedNumber
-        return value if kind is Fixed else told_apart(value)
-
-
-_NUMBERS = frozenset(WEAK) - {bool}
-_ARRAYS = np.ndarray, np.generic
-
-
-_Entry: TypeAlias = Literal["number", "weak", "value"]
-"""How a Python number enters: as one, as a weak input, or by its value."""
-
-
-def _types(value: Any, entry: _Entry) -> Any:
-    """The arguments of `trace` that values stand for."""
-    if issubclass(type(value), _ARRAYS):
-        return TensorType(DType.from_numpy(value.dtype.newbyteorder("=")), value.shape)
-    if entry != "value" and type(value) in _NUMBERS:
-        return Varying(value) if entry == "number" else TensorType(WEAK[type(value)])
-    inside = children(value)
-    if inside is None:
-        return value if type(value) is Fixed else Static(value)
-    return like(value, [_types(one, entry) for _, one in inside])
-
-
-@cache
-def _entry(rules: PromotionRules) -> _Entry:
-    """How Python numbers enter under rules."""
-    if not _takes_weak(rules):
-        return "value"
-    return "number" if rules.of_numbers else "weak"
-
-
-@cache
-def _takes_weak(rules: PromotionRules) -> bool:
-    """Whether rules know a Python number by its type alone: those of others look at its value.
-
-    And whether they keep all that it has until it meets an array: TensorFlow makes it float32.
-    """
-    try:
-        found = [rules.promote(x, DType.weak_float) for x in (DType.float32, DType.float64)]
-    except PromotionError:
-        return False
-    kept = rules.committed(DType.weak_float)
-    return not rules.by_value and all(one.exact_in(kept) for one in found)
-
-
-def _is_plain(value: Any) -> bool:
-    return type(value) is np.ndarray and value.dtype.isnative
-
-
-def _flat_key(rules: PromotionRules, args: Sequence[Any]) -> tuple[Any, ...]:
-    """The signature of arguments that are no structures, found in a fraction of the time."""
-    key: list[Any] = [rules]
-    for one in args:
-        if type(one) is np.ndarray:
-            key.append(one.dtype)
-            key.append(one.shape)
-        else:
-            key.append(one if type(one) is Fixed else type(one))
-    return tuple(key)
-
-
-def _unhashable(jitted: Jitted, key: Any) -> GraphError:
-    found = next(_offenders(key[1:]))
-    kind = type(found).__name__
-    one = f"an {kind}" if kind[0] in "AEIOaeio" else f"a {kind}"
-    return GraphError(
-        f"{jitted.__wrapped__.__qualname__}: an argument that is no array, number or structure of "
-        f"these is part of the signature, so it must be hashable, and {one} is not; "
-        "give a tuple or another value that is, or an array by np.asarray(x)"
-    )
-
-
-def _offenders(key: Any) -> Iterator[Any]:
-    """What in a signature is not hashable."""
-    if type(key) is tuple:
-        for one in cast("tuple[Any, ...]", key):
-            yield from _offenders(one)
-        return
-    try:
-        hash(key)
-    except TypeError:
-        yield key

@@ -5,12 +5,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from functools import cache
 from typing import Any, cast
 
 import numpy as np
 
 from graphir import GraphError
 from graphir.tracing import Static, children
+from runtime.loads import is_library_module, is_ours
 
 
 class Fixed(Static):
@@ -43,9 +45,20 @@ def told_apart(value: Any) -> Any:
         return kind, tuple((told_apart(name), told_apart(one)) for name, one in inside)
     if issubclass(kind, frozenset):
         return kind, value, frozenset(map(told_apart, cast("frozenset[Any]", value)))
-    if is_dataclass(kind):
-        return kind, value, _of_fields(value)
+    if is_dataclass(value) and cast("Any", value).__dataclass_params__.frozen:
+        fields_apart = _of_fields(value)
+        return kind, value, id(value) if fields_apart is None else fields_apart
+    if _is_equal_by_own_code(kind):
+        return kind, value, id(value)  # which may leave out what a function looks at
     return kind, repr(value) if issubclass(kind, (float, complex, np.inexact)) else value
+
+
+@cache
+def _is_equal_by_own_code(kind: type) -> bool:
+    """Whether a class of the user says what its instances are equal to."""
+    if kind.__eq__ is object.__eq__:
+        return False
+    return not is_library_module(kind.__module__) or is_ours(kind.__module__)
 
 
 def _of_fields(value: Any) -> Any:

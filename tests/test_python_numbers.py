@@ -17,7 +17,7 @@ from graphir.promotion.python import OPERATORS
 from graphir.verifier import verify
 from passes import lower
 from runtime import interpret, jit
-from runtime.jit import _takes_weak
+from runtime.call_signatures import _takes_weak
 
 NUMBERS = (3, 2.5, 1 + 2j)
 DTYPES = [np.dtype(code) for code in "?bhilBHILefdFD"]

@@ -167,7 +167,7 @@ class Writer:
 
     def __init__(self) -> None:
         self.lines: list[str] = []
-        self.scope: dict[str, Any] = {}
+        self.scope: dict[str, Any] = {"__name__": __name__}
         self._names: dict[int, str] = {}
 
     def name(self, value: Any) -> str:

@@ -1,0 +1,45 @@
+"""Arrays of other libraries, by the protocols through which np.asarray reads them."""
+
+from __future__ import annotations
+
+import array
+from functools import cache
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphir.errors import GraphError
+
+_READ_BY_ASARRAY = "__array__", "__array_interface__", "__array_struct__"
+
+
+@cache
+def is_foreign_array(kind: Any) -> bool:
+    """Whether instances of a class are arrays of another library, such as torch or pandas."""
+    if issubclass(kind, (np.ndarray, np.generic, type)) or kind.__module__.startswith("graphir."):
+        return False
+    if kind in (memoryview, array.array):
+        return True
+    return any(hasattr(kind, name) for name in (*_READ_BY_ASARRAY, "__dlpack__"))
+
+
+def converted(value: object) -> NDArray[Any]:
+    """The NumPy array that np.asarray makes of a foreign array (np.from_dlpack without __array__).
+
+    Raises GraphError if that fails, or makes an array of Python objects.
+    """
+    kind = type(value)
+    name = f"{kind.__module__}.{kind.__name__}"
+    dlpack = hasattr(kind, "__dlpack__") and not any(hasattr(kind, one) for one in _READ_BY_ASARRAY)
+    try:
+        result: NDArray[Any] = np.from_dlpack(cast("Any", value)) if dlpack else np.asarray(value)
+    except Exception as error:  # whatever the library raises
+        raise GraphError(
+            f"np.asarray of a {name} fails: {error}; convert it to a NumPy array first"
+        ) from error
+    if result.dtype == object:
+        raise GraphError(
+            f"np.asarray of a {name} is an array of Python objects; give it a numeric dtype first"
+        )
+    return result

@@ -1,0 +1,127 @@
+"""What a code object loads from outside itself: globals, free variables and attributes, by name."""
+
+from __future__ import annotations
+
+import dis
+import sys
+import sysconfig
+from collections.abc import Sequence
+from itertools import chain
+from types import CodeType, FrameType
+from typing import Any, NamedTuple, cast
+
+
+class Loads(NamedTuple):
+    """The names that a code object loads from outside of its own local variables.
+
+    `attributes` are all that may be one: whatever the object is that the code takes them of, and
+    the text constants too, for `getattr(self, "scale")`. A name that the code only counts with,
+    `calls += 1`, is not loaded: its value goes nowhere else.
+    """
+
+    globals: tuple[str, ...]
+    free: frozenset[str]
+    attributes: frozenset[str]
+    literals: frozenset[str]
+    modules: tuple[str, ...]
+
+
+_KEPT = 4096
+_LOADS: dict[int, tuple[CodeType, Loads]] = {}
+"""By id, since hashing a code object reads all of it; the tuple keeps the id taken."""
+
+_KINDS = {
+    "LOAD_GLOBAL": "global",
+    "LOAD_NAME": "global",
+    "LOAD_FROM_DICT_OR_GLOBALS": "global",
+    "LOAD_DEREF": "free",
+    "LOAD_CLASSDEREF": "free",
+    "LOAD_FROM_DICT_OR_DEREF": "free",
+    "LOAD_ATTR": "attribute",
+    "LOAD_METHOD": "attribute",
+    "LOAD_SUPER_ATTR": "attribute",
+    "IMPORT_FROM": "attribute",
+    "IMPORT_NAME": "module",
+}
+_STORES = {"global": {"STORE_GLOBAL"}, "free": {"STORE_DEREF"}, "attribute": {"STORE_ATTR"}}
+_SIMPLE = {"LOAD_CONST", "LOAD_SMALL_INT", "LOAD_FAST", "LOAD_FAST_BORROW"}
+
+
+def loads_of(code: CodeType) -> Loads:
+    """The names that a code object loads or stores outside itself."""
+    known = _LOADS.get(id(code))
+    if known is None:
+        if len(_LOADS) >= _KEPT:
+            _LOADS.clear()
+        known = _LOADS[id(code)] = code, _read(code)
+    return known[1]
+
+
+def _read(code: CodeType) -> Loads:
+    names: dict[str, set[str]] = {kind: set() for kind in _KINDS.values()}
+    instructions = list(dis.get_instructions(code))
+    for at, instruction in enumerate(instructions):
+        kind = _KINDS.get(instruction.opname)
+        if kind and not _is_counting(instructions[at : at + 5], kind):
+            names[kind].add(instruction.argval)
+    nested = [cast("tuple[Any, ...]", one) for one in code.co_consts if type(one) is tuple]
+    texts = chain(code.co_consts, *nested)
+    literals = {one for one in texts if type(one) is str and one.isidentifier()}
+    return Loads(
+        tuple(sorted(names["global"])),
+        frozenset(names["free"]),
+        frozenset(names["attribute"] | literals),
+        frozenset(literals),
+        tuple(sorted(names["module"])),
+    )
+
+
+def _is_counting(ahead: Sequence[dis.Instruction], kind: str) -> bool:
+    """Whether a load begins `name += constant` or the like, of the name itself."""
+    load, *rest = [one for one in ahead if one.opname != "SWAP"][:4]
+    if len(rest) < 3 or kind not in _STORES:
+        return False
+    operand, update, store = rest
+    return (
+        operand.opname in _SIMPLE
+        and update.opname == "BINARY_OP"
+        and update.argrepr.endswith("=")
+        and store.opname in _STORES[kind]
+        and store.argval == load.argval
+    )
+
+
+# -- whose code it is
+
+
+_OURS = {"graphir", "passes", "runtime"}
+_LIBRARIES = _OURS | {"numpy", "ml_dtypes", "networkx", "llvmlite"}
+_STANDARD = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib")})
+_LIBRARY: dict[int, tuple[CodeType, bool]] = {}
+
+
+def is_library(frame: FrameType) -> bool:
+    """Whether a frame runs code of graphir, NumPy or the standard library."""
+    code = frame.f_code
+    known = _LIBRARY.get(id(code))
+    if known is None:
+        if len(_LIBRARY) >= _KEPT:
+            _LIBRARY.clear()
+        name: str = frame.f_globals.get("__name__", "")
+        known = _LIBRARY[id(code)] = code, is_library_module(name, code.co_filename)
+    return known[1]
+
+
+def is_library_module(name: str, file: str = "") -> bool:
+    """Whether a module is of graphir, NumPy or the standard library; by its file too, if given."""
+    top = name.partition(".")[0]
+    if top in _LIBRARIES or top.startswith("namedtuple_"):  # whose __new__ is generated
+        return True
+    if top not in sys.stdlib_module_names:
+        return False
+    return not file or ("site-packages" not in file and file.startswith(("<frozen", *_STANDARD)))
+
+
+def is_ours(name: str) -> bool:
+    """Whether a module is of graphir."""
+    return name.partition(".")[0] in _OURS
