@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Container, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
@@ -134,7 +135,7 @@ def _solve(dim: Size, size: int, sizes: dict[str, int]) -> None:
     name = unknown_of(dim, sizes)
     if name is None or not isinstance(dim, Dim):
         return
-    at_0, at_1 = (dim.evaluate({**sizes, name: n}) for n in (0, 1))
+    at_0, at_1 = (dim.evaluate(ChainMap({name: n}, sizes)) for n in (0, 1))
     if slope := at_1 - at_0:
         found, rest = divmod(size - at_0, slope)
         if found >= 0 and not rest:

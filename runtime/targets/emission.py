@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
 from typing import Any, TypeVar
@@ -67,13 +68,19 @@ def bindings(graph: Graph) -> Iterator[tuple[str, Symbol, int]]:
     """
     dims = [(dim, x, axis) for x in graph.inputs for axis, dim in enumerate(x.shape)]
     dims.sort(key=lambda one: not str(one[0]).isidentifier())
+    waiting: dict[str, list[int]] = {}
+    for i, (dim, _, _) in enumerate(dims):
+        for name in set(dim.names()) if isinstance(dim, Dim) else ():
+            waiting.setdefault(name, []).append(i)
     known = set[str]()
-    for _ in dims:
-        for dim, symbol, axis in dims:
-            name = unknown_of(dim, known)
-            if name is not None:
-                known.add(name)
-                yield name, symbol, axis
+    left = deque(range(len(dims)))
+    while left:  # all in order, then again those in which one name more is known
+        dim, symbol, axis = dims[left.popleft()]
+        name = unknown_of(dim, known)
+        if name is not None:
+            known.add(name)
+            left += waiting[name]
+            yield name, symbol, axis
 
 
 def unbound(graph: Graph, name: str, dim: Dim) -> TargetError:
@@ -89,12 +96,14 @@ class Names:
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self._taken = set(taken)
+        self._counts: dict[str, int] = {}
 
     def new(self, wished: str) -> str:
         """A name like the wished one that nothing else has."""
-        name, count = wished, 1
+        name, count = wished, self._counts.get(wished, 1)
         while name in self._taken:
             count += 1
             name = f"{wished}_{count}"
+        self._counts[wished] = count
         self._taken.add(name)
         return name

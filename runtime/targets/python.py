@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import keyword
 import re
+from collections import ChainMap
 from collections.abc import Iterator, Mapping
 from textwrap import fill
 
@@ -12,12 +12,11 @@ from graphir.dims import Dim, Size
 from graphir.location import Location
 from passes import lower
 from runtime.binding import numpy_name
-from runtime.targets.emission import Names, bindings, emitter, needed, unbound
-from runtime.targets.excerpts import defined, excerpt
+from runtime.targets.emission import bindings, emitter, needed, unbound
+from runtime.targets.excerpts import excerpt
+from runtime.targets.python_names import Identifiers, dim_text
 from runtime.targets.python_ops import PYTHON, Line
 from runtime.targets.python_values import word
-
-_WORD = re.compile(r"[^\W\d]\w*")
 
 
 def python(graph: Graph) -> str:
@@ -37,10 +36,10 @@ class _Writer:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self.names = Names({*defined(), "np", "ml_dtypes", "base64", *keyword.kwlist})
-        self.title = self._named(graph.name)
+        self.names = Identifiers()
+        self.title = self.names.new(graph.name)
         self.inputs = {
-            symbol: self._named(name)
+            symbol: self.names.new(name)
             for symbol, name in zip(graph.inputs, graph.input_names, strict=True)
         }
         self.sizes: dict[str, str] = {}
@@ -64,17 +63,17 @@ class _Writer:
     def _promised(self) -> str:
         """What the function returns, as its docstring."""
         types = ", ".join(str(x.type) for x in self.graph.outputs)
-        return fill(f'"""Returns {_ascii(types)}."""', 96, subsequent_indent=" " * 4)
+        told = f'"""Returns {_ascii(types)}."""'
+        # A break within a word would part an escape.
+        return fill(
+            told, 96, subsequent_indent=" " * 4, break_long_words=False, break_on_hyphens=False
+        )
 
     def _quoted(self) -> str:
         return ascii(self.graph.name).replace('"', "'").replace("\\", "/")
 
     def _modules(self, text: str) -> Iterator[str]:
         return (one for one in ("ml_dtypes", "base64") if re.search(rf"\b{one}\.", text))
-
-    def _named(self, wished: str) -> str:
-        word = re.sub(r"\W", "_", wished) or "graph"
-        return self.names.new(word if word.isidentifier() else f"_{word}")
 
     # -- dims
 
@@ -83,9 +82,11 @@ class _Writer:
         for name, symbol, axis in bindings(self.graph):
             size, dim = f"{self.inputs[symbol]}.shape[{axis}]", symbol.shape[axis]
             if isinstance(dim, Dim) and str(dim) != name:
-                at_0, at_1 = (_replaced(dim, {**self.sizes, name: f"({n})"}) for n in (0, 1))
+                at_0, at_1 = (
+                    dim_text(dim, ChainMap({name: n}, self.sizes)) for n in ("(0)", "(1)")
+                )
                 size = f"({size} - ({at_0})) // ({at_1} - ({at_0}))"
-            self.sizes[name] = self._named(name)
+            self.sizes[name] = self.names.new(name)
             yield f"{self.sizes[name]} = {size}"
 
     def size(self, dim: Size) -> str:
@@ -95,7 +96,7 @@ class _Writer:
         for name in dim.names():
             if name not in self.sizes:
                 raise unbound(self.graph, name, dim)
-        return _replaced(dim, self.sizes)
+        return dim_text(dim, self.sizes)
 
     def _checked(self) -> Iterator[str]:
         for (symbol, name), wished in zip(self.inputs.items(), self.graph.input_names, strict=True):
@@ -129,11 +130,13 @@ class _Writer:
 
     def _returned(self) -> str:
         """The results, each in memory of its own."""
-        found: list[str] = []
+        results: list[str] = []
+        taken = set(self.views)
         for symbol in self.graph.outputs:
             text = self.values[symbol]
-            found.append(f"{text}.copy()" if text in found or text in self.views else text)
-        return f"return {', '.join(found)}"
+            results.append(f"{text}.copy()" if text in taken else text)
+            taken.add(text)
+        return f"return {', '.join(results)}"
 
 
 _VIEWS = (ops.constant, ops.reshape, ops.rebind, ops.squeeze, ops.unsqueeze, ops.tile)
@@ -150,10 +153,6 @@ def _imports(names: Mapping[str, set[str]]) -> str:
     return "\n\n".join("\n".join(part) for part in (own, rest) if part)
 
 
-def _replaced(dim: Dim, names: Mapping[str, str]) -> str:
-    return _WORD.sub(lambda found: names[found[0]], str(dim))
-
-
 def _reasons(symbol: Symbol) -> Iterator[str]:
     """The uses that a cast serves."""
     if symbol.op is not ops.cast:
@@ -163,7 +162,7 @@ def _reasons(symbol: Symbol) -> Iterator[str]:
         yield f"{_line(symbol.location)}: cast: {source.dtype} -> {symbol.dtype}"
     for one in symbol.origins:
         where = f"{one.operand} of {one.op} at {_line(one.location)}"
-        yield f"{where}, {one.rule}: {one.source} -> {one.target}"
+        yield f"{where}, {_ascii(one.rule)}: {one.source} -> {one.target}"
 
 
 def _line(location: Location) -> str:

@@ -120,6 +120,6 @@ def _quoted(text: str) -> str:
     """A string of MLIR, whose escapes are those of bytes."""
     shown = (
         chr(byte) if 32 <= byte < 127 and byte not in b'"\\' else f"\\{byte:02X}"
-        for byte in text.encode()
+        for byte in text.encode(errors="replace")
     )
     return f'"{"".join(shown)}"'
