@@ -15,6 +15,7 @@ from graphir import (
     DType,
     Graph,
     GraphError,
+    GraphirError,
     PromotionError,
     TensorType,
     rules,
@@ -329,3 +330,35 @@ def test_explain_of_what_does_not_mix_raises_as_promote_does():
     with pytest.raises(PromotionError, match="16777217"):
         STRICT.explain("int32", "float32")
     assert MAX.explain("int8", 3).result is DType.int8
+
+
+@pytest.mark.parametrize("rule_set", ["numpy", "cupy", "dask"])
+def test_promote_and_explain_refuse_the_literals_that_addition_refuses(rule_set: str):
+    chosen = rules(rule_set)
+    for dtype in chosen.dtypes:
+        for literal in (True, 3, 300, -1, 2**40, 2**63, 2**64, -(2**63) - 1, 1.5, 1e300, 1j):
+            x = Graph(rules=chosen).input(dtype, (2,))
+            for ask in (chosen.promote, chosen.explain):
+                try:
+                    added: Any = (x + literal).dtype
+                except GraphirError:
+                    with pytest.raises(GraphirError):
+                        ask(dtype, literal)
+                else:
+                    told = ask(dtype, literal)
+                    assert getattr(told, "result", told) is added, (dtype, literal)
+
+
+@pytest.mark.parametrize(
+    ("literal", "dtype", "advice"),
+    [
+        (1.5, "int32", "it is a float; choose a float dtype"),
+        (2.0, "int32", "it is a float; write 2, or choose a float dtype"),
+        (1j, "float32", "it is complex; choose a complex dtype"),
+    ],
+)
+def test_the_advice_for_a_literal_that_does_not_fit_keeps_its_value(
+    literal: Any, dtype: str, advice: str
+):
+    with pytest.raises(PromotionError, match=f"does not fit {dtype} under 'max': {advice}"):
+        rules("max").promote(dtype, literal)

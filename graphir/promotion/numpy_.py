@@ -49,7 +49,7 @@ OF_ARRAYS = frozenset({"matmul", "tensordot", "outer", "searchsorted", "concat",
 """The functions that make arrays of what they are given, so that literals are int64, float64 ..."""
 
 _COMPARISONS = frozenset({"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"})
-_ANY_INT = BINARY_FLOATS | LOGICAL | {"divide", ""}
+_ANY_INT = BINARY_FLOATS | LOGICAL | {"divide"}
 
 
 class Numpy(LibraryRules):
@@ -60,8 +60,8 @@ class Numpy(LibraryRules):
     does since 2.5 (numpy/numpy#30803). `/` and functions of floats take any, and comparisons are
     exact. An int beyond 64 bits becomes a float where NumPy makes it one, and in a comparison with
     integers an infinity, which is as far from all of them; elsewhere it is refused.
-    `promote` is np.result_type, which looks at no value: of int8 and 300 it says int8, though `+`
-    refuses them.
+    `promote` refuses what `+` refuses, such as int8 and 300, where np.result_type looks at no value
+    and says int8.
     """
 
     library = "NumPy"
@@ -135,7 +135,7 @@ class Numpy(LibraryRules):
         if op in _COMPARISONS and any(one.dtype.is_integer for one in partners):
             return own
         taken = self._taken(met, op)
-        if op and not self.fits(value, taken):
+        if not self.fits(value, taken):
             raise self.misfit(value, taken)
         return taken
 

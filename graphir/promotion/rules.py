@@ -355,12 +355,13 @@ class PromotionRules(InPlaceRules, DefaultInside):
             raise PromotionError("promote() needs at least one operand")
         given = [self.entering(one) if isinstance(one, np.generic) else one for one in given]
         typed = [operand_of(operand) for operand in given]
-        return [
-            Operand(self.literal(one.value, Place(typed, i)), 0, one.value)
-            if isinstance(one, Number)
-            else one
-            for i, one in enumerate(typed)
-        ]
+        found = list(typed)
+        for i, one in enumerate(typed):
+            if isinstance(one, Number):
+                place = Place(typed, i)
+                dtype = self.literal(self.meant(one.value, place), place)
+                found[i] = Operand(dtype, 0, one.value)
+        return found
 
     def explain(self, *operands: Any) -> Explanation:
         """The same as `promote`, with each operand's path up and what it can lose on the way."""

@@ -121,10 +121,10 @@ def _keeps(value: float, dtype: DType) -> bool:
 def misfit(value: Any, dtype: DType, under: str = "") -> str:
     """Why a scalar does not fit a dtype, and what to write instead."""
     if isinstance(value, float) and dtype.format is None:
-        as_int = f"write int({value!r}), or " if math.isfinite(value) else ""
+        as_int = f"write {int(value)}, or " if value.is_integer() else ""
         why = f"is a float; {as_int}choose a float dtype"
     elif isinstance(value, complex) and not dtype.is_complex:
-        why = "is complex; take its .real part"
+        why = "is complex; choose a complex dtype"
     elif isinstance(value, int) and dtype.format and fits(float_of(value), dtype):
         why = f"is beyond the ints that are all exact there; write {float_of(value)!r} to round it"
     elif isinstance(value, float) and not math.isfinite(value):

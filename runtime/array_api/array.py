@@ -119,10 +119,10 @@ class Array(Operators):
         """The namespace; ValueError for a version of the standard that it is not of."""
         from runtime import array_api
 
-        if api_version not in (None, array_api.__array_api_version__, "2023.12", "2022.12"):
+        if api_version not in (None, *_VERSIONS):
             raise GraphError(
-                f"version {api_version!r} of the standard is not there; "
-                f"{array_api.__array_api_version__} is"
+                f"version {api_version!r} of the standard is not there; give one of "
+                f"{', '.join(_VERSIONS)}"
             )
         return array_api
 
@@ -255,6 +255,8 @@ class Array(Operators):
 _ANSWERED = (Array, *_SCALARS, np.ndarray, np.generic)
 """The operands that an op takes, or refuses with a clear word: others may know of arrays."""
 
+_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
+"""The released versions of the standard up to the one that the namespace follows."""
 _HAS_VERSIONS = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
 """Whether NumPy knows versions of DLPack; without them nothing can be marked."""
 

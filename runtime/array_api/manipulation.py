@@ -61,7 +61,7 @@ def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
     return tuple([front[i, ...] for i in range(front.shape[0])])
 
 
-def expand_dims(x: Array, /, *, axis: int = 0) -> Array:
+def expand_dims(x: Array, /, axis: int = 0) -> Array:
     """With a new axis of 1; AxisError, an IndexError, where there is no such place."""
     return view(ops.unsqueeze, array_of(x), axis=axis)
 
