@@ -105,8 +105,9 @@ class Use(NamedTuple):
             if literal is None:
                 continue
             number, dtype = literal
-            same = type(one) is Reference
-            found.append((dtype, number is values[one.at] if same else told_apart(number)))
+            traced = type(one) is Reference
+            shown = is_same(number, values[one.at]) if traced else told_apart(number)
+            found.append((dtype, shown))
         return tuple(found)
 
     def taken(self, values: Values) -> list[tuple[Any, DType] | None]:
@@ -129,6 +130,11 @@ Question: TypeAlias = Computation | Use
 `key` is what calls share that give the same answer, `answer` the answer once `key` has been asked
 for, `shown` what questions share that are the same.
 """
+
+
+def is_same(number: Any, value: Any) -> bool:
+    """Whether a literal is taken as the number that it is."""
+    return number is value or told_apart(number) == told_apart(value)
 
 
 class Feed(NamedTuple):

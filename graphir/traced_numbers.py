@@ -23,7 +23,7 @@ from graphir.arguments import is_computed
 from graphir.dtypes import DType
 from graphir.errors import GraphError
 from graphir.literals import literal_array
-from graphir.number_questions import Computation, Feed, Question, Reference, Use, Values
+from graphir.number_questions import Computation, Feed, Question, Reference, Use, Values, is_same
 from graphir.op import Op
 from graphir.promotion.scalars import misfit, number_text, told_apart
 from graphir.symbol import Symbol
@@ -103,7 +103,7 @@ class NumberTrace:
             if literal is None:
                 found.append(one)
             elif type(one) is TracedNumber:
-                same = literal[0] is self.values[one.index]
+                same = is_same(literal[0], self.values[one.index])
                 where = (None, 0) if same else (use, place)
                 found.append(self._fed(Feed(one.index, literal[1], graph.rules, *where)))
             else:

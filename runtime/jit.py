@@ -29,6 +29,7 @@ from runtime.call_signatures import (
     unhashable,
 )
 from runtime.guards import Guards, Variants
+from runtime.number_calls import NumberCalls, Places
 from runtime.program import Program
 from runtime.specialization import Specializations
 from runtime.statics import Fixed, Statics, told_apart
@@ -199,7 +200,8 @@ class Jitted:
         with self._lock:
             found = self._known.setdefault(key, Specializations() if numbers else Variants())
             if not named and all(map(made.is_input, args)):
-                self._quick[flat_key(key[0], args)] = self._quick_call(found, made, args)
+                quick = flat_key(key[0], args)
+                self._quick[quick] = self._quick_call(quick, found, made, args)
             for table in (self._known, self._quick):
                 while len(table) > _KEPT:
                     del table[next(iter(table))]
@@ -209,6 +211,7 @@ class Jitted:
 
     def _quick_call(
         self,
+        key: Any,
         found: Variants[_Compiled] | Specializations[Variants[_Compiled]],
         made: _Compiled,
         args: Sequence[Any],
@@ -217,18 +220,12 @@ class Jitted:
         run = made.without_statics if self._statics else made.quick
         if isinstance(found, Variants):
             return partial(self._guarded, made.guards.hold, run) if made.guards else run
-        arrays = [place for place, one in enumerate(args) if is_plain(one)]
-        numbers = [place for place, one in enumerate(args) if type(one) in NUMBERS]
-
-        def call(*args: Any) -> Any:
-            values = [args[place] for place in numbers]
-            variants = found.find(values)
-            leaf = variants.holding() if variants else None
-            if leaf is None:
-                return self._slowly(*args)
-            return leaf.results(*leaf.fed([args[place] for place in arrays], values))
-
-        return call
+        places = Places(
+            [place for place, one in enumerate(args) if is_plain(one)],
+            [place for place, one in enumerate(args) if type(one) in NUMBERS],
+            len(args),
+        )
+        return NumberCalls(found, places, self._slowly, partial(self._quick.__setitem__, key))
 
     def _guarded(self, holds: Callable[[], bool], run: Callable[..., Any], *args: Any) -> Any:
         """The results, if what the last trace read is as it was; else of another trace."""
@@ -245,9 +242,7 @@ class _Compiled:
     def __init__(self, traced: Traced, program: Program, guards: Guards) -> None:
         self.traced, self.program, self.guards = traced, program, guards
         numbers, graph = traced.numbers, traced.graph
-        self._feeds = (
-            [] if numbers is None else [(f.at, f.storage(graph), f) for f in numbers.feeds]
-        )
+        self.feeds = [] if numbers is None else [(f.at, f.storage(graph), f) for f in numbers.feeds]
         self._numbers = [
             (place, traced.graph.committed(one.dtype))
             for place, one in enumerate(traced.graph.inputs)
@@ -269,7 +264,7 @@ class _Compiled:
 
     def fed(self, inputs: list[Any], values: Values) -> list[Any]:
         """The inputs of a call: those that are given, then those that numbers are."""
-        for index, storage, feed in self._feeds:
+        for index, storage, feed in self.feeds:
             inputs.append(
                 feed.array(values) if storage is None else np.array(values[index], storage)
             )

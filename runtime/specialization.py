@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from threading import Lock
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from graphir.number_questions import Question, Values
 from graphir.traced_numbers import NumberTrace
@@ -39,6 +39,15 @@ class _Fork:
         return found
 
 
+class Step(NamedTuple):
+    """A question on the way to a leaf, its key and answer, and all keys known to have that."""
+
+    question: Question
+    key: Hashable
+    answer: Any
+    keys: list[Hashable]
+
+
 class Specializations(Generic[Leaf]):
     """What was made of one signature, by the answers to the questions that its traces asked."""
 
@@ -46,6 +55,8 @@ class Specializations(Generic[Leaf]):
         self._top: dict[Hashable, Any] = {}
         self._count = 0
         self._lock = Lock()
+        self.version = 0
+        """How often the tree has grown, by branches or keys."""
 
     def __len__(self) -> int:
         return self._count
@@ -61,8 +72,21 @@ class Specializations(Generic[Leaf]):
             answer = node.answers.get(key)
             if answer is None:
                 answer = node.answer(key, values)
+                self.version += 1
             node = node.branches.get(answer)
         return node
+
+    def path(self, values: Values) -> list[Step]:
+        """The questions on the way to what `find` gives for these numbers."""
+        found: list[Step] = []
+        node = self._top.get(None)
+        while type(node) is _Fork:
+            key = node.question.key(values)
+            answer = node.answers.get(key)
+            keys = [key for key, one in list(node.answers.items()) if one == answer]
+            found.append(Step(node.question, key, answer, keys))
+            node = node.branches.get(answer)
+        return found
 
     def add(self, numbers: NumberTrace, leaf: Leaf) -> Leaf:
         """Keep what a trace made, or give what another thread kept for the same answers."""
@@ -79,5 +103,6 @@ class Specializations(Generic[Leaf]):
             known = branches.get(at)
             if known is None or type(known) is _Fork:
                 self._count += 1
+                self.version += 1
                 known = branches[at] = leaf
             return known

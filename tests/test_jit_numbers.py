@@ -5,12 +5,16 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 
-from graphir import GraphirError
+from graphir import DType, GraphirError, PromotionRules, TensorType, ops, rules
+from graphir.number_questions import Reference, Use
+from graphir.promotion.cells import INT_EDGES, Interval, cell_of
+from graphir.promotion.numpy_ import Numpy
 from runtime import jit
 
 DTYPES = [np.dtype(code) for code in "?bBhHiIqQefdFD"]
@@ -233,6 +237,14 @@ def test_refusals_say_the_line_and_the_number() -> None:
         jit(lambda x, k: x + 1 // k, rules="numpy")(X8, 0)
 
 
+def test_inputs_are_of_the_line_that_calls() -> None:
+    f = jit(lambda x, k: x * k, rules="numpy")
+    for k in (1, 2, 3):
+        f(X8, k)
+    with pytest.raises(GraphirError, match=r"lhs: int8\[3\] \(tests/test_jit_numbers\.py:\d+"):
+        f(X8, 300)
+
+
 def test_a_result_that_python_refuses_is_refused_though_nothing_needs_it() -> None:
     @jit(rules="numpy")
     def f(x: Any, k: Any) -> Any:
@@ -283,3 +295,50 @@ def test_inner_functions_take_numbers_as_they_are() -> None:
     power = jit(lambda k: k**2, rules="numpy")
     outer = jit(lambda x, k: inner(x, power(k)), rules="numpy")
     assert [outer(XU8, k).tolist() for k in (0, 2, 99)] == [[True] * 3, [False] * 3, [False] * 3]
+
+
+# -- cells
+
+
+def _outcome(rules: PromotionRules, op: Any, types: list[Any], place: int, value: Any) -> Any:
+    operands = [*types[:place], Reference(0), *types[place:]]
+    return Use(rules, op, tuple(operands), False, ()).answer([value])
+
+
+def _members(cell: Interval) -> list[int]:
+    """The ends of a cell of ints, and one between them."""
+    low = 2 * int(cell.high) - 2 if cell.low == -math.inf else int(cell.low)
+    high = 2 * int(cell.low) + 2 if cell.high == math.inf else int(cell.high)
+    return [low, (low + high) // 2, high - 1]
+
+
+@pytest.mark.parametrize("name", ["numpy", "cupy", "torch", "array_api", "jax_2020"])
+def test_numbers_of_a_cell_are_taken_alike(name: str) -> None:
+    """In every op, beside every dtype; so a function need not be traced for each of them."""
+    found = rules(name)
+    cells = {cell for edge in INT_EDGES for one in (edge - 1, edge) for cell in [cell_of(one)]}
+    for op, dtype in product(("add", "divide", "pow", "less", "clip", "where", "atan2"), DTYPES):
+        types = [TensorType(DType(dtype), (2,))] * (len(ops.CATALOGUE[op].operands) - 1)
+        for place in range(op == "where", len(types) + 1):
+            for cell in cells:
+                answers = {
+                    _outcome(found, ops.CATALOGUE[op], types, place, one) for one in _members(cell)
+                }
+                assert len(answers) == 1, (op, dtype, place, cell)
+            for value in (1.5, 1e5, 1e39, 1e300):
+                near = [value, value * (1 + 2**-50), -value]
+                keys = {one: found.cell(one, op) for one in near}
+                by_key = {key: set() for key in keys.values()}
+                for one, key in keys.items():
+                    by_key[key].add(_outcome(found, ops.CATALOGUE[op], types, place, one))
+                assert all(len(one) == 1 for one in by_key.values())
+
+
+def test_rules_of_ones_own_are_asked_for_every_number() -> None:
+    class Odd(Numpy):
+        def meant(self, value: Any, place: Any) -> Any:
+            return value + 1 if type(value) is int and value % 2 else value
+
+    mine = Odd("test_odd", "Odd ints are one more.", dtypes=rules("numpy").dtypes)
+    f = jit(lambda x, k: x + k, rules=mine)
+    assert [f(X8, k).tolist() for k in (2, 3, 4, 5)] == [[3, 4, 5], [5, 6, 7], [5, 6, 7], [7, 8, 9]]

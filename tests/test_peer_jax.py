@@ -395,3 +395,45 @@ def _values(questions: Sequence[Asked], x: Any, condition: Any) -> list[Any]:
 def _exactly(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Integers as they are, the floats of ml_dtypes as NumPy can compare them."""
     return values if values.dtype.kind in "biu" else values.astype(np.float64)
+
+
+# -- jit with Python numbers, which jax.jit makes weak arrays
+
+JITTED: dict[str, Callable[[Any, Any], Any]] = {
+    "x + k": lambda x, k: x + k,
+    "k - x": lambda x, k: k - x,
+    "x * k": lambda x, k: x * k,
+    "x >= k": lambda x, k: x >= k,
+    "k == x": lambda x, k: k == x,
+    "x ** k": lambda x, k: x**k,
+    "(k + 1) * x": lambda x, k: (k + 1) * x,
+    "k * k + x": lambda x, k: k * k + x,
+    "-k < x": lambda x, k: -k < x,
+    "x / k": lambda x, k: x / k,
+}
+
+
+@pytest.mark.parametrize("name", JITTED)
+def test_jit_takes_numbers_as_jax_jit_does(name: str):
+    """They wrap, beside arrays and among themselves, and 2**63 is too great for one."""
+    function = JITTED[name]
+    for dtype in map(DType, ("int8", "uint8", "int64", "float32")):
+        x = np.array([1, 2, 3, 100], dtype.storage)
+        ours_, theirs_ = runtime.jit(function, rules="jax"), jax.jit(function)
+        for k in (1, 3, 127, 128, 300, 2**31, 2**62, 2**63 - 1, 2**63, 10**30, 1.5, -2.0, 1e300):
+            with peer.settings():
+                try:
+                    theirs = np.asarray(theirs_(x, k))
+                except (TypeError, OverflowError):
+                    theirs = None
+            try:
+                found = ours_(x, k)
+            except GraphirError:
+                found = None
+            if (
+                "**" not in name or k < 128
+            ):  # a power wraps to a negative one, which is refused here
+                assert (found is None) == (theirs is None), (dtype, k)
+            if theirs is not None and found is not None:
+                assert found.dtype == theirs.dtype, (dtype, k)
+                np.testing.assert_allclose(found, theirs, rtol=1e-5, err_msg=f"{dtype} {k}")

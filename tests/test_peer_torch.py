@@ -301,3 +301,59 @@ def test_the_numbers_that_numpys_scalars_are():
         found = runtime.interpret(g, np.array([2, 3], np.int32))
         theirs = (torch.tensor([2, 3], dtype=torch.int32) * scalar).numpy()
         np.testing.assert_array_equal(found, theirs, strict=True)
+
+
+# -- jit with Python numbers
+
+JITTED: dict[str, Callable[[Any, Any], Any]] = {
+    **{f"x {name} k": function for name, function in WITH_SCALARS.items() if name != "pow"},
+    **{
+        f"k {name} x": lambda x, k, f=function: f(k, x)
+        for name, function in WITH_SCALARS.items()
+        if name in ("add", "sub", "mul", "truediv", "eq", "lt")
+    },
+    "(k + 1) * x": lambda x, k: (k + 1) * x,
+    "k * k + x": lambda x, k: k * k + x,
+    "k // 3 + x": lambda x, k: k // 3 + x,
+    "x if k > 2": lambda x, k: x if k > 2 else x + x,
+    "min(k, 5) + x": lambda x, k: min(k, 5) + x,
+    "int(k) + x": lambda x, k: int(k) + x,
+}
+TAKEN = [0, 1, -1, 3, 127, 128, -129, 300, 65505, 2**31, -(2**31) - 1, 2**63 - 1, -(2**63)]
+TAKEN += [2**63, 2**64, 10**30, 0.5, -1.5, 1e30, float("inf"), float("nan"), 2j]
+
+
+def _half_in_float32(name: str, dtype: DType) -> bool:
+    """PyTorch keeps a number beside a half in float32 (see EXACT)."""
+    return dtype is DType.float16 and (
+        "mul" in name or "div" in name or "*" in name or "mod" in name
+    )
+
+
+@pytest.mark.parametrize("name", JITTED)
+def test_jit_takes_numbers_as_pytorch_does(name: str):
+    function, count = JITTED[name], 0
+    for dtype in (DType.bool, DType.int8, DType.uint8, DType.int32, DType.int64, DType.float16,
+                  DType.float32, DType.float64, DType.complex64):  # fmt: skip
+        x = np.array([0, 1, 3, 100]).astype(dtype.storage)
+        jitted, tensor = runtime.jit(function, rules=TORCH), torch.from_numpy(x.copy())
+        for k in (*TAKEN, *reversed(TAKEN)):
+            theirs: Any
+            try:
+                theirs = function(tensor, k).numpy()
+            except (TypeError, RuntimeError, OverflowError, ValueError, ZeroDivisionError):
+                theirs = None
+            try:
+                found = jitted(x, k)
+            except (GraphirError, TypeError, OverflowError, ValueError):
+                found = None
+            count += 1
+            if found is None or theirs is None:
+                known = (theirs is None and "floordiv" in name) or "mod" in name  # by 0
+                known |= _compared_in_halves(name[2:4], dtype, k) or k == 2**63
+                assert known or found is theirs is None, (dtype, k, found, theirs)
+            elif not (_half_in_float32(name, dtype) or isinstance(k, complex)):
+                same = np.allclose(found, theirs, rtol=1e-6, equal_nan=True)
+                assert found.dtype == theirs.dtype, (dtype, k, found, theirs)
+                assert same or dtype is DType.complex64, (dtype, k, found, theirs)
+    assert count > 300

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Hashable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from graphir.dtypes import DType
 from graphir.promotion.scalars import int_range
@@ -34,7 +34,15 @@ def _int_edges() -> Iterator[int]:
             yield from (-greatest, greatest + 1)
 
 
+class Interval(NamedTuple):
+    """The ints from `low` up to `high`, which is none of them; an end may be an infinity."""
+
+    low: float
+    high: float
+
+
 INT_EDGES = tuple(sorted(set(_int_edges())))
+_INTERVALS = tuple(map(Interval, (-math.inf, *INT_EDGES), (*INT_EDGES, math.inf)))
 FLOAT_EDGES = tuple(sorted({float(one.part.max) for one in DType if one.format is not None}))
 """The greatest finite magnitude of each cell but the last."""
 
@@ -45,7 +53,7 @@ def cell_of(value: Any) -> Hashable:
     Infinities and NaN, and floats that are one of EXPONENTS or 0.5, have cells of their own.
     """
     if type(value) is int:
-        return bisect_right(INT_EDGES, value)
+        return _INTERVALS[bisect_right(INT_EDGES, value)]
     if type(value) is complex:
         return cell_of(value.real), cell_of(value.imag)
     if not math.isfinite(value) or value == 0.5 or value in EXPONENTS:
