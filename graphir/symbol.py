@@ -116,7 +116,7 @@ class Symbol(Operators):
         if name in WRITING:
             refuse_write(name)
         known = f"; it is an op: graphir.ops.{name}(x)" if name in ops.CATALOGUE else ""
-        raise AttributeError(f"a Symbol has no attribute {name!r}{known}")
+        raise MissingAttributeError(f"a Symbol has no attribute {name!r}{known}")
 
     def __repr__(self) -> str:
         from graphir.printer import symbol_text
@@ -318,6 +318,10 @@ class Symbol(Operators):
         )
         error.location = here
         raise error
+
+
+class MissingAttributeError(GraphError, AttributeError):
+    """A method or attribute that arrays have and symbols have not."""
 
 
 class ValuelessError(GraphError, TypeError):

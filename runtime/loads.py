@@ -15,8 +15,8 @@ class Loads(NamedTuple):
     """The names that a code object loads from outside of its own local variables.
 
     `attributes` are all that may be one: whatever the object is that the code takes them of, and
-    the text constants too, for `getattr(self, "scale")`. A name that the code only counts with,
-    `calls += 1`, is not loaded: its value goes nowhere else.
+    the text constants too, for `getattr(self, "scale")`. A name that the code only updates, by
+    `calls += 1` or `log.append(x)`, is not loaded: its value goes nowhere else.
     """
 
     globals: tuple[str, ...]
@@ -44,6 +44,8 @@ _KINDS = {
     "IMPORT_NAME": "module",
 }
 _STORES = {"global": {"STORE_GLOBAL"}, "free": {"STORE_DEREF"}, "attribute": {"STORE_ATTR"}}
+_UPDATES = {"append", "extend", "insert", "add", "update", "clear"}  # which all return None
+_STACK = {"SWAP", "COPY"}
 _SIMPLE = {"LOAD_CONST", "LOAD_SMALL_INT", "LOAD_FAST", "LOAD_FAST_BORROW"}
 
 
@@ -62,7 +64,7 @@ def _read(code: CodeType) -> Loads:
     instructions = list(dis.get_instructions(code))
     for at, instruction in enumerate(instructions):
         kind = _KINDS.get(instruction.opname)
-        if kind and not _is_counting(instructions[at : at + 5], kind):
+        if kind and not _is_counting(instructions[at:], kind):
             names[kind].add(instruction.argval)
     nested = [cast("tuple[Any, ...]", one) for one in code.co_consts if type(one) is tuple]
     texts = chain(code.co_consts, *nested)
@@ -77,18 +79,46 @@ def _read(code: CodeType) -> Loads:
 
 
 def _is_counting(ahead: Sequence[dis.Instruction], kind: str) -> bool:
-    """Whether a load begins `name += constant` or the like, of the name itself."""
-    load, *rest = [one for one in ahead if one.opname != "SWAP"][:4]
-    if len(rest) < 3 or kind not in _STORES:
+    """Whether a load begins a statement that only updates what it loads.
+
+    `name += 1`, `name[key] += 1`, `name[key] = value` or `name.append(...)` and the like.
+    """
+    load, *rest = [one for one in ahead[:10] if one.opname not in _STACK]
+    if len(rest) < 2 or kind not in _STORES:
         return False
-    operand, update, store = rest
-    return (
-        operand.opname in _SIMPLE
-        and update.opname == "BINARY_OP"
-        and update.argrepr.endswith("=")
-        and store.opname in _STORES[kind]
-        and store.argval == load.argval
-    )
+    if rest[0].opname in ("LOAD_METHOD", "LOAD_ATTR"):
+        return rest[0].argval in _UPDATES and _is_dropped(ahead)
+    if rest[0].opname not in _SIMPLE:
+        return False
+    if rest[1].opname == "STORE_SUBSCR":
+        return True
+    if _is_item(rest[1]):
+        return len(rest) > 4 and _updates(rest[2:5], {"STORE_SUBSCR"})
+    return len(rest) > 2 and _updates(rest[:3], _STORES[kind]) and rest[2].argval == load.argval
+
+
+def _is_dropped(ahead: Sequence[dis.Instruction]) -> bool:
+    """Whether nothing uses the result of the call that begins where the first instruction does."""
+    start = _start(ahead[0])
+    calls = (at for at, one in enumerate(ahead) if one.opname == "CALL" and _start(one) == start)
+    first = next(calls, None)
+    return None not in start and first is not None and ahead[first + 1].opname == "POP_TOP"
+
+
+def _start(instruction: dis.Instruction) -> tuple[int | None, int | None]:
+    place = instruction.positions
+    return (place.lineno, place.col_offset) if place else (None, None)
+
+
+def _updates(instructions: Sequence[dis.Instruction], stores: set[str]) -> bool:
+    """Whether instructions are the end of `... += operand`."""
+    operand, update, store = instructions
+    is_update = update.opname == "BINARY_OP" and update.argrepr.endswith("=")
+    return operand.opname in _SIMPLE and is_update and store.opname in stores
+
+
+def _is_item(instruction: dis.Instruction) -> bool:
+    return instruction.opname == "BINARY_SUBSCR" or instruction.argrepr == "[]"  # since 3.14
 
 
 # -- whose code it is

@@ -265,8 +265,8 @@ class Watch:
                 "calls would not repeat; return the new array, and assign it outside"
             )
         loads = list(self._loads.values())
-        lasting = not self._unknown and all(one.holds() for one in loads)
-        contents = [one for one in self._contents.values() if one.holds()]
+        contents = list(self._contents.values())
+        lasting = not self._unknown and all(one.holds() for one in (*loads, *contents))
         arrays = [one for _, one in self.arrays.values()]
         return Guards(loads, [*contents, *arrays, *constants], lasting)
 
