@@ -82,7 +82,8 @@ def jit(
     traces anew: globals, closure cells, and attributes, two deep, of those and of arguments,
     scalars and strings by value, others by identity; elements of lists, dicts and sets so reached.
     Arrays so reached are inputs, read at every call. Frozen are deeper state, computed names of
-    attributes, containers of more than 1000 elements, files, clocks and environment variables. GraphError if the trace draws random numbers or writes to such an array.
+    attributes, containers of more than 1000 elements, files, clocks and environment variables.
+    GraphError if the trace draws random numbers or writes to such an array.
 
     Results are as the function has them, arrays for symbols and numbers. Called on symbols it is
     the function itself. Raises GraphError and what Program raises. Any number of threads may call
