@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from graphir import ops
 from graphir.dtypes import DType
@@ -10,6 +10,7 @@ from graphir.errors import GraphError
 from graphir.in_place import in_place
 from graphir.location import placing
 from graphir.op import Value
+from graphir.powers import shortcut
 from graphir.promotion.python import PYTHON, ruling
 
 if TYPE_CHECKING:
@@ -85,7 +86,8 @@ class Operators(Value):
         return other // self, other % self
 
     def __pow__(self, other: Any) -> Symbol:
-        return self.graph.binary(ops.pow, self, other)
+        op = shortcut(self.graph.rules, cast("Symbol", self).type, other)
+        return self.graph.apply(op, (self,), {}) if op else self.graph.binary(ops.pow, self, other)
 
     def __rpow__(self, other: Any) -> Symbol:
         return self.graph.binary(ops.pow, other, self)

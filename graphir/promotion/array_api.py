@@ -84,6 +84,7 @@ class ArrayApi(LibraryRules):
     """
 
     library = "The array API standard"
+    roots = True  # as array-api-strict, whose arrays are NumPy's
     in_place = IN_PLACE | {"matmul"}
     instead = "numpy"
 

@@ -31,6 +31,9 @@ class LibraryRules(PromotionRules):
 
     of_numbers = True
 
+    roots: bool = False
+    """Whether `x ** 0.5` is sqrt(x) and `x ** -1` the reciprocal (graphir.powers)."""
+
     def __init__(
         self,
         name: str,

@@ -65,6 +65,7 @@ class Numpy(LibraryRules):
     """
 
     library = "NumPy"
+    roots = True
     in_place = IN_PLACE | {"matmul"}
     has_scalars = True
     exceptions = by_op(FACTS)

@@ -24,6 +24,7 @@ class Cupy(Numpy):
     """
 
     library = "CuPy"
+    roots = False
     in_place = IN_PLACE
     has_scalars = False
     exceptions = by_op(

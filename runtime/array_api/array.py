@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from graphir import DType, GraphError, ShapeError, TensorType, ops
 from graphir.in_place import check_writable
 from graphir.op import Op
+from graphir.powers import shortcut
 from graphir.promotion.scalars import WEAK
 from runtime.array_api.devices import CPU, device_of
 from runtime.array_api.forcing import bounded, value_of
@@ -241,6 +242,10 @@ class Array(Operators):
             if not isinstance(one, _ANSWERED) and op not in _BY_IDENTITY:
                 return NotImplemented
         return record(op, *operands)
+
+    def _power(self, exponent: Any) -> Any:
+        op = shortcut(TAPE.rules, self.type, exponent)
+        return self._with(op, self) if op else self._with(ops.pow, self, exponent)
 
     def _become(self, result: Any) -> Any:
         if result is NotImplemented:

@@ -22,6 +22,10 @@ class Operators:
         """An op, or NotImplemented for what is neither array nor Python scalar."""
         raise NotImplementedError
 
+    def _power(self, exponent: Any) -> Array:
+        """The array to a power."""
+        raise NotImplementedError
+
     def _become(self, result: Array) -> Array:
         """Take the place of a result of the same dtype and shape."""
         raise NotImplementedError
@@ -81,13 +85,13 @@ class Operators:
         return self._become(self._with(ops.remainder, self, other))
 
     def __pow__(self, other: Any, /) -> Array:
-        return self._with(ops.pow, self, other)
+        return self._power(other)
 
     def __rpow__(self, other: Any, /) -> Array:
         return self._with(ops.pow, other, self)
 
     def __ipow__(self, other: Any, /) -> Array:
-        return self._become(self._with(ops.pow, self, other))
+        return self._become(self._power(other))
 
     def __matmul__(self, other: Any, /) -> Array:
         return self._with(ops.matmul, self, other)

@@ -1,0 +1,72 @@
+"""`x ** 0.5` and `x ** -1`: NumPy's bits, from the operator on symbols, arrays and traced calls."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import runtime.array_api as xp
+from graphir import DType, Graph, rules, trace
+from runtime import interpret, jit, record
+
+EXPONENTS: list[Any] = [
+    *(-1, -1.0, 0, 0.0, 0.5, 1, 1.0, 2, 2.0, 3, -0.5, True, 0.5 + 0j),
+    *(np.float16(0.5), np.float16(-1), np.int8(-1)),
+]
+_RANDOM = np.random.default_rng(0)
+BASES = {
+    "float16": np.arange(1, 0x7C00, 7, np.uint16).view(np.float16),
+    "float32": (_RANDOM.random(3000) * 10 + 0.01).astype(np.float32),
+    "float64": _RANDOM.random(3000) * 10 + 0.01,
+    "complex64": (_RANDOM.random(3000) + 1j * _RANDOM.random(3000)).astype(np.complex64),
+    "complex128": _RANDOM.random(3000) - 1j * _RANDOM.random(3000),
+}
+
+
+def same(found: Any, expected: Any) -> bool:
+    found = np.asarray(found)
+    return found.dtype == expected.dtype and found.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("exponent", EXPONENTS, ids=repr)
+@pytest.mark.parametrize("dtype", BASES)
+def test_a_traced_power_has_the_bits_of_numpy(dtype: str, exponent: Any) -> None:
+    base = BASES[dtype]
+    for x in (base, base[:1], base[:1].reshape(())):
+        with np.errstate(all="ignore"):
+            expected = np.asarray(x**exponent)
+        assert same(jit(lambda x: x**exponent, rules="numpy")(x), expected)
+        graph = trace(lambda x: x**exponent, x, rules="numpy").graph
+        assert same(interpret(graph, x), expected)
+
+
+@pytest.mark.parametrize("exponent", [-1, 0.5, 2], ids=repr)
+@pytest.mark.parametrize("dtype", BASES)
+def test_a_recorded_power_replays_with_the_bits_of_numpy(dtype: str, exponent: Any) -> None:
+    x = BASES[dtype]
+    with np.errstate(all="ignore"):
+        recording = record(lambda x: x**exponent, x)
+        expected = x**exponent
+    assert same(interpret(recording.graph, x), expected)
+
+
+@pytest.mark.parametrize("exponent", [-1, -1.0, 0.5, 2, 2.0, 3], ids=repr)
+@pytest.mark.parametrize("dtype", [name for name in BASES if name != "float16"])
+def test_a_power_of_the_array_api_has_the_bits_of_numpy(dtype: str, exponent: Any) -> None:
+    base = BASES[dtype]
+    x = xp.asarray(base)
+    assert same(x**exponent, base**exponent)
+    x **= exponent
+    assert same(x, base**exponent)
+
+
+def test_other_libraries_and_other_dtypes_keep_the_power() -> None:
+    for name in ("max", "torch", "jax", "tensorflow"):
+        x = Graph(rules=name).input("float32", (3,))
+        assert (x**0.5).op.name == "pow"
+    x = Graph(rules="numpy").input("float32", (3,))
+    assert (x**0.5).op.name == "sqrt"
+    assert (x ** np.float64(0.5)).dtype is rules("numpy").promote("float32", np.float64(0.5))
+    assert (x ** np.float64(0.5)).dtype is DType.float64
