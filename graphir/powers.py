@@ -25,7 +25,7 @@ def shortcut(rules: PromotionRules, base: TensorType, exponent: Any) -> Op | Non
 
     Only of a base that already has the dtype of the result.
     """
-    if type(exponent) not in (int, float) and not isinstance(exponent, (np.floating, np.integer)):
+    if not _is_real(exponent):
         return None
     if not (isinstance(rules, LibraryRules) and rules.roots) or base.dtype.weak:
         return None
@@ -35,6 +35,10 @@ def shortcut(rules: PromotionRules, base: TensorType, exponent: Any) -> Op | Non
         return None
     op = ops.sqrt if exponent == 0.5 else ops.reciprocal if exponent == -1 else None
     return op if op and rules.answer(base, exponent) is base.dtype else None
+
+
+def _is_real(exponent: Any) -> bool:
+    return type(exponent) in (int, float) or isinstance(exponent, (np.floating, np.integer))
 
 
 _OF_COMPLEX: dict[Any, Op] = {
