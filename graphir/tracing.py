@@ -59,14 +59,14 @@ class Traced(NamedTuple):
     The trees are nested tuples, lists and dicts, as the function has them, of Slots and Statics:
     `inputs_tree` of (positional, named) arguments, `outputs_tree` of what it returned. `numbers`
     are those arguments that the function computes with as Python does, `captured` the arrays that
-    the graph has as inputs after all others.
+    it closes over, each with its place among the inputs.
     """
 
     graph: Graph
     inputs_tree: Any
     outputs_tree: Any
     numbers: NumberTrace | None = None
-    captured: Sequence[Any] = ()
+    captured: Sequence[tuple[int, Any]] = ()
 
     def inputs(self, *args: Any, **named: Any) -> list[Any]:
         """The inputs of the graph that these arguments are; GraphError for another structure.
@@ -76,8 +76,10 @@ class Traced(NamedTuple):
         found: dict[Slot | NumberSlot, Any] = {}
         _match(self.inputs_tree, (args, named), found, "arguments")
         arrays, numbers = (_of_kind(found, kind) for kind in (Slot, NumberSlot))
-        fed = [] if self.numbers is None else self.numbers.fed(numbers)
-        return [*arrays, *fed, *map(np.asarray, self.captured)]
+        inputs = [*arrays, *(self.numbers.fed(numbers) if self.numbers else ())]
+        for place, array in self.captured:
+            inputs.insert(place, np.asarray(array))
+        return inputs
 
     def outputs(self, values: Any) -> Any:
         """The outputs of a run, one array or a tuple, in the structure that the function gave."""

@@ -286,7 +286,10 @@ class _Compiled:
 
     def _with_captured(self, results: Callable[..., Any], *inputs: Any) -> Any:
         """The results with the arrays that the function closes over, as they are now."""
-        return results(*inputs, *map(as_input, self.traced.captured))
+        arrays = list(inputs)
+        for place, array in self.traced.captured:
+            arrays.insert(place, as_input(array))
+        return results(*arrays)
 
     def _structured(self, *inputs: Any) -> Any:
         return self.traced.outputs(self.program(*inputs))

@@ -75,16 +75,13 @@ class WatchedGraph(Graph):
             name += "_"
         return name
 
-    def finish(self) -> tuple[list[Any], Guards]:
-        """The arrays that are inputs after the arguments, and the guards of the trace.
+    def finish(self) -> tuple[list[tuple[int, Any]], Guards]:
+        """The captured arrays, each with its place among the inputs, and the guards of the trace.
 
         From now on this is a Graph like others.
         """
-        captured = [array for array, _ in self.captured.values()]
-        last = {id(symbol) for _, symbol in self.captured.values()}
-        order = sorted(range(len(self.inputs)), key=lambda at: id(self.inputs[at]) in last)
-        self.inputs = [self.inputs[at] for at in order]  # arguments and numbers first
-        self.input_names = [self.input_names[at] for at in order]
+        places = {id(symbol): place for place, symbol in enumerate(self.inputs)}
+        captured = [(places[id(symbol)], array) for array, symbol in self.captured.values()]
         guards = self.watch.guards(_outliving(self._constants))
         del self.watch, self.captured, self._constants
         self.__class__ = cast("Any", Graph)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from typing import Any
 
@@ -288,6 +289,35 @@ def test_arrays_of_numbers_are_refused_where_numpy_would_lose_the_kind() -> None
         f(X8, 3)
     g = jit(lambda x, k: x + np.array([k, 1, 2], np.int8), rules="numpy")
     assert [g(X8, k).tolist() for k in (1, 5)] == [[2, 3, 5], [6, 3, 5]]
+
+
+SHIFTS = np.array([10, 20, 30], np.int8)
+LIMIT = 5
+
+
+def test_numbers_among_arrays_and_globals_that_a_function_reads(monkeypatch: Any) -> None:
+    factors = np.array([1, 2, 3], np.int8)
+
+    @jit(rules="numpy")
+    def f(x: Any, k: Any, m: Any = 1) -> Any:
+        y = x * factors + SHIFTS
+        return y * m + k if k > LIMIT else y - k
+
+    for limit in (5, 50, 5):
+        monkeypatch.setitem(globals(), "LIMIT", limit)
+        for k, m in ((1, 1), (9, 2), (60, 1), (9, -1)):
+            assert f(X8, k, m).tolist() == f.__wrapped__(X8, k, m).tolist()
+            traced = f.traced(X8, k, m)
+            assert len(traced.inputs(X8, k, m)) == len(traced.graph.inputs)
+        factors += 1
+
+
+def test_threads_take_the_graph_of_their_numbers() -> None:
+    f = jit(lambda x, k: x + k if k % 3 else x - k, rules="numpy")
+    numbers = [i * 37 % 200 - 100 for i in range(600)]
+    with ThreadPoolExecutor(8) as pool:
+        for k, found in zip(numbers, pool.map(lambda k: f(X32, k), numbers), strict=True):
+            assert found.tolist() == (X32 + k if k % 3 else X32 - k).tolist()
 
 
 def test_inner_functions_take_numbers_as_they_are() -> None:
