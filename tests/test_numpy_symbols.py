@@ -293,7 +293,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "differences": (lambda: np.diff(X, -1), "negative"),
     "places": (lambda: np.where(X), "depends on values"),
     "unequal pieces": (lambda: np.split(X, 2), "not 2 equal pieces"),
-    "to copy into": (lambda: np.copyto(A, X), "np.copyto: no op does this.*nearest: where"),
+    "to copy into": (lambda: np.copyto(A, X), "np.copyto: writes to an array.*np.where"),
     "full": (lambda: np.full(3, X), "no value in Python"),
     "another graph": (lambda: np.add(X, symbols(A)[0]), "symbols of two graphs"),
     "an array": (lambda: np.asarray(X), "no value in Python, so a NumPy array"),
