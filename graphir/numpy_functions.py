@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from graphir import ops
+from graphir.clipping import clip
 from graphir.dims import product
 from graphir.dtypes import DTypeLike
 from graphir.errors import GraphError
@@ -101,8 +102,10 @@ def _clip(
     max: Any = None,  # noqa: A002
 ) -> Symbol:
     low, high = a_min if min is None else min, a_max if max is None else max
+    if isinstance(a, Symbol):
+        return clip(a, low, high)
     if low is None:
-        return ops.positive(a) if high is None else ops.minimum(a, high)
+        return ops.minimum(a, high)
     return ops.maximum(a, low) if high is None else ops.clip(a, low, high)
 
 

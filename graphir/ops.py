@@ -148,7 +148,7 @@ where = Op(
     shapes.broadcast,
     "x where the condition is true, else y.",
 )
-clip = Op("clip", ("x", "low", "high"), sig.ORDERED, shapes.broadcast, "min(max(x, low), high).")
+clip = Op("clip", ("x", "low", "high"), sig.CLIP, shapes.broadcast, "min(max(x, low), high).")
 cast = Op(
     "cast",
     ("x",),

@@ -103,9 +103,17 @@ def _accumulation(rules: PromotionRules, op: Op, types: Types, attrs: Attributes
     source, asked = rules.taken(types[0].dtype, op.name), _asked(rules, attrs)
     if asked not in (None, source) and not rules.implicit:
         rules.join((source, asked))
-    dtype = asked or _met("accumulated", rules, op, types)
+    if asked is not None:
+        dtype = rules.accumulator(asked, op.name)
+    else:
+        dtype = _met("accumulated", rules, op, types)
     _castable(op, source, dtype)
     return Resolved((dtype,), dtype)
+
+
+def _clip(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
+    dtype = _met("ordered", rules, op, types)
+    return Resolved(_all(types, dtype), rules.clipped(types[0].dtype, dtype))
 
 
 def _position(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
@@ -201,6 +209,7 @@ ARITHMETIC = _signature("arithmetic", _together("arithmetic"))
 REAL_ARITHMETIC = _signature("real arithmetic", _together("arithmetic", real=True))
 JOIN = _signature("join", _same)
 ORDERED = _signature("ordered", _together("ordered"))
+CLIP = _signature("clip", _clip)
 COMPARISON = _signature("comparison", _comparison)
 ORDER = _signature("order", _order)
 DIVISION = _signature("division", _together("divided"))

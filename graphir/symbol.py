@@ -229,13 +229,21 @@ class Symbol(Operators):
         return ops.argmin(self, axis=axis, keepdims=keepdims)
 
     @placing
-    def clip(self, low: Any = None, high: Any = None) -> Symbol:
+    def clip(
+        self,
+        low: Any = None,
+        high: Any = None,
+        *,
+        min: Any = None,  # noqa: A002 -- NumPy's name
+        max: Any = None,  # noqa: A002 -- NumPy's name
+    ) -> Symbol:
         """Between low and high, either of which may be left out."""
+        from graphir.clipping import clip
+
+        low, high = low if min is None else min, high if max is None else max
         if low is None and high is None:
             raise GraphError("clip needs a low or a high limit")
-        if low is None:
-            return ops.minimum(self, high)
-        return ops.maximum(self, low) if high is None else ops.clip(self, low, high)
+        return clip(self, low, high)
 
     @property
     def real(self) -> Symbol:

@@ -199,7 +199,7 @@ def test_where_joins_its_values_and_takes_truths_alone():
 
 def test_clip_keeps_the_dtype_of_what_it_clips():
     for x, bound in product(NAMES, repeat=2):
-        same = {x, bound} <= INTS or {x, bound} <= REAL_FLOATS
+        same = joined(INTS, x, bound) or joined(REAL_FLOATS, x, bound)
         for bounds in ((0, 1), (1, 0), (1, 1)):
             low, high = (operand(bound) if one else None for one in bounds)
             found = answer(lambda a, low=low, high=high: xp.clip(a, low, high), operand(x))

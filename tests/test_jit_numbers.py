@@ -135,8 +135,6 @@ def _alike(a: Any, b: Any) -> bool:
 
 REFUSED = {
     "where(x, k)": "np.where wraps an int that does not fit; since NumPy 2.5 it refuses it",
-    "clip(k, None)": "a bound beyond the dtype is refused where the other is None",
-    "clip(None, k)": "a bound beyond the dtype is refused where the other is None",
     "full_like": "np.full_like truncates floats, and takes any number for bool",
 }
 """The functions that NumPy computes with numbers that graphir refuses, and why."""

@@ -58,6 +58,11 @@ def differ(dtypes: Sequence[DType]) -> bool:
     return dtypes[0] is not dtypes[1]
 
 
+def apart(dtypes: Sequence[DType]) -> bool:
+    """Whether uint64 meets signed integers, with which it has no common dtype."""
+    return DType.uint64 in dtypes and any(dtype.family == "int" for dtype in dtypes)
+
+
 DEVIATIONS = [
     Deviation(
         "matmul tensordot outer",
@@ -68,6 +73,11 @@ DEVIATIONS = [
         "searchsorted",
         differ,
         "the library compares as NumPy promotes where the standard has no common dtype",
+    ),
+    Deviation(
+        "clip",
+        apart,
+        "the library compares uint64 with signed integers, which have no common dtype",
     ),
 ]
 
@@ -95,7 +105,8 @@ def test_where_functions_do_not_check_the_operator_does():
 def test_all_triples_in_clip():
     for triple in product(DTYPES, repeat=3):
         operands = CALLS["clip"].operands(*triple)
-        assert ours(ARRAY_API, "clip", *operands) is array_api.result("clip", *operands), triple
+        theirs = None if apart(triple) else array_api.result("clip", *operands)
+        assert ours(ARRAY_API, "clip", *operands) is theirs, triple
 
 
 def test_conditions_and_indices_of_every_dtype():

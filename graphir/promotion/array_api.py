@@ -119,14 +119,19 @@ class ArrayApi(LibraryRules):
             raise self.refusal(dtypes, _UNDEFINED) from None
 
     def meeting(self, operands: Sequence[Typed], op: str) -> DType:
-        """The join; clip keeps its first operand's dtype, between bounds of the same kind."""
+        """The join; of clip between bounds of the same kind."""
+        met = self.common(operands)
         if op != "clip":
-            return self.common(operands)
-        first = self.common(operands[:1])
+            return met
+        first = operands[0].dtype
         for bound in (operand.dtype for operand in operands[1:]):
             same = (bound.is_integer, bound.is_float) == (first.is_integer, first.is_float)
             if not same and bound is not DType.weak_int:
                 raise self.refusal([first, bound], f"clip by another kind: {_UNDEFINED}")
+        return met
+
+    def clipped(self, first: DType, met: DType) -> DType:
+        """That of the first operand."""
         return first
 
     def compared(self, operands: Sequence[Typed], op: str) -> tuple[DType, ...]:
@@ -163,7 +168,8 @@ class ArrayApi(LibraryRules):
                 f"{self.name!r}; write g.scalar[DType....]({number_text(value)})"
             )
         if isinstance(value, int) and not isinstance(value, bool) and place.partners:
-            beside = self.common(place.partners)
+            clips = place.op == "clip"  # by bounds that the dtype of x has
+            beside = self.common(place.operands[:1] if clips else place.partners)
             if beside.is_integer and not fits(value, beside):
                 raise PromotionError(f"{self.misfit(value, beside)}; {_UNDEFINED}")
             if beside is DType.uint64:

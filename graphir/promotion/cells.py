@@ -29,6 +29,7 @@ def _int_edges() -> Iterator[int]:
     for dtype in DType:
         low, high = int_range(dtype)
         yield from (low, high + 1, -high)  # an unsigned dtype takes ints down to -high in torch
+        yield from (low + 1, high)  # the limits themselves clip nothing
         if dtype.format is not None:
             greatest = int(dtype.part.max)
             yield from (-greatest, greatest + 1)

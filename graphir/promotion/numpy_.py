@@ -141,24 +141,36 @@ class Numpy(LibraryRules):
         return taken
 
     def meant(self, value: Any, place: Place) -> Any:
-        """True for the exponent 2 of n-d bools, which `**` squares; the limit for a wider bound.
+        """True for the exponent 2 of n-d bools, which `**` squares; the limit for an idle bound.
 
         A bool of rank 0 is a NumPy scalar, whose `**` has no such short cut. Sources:
         fast_scalar_power in number.c, of `**` alone; _clip in numpy/_core/_methods.py, since 2.1.
         """
         if type(value) is not int or len(place.operands) < 2:
             return value
-        first = place.operands[0].dtype
-        bound = place.op == "clip" and place.at > 0 and first.is_integer and not first.weak
-        if not (bound or -(2**63) <= value < 2**64):
+        if self.unbounded(value, place):
+            return self._idle_bound(place)
+        if not -(2**63) <= value < 2**64:
             return self._beyond(value, place)
-        if place.op not in ("pow", "clip") or not place.at:
-            return value
-        if place.op == "pow":
-            return True if self.shortcut(value, place) else value
+        squares = place.op == "pow" and place.at and self.shortcut(value, place)
+        return True if squares else value
+
+    def unbounded(self, value: Any, place: Place) -> bool:
+        """A Python int that clips none of the integers of the first operand."""
+        first = place.operands[0].dtype
+        if place.op != "clip" or not place.at or type(value) is not int:
+            return False
         if not first.is_integer or first.weak:
-            return value
-        return max(value, int(first.min)) if place.at == 1 else min(value, int(first.max))
+            return False
+        return value <= first.min if place.at == 1 else value >= first.max
+
+    def _idle_bound(self, place: Place) -> Any:
+        """The bound of clip that clips nothing, in the dtype in which its other operands meet."""
+        met, low = self.common(place.others), place.at == 1
+        if met.is_integer:
+            return int(met.min if low else met.max)
+        end = -math.inf if low else math.inf
+        return complex(end, end) if met.is_complex else end
 
     def shortcut(self, value: Any, place: Place) -> bool:
         """`**` squares n-d bools, in int8."""

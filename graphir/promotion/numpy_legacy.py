@@ -108,6 +108,10 @@ class NumpyLegacy(Numpy):
         """
         return place.operands[0].dtype if self.shortcut(value, place) else self.own(value)
 
+    def unbounded(self, value: Any, place: Place) -> bool:
+        """Never: clip leaves out bounds since NumPy 2.1."""
+        return False
+
     def shortcut(self, value: Any, place: Place) -> bool:
         """`**` makes a function of x of some exponents, in the dtype of x."""
         return _quick(value, place)

@@ -41,6 +41,10 @@ class Cupy(Numpy):
         """Itself: bounds of clip are operands like others."""
         return value
 
+    def unbounded(self, value: Any, place: Place) -> bool:
+        """Never."""
+        return False
+
     def shortcut(self, value: Any, place: Place) -> bool:
         """None: `**` is the function power (cupy/_core/core.pyx)."""
         return False

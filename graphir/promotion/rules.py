@@ -15,7 +15,7 @@ from graphir.lattice import Lattice, Violation
 from graphir.lattices import is_dtype, of_dtypes
 from graphir.promotion.defaults import DefaultInside
 from graphir.promotion.explanation import Explanation, explained
-from graphir.promotion.families import Family
+from graphir.promotion.families import Family, FamilyRules
 from graphir.promotion.in_place import InPlaceRules
 from graphir.promotion.operands import (
     ALONE,
@@ -30,7 +30,7 @@ from graphir.promotion.operands import (
 from graphir.promotion.scalars import fits, misfit, number_text, told_apart
 
 
-class PromotionRules(InPlaceRules, DefaultInside):
+class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
     """A rule set: how dtypes mix, and what its library does besides the join.
 
     A subclass or instance says how dtypes join (`lattice`, or `join`) and overrides what differs

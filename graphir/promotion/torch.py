@@ -20,7 +20,7 @@ from graphir.errors import PromotionError
 from graphir.lattice import Lattice
 from graphir.promotion.in_place import IN_PLACE
 from graphir.promotion.library import LibraryRules, by_op
-from graphir.promotion.operands import ALONE, Operand, Place, Typed
+from graphir.promotion.operands import ALONE, Number, Operand, Place, Typed
 from graphir.promotion.rules import PromotionRules
 
 _HALVES = (DType.float16, DType.bfloat16)
@@ -160,7 +160,28 @@ class Torch(LibraryRules):
             raise self.refusal(dtypes, f"{op} takes operands of one dtype")
         if op == "subtract" and DType.bool in dtypes:
             self.boolean(op)
-        return self.common(operands)
+        return self.common(self._bounded(operands) if op == "clip" else operands)
+
+    def _bounded(self, operands: Sequence[Typed]) -> Sequence[Typed]:
+        """The operands of clamp: beside a number for a bound, a 0-d tensor counts as one too."""
+        x, *bounds = operands
+        numbers = [one.dtype.weak for one in bounds]
+        if all(numbers) or not any(numbers):
+            return operands
+        tensor = bounds[numbers.index(False)]
+        if tensor.rank:
+            raise PromotionError(
+                f"clip takes two numbers or two tensors for bounds under {self.name!r}, not a "
+                f"number and {tensor.dtype} of rank {tensor.rank}; make a tensor of the number by "
+                "g.scalar(...)"
+            )
+        return [x, *(Operand(_AS_NUMBER[_category(one.dtype)], 0) for one in bounds)]
+
+    def _true_bound(self, place: Place) -> DType:
+        """The dtype of True for a bound of clamp: a number, where the other bound is a tensor."""
+        tensors = [one for one in place.others[1:] if not isinstance(one, Number)]
+        beside = any(one.rank or one.dtype is not DType.bool for one in tensors)
+        return DType.weak_int if beside else DType.bool
 
     def literal(self, value: Any, place: Place = ALONE) -> DType:
         """The weak dtype of its type, of ints from 2**63 on uint64; checked in a few ops.
@@ -171,8 +192,15 @@ class Torch(LibraryRules):
         wide = isinstance(value, int) and 2**63 <= value < 2**64
         dtype = DType.uint64 if wide else super().literal(value, place)
         op = place.op
+        if op == "clip" and wide and any(not isinstance(one, Number) for one in place.others[1:]):
+            raise self.misfit(value, DType.int64)
+        if op == "clip" and place.at and isinstance(value, bool):
+            dtype = self._true_bound(place)
         if op in _CHECKED and (op != "pow" or place.at):
-            found = self.common([*place.others, Operand(dtype, 0)])
+            taken = [
+                Operand(dtype, 0) if i == place.at else x for i, x in enumerate(place.operands)
+            ]
+            found = self.common(self._bounded(taken) if op == "clip" else taken)
             if op == "pow" and found.is_integer:
                 self.exponent(value, found)
             if found in _CHECKED[op] and not _converts(value, found):
@@ -190,6 +218,15 @@ class Torch(LibraryRules):
     def storable(self, source: DType, target: DType) -> bool:
         """torch.can_cast: to the same category, or to a higher one."""
         return _category(source) <= _category(target)
+
+    def accumulator(self, dtype: DType, op: str) -> DType:
+        """Not bool, in cumsum and cumprod, which have no kernel for it."""
+        if dtype is DType.bool and op in ("cumulative_sum", "cumulative_prod"):
+            raise PromotionError(
+                f"{op} does not accumulate in bool under {self.name!r}; write dtype=DType.int64, "
+                "and != 0 of the result"
+            )
+        return dtype
 
     def averaged(self, dtype: DType, op: str) -> DType:
         """Integers are refused."""
@@ -225,6 +262,9 @@ class Torch(LibraryRules):
     def verdict(self, dtype: DType, op: str) -> DType:
         """Bool; uint8 of any and all of uint8, as before PyTorch had bool."""
         return dtype if dtype is DType.uint8 and op in ("any", "all") else DType.bool
+
+
+_AS_NUMBER = (DType.bool, DType.weak_int, DType.weak_float, DType.weak_complex)
 
 
 def _category(dtype: DType) -> int:
