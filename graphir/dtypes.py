@@ -270,6 +270,21 @@ def _means_another(dtype: DType) -> bool:
         return False
 
 
+def numpy_code(given: Any) -> Any:
+    """The NumPy dtype that a text means to NumPy's own functions; anything else as it is.
+
+    `"i8"` has 8 bytes there, where graphir's short names count bits. A text of another byte order
+    than this machine's stays, and no DType has it as its name.
+    """
+    if not isinstance(given, str):
+        return given
+    try:
+        known = np.dtype(given)
+    except TypeError:
+        return given
+    return known if known in _by_numpy() and known.isnative else given
+
+
 @cache
 def _by_numpy() -> dict[np.dtype[Any], DType]:
     return {d.storage: d for d in DType if str(d) not in _STORED_AS}

@@ -14,7 +14,7 @@ import numpy as np
 
 from graphir import ops
 from graphir.arguments import may_be_operand, symbols_of
-from graphir.dtypes import DType
+from graphir.dtypes import DType, numpy_code
 from graphir.errors import GraphError, GraphirError, PromotionError
 from graphir.graph import Graph
 from graphir.literals import is_literal
@@ -197,6 +197,8 @@ def _given(name: str, kwargs: Mapping[str, Any]) -> dict[str, Any]:
             _refuse(name, one)
     if "initial" in found:
         _refuse(name, "initial")
+    if "dtype" in found:
+        found["dtype"] = numpy_code(found["dtype"])
     return found
 
 
@@ -275,7 +277,7 @@ def _reduce(
     if dtype is not None:
         if op not in (ops.sum, ops.prod):
             _refuse(name, "dtype")
-        attrs["dtype"] = dtype
+        attrs["dtype"] = numpy_code(dtype)
     return graph.apply(op, (x,), attrs)
 
 

@@ -45,7 +45,12 @@ def _choosing(op: Op) -> Function:
 
 
 def _mean(a: Symbol, axis: Any = None, dtype: Any = None, *, keepdims: Any = False) -> Symbol:
-    return ops.mean(_in(a, dtype), axis=axis, keepdims=keepdims)
+    x = _in(a, dtype)
+    if dtype is not None and not (x.dtype.is_float or x.dtype.is_complex):
+        raise GraphError(
+            f"a mean computed in {x.dtype} has no op; leave dtype out, and .astype(...) the mean"
+        )
+    return ops.mean(x, axis=axis, keepdims=keepdims)
 
 
 def _spread(op: Op) -> Function:
@@ -199,7 +204,7 @@ _NAMED: dict[str, Function] = {
     "empty_like": _filled(0),
     "ones_like": _filled(1),
     "full_like": _full_like,
-    "astype": Symbol.cast,
+    "astype": Symbol.astype,
     "shape": _shape,
     "ndim": _rank,
     "size": _size,

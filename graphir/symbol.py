@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from graphir import ops
 from graphir.dims import DimLike, Shape, Size
-from graphir.dtypes import DType, DTypeLike
+from graphir.dtypes import DType, DTypeLike, numpy_code
 from graphir.errors import GraphError
 from graphir.in_place import WRITING, refuse_write
 from graphir.indexing import index, pieces
@@ -129,7 +129,9 @@ class Symbol(Operators):
         """In another dtype, rounded once; floats to integers truncate and saturate."""
         return self.graph.emit(ops.cast, (self,), {"to": dtype})
 
-    astype = cast
+    def astype(self, dtype: DTypeLike) -> Symbol:
+        """The same, by the name of NumPy's method: its codes mean what they mean to NumPy."""
+        return self.graph.emit(ops.cast, (self,), {"to": numpy_code(dtype)})
 
     def reshape(self, *shape: Any) -> Symbol:
         """The same elements in another shape, one dim of which may be -1."""
@@ -186,11 +188,11 @@ class Symbol(Operators):
 
     def sum(self, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> Symbol:
         """The sum over axes; all of them without `axis`."""
-        return ops.sum(self, axis=axis, keepdims=keepdims, dtype=dtype)
+        return ops.sum(self, axis=axis, keepdims=keepdims, dtype=numpy_code(dtype))
 
     def prod(self, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> Symbol:
         """The product over axes."""
-        return ops.prod(self, axis=axis, keepdims=keepdims, dtype=dtype)
+        return ops.prod(self, axis=axis, keepdims=keepdims, dtype=numpy_code(dtype))
 
     def max(self, axis: Any = None, keepdims: bool = False) -> Symbol:
         """The greatest over axes."""

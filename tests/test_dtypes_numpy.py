@@ -11,7 +11,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from graphir import DType, Graph, trace
+from graphir import DType, Graph, GraphirError, trace
 from runtime import jit
 
 OWN = tuple(
@@ -147,3 +147,42 @@ def test_a_symbol_combined_with_a_dtype_by_mistake_is_refused() -> None:
     for combine in (operator.add, operator.mul, operator.lt):
         with pytest.raises(TypeError):
             combine(x, DType.float32)
+
+
+CODES: list[Any] = ["f4", "f2", "i8", "i4", "i2", "u1", "?", "b", "float32", "float", "int"]
+CODES += ["=f4", float, int, np.float32, np.dtype("f4")]
+TAKE_DTYPES: dict[str, Callable[[Any, Any], Any]] = {
+    "x.astype": lambda x, code: x.astype(code),
+    "np.astype": lambda x, code: np.astype(x, code),
+    "x.sum": lambda x, code: x.sum(dtype=code),
+    "np.sum": lambda x, code: np.sum(x, dtype=code),
+    "x.prod": lambda x, code: x.prod(dtype=code),
+    "np.cumsum": lambda x, code: np.cumsum(x, dtype=code),
+    "np.add.reduce": lambda x, code: np.add.reduce(x, dtype=code),
+    "np.zeros_like": lambda x, code: np.zeros_like(x, dtype=code),
+    "np.full_like": lambda x, code: np.full_like(x, 1, dtype=code),
+}
+
+
+@pytest.mark.parametrize("name", TAKE_DTYPES)
+def test_numpys_functions_read_codes_as_numpy_does(name: str) -> None:
+    x = np.arange(1.0, 4.0)
+    for code in CODES:
+        call: Any = lambda x, code=code: TAKE_DTYPES[name](x, code)  # noqa: E731
+        assert jit(call, rules="numpy")(x).dtype == call(x).dtype, code
+    with pytest.raises(GraphirError, match="no dtype is named '>f4'"):
+        jit(lambda x: TAKE_DTYPES[name](x, ">f4"), rules="numpy")(x)
+
+
+def test_names_of_our_own_stay_unambiguous() -> None:
+    x = Graph("g").input("float64", (3,))
+    for code in ("i8", "u4", "f4"):
+        for take in (DType, x.cast, lambda code: Graph("h").input(code, (3,))):
+            with pytest.raises(GraphirError, match=f"no dtype is named {code!r}"):
+                take(code)
+
+
+@pytest.mark.parametrize("dtype", [int, bool, "i4"])
+def test_a_mean_in_integers_is_refused_and_no_float(dtype: Any) -> None:
+    with pytest.raises(GraphirError, match="leave dtype out"):
+        jit(lambda x: np.mean(x, dtype=dtype), rules="numpy")(np.arange(3.0))
