@@ -23,7 +23,7 @@ def lookups(owner: Any, loads: Loads) -> Iterator[Lookup]:
         return
     own, inherited = own_variables(owner), _class_variables(cast("Any", type(owner)), loads)
     custom = type(owner).__getattribute__ not in _USUAL
-    for name in loads.attributes & own.keys():
+    for name in (loads.attributes | loads.updates) & own.keys():
         if not hasattr(inherited.get(name), "__set__"):  # a data descriptor would come first
             inherited.pop(name, None)
             plain = name.isidentifier() and not keyword.iskeyword(name) and not custom
@@ -53,10 +53,11 @@ def own_variables(owner: Any) -> dict[str, Any]:
 def _class_variables(kind: type, loads: Loads) -> dict[str, Any]:
     """What a class and its bases define, libraries' apart, under the names that code loads."""
     result: dict[str, Any] = {}
+    names = loads.attributes | loads.updates
     for one in reversed(kind.__mro__):
         if not is_library_module(one.__module__):
             variables = vars(one)
-            result.update((name, variables[name]) for name in loads.attributes & variables.keys())
+            result.update((name, variables[name]) for name in names & variables.keys())
     return result
 
 

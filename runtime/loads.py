@@ -16,12 +16,14 @@ class Loads(NamedTuple):
 
     `attributes` are all that may be one: whatever the object is that the code takes them of, and
     the text constants too, for `getattr(self, "scale")`. A name that the code only updates, by
-    `calls += 1` or `log.append(x)`, is not loaded: its value goes nowhere else.
+    `calls += 1` or `log.append(x)`, is not loaded: its value goes nowhere else, unless other code
+    loads it.
     """
 
     globals: tuple[str, ...]
     free: frozenset[str]
     attributes: frozenset[str]
+    updates: frozenset[str]
     literals: frozenset[str]
     modules: tuple[str, ...]
 
@@ -44,7 +46,8 @@ _KINDS = {
     "IMPORT_NAME": "module",
 }
 _STORES = {"global": {"STORE_GLOBAL"}, "free": {"STORE_DEREF"}, "attribute": {"STORE_ATTR"}}
-_UPDATES = {"append", "extend", "insert", "add", "update", "clear"}  # which all return None
+_UPDATES = {"STORE_GLOBAL", "STORE_DEREF", "STORE_ATTR"}
+_UPDATERS = {"append", "extend", "insert", "add", "update", "clear"}  # which all return None
 _STACK = {"SWAP", "COPY"}
 _SIMPLE = {"LOAD_CONST", "LOAD_SMALL_INT", "LOAD_FAST", "LOAD_FAST_BORROW"}
 
@@ -60,11 +63,13 @@ def loads_of(code: CodeType) -> Loads:
 
 
 def _read(code: CodeType) -> Loads:
-    names: dict[str, set[str]] = {kind: set() for kind in _KINDS.values()}
+    names: dict[str, set[str]] = {kind: set() for kind in (*_KINDS.values(), "update")}
     instructions = list(dis.get_instructions(code))
     for at, instruction in enumerate(instructions):
-        kind = _KINDS.get(instruction.opname)
-        if kind and not _is_counting(instructions[at:], kind):
+        kind = _KINDS.get(instruction.opname, "")
+        if instruction.opname in _UPDATES or _is_counting(instructions[at:], kind):
+            names["update"].add(instruction.argval)
+        elif kind:
             names[kind].add(instruction.argval)
     nested = [cast("tuple[Any, ...]", one) for one in code.co_consts if type(one) is tuple]
     texts = chain(code.co_consts, *nested)
@@ -73,6 +78,7 @@ def _read(code: CodeType) -> Loads:
         tuple(sorted(names["global"])),
         frozenset(names["free"]),
         frozenset(names["attribute"] | literals),
+        frozenset(names["update"]),
         frozenset(literals),
         tuple(sorted(names["module"])),
     )
@@ -87,7 +93,7 @@ def _is_counting(ahead: Sequence[dis.Instruction], kind: str) -> bool:
     if len(rest) < 2 or kind not in _STORES:
         return False
     if rest[0].opname in ("LOAD_METHOD", "LOAD_ATTR"):
-        return rest[0].argval in _UPDATES and _is_dropped(ahead)
+        return rest[0].argval in _UPDATERS and _is_dropped(ahead)
     if rest[0].opname not in _SIMPLE:
         return False
     if rest[1].opname == "STORE_SUBSCR":

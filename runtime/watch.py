@@ -47,6 +47,8 @@ class Watch:
         self.arrays: dict[int, tuple[str, ArrayContent]] = {}
         self._loads: dict[tuple[int, Way, str], Guard] = {}
         self._contents: dict[int, Contents] = {}
+        self._updates: dict[tuple[int, Way, str], Guard] = {}
+        self._updated: dict[int, Contents] = {}
         self._functions: dict[int, list[FunctionType]] = {}
         self._created: dict[int, Any] = {}
         self._walked: dict[tuple[int, int, int], Any] = {}
@@ -142,6 +144,8 @@ class Watch:
             self._note(Way.PROPERTY, owner, name, getattr(kind, name))
 
     def _enter_module(self, variables: dict[str, Any], loads: Loads) -> None:
+        for name in loads.updates & variables.keys():
+            self._note_update(Way.GLOBAL, variables, name, variables[name])
         for name in loads.globals:
             if name in variables:
                 self._load(Way.GLOBAL, variables, name, variables[name], loads, _DEPTH, name)
@@ -168,13 +172,16 @@ class Watch:
         names = function.__code__.co_freevars
         cells: tuple[CellType, ...] = function.__closure__ or ()
         for name, cell in zip(names, cells, strict=False):
-            if name == "__class__" or name not in loads.free:
+            if name == "__class__":
                 continue
             try:
                 value = cell.cell_contents
             except ValueError:
                 continue  # not assigned yet
-            self._load(Way.CELL, cell, name, value, loads, _DEPTH, name)
+            if name in loads.updates:
+                self._note_update(Way.CELL, cell, name, value)
+            if name in loads.free:
+                self._load(Way.CELL, cell, name, value, loads, _DEPTH, name)
 
     def _load(
         self, way: Way, owner: Any, name: str, value: Any, loads: Loads, depth: int, label: str
@@ -187,6 +194,24 @@ class Watch:
 
     def _note(self, way: Way, owner: Any, name: str, value: Any) -> None:
         self._loads.setdefault((id(owner), way, name), Guard(way, owner, name, value))
+
+    def _note_update(self, way: Way, owner: Any, name: str, value: Any) -> None:
+        """Note a value that code updates, which matters if other code loads it."""
+        if type(value) in _OF_TRACE or id(value) in self._created:
+            return
+        self._updates.setdefault((id(owner), way, name), Guard(way, owner, name, value))
+        if isinstance(value, CONTAINERS) and not isinstance(value, (tuple, frozenset)):
+            self._updated.setdefault(id(cast("Any", value)), Contents(value))
+
+    def _is_repeatable(self) -> bool:
+        """Whether a call that runs the Program leaves all that is loaded as the function would."""
+        changed = {key for key, one in self._updates.items() if not one.holds()}
+        if changed & self._loads.keys():
+            return False
+        altered = {key for key, one in self._updated.items() if not one.holds()}
+        if altered & self._contents.keys():
+            return False
+        return all(one.holds() for one in (*self._loads.values(), *self._contents.values()))
 
     def _reach(self, value: Any, loads: Loads, depth: int, label: str) -> None:
         """Note what code can load from a value."""
@@ -245,7 +270,10 @@ class Watch:
         if not depth or (is_library_module(module) if is_module else is_ours(module)):
             return
         for way, name, value in lookups(owner, loads):
-            self._load(way, owner, name, value, loads, depth - 1, f"{label}.{name}")
+            if name in loads.updates:
+                self._note_update(way, owner, name, value)
+            if name in loads.attributes:
+                self._load(way, owner, name, value, loads, depth - 1, f"{label}.{name}")
 
     # -- what the trace leaves behind
 
@@ -266,7 +294,7 @@ class Watch:
             )
         loads = list(self._loads.values())
         contents = list(self._contents.values())
-        lasting = not self._unknown and all(one.holds() for one in (*loads, *contents))
+        lasting = not self._unknown and self._is_repeatable()
         arrays = [one for _, one in self.arrays.values()]
         return Guards(loads, [*contents, *arrays, *constants], lasting)
 

@@ -83,7 +83,7 @@ def check(seed: int) -> tuple[str, Counter[str]]:
             argument(kind[0], copy.deepcopy(one)) for kind, one in zip(kinds, values, strict=True)
         ]
         same = [
-            one if isinstance(one, (int, float)) else np.array(np.asarray(one, value.dtype))
+            one if isinstance(one, (int, float)) else np.array(np.asarray(one))
             if kind[0] != "lends" else value.copy()
             for kind, one, value in zip(kinds, given, values, strict=True)
         ]  # fmt: skip
