@@ -64,6 +64,40 @@ def test_arrays_that_the_trace_makes_are_constants() -> None:
     assert [one.name for one in f.traced(X).graph.inputs] == ["%x"]
 
 
+def test_counters_and_logs_cause_no_trace() -> None:
+    calls, log, counts, state = 0, [], {"n": 0}, Holder()
+
+    @jit
+    def f(x: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        log.append(x.shape)
+        counts["n"] += 1
+        state.last = x.dtype
+        return x * 2
+
+    for _ in range(3):
+        f(X)
+    assert (calls, log, counts["n"]) == (1, [(4,)], 1)
+
+
+def test_what_one_function_updates_another_reads() -> None:
+    state, log = Holder(), [1]
+    state.count = 0
+
+    def scaled(x: Any) -> Any:
+        return x * state.count + sum(log)
+
+    @jit
+    def f(x: Any) -> Any:
+        state.count += 1
+        log.append(2)
+        return scaled(x)
+
+    for step in range(1, 4):
+        np.testing.assert_array_equal(f(X), X * step + 1 + 2 * step)
+
+
 def test_a_write_to_an_outer_array_is_refused() -> None:
     w = X + 1
 
