@@ -211,10 +211,24 @@ class Guards:
         except Exception:  # what is no longer there, in any of many ways
             return False
 
+    def guarding(
+        self, run: Callable[..., Any], otherwise: Callable[..., Any], count: int
+    ) -> Callable[..., Any]:
+        """A function of so many arguments that calls one where the guards hold, else the other."""
+        text, names = self._written()
+        arguments = ", ".join(f"a{place}" for place in range(count))
+        names.update(run=run, otherwise=otherwise)
+        exec(_GUARDING.format(arguments=arguments, text=text), names)
+        return names["guarding"]
+
     def _compile(self) -> Callable[[], bool]:
-        """One expression of all guards; of the loaded values those without contents are by `is`."""
+        text, names = self._written()
+        return eval(f"lambda: {text}", names)
+
+    def _written(self) -> tuple[str, dict[str, Any]]:
+        """One expression of all guards, and what its names stand for."""
         names: dict[str, Any] = {"__name__": __name__, "alike": alike, "static": _static}
-        parts: list[str] = []
+        parts = [] if self._lasting else ["False"]
         for place, (way, owner, name, value) in enumerate(self._loads):
             names[f"o{place}"], names[f"v{place}"] = owner, value
             load = way.text.format(f"o{place}", name)
@@ -224,7 +238,17 @@ class Guards:
         for place, one in enumerate(self._contents):
             names[f"c{place}"] = one.holds
             parts.append(f"c{place}()")
-        return eval(f"lambda: {' and '.join(parts) or True}", names)
+        return " and ".join(parts) or "True", names
+
+
+_GUARDING = """
+def guarding({arguments}):
+    try:
+        holds = {text}
+    except Exception:
+        holds = False
+    return run({arguments}) if holds else otherwise({arguments})
+"""
 
 
 class Guarded(Protocol):

@@ -219,7 +219,7 @@ class Jitted:
         """What runs calls with such arguments, which are no structures."""
         run = made.without_statics if self._statics else made.quick
         if isinstance(found, Variants):
-            return partial(self._guarded, made.guards.hold, run) if made.guards else run
+            return partial(self._guarded, key, made.guards, run) if made.guards else run
         places = Places(
             [place for place, one in enumerate(args) if is_plain(one)],
             [place for place, one in enumerate(args) if type(one) in NUMBERS],
@@ -227,9 +227,11 @@ class Jitted:
         )
         return NumberCalls(found, places, self._slowly, partial(self._quick.__setitem__, key))
 
-    def _guarded(self, holds: Callable[[], bool], run: Callable[..., Any], *args: Any) -> Any:
-        """The results, if what the last trace read is as it was; else of another trace."""
-        return run(*args) if holds() else self._slowly(*args)
+    def _guarded(self, key: Any, guards: Guards, run: Callable[..., Any], *args: Any) -> Any:
+        """The first call after a trace, which has the guards compiled for those that follow."""
+        call = guards.guarding(run, self._slowly, len(args))
+        self._quick[key] = call
+        return call(*args)
 
     def _slowly(self, *args: Any) -> Any:
         leaf, inputs = cast("tuple[_Compiled, list[Any]]", self._compiled(args, {}))
