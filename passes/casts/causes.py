@@ -39,6 +39,8 @@ class Uses:
 
         self.answers: dict[object, Answers] = {}
         """What other rule sets say of a user, by those asked and its place: see `others`."""
+        self.answers_at: dict[tuple[int, int], Mapping[str, DType | str]] = {}
+        """Those for an operand, by the id of the answers and the operand's position."""
         self._expressions: dict[object, Expression | None] = {}
         self._operands: dict[int, list[Symbol]] = {}
         self._storing: dict[int, frozenset[_UseKey]] = {}

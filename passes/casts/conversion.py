@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from graphir import DType, rules
 from graphir.location import CAST, LEGALIZE
@@ -37,6 +37,26 @@ class Conversion:
     def damage(self) -> float:
         """The relative error that it gives a value, as far as dtypes tell; 0.0 where exact."""
         return relative_error(self)
+
+    @cached_property
+    def facts(self) -> dict[str, Any]:
+        """The fields of rows with this conversion as JSON has them."""
+        exact, witness = self.loss.exact, self.loss.witness
+        return {
+            "kind": self.kind,
+            "op": self.op,
+            "operand": self.operand,
+            "rule": self.rule,
+            "from": str(self.source),
+            "to": str(self.target),
+            "path": [str(dtype) for dtype in self.path],
+            "exact": exact,
+            "witness": None if exact else str(witness),
+            "loss": self.loss.to_json(),
+            "bytes_before": self.source.storage.itemsize,
+            "bytes_after": self.target.storage.itemsize,
+            "damage": self.damage,
+        }
 
 
 def conversion(

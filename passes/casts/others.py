@@ -24,18 +24,23 @@ def others(row: CastRow) -> Mapping[str, DType | str]:
     user = row.user
     if user is None or row.kind not in ("implicit", "literal") or row.conversion.stores:
         return {}
-    asked = tuple(rules for rules in rule_sets() if rules.name not in ("explicit", row.rule))
-    key = asked, user.index
-    answers = row.uses.answers.get(key)
+    known, key = row.uses.answers, (rule_sets(), row.rule, user.index)
+    answers = known.get(key)
     if answers is None:
-        answers = _answers(asked, user, tuple(map(_operand, row.operands)))
-        row.uses.answers[key] = answers
-    at = row.position
-    return {name: to if isinstance(to, str) else to[at] for name, to in answers.items()}
+        answers = known[key] = _answers(row.rule, user, tuple(map(_operand, row.operands)))
+    # The answers of users alike are one object, so that those for an operand are as well.
+    of_operand = id(answers), row.position
+    found = row.uses.answers_at.get(of_operand)
+    if found is None:
+        at = row.position
+        found = {name: to if isinstance(to, str) else to[at] for name, to in answers.items()}
+        row.uses.answers_at[of_operand] = found
+    return found
 
 
-def _answers(asked: Sequence[PromotionRules], user: Symbol, operands: tuple[Any, ...]) -> Answers:
-    """What rule sets say of a user, asked once for users alike."""
+def _answers(rule: str, user: Symbol, operands: tuple[Any, ...]) -> Answers:
+    """What rule sets but one say of a user, asked once for users alike."""
+    asked = tuple(rules for rules in rule_sets() if rules.name not in ("explicit", rule))
     attrs = {name: value for name, value in user.attrs.items() if name != "dtype"}
     key = (asked, user.op, operands, id(user.attrs))
     known = _KNOWN.get(key)

@@ -125,11 +125,13 @@ class CastReport(Sequence[CastRow]):
         The rows are in the order of what they are responsible for.
         """
         blamed = not outputs or any(error.shares is not None for error in outputs)
+        shares: dict[int, tuple[float, ...] | None] = {}
         for row in self:
             place = row.symbol.index
-            row.measured = measures.get(place)
-            shares = tuple((error.shares or {}).get(place, 0.0) for error in outputs)
-            row.shares = shares if blamed else None
+            if place not in shares:
+                parts = tuple((error.shares or {}).get(place, 0.0) for error in outputs)
+                shares[place] = parts if blamed else None
+            row.measured, row.shares = measures.get(place), shares[place]
         rank: dict[int, float] = {}
         for site in self.sites:
             rank.update(dict.fromkeys((row.place for row in site.rows), site.share or 0.0))

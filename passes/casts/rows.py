@@ -192,23 +192,12 @@ class CastRow:
 
     def facts(self) -> dict[str, Any]:
         """What rows of the same place and operands have in common, as JSON has it."""
-        one, found = self.conversion, self.expression
+        found = self.expression
         return {
-            "kind": one.kind,
-            "op": one.op,
-            "operand": one.operand,
-            "rule": one.rule,
+            **self.conversion.facts,
             "location": self.location.to_json(),
             "expression": cut(found.brief) if found else None,
             "text": cut(self.text) or None,
-            "from": str(one.source),
-            "to": str(one.target),
-            "path": [str(dtype) for dtype in one.path],
-            "exact": self.exact,
-            "witness": None if self.exact else str(self.witness),
-            "loss": one.loss.to_json(),
-            "bytes_before": self.bytes_before,
-            "bytes_after": self.bytes_after,
             "fix": self.fix or None,
             "others": {name: str(answer) for name, answer in self.others.items()},
         }

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple, overload
 
-from graphir import Symbol
+from graphir import TensorType
 from graphir.dims import Size, total
 from passes.casts.measured import Measured, plain
 from passes.casts.rows import CastRow, size_json
@@ -66,26 +67,32 @@ class CastSite:
     @property
     def elements(self) -> Size:
         """The number of elements that the casts of the site convert in all."""
-        return sum_sizes(row.symbol for row in self.casts)
+        return _sizes(self._types)[0]
+
+    @property
+    def _types(self) -> tuple[tuple[TensorType, int], ...]:
+        """The types of the casts, and how many casts have each."""
+        if len(self.casts) == 1:
+            return ((self.row.symbol.type, 1),)
+        return tuple(Counter(row.symbol.type for row in self.casts).items())
 
     @property
     def bytes_added(self) -> Size:
         """The bytes of the arrays that the casts of the site make in all."""
-        return self.elements * self.row.bytes_after
+        return _sizes(self._types)[1]
 
     def to_json(self) -> dict[str, Any]:
         """The site as JSON has it (see casts.schema.json): dtypes by name, values as text."""
-        row = self.row
+        row, measured, shares = self.row, self.measured, self.shares
         return {
             **row.facts(),
             "times": self.times,
             "casts": [each.symbol.index for each in self.casts],
             "elements": size_json(self.elements),
             "bytes_added": size_json(self.bytes_added),
-            "damage": row.damage,
             "cause": None if row.cause is None else row.cause.location.to_json(),
-            "measured": None if self.measured is None else self.measured.to_json(),
-            "shares": None if self.shares is None else list(map(plain, self.shares)),
+            "measured": None if measured is None else measured.to_json(),
+            "shares": None if shares is None else list(map(plain, shares)),
         }
 
 
@@ -159,7 +166,9 @@ class Sites(Sequence[CastSite]):
         return number, row.location.place[:3], row.location.layer
 
 
-def sum_sizes(symbols: Iterable[Symbol]) -> Size:
-    """The number of elements of some symbols in all."""
-    types = Counter(symbol.type for symbol in symbols)
-    return total(kind.size * count for kind, count in types.items())
+@lru_cache(maxsize=1024)
+def _sizes(types: tuple[tuple[TensorType, int], ...]) -> tuple[Size, Size]:
+    """The elements and the bytes in storage of arrays, by type and how many there are."""
+    elements = [(kind, kind.size * count) for kind, count in types]
+    added = total(size * kind.dtype.storage.itemsize for kind, size in elements)
+    return total(size for _, size in elements), added
