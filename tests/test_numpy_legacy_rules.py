@@ -16,7 +16,7 @@ from graphir.promotion.numpy_ import NUMPY
 from graphir.promotion.numpy_legacy import NUMPY_LEGACY
 from passes import implicit_cast, lower
 from runtime import execute, interpret
-from tests.peers import CALLS, ours
+from tests.peers import CALLS, in_place, ours
 
 HERE = Path(__file__).parent
 GOLDEN: dict[str, Any] = json.loads((HERE / "golden/numpy_legacy.json").read_text())
@@ -313,3 +313,42 @@ def test_what_numpy_2_changed_besides():
     assert ours(NUMPY_LEGACY, "floor", one) is DType.float64
     assert ours(NUMPY, "floor", one) is DType.int32
     assert NUMPY.promote("float32", np.float64(1)) is DType.float64
+
+
+# -- in-place operators
+
+
+def in_place_dtype(name: str, x: DType, y: Any) -> DType | None:
+    shape = (2, 2) if name == "matmul" else (2,)
+    g = in_place(NUMPY_LEGACY, name, (x, shape), (y, shape) if isinstance(y, DType) else y)
+    return None if g is None else g.outputs[0].dtype
+
+
+def test_in_place_operators_on_two_arrays():
+    count = 0
+    for table, names in GOLDEN["in place"].items():
+        for (x, row), name in product(zip(DTYPES, table.split(), strict=True), names.split()):
+            for y, char in zip(DTYPES, row.replace("O", "-"), strict=True):
+                assert CHAR_OF[in_place_dtype(name, x, y)] == char, (name, x, y)
+                count += 1
+    assert count == 13 * len(DTYPES) ** 2
+
+
+@pytest.mark.parametrize("name", ["add", "divide", "pow"])
+def test_in_place_operators_beside_scalars(name: str):
+    """But `int_array **= 2.0`, which squares in integers there, and is refused here."""
+    for scalar, row in rows(GOLDEN[f"{name} in place with scalars"]).items():
+        given = operand(scalar)
+        if isinstance(given, int) and not -(2**63) <= given < 2**64:
+            continue  # an object there
+        for x, char in zip(DTYPES, row, strict=True):
+            if (
+                name == "pow"
+                and x.is_integer
+                and isinstance(given, (int, np.integer))
+                and given < 0
+            ):
+                continue  # refused there, and here when the graph runs
+            found = CHAR_OF[in_place_dtype(name, x, given)]
+            squares = name == "pow" and x.is_integer and scalar == "=2.0"
+            assert found == ("-" if squares else char), (x, scalar)

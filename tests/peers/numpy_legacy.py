@@ -84,6 +84,21 @@ BINARY = functions(
     "matmul": lambda *both: np.matmul(*both),
     "tensordot": lambda *both: np.tensordot(*both, 1),
 }
+IN_PLACE = {
+    "add": operator.iadd,
+    "subtract": operator.isub,
+    "multiply": operator.imul,
+    "divide": operator.itruediv,
+    "floor_divide": operator.ifloordiv,
+    "remainder": operator.imod,
+    "pow": operator.ipow,
+    "matmul": operator.imatmul,
+    "bitwise_and": operator.iand,
+    "bitwise_or": operator.ior,
+    "bitwise_xor": operator.ixor,
+    "left_shift": operator.ilshift,
+    "right_shift": operator.irshift,
+}
 BY_VALUE = ("add", "where", "clip", "divide", "pow", "floor_divide", "atan2", "bitwise_and")
 """Ops whose answers are kept for scalars too: those of one group differ from those of another."""
 
@@ -193,6 +208,21 @@ def measured() -> dict[str, Any]:
             for base, number in itertools.product(BASES, EXPONENTS)
         }
     )
+    found["in place"] = grouped(
+        {
+            name: " ".join(
+                "".join(char(call, x.copy(), y) for y in arrays.values()) for x in arrays.values()
+            )
+            for name, call in IN_PLACE.items()
+        }
+    )
+    for op in ("add", "divide", "pow"):
+        found[f"{op} in place with scalars"] = grouped(
+            {
+                name: "".join(char(IN_PLACE[op], np.ones(2, dtype), one) for dtype in DTYPES)
+                for name, one in scalars.items()
+            }
+        )
     found["several"] = several(scalars, 700)
     return found
 
