@@ -150,6 +150,21 @@ def test_a_scalar_of_numpy_is_bound_anew_and_a_0d_array_is_written_to():
             unknown += wide
 
 
+def test_policies_judge_the_cast_of_an_assignment():
+    for forbid, refused in (({"lossy"}, True), ({"to:float16"}, False)):
+        g = Graph(rules="numpy", forbid=forbid)
+        x, y = g.input("float32", N), g.input("float64", N)
+        x += y
+        if refused:
+            with pytest.raises(
+                PromotionError, match="result float64 -> float32 under 'numpy'"
+            ) as e:
+                g.output(x)
+            assert 'write x += y.astype("float32")' in str(e.value)
+        else:
+            g.output(x)
+
+
 def leaves(value: Any) -> list[Any]:
     if isinstance(value, (tuple, list)):
         return [leaf for one in value for leaf in leaves(one)]

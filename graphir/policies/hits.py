@@ -9,7 +9,7 @@ from graphir import ops
 from graphir.arguments import call_text
 from graphir.dtypes import DType
 from graphir.findings import counted
-from graphir.fixes import Promotion, fix, rewritten
+from graphir.fixes import Promotion, fix, rewritten, stored
 from graphir.implied import ImpliedCast, implied
 from graphir.location import Location
 from graphir.losses import Loss
@@ -56,7 +56,7 @@ class CastHit(NamedTuple):
         """What to type instead; empty where nothing is known."""
         symbol, position = self.symbol, self.cast.position
         if position < 0:
-            return ""
+            return " ".join(stored(symbol.location, self.cast.target).split())
         casts = {position: self.cast.target} if self.number else _written(symbol, self.limits)
         op, args, under = symbol.op, symbol.args, symbol.graph.rules
         promotion = Promotion(under, op, args, casts, position, self.loss, self.number)

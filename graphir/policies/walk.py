@@ -109,6 +109,8 @@ class _Walk:
         casts = list(needed.casts)
         if needed.result is not symbol.dtype:
             casts.append(ImpliedCast(-1, "result", needed.result, symbol.dtype))
+        if symbol.op is ops.cast and symbol.origins and self.graph.rules_before is None:
+            casts.append(ImpliedCast(-1, "result", symbol.args[0].dtype, symbol.dtype))
         wide = self._wide(symbol.dtype, *(cast.target for cast in casts))
         sure: list[_Judged] = []
         scalars: list[_Judged] = []
