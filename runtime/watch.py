@@ -132,7 +132,8 @@ class Watch:
                 self._enter_closure(function, loads)
         arguments = list(_arguments(frame))
         if code.co_name == "__init__" and arguments:
-            self._created[id(arguments[0][1])] = arguments.pop(0)[1]
+            new = arguments.pop(0)[1]
+            self._created[id(new)] = new
         elif _is_special(code.co_name) and arguments:  # which Python calls unnamed
             self._note_special(arguments[0][1], code.co_name)
         for name, value in arguments:

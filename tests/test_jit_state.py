@@ -81,6 +81,31 @@ def test_counters_and_logs_cause_no_trace() -> None:
     assert (calls, log, counts["n"]) == (1, [(4,)], 1)
 
 
+def test_objects_that_the_trace_makes_are_not_watched() -> None:
+    class Total:
+        def __init__(self, start: float, empty: bool = True) -> None:
+            self.value, self.parts = start, [] if empty else [start]
+
+        def add(self, part: float) -> None:
+            self.value = self.value + part
+            self.parts.append(part)
+
+    class Nothing:
+        def __init__(self) -> None:
+            pass
+
+    def total(x: Any) -> Any:
+        inner = Total(0.0)
+        for part in (1.0, 2.0):
+            inner.add(part)
+        return x * inner.value + sum(inner.parts) + (Nothing() is None)
+
+    f, traces = counted(total)
+    for _ in range(3):
+        np.testing.assert_array_equal(f(X), X * 3 + 3)
+    assert len(traces) == 1
+
+
 def test_what_one_function_updates_another_reads() -> None:
     state, log = Holder(), [1]
     state.count = 0
