@@ -61,7 +61,7 @@ class Dask(Numpy):
 
     library = "Dask"
     in_place = frozenset[str]()
-    exceptions = by_op({**FACTS, "tensordot": WIDE})
+    exceptions = by_op({**FACTS, "tensordot": WIDE, "positive": {DType.bool: DType.bool}})
 
 
 CUPY = Cupy(

@@ -32,7 +32,7 @@ class Python(LibraryRules):
     bool_arithmetic = frozenset()
     exceptions = by_op(
         {
-            "bitwise_invert left_shift right_shift": {DType.bool: DType.weak_int},
+            "bitwise_invert left_shift right_shift real imag conj": {DType.bool: DType.weak_int},
             "round": {DType.weak_complex: None},
         }
     )

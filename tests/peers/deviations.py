@@ -8,22 +8,34 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from graphir import DType
+import runtime
+from graphir import DType, Graph, GraphirError
 from graphir.conversions import convert
-from tests.peers.graphs import (
+from tests.peers.graphs import OURS, Case, Conversion, Library, Run, applied
+from tests.peers.steps import (
     ARITHMETIC,
+    BITWISE,
     COMPARISONS,
+    DIVISIONS,
+    FUNCTIONS,
     MOVES,
-    Case,
-    Conversion,
-    Library,
+    REDUCTIONS,
+    ROWS,
+    SHIFTS,
     Program,
-    Run,
     Step,
+    Value,
 )
 
 EXTREMES = ("maximum", "minimum")
-COMPUTING = (*ARITHMETIC, *COMPARISONS, *EXTREMES, "negative", "abs", "where", "cast")
+DIVISION = ("floor_divide", "remainder")
+PRODUCTS = ("multiply", "abs", "square", "divide", "reciprocal", "sign", "pow", "sqrt")
+SUMS = ("sum", "prod", "mean", "cumulative_sum", "cumulative_prod")
+COMPUTING = (
+    *(*ARITHMETIC, *DIVISIONS, "pow", *BITWISE, *SHIFTS, *COMPARISONS, *EXTREMES),
+    *("negative", "positive", "abs", "bitwise_invert", "where", "clip", "cast"),
+    *(*FUNCTIONS, *REDUCTIONS, *ROWS),
+)
 ANY = (*COMPUTING, *MOVES)
 
 
@@ -57,14 +69,33 @@ class Deviation(NamedTuple):
         refused = [one is None for one in (self.ours, self.theirs)]
         mine = case.op in self.ops and names & {*self.libraries.split()}
         if mine and refused == [dtype is None for dtype in case.dtypes]:
-            return self.where(case)
+            other = isinstance(self.ours, DType) and isinstance(self.theirs, DType)
+            return self.where(case) if case.alike != other or None in case.dtypes else False
         return False
 
     def example(self, library: Library) -> Case:
-        """The last step of the example as it was run."""
-        inputs = [(dtype, np.array(x).astype(dtype.storage)) for dtype, x in self.inputs]
+        """The last step of the example as it was run, with the value of a side alone taken."""
+        stored = library.rules.committed
+        inputs = [(dtype, np.array(x).astype(stored(dtype).storage)) for dtype, x in self.inputs]
         run = Run(Program(tuple(inputs), self.steps), library)
-        return list(run.jitted())[-1] if self.libraries == "jitted" else run.cases[-1]
+        if self.libraries == "jitted":
+            return list(run.jitted())[-1]
+        run.settle(run.cases[-1])
+        return run.cases[-1]
+
+    def ours_alone(self, name: str) -> tuple[DType | None, Any]:
+        """The dtype and the value of the example under a rule set, without its library."""
+        g = Graph(rules=name)
+        known: list[Any] = [g.input(dtype, np.shape(x)) for dtype, x in self.inputs]
+        arrays = [np.array(x).astype(g.committed(dtype).storage) for dtype, x in self.inputs]
+        try:
+            for step in self.steps:
+                operands = [known[x.place] if isinstance(x, Value) else x for x in step.operands]
+                known.append(applied(step, operands, OURS))
+            g.output(known[-1])
+            return known[-1].dtype, runtime.interpret(g, *arrays)
+        except GraphirError:
+            return None, None
 
 
 def explained(rows: Sequence[Deviation]) -> Callable[[Case], Any]:
@@ -88,9 +119,9 @@ def explained(rows: Sequence[Deviation]) -> Callable[[Case], Any]:
 
 
 def over(case: Case, test: Callable[[Conversion], Any]) -> Any:
-    """Where an operand passes a test; of movement, whether one does anywhere."""
+    """Where an operand passes a test; of movement and along rows, whether one does anywhere."""
     found = [test(one) for one in case.conversions]
-    if case.op in MOVES:
+    if case.op in (*MOVES, *REDUCTIONS, *ROWS):
         return any(np.any(one) for one in found)
     return reduce(np.logical_or, found, False)
 
@@ -183,6 +214,95 @@ def near(case: Case) -> Any:
     return ~np.isfinite(ours) | ~np.isfinite(theirs) | (abs(ours - theirs) <= allowed)
 
 
+def close(ulps: float) -> Callable[[Case], Any]:
+    """Where inexact results differ by so many roundings; complex ones as wholes, or overflowing."""
+
+    def where(case: Case) -> Any:
+        dtype = case.library.rules.committed(case.dtypes[0])
+        if not (dtype.is_float or dtype.is_complex):
+            return False
+        ours, theirs = (x.astype(np.complex128) for x in case.values)
+        size = np.maximum(abs(ours), abs(theirs))
+        eps = 2.0 ** (1 - dtype.part.precision)
+        least = float(dtype.part.format.least) if dtype.part.format else 0.0
+        near = abs(ours - theirs) <= ulps * (eps * size + least)
+        return near | (dtype.is_complex & ~(np.isfinite(ours) & np.isfinite(theirs)))
+
+    return where
+
+
+def accumulated(case: Case) -> Any:
+    """Where sums and products differ by a rounding for each element, or one overflows early."""
+    dtype = case.library.rules.committed(case.dtypes[0])
+    if not (dtype.is_float or dtype.is_complex):
+        return False
+    ours, theirs = (x.astype(np.complex128) for x in case.values)
+    (one,) = case.conversions
+    eps = 2.0 ** (1 - dtype.part.precision)
+    size = abs(one.after.astype(np.complex128)).sum() if "prod" not in case.op else abs(ours)
+    tiny = np.finfo(np.float64 if dtype.part.bits == 64 else np.float32).smallest_normal
+    if "prod" in case.op:
+        products = np.cumprod(abs(one.after.astype(np.complex128)), -1)
+        if dtype.bits <= 16 or np.any((products > 0) & (products < tiny)):
+            return True  # products may underflow on the way
+    near = abs(ours - theirs) <= 2 * one.after.size * eps * (size + tiny)
+    return near | ~np.isfinite(ours) | ~np.isfinite(theirs)
+
+
+def divisor_is_zero(case: Case) -> Any:
+    """Where an integer is divided by zero; of a refusal, whether one is anywhere."""
+    if None in case.dtypes:
+        divisor, dtype = _values(case)[1], case.dtypes[0]
+        wrapped = type(divisor) is int and divisor % 2**dtype.bits == 0
+        return wrapped or bool(np.any(np.asarray(divisor).astype(dtype.storage) == 0))
+    return case.dtypes[0].is_integer and case.conversions[1].after == 0
+
+
+def negative_exponent(case: Case) -> Any:
+    """Whether an exponent is a negative integer somewhere."""
+    exponent = _values(case)[1]
+    return np.asarray(exponent).dtype.kind in "ib" and bool(np.any(np.asarray(exponent) < 0))
+
+
+def shifts_too_far(case: Case) -> Any:
+    """Where a shift is negative or not below the width."""
+    shift, bits = case.conversions[1].after, case.dtypes[0].bits
+    return (shift < 0) | (shift >= bits)
+
+
+def has_nan(case: Case) -> Any:
+    """Whether an operand has a NaN."""
+    return any(np.any(np.isnan(parts(one.before))) for one in case.conversions)
+
+
+def not_finite(case: Case) -> Any:
+    """Where an operand or a result is infinite or NaN."""
+    results = [~np.isfinite(parts(x)).all(-1) for x in case.values]
+    return over(case, lambda one: ~np.isfinite(parts(one.after)).all(-1)) | reduce(
+        np.logical_or, results
+    )
+
+
+def _values(case: Case) -> list[Any]:
+    """The values of the operands, literals among them."""
+    return [x.values[0] if isinstance(x, Case) else x for x in case.operands]
+
+
+def rank_0(case: Case) -> bool:
+    """Whether an operand is an array of rank 0, whose value is not known before the graph runs."""
+    return any(isinstance(x, Case) and not x.results[0].rank for x in case.operands)
+
+
+def beyond_64_bits(result: Any) -> bool:
+    """Whether a result is an int of Python that no dtype of 64 bits has."""
+    return type(result) is int and not -(2**63) <= result < 2**63
+
+
+def anywhere(case: Case) -> bool:
+    """All of them."""
+    return True
+
+
 def given(test: Callable[[Any], bool]) -> Callable[[Case], bool]:
     """Whether an operand, a dtype or a literal, passes a test."""
     return lambda case: any(map(test, case.given))
@@ -225,5 +345,5 @@ def after(case: Case, later: tuple[str, ...], earlier: tuple[str, ...]) -> bool:
 
 def literally(case: Case) -> bool:
     """Whether a result depends on arithmetic of floats with a literal."""
-    steps = _inexact_steps(case, ARITHMETIC)
+    steps = _inexact_steps(case, (*ARITHMETIC, *DIVISIONS, "pow"))
     return any(not isinstance(x, Case) for one in steps for x in one.operands)

@@ -7,7 +7,6 @@ dtype of every intermediate and the value of every result are compared, one step
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from random import Random
@@ -19,79 +18,31 @@ import runtime
 from graphir import DType, Graph, GraphirError, PromotionRules, Symbol, ops
 from graphir.conversions import convert
 from tests.evaluator import same
-from tests.peers import COMPARISONS
+from tests.peers.steps import (
+    IN_PLACE,
+    LITERALS,
+    MOVES,
+    OPERATORS,
+    OPS,
+    REFUSALS,
+    ROWS,
+    SCALARS,
+    SHAPES,
+    UNARY,
+    Program,
+    Step,
+    Value,
+)
 from tests.strategies import pool, whole_bytes
 
 Array: TypeAlias = np.ndarray[Any, Any]
-
-
-# -- programs
-
-
-class Value(NamedTuple):
-    """An operand: what a step or input gave, counted around those that there are."""
-
-    place: int
-
-
-class Step(NamedTuple):
-    """An op on values and literals; `to` is the dtype of a cast."""
-
-    op: str
-    operands: tuple[Any, ...]
-    to: DType | None = None
-
-
-class Program(NamedTuple):
-    """Inputs, each of a dtype, and steps on them."""
-
-    inputs: tuple[tuple[DType, Array], ...]
-    steps: tuple[Step, ...]
-
-
-OPERATORS: dict[str, Callable[..., Any]] = {
-    "add": operator.add,
-    "subtract": operator.sub,
-    "multiply": operator.mul,
-    "negative": operator.neg,
-    "abs": operator.abs,
-    **COMPARISONS,
-}
-ARITHMETIC = ("add", "subtract", "multiply")
-COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
-MOVES: dict[str, Callable[[tuple[int, ...]], dict[str, Any]]] = {
-    "reshape": lambda shape: {"shape": (*shape[1:], *shape[:1])},
-    "broadcast_to": lambda shape: {"shape": (2, 3)},
-    "transpose": lambda shape: {},
-    "flip": lambda shape: {},
-    "unsqueeze": lambda shape: {"axis": 0},
-    "concat": lambda shape: {},
-    "stack": lambda shape: {},
-}
-"""Movement, by the attributes that it has on an operand of a shape."""
-_OPS = (*ARITHMETIC * 4, "maximum", "minimum", *COMPARISONS, "negative", "abs", "where", "where")
-_OPS += ("cast", "cast", "cast", *MOVES)
-_SHAPES = ((2, 3), (3,), ())
-
-LITERALS = (
-    *(True, False, 0, 1, -1, 2, 3, 100, 127, 128, -129, 255, 300, 2049, 70000, 2**24 + 1, 2**31),
-    *(2**40, 2**63 - 1, -(2**63), 2**63, 2**64),
-    *(0.5, 1.0, -0.0, 0.1, 1.5, 2049.0, 65520.0, 1e10, 1e39, 1e300, 1e-40, 1e-320),
-    *(float("inf"), float("nan"), 1j, 0.1 + 1e39j),
-)
-REFUSALS = (TypeError, ValueError, OverflowError, IndexError)
-SCALARS = (
-    *(np.float64(1), np.float64(0.1), np.float32(0.1), np.float16(3), np.bool_(True)),
-    *(np.int8(100), np.uint8(200), np.int64(2**40), np.complex64(1j)),
-)
-"""Scalars of NumPy, which are not Python's."""
 
 
 def program(seed: int, library: Library, size: int = 10) -> Program:
     """A random program of a few inputs, and of up to `size` steps."""
     random = Random(seed)
     chosen = [random.choice(library.dtypes) for _ in range(3)]
-    inputs = [(dtype, random.choice(_SHAPES)) for dtype in chosen]
+    inputs = [(dtype, random.choice(library.shapes)) for dtype in chosen]
     return Program(
         tuple((d, _array(random, library.rules.committed(d), shape)) for d, shape in inputs),
         tuple(_step(random, library) for _ in range(size)),
@@ -109,17 +60,27 @@ def _array(random: Random, dtype: DType, shape: tuple[int, ...]) -> Array:
 
 
 def _step(random: Random, library: Library) -> Step:
-    op = random.choice(_OPS)
+    op = random.choice([op for op in OPS if _has(library, op)])
     x, y, z = (Value(random.randrange(64)) for _ in range(3))
     if op == "cast":
         return Step(op, (x,), random.choice([d for d in library.dtypes if not d.weak]))
     if op in ("concat", "stack"):
         return Step(op, (x, y, z)[: random.randrange(1, 4)])
-    if op in (*MOVES, "negative", "abs"):
+    if op in UNARY:
         return Step(op, (x,))
+    if op == "clip":
+        bounds = [random.choice([y, z, random.choice(library.literals)]) for _ in range(2)]
+        return Step(op, (x, *bounds))
     pair = [x, random.choice(library.literals) if random.randrange(2) else y]
+    if op in IN_PLACE:
+        return Step(op, tuple(pair))
     random.shuffle(pair)
     return Step(op, (z, *pair) if op == "where" else tuple(pair))
+
+
+def _has(library: Library, op: str) -> bool:
+    known = op in library.operators or op in library.functions
+    return known and op not in library.skips
 
 
 # -- both sides
@@ -140,17 +101,25 @@ class Library(NamedTuple):
     literals: Sequence[Any] = (*LITERALS, *SCALARS)
     jit: Callable[[Any], Any] | None = None
     result: Callable[[Any], Any] = lambda x: x
+    operators: Mapping[str, Callable[..., Any]] = OPERATORS
+    shapes: Sequence[tuple[int, ...]] = SHAPES
+    skips: Sequence[str] = ()
 
 
 OURS: dict[str, Callable[..., Any]] = {**ops.CATALOGUE, "cast": lambda x, to: x.cast(to)}
 
 
-def applied(step: Step, operands: Sequence[Any], functions: Mapping[str, Any]) -> Any:
+def applied(
+    step: Step,
+    operands: Sequence[Any],
+    functions: Mapping[str, Any],
+    operators: Mapping[str, Callable[..., Any]] = OPERATORS,
+) -> Any:
     """A step on symbols or arrays, and literals: what both sides run."""
     if step.op == "cast":
         return functions["cast"](operands[0], step.to)
-    if step.op in OPERATORS:
-        return OPERATORS[step.op](*operands)
+    if step.op in operators:
+        return operators[step.op](*operands)
     attrs = MOVES[step.op](tuple(operands[0].shape)) if step.op in MOVES else {}
     variadic = ops.CATALOGUE[step.op].variadic
     return functions[step.op](*([list(operands)] if variadic else operands), **attrs)
@@ -181,7 +150,8 @@ class Case:
 
     @property
     def op(self) -> str:
-        return self.step.op
+        """The op, of an in-place operator the one that it computes."""
+        return IN_PLACE.get(self.step.op, self.step.op)
 
     @property
     def given(self) -> tuple[Any, ...]:
@@ -216,7 +186,7 @@ class Case:
         ]
         to = f", to={self.step.to}" if self.step.to else ""
         answers = " | ".join(map(str, self.dtypes))
-        return f"{self.library.rules.name}: {self.op}({', '.join(shown)}{to}) -> {answers}"
+        return f"{self.library.rules.name}: {self.step.op}({', '.join(shown)}{to}) -> {answers}"
 
 
 class Run:
@@ -239,21 +209,50 @@ class Run:
         operands = [
             known[x.place % len(known)] if isinstance(x, Value) else x for x in step.operands
         ]
+        if step.op in (*ROWS, "concat") and not operands[0].results[0].rank:
+            return None  # libraries take, refuse or reshape a tensor without rows
+        if step.op in IN_PLACE and not operands[0].results[0].rank:
+            return None  # of a scalar, a new object
         case, library = Case(self.library, step, operands), self.library
-        ours = _tried(case, 0, OURS, (GraphirError,))
-        theirs = _tried(case, 1, library.functions, library.refusals)
-        if isinstance(theirs, Exception) and library.lacks(theirs):
-            return None
+        ours = _tried(case, 0, (OURS, OPERATORS), (GraphirError,))
+        if case.op == "pow" and isinstance(ours, Symbol):
+            value = self._computed_now(ours)
+            ours = value if isinstance(value, Exception) else ours
+        theirs = _tried(case, 1, (library.functions, library.operators), library.refusals)
+        dtype = None
         if not isinstance(theirs, Exception):
             theirs = library.result(theirs)
+            try:
+                dtype = library.dtype(theirs)
+            except library.refusals as error:  # of what is computed late
+                theirs = error
+        if isinstance(theirs, Exception) and library.lacks(theirs):
+            return None
         case.results = ours, theirs
-        case.dtypes = (
-            None if isinstance(ours, Exception) else ours.dtype,
-            None if isinstance(theirs, Exception) else library.dtype(theirs),
-        )
-        if case.alike and case.dtypes[0]:
+        case.dtypes = None if isinstance(ours, Exception) else ours.dtype, dtype
+        if case.alike and case.dtypes[0] and step.op not in IN_PLACE:
             known.append(case)
         return case
+
+    def settle(self, case: Case) -> None:
+        """Fill in the value of the side that takes a step which the other refuses."""
+        ours, theirs = case.values
+        if case.dtypes[0] and ours is None:
+            ours = self._computed_now(case.results[0])
+        if case.dtypes[1] and theirs is None:
+            theirs = self.library.read(case.results[1])
+        case.values = ours, theirs
+
+    def _computed_now(self, symbol: Symbol) -> Any:
+        """The value, or the error of an op that may have no result for the values it is given."""
+        inputs = [case.values[0] for case in self.known if case.op == "input"]
+        outputs, self.graph.outputs = self.graph.outputs, (symbol,)
+        try:
+            return runtime.interpret(self.graph, *inputs)
+        except GraphirError as error:
+            return error
+        finally:
+            self.graph.outputs = outputs
 
     def _evaluate(self, inputs: Sequence[Array]) -> None:
         """Fill in the values, ours by one run of the graph."""
@@ -273,10 +272,15 @@ class Run:
         for arg, target in zip(symbol.args, wanted, strict=True):
             # a literal is not rounded before it is used
             source = committed(arg.dtype) if arg.index in found else arg.dtype
-            before = found[arg.index] if arg.index in found else arg.attrs["value"]
+            before = found[arg.index] if arg.index in found else self._value(arg)
             to = committed(symbol.attrs.get("to", target))
             made.append(Conversion(before, convert(before, source, to), source, to))
         return made
+
+    def _value(self, symbol: Symbol) -> Array:
+        """The value of a constant, or of what an op of the library's makes on the way."""
+        literal = symbol.op is ops.constant
+        return symbol.attrs["value"] if literal else self._computed_now(symbol)
 
     @property
     def computed(self) -> list[Case]:
@@ -303,10 +307,13 @@ class Run:
             yield case.compiled(array)
 
 
-def _tried(case: Case, side: int, functions: Any, refusals: tuple[type[Exception], ...]) -> Any:
+def _tried(
+    case: Case, side: int, names: tuple[Any, Any], refusals: tuple[type[Exception], ...]
+) -> Any:
     operands = [x.results[side] if isinstance(x, Case) else x for x in case.operands]
     try:
-        return applied(case.step, operands, functions)
+        result = applied(case.step, operands, *names)
+        return TypeError(f"no {case.op} of these") if result is NotImplemented else result
     except refusals as error:
         return error
 
@@ -322,11 +329,11 @@ def differences(cases: Iterable[Case], expected: Mask) -> Iterator[Case]:
     """
     tainted: set[int] = set()
     for case in cases:
+        late = any(id(x) in tainted for x in case.operands)
         if not case.alike:
-            if not np.any(expected(case)):
+            if not late and not np.any(expected(case)):
                 yield case
-        elif case.dtypes[0] and not same(*case.values):
-            late = any(id(x) in tainted for x in case.operands)
+        elif case.dtypes[0] and case.step.op not in IN_PLACE and not same(*case.values):
             tainted.add(id(case))
             if not late and not _only(case, expected(case)):
                 yield case

@@ -6,25 +6,33 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from graphir import DType, rules
-from tests.peers.graphs import LITERALS, REFUSALS, Array, Library
+from tests.peers.graphs import Array, Library
+from tests.peers.steps import LITERALS, OPERATORS, REFUSALS, SCALARS
+
+SKIPS = {
+    **dict.fromkeys(
+        ("tensorflow", "tf_all", "tf_safe"), ("divide", "itruediv", "multiply", "imul")
+    ),
+}
+"""The ops that random programs leave out: the tests of each library ask them literal by literal."""
 
 
 def _library(name: str, peer: Any, cast: Callable[[Any, Any], Any], **more: Any) -> Library:
     """A library by its adapter here; `cast` takes the library's own dtype."""
     names = {theirs: ours for ours, theirs in peer.DTYPES.items()}
     settings: dict[str, Any] = {
-        "rules": getattr(import_module(f"graphir.promotion.{name}"), name.strip("_").upper()),
+        "rules": rules(name),
         "functions": {**peer.OPS, "cast": lambda x, to: cast(x, peer.DTYPES[to])},
         "dtypes": tuple(peer.DTYPES),
         "make": lambda x, dtype: x.copy()[()],
         "read": np.asarray,
         "dtype": lambda x: names.get(x.dtype),
+        "skips": SKIPS.get(name, ()),
     }
     return Library(**{**settings, **more})
 
@@ -33,7 +41,7 @@ def numpy_library() -> Library:
     from tests.peers import numpy_ as peer
 
     # A scalar stays one, but that NumPy has Python multiply it by 1j, which gives Python's complex.
-    return _library("numpy_", peer, lambda x, to: x.astype(to), result=lambda x: np.asarray(x)[()])
+    return _library("numpy", peer, lambda x, to: x.astype(to), result=lambda x: np.asarray(x)[()])
 
 
 def array_api_library() -> Library:
@@ -61,7 +69,7 @@ def torch_library() -> Library:
         if storage.isbuiltin == 2:  # one of ml_dtypes
             bits = torch.int16 if storage.itemsize == 2 else torch.uint8
             return x.contiguous().view(bits).numpy().view(storage)
-        return x.resolve_neg().numpy()
+        return x.resolve_conj().resolve_neg().numpy()
 
     return _library(
         "torch",
@@ -70,7 +78,7 @@ def torch_library() -> Library:
         make=make,
         read=read,
         refusals=(*REFUSALS, RuntimeError),
-        lacks=lambda error: bool(peer._NO_KERNEL.search(str(error))),
+        lacks=lambda error: bool(peer.LACKS.search(str(error))),
         literals=LITERALS,
     )
 
@@ -103,17 +111,86 @@ def jax_library(name: str) -> Library:
         return jnp.stack([jnp.asarray(one) for one in x.ravel().tolist()]).reshape(x.shape)
 
     return _library(
-        "jax",
+        name,
         peer,
         lambda x, to: x.astype(to),
-        rules=rules(name),
         dtypes=[dtype for dtype in peer.DTYPES if str(dtype) not in out],
         make=make,
         dtype=lambda x: peer.Answer(np.dtype(x.dtype), bool(x.weak_type)).ours,
-        refusals=(*REFUSALS, jax.errors.JaxRuntimeError),
-        lacks=lambda error: isinstance(error, jax.errors.JaxRuntimeError),
+        refusals=(*REFUSALS, jax.errors.JaxRuntimeError, NotImplementedError),
+        lacks=lambda error: isinstance(error, (jax.errors.JaxRuntimeError, NotImplementedError)),
         settings=settings,
         jit=jax.jit,
+    )
+
+
+def dask_library() -> Library:
+    """dask.array, in chunks of two elements along each axis."""
+    from tests.peers import dask_ as peer
+
+    return _library(
+        "dask",
+        peer,
+        lambda x, to: x.astype(to),
+        make=peer.made,
+        read=lambda x: np.asarray(x.compute()),
+        dtype=peer.dtype_of,
+        result=peer.da.asanyarray,
+        refusals=(*REFUSALS, NotImplementedError),
+        lacks=lambda error: isinstance(error, NotImplementedError) or "Inferred" in str(error),
+    )
+
+
+def python_library() -> Library:
+    """Python's numbers and their operators."""
+    from tests.peers import python_ as peer
+
+    return _library(
+        "python",
+        peer,
+        lambda x, to: to(x),
+        make=lambda x, dtype: x.item(),
+        dtype=peer.dtype_of,
+        refusals=(*REFUSALS, ZeroDivisionError),
+        literals=LITERALS,
+        operators=peer.OPERATORS,
+        shapes=((),),
+    )
+
+
+def numpy_legacy_library() -> Library:
+    """NumPy 1 in the interpreter that the environment variable NUMPY_1 names."""
+    from tests.peers import numpy_legacy_client as peer
+
+    return _library(
+        "numpy_legacy",
+        peer,
+        lambda x, to: peer.call("cast", x, to),
+        make=lambda x, dtype: peer.made(x),
+        read=lambda x: x.values,
+        operators=peer.OPERATORS,
+        refusals=(peer.RefusedError,),
+    )
+
+
+def tensorflow_library(mode: str) -> Library:
+    """TensorFlow in one of its modes; call it in a process that is in that mode (`enable`)."""
+    from tests.peers import tensorflow_ as peer
+
+    strong = tuple(dtype for dtype in peer.DTYPES if not dtype.weak)
+    return _library(
+        "tensorflow" if mode == "plain" else f"tf_{mode}",
+        peer,
+        lambda x, to: peer.tf.cast(x, to),
+        functions=peer.functions(),
+        dtypes=strong if mode == "plain" else tuple(d for d in strong if not d.narrow),
+        make=peer.made,
+        read=lambda x: np.asarray(x.numpy()),
+        dtype=peer.dtype_of,
+        refusals=peer.REFUSALS,
+        lacks=lambda error: isinstance(error, peer.LACKS),
+        literals=(*LITERALS, *SCALARS) if mode == "plain" else LITERALS,
+        operators=peer.operators(OPERATORS),
     )
 
 
@@ -124,5 +201,23 @@ LIBRARIES: dict[str, tuple[str, Callable[[], Library]]] = {
     "jax": ("jax", partial(jax_library, "jax")),
     "jax_x32": ("jax", partial(jax_library, "jax_x32")),
     "jax_strict": ("jax", partial(jax_library, "jax_strict")),
+    "dask": ("dask", dask_library),
+    "python": ("math", python_library),
+    "numpy_legacy": ("numpy", numpy_legacy_library),
+    "tensorflow": ("tensorflow", partial(tensorflow_library, "plain")),
+    "tf_all": ("tensorflow", partial(tensorflow_library, "all")),
+    "tf_safe": ("tensorflow", partial(tensorflow_library, "safe")),
 }
 """By rule set: the module that must be there, and what makes the library of it."""
+MODES = {"tf_all": "all", "tf_safe": "safe"}
+"""The modes of TensorFlow that a process enters for good."""
+
+
+def _without_numpy_1() -> str:
+    from tests.peers.numpy_legacy_client import interpreter
+
+    return "" if interpreter() else "NUMPY_1 names no Python that has NumPy 1.26"
+
+
+ENVIRONMENT: dict[str, Callable[[], str]] = {"numpy_legacy": _without_numpy_1}
+"""What else must be there: a function that says what is missing, or nothing."""

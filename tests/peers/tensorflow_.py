@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from multiprocessing import get_context
@@ -211,3 +211,66 @@ def _made(operand: Operand) -> Any:
 def _ones(dtype: DType, shape: tuple[int, ...]) -> Tensor:
     ones = tf.constant(np.ones(shape, dtype.to_numpy()), DTYPES[dtype])
     return weak_tensor.WeakTensor(ones) if dtype.weak else ones
+
+
+# -- values, for random programs
+
+
+class ByNumpyError(Exception):
+    """NumPy computed: a NumPy scalar stood on the left, and its operator took the tensor."""
+
+
+class WeakError(Exception):
+    """The result is a weak tensor, as literals make them in the modes that promote.
+
+    graphir's are weak symbols, or of float32; the tests of the rule sets tell them apart.
+    """
+
+
+REFUSALS = (*_REFUSALS, ZeroDivisionError, IndexError, ByNumpyError, WeakError)
+LACKS = (ByNumpyError, WeakError, tf.errors.UnimplementedError)
+
+
+def made(x: Any, dtype: DType) -> Tensor:
+    """A tensor of an array, weak where its dtype is."""
+    tensor = tf.constant(x, DTYPES[dtype])
+    return weak_tensor.WeakTensor(tensor) if dtype.weak else tensor
+
+
+def operators(table: Mapping[str, Callable[..., Any]]) -> dict[str, Callable[..., Any]]:
+    """Operators that raise ByNumpyError where TensorFlow was not asked."""
+
+    def asking(operator: Callable[..., Any]) -> Callable[..., Any]:
+        def applied(*operands: Any, **attrs: Any) -> Any:
+            result = operator(*operands, **attrs)
+            if isinstance(result, (np.ndarray, np.generic)):
+                raise ByNumpyError
+            if isinstance(result, weak_tensor.WeakTensor):
+                raise WeakError
+            return result
+
+        return applied
+
+    absent = ("positive", "ilshift", "irshift")
+    shifts = {name: OPS[name] for name in ("left_shift", "right_shift")}
+    taken = {name: operator for name, operator in table.items() if name not in absent}
+    return {name: asking(operator) for name, operator in {**taken, **shifts}.items()}
+
+
+def dtype_of(tensor: Tensor) -> Answer:
+    """The dtype of a tensor, by our name."""
+    named = _named(tensor.dtype, isinstance(tensor, weak_tensor.WeakTensor))
+    return WEAK_FLOAT32 if named is DType.weak_float and tensor.dtype != tf.float64 else named
+
+
+def functions() -> dict[str, Callable[..., Tensor]]:
+    """The functions by names of ops, over the axes that ops have by default."""
+
+    def flat(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+        return lambda x: function(tf.reshape(x, [-1]), axis=0)
+
+    return operators(OPS) | {
+        "argmax": flat(tf.math.argmax),
+        "argmin": flat(tf.math.argmin),
+        "cast": lambda x, to: tf.cast(x, DTYPES[to]),
+    }

@@ -98,6 +98,7 @@ OPS: dict[str, Callable[..., Any]] = {name: getattr(torch, name) for name in _SA
 _LIKES = dict.fromkeys((torch.uint16, torch.uint32, torch.uint64), (torch.uint8, torch.int64))
 _LIKES |= {DTYPES[dtype]: (torch.float16, torch.float64) for dtype in DTYPES if dtype.narrow}
 _NO_KERNEL = re.compile(r"not implemented for '(UInt|Float8)|Unsupported dtype Float8")
+LACKS = re.compile(f"{_NO_KERNEL.pattern}|refers to a single memory location")
 REFUSALS = (TypeError, RuntimeError, IndexError, ValueError, OverflowError, AttributeError)
 
 

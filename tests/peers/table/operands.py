@@ -1,0 +1,22 @@
+"""Names of operands, dtypes and versions for the rows of the table."""
+
+from __future__ import annotations
+
+import platform
+
+import numpy as np
+
+from graphir import DType
+from tests.peers.steps import Value
+
+JAX = "jax jax_x32 jax_strict"
+NUMPY = "numpy numpy_legacy dask"
+TENSORFLOW = "tensorflow tf_all tf_safe"
+F4, F16, F32, F64 = DType.float4_e2m1fn, DType.float16, DType.float32, DType.float64
+E4M3, E8M0 = DType.float8_e4m3fn, DType.float8_e8m0fnu
+BOOL, INT8, INT32, INT64 = DType.bool, DType.int8, DType.int32, DType.int64
+C64, C128 = DType.complex64, DType.complex128
+WEAK_INT, WEAK_FLOAT = DType.weak_int, DType.weak_float
+X, Y, Z, NAN, INF = Value(0), Value(1), Value(2), float("nan"), float("inf")
+X86 = platform.machine() in ("x86_64", "AMD64")
+NUMPY_VERSION = tuple(map(int, np.__version__.split(".")[:2]))
