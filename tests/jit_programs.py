@@ -126,6 +126,8 @@ def program(pick: Random) -> Program:
         (pick.choice(kinds[: 5 if at == 0 else None]), pick.choice(DTYPES), pick.choice(SHAPES))
         for at in range(count)
     ]
+    # A 0-d array counts as a NumPy scalar: np.bool_(True) ** 2 is int64, np.array(True) ** 2 int8.
+    arguments = [(a, b, shape if b != "?" else shape or (1,)) for a, b, shape in arguments]
     if pick.random() < 0.15:
         arguments[0] = (pick.choice(kinds[5:9] + LIBRARIES), *arguments[0][1:])
     names = [f"a{at}" for at in range(count)]
