@@ -39,13 +39,17 @@ SEVERITIES: dict[Level, str] = {
 def report_sarif(report: CastReport) -> str:
     """The report as a SARIF log of one run, a rule for each kind of loss, a result for each site.
 
-    First come results of the rule audit/unseen, the steps that a run did not see. Columns count
+    First come results of the rule audit/unseen, the steps that a run did not see; the errors of
+    outputs are properties of the run. Columns count
     characters. Files are given relative to the working directory, as %SRCROOT%.
     """
     results = _Results()
     head = {"tool": {"driver": _driver()}, "columnKind": "unicodeCodePoints"}
     made = chain(map(_unseen, report.unseen), map(results.of, report.sites))
     parts = text(head)[1:-1], f'"results": {listed(made)}'
+    if report.outputs:
+        outputs = {"outputs": [error.to_json() for error in report.outputs]}
+        parts = *parts, f'"properties": {text(outputs)}'
     run = ", ".join(parts)
     return f'{{"$schema": "{SCHEMA}", "version": "2.1.0", "runs": [{{{run}}}]}}'
 

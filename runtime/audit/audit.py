@@ -13,6 +13,7 @@ from graphir.literals import native
 from passes.casts import CastReport, Measured, cast_report
 from runtime.audit.blame import Blame
 from runtime.audit.comparing import Output
+from runtime.audit.congruence import moduli
 from runtime.audit.measuring import measure
 from runtime.audit.opaque import Beyond, Unknown
 from runtime.audit.subject import Subject
@@ -91,8 +92,11 @@ def _audited(
         wide = subject.run()
         measures, same = _measured(subject, wide, count.each(wide.walk(keep), 2), keep)
         real = wide.beside.outputs() if made is None else list(map(_contiguous, made))
-        unknown = Unknown(graph, subject.beyond.steps, same, wide.lost)
-        outputs = _outputs(wide, real)
+        bits = moduli(graph, wide.rounded)
+        lost = wide.lost | {x.index for x in graph.outputs if _is_vague(wide.known(x), x, bits)}
+        sure = {key: equal and key[0] not in bits for key, equal in same.items()}
+        unknown = Unknown(graph, subject.beyond.steps, sure, lost)
+        outputs = _outputs(wide, real, bits)
         errors = [
             output.unknown() if symbol in unknown else output.error()
             for symbol, output in zip(graph.outputs, outputs, strict=True)
@@ -127,12 +131,26 @@ def _measured(
     return measures, same
 
 
-def _outputs(wide: WideRun, real: Sequence[NDArray[Any]]) -> list[Output]:
+def _outputs(
+    wide: WideRun, real: Sequence[NDArray[Any]], moduli: Mapping[int, int | None]
+) -> list[Output]:
     graph = wide.graph
-    return [
-        Output(f"output{i}", graph.committed(symbol.dtype), array, wide.known(symbol))
-        for i, (symbol, array) in enumerate(zip(graph.outputs, real, strict=True))
-    ]
+    outputs: list[Output] = []
+    for i, (symbol, array) in enumerate(zip(graph.outputs, real, strict=True)):
+        bits = moduli.get(symbol.index)
+        far = 0.0 if bits is None else 2.0**bits
+        dtype = graph.committed(symbol.dtype)
+        outputs.append(Output(f"output{i}", dtype, array, wide.known(symbol), far))
+    return outputs
+
+
+def _is_vague(wide: NDArray[Any], symbol: Symbol, bits: Mapping[int, int | None]) -> bool:
+    """Whether nobody knows how far integers are from their exact values, which float64 rounded."""
+    if symbol.index not in bits:
+        return False
+    modulus = bits[symbol.index]
+    # It rounds by 2**-52 of a value at most, but for sums of many.
+    return modulus is None or bool(wide.size and abs(wide).max() >= 2.0 ** (modulus + 40))
 
 
 def _contiguous(value: Any) -> NDArray[Any]:

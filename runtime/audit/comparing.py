@@ -25,10 +25,13 @@ class Output(NamedTuple):
     dtype: DType
     real: NDArray[Any]
     wide: NDArray[Any]
+    modulus: float = 0.0
+    """Of rounded integers, by how much those differ that do (see congruence); 0 for exact ones."""
 
     def error(self) -> OutputError:
         """How far the output is from the wide value, without shares."""
-        found = [_compared(*block) for block in self._blocks(self.real)]
+        near = self.modulus / 2
+        found = [_compared(real, wide, near) for real, wide, _ in self._blocks(self.real)]
         largest = max((one.largest for one in found), default=0.0)
         finite = sum(one.finite for one in found)
         squares = self._products(self.real, largest)[1]
@@ -106,8 +109,10 @@ class _Compared(NamedTuple):
     relative: float
 
 
-def _compared(real: Numbers, wide: Numbers, _: Numbers) -> _Compared:
+def _compared(real: Numbers, wide: Numbers, near: float) -> _Compared:
     differing, finite = _differing(real, wide), real.finite & wide.finite
+    if near:
+        differing &= ~finite | (real.minus(wide).sizes() >= near)
     lost = np.flatnonzero(differing & finite)
     error, of = real.at(lost).minus(wide.at(lost)), wide.at(lost)
     nonzero = ~of.zero

@@ -77,7 +77,7 @@ class WideRun(Run):
     `literals` are the numbers that the program writes for constants whose dtype rounds them, by the
     place of the constant; `pins` and `masks` as `Beyond` has them. `effects` are those that are
     kept for when the run beside has gone on, `lost` the places of symbols that have no value in
-    wide arithmetic.
+    wide arithmetic, and `rounded` those of integers that float64 rounded.
     """
 
     def __init__(
@@ -90,7 +90,8 @@ class WideRun(Run):
         self.beside, self.literals, self.pins, self.masks = beside, literals, pins, masks
         self._pinned = {pin.index for pin in pins.values()}
         graph = beside.graph
-        arrays = [widened(beside.known(x), graph.stored(x)) for x in graph.inputs]
+        self.rounded: set[int] = set()
+        arrays = [self._widened(x) for x in graph.inputs]
         super().__init__(graph, arrays, beside.sizes, beside.watched)
         self.effects: dict[int, Effect] = {}
         self.lost: set[int] = set()
@@ -110,7 +111,15 @@ class WideRun(Run):
             with suppress(GraphirError):
                 return self.computed(symbol, [self.known(arg) for arg in symbol.args])
             self.lost.add(symbol.index)
-        return widened(self.beside.known(symbol), self.graph.stored(symbol))
+        return self._widened(symbol)
+
+    def _widened(self, symbol: Symbol) -> Array:
+        """The value of a symbol in the run beside, in its wide dtype."""
+        x = self.beside.known(symbol)
+        wide = widened(x, self.beside.graph.stored(symbol))
+        if x.dtype == np.uint64 and wide.dtype == np.float64:
+            self.rounded.add(symbol.index)
+        return wide
 
     def computed(self, symbol: Symbol, operands: Sequence[Array]) -> Array:
         """What the op of a symbol makes of wide operands; GraphirError where it has no result."""
@@ -135,9 +144,14 @@ class WideRun(Run):
         if symbol.op in _GROWING and inferred.operands[0] is DType.int64:
             floats = self._wide(symbol, (DType.float64,) * len(dtypes))
             found = self._applied(symbol.op, floats, dtypes, operands)
-            if not _fits_int64(found):
+            if not _surely_fits_int64(found):
+                self.rounded.add(symbol.index)
                 return found
-        return self._applied(symbol.op, inferred, dtypes, operands)
+        made = self._applied(symbol.op, inferred, dtypes, operands)
+        floats = symbol.dtype.is_integer and made.dtype == np.float64
+        if floats and not _fits_float64(made[np.isfinite(made)]):
+            self.rounded.add(symbol.index)
+        return made
 
     def cast(self, symbol: Symbol, x: Array) -> Array:
         """What a cast is for, of wide values."""
@@ -228,6 +242,12 @@ class WideRun(Run):
 
 def _fits_int64(x: Array) -> bool:
     return not x.size or bool(x.min() >= -(2.0**63) and x.max() < 2.0**63)
+
+
+def _surely_fits_int64(x: Array) -> bool:
+    """Whether integers are in the range of int64 that float64 has but for its rounding."""
+    most = 2.0**63 - 2.0**53
+    return not x.size or bool(x.min() >= -most and x.max() <= most)
 
 
 def _fits_float64(x: Array) -> bool:

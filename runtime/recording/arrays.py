@@ -10,14 +10,8 @@ import numpy as np
 
 from graphir import Symbol
 from runtime.recording import functions, ufuncs
-from runtime.recording.methods import (
-    AS_BYTES,
-    AS_NUMBER,
-    AS_TRUTH,
-    Methods,
-    number_of,
-    reading,
-)
+from runtime.recording.leaving import AS_BYTES, AS_NUMBER, AS_TRUTH, number_of, reading
+from runtime.recording.methods import Methods
 from runtime.recording.recorder import Recorder
 from runtime.recording.values import TracedScalar, active, plains
 
@@ -118,7 +112,8 @@ def _of_array(scalar: RecordedScalar, function: Callable[[Any], Any]) -> Any:
     recorder = active()
     if recorder is None or scalar.recorder is not recorder:
         return function(np.asarray(scalar.plain))[()]
-    return function(recorder.wrapped(np.asarray(scalar.plain), scalar.symbol))[()]
+    result = function(recorder.wrapped(np.asarray(scalar.plain), scalar.symbol))
+    return result[()] if np.ndim(result) == 0 else result
 
 
 _BINARY: dict[str, np.ufunc] = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 import cmath
 import math
 import sys
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from itertools import islice
@@ -17,14 +17,15 @@ from operator import attrgetter
 from sys import _getframe  # pyright: ignore[reportPrivateUsage]
 from threading import RLock
 from types import BuiltinFunctionType
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
 from graphir import DType, Symbol, ops
 from runtime.recording.brought import LIBRARIES
-from runtime.recording.functions import emptied, filled
+from runtime.recording.functions import emptied
 from runtime.recording.indexing import assigned
+from runtime.recording.method_ops import filled
 from runtime.recording.operands import holds_traced
 from runtime.recording.recorder import Recorder
 from runtime.recording.rescue import opaque, rescued
@@ -67,15 +68,13 @@ def makers_recorded() -> Generator[None]:
 
 
 def _replace() -> None:
-    names = [(path.rpartition(".")[2], *pair) for path, pair in MAKERS.items()]
-    further = [(path.rpartition(".")[2], *pair) for path, pair in READERS.items()]
     for path, module in list(sys.modules.items()):
         held: dict[str, Any] = getattr(module, "__dict__", {})
-        if held.get("__name__") in _LEFT:
-            continue
-        _replace_in(held, names)
-        if path in _HOLDING or path.partition(".")[0] not in LIBRARIES:
-            _replace_in(held, further)
+        if held.get("__name__") not in _LEFT:
+            for name, original, maker in _names_in(path, held):
+                if held.get(name) is original:
+                    held[name] = maker
+                    _REPLACED.append((held, name, original))
     for path in _DEMANDING:
         held = getattr(sys.modules.get(path), "__dict__", {})
         for name, original in list(held.items()):
@@ -84,11 +83,21 @@ def _replace() -> None:
                 _REPLACED.append((held, name, original))
 
 
-def _replace_in(held: dict[str, Any], names: Iterable[tuple[str, Any, Maker]]) -> None:
-    for name, original, maker in names:
-        if held.get(name) is original:
-            held[name] = maker
-            _REPLACED.append((held, name, original))
+_Names: TypeAlias = "Sequence[tuple[str, Any, Maker]]"
+_INSTALLED: dict[str, tuple[int, int, _Names]] = {}
+"""Of modules that are installed, and so seldom change: id and size of what they hold, the names."""
+
+
+def _names_in(path: str, held: dict[str, Any]) -> _Names:
+    """The names in a module that may hold what is replaced."""
+    reads = path in _HOLDING or path.partition(".")[0] not in LIBRARIES
+    if "site-packages" not in str(held.get("__file__", "")) and reads:
+        return _ALL
+    known = _INSTALLED.get(path)
+    if known is None or known[:2] != (id(held), len(held)):
+        names = [one for one in (_ALL if reads else _MAKING) if one[0] in held]
+        known = _INSTALLED[path] = id(held), len(held), names
+    return known[2]
 
 
 def _restore() -> None:
@@ -338,3 +347,5 @@ def _readers() -> dict[str, tuple[Any, Maker]]:
 
 READERS = _readers()
 _HOLDING = frozenset(("math", "cmath", "statistics", "numpy.random"))
+_MAKING: _Names = [(path.rpartition(".")[2], *pair) for path, pair in MAKERS.items()]
+_ALL: _Names = [*_MAKING, *((path.rpartition(".")[2], *pair) for path, pair in READERS.items())]

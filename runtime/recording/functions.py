@@ -13,7 +13,7 @@ import numpy as np
 from graphir import Symbol, ops
 from graphir.numpy_functions import FUNCTIONS
 from runtime.recording.indexing import assigned
-from runtime.recording.method_ops import numpy_settings
+from runtime.recording.method_ops import filled, numpy_settings
 from runtime.recording.outs import store
 from runtime.recording.recorder import Recorder
 from runtime.recording.rescue import arrays_of, opaque, repeatable, rescued
@@ -129,12 +129,6 @@ def _constant_like(value: int) -> Symbolic:
         return filled(recorder, real, value)
 
     return enter
-
-
-def filled(recorder: Recorder, real: Any, value: Any) -> Symbol:
-    """One value everywhere."""
-    dtype = recorder.dtype(real.dtype)
-    return recorder.create(ops.full, dtype=dtype, value=value, shape=real.shape)
 
 
 def emptied(recorder: Recorder, real: Any, *_: Any, **__: Any) -> Symbol:

@@ -217,7 +217,8 @@ class Flat:
 
     def __init__(self, array: Traced) -> None:
         self._array = array
-        self._index = 0
+        self.plain: Any = array.plain.flat
+        """NumPy's iterator, which is as far."""
 
     @property
     def base(self) -> Traced:
@@ -239,10 +240,19 @@ class Flat:
         return iter(self._array.reshape(-1))
 
     def __next__(self) -> Any:
-        if self._index >= len(self):
-            raise StopIteration
-        self._index += 1
-        return self[self._index - 1]
+        at = self.index
+        next(self.plain)
+        return self[at]
+
+    @property
+    def index(self) -> int:
+        """The place of the next element."""
+        return self.plain.index
+
+    @property
+    def coords(self) -> tuple[int, ...]:
+        """The indices of the next element."""
+        return self.plain.coords
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         return np.array(self._array.plain.reshape(-1), dtype)

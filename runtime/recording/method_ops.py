@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from graphir import Symbol
+from graphir import Symbol, ops
 from graphir.numpy_functions import FUNCTIONS
 from runtime.recording.recorder import Recorder
 from runtime.recording.steps import Pick, UnrecordedError
@@ -59,6 +59,17 @@ def places_of(x: Symbol) -> Any:
     shape: Any = x.shape
     line: Any = np.arange(math.prod(shape))
     return line.reshape(shape)
+
+
+def filled(recorder: Recorder, real: Any, value: Any) -> Symbol:
+    """One value everywhere."""
+    dtype = recorder.dtype(real.dtype)
+    return recorder.create(ops.full, dtype=dtype, value=value, shape=real.shape)
+
+
+def not_an_op(*_: Any, **__: Any) -> Symbol:
+    """Of a method that no op is: the result is taken as given."""
+    raise UnrecordedError("it has no op")
 
 
 # -- order

@@ -10,10 +10,13 @@ import numpy as np
 from graphir import Symbol, ops
 from graphir.literals import is_literal
 from runtime.recording.indexing import Flat, get, put, put_flat
+from runtime.recording.leaving import AS_BYTES, AS_NUMBER, AS_TRUTH, number_of, reading
 from runtime.recording.method_ops import (
     Symbolic,
     by_places,
+    filled,
     function,
+    not_an_op,
     sorting,
 )
 from runtime.recording.outs import store
@@ -128,23 +131,7 @@ def _moving(name: str) -> Callable[..., Any]:
     return method
 
 
-def reading(name: str, reason: str, truth: bool = False) -> Callable[..., Any]:
-    """A method by which values leave the recording: NumPy's, on the plain value."""
-
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        recorder = active()
-        if recorder is not None:
-            recorder.locate()
-            recorder.read(name, self, reason, truth)
-        return getattr(self.plain, name)(*plains(args), **plains(kwargs))
-
-    method.__name__ = name
-    return method
-
-
-AS_BYTES = "gives its bytes to what is not recorded"
-AS_NUMBER = "is read as a Python number, by which the program may go on"
-AS_TRUTH = "is read as a bool, by which the program may go on"
+_byteswapped = traced("byteswap", not_an_op)
 
 
 class Methods(Traced):
@@ -164,6 +151,8 @@ class Methods(Traced):
     repeat = traced("repeat", by_places("repeat"))
     compress = traced("compress", by_places("compress"))
     dot = traced("dot", function(np.dot, 1))
+    argpartition = traced("argpartition", not_an_op)
+    choose = traced("choose", not_an_op)
     sort = _reordered("sort")
     partition = _reordered("partition")
     reshape = _moving("reshape")
@@ -190,6 +179,16 @@ class Methods(Traced):
             wraps = mode == "wrap"
             places = places % self.size if wraps else np.clip(places, 0, self.size - 1)
         put_flat(self, self.plain.put, (given, plains(values), mode), places, values)
+
+    def byteswap(self, inplace: Any = False) -> Any:
+        """The bytes of each element in the other order, which no graph says."""
+        return _NDARRAY.byteswap(self, True) if inplace else _byteswapped(self)
+
+    def round(self, decimals: Any = 0, out: Any = None) -> Any:  # pyright: ignore
+        """Rounded to decimals; of whole numbers a copy."""
+        if out is None and self.dtype.kind in "iu" and plains(decimals) >= 0:
+            return self.copy("K")
+        return _NDARRAY.round(self, decimals, out)
 
     def copy(self, order: Any = "C") -> Any:
         """A copy, which has the same symbol."""
@@ -249,7 +248,18 @@ class Methods(Traced):
     @property
     def imag(self) -> Any:
         """The imaginary part, a view where there is one."""
-        return _NDARRAY.imag.__get__(self)
+        recorder = active()
+        if self.dtype.kind == "c" or recorder is None:
+            return _NDARRAY.imag.__get__(self)
+        recorder.locate()
+        real: Any = _NDARRAY.imag.__get__(self.plain)
+        return recorder.outcome("imag", real, lambda: filled(recorder, real, 0))
+
+    @property
+    def base(self) -> Any:
+        """The array that has the memory, as plain NumPy has it."""
+        held = self.plain.base
+        return None if held is self else held  # of what C code made, the plain one is a view
 
     @imag.setter
     def imag(self, value: Any) -> None:
@@ -360,18 +370,3 @@ def _plainly(of_numpy: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _rescued_methods()
-
-
-def number_of(name: str, value: Any, number: Any) -> Any:
-    """A Python number that a recorded value becomes: literals are all that it can go on as.
-
-    If it is what the program returns, the value is an output.
-    """
-    recorder = active()
-    if recorder is not None:
-        recorder.locate()
-        recorder.note(name, "makes Python numbers: they are taken as literals")
-        recorder.read(name, value, "makes Python numbers, by which the program may go on")
-        if value.size == 1:
-            recorder.numbers[id(number)] = number, value
-    return number

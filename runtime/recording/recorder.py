@@ -284,12 +284,14 @@ class Recorder(NotingBuilder):
             self._decide(name, symbolic)
             return None
         try:
-            since = len(self.graph.symbols)
+            symbols = self.graph.symbols
+            since = len(symbols)
             with recording_with(None):
                 symbol = symbolic()
             dtype = self.dtype(real.dtype)
             if symbol.type.dtype is dtype and symbol.type.shape == real.shape:
-                return self._settled(symbol, real, since)
+                simple = not symbol.attrs and len(symbols) <= since + 1
+                return symbol if simple else self._settled(symbol, real, since)
             why = f"NumPy makes it {dtype}{list(real.shape)}, {symbol.op.name} {symbol.type}"
         except Exception as error:  # the program goes on, whatever it is
             self.failed(error)

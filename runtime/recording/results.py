@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from runtime.recording.indexing import Flat
 from runtime.recording.recorder import Recorder
 from runtime.recording.values import Traced, TracedScalar, plain
 
@@ -76,6 +77,8 @@ def plain_result(result: Any) -> Any:
 def _plain(value: Any, seen: dict[int, Any]) -> Any:
     if isinstance(value, (Traced, TracedScalar)):
         return plain(value)
+    if isinstance(value, Flat):
+        return value.plain
     if isinstance(value, _ATOMS):
         return value
     if id(value) in seen:
