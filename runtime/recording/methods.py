@@ -185,10 +185,11 @@ class Methods(Traced):
         return _NDARRAY.byteswap(self, True) if inplace else _byteswapped(self)
 
     def round(self, decimals: Any = 0, out: Any = None) -> Any:  # pyright: ignore
-        """Rounded to decimals; of whole numbers a copy."""
-        if out is None and self.dtype.kind in "iu" and plains(decimals) >= 0:
-            return self.copy("K")
-        return _NDARRAY.round(self, decimals, out)
+        """Rounded to decimals."""
+        found = _NDARRAY.round(self, decimals, out)
+        # Of what C code makes the plain array is a view; a copy has its own memory, as NumPy's has.
+        compiled = out is None and isinstance(found, Traced) and self.dtype.kind in "iuc"
+        return found.copy("K") if compiled else found
 
     def copy(self, order: Any = "C") -> Any:
         """A copy, which has the same symbol."""
