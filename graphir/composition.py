@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 def compose(graph: Graph, op: Op, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Symbol:
     """Add an op on symbols, arrays and literals, or the ops of which the rule set makes it."""
-    if op is ops.pow:
+    composes = graph.rules.composes
+    if op is ops.pow and "power" in composes:
         base, exponent = operands
         type_ = base.type if isinstance(base, Symbol) else None
         exponent, factors = graph.rules.exponent_of(type_, exponent)
@@ -24,7 +25,7 @@ def compose(graph: Graph, op: Op, operands: Sequence[Any], attrs: Mapping[str, A
             return _product(graph, base, factors)
         operands = base, exponent
     args = symbols_of(graph, op, operands)
-    if graph.rules.scalars_are_rows and _is_scalar_row(op, args, attrs):
+    if "row" in composes and _is_scalar_row(op, args, attrs):
         return _scalar_row(graph, op, args, attrs)
     return graph.emit(op, args, attrs)
 

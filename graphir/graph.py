@@ -249,7 +249,9 @@ class Graph(Makers, Written):
         """Add an op on symbols, arrays and literals of this graph."""
         before = len(self.symbols)
         try:
-            return compose(self, op, operands, attrs)
+            if self.rules.composes:
+                return compose(self, op, operands, attrs)
+            return self.emit(op, symbols_of(self, op, operands), attrs)
         except GraphirError as error:
             del self.symbols[before:]  # the constants of a refused op
             raise self.refused(error, op, operands) from None

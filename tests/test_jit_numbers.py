@@ -21,7 +21,8 @@ from runtime import jit
 DTYPES = [np.dtype(code) for code in "?bBhHiIqQefdFD"]
 INTS = sorted(
     {
-        *(0, 1, -1, 2, -2, 3, 7, 63, 64, 300, -300, 2049, 65505, 2**53 + 1, 2**70, -(2**70)),
+        *(0, 1, -1, 2, -2, 3, 7, 63, 64, 126, -127),
+        *(300, -300, 2049, 65505, 2**53 + 1, 2**70, -(2**70)),
         *(10**400, -(10**400)),
         *(edge for bits in (7, 8, 15, 16, 31, 32, 63, 64)
           for edge in (2**bits - 1, 2**bits, -(2**bits), -(2**bits) - 1)),
@@ -67,6 +68,8 @@ FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "clip(None, k)": lambda x, k: np.clip(x, None, k),
     "clip(k, k)": lambda x, k: np.clip(x, k, k),
     "clip(-k, k)": lambda x, k: np.clip(x, -abs(k), abs(k)),
+    "clip(200.0, k)": lambda x, k: np.clip(x, 200.0, k),
+    "clip(k, -200.0)": lambda x, k: np.clip(x, k, -200.0),
     "full_like": lambda x, k: x + np.full_like(x, k),
     "(k + 1) * x": lambda x, k: (k + 1) * x,
     "k * k + x": lambda x, k: k * k + x,

@@ -127,10 +127,11 @@ class Numpy(LibraryRules):
         if len(place.operands) < 2 or op in OF_ARRAYS or first:
             return own
         weak = WEAK[type(value)]
-        met = self.common(place.operands)
         if weak is not DType.weak_int:
-            beyond = place.operands[place.at].dtype is DType.weak_int and op in BINARY_FLOATS
-            return self._taken(met, op) if beyond else weak if partners else own
+            if op in BINARY_FLOATS and place.operands[place.at].dtype is DType.weak_int:
+                return self._taken(self.common(place.operands), op)
+            return weak if partners else own
+        met = self.common(place.operands)
         if own is DType.int64 and (op in _ANY_INT or self.fits(value, met)):
             return weak if partners else own
         if op in _COMPARISONS and any(one.dtype.is_integer for one in partners):
@@ -148,7 +149,7 @@ class Numpy(LibraryRules):
         """
         if type(value) is not int or len(place.operands) < 2:
             return value
-        if self.unbounded(value, place):
+        if place.op == "clip" and self.unbounded(value, place):
             return self._idle_bound(place)
         if not -(2**63) <= value < 2**64:
             return self._beyond(value, place)

@@ -55,8 +55,8 @@ class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
     of_numbers: bool = False
     """Whether weak values are Python numbers, and so what operators make of them (see `ruling`)."""
 
-    scalars_are_rows: bool = False
-    """Whether ops along an axis take 0-d operands, as rows of one element."""
+    composes: frozenset[str] = frozenset()
+    """What it builds of several ops: "power" (see `exponent_of`), "row" (over a 0-d operand)."""
 
     implicit: bool = True
     """Whether operands are converted to the dtype that an op was asked to compute in."""

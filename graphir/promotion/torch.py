@@ -85,7 +85,7 @@ class Torch(LibraryRules):
     """
 
     library = "PyTorch"
-    scalars_are_rows = True
+    composes = frozenset({"row"})
     in_place = IN_PLACE
     bool_arithmetic = frozenset({"add", "multiply", "outer", "sign"})
     exceptions = by_op(
