@@ -135,7 +135,8 @@ class Jax(LibraryRules):
         static = issubclass(type(known), (np.ndarray, np.generic)) and known.dtype.kind in "iu"
         exponent = known.item() if static and not known.ndim else known
         dtype = None if base is None else self.common([base])
-        if not isinstance(exponent, int) or dtype not in (DType.weak_int, *SMALL_INTS):
+        multiplied = dtype in (DType.weak_int, *SMALL_INTS)
+        if dtype is None or not (multiplied and isinstance(exponent, int)):
             return exponent, None
         self.exponent(exponent, dtype)
         return exponent, _exponent(int(exponent), self.committed(dtype))
