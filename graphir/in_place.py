@@ -30,7 +30,7 @@ def in_place(op: Op, x: Any, other: Any) -> Symbol:
     graph: Graph = x.graph
     before = len(graph.symbols)
     result = graph.binary(op, x, other, 3)
-    if result is NotImplemented or (result.type == x.type and not graph.tracing):
+    if result is NotImplemented or (result.type is x.type and not graph.tracing):
         return result
     try:
         return _assigned(op, x, result)
