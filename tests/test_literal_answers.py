@@ -111,6 +111,10 @@ ABSENT = {
         "float64 2 | float32 2 | TypeError | int8 -127 | TypeError | uint8 0 | "
         "float16 2048 | float16 inf | int32* 2 | bool True"
     ),
+    "tf_legacy": (
+        "float64 2 | float32 2 | TypeError | int8 -127 | float64 2.5 | uint8 0 | "
+        "float16 2048 | float16 inf | int64 2 | bool True"
+    ),
     "jax_2020": (
         "float64 2 | float32 2 | int8 2 | int8 -127 | float64 2.5 | uint8 0 | "
         "float16 2048 | float16 inf | int64 2 | bool True"

@@ -1,4 +1,4 @@
-"""The rules of TensorFlow in its three modes: the tables as printed and measured, and surprises."""
+"""The rules of TensorFlow and its three modes: tables as printed and measured, and surprises."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from graphir import DType, Graph, PromotionError, PromotionRules, ops
 from graphir.promotion.tensorflow import TENSORFLOW, TF_ALL, TF_SAFE
 from passes import lower
-from runtime import interpret
+from runtime import execute, interpret
 from tests import tables
 from tests.peers import CALLS, ours
 
@@ -280,3 +280,81 @@ def test_all_that_is_accepted_is_accepted_once_it_is_explicit(rules: PromotionRu
         assert lower(g).outputs[0].dtype is rules.committed(result)
         count += 1
     assert count > 900
+
+
+# -- literals and NumPy's operands, as tensorflow-cpu 2.21 was measured to take them
+
+
+@pytest.mark.parametrize("name", ["tensorflow", "tf_all", "tf_safe", "tf_legacy"])
+@pytest.mark.parametrize(
+    ("dtype", "build", "expected"),
+    [
+        ("int8", lambda x: x / 300, [3 / 44, -7 / 44]),
+        ("int8", lambda x: 300 / x, [44 / 3, 44 / -7]),
+        ("uint8", lambda x: x / -1, [3 / 255, 249 / 255]),
+    ],
+)
+def test_an_int_literal_wraps_before_it_divides(name: str, dtype: str, build: Any, expected: Any):
+    g = Graph(rules=name)
+    g.output(build(g.input(dtype, 2)))
+    result = execute(g, np.array([3, -7]).astype(dtype))
+    assert result.dtype == np.float32
+    assert np.array_equal(result, np.array(expected, np.float32))
+
+
+def test_a_number_before_a_mask():
+    for name, expected in (("tf_all", "bool"), ("tf_safe", "bool"), ("tf_legacy", "int64")):
+        assert (5 * Graph(rules=name).input("bool", 2)).dtype is DType(expected)
+    with pytest.raises(PromotionError, match="a number comes after its mask"):
+        _ = 5 * Graph(rules="tensorflow").input("bool", 2)
+    assert (Graph(rules="tensorflow").input("bool", 2) * 5).dtype is DType.bool
+
+
+@pytest.mark.parametrize("name", ["tensorflow", "tf_all", "tf_safe", "tf_legacy"])
+def test_a_numpy_bool_is_no_mask(name: str):
+    for dtype in ("uint32", "int8", "float16"):
+        x = Graph(rules=name).input(dtype, 2)
+        assert (x * np.bool_(True)).dtype is (x * np.array([True, False])).dtype is x.dtype
+
+
+def test_a_mask_takes_no_numpy_fraction():
+    x = Graph(rules="tensorflow").input("bool", 2)
+    with pytest.raises(PromotionError, match=r"0\.5 and 2\*\*32 would count as False"):
+        _ = x * np.array([0.5, 1.5])
+
+
+def test_tf_safe_casts_arrays_but_no_unsafe_scalar():
+    x = Graph(rules="tf_safe").input("int8", 2)
+    for build in (
+        lambda y: x < y,
+        lambda y: ops.where(x > 0, x, y),
+        lambda y: ops.left_shift(x, y),
+    ):
+        assert build(np.array([1, 2], np.uint8)).graph is x.graph
+        assert build(np.int64(1)).graph is x.graph
+        with pytest.raises(PromotionError, match=r"int8 and uint8 do not promote.*not safe"):
+            build(np.uint8(1))
+
+
+# -- the mode "legacy", in which operators promote as NumPy does and functions do not
+
+
+def test_tf_legacy_operators_promote_as_numpy():
+    g = Graph(rules="tf_legacy")
+    x, y, mask = g.input("int8", 2), g.input("float32", 2), g.input("bool", 2)
+    half, brain = g.input("float16", 2), g.input("bfloat16", 2)
+    assert [(x + y).dtype, (x / g.input("int32", 2)).dtype, (x * mask).dtype] == [
+        *(DType.float32, DType.float64, DType.int8),
+    ]
+    assert [(mask + 1).dtype, (x + 1.5).dtype, (half + 1.5).dtype, (brain + 1.5).dtype] == [
+        *(DType.int64, DType.float64, DType.float16, DType.float64),
+    ]
+    assert (x == g.input("int32", 2)).dtype is DType.bool
+    with pytest.raises(PromotionError):
+        ops.maximum(x, y)
+    with pytest.raises(PromotionError, match="NumPy has no common dtype"):
+        _ = half + brain
+    with pytest.raises(PromotionError, match="TensorFlow casts no int2"):
+        _ = x + g.input("int2", 2)
+    assert (x + np.ones(2, np.int16)).dtype is DType.int16
+    assert ops.maximum(x, np.ones(2, np.int16)).dtype is DType.int8

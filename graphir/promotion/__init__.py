@@ -22,6 +22,7 @@ from graphir.promotion.numpy_like import CUPY, DASK
 from graphir.promotion.python import PYTHON
 from graphir.promotion.rules import PromotionRules
 from graphir.promotion.tensorflow import TENSORFLOW, TF_ALL, TF_SAFE
+from graphir.promotion.tf_legacy import TF_LEGACY
 from graphir.promotion.torch import TORCH
 
 __all__ = [
@@ -134,7 +135,7 @@ for _each in (
     *(MAX, MAX_STRICT, EXPLICIT, PYTHON),
     *(JAX, JAX_X32, JAX_STRICT, JAX_LAX, JAX_2020),
     *(NUMPY, NUMPY_LEGACY, CUPY, DASK, TORCH),
-    *(TENSORFLOW, TF_ALL, TF_SAFE, ARRAY_API),
+    *(TENSORFLOW, TF_ALL, TF_SAFE, TF_LEGACY, ARRAY_API),
     *JEP_OPTIONS,
 ):
     register(_each)

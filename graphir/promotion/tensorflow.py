@@ -23,7 +23,7 @@ from graphir.promotion.jax import JAX_LATTICE
 from graphir.promotion.library import COMPLEX, SIGNED, UNSIGNED, Facts, LibraryRules, by_op
 from graphir.promotion.operands import ALONE, Operand, Place, Typed
 from graphir.promotion.rules import Family
-from graphir.promotion.scalars import fits
+from graphir.promotion.scalars import WEAK, fits
 
 _FLOATS = (DType.bfloat16, DType.float16, DType.float32, DType.float64)
 _WEAK = {
@@ -36,12 +36,12 @@ _SMALL_FLOATS = (
     *(DType.float8_e4m3b11fnuz, DType.float8_e4m3fn, DType.float8_e4m3fnuz),
     *(DType.float8_e5m2, DType.float8_e5m2fnuz, DType.float4_e2m1fn),
 )
-_SMALL = (*_SMALL_INTS, *_SMALL_FLOATS)
+SMALL = (*_SMALL_INTS, *_SMALL_FLOATS)
 _INTS = (*SIGNED, *UNSIGNED)
 _REAL = (*_INTS, *_FLOATS)
 _NUMBERS = (*_REAL, *COMPLEX)
 _USUAL = (DType.bool, *_NUMBERS)
-_ALL = (*_USUAL, *_SMALL)
+_ALL = (*_USUAL, *SMALL)
 
 _TAKES = {
     "add subtract outer positive square": _NUMBERS,
@@ -119,17 +119,31 @@ class TensorFlow(LibraryRules):
     ) -> DType:
         """That of the tensor beside it, to which TensorFlow casts: `x_i8 + np.array([300])` wraps.
 
-        Not where the function makes it a tensor by itself.
+        Not where the function makes it a tensor by itself, nor beside a mask that it multiplies.
         """
         tensors = [one.dtype for one in partners if not one.dtype.weak]
-        return tensors[0] if tensors and op not in _BY_THEMSELVES else dtype
+        if not tensors or op in _BY_THEMSELVES or (op == "multiply" and tensors[0] is DType.bool):
+            return dtype
+        return tensors[0]
+
+    def meant(self, value: Any, place: Place) -> Any:
+        """The int that an int wraps to in the dtype of the integers that it divides, or divide it.
+
+        Elsewhere an op computes in that dtype itself, where the literal wraps by its cast.
+        """
+        beside = next((one.dtype for one in place.partners if not one.dtype.weak), None)
+        wraps = place.op == "divide" and type(value) is int and -(2**63) <= value < 2**63
+        if not (wraps and beside and beside.is_integer):
+            return value
+        return int(np.uint64(value % 2**64).astype(beside.storage))
 
     def operands(self, given: Sequence[Any]) -> list[Typed]:
         """As everywhere, but that arrays are cast to the dtype of a tensor before them."""
         found: list[Typed] = []
         for value, one in zip(given, super().operands(given), strict=True):
-            enters = isinstance(value, (np.ndarray, np.generic))
-            found.append(Operand(self.array(one.dtype, found), one.rank) if enters else one)
+            if isinstance(value, (np.ndarray, np.generic)):
+                one = Operand(self.array(one.dtype, found, value=value), one.rank)
+            found.append(one)
         return found
 
     def common(self, operands: Sequence[Typed]) -> DType:
@@ -201,6 +215,8 @@ class TensorFlow(LibraryRules):
         """Weak; True as eager TensorFlow converts it; alone, int64 where int32 does not hold it."""
         partners = place.partners
         beside = next((one.dtype for one in partners if not one.dtype.weak), None)
+        if not self.masks_first(value, place, beside):
+            raise self.refusal((WEAK[type(value)], DType.bool), "a number comes after its mask")
         if isinstance(value, bool) and beside and beside in _TAKE_TRUE:
             return beside
         if isinstance(value, int) and beside is DType.uint64 and 2**63 <= value < 2**64:
@@ -213,6 +229,11 @@ class TensorFlow(LibraryRules):
             raise self.refusal((weak, beside), f"{value} is not converted to {beside}")
         wide = weak is DType.weak_int and not partners and not fits(value, DType.int32)
         return DType.int64 if wide else weak
+
+    def masks_first(self, value: Any, place: Place, beside: DType | None) -> bool:
+        """Whether a literal may stand where it does: not as `5 * mask`, which makes 5 a bool."""
+        reflected = place.op == "multiply" and place.at == 0 and beside is DType.bool
+        return isinstance(value, bool) or not reflected
 
     def position(self, op: str) -> DType:
         """int32, but of argmax and argmin int64."""
@@ -232,14 +253,14 @@ _MASKED = {DType.bool, DType.weak_int, *(d for d in (*_INTS, *_SMALL_INTS) if 4 
 _MIXED_PRODUCT = {DType.bfloat16, DType.float32}
 """The one pair that mixes: their matmul is float32 (math_ops.matmul, BatchMatMulV3)."""
 
-_SOURCE = "JEP 9407; tensorflow 2.21, flexible_dtypes.py"
+SOURCE = "JEP 9407; tensorflow 2.21, flexible_dtypes.py"
 
 TENSORFLOW = TensorFlow(
     "tensorflow",
     "TensorFlow as it comes: tensors never mix, a scalar takes the dtype of what stands first.",
-    source=_SOURCE,
+    source=SOURCE,
     dtypes=(*_USUAL, *_WEAK),
-    more=_SMALL,
+    more=SMALL,
 )
 
 _IN_MODES = {
@@ -287,9 +308,14 @@ class TensorFlowAll(TensorFlow):
     def array(
         self, dtype: DType, partners: Sequence[Typed], op: str = "", value: Any = None
     ) -> DType:
-        """Its own where the op promotes; the others cast it here too."""
+        """Its own where the op promotes; the others cast it here too.
+
+        So do all where the table of joins lacks a dtype. A bool array is no mask, but multiplies.
+        """
+        to = super().array(dtype, partners, op)
         promotes = op in _ROLES or op in ("", "clip")
-        return dtype if promotes else super().array(dtype, partners, op)
+        mask = op == "multiply" and dtype is DType.bool
+        return dtype if promotes and not mask and not {dtype, to} & {*SMALL} else to
 
     def common(self, operands: Sequence[Typed]) -> DType:
         """The join."""
@@ -314,6 +340,17 @@ class TensorFlowAll(TensorFlow):
         narrow = operand.dtype is DType.weak_float and _is_narrow(operand)
         return DType.float32 if narrow else super().by_itself(operand)
 
+    def meant(self, value: Any, place: Place) -> Any:
+        """As without promotion, of an int of 32 bits."""
+        meant = super().meant(value, place)
+        if meant is not value and not fits(value, DType.int32):
+            raise self.misfit(value, DType.int32)
+        return meant
+
+    def masks_first(self, value: Any, place: Place, beside: DType | None) -> bool:
+        """A number may come before its mask."""
+        return True
+
     def committed(self, weak: DType) -> DType:
         """int32, float64 and complex128."""
         return DType.float64 if weak is DType.weak_float else super().committed(weak)
@@ -321,7 +358,8 @@ class TensorFlowAll(TensorFlow):
     def literal(self, value: Any, place: Place = ALONE) -> DType:
         """As without promotion; where the op promotes, an int has 32 bits."""
         promotes = place.op in _ROLES or place.op in ("", "clip")
-        if promotes and isinstance(value, int) and not fits(value, DType.int32):
+        divides = place.op == "divide" and any(one.dtype.is_integer for one in place.partners)
+        if promotes and not divides and isinstance(value, int) and not fits(value, DType.int32):
             raise self.misfit(value, DType.int32)
         return super().literal(value, place)
 
@@ -339,6 +377,19 @@ class TensorFlowSafe(TensorFlowAll):
     """
 
     instead = "tf_all"
+
+    def array(
+        self, dtype: DType, partners: Sequence[Typed], op: str = "", value: Any = None
+    ) -> DType:
+        """As in the mode "all"; a NumPy scalar that is cast must join its tensor safely.
+
+        Not np.float64 and np.complex128, which are Python's numbers too.
+        """
+        to = super().array(dtype, partners, op)
+        scalar = isinstance(value, np.generic) and not isinstance(value, (float, complex))
+        if scalar and to is not dtype and not {dtype, to} & {*SMALL}:
+            self.join((to, dtype))
+        return to
 
     def join(self, dtypes: tuple[DType, ...]) -> DType:
         """From left to right, each join checked."""
@@ -360,7 +411,7 @@ class TensorFlowSafe(TensorFlowAll):
         return held in map(self.committed, pair) and all(dtype.exact_in(held) for dtype in strong)
 
 
-TF_ALL = TensorFlowAll("tf_all", 'TensorFlow in its mode "all".', TF_LATTICE, _SOURCE, more=_SMALL)
+TF_ALL = TensorFlowAll("tf_all", 'TensorFlow in its mode "all".', TF_LATTICE, SOURCE, more=SMALL)
 TF_SAFE = TensorFlowSafe(
-    "tf_safe", 'TensorFlow in its mode "safe".', TF_LATTICE, _SOURCE, more=_SMALL
+    "tf_safe", 'TensorFlow in its mode "safe".', TF_LATTICE, SOURCE, more=SMALL
 )

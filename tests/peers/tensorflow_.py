@@ -17,9 +17,10 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
 import tensorflow as tf
 from tensorflow.python.framework import flexible_dtypes, weak_tensor
+from tensorflow.python.ops.numpy_ops import np_utils
 
 from graphir import DType, ops
-from tests.peers import CALLS, Operand
+from tests.peers import CALLS, COMPARISONS, Operand
 
 Tensor: TypeAlias = Any
 
@@ -44,15 +45,21 @@ WEAK_FLOAT32 = "weak float32"
 """The other weak float, which graphir has not: a Python float where no integer has joined it."""
 Answer: TypeAlias = DType | Literal["weak float32"] | None
 _WEAK_OF_KIND = {dtype.family: dtype for dtype in _WEAK}
-_promotes = False
+_promotes = ""
 
 
-def enable(mode: Literal["all", "safe"]) -> None:
-    """Make this process promote, for good, before anything is asked; weak tensors exist then."""
+def enable(mode: Literal["all", "safe", "legacy"]) -> None:
+    """Make this process promote, for good, before anything is asked.
+
+    Weak tensors exist then, but in "legacy", in which operators promote and functions do not.
+    """
     global _promotes
     tf.experimental.numpy.experimental_enable_numpy_behavior(dtype_conversion_mode=mode)
-    _promotes = True
-    DTYPES.update(_WEAK)
+    _promotes = mode
+    if mode == "legacy":
+        OPS.update(OPERATORS)
+    else:
+        DTYPES.update(_WEAK)
 
 
 def _transpose(x: Tensor, axis1: int = -2, axis2: int = -1) -> Tensor:
@@ -141,6 +148,17 @@ OPS: dict[str, Callable[..., Tensor]] = {
 only tf.experimental.numpy has some of them, and promotes by rules of its own."""
 
 
+OPERATORS: dict[str, Callable[..., Tensor]] = {
+    **COMPARISONS,
+    "subtract": operator.sub,
+    "divide": operator.truediv,
+    "floor_divide": operator.floordiv,
+    "remainder": operator.mod,
+    "pow": operator.pow,
+    "matmul": operator.matmul,
+}
+"""The operators, where they are not the functions; they promote in the mode "legacy"."""
+
 # AttributeError is what functions of tensors alone say of a Python scalar, and SystemError what
 # comes of -1 beside uint64.
 _REFUSALS = (TypeError, ValueError, OverflowError, NotImplementedError, AttributeError)
@@ -168,13 +186,15 @@ def result_type(*operands: Operand) -> DType | None:
     try:
         if not _promotes:
             return _named(tf.add(*map(_made, operands)).dtype, False)
+        if _promotes == "legacy":
+            return _named(np_utils.result_type(*map(_made, operands)), False)
         made = [_made((one[0], ()) if isinstance(one, tuple) else one) for one in operands]
         return _named(*flexible_dtypes.result_type(*made))
     except _REFUSALS:
         return None
 
 
-Mode: TypeAlias = Literal["plain", "all", "safe"]
+Mode: TypeAlias = Literal["plain", "all", "safe", "legacy"]
 Question: TypeAlias = tuple[str, tuple[Operand, ...]]
 """An op, or "result_type", and its operands."""
 
