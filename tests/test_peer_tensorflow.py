@@ -18,8 +18,9 @@ import tensorflow as tf
 
 import runtime
 from graphir import DType, Graph, GraphirError, PromotionRules, TensorType, ops
-from graphir.promotion.tensorflow import TENSORFLOW, TF_ALL, TF_SAFE
+from graphir.promotion.tensorflow import TENSORFLOW
 from graphir.promotion.tf_legacy import TF_LEGACY
+from graphir.promotion.tf_modes import TF_ALL, TF_SAFE
 from tests.peers import CALLS, Deviation, Operand, any_complex, choices, ours, unexplained
 from tests.peers import tensorflow_ as peer
 

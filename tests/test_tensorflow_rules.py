@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from graphir import DType, Graph, PromotionError, PromotionRules, ops
-from graphir.promotion.tensorflow import TENSORFLOW, TF_ALL, TF_SAFE
+from graphir.promotion.tensorflow import TENSORFLOW
+from graphir.promotion.tf_modes import TF_ALL, TF_SAFE
 from passes import lower
 from runtime import execute, interpret
 from tests import tables

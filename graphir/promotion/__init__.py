@@ -21,8 +21,9 @@ from graphir.promotion.numpy_legacy import NUMPY_LEGACY
 from graphir.promotion.numpy_like import CUPY, DASK
 from graphir.promotion.python import PYTHON
 from graphir.promotion.rules import PromotionRules
-from graphir.promotion.tensorflow import TENSORFLOW, TF_ALL, TF_SAFE
+from graphir.promotion.tensorflow import TENSORFLOW
 from graphir.promotion.tf_legacy import TF_LEGACY
+from graphir.promotion.tf_modes import TF_ALL, TF_SAFE
 from graphir.promotion.torch import TORCH
 
 __all__ = [
