@@ -5,7 +5,7 @@ Wants an environment of tensorflow-cpu 2.21 with NumPy 2, this project and pytes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -370,55 +370,3 @@ def test_literals_wrap_and_round_to_the_same_values():
             wide = us.astype(float) if dtype is DType.bfloat16 else us
             np.testing.assert_array_equal(wide, them.astype(wide.dtype), f"{op} {operands}")
     assert count > 2000
-
-
-# -- NumPy's scalars and arrays
-
-NUMPY_OPS = (
-    *("add", "subtract", "multiply", "divide", "floor_divide", "remainder", "pow", "maximum"),
-    *("atan2", "equal", "not_equal", "less", "greater_equal", "bitwise_and", "left_shift"),
-    *("logical_or", "where", "clip", "stack", "matmul"),
-)
-
-
-def numpy_questions(op: str) -> Iterator[tuple[DType, DType, peer.Question]]:
-    """A tensor and a NumPy scalar, 0-d array or array of every dtype, which comes last."""
-    for tensor, dtype in product(STRONG, STRONG):
-        array = np.ones((2, 2), dtype.to_numpy())
-        for value in (array[0, 0], np.asarray(array[0, 0]), array):
-            shape = () if op == "stack" and not value.ndim else (2, 2)
-            operands: tuple[Any, ...] = ((tensor, shape), value)
-            if op == "clip":
-                operands = (*operands, value)
-            if op == "where":
-                operands = ((DType.bool, (2, 2)), *operands)
-            yield tensor, dtype, (op, operands)
-
-
-def explained_beside(op: str, tensor: DType, dtype: DType, mode: peer.Mode) -> bool:
-    """Whether graphir refuses a NumPy operand that TensorFlow takes, and why."""
-    if dtype.is_complex and not tensor.is_complex:
-        return True  # TensorFlow drops imaginary parts, and warns
-    masks = op == "multiply" and mode != "legacy" and tensor is DType.bool
-    return masks and not (dtype.is_integer and dtype.bits < 64)  # int32 first, so 0.5 is False
-
-
-@MODES
-@pytest.mark.parametrize("op", NUMPY_OPS)
-def test_numpy_operands_beside_tensors(op: str, mode: peer.Mode):
-    asked = list(numpy_questions(op))
-    answers = peer.answers([question for _, _, question in asked], mode)
-    for (tensor, dtype, (_, operands)), theirs in zip(asked, answers, strict=True):
-        us = ours(RULES[mode], op, *operands)
-        if us is not theirs:
-            explained = us is None and explained_beside(op, tensor, dtype, mode)
-            assert explained, (tensor, dtype, type(operands[-1]), us, theirs)
-
-
-def test_a_number_before_a_mask_is_refused_as_there():
-    for mode, literal in product(RULES, (5, 1.5, True)):
-        mask: Operand = (DType.bool, (2,))
-        (theirs,) = peer.answers([("multiply", (literal, mask))], mode)
-        us = ours(RULES[mode], "multiply", literal, mask)
-        fraction = mode in ("all", "safe") and literal == 1.5  # which int32 truncates
-        assert us is (None if fraction else theirs), (mode, literal, us, theirs)
