@@ -13,6 +13,7 @@ from graphir import ops
 from graphir.errors import GraphError, GraphirError, PromotionError, ShapeError
 from graphir.location import Origin, placed, user_location
 from graphir.op import Op
+from graphir.powers import power
 from graphir.promotion.rules import PromotionRules
 from graphir.types import TensorType
 
@@ -29,7 +30,9 @@ def in_place(op: Op, x: Any, other: Any) -> Symbol:
     """
     graph: Graph = x.graph
     before = len(graph.symbols)
-    result = graph.binary(op, x, other, 3)
+    result = power(x, other) if op is ops.pow else None
+    if result is None:
+        result = graph.binary(op, x, other, 3)
     if result is NotImplemented or (result.type is x.type and not graph.tracing):
         return result
     try:

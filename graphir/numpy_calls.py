@@ -23,6 +23,7 @@ from graphir.numpy_functions import FUNCTIONS
 from graphir.numpy_ops import ACCUMULATIONS, COMPOUNDS, OPS, PARTS, REAL, REDUCTIONS
 from graphir.numpy_products import strong
 from graphir.op import Op
+from graphir.powers import power
 from graphir.promotion import PromotionRules
 from graphir.promotion.operands import Number, Place
 from graphir.symbol import Symbol
@@ -85,7 +86,11 @@ def call_ufunc(
         if ufunc in _COMPARISONS:
             inputs = tuple(map(_scalar, inputs))
         elif ufunc is np.power:
-            inputs = inputs[0], _exponent(graph, *inputs)
+            base, exponent = inputs
+            short = power(base, exponent, operator=False) if isinstance(base, Symbol) else None
+            if short is not None:
+                return short
+            inputs = base, _exponent(graph, base, exponent)
         return graph.apply(op, _arrays(graph, inputs), {})
     name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
     try:

@@ -10,7 +10,7 @@ from graphir.errors import GraphError
 from graphir.in_place import in_place
 from graphir.location import placing
 from graphir.op import Value
-from graphir.powers import shortcut
+from graphir.powers import power
 from graphir.promotion.python import PYTHON, ruling
 
 if TYPE_CHECKING:
@@ -86,8 +86,8 @@ class Operators(Value):
         return other // self, other % self
 
     def __pow__(self, other: Any) -> Symbol:
-        op = shortcut(self.graph.rules, cast("Symbol", self).type, other)
-        return self.graph.apply(op, (self,), {}) if op else self.graph.binary(ops.pow, self, other)
+        found = power(cast("Symbol", self), other)
+        return self.graph.binary(ops.pow, self, other) if found is None else found
 
     def __rpow__(self, other: Any) -> Symbol:
         return self.graph.binary(ops.pow, other, self)

@@ -1,44 +1,117 @@
-"""The operator `**` with a scalar exponent, for which NumPy takes a root or a reciprocal.
+"""Powers by a scalar exponent, for which NumPy takes a root or a reciprocal.
 
 NumPy computes `x ** 0.5` as sqrt(x) and `x ** -1` as 1 / x, whose bits differ from those of a power
-in some 5 % of elements. Of arrays of floats it does so for every scalar exponent of that value (in
-2.0 the operator, since 2.3 the loops of np.power); of complex numbers for Python's -1, 2 and 0.5
-alone. The kernel of pow squares floats itself; float16 has the same bits either way. Sources:
-fast_scalar_power in numpy/_core/src/multiarray/number.c of 2.4; numpy/_core/src/umath/loops.c.src.
+in some 5 % of elements. It does so for every exponent without axes of that value, after x was
+converted to a float: since 2.3 in the loops of np.power, before in the operator alone. Complex
+numbers have short cuts for Python's -1, 2 and 0.5 alone, in the operator. The kernel of pow squares
+floats itself; float16 has the same bits either way. Sources: fast_scalar_power in
+numpy/_core/src/multiarray/number.c of 2.4; numpy/_core/src/umath/loops.c.src.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
 from graphir import ops
-from graphir.op import Op
+from graphir.dtypes import DType
+from graphir.errors import GraphirError
+from graphir.location import Origin
+from graphir.op import Op, Value
 from graphir.promotion.library import LibraryRules
 from graphir.promotion.rules import PromotionRules
 from graphir.types import TensorType
 
+if TYPE_CHECKING:
+    from graphir.symbol import Symbol
 
-def shortcut(rules: PromotionRules, base: TensorType, exponent: Any) -> Op | None:
-    """sqrt, reciprocal or square where the library's `**` is that; None where it is a power.
+IN_UFUNC = np.lib.NumpyVersion(np.__version__) >= "2.3.0"
+"""Whether np.power, too, takes the short cuts of real exponents."""
 
-    Only of a base that already has the dtype of the result.
+
+class Shortcut(NamedTuple):
+    """The op that a power is, and the dtype to which its operand is converted first."""
+
+    op: Op
+    dtype: DType
+
+
+def shortcut(rules: PromotionRules, base: TensorType, exponent: Any) -> Shortcut | None:
+    """What the library's `**` computes in place of a power; None where it is a power.
+
+    `exponent` is a number of Python's or NumPy's.
     """
-    if not _is_real(exponent):
-        return None
     if not (isinstance(rules, LibraryRules) and rules.roots) or base.dtype.weak:
         return None
     if base.dtype.is_complex:
-        return _OF_COMPLEX.get((type(exponent), exponent))
-    if not base.dtype.is_float:
+        op = _OF_COMPLEX.get((type(exponent), exponent)) if type(exponent) in (int, float) else None
+        return Shortcut(op, base.dtype) if op else None
+    op = _root(exponent)
+    if op is None:
         return None
-    op = ops.sqrt if exponent == 0.5 else ops.reciprocal if exponent == -1 else None
-    return op if op and rules.answer(base, exponent) is base.dtype else None
+    try:
+        dtype = rules.promote(base, exponent)
+    except GraphirError:  # which the power says
+        return None
+    return Shortcut(op, dtype) if dtype.is_float else None
 
 
-def _is_real(exponent: Any) -> bool:
-    return type(exponent) in (int, float) or isinstance(exponent, (np.floating, np.integer))
+def power(base: Symbol, exponent: Any, operator: bool = True) -> Symbol | None:
+    """`base ** exponent`, or np.power, where NumPy takes a short cut; None where it is a power.
+
+    Beside an exponent without axes whose value is known only when the graph runs, the result is
+    chosen there.
+    """
+    graph = base.graph
+    if not (isinstance(graph.rules, LibraryRules) and graph.rules.roots):
+        return None
+    if not operator and (base.dtype.is_complex or not IN_UFUNC):
+        return None
+    if isinstance(exponent, np.ndarray) and not exponent.ndim:
+        exponent = graph.entering(exponent)
+    if isinstance(exponent, Value):
+        symbol = cast("Symbol", exponent)
+        if symbol.rank or symbol.graph is not graph or symbol.weak:
+            return None
+        if symbol.op is not ops.constant:
+            return _chosen(base, symbol)
+        exponent = symbol.attrs["value"][()]
+    if not isinstance(exponent, (int, float, np.floating, np.integer)):
+        return None
+    ask: Callable[..., Any] = graph.numbers.asked if graph.numbers else _answered
+    short: Shortcut | None = ask(shortcut, graph.rules, base.type, exponent)
+    return short and graph.apply(short.op, (_converted(base, short.dtype),), {})
+
+
+def _chosen(base: Symbol, exponent: Symbol) -> Symbol | None:
+    """A power of real numbers by an exponent without axes: a root, a reciprocal or a power."""
+    whole = ops.pow(base, exponent)
+    if not whole.dtype.is_float or base.weak:
+        return whole
+    x = _converted(base, whole.dtype)
+    y = exponent.cast(whole.dtype)
+    rest = ops.where(ops.equal(y, -1), ops.reciprocal(x), whole)
+    return ops.where(ops.equal(y, 0.5), ops.sqrt(x), rest)
+
+
+def _converted(base: Symbol, dtype: DType) -> Symbol:
+    """The operand of a power in the dtype of the result, by an implicit cast."""
+    if base.dtype is dtype:
+        return base
+    converted = base.cast(dtype)
+    origin = Origin("lhs", "pow", converted.location, base.graph.rules.name, base.dtype, dtype)
+    converted.source = (origin,)  # it is new, and nobody else has it yet
+    return converted
+
+
+def _answered(question: Callable[..., Any], *operands: Any) -> Any:
+    return question(*operands)
+
+
+def _root(exponent: Any) -> Op | None:
+    return ops.sqrt if exponent == 0.5 else ops.reciprocal if exponent == -1 else None
 
 
 _OF_COMPLEX: dict[Any, Op] = {

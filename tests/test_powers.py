@@ -9,6 +9,7 @@ import pytest
 
 import runtime.array_api as xp
 from graphir import DType, Graph, rules, trace
+from passes import cast_report
 from runtime import interpret, jit, record
 
 EXPONENTS: list[Any] = [
@@ -70,3 +71,52 @@ def test_other_libraries_and_other_dtypes_keep_the_power() -> None:
     assert (x**0.5).op.name == "sqrt"
     assert (x ** np.float64(0.5)).dtype is rules("numpy").promote("float32", np.float64(0.5))
     assert (x ** np.float64(0.5)).dtype is DType.float64
+
+
+INTEGERS = {name: np.arange(1, 100).astype(name) for name in ("int8", "uint8", "int32", "int64")}
+SCALARS: list[Any] = [-1.0, 0.5, 2.0, 3, np.float64(0.5), np.float64(-1), np.float32(0.5)]
+
+
+@pytest.mark.parametrize("exponent", SCALARS, ids=repr)
+@pytest.mark.parametrize("dtype", [*BASES, *INTEGERS])
+def test_every_way_to_write_a_power(dtype: str, exponent: Any) -> None:
+    """A literal, np.power, an argument, an array without axes; of operands to be converted too."""
+    x = (BASES | INTEGERS)[dtype]
+    strong = np.asarray(exponent, np.float64)
+    with np.errstate(all="ignore"):
+        assert same(jit(lambda x: x**exponent)(x), x**exponent)
+        assert same(jit(lambda x: np.power(x, exponent))(x), np.power(x, exponent))
+        assert same(jit(lambda x, k: x**k)(x, exponent), x**exponent)
+        assert same(jit(lambda x, k: np.power(x, k))(x, exponent), np.power(x, exponent))
+        if not dtype.startswith("complex"):
+            assert same(jit(lambda x, k: x**k)(x, strong), x**strong)
+            assert same(jit(lambda x: x**strong)(x), x**strong)
+
+
+def test_an_argument_that_is_another_number_later() -> None:
+    x = BASES["float64"]
+    jitted = jit(lambda x, k: x**k)
+    for exponent in (0.5, 3.0, -1, 2.5, -1.0, 0.5, 2):
+        assert same(jitted(x, exponent), x**exponent)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
+@pytest.mark.parametrize("exponent", [-1, 0.5, 2], ids=repr)
+def test_a_power_in_place(dtype: str, exponent: Any) -> None:
+    x = BASES[dtype].copy()
+    g = Graph(rules="numpy")
+    symbol = g.input(dtype, ("n",))
+    symbol **= exponent
+    g.output(symbol)
+    before = x.copy()
+    x **= exponent
+    assert same(interpret(g, before), x)
+
+
+def test_the_cast_of_a_root_is_implicit() -> None:
+    x = Graph(rules="numpy").input("int32", ("n",), name="x")
+    x.graph.output(x**0.5)
+    (row,) = cast_report(x.graph)
+    assert (row.kind, row.op, row.operand, row.rule) == ("implicit", "pow", "lhs", "numpy")
+    assert (row.source, row.target) == (DType.int32, DType.float64)
+    assert Graph.parse(str(x.graph)).verify()

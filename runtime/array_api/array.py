@@ -244,8 +244,10 @@ class Array(Operators):
         return record(op, *operands)
 
     def _power(self, exponent: Any) -> Any:
-        op = shortcut(TAPE.rules, self.type, exponent)
-        return self._with(op, self) if op else self._with(ops.pow, self, exponent)
+        short = shortcut(TAPE.rules, self.type, exponent)
+        if short is None or short.dtype is not self.type.dtype:
+            return self._with(ops.pow, self, exponent)
+        return self._with(short.op, self)
 
     def _become(self, result: Any) -> Any:
         if result is NotImplemented:
