@@ -17,7 +17,6 @@ import numpy as np
 
 from graphir import ops
 from graphir.dtypes import DType
-from graphir.errors import GraphirError
 from graphir.location import Origin
 from graphir.op import Op, Value
 from graphir.promotion.library import LibraryRules
@@ -45,17 +44,16 @@ def shortcut(rules: PromotionRules, base: TensorType, exponent: Any) -> Shortcut
     """
     if not (isinstance(rules, LibraryRules) and rules.roots) or base.dtype.weak:
         return None
+    if not isinstance(exponent, (int, float, np.floating, np.integer)):
+        return None
     if base.dtype.is_complex:
-        op = _OF_COMPLEX.get((type(exponent), exponent)) if type(exponent) in (int, float) else None
-        return Shortcut(op, base.dtype) if op else None
-    op = _root(exponent)
-    if op is None:
+        op = _OF_COMPLEX.get((type(exponent), exponent))
+    else:
+        op = ops.sqrt if exponent == 0.5 else ops.reciprocal if exponent == -1 else None
+    dtype = rules.answer(base, exponent) if op else None
+    if op is None or dtype is None or (base.dtype.is_complex and dtype is not base.dtype):
         return None
-    try:
-        dtype = rules.promote(base, exponent)
-    except GraphirError:  # which the power says
-        return None
-    return Shortcut(op, dtype) if dtype.is_float else None
+    return None if dtype.is_integer else Shortcut(op, dtype)
 
 
 def power(base: Symbol, exponent: Any, operator: bool = True) -> Symbol | None:
@@ -108,10 +106,6 @@ def _converted(base: Symbol, dtype: DType) -> Symbol:
 
 def _answered(question: Callable[..., Any], *operands: Any) -> Any:
     return question(*operands)
-
-
-def _root(exponent: Any) -> Op | None:
-    return ops.sqrt if exponent == 0.5 else ops.reciprocal if exponent == -1 else None
 
 
 _OF_COMPLEX: dict[Any, Op] = {
