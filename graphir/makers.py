@@ -11,7 +11,7 @@ from graphir.dims import DimLike, ShapeLike
 from graphir.dtypes import DType, DTypeLike
 from graphir.errors import GraphError
 from graphir.literals import array_of, is_literal, literal_array, range_attributes
-from graphir.location import placing
+from graphir.location import Origin, placing
 from graphir.op import Op
 from graphir.promotion import PromotionRules
 from graphir.traced_numbers import TracedNumber
@@ -137,6 +137,15 @@ class Makers:
     def entering(self, array: Any) -> Symbol:
         """The symbol of an array that stands beside symbols: a constant."""
         return self.constant_of(array_of(array, None, self.tf32))
+
+    def implied_cast(self, x: Symbol, dtype: DType, op: Op, position: int = 0) -> Symbol:
+        """An operand in the dtype in which an op is computed by others: an implicit cast."""
+        if x.dtype is dtype:
+            return x
+        cast = x.cast(dtype)
+        where, rule = cast.location, self.rules.name
+        cast.source = (Origin(op.operand(position), op.name, where, rule, x.dtype, dtype),)
+        return cast  # which nobody else has yet
 
     def constant_of(self, typed_array: tuple[DType, Any], literal: Any = None) -> Symbol:
         """A constant of an array in the storage of a dtype, and the literal that it was."""

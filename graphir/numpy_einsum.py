@@ -52,7 +52,11 @@ def _alike(symbols: list[Symbol]) -> list[Symbol]:
     if len({x.dtype for x in symbols}) == 1:
         return symbols
     dtype = graph.rules.common(graph.types_of(symbols))
-    return [x if x.dtype is dtype else x.cast(dtype) for x in symbols]
+    positions = [0, *[1] * (len(symbols) - 1)]
+    return [
+        graph.implied_cast(x, dtype, ops.multiply, position)
+        for x, position in zip(symbols, positions, strict=True)
+    ]
 
 
 def _parsed(subscripts: str, ranks: Sequence[int]) -> tuple[list[str], str]:

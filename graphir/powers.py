@@ -17,7 +17,6 @@ import numpy as np
 
 from graphir import ops
 from graphir.dtypes import DType
-from graphir.location import Origin
 from graphir.op import Op, Value
 from graphir.promotion.library import LibraryRules
 from graphir.promotion.rules import PromotionRules
@@ -44,16 +43,20 @@ def shortcut(rules: PromotionRules, base: TensorType, exponent: Any) -> Shortcut
     """
     if not (isinstance(rules, LibraryRules) and rules.roots) or base.dtype.weak:
         return None
-    if not isinstance(exponent, (int, float, np.floating, np.integer)):
+    number: Any = exponent
+    if not isinstance(number, (int, float, np.floating, np.integer)):
         return None
     if base.dtype.is_complex:
-        op = _OF_COMPLEX.get((type(exponent), exponent))
+        op = _OF_COMPLEX.get((type(number), number))
     else:
-        op = ops.sqrt if exponent == 0.5 else ops.reciprocal if exponent == -1 else None
-    dtype = rules.answer(base, exponent) if op else None
-    if op is None or dtype is None or (base.dtype.is_complex and dtype is not base.dtype):
+        op = ops.sqrt if number == 0.5 else ops.reciprocal if number == -1 else None
+    dtype = rules.answer(base, number) if op else None
+    if op is None or dtype is None or dtype.is_integer:
         return None
-    return None if dtype.is_integer else Shortcut(op, dtype)
+    converts = dtype is not base.dtype
+    if converts and base.dtype.family in ("float", "complex") and type(number) in (int, float):
+        return None
+    return Shortcut(op, dtype)
 
 
 def power(base: Symbol, exponent: Any, operator: bool = True) -> Symbol | None:
@@ -76,11 +79,9 @@ def power(base: Symbol, exponent: Any, operator: bool = True) -> Symbol | None:
         if symbol.op is not ops.constant:
             return _chosen(base, symbol)
         exponent = symbol.attrs["value"][()]
-    if not isinstance(exponent, (int, float, np.floating, np.integer)):
-        return None
     ask: Callable[..., Any] = graph.numbers.asked if graph.numbers else _answered
     short: Shortcut | None = ask(shortcut, graph.rules, base.type, exponent)
-    return short and graph.apply(short.op, (_converted(base, short.dtype),), {})
+    return short and graph.apply(short.op, (graph.implied_cast(base, short.dtype, ops.pow),), {})
 
 
 def _chosen(base: Symbol, exponent: Symbol) -> Symbol | None:
@@ -88,20 +89,10 @@ def _chosen(base: Symbol, exponent: Symbol) -> Symbol | None:
     whole = ops.pow(base, exponent)
     if not whole.dtype.is_float or base.weak:
         return whole
-    x = _converted(base, whole.dtype)
-    y = exponent.cast(whole.dtype)
+    x = base.graph.implied_cast(base, whole.dtype, ops.pow)
+    y = base.graph.implied_cast(exponent, whole.dtype, ops.pow, 1)
     rest = ops.where(ops.equal(y, -1), ops.reciprocal(x), whole)
     return ops.where(ops.equal(y, 0.5), ops.sqrt(x), rest)
-
-
-def _converted(base: Symbol, dtype: DType) -> Symbol:
-    """The operand of a power in the dtype of the result, by an implicit cast."""
-    if base.dtype is dtype:
-        return base
-    converted = base.cast(dtype)
-    origin = Origin("lhs", "pow", converted.location, base.graph.rules.name, base.dtype, dtype)
-    converted.source = (origin,)  # it is new, and nobody else has it yet
-    return converted
 
 
 def _answered(question: Callable[..., Any], *operands: Any) -> Any:
