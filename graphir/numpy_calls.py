@@ -190,8 +190,10 @@ def _name(function: Callable[..., Any]) -> str:
 def _compound(symbols: Sequence[Symbol]) -> None:
     """Let the place of several ops say that it is: their operands are not those of the call."""
     if sum(one.op.kind != "creation" for one in symbols) > 1:
-        for one in symbols:
-            one.source = CompoundLocation.of(one.location)
+        for symbol in symbols:
+            place = CompoundLocation.of(symbol.location)
+            origins = tuple(origin._replace(location=place) for origin in symbol.origins)
+            symbol.source = origins or place
 
 
 def _given(name: str, kwargs: Mapping[str, Any]) -> dict[str, Any]:

@@ -43,9 +43,9 @@ def shortcut(rules: PromotionRules, base: TensorType, exponent: Any) -> Shortcut
     """
     if not (isinstance(rules, LibraryRules) and rules.roots) or base.dtype.weak:
         return None
-    number: Any = exponent
-    if not isinstance(number, (int, float, np.floating, np.integer)):
+    if not isinstance(exponent, (int, float, np.floating, np.integer)):
         return None
+    number: Any = cast("Any", exponent)
     if base.dtype.is_complex:
         op = _OF_COMPLEX.get((type(number), number))
     else:
