@@ -14,6 +14,8 @@ from graphir import (
     Graph,
     GraphirError,
     Op,
+    PromotionError,
+    PromotionRules,
     Symbol,
     TensorType,
     ops,
@@ -22,6 +24,7 @@ from graphir import (
 )
 from graphir import attributes as at
 from graphir.dims import Dim, Shape, evaluate
+from graphir.implied import implied
 from graphir.op import REQUIRED, Attr
 from graphir.signatures import LOOKUP, SCATTER
 from graphir.symbol import ValuelessError
@@ -39,8 +42,19 @@ from tests.strategies import (
 )
 
 RULES = tuple(each.name for each in rule_sets() if each.name != "explicit")
+
+
+def _has_constants(rules: PromotionRules, dtype: DType) -> bool:
+    try:
+        return Graph(rules=rules).full(1, (), dtype).dtype is dtype
+    except GraphirError:
+        return False
+
+
 DTYPES = {
-    each.name: tuple(d for d in (*each.dtypes, *each.dtypes, *STRONG) if each.has(d))
+    each.name: tuple(
+        d for d in (*each.dtypes, *each.dtypes, *STRONG) if each.has(d) and _has_constants(each, d)
+    )
     for each in rule_sets()
 }
 TF32 = ("even", "away")
@@ -161,8 +175,12 @@ class Drawing:
             wanted = [_suited(op, i, x, to) for i, x in enumerate(operands)]
             types = [x.type.cast(to) for x, to in zip(operands, wanted, strict=True) if to]
             if _allowed(self.graph, op, types, attrs):
+                before = len(self.graph)
                 cast = [_cast(x, to) for x, to in zip(operands, wanted, strict=True)]
-                return op(cast, **attrs) if op.variadic else op(*cast, **attrs)
+                made = op(cast, **attrs) if op.variadic else op(*cast, **attrs)
+                if _is_computed(self.graph, made):
+                    return made
+                del self.graph.symbols[before:]
         raise MisfitError
 
     def _created(self, op: Op) -> Symbol:
@@ -204,6 +222,14 @@ def _allowed(graph: Graph, op: Op, types: list[TensorType], attrs: dict[str, Any
     except GraphirError:
         return False
     return True
+
+
+def _is_computed(graph: Graph, symbol: Symbol) -> bool:
+    """Whether a kernel computes an op in the dtypes that the rules give it."""
+    try:
+        return not graph.rules.types_uncomputed or bool(implied(graph, symbol))
+    except PromotionError:
+        return False
 
 
 def _suited(op: Op, position: int, x: Any, to: DType | None) -> DType | None:
