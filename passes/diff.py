@@ -26,7 +26,9 @@ def diff(
     """What two rule sets answer differently: `diff("max", "jax")`, `diff(graph, "max", "jax")`.
 
     Of a graph: every symbol whose dtype changes as the program is built again under either;
-    `diff(graph, "jax")` compares with its own rules. Raises GraphError for an explicit graph.
+    `diff(graph, "jax")` compares with its own rules. An array that the rules converted as it
+    entered the graph (`max_strict`) counts as what it became. Raises GraphError for an explicit
+    graph.
     """
     if isinstance(subject, Graph):
         rules = (subject.rules, before) if after is None else (before, after)

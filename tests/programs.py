@@ -97,6 +97,8 @@ def programs(draw: Any, names: Sequence[str] = NAMES) -> Program:
             symbol = made(g, live, step)
         except GraphirError:
             continue
+        if step.kind == "array" and symbol.args[1].dtype is not DType.int16:
+            continue  # converted as it entered: the graph does not know what the program has
         live.append(symbol)
         steps.append(step)
     return Program(name, inputs, tuple(steps))
