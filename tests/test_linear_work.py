@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
@@ -68,11 +69,21 @@ def arguments(command: str, program: str, n: int, folder: Path) -> list[str]:
     return [name, path, *options, *inputs, *(sizes if name == "export" else ())]
 
 
-def check(works: list[Work], what: str) -> None:
-    for less, more in pairwise(works):
-        for kind in ("calls", "handled"):
-            before, after = getattr(less, kind), getattr(more, kind)
-            assert after <= DOUBLING * before + 500, (what, kind, works)
+def is_linear(works: list[Work]) -> bool:
+    return all(
+        after <= DOUBLING * before + 500
+        for less, more in pairwise(works)
+        for before, after in zip(less, more, strict=True)
+    )
+
+
+def check(measure: Callable[[], list[Work]], what: str) -> list[Work]:
+    """Assert that work grows linearly; measured again if a cache that was full was emptied."""
+    works = measure()
+    if not is_linear(works):
+        works = measure()
+    assert is_linear(works), (what, works)
+    return works
 
 
 def work_of(argv: list[str]) -> Work:
@@ -91,9 +102,9 @@ def test_commands_on_graphs(command: str, program: str, tmp_path: Path) -> None:
         start = 1400 if program == "long_call" else 32
     main(arguments(command, program, 3, tmp_path))  # what is imported and cached is not counted
     sizes = (start, 2 * start, 4 * start)
-    works = [work_of(arguments(command, program, n, tmp_path)) for n in sizes]
+    asked = [arguments(command, program, n, tmp_path) for n in sizes]
+    works = check(lambda: list(map(work_of, asked)), f"{command} of {program}")
     assert works[-1].calls > 1000
-    check(works, f"{command} of {program}")
 
 
 @pytest.mark.parametrize("command", [*LATTICE_FORMATS, "laws"])
@@ -106,7 +117,7 @@ def test_commands_on_lattices(command: str, tmp_path: Path) -> None:
         works.append(count_work(lambda argv=argv, path=path: main([*argv, str(path)])))
     if command == "laws":  # of all pairs
         works = [Work(*(int(count**0.5) for count in work)) for work in works]
-    check(works[1:], command)
+    check(lambda: works[1:], command)
 
 
 @pytest.mark.parametrize("rules", ["max", "jax", "torch"])
@@ -115,7 +126,7 @@ def test_commands_on_operands(rules: str) -> None:
         return count_work(lambda: main(["promote", *["int16", "float32"] * n, "--rules", rules]))
 
     promote(1)
-    check([promote(n) for n in (50, 100, 200)], "promote")
+    check(lambda: [promote(n) for n in (50, 100, 200)], "promote")
 
 
 @pytest.mark.parametrize("name", FORMATS)
