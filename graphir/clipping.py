@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -32,10 +31,9 @@ def clip(x: Symbol, low: Any, high: Any) -> Symbol:
     op, at, bound = (ops.maximum, 1, low) if high is None else (ops.minimum, 2, high)
     bound = rules.entering(bound) if isinstance(bound, np.generic) else bound
     if is_literal(bound):
-        ask = graph.numbers.asked if graph.numbers else _answered
-        if ask(_is_unbounded, bound, rules, x.type, at):
+        if graph.asked(_is_unbounded, bound, rules, x.type, at):
             return ops.positive(x)
-        dtype = ask(_dtype_beside, bound, rules, x.type, at)
+        dtype = graph.asked(_dtype_beside, bound, rules, x.type, at)
     else:
         bound = symbols_of(graph, op, (x, bound))[1]
         dtype = graph.infer(ops.clip, (x, bound, bound), {}).type.dtype
@@ -44,10 +42,6 @@ def clip(x: Symbol, low: Any, high: Any) -> Symbol:
         return found
     origin = Origin("result", op.name, found.location, rules.name, found.dtype, dtype)
     return graph.append(ops.cast, (found,), {"to": dtype}, found.type.cast(dtype), (origin,))
-
-
-def _answered(question: Callable[..., Any], *operands: Any) -> Any:
-    return question(*operands)
 
 
 def _is_unbounded(bound: Any, rules: PromotionRules, x: TensorType, at: int) -> bool:

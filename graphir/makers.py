@@ -14,7 +14,7 @@ from graphir.literals import array_of, is_literal, literal_array, range_attribut
 from graphir.location import Origin, placing
 from graphir.op import Op
 from graphir.promotion import PromotionRules
-from graphir.traced_numbers import TracedNumber
+from graphir.traced_numbers import NumberTrace, TracedNumber
 
 if TYPE_CHECKING:
     from graphir.symbol import Symbol
@@ -60,6 +60,7 @@ class Makers:
 
     rules: PromotionRules
     tf32: str
+    numbers: NumberTrace | None
 
     def emit(self, op: Op, args: tuple[Symbol, ...], attrs: Mapping[str, Any]) -> Symbol:
         """Add an op; the graph's own."""
@@ -133,6 +134,10 @@ class Makers:
     def numpy_call(self, call: Callable[..., Any], *args: Any) -> Any:
         """What a function of NumPy adds: `call(self, ...)`, in which no user code runs."""
         return call(self, *args)
+
+    def asked(self, question: Callable[..., Any], *operands: Any) -> Any:
+        """What a function says of operands; of numbers of a traced call, as a recorded question."""
+        return self.numbers.asked(question, *operands) if self.numbers else question(*operands)
 
     def entering(self, array: Any) -> Symbol:
         """The symbol of an array that stands beside symbols: a constant."""

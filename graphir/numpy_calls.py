@@ -117,13 +117,8 @@ def _exponent(graph: Graph, base: Any, exponent: Any) -> Any:
     """
     if not (is_literal(exponent) and isinstance(base, Symbol)):
         return exponent
-    known = graph.numbers.asked if graph.numbers else _plainly
-    short = known(_has_shortcut, exponent, graph.rules, base.type)
+    short = graph.asked(_has_shortcut, exponent, graph.rules, base.type)
     return strong(exponent) if short else exponent
-
-
-def _plainly(function: Callable[..., Any], *operands: Any) -> Any:
-    return function(*operands)
 
 
 def _has_shortcut(exponent: Any, rules: PromotionRules, base: TensorType) -> bool:

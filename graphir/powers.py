@@ -10,7 +10,6 @@ numpy/_core/src/multiarray/number.c of 2.4; numpy/_core/src/umath/loops.c.src.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
@@ -79,8 +78,7 @@ def power(base: Symbol, exponent: Any, operator: bool = True) -> Symbol | None:
         if symbol.op is not ops.constant:
             return _chosen(base, symbol)
         exponent = symbol.attrs["value"][()]
-    ask: Callable[..., Any] = graph.numbers.asked if graph.numbers else _answered
-    short: Shortcut | None = ask(shortcut, graph.rules, base.type, exponent)
+    short: Shortcut | None = graph.asked(shortcut, graph.rules, base.type, exponent)
     return short and graph.apply(short.op, (graph.implied_cast(base, short.dtype, ops.pow),), {})
 
 
@@ -93,10 +91,6 @@ def _chosen(base: Symbol, exponent: Symbol) -> Symbol | None:
     y = base.graph.implied_cast(exponent, whole.dtype, ops.pow, 1)
     rest = ops.where(ops.equal(y, -1), ops.reciprocal(x), whole)
     return ops.where(ops.equal(y, 0.5), ops.sqrt(x), rest)
-
-
-def _answered(question: Callable[..., Any], *operands: Any) -> Any:
-    return question(*operands)
 
 
 _OF_COMPLEX: dict[Any, Op] = {
