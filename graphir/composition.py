@@ -15,9 +15,8 @@ if TYPE_CHECKING:
 
 
 def compose(graph: Graph, op: Op, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Symbol:
-    """Add an op on symbols, arrays and literals, or the ops of which the rule set makes it."""
-    composes = graph.rules.composes
-    if op is ops.pow and "power" in composes:
+    """Add an op that the rule set composes: itself, or the ops that its library runs instead."""
+    if op is ops.pow:
         base, exponent = operands
         type_ = base.type if isinstance(base, Symbol) else None
         exponent, factors = graph.rules.exponent_of(type_, exponent)
@@ -25,7 +24,7 @@ def compose(graph: Graph, op: Op, operands: Sequence[Any], attrs: Mapping[str, A
             return _product(graph, base, factors)
         operands = base, exponent
     args = symbols_of(graph, op, operands)
-    if "row" in composes and _is_scalar_row(op, args, attrs):
+    if _is_scalar_row(op, args, attrs):
         return _scalar_row(graph, op, args, attrs)
     return graph.emit(op, args, attrs)
 
@@ -51,8 +50,7 @@ def _is_scalar_row(op: Op, args: Sequence[Symbol], attrs: Mapping[str, Any]) -> 
         return False
     if op.name in _ROWS:
         return True
-    along = op.kind == "reduction" or op.name == "flip"
-    return along and attrs.get("axis") in (0, -1, (0,), (-1,), [0], [-1])
+    return attrs.get("axis") in (0, -1, (0,), (-1,), [0], [-1])
 
 
 def _scalar_row(graph: Graph, op: Op, args: tuple[Symbol, ...], attrs: Mapping[str, Any]) -> Symbol:

@@ -249,7 +249,7 @@ class Graph(Makers, Written):
         """Add an op on symbols, arrays and literals of this graph."""
         before = len(self.symbols)
         try:
-            if self.rules.composes:
+            if op.name in self.rules.composes:
                 return compose(self, op, operands, attrs)
             return self.emit(op, symbols_of(self, op, operands), attrs)
         except GraphirError as error:

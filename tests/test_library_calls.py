@@ -196,6 +196,11 @@ def test_pytorch_sees_a_row_in_a_tensor_of_rank_0(name: str):
         op(Graph(rules="jax").input("float32"), axis=-1)
 
 
+def test_pytorch_sees_a_row_in_every_reduction():
+    reductions = {op.name for op in ops.CATALOGUE.values() if op.kind == "reduction"}
+    assert reductions <= rules("torch").composes <= set(ops.CATALOGUE)
+
+
 def test_places_in_a_tensor_of_rank_0():
     g = Graph(rules="torch")
     x = g.input("float32")

@@ -81,7 +81,7 @@ class Jax(LibraryRules):
     library = "JAX"
     of_numbers = False  # it has weak arrays, and its lattice says what they are
     instead = "jax"
-    composes = frozenset({"power"})
+    composes = frozenset({"pow"})
     exceptions = by_op(
         {
             "negative sign round subtract": {DType.bool: None},

@@ -56,7 +56,7 @@ class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
     """Whether weak values are Python numbers, and so what operators make of them (see `ruling`)."""
 
     composes: frozenset[str] = frozenset()
-    """What it builds of several ops: "power" (see `exponent_of`), "row" (over a 0-d operand)."""
+    """The ops that it builds of several: pow (see `exponent_of`), or those over a 0-d operand."""
 
     implicit: bool = True
     """Whether operands are converted to the dtype that an op was asked to compute in."""

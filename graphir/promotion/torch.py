@@ -85,7 +85,13 @@ class Torch(LibraryRules):
     """
 
     library = "PyTorch"
-    composes = frozenset({"row"})
+    composes = frozenset(
+        {
+            *("sum", "prod", "max", "min", "mean", "var", "std", "any", "all", "argmax", "argmin"),
+            *("softmax", "logsoftmax", "sort", "argsort", "cumulative_sum", "cumulative_prod"),
+            "flip",
+        }
+    )
     in_place = IN_PLACE
     bool_arithmetic = frozenset({"add", "multiply", "outer", "sign"})
     exceptions = by_op(
