@@ -19,7 +19,8 @@ import pytest
 from graphir import DType
 from runtime import array_api as xp
 from tests import tables
-from tests.peers import COMPARISONS
+from tests.peers import IN_PLACE as PYTHON_IN_PLACE
+from tests.peers import OPERATORS as PYTHON_OPERATORS
 
 GOLDEN = json.loads((Path(__file__).parent / "golden" / "array_api.json").read_text())
 SHORT = {dtype.short: dtype for dtype in DType}
@@ -50,35 +51,11 @@ TRUTHS = {
     *("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"),
     *("logical_and", "logical_or", "logical_xor"),
 }
-OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
-    "add": operator.add,
-    "subtract": operator.sub,
-    "multiply": operator.mul,
-    "divide": operator.truediv,
-    "floor_divide": operator.floordiv,
-    "remainder": operator.mod,
-    "pow": operator.pow,
-    "bitwise_and": operator.and_,
-    "bitwise_or": operator.or_,
-    "bitwise_xor": operator.xor,
-    "bitwise_left_shift": operator.lshift,
-    "bitwise_right_shift": operator.rshift,
-    **COMPARISONS,
-}
-IN_PLACE: dict[str, Callable[[Any, Any], Any]] = {
-    "add": operator.iadd,
-    "subtract": operator.isub,
-    "multiply": operator.imul,
-    "divide": operator.itruediv,
-    "floor_divide": operator.ifloordiv,
-    "remainder": operator.imod,
-    "pow": operator.ipow,
-    "bitwise_and": operator.iand,
-    "bitwise_or": operator.ior,
-    "bitwise_xor": operator.ixor,
-    "bitwise_left_shift": operator.ilshift,
-    "bitwise_right_shift": operator.irshift,
-}
+_SHIFTS = {"left_shift": "bitwise_left_shift", "right_shift": "bitwise_right_shift"}
+OPERATORS, IN_PLACE = (
+    {_SHIFTS.get(name, name): call for name, call in table.items() if name != "matmul"}
+    for table in (PYTHON_OPERATORS, PYTHON_IN_PLACE)
+)
 UNARY: dict[str, set[str]] = {
     **dict.fromkeys(("abs", "negative", "positive", "sign", "square", "round"), NUMERIC),
     **dict.fromkeys(("isfinite", "isinf", "isnan", "conj", "real"), NUMERIC),

@@ -34,7 +34,7 @@ from tests.peers.table import DEVIATIONS
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 PROGRAMS = {
-    **dict.fromkeys(("numpy", "array_api", "torch", "numpy_legacy", "python"), 36),
+    **dict.fromkeys(("numpy", "array_api", "torch", "numpy_legacy", "python"), 40),
     "dask": 8,
     **dict.fromkeys(("tensorflow", "tf_all", "tf_safe"), 8),
     "jax": 0.6,

@@ -102,6 +102,27 @@ COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "greater_equal": operator.ge,
 }
 
+OPERATORS: dict[str, Callable[..., Any]] = {
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "divide": operator.truediv,
+    "floor_divide": operator.floordiv,
+    "remainder": operator.mod,
+    "pow": operator.pow,
+    "bitwise_and": operator.and_,
+    "bitwise_or": operator.or_,
+    "bitwise_xor": operator.xor,
+    "left_shift": operator.lshift,
+    "right_shift": operator.rshift,
+    "bitwise_invert": operator.invert,
+    "negative": operator.neg,
+    "positive": operator.pos,
+    "abs": operator.abs,
+    **COMPARISONS,
+}
+"""Python's operators by the names of their ops."""
+
 IN_PLACE: dict[str, Callable[[Any, Any], Any]] = {
     "add": operator.iadd,
     "subtract": operator.isub,

@@ -204,6 +204,28 @@ def multiplied_by_1(case: Case) -> Any:
     return infinite | (case.dtypes[0].is_complex and equal_numbers(case))
 
 
+def unfused(case: Case) -> Any:
+    """Where the library's complex product has each product rounded, and its |x| is hypot."""
+    x, *others = (one.after for one in case.conversions)
+    if x.dtype.kind != "c":
+        return False
+    y = others[0] if others else x
+    if case.op == "abs":
+        plain = np.hypot(x.real.copy(), x.imag.copy())
+    else:
+        plain = np.empty(np.broadcast_shapes(x.shape, y.shape), x.dtype)
+        plain.real = x.real * y.real - x.imag * y.imag
+        plain.imag = x.real * y.imag + x.imag * y.real
+    return equal_bits(case.values[1], plain)
+
+
+def equal_bits(x: Any, y: Any) -> Any:
+    """Where two arrays have the same numbers, signs of zeros among them, or both NaN."""
+    x, y = parts(x), parts(y)
+    alike = (x == y) & (np.signbit(x) == np.signbit(y))
+    return (alike | (np.isnan(x) & np.isnan(y))).all(-1)
+
+
 def near(case: Case) -> Any:
     """Where complex numbers differ by no more than roundings of their products, or overflow."""
     if not any(one.source.is_complex or one.target.is_complex for one in case.conversions):

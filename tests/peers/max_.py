@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import operator
 from collections.abc import Callable
 from functools import cache
 from importlib.metadata import version
@@ -18,7 +17,7 @@ from max.graph import DeviceRef, Graph, TensorType, TensorValue
 from max.graph import ops as max_ops
 
 from graphir import DType, ops
-from tests.peers import CALLS, COMPARISONS
+from tests.peers import CALLS, OPERATORS
 from tests.peers.max_questions import GOLDEN, measurement
 
 Tensor: TypeAlias = Any
@@ -28,20 +27,10 @@ DTYPES: dict[DType, MaxDType] = {DType(dtype.name): dtype for dtype in MaxDType}
 _OURS = {theirs: ours for ours, theirs in DTYPES.items()}
 _SHAPES = ((), (2,), (1, 2), (2, 2))
 
+_NO_OPERATORS = ("positive", "abs", "left_shift", "right_shift")
+"""The operators that MAX's tensors do not have, and |x|, which is a function there."""
 OPS: dict[str, Callable[..., Tensor]] = {
-    **COMPARISONS,
-    "add": operator.add,
-    "subtract": operator.sub,
-    "multiply": operator.mul,
-    "divide": operator.truediv,
-    "floor_divide": operator.floordiv,
-    "remainder": operator.mod,
-    "pow": operator.pow,
-    "bitwise_and": operator.and_,
-    "bitwise_or": operator.or_,
-    "bitwise_xor": operator.xor,
-    "bitwise_invert": operator.invert,
-    "negative": operator.neg,
+    **{name: call for name, call in OPERATORS.items() if name not in _NO_OPERATORS},
     "round": round,
     "maximum": max_ops.max,
     "minimum": max_ops.min,

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from graphir import DType
-from tests.peers import COMPARISONS
+from tests.peers import OPERATORS as _OPERATORS
 
 DTYPES: dict[DType, type] = {
     DType.bool: bool,
@@ -32,25 +32,7 @@ def _left_shift(x: Any, y: Any) -> Any:
     return x << y
 
 
-OPERATORS: dict[str, Callable[..., Any]] = {
-    "add": operator.add,
-    "subtract": operator.sub,
-    "multiply": operator.mul,
-    "divide": operator.truediv,
-    "floor_divide": operator.floordiv,
-    "remainder": operator.mod,
-    "pow": _pow,
-    "bitwise_and": operator.and_,
-    "bitwise_or": operator.or_,
-    "bitwise_xor": operator.xor,
-    "left_shift": _left_shift,
-    "right_shift": operator.rshift,
-    "bitwise_invert": operator.invert,
-    "negative": operator.neg,
-    "positive": operator.pos,
-    "abs": operator.abs,
-    **COMPARISONS,
-}
+OPERATORS = {**_OPERATORS, "pow": _pow, "left_shift": _left_shift}
 OPS: dict[str, Callable[..., Any]] = {
     "logical_not": operator.not_,
     "real": lambda x: x.real,

@@ -11,6 +11,8 @@ import numpy as np
 
 from graphir import DType, Symbol
 from tests.peers import COMPARISONS as _COMPARISONS
+from tests.peers import IN_PLACE as _IN_PLACE
+from tests.peers import OPERATORS as _OPERATORS
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -36,39 +38,7 @@ class Program(NamedTuple):
     steps: tuple[Step, ...]
 
 
-OPERATORS: dict[str, Callable[..., Any]] = {
-    "add": operator.add,
-    "subtract": operator.sub,
-    "multiply": operator.mul,
-    "divide": operator.truediv,
-    "floor_divide": operator.floordiv,
-    "remainder": operator.mod,
-    "pow": operator.pow,
-    "bitwise_and": operator.and_,
-    "bitwise_or": operator.or_,
-    "bitwise_xor": operator.xor,
-    "left_shift": operator.lshift,
-    "right_shift": operator.rshift,
-    "bitwise_invert": operator.invert,
-    "negative": operator.neg,
-    "positive": operator.pos,
-    "abs": operator.abs,
-    **_COMPARISONS,
-}
-IN_PLACE = {
-    "iadd": "add",
-    "isub": "subtract",
-    "imul": "multiply",
-    "itruediv": "divide",
-    "ifloordiv": "floor_divide",
-    "imod": "remainder",
-    "ipow": "pow",
-    "iand": "bitwise_and",
-    "ior": "bitwise_or",
-    "ixor": "bitwise_xor",
-    "ilshift": "left_shift",
-    "irshift": "right_shift",
-}
+IN_PLACE = {call.__name__: op for op, call in _IN_PLACE.items() if op != "matmul"}
 """In-place operators, by their names in the module operator, and the ops that they compute."""
 
 
@@ -77,7 +47,7 @@ def _augmented(name: str) -> Callable[..., Any]:
     return lambda x, y: function(x if isinstance(x, Symbol) else deepcopy(x), y)
 
 
-OPERATORS |= {name: _augmented(name) for name in IN_PLACE}
+OPERATORS = {**_OPERATORS, **{name: _augmented(name) for name in IN_PLACE}}
 ARITHMETIC = ("add", "subtract", "multiply")
 DIVISIONS = ("divide", "floor_divide", "remainder")
 BITWISE = ("bitwise_and", "bitwise_or", "bitwise_xor")
@@ -88,7 +58,7 @@ FUNCTIONS = (
     *("sign", "square", "reciprocal", "sqrt", "floor", "ceil", "trunc", "round"),
     *("is_nan", "is_inf", "is_finite", "logical_not", "real", "imag", "conj"),
 )
-COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
+COMPARISONS = tuple(_COMPARISONS)
 MOVES: dict[str, Callable[[tuple[int, ...]], dict[str, Any]]] = {
     "reshape": lambda shape: {"shape": (*shape[1:], *shape[:1])},
     "broadcast_to": lambda shape: {"shape": (2, 3)},

@@ -7,10 +7,18 @@ import numpy as np
 from graphir import DType
 from tests.peers import deviations as at
 from tests.peers.deviations import ANY, SUMS, Deviation
+from tests.peers.graphs import Case
 from tests.peers.steps import COMPARISONS, Step, Value
-from tests.peers.table.operands import C128, F16, F32, INT8, INT64, NAN, NUMPY, X86, X, Y
+from tests.peers.table.operands import BOOL, C128, F16, F32, INT8, INT64, NAN, NUMPY, X86, X, Y
 
 UINT8 = DType.uint8
+
+
+def _misdeclared(case: Case) -> bool:
+    """Whether Dask declares an operand to be of another dtype than it computes."""
+    operands = [x for x in case.operands if isinstance(x, Case) and x.dtypes[1]]
+    return any(x.results[1].dtype != x.dtypes[1].to_numpy() for x in operands)
+
 
 ROWS = [
     Deviation(
@@ -115,6 +123,28 @@ ROWS = [
         (Step("argmin", (X,)),),
         2,
         4,
+    ),
+    Deviation(
+        "round of bool is float16 that Dask declares bool: later ops decide by bool",
+        "dask/array/core.py, Array.round: map_blocks with the dtype of the array",
+        "dask",
+        ANY,
+        _misdeclared,
+        ((BOOL, [True]),),
+        (Step("round", (X,)), Step("cumulative_prod", (Value(1),))),
+        F16,
+        INT64,
+    ),
+    Deviation(
+        "round of bool is float16 that Dask declares bool: ops that take no bool refuse it",
+        "dask/array/core.py, Array.round: map_blocks with the dtype of the array",
+        "dask",
+        ANY,
+        _misdeclared,
+        ((BOOL, True),),
+        (Step("round", (X,)), Step("sign", (Value(1),))),
+        F16,
+        None,
     ),
     Deviation(
         "z / |z| of a complex number, whose magnitude overflows or is rounded otherwise",
