@@ -80,6 +80,7 @@ class Graph(Makers, Written):
         self._layer = ""
         self._here: Location | None = None
         self._sites: dict[int, dict[int, Location]] = {}
+        self.in_place_sites: dict[int, tuple[Location, Location]] = {}
         self._memo: dict[str, tuple[Any, Any, Any]] = {}
         self.numbers: NumberTrace | None = None
         for type_ in tensor_types(in_types):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from graphir import ops
 from graphir.errors import GraphError, GraphirError, PromotionError, ShapeError
-from graphir.location import Origin, placed, user_location
+from graphir.location import ASSIGN, InPlaceLocation, Location, Origin, placed, user_location
 from graphir.op import Op
 from graphir.powers import power
 from graphir.promotion.rules import PromotionRules
@@ -33,25 +33,34 @@ def in_place(op: Op, x: Any, other: Any) -> Symbol:
     result = power(x, other) if op is ops.pow else None
     if result is None:
         result = graph.binary(op, x, other, 3)
-    if result is NotImplemented or (result.type is x.type and not graph.tracing):
+    if result is NotImplemented:
         return result
     try:
-        return _assigned(op, x, result)
+        if graph.tracing and not is_scalar(x):
+            raise GraphError(
+                "a traced function writes to no array in place: other names of the array, and the "
+                f"caller's, would keep their old values; write {_written_out(op)}"
+            )
+        if result.op is op and result.args[0] is x:
+            result.source = _in_place_site(graph, result.location)
+        return assigned(op, x, result)
     except GraphirError as error:
         del graph.symbols[before:]
         raise graph.refused(error, op, (x, other)) from None
 
 
-def _assigned(op: Op, x: Symbol, result: Symbol) -> Symbol:
-    """The same, given the result of op on x and the other operand."""
-    graph, scalar = x.graph, is_scalar(x)
-    rules = graph.rules
-    if graph.tracing and not scalar:
-        raise GraphError(
-            "a traced function writes to no array in place: other names of the array, and the "
-            f"caller's, would keep their old values; write {_written_out(op)}"
-        )
-    if scalar or op.name not in rules.in_place or result.type == x.type:
+def assigned(op: Op, x: Symbol, result: Symbol) -> Symbol:
+    """The symbol to which the in-place operator of an op binds x, given the op's result.
+
+    Raises PromotionError or ShapeError where the library of the rules refuses to write it to x.
+    """
+    if result.type is x.type:
+        return result
+    graph, rules = x.graph, x.graph.rules
+    if op.name not in rules.in_place or result.type == x.type:
+        return result
+    scalar = is_scalar(x)
+    if scalar:
         return result
     if scalar is None:
         raise PromotionError(
@@ -62,8 +71,19 @@ def _assigned(op: Op, x: Symbol, result: Symbol) -> Symbol:
     check_writable(rules, op, x.type, result.type)
     if result.dtype is x.dtype:
         return result
-    origin = Origin("result", op.name, result.location, rules.name, result.dtype, x.dtype)
+    place = _in_place_site(graph, result.location)
+    origin = Origin("result", op.name, place, ASSIGN, result.dtype, x.dtype)
     return graph.append(ops.cast, (result,), {"to": x.dtype}, x.type, (origin,))
+
+
+def _in_place_site(graph: Graph, site: Location) -> Location:
+    """The location that says of a place that an in-place operator stands there, one for each."""
+    if site.in_place:
+        return site
+    known = graph.in_place_sites.get(id(site))
+    if known is None:  # the place is kept, so that its id stays its own
+        known = graph.in_place_sites[id(site)] = site, InPlaceLocation.of(site)
+    return known[1]
 
 
 def check_writable(rules: PromotionRules, op: Op, array: TensorType, result: TensorType) -> None:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from functools import wraps
 from types import CodeType, FrameType
-from typing import Any, NamedTuple, ParamSpec, TypeAlias, TypeVar
+from typing import Any, Literal, NamedTuple, ParamSpec, Self, TypeAlias, TypeVar
 
 from graphir.assignments import assignment_end
 from graphir.dtypes import DType
@@ -57,6 +57,9 @@ class Location:
     compound = False
     """Whether the text there does more than one op: its operands are not the op's."""
 
+    in_place = False
+    """Whether an in-place operator stands there, and the op is on the array that it writes to."""
+
     def __init__(self, code: CodeType, offset: int, layer: str = "") -> None:
         self._code: CodeType | None = code
         self._offset = offset
@@ -78,6 +81,14 @@ class Location:
         new = cls.__new__(cls)
         new._code, new._offset, new._source, new.layer = None, 0, source, layer
         new._place = file, line, column, end_line or line, end_column or column
+        return new
+
+    @classmethod
+    def of(cls, location: Location) -> Self:
+        """The same place, as a location of this class."""
+        new = cls.__new__(cls)
+        for name in Location.__slots__:
+            setattr(new, name, getattr(location, name, ""))  # code needs no _source
         return new
 
     @property
@@ -169,13 +180,12 @@ class CompoundLocation(Location):
     __slots__ = ()
     compound = True
 
-    @classmethod
-    def of(cls, location: Location) -> CompoundLocation:
-        """The same place, of which this is to be said."""
-        new = cls.__new__(cls)
-        for name in Location.__slots__:
-            setattr(new, name, getattr(location, name, ""))  # code needs no _source
-        return new
+
+class InPlaceLocation(Location):
+    """The place of an in-place operator such as `x += y`, whose op's first operand is x."""
+
+    __slots__ = ()
+    in_place = True
 
 
 def placed(error: GraphirError, location: Location, what: str) -> GraphirError:
@@ -227,8 +237,8 @@ def _characters(file: str, line: int, size: int) -> int:
 class Origin(NamedTuple):
     """One use that an inserted cast serves: whose operand, where, and by which rule.
 
-    `operand` is the operand's name ("result" for the rounding of a result); `rule` the rule set
-    that was in force, or LEGALIZE.
+    `operand` is the operand's name ("result" for a result, "value" for what ASSIGN puts into an
+    array); `rule` the rule set that was in force, or LEGALIZE, CAST or ASSIGN.
     """
 
     operand: str
@@ -240,12 +250,36 @@ class Origin(NamedTuple):
 
     @property
     def stores(self) -> bool:
-        """Whether what is cast is put into an array, which keeps its dtype, or is so rounded."""
-        return self.operand == "result" or self.op == "assign"
+        """Whether it casts a result, or what is put into an array: no operand of an op."""
+        return self.operand == "result" or self.rule == ASSIGN
+
+    @property
+    def kind(self) -> CastKind:
+        """Why the cast is there."""
+        return kind_of_rule(self.rule)
 
 
 LEGALIZE = "legalize"
 CAST = "cast"  # the rule of a cast that the user wrote
+ASSIGN = "assign"
+"""The rule of a cast to the dtype of an array that a value is written to.
+
+Also the op that uses the value, where no op of the catalogue does: of `a[:] = value`.
+"""
+
+CastKind: TypeAlias = Literal["implicit", "explicit", "legalization", "assignment"]
+"""Of an op's operand or result, written by the user, by `legalize`, of what an array takes."""
+
+_KINDS: dict[str, CastKind] = {LEGALIZE: "legalization", CAST: "explicit", ASSIGN: "assignment"}
+
+NAMED_RULES = frozenset(_KINDS)
+"""The rules of origins that are no rule sets."""
+
+
+def kind_of_rule(rule: str) -> CastKind:
+    """The kind of casts whose origins have a rule: implicit where the rule is a rule set."""
+    return _KINDS.get(rule, "implicit")
+
 
 # What a symbol knows of where it comes from: the user's line, or the uses that an inserted cast
 # serves (of a folded constant: that the casts in it served).

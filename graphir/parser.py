@@ -10,7 +10,14 @@ from graphir import ops
 from graphir.attributes import choice, identity
 from graphir.dtypes import DType
 from graphir.graph import Graph
-from graphir.location import CAST, LEGALIZE, Location, Origin, Source
+from graphir.location import (
+    ASSIGN,
+    NAMED_RULES,
+    InPlaceLocation,
+    Location,
+    Origin,
+    Source,
+)
 from graphir.op import Inferred, Op
 from graphir.promotion import PromotionRules, rules
 from graphir.source_text import path_under
@@ -299,12 +306,13 @@ class Parser(Values):
             end_line = line if self.tokens[self.at] == ":" else self.natural("a line or ':'")
             self.expect(":", " and a column")
             end = end_line, self.natural("a column")
+        kind = InPlaceLocation if self.take("in_place") else Location
         layer = ""
         if self.take(comma) if comma else self.tokens[self.at] == "layer":
             self.expect("layer")
             self.expect("=")
             layer = self.string("the name of a layer in quotes")
-        return Location.at(file, line, column, *end, layer=layer, source=self._path(file))
+        return kind.at(file, line, column, *end, layer=layer, source=self._path(file))
 
     def _path(self, file: str) -> str:
         """The path from which the lines of a file that the text names may be read."""
@@ -330,7 +338,7 @@ class Parser(Values):
             operand += f"[{self.natural('the number of an operand')}]"
             self.expect("]")
         self.expect("of", " and an op")
-        op = self._op().name
+        op = ASSIGN if self.take(ASSIGN) else self._op().name
         quoted = self.tokens[self.at][:1] == '"'
         location = self._location("") if quoted else Location.at("", *self.place(start))
         self.expect(",", " and the rules that asked for the cast")
@@ -342,7 +350,7 @@ class Parser(Values):
     def _rule(self) -> str:
         start = self.at
         name = self.label("the name of a rule set")
-        return name if name in (CAST, LEGALIZE) else self.attempt(start, rules, name).name
+        return name if name in NAMED_RULES else self.attempt(start, rules, name).name
 
     def _conversion(self) -> tuple[DType, DType]:
         source = self.dtype()

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from graphir.graph import Graph
     from graphir.symbol import Symbol
 
-_CACHES = ("_sites", "_memo")
+_CACHES = ("_sites", "in_place_sites", "_memo")
 
 
 def state_of(graph: Graph) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from graphir.attributes import identity
 from graphir.dtypes import DType
 from graphir.errors import GraphirError
 from graphir.lexer import is_name
-from graphir.location import Location, Origin
+from graphir.location import ASSIGN, Location, Origin
 from graphir.op import REQUIRED, Attr
 
 if TYPE_CHECKING:
@@ -144,7 +144,8 @@ class _Lines:
         return text
 
     def origin(self, origin: Origin) -> str:
-        place = _place(origin.location, " ") if self.locations else ""
+        writes = origin.rule == ASSIGN
+        place = _place(origin.location, " ", writes) if self.locations else ""
         return (
             f"{origin.operand} of {origin.op}{' ' if place else ''}{place}, "
             f"{_label(origin.rule)}: {origin.source} -> {origin.target}"
@@ -180,14 +181,16 @@ def _is_default(attr: Attr, value: Any, types: list[TensorType]) -> bool:
     return identity({"": default}) == identity({"": value})
 
 
-def _place(location: Location, comma: str) -> str:
+def _place(location: Location, comma: str, writes: bool = True) -> str:
+    """A location as text; `writes` where that says whether it is of an in-place operator."""
     if not location.file:
         return ""
     layer = f"{comma}layer={_string(location.layer)}" if location.layer else ""
     start, end = (location.line, location.column), (location.end_line, location.end_column)
     line = "" if end[0] == start[0] else end[0]
     to = f" to {line}:{end[1]}" if end != start else ""  # as MLIR writes a range
-    return f"{_string(location.file)}:{start[0]}:{start[1]}{to}{layer}"
+    in_place = " in_place" if writes and location.in_place else ""
+    return f"{_string(location.file)}:{start[0]}:{start[1]}{to}{in_place}{layer}"
 
 
 def _label(name: str) -> str:

@@ -15,7 +15,8 @@ def common_subexpressions(graph: Graph) -> Graph:
     """Let symbols of one op, equal operands and attributes equal to the bit be one symbol.
 
     The operands of a commutative op have no order. Casts that become one keep all their origins;
-    so do constants that casts were folded into.
+    so do constants that casts were folded into. While casts are implicit, results of in-place
+    operators equal each other alone: other rules may cast them, to the dtype of the first operand.
     """
     first = _first_equals(graph)
     if first == list(range(len(first))):
@@ -41,6 +42,7 @@ def _first_equals(graph: Graph) -> list[int]:
     known: dict[Any, int] = {}
     same: dict[Any, int] = {}  # attributes equal to the bit have one number
     numbers: dict[int, int] = {}  # by id: symbols share their attribute dicts
+    implicit = graph.rules.implicit
     for place, symbol in enumerate(graph.symbols):
         op, attrs = symbol.op, id(symbol.attrs)
         if op is ops.input:
@@ -49,10 +51,11 @@ def _first_equals(graph: Graph) -> list[int]:
         number = numbers.get(attrs)
         if number is None:
             number = numbers[attrs] = same.setdefault(identity(symbol.attrs), len(same))
-        key: list[Any] = [op, number]
+        in_place = implicit and symbol.location.in_place
+        key: list[Any] = [op, number, in_place]
         for arg in symbol.args:
             key.append(first[arg.index])
-        if op.commutative:
-            key[2:] = sorted(key[2:])
+        if op.commutative and not in_place:
+            key[3:] = sorted(key[3:])
         first.append(known.setdefault(tuple(key), place))
     return first

@@ -15,8 +15,9 @@ from graphir import (
     ops,
 )
 from graphir.arguments import call_text, symbols_of
+from graphir.in_place import assigned
 from graphir.literals import literal_array
-from graphir.location import placed
+from graphir.location import ASSIGN, placed
 from graphir.promotion import rules as rules_named
 from graphir.uncollected import uncollected
 from passes.rewriting import unplaced
@@ -54,9 +55,10 @@ class Rebuilt(NamedTuple):
 def rebuild(graph: Graph, rules: str | PromotionRules) -> Graph:
     """The same program built under other rules; under its own, the graph itself.
 
-    Casts, constants and inputs keep their dtypes; literals take one anew. Raises one PromotionError
-    that lists every symbol which the rules refuse, each with its line; GraphError for a graph whose
-    rules are gone, being explicit.
+    Casts, constants and inputs keep their dtypes; literals take one anew. An in-place operator does
+    what the other library's does, and arrays of a recording keep their dtypes as they are written
+    to. Raises one PromotionError that lists every symbol which the rules refuse, each with its
+    line; GraphError for a graph whose rules are gone, being explicit.
     """
     wanted = rules_named(rules)
     if wanted is graph.rules:
@@ -106,6 +108,7 @@ class _Rebuilding:
         self._known: dict[tuple[Any, ...] | None, GraphirError] = {}
         self._shown: Sequence[Any] = ()
         self._lone: dict[int, Symbol] = {}
+        self._written = {one.args[0].index for one in graph.symbols if _writes_in_place(one)}
 
     def add(self, symbol: Symbol) -> None:
         """Build the twin of the next symbol."""
@@ -158,9 +161,12 @@ class _Rebuilding:
 
     def _applied(self, symbol: Symbol) -> Symbol:
         self._shown = symbol.args
+        if symbol.op is ops.cast and symbol.origins:
+            return self._inserted(symbol, self._found(symbol.args[0]))
         operands, attrs = self._operands(symbol), self._attrs(symbol)
         self._shown = operands
-        key = None if self.new.rules.by_value else _key(symbol, operands)
+        keyed = not (self.new.rules.by_value or symbol.location.in_place)
+        key = _key(symbol, operands) if keyed else None
         if key in self._known:
             raise self._known[key]
         try:
@@ -178,7 +184,30 @@ class _Rebuilding:
             constant.source = symbol.source
             self._shown = args
         found = new.infer(op, args, attrs)
-        return new.append(op, args, found.attrs, found.type, symbol.source)
+        result = new.append(op, args, found.attrs, found.type, symbol.source)
+        if symbol.location.in_place and symbol.index not in self._written:
+            return assigned(op, args[0], result)
+        return result
+
+    def _inserted(self, cast: Symbol, value: Symbol) -> Symbol:
+        """The cast of a value that the operator before it, or a write to an array, brought along.
+
+        That of an in-place operator is the one of the new rules, if they have one.
+        """
+        new, before, origins = self.new, cast.args[0], cast.origins
+        if _writes_in_place(cast):
+            self._shown = before.args
+            if not before.location.in_place:
+                raise PromotionError(
+                    f"{self.old.rules.name!r} makes an in-place {origins[0].op} of other ops, and "
+                    f"{new.rules.name!r} may make it of yet others; write x = x ** y"
+                )
+            return assigned(before.op, self._found(before.args[0]), value)
+        if value.dtype is cast.dtype and origins[0].rule == ASSIGN:
+            return value
+        source = tuple(origin._replace(source=value.dtype) for origin in origins)
+        found = new.infer(ops.cast, (value,), cast.attrs)
+        return new.append(ops.cast, (value,), found.attrs, found.type, source)
 
     def _operands(self, symbol: Symbol) -> list[Any]:
         """What the operands have become; a literal in the expression, itself."""
@@ -213,7 +242,15 @@ class _Rebuilding:
             return f"input %{self.names[symbol.index]}: {symbol.type}"
         if is_literal(symbol):
             return "scalar"
+        if _writes_in_place(symbol):
+            return call_text(symbol.args[0].op, self._shown)
         return call_text(symbol.op, self._shown)
+
+
+def _writes_in_place(symbol: Symbol) -> bool:
+    """Whether a symbol is the cast by which an in-place operator writes its result to an array."""
+    origins = symbol.origins if symbol.op is ops.cast else ()
+    return bool(origins) and origins[0].rule == ASSIGN and origins[0].location.in_place
 
 
 def _key(symbol: Symbol, operands: list[Any]) -> tuple[Any, ...]:

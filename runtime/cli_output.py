@@ -9,6 +9,7 @@ from typing import Any
 
 from graphir.replacement import replace_file
 from passes import CastReport
+from passes.casts.conversion import SILENT
 from passes.reports import words
 from runtime.cli_questions import path
 
@@ -38,8 +39,9 @@ def add_output(command: Any, formats: Iterable[str], default: str) -> None:
     command.add_argument(
         "--fail-on",
         choices=("lossy", "any"),
-        help="have status 1 if there are implicit casts: any, or such as can lose something "
-        "(after a run: did), or if a run may have hidden some (see audit --allow-unseen)",
+        help="have status 1 if there are implicit casts or casts of assignments: any, or such as "
+        "can lose something (after a run: did), or if a run may have hidden some (see audit "
+        "--allow-unseen)",
     )
 
 
@@ -52,7 +54,7 @@ def put(text: str, asked: argparse.Namespace) -> None:
 
 
 def status(report: CastReport, asked: argparse.Namespace) -> int:
-    """1 if implicit casts are there on which the command is to fail.
+    """1 if there are casts that the program does not write, on which the command is to fail.
 
     A lossy one is one that can lose something; after a run, one that did. Steps that a run did not
     see, and that may hide an error, may hide such casts too: then the status is 1 unless they are
@@ -60,9 +62,9 @@ def status(report: CastReport, asked: argparse.Namespace) -> int:
     """
     if asked.fail_on is None:
         return 0
-    implicit = report.only("implicit")
-    lossy = [row for row in implicit.only(exact=False) if not row.measured or row.measured.changed]
-    if {"any": implicit, "lossy": lossy}[asked.fail_on]:
+    silent = [row for row in report if row.kind in SILENT]
+    lossy = [row for row in silent if not row.exact and (not row.measured or row.measured.changed)]
+    if {"any": silent, "lossy": lossy}[asked.fail_on]:
         return 1
     if not report.hidden or asked.allow_unseen:
         return 0

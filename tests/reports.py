@@ -35,6 +35,18 @@ def mixed() -> CastReport:
     return cast_report(graph)
 
 
+def assigned() -> CastReport:
+    """Casts of assignments, which lose a fraction's last digits and what follows from them."""
+    graph = Graph("assigned", rules="numpy")
+    x = graph.input("float32", ("n",), name="x")
+    y = graph.input("float64", ("n",), name="y")
+    x += y * 2
+    with graph.layer("later"):
+        x -= y
+    graph.output(x, x + y)
+    return cast_report(graph)
+
+
 def audited() -> CastReport:
     """The same with what a run might have seen."""
     report = mixed()
@@ -53,6 +65,7 @@ def audited() -> CastReport:
 
 REPORTS: dict[str, Callable[[], CastReport]] = {
     "mixed": mixed,
+    "assigned": assigned,
     "audited": audited,
     "compared": lambda: audited().compared("numpy"),
     "none": lambda: cast_report(Graph("none")),

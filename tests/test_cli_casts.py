@@ -35,6 +35,10 @@ exact = Graph("exact")
 exact.output(exact.input("int8", (3,), name="x") + exact.input("int16", (3,), name="y"))
 none = Graph("none")
 none.output(none.input("int8", (3,), name="x"))
+stored = Graph("stored", rules="numpy")
+z = stored.input("float32", (3,), name="z")
+z += stored.input("float64", (3,), name="w")
+stored.output(z)
 number = 3
 """
 TWO = ("--input", "x.npy", "--input", "w.npy")
@@ -79,6 +83,7 @@ def test_every_format_and_a_file_to_write(script: str, tmp_path: Path) -> None:
         *(("graph", "lossy", 1), ("graph", "any", 1)),
         *(("exact", "lossy", 0), ("exact", "any", 1)),
         *(("none", "lossy", 0), ("none", "any", 0)),
+        *(("stored", "lossy", 1), ("stored", "any", 1)),
     ],
 )
 @pytest.mark.parametrize("command", ["casts", "draw"])

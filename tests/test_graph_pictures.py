@@ -28,6 +28,7 @@ from passes import cast_report, draw, implicit_cast, lower
 from passes.draw import marks_of
 from tests.drawing import Program, programs
 from tests.pictures import SVG
+from tests.reports import assigned
 from tests.strategies import STRONG
 
 EVIL = '<script>alert("x")</script> & \'q\' \\ \n ]]> --> %%{init}%% "] end; \x00\x1b \u202e\ud800'
@@ -149,7 +150,8 @@ def test_kinds_of_casts_differ_without_colour() -> None:
     legal = draw(lower(g))
     assert dashes(legal) == {DASHES["legalization"], ""}  # those of the levels are whole
     assert "legalize bf16 → f32" in texts(legal) and "cast f32 → f16" in texts(draw(mixed()))
-    assert len(set(DASHES.values())) == 3
+    assert DASHES["assignment"] in dashes(draw(assigned().graph))
+    assert len(set(DASHES.values())) == 4
 
 
 def test_the_legend_tells_what_there_is() -> None:

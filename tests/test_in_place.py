@@ -22,6 +22,7 @@ from graphir import (
     trace,
 )
 from graphir.in_place import is_scalar
+from graphir.pictures.levels import cast_kind
 from passes import cast_report, lower
 from runtime import array_api, execute, interpret, jit
 from tests.peers import IN_PLACE
@@ -71,12 +72,14 @@ def test_the_result_is_cast_by_an_assignment():
     (origin,) = x.origins
     assert (x.op, x.dtype, x.args[0].op) == (ops.cast, DType.float32, ops.add)
     assert origin.stores
-    assert origin[:2] + origin[3:] == ("result", "add", "numpy", DType.float64, DType.float32)
+    assert origin[:2] + origin[3:] == ("result", "add", "assign", DType.float64, DType.float32)
+    assert origin.kind == cast_kind(x) == "assignment"
     graph = x.graph
     graph.output(x)
     assert str(Graph.parse(str(graph))) == str(graph)
     (row,) = [row for row in cast_report(graph) if row.operand == "result"]
     assert (row.text, row.fix) == ("x += y * 2", 'x += (y * 2).astype("float32")')
+    assert (row.kind, row.cause, row.others) == ("assignment", None, {})
     a, b = np.float32([1, 2**24]), np.array([0.1, 0.5])
     expected = a + (b * 2)
     for found in (interpret(graph, a, b), execute(graph, a, b), interpret(lower(graph), a, b)):

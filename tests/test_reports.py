@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import pty
 import re
@@ -24,7 +25,7 @@ from passes.reports.notebook import report_fragment
 from passes.reports.places import region
 from passes.reports.terminal import show
 from passes.reports.text import report_details, report_text
-from tests.reports import REPORTS, Elements, audited, mixed, program, source_of
+from tests.reports import REPORTS, Elements, assigned, audited, mixed, program, source_of
 from tests.scaling import layers, lines, uses
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -321,3 +322,19 @@ def test_a_notebook_shows_a_table(report: CastReport) -> None:
     assert page.names[:2] == ["div", "style"] and not page.links()
     assert page.names.count("tr") == (len(report) + 1 if report.rows else 0)
     assert report_fragment(report, most=1).count("<tr>") == (2 if report.rows else 0)
+
+
+WRITTEN = "written to an array of that dtype"
+
+
+@pytest.mark.parametrize("name", REPORT_FORMATS)
+def test_casts_of_assignments_are_of_that_kind(name: str) -> None:
+    report = assigned().only("assignment")
+    assert len(report) == 2
+    document = REPORT_FORMATS[name](report)
+    if name == "json":
+        kinds = [(cast["kind"], cast["rule"]) for cast in json.loads(document)["casts"]]
+        assert kinds == [("assignment", "assign")] * 2
+    else:
+        said = "result of add  float64  float32  assignment  assign: f64 -> f32"
+        assert (" ".join(said.split()) if name == "text" else WRITTEN) in " ".join(document.split())

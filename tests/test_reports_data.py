@@ -117,7 +117,7 @@ def test_sarif_has_a_result_for_each_row(report: CastReport) -> None:
     assert len(run["results"]) == len(report)
     for result, row in zip(run["results"], report, strict=True):
         assert ids[result["ruleIndex"]] == result["ruleId"] == f"cast/{words.level(row)}"
-        implicit = row.kind in ("implicit", "literal")
+        implicit = row.kind in ("implicit", "literal", "assignment")
         assert result["level"] == (SEVERITIES[words.level(row)] if implicit else "note")
         assert ("relatedLocations" in result) == (row.cause is not None)
     prints = [result["partialFingerprints"]["cast/v1"] for result in run["results"]]

@@ -8,12 +8,12 @@ from typing import Literal, NamedTuple, TypeAlias
 from graphir import ops
 from graphir.dtypes import DType
 from graphir.graph import Graph
+from graphir.location import CastKind
 from graphir.pictures import labels
 from graphir.pictures.folding import Fold, Group, Part, parts_of
 from graphir.pictures.labels import TITLE, clipped
 from graphir.pictures.levels import (
     LEVELS,
-    CastKind,
     Level,
     Mark,
     Marks,

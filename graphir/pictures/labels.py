@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 
 from graphir import ops
 from graphir.dtypes import DType
-from graphir.location import Location, Origin
-from graphir.pictures.levels import CastKind, Mark
+from graphir.location import CastKind, Location, Origin
+from graphir.pictures.levels import Mark
 from graphir.printable import printable
 from graphir.printer import elements
 from graphir.symbol import Symbol
@@ -24,6 +24,7 @@ _DIGITS = 9  # the longest number that is written out in a box
 _USES = 6  # the most uses of a cast that a title tells
 _PREFIX: dict[CastKind, str] = {
     "implicit": "",
+    "assignment": "assign ",
     "explicit": "cast ",
     "legalization": "legalize ",
 }

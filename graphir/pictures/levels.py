@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from graphir import ops
 from graphir.dtypes import DType
-from graphir.location import CAST, LEGALIZE
+from graphir.location import CAST, CastKind, kind_of_rule
 from graphir.losses import Loss, loss
 from graphir.symbol import Symbol
 
@@ -23,9 +23,6 @@ LEVELS: dict[Level, str] = {
     "value": "loses value",
 }
 """The levels from the least grave to the gravest, as people are told of them."""
-
-CastKind: TypeAlias = Literal["implicit", "explicit", "legalization"]
-"""Implied by an op, written by the user, put there by `legalize`."""
 
 
 class Mark(NamedTuple):
@@ -72,13 +69,14 @@ def dtype_mark(source: DType, target: DType) -> Mark:
 
 
 def cast_kind(symbol: Symbol) -> CastKind | None:
-    """Who asked for a cast; implicit if any of its uses is. None for a symbol that is none."""
+    """Why a cast is there: of several uses the first of _RANKS. None for a symbol that is none."""
     if symbol.op is not ops.cast:
         return None
     rules = {origin.rule for origin in symbol.origins} or {CAST}
-    if rules - {CAST, LEGALIZE}:
-        return "implicit"
-    return "explicit" if CAST in rules else "legalization"
+    return min(map(kind_of_rule, rules), key=_RANKS.index)
+
+
+_RANKS: tuple[CastKind, ...] = ("implicit", "assignment", "explicit", "legalization")
 
 
 def gravest(levels: Iterable[Level]) -> Level | None:

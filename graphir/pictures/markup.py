@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from graphir.location import CastKind
 from graphir.pictures.diagram import Box, Cluster, Diagram, Item, Look
-from graphir.pictures.levels import CastKind
 from graphir.pictures.shades import shade
 
 _DOT_SHAPES: dict[Look, tuple[str, str]] = {
@@ -16,7 +16,11 @@ _DOT_SHAPES: dict[Look, tuple[str, str]] = {
     "fold": ("box3d", ""),
     "output": ("oval", ""),
 }
-_DOT_DASHES: dict[CastKind | None, str] = {"implicit": "dashed", "legalization": "dotted"}
+_DOT_DASHES: dict[CastKind | None, str] = {
+    "implicit": "dashed",
+    "assignment": "dashed,bold",
+    "legalization": "dotted",
+}
 
 _MERMAID_SHAPES: dict[Look, tuple[str, str]] = {
     "input": ("([", "])"),
@@ -28,6 +32,7 @@ _MERMAID_SHAPES: dict[Look, tuple[str, str]] = {
 }
 _MERMAID_DASHES: dict[CastKind | None, str] = {
     "implicit": ",stroke-dasharray:6 3",
+    "assignment": ",stroke-dasharray:6 2 2 2",
     "legalization": ",stroke-dasharray:2 3",
 }
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from graphir.location import CastKind
 from graphir.pictures.diagram import Box
-from graphir.pictures.levels import CastKind, Level
+from graphir.pictures.levels import Level
 from graphir.svg import TINTS, kind_of
 
 SHADES: dict[Level, tuple[str, str]] = {
@@ -14,7 +15,12 @@ SHADES: dict[Level, tuple[str, str]] = {
 }
 """What fills casts of each level of loss, and what frames them."""
 
-DASHES: dict[CastKind, str] = {"implicit": "6 3", "explicit": "", "legalization": "1.5 3"}
+DASHES: dict[CastKind, str] = {
+    "implicit": "6 3",
+    "assignment": "6 2 1.5 2",
+    "explicit": "",
+    "legalization": "1.5 3",
+}
 """How the frames of casts are broken, by who asked for them."""
 
 DARK_SHADES: dict[str, tuple[str, str]] = {

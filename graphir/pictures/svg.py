@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from graphir.drawing import ACCENT
 from graphir.hasse import Point
+from graphir.location import CastKind
 from graphir.pictures.diagram import Box, Diagram
 from graphir.pictures.layout import FONT, LEADING, SMALL, Frame, Layout, Place, layout, width
-from graphir.pictures.levels import LEVELS, CastKind
+from graphir.pictures.levels import LEVELS
 from graphir.pictures.shades import DARK_SHADES, DASHES, SHADES, shade
 from graphir.svg import FAMILY, curve, escaped, number, pair
 
@@ -136,6 +137,7 @@ def _place(place: Place) -> str:
 _LEGEND, _KEY = 34.0, 16.0  # the height of the legend with the room above it, and without
 _KINDS: dict[CastKind, str] = {
     "implicit": "implicit",
+    "assignment": "by assignment",
     "explicit": "written by the user",
     "legalization": "by legalize",
 }

@@ -169,11 +169,11 @@ class _Walk:
                     return
 
     def _pass_on(self, cast: Symbol) -> None:
-        """What a cast passes on: legalization what it was given, a result's cast itself."""
+        """What a cast passes on: by legalization what it is of, by rules of results itself."""
         given, origins = cast.args[0], cast.origins
         if origins and origins[0].rule == LEGALIZE and given.index in self.made:
             self.made[cast.index] = self.made[given.index]
-        elif origins and origins[0].rule != LEGALIZE and origins[0].operand == "result":
+        elif origins and origins[0].kind == "implicit" and origins[0].operand == "result":
             self.made[cast.index] = self.rows[cast.index].first
 
     def _cause(self, user: Symbol, target: DType) -> CastRow | None:

@@ -7,12 +7,15 @@ from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 from graphir import DType, rules
-from graphir.location import CAST, LEGALIZE
+from graphir.location import ASSIGN, CastKind, kind_of_rule
 from graphir.losses import Loss, literal_loss, loss
 from passes.casts.damage import relative_error
 
-Kind: TypeAlias = Literal["implicit", "literal", "explicit", "legalization"]
-"""Of an operand, of a Python number, written by the user, put there by `legalize`."""
+Kind: TypeAlias = Literal[CastKind, "literal"]
+"""The kind of a cast; "literal" of a Python number, which takes a dtype without one."""
+
+SILENT: tuple[Kind, ...] = ("implicit", "assignment")
+"""The kinds of casts that a program has without writing them."""
 
 
 @dataclass(frozen=True)
@@ -30,8 +33,8 @@ class Conversion:
 
     @property
     def stores(self) -> bool:
-        """Whether what is cast is put into an array, which keeps its dtype."""
-        return self.operand == "result" or self.op == "assign"
+        """Whether it casts a result, or what is put into an array: no operand of an op."""
+        return self.operand == "result" or self.rule == ASSIGN
 
     @cached_property
     def damage(self) -> float:
@@ -63,13 +66,10 @@ def conversion(
     operand: str, op: str, rule: str, source: DType, target: DType, number: complex | None
 ) -> Conversion:
     """That of an operand of an op, which is a known number or not, under the rule of an Origin."""
-    kind: Kind = _KINDS.get(rule, "implicit")
+    kind: Kind = kind_of_rule(rule)
     path = (source, target)
     if kind == "implicit":
         path = rules(rule).path(source, target)
         kind = "literal" if source.weak and number is not None else kind
     lost = loss(source, target) if number is None else literal_loss(number, target)
     return Conversion(kind, op, operand, rule, source, target, path, lost)
-
-
-_KINDS: dict[str, Kind] = {LEGALIZE: "legalization", CAST: "explicit"}

@@ -31,7 +31,7 @@ def replacement(row: CastRow) -> str:
     Empty where there is no fix, or where the source does not tell the operands apart.
     """
     if row.conversion.stores:
-        return fixes.stored(row.location, row.target) if row.kind == "implicit" else ""
+        return fixes.stored(row.location, row.target) if row.kind == "assignment" else ""
     promotion = _promotion(row)
     return fixes.replacement(promotion, row.location) if promotion else ""
 

@@ -40,7 +40,7 @@ class CastRow:
 
     @property
     def kind(self) -> Kind:
-        """Whether an operand of an op, a Python number, the user or `legalize` asked for it."""
+        """Whether an op, a Python number, the user, `legalize` or an assignment asked for it."""
         return self.conversion.kind
 
     @property
@@ -55,7 +55,7 @@ class CastRow:
 
     @property
     def rule(self) -> str:
-        """The name of the rule set that asks for it; "cast" or "legalize" where none does."""
+        """The rule set that asks for it; "cast", "legalize" or "assign" where none does."""
         return self.conversion.rule
 
     @property

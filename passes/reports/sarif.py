@@ -13,6 +13,7 @@ from urllib.parse import quote
 from graphir.pictures.levels import Level
 from graphir.printable import printable
 from graphir.uncollected import uncollected
+from passes.casts.conversion import SILENT
 from passes.casts.fixes import replacement
 from passes.reports import words
 from passes.reports.json_ import listed, text
@@ -114,7 +115,7 @@ class _Results:
         result: dict[str, Any] = {
             "ruleId": f"cast/{worst}",
             "ruleIndex": list(words.MEANINGS).index(worst),
-            "level": SEVERITIES[worst] if row.kind in ("implicit", "literal") else "note",
+            "level": SEVERITIES[worst] if row.kind in (*SILENT, "literal") else "note",
             "locations": [_location(row)],
             "message": {"text": _plain("; ".join(told))},
             "partialFingerprints": {"cast/v1": self._fingerprint(row, lost)},

@@ -119,6 +119,8 @@ def why(row: CastRow) -> str:
         return "written by the program"
     if row.kind == "legalization":
         return "no machine computes in it"
+    if row.kind == "assignment":
+        return "written to an array of that dtype"
     return f"under {printable(row.rule)} ({path(row)})"
 
 

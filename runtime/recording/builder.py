@@ -77,13 +77,17 @@ class Builder:
             x = self.reshaped(x, x.shape[x.rank - len(wanted) :])
         return x if x.shape == wanted else self.emit(ops.broadcast_to, (x,), shape=wanted)
 
-    def cast(self, x: Symbol, to: DType, operand: str = "", op: str = "") -> Symbol:
-        """The same in another dtype: as the user asked, or silently, for the operand of an op."""
+    def cast(self, x: Symbol, to: DType, operand: str = "", op: str = "", rule: str = "") -> Symbol:
+        """The same in another dtype: as the user asked, or silently, for the operand of an op.
+
+        `rule` is that of the silent one's origin, by default the rule set.
+        """
         if x.dtype is to:
             return x
         source: Any = self.here
         if operand:
-            source = (Origin(operand, op, self.here, self.graph.rules.name, x.dtype, to),)
+            rule = rule or self.graph.rules.name
+            source = (Origin(operand, op, self.here, rule, x.dtype, to),)
         if x.dtype.is_complex and not to.is_complex and to is not DType.bool:
             x = self.emit(ops.real, (x,))  # as NumPy does, with a warning
         return self.graph.append(ops.cast, (x,), {"to": to}, x.type.cast(to), source)
@@ -96,12 +100,13 @@ class Builder:
         operand: str = "",
         op: str = "",
         real: Array | None = None,
+        rule: str = "",
     ) -> Symbol:
         """The cast of x, whose values are known, with NumPy's results beyond an integer's range.
 
         There it casts as its machine does; `real` are its results where they are known.
         """
-        cast = self.cast(x, to, operand, op)
+        cast = self.cast(x, to, operand, op, rule)
         if not is_truncation(x.dtype, to):
             return cast
         self.settled.add(cast.index)

@@ -11,6 +11,7 @@ import numpy as np
 
 from graphir import Symbol, ops
 from graphir.literals import is_literal
+from graphir.location import ASSIGN
 from runtime.recording import steps
 from runtime.recording.recorder import Recorder
 from runtime.recording.steps import Cut, UnrecordedError
@@ -177,7 +178,7 @@ def assigned(
         symbol = recorder.assigned_literal(value, to)
     else:
         symbol = known if isinstance(known, Symbol) else recorder.symbol(value)
-    cast = recorder.converted(symbol, value, to, "value", "assign", real)
+    cast = recorder.converted(symbol, value, to, "value", ASSIGN, real, ASSIGN)
     return recorder.broadcast(cast, into.shape)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from graphir import Symbol
+from graphir.location import ASSIGN
 from runtime.recording.builder import is_truncation
 from runtime.recording.recorder import Recorder
 from runtime.recording.values import Traced, plain, plains, trace_of
@@ -45,7 +46,7 @@ def store(recorder: Recorder, name: str, out: Any, symbolic: Callable[[], Symbol
 
     def stored() -> Symbol:
         found, to = symbolic(), recorder.dtype(out.dtype)
-        cast = recorder.cast(found, to, "result", found.op.name)
+        cast = recorder.cast(found, to, "result", found.op.name, ASSIGN)
         if is_truncation(found.dtype, to):  # nobody knows what was in range
             recorder.settled.add(cast.index)
             return recorder.pinned(recorder.broadcast(cast, out.shape), real)

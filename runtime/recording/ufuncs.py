@@ -9,6 +9,7 @@ import numpy as np
 
 from graphir import DType, GraphirError, Op, Symbol, ops
 from graphir.literals import is_literal
+from graphir.location import ASSIGN
 from graphir.numpy_ops import COMPOUNDS, OPS, PARTS
 from runtime.recording.builder import is_truncation
 from runtime.recording.outs import outs_of, plain_kwargs, returned, store
@@ -142,7 +143,7 @@ def _chosen(
         before = recorder.create(ops.full, dtype=found.dtype, value=0, shape=())
     elif before.dtype is not found.dtype:
         truncates = is_truncation(found.dtype, before.dtype)
-        found = recorder.cast(found, before.dtype, "result", found.op.name)
+        found = recorder.cast(found, before.dtype, "result", found.op.name, ASSIGN)
         recorder.masks[found] = condition
         if truncates:
             recorder.settled.add(found.index)
