@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from graphir import DType, Graph, Location, Symbol, ops
 from graphir.expressions import Expression, expression
@@ -41,7 +41,9 @@ class Uses:
         """What other rule sets say of a user, by those asked and its place: see `others`."""
         self.answers_at: dict[tuple[int, int], Mapping[str, DType | str]] = {}
         """Those for an operand, by the id of the answers and the operand's position."""
-        self._expressions: dict[object, Expression | None] = {}
+        self.answers_json: dict[int, Mapping[str, Any]] = {}
+        """Those as a field of JSON, by the id of these."""
+        self._expressions: dict[int, tuple[Expression | None, Location]] = {}
         self._operands: dict[int, list[Symbol]] = {}
         self._storing: dict[int, frozenset[_UseKey]] = {}
 
@@ -51,11 +53,10 @@ class Uses:
 
     def expression(self, location: Location) -> Expression | None:
         """What the program has at a location, read once for each."""
-        key = location.source, location.place, location.compound
-        try:
-            return self._expressions[key]
-        except KeyError:
-            return self._expressions.setdefault(key, expression(location))
+        known = self._expressions.get(id(location))
+        if known is None:  # the location is kept, so that its id stays its own
+            known = self._expressions[id(location)] = expression(location), location
+        return known[0]
 
     def operands(self, user: Symbol) -> list[Symbol]:
         """The operands of a symbol as they were before casts were inserted for it."""
@@ -71,9 +72,11 @@ class Uses:
         A cast that put a value into an array made the operand what it is, unless the cast serves
         this very use too.
         """
-        arg, key = user.args[position], _use_key(user, position)
-        while arg.op is ops.cast and arg.origins and self._serves(arg, key):
-            arg = arg.args[0]
+        arg = user.args[position]
+        if arg.op is ops.cast:
+            key = _use_key(user, position)
+            while arg.op is ops.cast and arg.origins and self._serves(arg, key):
+                arg = arg.args[0]
         return arg
 
     def _serves(self, cast: Symbol, key: _UseKey) -> bool:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from graphir import DType, Graph, GraphirError, PromotionRules, Symbol, TensorType, rule_sets
 from graphir.arguments import number_of
 from graphir.promotion.explanation import reason
-from passes.casts.causes import Answers
-from passes.casts.rows import CastRow
 from passes.rewriting import unplaced
+
+if TYPE_CHECKING:
+    from passes.casts.causes import Answers
+    from passes.casts.rows import CastRow
 
 
 def others(row: CastRow) -> Mapping[str, DType | str]:
@@ -21,32 +24,31 @@ def others(row: CastRow) -> Mapping[str, DType | str]:
     Left out are rule sets that lack a dtype of the operands. Empty for casts that no rule set asked
     for, and where the use is not known.
     """
-    user = row.user
-    if user is None or row.kind not in ("implicit", "literal") or row.conversion.stores:
-        return {}
-    known, key = row.uses.answers, (rule_sets(), row.rule, user.index)
-    answers = known.get(key)
+    uses, conversion = row.uses, row.conversion
+    user, at, _ = uses.of(row)
+    if user is None or conversion.kind not in ("implicit", "literal") or conversion.stores:
+        return _NONE
+    asked = _asked(rule_sets(), conversion.rule)
+    answers = uses.answers.get((asked, user.index))
     if answers is None:
-        answers = known[key] = _answers(row.rule, user, tuple(map(_operand, row.operands)))
+        answers = _answers(asked, user, tuple(map(_operand, uses.operands(user))))
+        uses.answers[asked, user.index] = answers
     # The answers of users alike are one object, so that those for an operand are as well.
-    of_operand = id(answers), row.position
-    found = row.uses.answers_at.get(of_operand)
+    found = uses.answers_at.get((id(answers), at))
     if found is None:
-        at = row.position
         found = {name: to if isinstance(to, str) else to[at] for name, to in answers.items()}
-        row.uses.answers_at[of_operand] = found
+        uses.answers_at[id(answers), at] = found
     return found
 
 
-def _answers(rule: str, user: Symbol, operands: tuple[Any, ...]) -> Answers:
-    """What rule sets but one say of a user, asked once for users alike."""
-    asked = tuple(rules for rules in rule_sets() if rules.name not in ("explicit", rule))
-    attrs = {name: value for name, value in user.attrs.items() if name != "dtype"}
+def _answers(asked: tuple[PromotionRules, ...], user: Symbol, operands: tuple[Any, ...]) -> Answers:
+    """What rule sets say of a user, asked once for users alike."""
     key = (asked, user.op, operands, id(user.attrs))
     known = _KNOWN.get(key)
     if known is None:
         if len(_KNOWN) > 4096:
             _KNOWN.clear()
+        attrs = {name: value for name, value in user.attrs.items() if name != "dtype"}
         answers = {
             rules.name: _answer(rules, user, operands, attrs)
             for rules in asked
@@ -58,6 +60,13 @@ def _answers(rule: str, user: Symbol, operands: tuple[Any, ...]) -> Answers:
 
 
 _KNOWN: dict[Any, tuple[Answers, Any]] = {}
+_NONE: Mapping[str, DType | str] = {}
+
+
+@lru_cache(maxsize=128)
+def _asked(known: tuple[PromotionRules, ...], rule: str) -> tuple[PromotionRules, ...]:
+    """The rule sets but for the explicit one and the one that asked for a cast."""
+    return tuple(rules for rules in known if rules.name not in ("explicit", rule))
 
 
 def _knows(rules: PromotionRules, operands: tuple[Any, ...]) -> bool:

@@ -9,8 +9,10 @@ from graphir import DType, Location, Symbol
 from graphir.dims import Size
 from graphir.expressions import Expression
 from graphir.losses import Loss
+from passes.casts import fixes
 from passes.casts.conversion import Conversion, Kind
 from passes.casts.measured import Measured
+from passes.casts.others import others
 
 if TYPE_CHECKING:
     from passes.casts.causes import Uses
@@ -154,7 +156,9 @@ class CastRow:
 
         All of it, of a result and where the text is made of several ops; (0, 0) if not known.
         """
-        found = self.expression
+        return self._span(self.expression)
+
+    def _span(self, found: Expression | None) -> tuple[int, int]:
         if found is None:
             return 0, 0
         if self.conversion.operand == "result" or self.location.compound:
@@ -167,21 +171,20 @@ class CastRow:
     @property
     def text(self) -> str:
         """What is cast as the program writes it, such as `x[1:]`; empty where that is not known."""
-        found, (start, end) = self.expression, self.span
+        return self._text(self.expression)
+
+    def _text(self, found: Expression | None) -> str:
+        start, end = self._span(found)
         return " ".join(found.text[start:end].split()) if found else ""
 
     @property
     def fix(self) -> str:
         """What to type instead, in one line; empty where nothing is to be done."""
-        from passes.casts.fixes import fix
-
-        return fix(self)
+        return fixes.fix(self)
 
     @property
     def others(self) -> Mapping[str, DType | str]:
         """By rule set, the dtype that the others give the operand, or why they refuse the op."""
-        from passes.casts.others import others
-
         return others(self)
 
     def to_json(self) -> dict[str, Any]:
@@ -190,16 +193,23 @@ class CastRow:
 
         return CastSite(self).to_json()
 
+    def shared_facts(self) -> tuple[Mapping[str, Any], ...]:
+        """What many rows have in common, as JSON has it: one object of all that have it."""
+        others, known = self.others, self.uses.answers_json
+        answers = known.get(id(others))
+        if answers is None:
+            told = {name: str(answer) for name, answer in others.items()}
+            answers = known[id(others)] = {"others": told}
+        return self.conversion.facts, answers
+
     def facts(self) -> dict[str, Any]:
-        """What rows of the same place and operands have in common, as JSON has it."""
+        """What the rows of one place and conversion have in common besides, as JSON has it."""
         found = self.expression
         return {
-            **self.conversion.facts,
             "location": self.location.to_json(),
             "expression": cut(found.brief) if found else None,
-            "text": cut(self.text) or None,
+            "text": cut(self._text(found)) or None,
             "fix": self.fix or None,
-            "others": {name: str(answer) for name, answer in self.others.items()},
         }
 
     def __eq__(self, other: object) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, overload
 
@@ -41,6 +41,8 @@ class CastSite:
     @property
     def casts(self) -> Sequence[CastRow]:
         """The first row of each distinct cast."""
+        if len(self.rows) == 1:
+            return self.rows
         if self._casts[0] != len(self.rows):
             distinct: dict[int, CastRow] = {}
             for row in self.rows:
@@ -51,11 +53,15 @@ class CastSite:
     @property
     def measured(self) -> Measured | None:
         """What a run saw of all casts of the site; None if it ran none of them."""
+        if len(self.rows) == 1:
+            return self.row.measured
         return Measured.merged(row.measured for row in self.casts if row.measured is not None)
 
     @property
     def shares(self) -> tuple[float, ...] | None:
         """The part of each output's error that the casts of the site explain; None if unknown."""
+        if len(self.rows) == 1:
+            return self.row.shares
         parts = [row.shares for row in self.casts if row.shares is not None]
         return tuple(map(sum, zip(*parts, strict=True))) if len(parts) == len(self.casts) else None
 
@@ -83,14 +89,20 @@ class CastSite:
 
     def to_json(self) -> dict[str, Any]:
         """The site as JSON has it (see casts.schema.json): dtypes by name, values as text."""
-        row, measured, shares = self.row, self.measured, self.shares
+        conversion, answers = self.row.shared_facts()
+        return {**conversion, **answers, **self.facts()}
+
+    def facts(self) -> dict[str, Any]:
+        """The fields of the site that are its own (see CastRow.shared_facts), as JSON has them."""
+        row, cause, measured, shares = self.row, self.row.cause, self.measured, self.shares
+        elements, added = _sizes_json(self._types)
         return {
             **row.facts(),
             "times": self.times,
             "casts": [each.symbol.index for each in self.casts],
-            "elements": size_json(self.elements),
-            "bytes_added": size_json(self.bytes_added),
-            "cause": None if row.cause is None else row.cause.location.to_json(),
+            "elements": elements,
+            "bytes_added": added,
+            "cause": None if cause is None else cause.location.to_json(),
             "measured": None if measured is None else measured.to_json(),
             "shares": None if shares is None else list(map(plain, shares)),
         }
@@ -129,6 +141,9 @@ class Sites(Sequence[CastSite]):
     def __getitem__(self, at: slice) -> Sequence[CastSite]: ...
     def __getitem__(self, at: int | slice) -> CastSite | Sequence[CastSite]:
         return self._list[at]
+
+    def __iter__(self) -> Iterator[CastSite]:
+        return iter(self._list)
 
     def of(self, row: CastRow) -> CastSite | None:
         """The site of a row; None of a row that is not among the rows."""
@@ -172,3 +187,10 @@ def _sizes(types: tuple[tuple[TensorType, int], ...]) -> tuple[Size, Size]:
     elements = [(kind, kind.size * count) for kind, count in types]
     added = total(size * kind.dtype.storage.itemsize for kind, size in elements)
     return total(size for _, size in elements), added
+
+
+@lru_cache(maxsize=1024)
+def _sizes_json(types: tuple[tuple[TensorType, int], ...]) -> tuple[int | str, int | str]:
+    """The same as JSON has them."""
+    elements, added = _sizes(types)
+    return size_json(elements), size_json(added)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from graphir.uncollected import uncollected
 
 if TYPE_CHECKING:
     from passes.casts import CastReport
+    from passes.casts.sites import CastSite
 
 VERSION = 2
 """Of the format; another for a change that readers of this one would not understand."""
@@ -27,11 +28,27 @@ def report_json(report: CastReport) -> str:
     lists = {
         "unseen": (text(step.to_json()) for step in report.unseen),
         "outputs": (text(one.to_json()) for one in report.outputs),
-        "casts": (text(site.to_json()) for site in report.sites),
+        "casts": map(_Sites().text, report.sites),
     }
     fields = [f"{text(name)}: {text(value)}" for name, value in head.items()]
     fields += [f"{text(name)}: {listed(values)}" for name, values in lists.items()]
     return "{\n  " + ",\n  ".join(fields) + "\n}"
+
+
+class _Sites:
+    """Encodes sites; what many have in common is encoded once."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, str] = {}
+
+    def text(self, site: CastSite) -> str:
+        """A site as JSON."""
+        shared = [self._known.get(id(part)) or self._new(part) for part in site.row.shared_facts()]
+        return f"{{{', '.join(shared)}, {text(site.facts())[1:]}"
+
+    def _new(self, part: Mapping[str, Any]) -> str:
+        told = self._known[id(part)] = text(part)[1:-1]
+        return told
 
 
 text = json.JSONEncoder().encode

@@ -44,12 +44,11 @@ def whole(location: Location) -> Region:
 
 def region(row: CastRow) -> Region:
     """The region of the operand that is cast, where it is known; else of what it is used in."""
-    found, (start, end) = row.expression, row.span
+    found, (start, end), location = row.expression, row.span, row.location
     if found is None or start == end:
-        return whole(row.location)
-    first = _moved(row.location, found.text[:start])
-    last = _moved(row.location, found.text[:end])
-    return Region(row.location.file, *first, *last, row.location.source)
+        return whole(location)
+    first, last = _moved(location, found.text[:start]), _moved(location, found.text[:end])
+    return Region(location.file, *first, *last, location.source)
 
 
 def line_of(place: Region) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import Counter
+from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -105,28 +106,44 @@ class _Results:
 
     def __init__(self) -> None:
         self._seen: Counter[str] = Counter()
+        self._losses: dict[int, tuple[str, dict[str, Any]]] = {}
+        self._causes: dict[int, str] = {}
 
     def of(self, site: CastSite) -> str:
         """The result of a site, as JSON."""
-        row, worst = site.row, words.level(site.row)
-        lost = f"{words.conversion(row)} {words.why(row)}, {words.what(row)}: {row.loss}"
-        fix, written = printable(row.fix), replacement(row)
+        row = site.row
+        lost, head = self._losses.get(id(row.conversion)) or self._loss(row)
+        fix, instead = printable(row.fix), replacement(row)
         told = [lost, *([f"write {fix}"] if fix else []), *words.measured(site)]
         result: dict[str, Any] = {
-            "ruleId": f"cast/{worst}",
-            "ruleIndex": list(words.MEANINGS).index(worst),
-            "level": SEVERITIES[worst] if row.kind in (*SILENT, "literal") else "note",
+            **head,
             "locations": [_location(row)],
             "message": {"text": _plain("; ".join(told))},
             "partialFingerprints": {"cast/v1": self._fingerprint(row, lost)},
         }
-        if row.location.file and written:
-            result["fixes"] = [_fix(row, written)]
+        if row.location.file and instead:
+            result["fixes"] = [_fix(row, instead)]
         if site.times > 1:
             result["occurrenceCount"] = site.times
-        if row.cause is not None:
-            result["relatedLocations"] = [_related(row.cause)]
-        return text(result)
+        cause, written = row.cause, text(result)
+        if cause is None:
+            return written
+        related = self._causes.get(cause.place)
+        if related is None:
+            related = self._causes[cause.place] = text({"relatedLocations": [_related(cause)]})
+        return f"{written[:-1]}, {related[1:]}"
+
+    def _loss(self, row: CastRow) -> tuple[str, dict[str, Any]]:
+        """What the results of a conversion have in common: what is lost, and the fields of that."""
+        worst = words.level(row)
+        lost = f"{words.conversion(row)} {words.why(row)}, {words.what(row)}: {row.loss}"
+        head = {
+            "ruleId": f"cast/{worst}",
+            "ruleIndex": list(words.MEANINGS).index(worst),
+            "level": SEVERITIES[worst] if row.kind in (*SILENT, "literal") else "note",
+        }
+        found = self._losses[id(row.conversion)] = lost, head
+        return found
 
     def _fingerprint(self, row: CastRow, lost: str) -> str:
         """The same while lines move: what is cast in which text, and the how many-th of them."""
@@ -153,7 +170,7 @@ def _place(place: Region, layer: str) -> dict[str, Any]:
     layer = layer or "graph"
     found: dict[str, Any] = {"logicalLocations": [{"fullyQualifiedName": layer}]}
     if place.file and place.line > 0:
-        found["physicalLocation"] = {"artifactLocation": _file(place), "region": _of(place)}
+        found["physicalLocation"] = {"artifactLocation": _file(place.file), "region": _of(place)}
     return found
 
 
@@ -162,7 +179,7 @@ def _fix(row: CastRow, written: str) -> dict[str, Any]:
     change = {"deletedRegion": _of(place), "insertedContent": {"text": written}}
     return {
         "description": {"text": _plain(f"Write {printable(row.fix)}")},
-        "artifactChanges": [{"artifactLocation": _file(place), "replacements": [change]}],
+        "artifactChanges": [{"artifactLocation": _file(place.file), "replacements": [change]}],
     }
 
 
@@ -179,11 +196,12 @@ def _of(place: Region) -> dict[str, int]:
     return found
 
 
-def _file(place: Region) -> dict[str, str]:
-    path = Path(place.file)
+@lru_cache(maxsize=1024)
+def _file(file: str) -> dict[str, str]:
+    path = Path(file)
     if path.is_absolute():
         return {"uri": path.as_uri()}
     return {
-        "uri": quote(place.file.replace(os.sep, "/"), errors="replace"),
+        "uri": quote(file.replace(os.sep, "/"), errors="replace"),
         "uriBaseId": "%SRCROOT%",
     }
