@@ -84,3 +84,17 @@ def test_deviations_are_as_claimed(row: Deviation, engine: str) -> None:
     asked = asked_of(engine, graph.outputs[0], inputs, ours, theirs)
     assert differs(asked).any()
     assert not (differs(asked) & ~row.explains(asked)).any()
+
+
+@pytest.mark.parametrize("engine", HERE)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@np.errstate(all="ignore")
+def test_quotients_by_one_number_are_rounded_once(dtype: str, engine: str) -> None:
+    values = np.array([5.0, 7.0, 10.0, np.finfo(dtype).max], dtype)
+    graph = Graph("quotients", rules="explicit")
+    x, y = graph.input(dtype, values.shape), graph.input(dtype, ())
+    graph.output(x / y)
+    for divisor in (3.0, float(np.finfo(dtype).max)):
+        inputs = values, np.array(divisor, dtype)
+        (ours,), (theirs,) = meaning(graph)(*inputs), ENGINES[engine].load(graph)(*inputs)
+        assert same(ours, theirs), (ours, theirs)

@@ -110,7 +110,8 @@ def has_kernels(name: str, dtype: DType) -> bool:
     """Whether onnxruntime has all kernels that an op needs: these are what it lacks."""
     if dtype is DType.float4_e2m1fn:  # of which it has no conversions
         return name == "shape_of"
-    return dtype is not DType.float64 or name not in (
+    computes_in_float64 = dtype in (DType.float64, DType.float8_e8m0fnu)
+    return not computes_in_float64 or name not in (
         *("tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "erf", "gelu"),
         "atan2",
     )

@@ -19,7 +19,7 @@ def converted(x: Any, source: DType, target: DType, tf32: str) -> Any:
     if source.storage == target.storage and target is not DType.tensor_float32:
         return x
     if source.is_float and source.narrow:
-        x, source = x.astype(jnp.float32), DType.float32
+        x, source = _widened(x, source), DType.float32
     if target.family == "bool":
         return x != jnp.zeros((), x.dtype)
     if target.is_complex and not source.is_complex:
@@ -31,9 +31,34 @@ def converted(x: Any, source: DType, target: DType, tf32: str) -> Any:
         x = x.astype(jnp.float32)
     if target is DType.tensor_float32:
         return _tf32(x, tf32)
-    return (
-        lax.optimization_barrier(x.astype(target.storage)) if inexact else x.astype(target.storage)
-    )
+    if inexact:
+        return lax.optimization_barrier(_settled(x, target).astype(target.storage))
+    return x.astype(target.storage)
+
+
+def _widened(x: Any, source: DType) -> Any:
+    """A narrow float as float32; XLA folds the NaN of float8_e8m0fnu to infinity."""
+    jnp = jnp_()
+    wide = x.astype(jnp.float32)
+    if source is not DType.float8_e8m0fnu:
+        return wide
+    return jnp.where(x.view(jnp.uint8) == np.uint8(0xFF), np.float32(np.nan), wide)
+
+
+def _settled(x: Any, target: DType) -> Any:
+    """Float32 values whose conversion XLA folds as it computes it.
+
+    Its folding drops signs and zeros on the way to float8_e8m0fnu, and makes 0 of what is not
+    finite on the way to float4_e2m1fn. Bits tell signs, as comparisons flush subnormal numbers.
+    """
+    jnp = jnp_()
+    assert target.format is not None  # of a float
+    if target.format.specials == "scale":
+        return jnp.where(x.view(jnp.int32) > np.int32(0), x, np.float32(np.nan))
+    if target.format.specials == "finite":
+        most = np.float32(target.max)
+        return jnp.where(jnp.isnan(x), np.float32(-0.0), jnp.clip(x, -most, most))
+    return x
 
 
 def _to_odd(x: Any) -> Any:

@@ -30,17 +30,30 @@ def _by_zero(function: Callable[..., Any], x: Any, y: Any) -> Any:
     return jnp.where(y == zero, zero, function(x, jnp.where(y == zero, one, y)))
 
 
+def _divide(x: Any, y: Any) -> Any:
+    """The quotient, rounded once.
+
+    By what is broadcast XLA would divide as a product with the reciprocal, which is 0 beside great
+    divisors. It does not see that a divisor which is x where x is NaN is one.
+    """
+    jnp = jnp_()
+    if jnp.issubdtype(x.dtype, jnp.floating):
+        y = jnp.where(x != x, x, y)
+    return jnp.divide(x, y)
+
+
 def _floor_divide(x: Any, y: Any) -> Any:
     """The quotient's floor as NumPy finds it; x / 0 of floats is infinite."""
     jnp = jnp_()
     if not jnp.issubdtype(x.dtype, jnp.floating):
         return _by_zero(jnp.floor_divide, x, y)
     rest, off = _rest(x, y)
-    near = (x - rest) / y - off.astype(x.dtype)
+    near = _divide(x - rest, y) - off.astype(x.dtype)
     whole = jnp.floor(near)
     whole = whole + (near - whole > 0.5).astype(x.dtype)
-    zero = jnp.copysign(jnp.zeros((), x.dtype), x / y)
-    return jnp.where(y == 0, x / y, jnp.where(near == 0, zero, whole))
+    ratio = _divide(x, y)
+    zero = jnp.copysign(jnp.zeros((), x.dtype), ratio)
+    return jnp.where(y == 0, ratio, jnp.where(near == 0, zero, whole))
 
 
 def _remainder(x: Any, y: Any) -> Any:
@@ -117,7 +130,7 @@ def _compared(name: str, x: Any, y: Any) -> Any:
 def _mean(x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
     jnp = jnp_()
     total = jnp.sum(x, axis, x.dtype, keepdims=keepdims)
-    return total / jnp.asarray(math.prod(x.shape[i] for i in axis), x.dtype)
+    return _divide(total, jnp.asarray(math.prod(x.shape[i] for i in axis), x.dtype))
 
 
 def _var(x: Any, axis: tuple[int, ...], keepdims: bool, correction: int) -> Any:
@@ -126,7 +139,7 @@ def _var(x: Any, axis: tuple[int, ...], keepdims: bool, correction: int) -> Any:
     squares = jnp.real(off * jnp.conj(off)) if jnp.iscomplexobj(x) else off * off
     count = max(math.prod(x.shape[i] for i in axis) - correction, 0)
     total = jnp.sum(squares, axis, squares.dtype, keepdims=keepdims)
-    return total / jnp.asarray(count, squares.dtype)
+    return _divide(total, jnp.asarray(count, squares.dtype))
 
 
 def _std(x: Any, **attrs: Any) -> Any:
@@ -262,6 +275,7 @@ def table() -> Mapping[str, Callable[..., Any]]:
         **{name: partial(_compared, name) for name in _COMPARISONS},
         **{name: partial(_rounded, name) for name in ("floor", "ceil", "trunc", "round")},
         **{name: partial(_made, name) for name in ("constant", "full", "range", "eye")},
+        "divide": _divide,
         "floor_divide": _floor_divide,
         "remainder": _remainder,
         "pow": _pow,
@@ -324,7 +338,7 @@ def table() -> Mapping[str, Callable[..., Any]]:
 
 _COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
 _SAME = (
-    *("add", "subtract", "multiply", "divide", "maximum", "minimum", "negative", "positive"),
+    *("add", "subtract", "multiply", "maximum", "minimum", "negative", "positive"),
     *("abs", "square", "sqrt", "exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos"),
     *("tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh"),
     *("atan2", "hypot", "logaddexp", "copysign", "nextafter", "logical_and", "logical_or"),

@@ -22,7 +22,7 @@ from runtime.targets.onnx_values import Value
 from runtime.targets.specialize import specialized
 
 OPSET, IR_VERSION = 26, 13
-"""The newest that onnxruntime 1.31 runs."""
+"""The first opset that has BitCast and CumProd, so that the most engines run it."""
 
 
 def onnx(graph: Graph, sizes: Mapping[str, int] | None = None) -> Any:

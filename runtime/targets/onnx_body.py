@@ -27,10 +27,10 @@ LACKS: Mapping[str, frozenset[DType]] = {
     "CumProd": _SMALL,
     "MatMul": _SMALL | _UNSIGNED,
     **dict.fromkeys(("Expand", "Tile"), _BFLOAT16),
-    "Pad": _HALF | _BFLOAT16,
+    "Pad": _HALF,
     "Where": _HALF | _BFLOAT16 | {DType.bool, DType.uint64},
 }
-"""The dtypes that ops have no kernel for, in the format or in onnxruntime, which take a detour.
+"""The dtypes that ops have no kernel for, in the format or in onnxruntime 1.32: they take a detour.
 
 MatMul of unsigned integers has one that fails where there are no elements.
 """

@@ -107,5 +107,5 @@ def _special(x: Value, to: DType) -> Value:
         most = to.format.max
         return where(x.ne(x), -0.0, x.op("minimum", most).op("maximum", -most))
     if to.format.specials == "scale":
-        return where(x > 0, x, math.nan)
+        return where(x.bitcast(DType.int32) > 0, x, math.nan)  # comparisons flush subnormals
     return x

@@ -25,7 +25,7 @@ def _op(name: str) -> Row:
 
 
 _DIRECT = {
-    **{name: name for name in ("add", "subtract", "multiply", "divide", "atan2")},
+    **{name: name for name in ("add", "subtract", "multiply", "atan2")},
     **{name: name for name in ("sqrt", "log", "tan", "tanh")},
     "negative": "negate",
     "exp": "exponential",
@@ -59,6 +59,7 @@ STABLEHLO: Mapping[str, Row] = {
     **{name: _op(theirs) for name, theirs in _DIRECT.items()},
     **{name: partial(order.compared, how) for name, how in _DIRECTIONS.items()},
     # -- arithmetic
+    "divide": Value.__truediv__,
     "floor_divide": math.floor_divide,
     "remainder": math.remainder,
     "pow": math.power,

@@ -182,10 +182,17 @@ class Value:
         return self.op("multiply", other)
 
     def __truediv__(self, other: Any) -> Value:
+        """The quotient, rounded once.
+
+        By what is broadcast XLA would divide as a product with the reciprocal, which is 0 beside
+        great divisors. It does not see that a divisor which is x where x is NaN is one.
+        """
+        if self.dtype.is_float:
+            other = where(self.ne(self), self, other)
         return self.op("divide", other)
 
     def __rtruediv__(self, other: Any) -> Value:
-        return self.number(other, self.shape) / self
+        return self.number(other, self.shape).op("divide", self)
 
     def __neg__(self) -> Value:
         return self.op("negate")
