@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -9,7 +12,10 @@ from graphir import Graph
 from passes.reports import REPORT_FORMATS
 from passes.reports.text import report_details
 from runtime import audit, record
+from runtime.audit import blame
 from runtime.audit.subject import MANY
+from tests.reports import program
+from tests.work import count_work
 
 
 def stepped(times: int) -> Graph:
@@ -69,3 +75,45 @@ def test_a_place_has_one_line_that_counts_its_casts() -> None:
     assert report_details(report).count("= times     7") == 4
     for write in REPORT_FORMATS.values():
         assert write(report)
+
+
+def written(lines: int) -> Graph:
+    """As many lines, each of which rounds a float64 value."""
+    line = "    x = (x * (1 + 2.0**-{})).cast('float32').cast('float64')\n"
+    body = "".join(line.format(20 - i % 19) for i in range(lines))
+    text = f"def build(x):\n{body}    return x\n"
+    g = Graph("written", rules="max")
+    g.output(program(text, f"written_{lines}.py")["build"](g.input("float64", (3,))))
+    return g
+
+
+VALUES = np.array([0.1, 0.7, 1.3])
+
+
+def test_shares_that_nobody_measured_are_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    g = written(12)
+    full = audit(g, VALUES).in_order()
+    monkeypatch.setattr(blame, "MOST", 100)
+    some = audit(g, VALUES).in_order()
+    pairs = list(zip(full, some, strict=True))
+    assert all(row.shares in (of_all.shares, None) for of_all, row in pairs)
+    known = [row for row in some if not row.exact and row.shares is not None]
+    unknown = [row for row in some if row.shares is None]
+    assert known and unknown and all(row.measured.changed for row in unknown)
+    least = min(row.measured.relative for row in known)
+    assert all(row.measured.relative <= least for row in unknown)
+    for name, write in REPORT_FORMATS.items():
+        document = write(some)
+        if name == "json":
+            shares = [cast["shares"] for cast in json.loads(document)["casts"]]
+            assert shares.count(None) == len(unknown)
+        elif name != "sarif":  # which has no shares
+            assert "unknown" in document and "unknown" not in write(full), name
+
+
+def test_the_work_of_many_places_is_in_proportion(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blame, "MOST", 1000)
+    graphs = [written(n) for n in (100, 200, 400, 800)]
+    works = [count_work(lambda g=g: audit(g, VALUES)) for g in graphs][1:]
+    for less, more in pairwise(works):
+        assert all(b <= 2.2 * a for a, b in zip(less, more, strict=True)), works

@@ -68,7 +68,7 @@ class OutputError:
     those that are not finite where the wide run's are; `largest` and `rms` are of |output - wide|
     over the others, `relative` is the largest |output - wide| / |wide|. `shares` says how much of
     the error each cast explains, by the place of the cast in the explicit graph: 0.25 is a quarter;
-    negative where it hides another's.
+    negative where it hides another's, None where that is not known.
     """
 
     name: str
@@ -79,7 +79,7 @@ class OutputError:
     largest: float | None = 0.0
     rms: float | None = 0.0
     relative: float | None = 0.0
-    shares: dict[int, float] | None = None
+    shares: dict[int, float | None] | None = None
 
     @classmethod
     def unknown(cls, name: str, dtype: str, elements: int) -> OutputError:

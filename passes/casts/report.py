@@ -130,7 +130,7 @@ class CastReport(Sequence[CastRow]):
             place = row.symbol.index
             if place not in shares:
                 parts = tuple((error.shares or {}).get(place, 0.0) for error in outputs)
-                shares[place] = parts if blamed else None
+                shares[place] = _known_shares(parts) if blamed else None
             row.measured, row.shares = measures.get(place), shares[place]
         rank: dict[int, float] = {}
         for site in self.sites:
@@ -168,6 +168,12 @@ class CastReport(Sequence[CastRow]):
         vars(new).pop("sites", None)
         vars(new).update(changes)
         return new
+
+
+def _known_shares(parts: tuple[float | None, ...]) -> tuple[float, ...] | None:
+    """The shares of a cast in all outputs; None if one of them is not known."""
+    found = tuple(part for part in parts if part is not None)
+    return found if len(found) == len(parts) else None
 
 
 @uncollected

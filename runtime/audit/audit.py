@@ -40,7 +40,8 @@ def audit(
     has the share of each cast in each output's error (see Output.share), for which the wide run is
     done once more for every cast that changed something, with the loss of that cast alone put in:
     only what depends on it, if the values of one wide run take at most `memory` bytes; else all of
-    it. What no output depends on is not run, and has no measure. `progress` is called with the
+    it. Of very many places the shares of those that changed their values least are unknown (see
+    Blame). What no output depends on is not run, and has no measure. `progress` is called with the
     symbols that have been run and those there are; True shows a bar on stderr. Inputs are given as
     to `interpret`, those named like a parameter here by position. Raises ExecutionError.
     """
@@ -103,7 +104,7 @@ def _audited(
         ]
         if blame:
             sites = [x for x in subject.sites if subject.may_lose(x) and measures[x.index].changed]
-            runs = Blame(subject, wide if keep else None, count)
+            runs = Blame(subject, wide if keep else None, measures, count)
             errors = runs.shared(sites, outputs, errors)
     count.finish()
     return report.measured(measures, errors, owned(real, subject.arrays), unknown.unseen())

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from graphir import GraphirError, Symbol
-from passes.casts import OutputError
+from passes.casts import Measured, OutputError
 from runtime.audit.comparing import Output
 from runtime.audit.subject import Subject, together
 from runtime.audit.wide import Array, WideRun
 from runtime.progress import Count
+
+MOST = 500_000
+"""The most symbols that are run to find shares, beside those of the last wide run: some 6 s."""
 
 
 class Blame:
@@ -18,23 +22,42 @@ class Blame:
 
     Of very many, as a loop makes them, the losses of all at one place in the program are put in
     together, and each has an even part of their share. Where `kept` has the values of the run
-    without any, only what depends on them is computed; else everything is, once more.
+    without any, only what depends on them is computed; else everything is, once more. The places
+    whose values changed most come first, and what is left after MOST symbols has no known share:
+    so the work of an audit is in proportion to the program.
     """
 
-    def __init__(self, subject: Subject, kept: WideRun | None, count: Count) -> None:
-        self.subject, self.kept, self.count = subject, kept, count
+    def __init__(
+        self,
+        subject: Subject,
+        kept: WideRun | None,
+        measures: Mapping[int, Measured],
+        count: Count,
+    ) -> None:
+        self.subject, self.kept, self.measures, self.count = subject, kept, measures, count
+        self.work = 0
 
     def shared(
         self, sites: Sequence[Symbol], outputs: Sequence[Output], errors: Sequence[OutputError]
     ) -> list[OutputError]:
-        """The errors of the outputs, with the shares of these sites; those of the others are 0."""
-        found = [dict.fromkeys((site.index for site in self.subject.sites), 0.0) for _ in errors]
+        """The errors of the outputs, with the shares of these sites; those of the others are 0.
+
+        None of a share that nobody knows.
+        """
+        found: list[dict[int, float | None]] = [
+            dict.fromkeys((site.index for site in self.subject.sites), 0.0) for _ in errors
+        ]
         results = [
             result
             for result in zip(self.subject.graph.outputs, outputs, errors, found, strict=True)
             if result[2].known
         ]
-        for group in together(sites) if any(error.differing for error in errors) else ():
+        groups = together(sites) if any(error.differing for error in errors) else []
+        for group in sorted(groups, key=self._change, reverse=True):
+            if self.work >= MOST:
+                for *_, shares in results:
+                    shares.update(dict.fromkeys((site.index for site in group), None))
+                continue
             values = self._with_losses(group)
             for symbol, output, error, shares in results:
                 if symbol.index in values:
@@ -44,6 +67,11 @@ class Blame:
             replace(error, shares=shares) if error.known else error
             for error, shares in zip(errors, found, strict=True)
         ]
+
+    def _change(self, group: Sequence[Symbol]) -> float:
+        """The largest relative error that one of some sites gave an element."""
+        errors = (self.measures[site.index].relative for site in group)
+        return max(math.inf if math.isnan(error) else error for error in errors)
 
     def _with_losses(self, group: Sequence[Symbol]) -> Mapping[int, Array]:
         """The wide values of the outputs that depend on some sites, with their losses put in."""
@@ -61,6 +89,7 @@ class Blame:
     def _run(self, group: Sequence[Symbol]) -> tuple[WideRun, Iterable[Symbol]]:
         """The wide run without the losses of some sites, and the symbols that depend on those."""
         path = self.subject.path(group)
+        self.work += len(path) if self.kept is not None else 2 * len(self.subject.live)
         if self.kept is not None:
             return self.kept, path
         wide, places = self.subject.run(), {symbol.index for symbol in path}
