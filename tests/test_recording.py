@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from runtime import interpret, record
+from runtime.recording.brought import Brought
 from tests.recorded_libraries import PATHS, call_of, installed
 from tests.recorded_programs import PROGRAMS
 from tests.recorded_table import FILE, row
@@ -108,3 +109,24 @@ def test_nothing_of_ours_fails_unseen(monkeypatch):
             record(function, *copy.deepcopy(args), **keywords)
     assert len(recorders) == len(calls)
     assert [fault for one in recorders for fault in one.faults] == []
+
+
+LEFT_OUT = np.ma.masked
+
+
+def test_a_program_may_reach_the_constant_masked_whose_attributes_refuse_writes():
+    def doubled(x):
+        return LEFT_OUT if x is None else x * 2
+
+    recording = record(doubled, np.arange(3.0))
+    assert recording.result.tolist() == [0, 2, 4]
+    assert [x.op.name for x in recording.graph.outputs] == ["multiply"]
+
+
+def test_masked_arrays_that_a_program_brings_hold_the_same_while_data_and_mask_do():
+    for write in (lambda x: x.__setitem__(0, 5), lambda x: x.__setitem__(0, np.ma.masked)):
+        array = np.ma.array([1, 2], mask=[False, True])
+        brought = Brought([array])
+        assert array in brought
+        write(array)
+        assert array not in brought

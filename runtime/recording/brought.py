@@ -37,8 +37,14 @@ class Brought:
 
 
 def _digest(array: Any) -> int:
-    """A number that other contents would very likely not have, of all bytes."""
-    return hash(array.tobytes())
+    """A number that other contents would very likely not have, of all bytes.
+
+    Of a subclass also those of the arrays that it has beside, as a mask; its own `tobytes` may
+    write, or mean something else.
+    """
+    held = cast("dict[str, Any]", getattr(array, "__dict__", {})).values()
+    arrays: list[Any] = [array, *(x for x in held if isinstance(x, np.ndarray))]
+    return hash(tuple(map(np.ndarray.tobytes, arrays)))
 
 
 def brought_arrays(function: Any) -> Iterator[Any]:
