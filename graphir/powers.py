@@ -3,8 +3,9 @@
 NumPy computes `x ** 0.5` as sqrt(x) and `x ** -1` as 1 / x, whose bits differ from those of a power
 in some 5 % of elements. It does so for every exponent without axes of that value, after x was
 converted to a float: since 2.3 in the loops of np.power, before in the operator alone. Complex
-numbers have short cuts for Python's -1, 2 and 0.5 alone, in the operator. The kernel of pow squares
-floats itself; float16 has the same bits either way. Sources: fast_scalar_power in
+numbers have short cuts for Python's -1, 2 and 0.5 alone, in the operator. NumPy 1 takes them of
+NumPy's scalars and 0-d arrays too, for -1, 0, 0.5, 1 and 2, and keeps the dtype of x. The kernel of
+pow squares floats itself; float16 has the same bits either way. Sources: fast_scalar_power in
 numpy/_core/src/multiarray/number.c of 2.4; numpy/_core/src/umath/loops.c.src.
 """
 
@@ -18,6 +19,7 @@ from graphir import ops
 from graphir.dtypes import DType
 from graphir.op import Op, Value
 from graphir.promotion.library import LibraryRules
+from graphir.promotion.operands import Number, Place
 from graphir.promotion.rules import PromotionRules
 from graphir.types import TensorType
 
@@ -78,8 +80,25 @@ def power(base: Symbol, exponent: Any, operator: bool = True) -> Symbol | None:
         if symbol.op is not ops.constant:
             return _chosen(base, symbol)
         exponent = symbol.attrs["value"][()]
+    quick = _quick(base, exponent) if operator else None
+    if quick is not None:
+        return quick
     short: Shortcut | None = graph.asked(shortcut, graph.rules, base.type, exponent)
     return short and graph.apply(short.op, (graph.implied_cast(base, short.dtype, ops.pow),), {})
+
+
+def _quick(base: Symbol, exponent: Any) -> Symbol | None:
+    """A power in the dtype of its base by a number of Python's or NumPy's; None of other powers."""
+    rules, kinds = base.graph.rules, (int, float, np.integer, np.floating)
+    if not rules.scalar_exponents or not isinstance(exponent, kinds):
+        return None
+    number: Any = exponent.item() if isinstance(exponent, np.generic) else exponent
+    beside = int(number) if base.dtype.is_integer and number == 2 else number
+    place = Place((base.type, Number(beside)), 1, ops.pow.name, base.op.kind != "creation")
+    if type(number) not in (int, float) or not rules.shortcut(beside, place):
+        return None
+    op = _OF_FLOATS.get(number) if base.dtype.is_float or base.dtype.is_complex else None
+    return ops.pow(base, number) if op is None else op(base)
 
 
 def _chosen(base: Symbol, exponent: Symbol) -> Symbol | None:
@@ -93,6 +112,7 @@ def _chosen(base: Symbol, exponent: Symbol) -> Symbol | None:
     return ops.where(ops.equal(y, 0.5), ops.sqrt(x), rest)
 
 
+_OF_FLOATS: dict[Any, Op] = {-1: ops.reciprocal, 0.5: ops.sqrt, 2: ops.square}
 _OF_COMPLEX: dict[Any, Op] = {
     (int, -1): ops.reciprocal,
     (int, 2): ops.square,

@@ -290,7 +290,7 @@ def test_literals_wrap_and_round(op: str, dtype: str, value: Any, literals: Any,
         (JAX_X32, "add", "float32", 2**40, "32 bits"),
         (JAX_X32, "less", "int64", -(2**31) - 1, "32 bits"),
         (JAX, "pow", "int8", -1, "negative power -1; write -1.0, or cast the int8"),
-        (JAX, "pow", "float32", 2**63, "64 bits"),
+        (JAX, "pow", "float32", 2**63 + 1, "64 bits"),
     ],
 )
 def test_literals_refused(rules: PromotionRules, op: str, dtype: str, literal: int, why: str):
@@ -344,3 +344,15 @@ def test_refusals_say_what_to_do():
         with pytest.raises(PromotionError, match=why):
             made = [g.input(SHORT[dtype], SHAPE) for dtype in dtypes.split()]
             ops.CATALOGUE[op](*made, *indices)
+
+
+@pytest.mark.parametrize("name", ["jax", "jax_x32"])
+def test_exponents_beyond_ints_of_floats(name: str):
+    """JAX multiplies by any int; a float to a large even power is 0, 1 or infinity."""
+    g = Graph(rules=name)
+    x = g.input("float32", (4,))
+    g.output(x ** (2**64))
+    assert g.outputs[0].dtype is DType.float32
+    assert runtime.interpret(g, np.float32([0.5, -1, 2, 0])).tolist() == [0, 1, np.inf, 0]
+    with pytest.raises(PromotionError):
+        x ** (2**64 + 1)

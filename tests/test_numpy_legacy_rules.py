@@ -131,6 +131,20 @@ def test_exponents_of_which_another_function_is_made():
     assert len(asked) == 39
 
 
+def test_powers_of_scalars_keep_the_dtype_of_arrays():
+    asked = rows(GOLDEN["to the power of a scalar"])
+    for name in asked:
+        kind, _, text = name[1:].partition("=")
+        exponent = np.array(float(text)).astype(kind)
+        for i, dtype in enumerate(DTYPES):
+            base = "s" if name[0] == "0" and dtype is DType.bool else name[0]
+            x = Graph(rules=NUMPY_LEGACY).input(dtype, (2,) if base == "1" else ())
+            x = ops.conj(x) if base == "s" and dtype is not DType.bool else x
+            for each in (exponent[()], exponent):
+                assert CHAR_OF[power(x, each)] == asked[base + name[1:]][i], (name, dtype, each)
+    assert len(asked) == 96
+
+
 def power(x: Any, exponent: Any) -> DType | None:
     try:
         return (x**exponent).dtype

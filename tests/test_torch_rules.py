@@ -302,3 +302,25 @@ def test_a_numpy_scalar_is_a_python_number():
     assert (g.input("int8", (2,)) + np.float64(1)).dtype is DType.float32
     assert (g.input("float32") / np.sqrt(64)).dtype is DType.float32
     assert TORCH.promote("int8", np.float64(1)) is DType.float32
+
+
+def test_a_number_is_below_0d_tensors_that_promote_with_no_bool():
+    g = Graph(rules=TORCH)
+    for name in ("uint16", "uint32", "uint64", "float8_e5m2"):
+        x = g.input(name, ())
+        assert (x * True).dtype is ops.where(g.input("bool", ()), True, x).dtype is x.dtype
+    x, y = g.input("uint64", ()), g.input("bool", ())
+    assert ops.clip(x, 1.5, y).dtype is ops.clip(x, 1.5, True).dtype is DType.float32
+    with pytest.raises(PromotionError):
+        x - True
+
+
+def test_a_bool_to_the_power_of_true_or_false_is_bool():
+    g = Graph(rules=TORCH)
+    x = g.input("bool", (2,))
+    g.output(x**True, x**False)
+    assert {one.dtype for one in g.outputs} == {DType.bool}
+    found = runtime.interpret(g, np.array([True, False]))
+    assert [one.tolist() for one in found] == [[True, False], [True, True]]
+    with pytest.raises(PromotionError):
+        x**x

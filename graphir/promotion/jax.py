@@ -18,7 +18,7 @@ from graphir.lattice import Lattice
 from graphir.promotion.library import COMPLEX, LibraryRules, by_op
 from graphir.promotion.operands import ALONE, Operand, Place, Typed
 from graphir.promotion.rules import Family
-from graphir.promotion.scalars import number_text
+from graphir.promotion.scalars import fits, number_text
 
 SMALL_INTS = (DType.int2, DType.int4, DType.uint2, DType.uint4)
 SMALL_FLOATS = tuple(dtype for dtype in DType if dtype.is_float and dtype.narrow)
@@ -156,6 +156,8 @@ class Jax(LibraryRules):
             wraps = first in INTS and first.bits < self.committed(DType.weak_int).bits
             return _wrapped(value, first) if wraps and type(value) is int else value
         value = int(value)  # of True
+        if first.is_float and value % 2 == 0 and not fits(value, self.committed(DType.weak_int)):
+            return float(value) if abs(value) < 2**1023 else value  # which no int of JAX's holds
         if first.is_float or first.is_complex:
             return value
         self.exponent(value, first)

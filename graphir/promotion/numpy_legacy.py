@@ -65,6 +65,7 @@ class NumpyLegacy(Numpy):
     library = "NumPy 1"
     of_numbers = False  # no dtype is weak
     by_value = True
+    scalar_exponents = True
     exceptions = by_op({**FACTS, "floor ceil trunc": FLOATS})
 
     def operands(self, given: Sequence[Any]) -> list[Typed]:

@@ -89,7 +89,7 @@ class Torch(LibraryRules):
         {
             *("sum", "prod", "max", "min", "mean", "var", "std", "any", "all", "argmax", "argmin"),
             *("softmax", "logsoftmax", "sort", "argsort", "cumulative_sum", "cumulative_prod"),
-            "flip",
+            *("flip", "pow"),
         }
     )
     in_place = IN_PLACE
@@ -121,6 +121,18 @@ class Torch(LibraryRules):
                 f"write {number}, or g.scalar[DType.uint64]({number})"
             )
         return number if isinstance(scalar, (np.integer, complex)) else float(number.real)
+
+    def exponent_of(self, base: Typed | None, exponent: Any) -> tuple[Any, int | None]:
+        """Of a bool base a bool exponent is a number of factors; no other power of bools is."""
+        products = base is not None and base.dtype is DType.bool and isinstance(exponent, bool)
+        return exponent, int(exponent) if products else None
+
+    def meant(self, value: Any, place: Place) -> Any:
+        """1 for True beside 0-d tensors that promote with no bool: a number is below their rung."""
+        if type(value) is not bool or not place.partners or place.op == "subtract":
+            return value
+        below = all(not x.rank and _is_lonely(x.dtype) for x in place.partners)
+        return int(value) if below else value
 
     def common(self, operands: Sequence[Typed]) -> DType:
         """Each rung joins in the order of its operands, then the rungs combine from the lowest."""
@@ -181,7 +193,9 @@ class Torch(LibraryRules):
                 f"number and {tensor.dtype} of rank {tensor.rank}; make a tensor of the number by "
                 "g.scalar(...)"
             )
-        return [x, *(Operand(_AS_NUMBER[_category(one.dtype)], 0) for one in bounds)]
+        kinds = [_category(one.dtype) for one in bounds]
+        least = 0 if x.dtype is DType.bool else 1  # of which bool is none
+        return [x, *(Operand(_AS_NUMBER[max(kind, least)], 0) for kind in kinds)]
 
     def _true_bound(self, place: Place) -> DType:
         """The dtype of True for a bound of clamp: a number, where the other bound is a tensor."""
@@ -271,6 +285,11 @@ class Torch(LibraryRules):
 
 
 _AS_NUMBER = (DType.bool, DType.weak_int, DType.weak_float, DType.weak_complex)
+
+
+def _is_lonely(dtype: DType) -> bool:
+    """Whether a dtype promotes with no other integer or bool."""
+    return dtype in _WITHOUT_INTS or dtype.narrow
 
 
 def _category(dtype: DType) -> int:

@@ -342,13 +342,12 @@ def misfits(case: Case) -> bool:
     return bool(dtype and dtype.is_integer) and any(not dtype.min <= x <= dtype.max for x in ints)
 
 
-def number_beside_0d(case: Case) -> bool:
-    """Whether a 0-d tensor is beside an int from 2**63 on, or one that mixes with no bool True."""
-    dtypes = [x for x in case.given if isinstance(x, DType)]
-    ranks = [x.results[0].rank for x in case.operands if isinstance(x, Case)]
-    lonely = any(x.narrow or (x.family == "uint" and x.bits > 8) for x in dtypes)
-    huge = any(type(x) is int and x >= 2**63 for x in case.given)
-    return 0 in ranks and (huge or (lonely and any(type(x) is bool for x in case.given)))
+def huge_number(case: Case) -> bool:
+    """Whether an int from 2**63 on is beside a 0-d tensor, or divided by or into one of bool."""
+    tensors = [x for x in case.operands if isinstance(x, Case)]
+    ranks = [x.results[0].rank for x in tensors]
+    divides = case.op == "divide" and DType.bool in case.given
+    return any(type(x) is int and x >= 2**63 for x in case.given) and (0 in ranks or divides)
 
 
 def _inexact_steps(case: Case, names: tuple[str, ...]) -> list[Case]:

@@ -110,10 +110,17 @@ def jax_library(name: str) -> Library:
             return jnp.asarray(x)
         return jnp.stack([jnp.asarray(one) for one in x.ravel().tolist()]).reshape(x.shape)
 
+    compiled = jax.jit(pow)
+
+    def power(x: Any, y: Any) -> Any:
+        """Compiled by a 0-d exponent, at whose value JAX looks where nothing is compiled."""
+        return x**y if jnp.ndim(y) or not isinstance(y, jax.Array) else compiled(x, y)
+
     return _library(
         name,
         peer,
         lambda x, to: x.astype(to),
+        operators={**OPERATORS, "pow": power, "ipow": power},
         dtypes=[dtype for dtype in peer.DTYPES if str(dtype) not in out],
         make=make,
         dtype=lambda x: peer.Answer(np.dtype(x.dtype), bool(x.weak_type)).ours,
@@ -162,11 +169,15 @@ def numpy_legacy_library() -> Library:
     """NumPy 1 in the interpreter that the environment variable NUMPY_1 names."""
     from tests.peers import numpy_legacy_client as peer
 
+    def make(x: Array, dtype: DType) -> Any:
+        made = peer.made(x)  # an array; a bool of rank 0 is a scalar in graphir
+        return made if x.ndim or dtype is not DType.bool else peer.call("bitwise_or", made, made)
+
     return _library(
         "numpy_legacy",
         peer,
         lambda x, to: peer.call("cast", x, to),
-        make=lambda x, dtype: peer.made(x),
+        make=make,
         read=lambda x: x.values,
         operators=peer.OPERATORS,
         refusals=(peer.RefusedError,),

@@ -210,6 +210,16 @@ def measured() -> dict[str, Any]:
             for base, number in itertools.product(BASES, EXPONENTS)
         }
     )
+    found["to the power of a scalar"] = grouped(
+        {
+            f"{base}{kind}={number}": "".join(
+                char(operator.pow, BASES[base](dtype), np.array(number, kind)[()])
+                for dtype in DTYPES
+            )
+            for base, kind, number in itertools.product(BASES, "bLefdF", (0, 1, 2, 3, -1, 0.5))
+            if kind in "efdF" or number in (0, 1, 2, 3)
+        }
+    )
     found["in place"] = grouped(
         {
             name: " ".join(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from graphir import DType
 from tests.peers import deviations as at
 from tests.peers.deviations import DIVISION, PRODUCTS, SUMS, Deviation
@@ -13,17 +11,6 @@ from tests.peers.table.operands import C64, E8M0, F32, INT8, INT32, JAX, NAN, X,
 FNUZ, E4M3 = DType.float8_e4m3fnuz, DType.float8_e4m3fn
 
 ROWS = [
-    Deviation(
-        "a weak complex array to an integer power stays weak",
-        "jax/_src/numpy/ufuncs.py, power: integer_pow",
-        "jax_x32",
-        ("pow",),
-        lambda case: case.given[0] is DType.weak_complex,
-        ((DType.weak_complex, [1j]), (INT8, 2)),
-        (Step("pow", (X, Y)),),
-        C64,
-        DType.weak_complex,
-    ),
     Deviation(
         "an integer power looks at 6 bits of the exponent",
         "jax/_src/numpy/ufuncs.py, _pow_int_int",
@@ -44,28 +31,6 @@ ROWS = [
         ((INT32, [2]), (INT32, [-1])),
         (Step("pow", (X, Y)),),
         None,
-        INT32,
-    ),
-    Deviation(
-        "an integer exponent keeps its dtype beside a narrow float, here it is converted first",
-        "jax/_src/lax/lax.py, pow",
-        "jax jax_x32",
-        ("pow",),
-        lambda case: case.dtypes[0].narrow or case.dtypes[0].bits == 16,
-        ((E4M3, 0.005859375), (INT32, 2**31 - 1)),
-        (Step("pow", (X, Y)),),
-        NAN,
-        0.0,
-    ),
-    Deviation(
-        "a NumPy bool to an integer power is int32",
-        "jax/_src/numpy/ufuncs.py, power: bool bases become int32",
-        "jax jax_x32",
-        ("pow",),
-        at.given(lambda x: isinstance(x, np.bool_)),
-        ((INT8, 2),),
-        (Step("pow", (np.True_, X)),),
-        INT8,
         INT32,
     ),
     Deviation(

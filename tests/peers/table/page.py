@@ -33,7 +33,8 @@ docs/deviations.md`).
 Measured with NumPy 2.4.6 and 1.26.4 (`numpy_legacy`), Dask 2026.8, array-api-strict 2.6.1,
 PyTorch 2.13, JAX 0.10.2, TensorFlow 2.21 and Python 3.11. CuPy needs a GPU: `cupy` follows its
 documentation, and no value of it was measured. How MAX 26.7 decides dtypes is measured op by op
-(`max_strict`); its values are not.
+(`max_strict`); its values are not. Powers of JAX are compiled ones: eager JAX looks at the value of
+an exponent without axes, and decides the dtype by it.
 """
 
 _SIGNS = {

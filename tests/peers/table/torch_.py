@@ -57,17 +57,6 @@ ROWS = [
         [NAN],
     ),
     Deviation(
-        "a bool tensor to the power of True or False is bool",
-        "aten/src/ATen/native/BinaryOps.cpp, pow; seen in 2.13",
-        "torch",
-        ("pow",),
-        at.given(lambda x: type(x) is bool),
-        ((DType.bool, [True, False]),),
-        (Step("pow", (X, True)),),
-        None,
-        DType.bool,
-    ),
-    Deviation(
         "var and std are over n - 1, here over n unless correction=1",
         "pytorch.org/docs, torch.var: correction=1",
         "torch",
