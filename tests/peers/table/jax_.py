@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from graphir import DType
 from tests.peers import deviations as at
 from tests.peers.deviations import DIVISION, PRODUCTS, SUMS, Deviation
