@@ -90,7 +90,9 @@ def power(base: Symbol, exponent: Any, operator: bool = True) -> Symbol | None:
 def _quick(base: Symbol, exponent: Any) -> Symbol | None:
     """A power in the dtype of its base by a number of Python's or NumPy's; None of other powers."""
     rules, kinds = base.graph.rules, (int, float, np.integer, np.floating)
-    if not rules.scalar_exponents or not isinstance(exponent, kinds):
+    if not (isinstance(rules, LibraryRules) and rules.scalar_exponents):
+        return None
+    if not isinstance(exponent, kinds):
         return None
     number: Any = exponent.item() if isinstance(exponent, np.generic) else exponent
     beside = int(number) if base.dtype.is_integer and number == 2 else number

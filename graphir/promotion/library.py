@@ -34,6 +34,9 @@ class LibraryRules(PromotionRules):
     roots: bool = False
     """Whether `x ** 0.5` is sqrt(x) and `x ** -1` the reciprocal (graphir.powers)."""
 
+    scalar_exponents: bool = False
+    """Whether `**` treats NumPy scalars and 0-d arrays as the numbers of `shortcut`."""
+
     def __init__(
         self,
         name: str,

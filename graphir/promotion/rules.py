@@ -49,9 +49,6 @@ class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
     exceptions: Mapping[str, Mapping[DType, DType | None]] = {}
     """By op and the dtype in which its operands met: where it happens, None where it is refused."""
 
-    scalar_exponents: bool = False
-    """Whether `**` treats NumPy scalars and 0-d arrays as the numbers of `shortcut`."""
-
     by_value: bool = False
     """Whether 0-d operands count by their values, so that these are handed over where known."""
 
