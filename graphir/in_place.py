@@ -35,14 +35,17 @@ def in_place(op: Op, x: Any, other: Any) -> Symbol:
         result = graph.binary(op, x, other, 3)
     if result is NotImplemented:
         return result
+    if result.op is op and result.args[0] is x:
+        known = graph.in_place_sites.get(id(result.source))
+        result.source = known[1] if known else _in_place_site(graph, result.location)
+    if result.type is x.type and not graph.tracing:
+        return result
     try:
         if graph.tracing and not is_scalar(x):
             raise GraphError(
                 "a traced function writes to no array in place: other names of the array, and the "
                 f"caller's, would keep their old values; write {_written_out(op)}"
             )
-        if result.op is op and result.args[0] is x:
-            result.source = _in_place_site(graph, result.location)
         return assigned(op, x, result)
     except GraphirError as error:
         del graph.symbols[before:]
