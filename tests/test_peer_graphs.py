@@ -36,7 +36,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 PROGRAMS = {
     **dict.fromkeys(("numpy", "array_api", "torch", "numpy_legacy", "python"), 40),
     "dask": 8,
-    **dict.fromkeys(("tensorflow", "tf_all", "tf_safe"), 8),
+    **dict.fromkeys(("tensorflow", "tf_all", "tf_safe", "tf_legacy"), 8),
     "jax": 0.6,
     "jax_x32": 0.4,
     "jax_strict": 0.3,

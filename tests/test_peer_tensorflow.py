@@ -48,8 +48,20 @@ def dtypes(mode: peer.Mode) -> tuple[DType, ...]:
 
 
 def answer(mode: peer.Mode, *operands: Operand) -> DType | None:
-    """What `promote` answers to the question that peer.result_type asks TensorFlow."""
-    found = [TensorType(*one) if isinstance(one, tuple) else one for one in operands]
+    """What the table has, or `promote` answers, to what peer.result_type asks TensorFlow.
+
+    In the mode "plain" that is tf.add, which the table of weak dtypes follows, and `promote` of
+    numbers does not: that is `+`.
+    """
+    weak = {int: DType.weak_int, float: DType.weak_float, complex: DType.weak_complex}
+    found: list[Any] = [
+        TensorType(*one)
+        if isinstance(one, tuple)
+        else weak.get(type(one), one)
+        if mode == "plain"
+        else one
+        for one in operands
+    ]
     return RULES[mode].answer(*found)
 
 
@@ -114,8 +126,16 @@ def less_safe(mode: peer.Mode, found: list[tuple[Any, ...]]) -> list[tuple[Any, 
 def test_pairs_in_the_modes_that_promote(mode: peer.Mode):
     questions = pairs(mode, [(2,), ()])
     found = less_safe(mode, compared(mode, [("result_type", pair) for pair in questions]))
+    operators = {one for one in found if any(x is True for x in one[1])}
+    # `promote` is `+`, which does not convert True to all that it would join.
+    assert operators and {one[2] for one in operators} == {None}
+    assert [one[3] for one in compared(mode, [("add", one[1]) for one in operators])] == []
     # The table lacks the small types, which here meet themselves.
-    assert all(one[2].narrow and {dtype for dtype, _ in one[1]} == {one[2]} for one in found)
+    small = [one for one in found if one[2] and one[2].narrow]
+    assert all({dtype for dtype, _ in one[1]} == {one[2]} for one in small)
+    # A weak float32 is float32.
+    rest = [one for one in found if one not in operators and one not in small]
+    assert {one[2:] for one in rest} == {(DType.float32, DType.weak_float)}
     added = less_safe(mode, compared(mode, [("add", pair) for pair in questions]))
     # A Python float that is not joined by an integer is a weak float32, and here float32.
     assert added and {one[2:] for one in added} == {(DType.float32, peer.WEAK_FLOAT32)}
@@ -130,8 +150,13 @@ def test_all_triples_in_the_modes_that_promote(mode: peer.Mode):
 
 def test_pairs_and_scalars_under_operators_in_the_mode_legacy():
     asked = pairs("legacy", [(2,), ()])
-    for op in ("result_type", "add"):
-        assert compared("legacy", [(op, pair) for pair in asked]) == []
+    assert compared("legacy", [("add", pair) for pair in asked]) == []
+    found = compared("legacy", [("result_type", pair) for pair in asked])
+    # NumPy has a join, and `+`, which `promote` is, no kernel that casts to it.
+    assert found and {one[2] for one in found} == {None}
+    assert all(
+        any(x is True or (isinstance(x, tuple) and x[0].narrow) for x in one[1]) for one in found
+    )
 
 
 def test_all_triples_in_the_mode_legacy():

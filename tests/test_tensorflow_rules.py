@@ -59,11 +59,12 @@ def test_add_is_what_the_table_says_with_literals_on_either_side(table: str):
 
 
 def test_the_first_operand_decides_in_the_table_alone():
-    assert TENSORFLOW.promote(DType.int8, int) is DType.int8
-    assert TENSORFLOW.answer(int, DType.int8) is None
+    assert TENSORFLOW.promote(DType.int8, DType.weak_int) is DType.int8
     with pytest.raises(PromotionError, match="comes first is int32; write it second"):
-        TENSORFLOW.promote(int, DType.int8)
+        TENSORFLOW.promote(DType.weak_int, DType.int8)
     x = Graph(rules=TENSORFLOW).input(DType.int8, (2,))
+    for pair in ((DType.int8, int), (int, DType.int8), (1, DType.int8), (1, x), (np.int64(1), x)):
+        assert TENSORFLOW.promote(*pair) is DType.int8
     for made in (x + 1, 1 + x, 1 - x, 2 * x, ops.maximum(1, x), ops.add(1, x)):
         assert made.dtype is DType.int8
 
@@ -250,8 +251,7 @@ def test_numpy_arrays_are_cast_to_the_dtype_of_the_tensor():
         a.f32 + np.array([1j, 2])
     with pytest.raises(PromotionError, match="float32 and float64 do not promote"):
         ops.tensordot(a.f32, half, 1)
-    assert TENSORFLOW.promote(DType.int8, half) is DType.int8  # tf.add, whose first is a tensor
-    assert TENSORFLOW.answer(half, DType.int8) is None
+    assert TENSORFLOW.promote(DType.int8, half) is TENSORFLOW.promote(half, a.i8) is DType.int8
     b = symbols(TF_ALL, DType.int8, DType.float32)
     assert (b.i8 + wide).dtype is DType.int64 and (b.f32 + half).dtype is DType.float64
     assert ops.stack([half, b.f32]).dtype is DType.float32 and (b.i8 < wide).dtype is DType.bool
@@ -359,3 +359,16 @@ def test_tf_legacy_operators_promote_as_numpy():
         _ = x + g.input("int2", 2)
     assert (x + np.ones(2, np.int16)).dtype is DType.int16
     assert ops.maximum(x, np.ones(2, np.int16)).dtype is DType.int8
+
+
+@pytest.mark.parametrize("dtype", [DType.int4, DType.uint4, DType.int8, DType.bfloat16])
+def test_a_bool_literal_beside_what_tensorflow_does_not_convert_it_to_is_refused(dtype: DType):
+    x = symbols(TENSORFLOW, dtype).g.inputs[0]
+    for refused in (
+        lambda: x * True,
+        lambda: True * x,
+        lambda: x + True,
+        lambda: ops.maximum(x, True),
+    ):
+        with pytest.raises(PromotionError, match="True is not converted to"):
+            refused()

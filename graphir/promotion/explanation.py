@@ -6,9 +6,11 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from graphir.dtypes import DType
 from graphir.errors import GraphirError
-from graphir.promotion.operands import Operand, witness
+from graphir.promotion.operands import Operand, Typed, operand_of, witness
 
 if TYPE_CHECKING:
     from graphir.promotion.rules import PromotionRules
@@ -61,6 +63,10 @@ def explained(rules: PromotionRules, operands: Sequence[Any]) -> Explanation:
     """What a rule set answers, with each operand's path up and what it can lose on the way."""
     typed = rules.operands(operands)
     result = rules.common(typed)
+    typed = [
+        operand_of(given) if isinstance(given, _ARRAYS) and _is_cast(one) else one
+        for one, given in zip(typed, operands, strict=True)
+    ]
     named = tuple(
         given if isinstance(one, Operand) and one.value is given else one.dtype
         for one, given in zip(typed, operands, strict=True)
@@ -68,6 +74,14 @@ def explained(rules: PromotionRules, operands: Sequence[Any]) -> Explanation:
     paths = tuple(rules.path(one.dtype, result) for one in typed)
     losses = tuple(witness(one, result) for one in typed)
     return Explanation(rules.name, named, result, paths, losses)
+
+
+_ARRAYS = (np.ndarray, np.generic)
+
+
+def _is_cast(operand: Typed) -> bool:
+    """Whether an array counts by a dtype alone, which may not be its own."""
+    return getattr(operand, "value", None) is None
 
 
 def reason(error: GraphirError) -> str:

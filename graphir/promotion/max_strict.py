@@ -236,15 +236,6 @@ class Strict(LibraryRules):
         extremes = (int(np.min(array)), int(np.max(array)))
         return next((value for value in extremes if not self.fits(value, dtype)), None)
 
-    def operands(self, given: Sequence[Any]) -> list[Typed]:
-        """As everywhere, but that arrays take the dtype of the tensors among the operands."""
-        arrays = [i for i, one in enumerate(given) if isinstance(one, np.ndarray)]
-        typed = super().operands(given)
-        tensors = [one for i, one in enumerate(typed) if i not in arrays]
-        for i in arrays:
-            typed[i] = Operand(self.array(typed[i].dtype, tensors, value=given[i]), typed[i].rank)
-        return typed
-
     # -- what MAX's ops do besides
 
     def boolean(self, op: str) -> DType:

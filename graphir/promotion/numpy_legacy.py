@@ -71,18 +71,29 @@ class NumpyLegacy(Numpy):
     def operands(self, given: Sequence[Any]) -> list[Typed]:
         """No dtype is weak: the type `int` is that of a 0-d int64 whose value is not known."""
         return [
-            Operand(self.committed(one.dtype), 0) if one.dtype.weak else one
+            Operand(one.dtype, 0) if one.dtype.weak and isinstance(one, Operand) else one
             for one in super().operands(given)
+        ]
+
+    def _strong(self, operands: Sequence[Typed]) -> Sequence[Typed]:
+        """The operands, a weak one as the array of 64 bits that it is."""
+        if not any(one.dtype.weak for one in operands):
+            return operands
+        return [
+            Operand(self.committed(one.dtype), one.rank, _value(one)) if one.dtype.weak else one
+            for one in operands
         ]
 
     def common(self, operands: Sequence[Typed]) -> DType:
         """By values a fold of pairs, from left to right; else NumPy 2's join of all at once."""
+        operands = self._strong(operands)
         if not _values_count(operands):
             return super().common(operands)
         return self._settled(operands, self._folds)
 
     def meeting(self, operands: Sequence[Typed], op: str) -> DType:
         """The join; of some ops the first loop to which all operands cast."""
+        operands = self._strong(operands)
         if op in _LOOPS:
             return self._settled(operands, partial(self._loops, op))
         if op == "divide" and all(one.dtype in FLOATS for one in operands):
@@ -91,6 +102,7 @@ class NumpyLegacy(Numpy):
 
     def compared(self, operands: Sequence[Typed], op: str) -> tuple[DType, ...]:
         """As in NumPy 2; where a value is not known, integers by dtype, which is as exact."""
+        operands = self._strong(operands)
         integers = all(one.dtype.is_integer for one in operands)
         unknown = any(not one.rank and _value(one) is None for one in operands)
         return super().compared(_as_arrays(operands) if integers and unknown else operands, op)

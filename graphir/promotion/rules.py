@@ -325,7 +325,9 @@ class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
         )
 
     def promote(self, *operands: Any) -> DType:
-        """The dtype that operands have together.
+        """The dtype that operands have together, in which `x + y` computes if `+` takes it.
+
+        Of Python numbers alone, which a library's operators never see, what its functions say.
 
         An operand is a dtype (or name or NumPy dtype), a TensorType, anything with `.type`, an
         array or NumPy scalar, a Python scalar, or one of the types bool, int, float, complex.
@@ -350,11 +352,22 @@ class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
             return self.promote(*operands)
 
     def operands(self, given: Sequence[Any]) -> list[Typed]:
-        """What `promote` takes, each by its dtype, rank and value; literals as they enter here."""
+        """What `promote` takes, each by its dtype, rank and value; literals as they enter here.
+
+        NumPy's scalars and arrays have the dtype that they get beside the tensors among them.
+        """
         if not given:
             raise PromotionError("promote() needs at least one operand")
         given = [self.entering(one) if isinstance(one, np.generic) else one for one in given]
         typed = [operand_of(operand) for operand in given]
+        arrays = [i for i, one in enumerate(given) if isinstance(one, (np.ndarray, np.generic))]
+        if arrays:
+            tensors = [one for i, one in enumerate(typed) if i not in arrays]
+            tensors = [one for one in tensors if not isinstance(one, Number)]
+            for i in arrays:
+                dtype = self.array(typed[i].dtype, tensors, value=given[i])
+                if dtype is not typed[i].dtype:
+                    typed[i] = Operand(dtype, typed[i].rank)
         found = list(typed)
         for i, one in enumerate(typed):
             if isinstance(one, Number):

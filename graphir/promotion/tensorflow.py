@@ -98,10 +98,11 @@ _TAKE_TRUE = {
 class TensorFlow(LibraryRules):
     """TensorFlow as it comes: tensors of two dtypes never mix, and the first operand decides.
 
-    `promote` is tf.add: its first operand becomes a tensor by itself, a Python scalar of int32,
+    The table is tf.add: its first operand becomes a tensor by itself, a Python scalar of int32,
     float32 or complex128; the second must have that dtype, or be a Python scalar of no higher
-    kind. So the table is not symmetric. In ops the tensors decide, wherever they stand. A literal
-    that does not fit wraps, or is rounded; there are no weak tensors.
+    kind. So the table is not symmetric. In ops, and where `promote` is given numbers rather than
+    weak dtypes, the tensors decide, wherever they stand. A literal that does not fit wraps, or is
+    rounded; there are no weak tensors.
 
     Ops keep the dtype, so that sums of int8 are int8; `/` of integers up to 16 bits is float32, of
     wider ones float64 (math_ops._TRUEDIV_TABLE).
@@ -119,6 +120,16 @@ class TensorFlow(LibraryRules):
 
         Not where the function makes it a tensor by itself, nor beside a mask that it multiplies.
         """
+        to = self.beside(dtype, partners, op)
+        if dtype.is_complex and not to.is_complex:
+            raise PromotionError(
+                f"{op or 'promote'}: {dtype} cast to the {to} beside it, as under {self.name!r}, "
+                "would drop the imaginary part; take .real first"
+            )
+        return to
+
+    def beside(self, dtype: DType, partners: Sequence[Typed], op: str) -> DType:
+        """The dtype that an array has beside tensors."""
         tensors = [one.dtype for one in partners if not one.dtype.weak]
         if not tensors or op in _BY_THEMSELVES or (op == "multiply" and tensors[0] is DType.bool):
             return dtype
@@ -135,18 +146,9 @@ class TensorFlow(LibraryRules):
             return value
         return int(np.uint64(value % 2**64).astype(beside.storage))
 
-    def operands(self, given: Sequence[Any]) -> list[Typed]:
-        """As everywhere, but that arrays are cast to the dtype of a tensor before them."""
-        found: list[Typed] = []
-        for value, one in zip(given, super().operands(given), strict=True):
-            if isinstance(value, (np.ndarray, np.generic)):
-                one = Operand(self.array(one.dtype, found, value=value), one.rank)
-            found.append(one)
-        return found
-
     def common(self, operands: Sequence[Typed]) -> DType:
-        """What tf.add gives, which takes no bool."""
-        dtype = self._coerced(operands)
+        """What `+` gives, which takes no bool; of bare dtypes tf.add, where the first decides."""
+        dtype = self._coerced(sorted(operands, key=_gives_way))
         return dtype if len(operands) == 1 else self.computed("arithmetic", dtype, "add")
 
     def meeting(self, operands: Sequence[Typed], op: str) -> DType:
@@ -223,7 +225,7 @@ class TensorFlow(LibraryRules):
         if masks and isinstance(value, int) and not fits(value, DType.int32):
             raise self.misfit(value, DType.int32)
         weak = super().literal(value, place)
-        if weak is DType.bool and beside and beside in _NUMBERS and place.op:
+        if weak is DType.bool and beside and beside is not weak:
             raise self.refusal((weak, beside), f"{value} is not converted to {beside}")
         wide = weak is DType.weak_int and not partners and not fits(value, DType.int32)
         return DType.int64 if wide else weak
@@ -240,6 +242,11 @@ class TensorFlow(LibraryRules):
     def committed(self, weak: DType) -> DType:
         """int32, float32 and complex128."""
         return _WEAK.get(weak, weak)
+
+
+def _gives_way(operand: Typed) -> bool:
+    """Whether an operand takes the dtype of tensors that come after it, unlike a bare dtype."""
+    return operand.dtype.weak and not (isinstance(operand, Operand) and operand.rank)
 
 
 _BY_THEMSELVES = ("as_complex", "tensordot", "searchsorted")

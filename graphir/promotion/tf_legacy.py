@@ -95,13 +95,20 @@ class TensorFlowLegacy(TensorFlow):
         """The join, to which an operator casts it by NumPy; elsewhere as without the switch."""
         if op and op not in _OPERATORS:
             return super().array(dtype, partners, op)
-        return self.common([*partners, Operand(dtype)])
+        return self._joined([*partners, Operand(dtype)])
 
     def common(self, operands: Sequence[Typed]) -> DType:
-        """What np.result_type gives."""
+        """What np.result_type gives, if TensorFlow casts the operands to it; never weak."""
+        dtype = self._joined(operands)
         for operand in operands:
-            self.known(operand.dtype)
-        return LibraryRules.common(self, operands)
+            if operand.dtype is not dtype and not _is_cast(operand.dtype, dtype):
+                why = f"they would meet in {dtype}, and TensorFlow casts no {operand.dtype} to it"
+                raise self.refusal([each.dtype for each in operands], why)
+        return dtype
+
+    def _joined(self, operands: Sequence[Typed]) -> DType:
+        """What np.result_type gives."""
+        return NUMPY.committed(LibraryRules.common(self, operands))
 
     def join(self, dtypes: tuple[DType, ...]) -> DType:
         """NumPy's join; one of ml_dtypes must have a join with each of the others."""
@@ -127,14 +134,7 @@ class TensorFlowLegacy(TensorFlow):
 
     def meeting(self, operands: Sequence[Typed], op: str) -> DType:
         """NumPy's join, if the op is an operator."""
-        if op not in _OPERATORS:
-            return super().meeting(operands, op)
-        dtype = NUMPY.committed(self.common(operands))
-        for operand in operands:
-            if operand.dtype is not dtype and not _is_cast(operand.dtype, dtype):
-                why = f"they would meet in {dtype}, and TensorFlow casts no {operand.dtype} to it"
-                raise self.refusal([each.dtype for each in operands], why)
-        return dtype
+        return self.common(operands) if op in _OPERATORS else super().meeting(operands, op)
 
     def literal(self, value: Any, place: Place = ALONE) -> DType:
         """A weak number beside an operator; elsewhere, and a bool, as without the switch."""

@@ -57,21 +57,21 @@ class TensorFlowAll(TensorFlow):
     instead = "jax"
     by_value = True
 
-    def array(
-        self, dtype: DType, partners: Sequence[Typed], op: str = "", value: Any = None
-    ) -> DType:
+    def beside(self, dtype: DType, partners: Sequence[Typed], op: str) -> DType:
         """Its own where the op promotes; the others cast it here too.
 
         So do all where the table of joins lacks a dtype. A bool array is no mask, but multiplies.
         """
-        to = super().array(dtype, partners, op)
+        to = super().beside(dtype, partners, op)
         promotes = op in _ROLES or op in ("", "clip")
         mask = op == "multiply" and dtype is DType.bool
         return dtype if promotes and not mask and not {dtype, to} & {*SMALL} else to
 
     def common(self, operands: Sequence[Typed]) -> DType:
-        """The join."""
-        return LibraryRules.common(self, operands)
+        """The join; float32 of Python floats that no number of a tensor has joined."""
+        dtype = LibraryRules.common(self, operands)
+        narrow = dtype is DType.weak_float and all(map(_is_narrow, operands))
+        return DType.float32 if narrow else dtype
 
     def meeting(self, operands: Sequence[Typed], op: str) -> DType:
         """The join, if the op promotes; clip is maximum(minimum(x, high), low)."""
@@ -83,8 +83,6 @@ class TensorFlowAll(TensorFlow):
         if op not in _ROLES or masked:
             return super().meeting(operands, op)
         dtype = self.common(self._made(operands, op))
-        if dtype is DType.weak_float and all(map(_is_narrow, operands)):
-            return DType.float32
         return self.committed(dtype) if _ROLES[op] == "commits" else dtype
 
     def by_itself(self, operand: Typed) -> DType:
@@ -118,7 +116,7 @@ class TensorFlowAll(TensorFlow):
 
 def _is_narrow(operand: Typed) -> bool:
     """Whether a weak float beside it stays one of 32 bits: a literal, bool, or weak integer."""
-    literal = getattr(operand, "value", None) is not None
+    literal = isinstance(operand, Operand) and not operand.rank
     return operand.dtype not in INTS and (literal or operand.dtype is not DType.weak_float)
 
 

@@ -79,8 +79,7 @@ def _step(random: Random, library: Library) -> Step:
 
 
 def _has(library: Library, op: str) -> bool:
-    known = op in library.operators or op in library.functions
-    return known and op not in library.skips
+    return op in library.operators or op in library.functions
 
 
 # -- both sides
@@ -103,7 +102,8 @@ class Library(NamedTuple):
     result: Callable[[Any], Any] = lambda x: x
     operators: Mapping[str, Callable[..., Any]] = OPERATORS
     shapes: Sequence[tuple[int, ...]] = SHAPES
-    skips: Sequence[str] = ()
+    asks: Callable[[Case], bool] = lambda case: True
+    """Whether a step is put to the library, which some kill."""
 
 
 OURS: dict[str, Callable[..., Any]] = {**ops.CATALOGUE, "cast": lambda x, to: x.cast(to)}
@@ -214,6 +214,8 @@ class Run:
         if step.op in IN_PLACE and not operands[0].results[0].rank:
             return None  # of a scalar, a new object
         case, library = Case(self.library, step, operands), self.library
+        if not library.asks(case):
+            return None
         ours = _tried(case, 0, (OURS, OPERATORS), (GraphirError,))
         if case.op == "pow" and isinstance(ours, Symbol):
             value = self._computed_now(ours)

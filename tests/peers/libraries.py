@@ -14,13 +14,6 @@ from graphir import DType, rules
 from tests.peers.graphs import Array, Library
 from tests.peers.steps import LITERALS, OPERATORS, REFUSALS, SCALARS
 
-SKIPS = {
-    **dict.fromkeys(
-        ("tensorflow", "tf_all", "tf_safe"), ("divide", "itruediv", "multiply", "imul")
-    ),
-}
-"""The ops that random programs leave out: the tests of each library ask them literal by literal."""
-
 
 def _library(name: str, peer: Any, cast: Callable[[Any, Any], Any], **more: Any) -> Library:
     """A library by its adapter here; `cast` takes the library's own dtype."""
@@ -32,7 +25,6 @@ def _library(name: str, peer: Any, cast: Callable[[Any, Any], Any], **more: Any)
         "make": lambda x, dtype: x.copy()[()],
         "read": np.asarray,
         "dtype": lambda x: names.get(x.dtype),
-        "skips": SKIPS.get(name, ()),
     }
     return Library(**{**settings, **more})
 
@@ -195,12 +187,13 @@ def tensorflow_library(mode: str) -> Library:
         lambda x, to: peer.tf.cast(x, to),
         functions=peer.functions(),
         dtypes=strong if mode == "plain" else tuple(d for d in strong if not d.narrow),
+        asks=peer.asks,
         make=peer.made,
         read=lambda x: np.asarray(x.numpy()),
         dtype=peer.dtype_of,
         refusals=peer.REFUSALS,
         lacks=lambda error: isinstance(error, peer.LACKS),
-        literals=(*LITERALS, *SCALARS) if mode == "plain" else LITERALS,
+        literals=LITERALS if mode in ("all", "safe") else (*LITERALS, *SCALARS),
         operators=peer.operators(OPERATORS),
     )
 
@@ -218,9 +211,10 @@ LIBRARIES: dict[str, tuple[str, Callable[[], Library]]] = {
     "tensorflow": ("tensorflow", partial(tensorflow_library, "plain")),
     "tf_all": ("tensorflow", partial(tensorflow_library, "all")),
     "tf_safe": ("tensorflow", partial(tensorflow_library, "safe")),
+    "tf_legacy": ("tensorflow", partial(tensorflow_library, "legacy")),
 }
 """By rule set: the module that must be there, and what makes the library of it."""
-MODES = {"tf_all": "all", "tf_safe": "safe"}
+MODES = {"tf_all": "all", "tf_safe": "safe", "tf_legacy": "legacy"}
 """The modes of TensorFlow that a process enters for good."""
 
 

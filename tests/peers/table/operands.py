@@ -11,7 +11,7 @@ from tests.peers.steps import Value
 
 JAX = "jax jax_x32 jax_strict"
 NUMPY = "numpy numpy_legacy dask"
-TENSORFLOW = "tensorflow tf_all tf_safe"
+TENSORFLOW = "tensorflow tf_all tf_safe tf_legacy"
 F4, F16, F32, F64 = DType.float4_e2m1fn, DType.float16, DType.float32, DType.float64
 E4M3, E8M0 = DType.float8_e4m3fn, DType.float8_e8m0fnu
 BOOL, INT8, INT32, INT64 = DType.bool, DType.int8, DType.int32, DType.int64

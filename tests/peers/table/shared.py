@@ -22,6 +22,7 @@ from tests.peers.table.operands import (
     NAN,
     NUMPY,
     NUMPY_VERSION,
+    TENSORFLOW,
     X86,
     X,
     Y,
@@ -249,7 +250,7 @@ ROWS = [
     Deviation(
         "a complex number becomes real without its imaginary part",
         "numpy.exceptions.ComplexWarning; torch.Tensor.to; jax.lax.convert_element_type",
-        f"{NUMPY} torch {JAX} tensorflow tf_all tf_safe",
+        f"{NUMPY} torch {JAX} {TENSORFLOW}",
         ("cast",),
         lambda case: case.given[0].is_complex and not case.step.to.is_complex,
         ((C64, [1 + 2j]),),
