@@ -5,9 +5,10 @@ deviations (tests/peers/table) says. Each of its rows is asserted by itself, on 
 that is no longer true fails.
 
 Each group needs its library: NumPy 2.4; torch 2.13, jax 0.10, dask 2026.8 and array-api-strict 2.6;
-tensorflow-cpu 2.21 in an environment of its own, and NumPy 1.26 in one that the variable NUMPY_1
-names by its interpreter (tests/peers/numpy_legacy_client.py). CuPy needs a GPU: it has no group,
-and the rule set "cupy" follows its documentation and its dispatch tables.
+tensorflow-cpu 2.21 and MAX 26.7, each in an environment of its own, and NumPy 1.26 in one that the
+variable NUMPY_1 names by its interpreter (tests/peers/numpy_legacy_client.py). Of MAX only dtypes
+and refusals are compared, as its graph builder infers them: no program is compiled. CuPy needs a
+GPU: it has no group, and the rule set "cupy" follows its documentation and its dispatch tables.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 PROGRAMS = {
     **dict.fromkeys(("numpy", "array_api", "torch", "numpy_legacy", "python"), 40),
     "dask": 8,
+    "max_strict": 36,
     **dict.fromkeys(("tensorflow", "tf_all", "tf_safe", "tf_legacy"), 8),
     "jax": 0.6,
     "jax_x32": 0.4,

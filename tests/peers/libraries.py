@@ -12,7 +12,7 @@ import numpy as np
 
 from graphir import DType, rules
 from tests.peers.graphs import Array, Library
-from tests.peers.steps import LITERALS, OPERATORS, REFUSALS, SCALARS
+from tests.peers.steps import IN_PLACE, LITERALS, OPERATORS, REFUSALS, SCALARS
 
 
 def _library(name: str, peer: Any, cast: Callable[[Any, Any], Any], **more: Any) -> Library:
@@ -198,6 +198,23 @@ def tensorflow_library(mode: str) -> Library:
     )
 
 
+def max_library() -> Library:
+    """MAX's graph builder, which types programs; none is compiled, so that no value is compared."""
+    from tests.peers import max_ as peer
+
+    return _library(
+        "max_strict",
+        peer,
+        lambda x, to: x.cast(to),
+        functions=peer.functions(),
+        make=lambda x, dtype: peer.tensor(dtype, x.shape),
+        read=None,
+        dtype=peer.dtype_of,
+        operators=peer.operators(IN_PLACE),
+        refusals=peer.REFUSALS,
+    )
+
+
 LIBRARIES: dict[str, tuple[str, Callable[[], Library]]] = {
     "numpy": ("numpy", numpy_library),
     "array_api": ("array_api_strict", array_api_library),
@@ -212,6 +229,7 @@ LIBRARIES: dict[str, tuple[str, Callable[[], Library]]] = {
     "tf_all": ("tensorflow", partial(tensorflow_library, "all")),
     "tf_safe": ("tensorflow", partial(tensorflow_library, "safe")),
     "tf_legacy": ("tensorflow", partial(tensorflow_library, "legacy")),
+    "max_strict": ("max", max_library),
 }
 """By rule set: the module that must be there, and what makes the library of it."""
 MODES = {"tf_all": "all", "tf_safe": "safe", "tf_legacy": "legacy"}

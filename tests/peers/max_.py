@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import operator
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.metadata import version
 from itertools import product
@@ -25,7 +26,7 @@ Tensor: TypeAlias = Any
 VERSION = f"max {version('max')}"
 DTYPES: dict[DType, MaxDType] = {DType(dtype.name): dtype for dtype in MaxDType}
 _OURS = {theirs: ours for ours, theirs in DTYPES.items()}
-_SHAPES = ((), (2,), (1, 2), (2, 2))
+_SHAPES = ((), (1,), (2,), (1, 2), (2, 2), (3,), (2, 3))
 
 _NO_OPERATORS = ("positive", "abs", "left_shift", "right_shift")
 """The operators that MAX's tensors do not have, and |x|, which is a function there."""
@@ -58,7 +59,7 @@ OPS: dict[str, Callable[..., Tensor]] = {
 }
 """MAX's operators and functions by our names of ops."""
 
-_REFUSALS = (TypeError, ValueError, LookupError, OverflowError, AttributeError, BufferError)
+REFUSALS = (TypeError, ValueError, LookupError, OverflowError, AttributeError, BufferError)
 
 
 def result(op: str, *operands: Any) -> DType | None:
@@ -71,7 +72,7 @@ def answer(function: Callable[..., Any], *operands: Any, **attrs: Any) -> DType 
     """The dtype of what a function of tensors gives; None where it raises."""
     try:
         return _OURS[function(*operands, **attrs).dtype]
-    except _REFUSALS:
+    except REFUSALS:
         return None
 
 
@@ -91,6 +92,36 @@ def _inputs() -> dict[tuple[DType, tuple[int, ...]], Tensor]:
     graph = Graph("questions", input_types=types)
     graph.__enter__()  # for good: its tensors mean something inside it alone
     return {key: value.tensor for key, value in zip(keys, graph.inputs, strict=True)}
+
+
+# -- for random programs, of which MAX infers the dtypes
+
+
+def functions() -> dict[str, Callable[..., Tensor]]:
+    """The functions by names of ops, over the axes that ops have by default.
+
+    Without argsort, which sorts vectors alone.
+    """
+
+    def whole(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+        return lambda x: function(x.reshape((-1,)), axis=0).reshape(())
+
+    names = ("sum", "prod", "max", "min", "mean", "argmax", "argmin")
+    return {name: function for name, function in OPS.items() if name != "argsort"} | {
+        **{name: whole(OPS[name]) for name in names},
+        "cast": lambda x, to: x.cast(DTYPES[to]),
+    }
+
+
+def operators(in_place: Mapping[str, str]) -> dict[str, Callable[..., Tensor]]:
+    """Python's operators, also those in place, which MAX has not and Python replaces."""
+    plain = {name: call for name, call in OPERATORS.items() if name != "abs"}
+    return plain | {name: getattr(operator, name) for name in in_place}
+
+
+def dtype_of(x: Any) -> DType | None:
+    """The dtype of a tensor, by our name."""
+    return _OURS[x.dtype]
 
 
 if __name__ == "__main__":

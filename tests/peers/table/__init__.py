@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.peers.deviations import Deviation
-from tests.peers.table import jax_, numpy_, python_, shared, tensorflow_, torch_
+from tests.peers.table import jax_, max_, numpy_, python_, shared, tensorflow_, torch_
 
 DEVIATIONS: list[Deviation] = [
     *shared.ROWS,
@@ -12,4 +12,5 @@ DEVIATIONS: list[Deviation] = [
     *jax_.ROWS,
     *tensorflow_.ROWS,
     *python_.ROWS,
+    *max_.ROWS,
 ]

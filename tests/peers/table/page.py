@@ -33,9 +33,31 @@ docs/deviations.md`).
 Measured with NumPy 2.4.6 and 1.26.4 (`numpy_legacy`), Dask 2026.8, array-api-strict 2.6.1,
 PyTorch 2.13, JAX 0.10.2, TensorFlow 2.21 and Python 3.11. CuPy needs a GPU: `cupy` follows its
 documentation, and no value of it was measured. How MAX 26.7 decides dtypes is measured op by op
-(`max_strict`); its values are not. Powers of JAX are compiled ones: eager JAX looks at the value of
-an exponent without axes, and decides the dtype by it.
+and in random programs (`max_strict`); its values are not. Powers of JAX are compiled ones: eager JAX
+looks at the value of an exponent without axes, and decides the dtype by it. Beside uint64 no
+negative int was put to TensorFlow, which makes 2**64 - 1 of any and raises an error at the first op
+after, if at all; here it wraps.
 """
+
+LIVE = "the live library: each op on its dtypes and literals, and random programs"
+CHECKED = {
+    **dict.fromkeys(("numpy", "array_api", "torch", "jax", "jax_x32", "jax_strict"), LIVE),
+    **dict.fromkeys(("tensorflow", "tf_all", "tf_safe", "tf_legacy"), LIVE),
+    "numpy_legacy": "NumPy 1.26: each op as it was measured, and random programs",
+    "max_strict": "the live library: each op, and random programs, by their dtypes alone",
+    "dask": "the live library: random programs",
+    "python": "the live interpreter: random programs",
+    "jax_lax": "the live library: each op on its dtypes and literals",
+    "max": "MAX's published table, cell by cell; no library computes so today",
+    "jax_2020": "JAX's published table of 2020, cell by cell; no library computes so today",
+    **dict.fromkeys(
+        ("jep_option_0", "jep_option_1", "jep_option_2", "jep_option_3"),
+        "the lattices of JEP 9407, cell by cell; no library has them",
+    ),
+    "cupy": "CuPy's documentation",
+    "explicit": "no library: it takes graphs whose casts are written down, and adds none",
+}
+"""What each rule set was checked against."""
 
 _SIGNS = {
     "add": "+",
@@ -58,7 +80,16 @@ def text() -> str:
     lines = ["| op | rule sets | example | graphir | library | what the library does | source |"]
     lines.append("|---|---|---|---|---|---|---|")
     lines += [_line(row) for row in sorted(DEVIATIONS, key=_order)]
-    return HEAD + "\n" + "\n".join(lines) + "\n"
+    return "\n".join([HEAD, *_checked(), "", *lines, ""])
+
+
+def _checked() -> list[str]:
+    """The table of what rule sets were checked against, those alike in a row."""
+    rows = ["| rule sets | checked against |", "|---|---|"]
+    for what in dict.fromkeys(CHECKED.values()):
+        names = ", ".join(f"`{name}`" for name in CHECKED if CHECKED[name] == what)
+        rows.append(f"| {names} | {what} |")
+    return rows
 
 
 def _order(row: Deviation) -> tuple[str, str]:
