@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
@@ -107,6 +107,22 @@ def operand_of(operand: Any) -> Typed:
     if isinstance(getattr(type_, "dtype", None), DType):
         return cast(Typed, type_)
     return Operand(DType(operand))
+
+
+def beside_tensors(given: Sequence[Any], array: Callable[..., DType]) -> list[Typed]:
+    """The operands, NumPy's scalars and arrays by the dtype that `array` gives them.
+
+    `array` takes their own dtype, the tensors among the operands, and the array as `value`.
+    """
+    typed = [operand_of(one) for one in given]
+    arrays = [i for i, one in enumerate(given) if isinstance(one, (np.ndarray, np.generic))]
+    others = [one for i, one in enumerate(typed) if i not in arrays]
+    tensors = [one for one in others if not isinstance(one, Number)]
+    for i in arrays:
+        dtype = array(typed[i].dtype, tensors, value=given[i])
+        if dtype is not typed[i].dtype:
+            typed[i] = Operand(dtype, typed[i].rank)
+    return typed
 
 
 def witness(operand: Typed, dtype: DType) -> complex | None:

@@ -23,8 +23,8 @@ from graphir.promotion.operands import (
     Operand,
     Place,
     Typed,
+    beside_tensors,
     instead_of,
-    operand_of,
     smallest_holding,
 )
 from graphir.promotion.scalars import fits, misfit, number_text, told_apart
@@ -327,8 +327,7 @@ class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
     def promote(self, *operands: Any) -> DType:
         """The dtype that operands have together, in which `x + y` computes if `+` takes it.
 
-        Of Python numbers alone, which a library's operators never see, what its functions say.
-
+        Python numbers alone, which a library's operators never see, promote as its functions say.
         An operand is a dtype (or name or NumPy dtype), a TensorType, anything with `.type`, an
         array or NumPy scalar, a Python scalar, or one of the types bool, int, float, complex.
         """
@@ -352,23 +351,11 @@ class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
             return self.promote(*operands)
 
     def operands(self, given: Sequence[Any]) -> list[Typed]:
-        """What `promote` takes, each by its dtype, rank and value; literals as they enter here.
-
-        NumPy's scalars and arrays have the dtype that they get beside the tensors among them.
-        """
+        """What `promote` takes, each by its dtype, rank and value; literals as they enter here."""
         if not given:
             raise PromotionError("promote() needs at least one operand")
         given = [self.entering(one) if isinstance(one, np.generic) else one for one in given]
-        typed = [operand_of(operand) for operand in given]
-        arrays = [i for i, one in enumerate(given) if isinstance(one, (np.ndarray, np.generic))]
-        if arrays:
-            tensors = [one for i, one in enumerate(typed) if i not in arrays]
-            tensors = [one for one in tensors if not isinstance(one, Number)]
-            for i in arrays:
-                dtype = self.array(typed[i].dtype, tensors, value=given[i])
-                if dtype is not typed[i].dtype:
-                    typed[i] = Operand(dtype, typed[i].rank)
-        found = list(typed)
+        found = list(typed := beside_tensors(given, self.array))
         for i, one in enumerate(typed):
             if isinstance(one, Number):
                 place = Place(typed, i)
