@@ -33,10 +33,10 @@ docs/deviations.md`).
 Measured with NumPy 2.4.6 and 1.26.4 (`numpy_legacy`), Dask 2026.8, array-api-strict 2.6.1,
 PyTorch 2.13, JAX 0.10.2, TensorFlow 2.21 and Python 3.11. CuPy needs a GPU: `cupy` follows its
 documentation, and no value of it was measured. How MAX 26.7 decides dtypes is measured op by op
-and in random programs (`max_strict`); its values are not. Powers of JAX are compiled ones: eager JAX
-looks at the value of an exponent without axes, and decides the dtype by it. Beside uint64 no
-negative int was put to TensorFlow, which makes 2**64 - 1 of any and raises an error at the first op
-after, if at all; here it wraps.
+and in random programs (`max_strict`); its values are not. Powers of JAX are compiled ones: eager
+JAX looks at the value of an exponent without axes, and decides the dtype by it. Beside uint64 no
+negative int was put to TensorFlow, which makes 2**64 - 1 of any and raises an error at the first
+op after, if at all; here it wraps.
 """
 
 LIVE = "the live library: each op on its dtypes and literals, and random programs"
