@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,7 @@ import pytest
 import runtime.array_api as xp
 from graphir import DType, Graph, rules, trace
 from passes import cast_report
-from runtime import interpret, jit, record
+from runtime import Program, interpret, jit, record
 
 EXPONENTS: list[Any] = [
     *(-1, -1.0, 0, 0.0, 0.5, 1, 1.0, 2, 2.0, 3, -0.5, True, 0.5 + 0j),
@@ -120,3 +122,27 @@ def test_the_cast_of_a_root_is_implicit() -> None:
     assert (row.kind, row.op, row.operand, row.rule) == ("implicit", "pow", "lhs", "numpy")
     assert (row.source, row.target) == (DType.int32, DType.float64)
     assert Graph.parse(str(x.graph)).verify()
+
+
+_EXPONENTS = (
+    *(-1.0, 2.0, 0.5, 1.0, 0.0, 3.0, -1, 2, 0.3, np.float64(-1), np.float64(0.5), np.float32(2)),
+    *(np.float32(0.5), np.float16(0.5), np.int64(2), np.int8(3), np.array(0.5), np.array(2)),
+    *(np.array(-1.0, "f4"), np.complex64(2), np.bool_(True)),
+)
+
+
+@pytest.mark.parametrize("char", "?bhilBHILefdFD")
+@pytest.mark.parametrize("shape", [(101,), ()])
+def test_replays_of_recorded_powers_have_numpys_bits(char: str, shape: tuple[int, ...]):
+    drawn = np.random.default_rng(0).normal(size=shape) * 3
+    x = np.asarray(np.abs(drawn) if char in "?BHIL" else drawn).astype(char)
+    for exponent, apply in product(_EXPONENTS, (operator.pow, np.power)):
+        with np.errstate(all="ignore"):
+            try:
+                expected = apply(x, exponent)
+            except ValueError:  # integers to negative powers
+                continue
+            recording = record(lambda x, y=exponent, apply=apply: apply(x, y), x)
+        if len(recording.graph.inputs) == 1:  # no exponent that NumPy made an array of
+            found = Program(recording.graph)(x)
+            assert same(np.asarray(found), np.asarray(expected)), (exponent, apply)

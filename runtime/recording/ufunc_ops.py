@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from graphir import Op, Symbol
+from graphir import Op, Symbol, ops
 from graphir.numpy_ops import COMPOUNDS, OPS
+from graphir.powers import power
 from runtime.recording.recorder import Recorder
 from runtime.recording.steps import UnrecordedError
 
@@ -24,4 +25,14 @@ def emit(recorder: Recorder, ufunc: np.ufunc, args: tuple[Symbol, ...] | None) -
     op = OPS.get(ufunc)
     if args is None:
         raise UnrecordedError("it has no op, or not on these operands")
+    short = _power(*args) if op is ops.pow else None
+    if short is not None:
+        return short
     return recorder.emit(op, args) if op else COMPOUNDS[ufunc](recorder, *args)
+
+
+def _power(base: Symbol, exponent: Symbol) -> Symbol | None:
+    """The root or reciprocal that np.power takes by an exponent without axes; None of a power."""
+    literal = exponent.op is ops.constant and exponent.weak and not exponent.rank
+    number = exponent.attrs["value"].item() if literal else exponent
+    return power(base, number, operator=False)
