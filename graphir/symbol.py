@@ -239,12 +239,10 @@ class Symbol(Operators):
         min: Any = None,  # noqa: A002 -- NumPy's name
         max: Any = None,  # noqa: A002 -- NumPy's name
     ) -> Symbol:
-        """Between low and high, either of which may be left out."""
+        """Between low and high, each of which may be left out."""
         from graphir.clipping import clip
 
         low, high = low if min is None else min, high if max is None else max
-        if low is None and high is None:
-            raise GraphError("clip needs a low or a high limit")
         return clip(self, low, high)
 
     @property

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphir import Graph, GraphirError, PromotionError, Symbol, ops
+from graphir import Graph, GraphirError, PromotionError, Symbol, ops, trace
 from graphir.numpy_ops import ACCUMULATIONS, COMPOUNDS, OPS, PARTS, REDUCTIONS
 from runtime import interpret
 
@@ -337,3 +337,8 @@ def test_what_is_no_operand_gets_its_turn() -> None:
 def test_the_tables_are_read_at_first_use() -> None:
     code = "import sys, graphir; sys.exit('graphir.numpy_calls' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
+
+
+def test_clip_without_bounds_is_the_array():
+    graph = trace(lambda x: x.clip(), np.ones(2, np.float32)).graph
+    assert interpret(graph, np.float32([1, -2])).tolist() == [1, -2]
