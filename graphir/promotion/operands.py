@@ -116,6 +116,8 @@ def beside_tensors(given: Sequence[Any], array: Callable[..., DType]) -> list[Ty
     """
     typed = [operand_of(one) for one in given]
     arrays = [i for i, one in enumerate(given) if isinstance(one, (np.ndarray, np.generic))]
+    if not arrays:
+        return typed
     others = [one for i, one in enumerate(typed) if i not in arrays]
     tensors = [one for one in others if not isinstance(one, Number)]
     for i in arrays:
