@@ -34,10 +34,8 @@ class Expression(NamedTuple):
 
     def is_number(self, position: int) -> bool:
         """Whether an operand is written as a Python number, such as `2**40`."""
-        try:
-            return _is_number(ast.parse(self.operand(position).strip(), mode="eval").body)
-        except (SyntaxError, ValueError):
-            return False
+        written = statement(self.operand(position))
+        return isinstance(written, ast.Expr) and _is_number(written.value)
 
     def replaced(self, texts: dict[int, str]) -> str:
         """The text with operands written otherwise; `x += y` as `x = x + y` if it is that x."""
@@ -71,12 +69,14 @@ def expression(location: Location) -> Expression | None:
 
     None too for more than LONGEST characters: rows that quote long texts would grow with both.
     """
-    if location.end_column <= location.column and location.end_line == location.line:
+    _, line, column, end_line, end_column = location.place
+    if end_column <= column and end_line == line:
         return None
     found = _expression(_text(location))
     return found._replace(spans=()) if found and location.compound else found
 
 
+@lru_cache(maxsize=4096)
 def statement(text: str) -> ast.stmt | None:
     """The one statement that a text is; None where it is none, or several."""
     try:
@@ -102,14 +102,15 @@ LONGEST = 4000
 
 def _text(location: Location) -> str:
     """The source text at a location; empty where it is not at hand, or too long."""
-    start, end, below = location.column - 1, location.end_column - 1, location.end_line
-    first = source_line(location.source, location.line)
-    if location.line == below:
+    _, line, column, below, end_column = location.place
+    start, end = column - 1, end_column - 1
+    first = source_line(location.source, line)
+    if line == below:
         longest = end - start > LONGEST or end > len(first.removesuffix("\n"))
         return "" if longest else first[start:end]
-    if below - location.line > LONGEST:
+    if below - line > LONGEST:
         return ""
-    between = range(location.line + 1, below)
+    between = range(line + 1, below)
     lines = [first[start : start + LONGEST], *(source_line(location.source, i) for i in between)]
     last = source_line(location.source, below)
     if sum(map(len, lines)) + end > LONGEST or end > len(last.removesuffix("\n")):

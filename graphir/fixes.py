@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ from graphir.promotion import PromotionRules
 from graphir.promotion.operands import smallest_holding
 from graphir.promotion.scalars import survives
 from graphir.symbol import Symbol
+from graphir.types import TensorType
 
 
 class Promotion(NamedTuple):
@@ -114,7 +116,14 @@ def _named(op: Op, wanted: Mapping[int, DType]) -> str:
 def _replaced(location: Location, wanted: Mapping[int, DType]) -> str:
     """The expression at a location with operands cast; empty where the source is not known."""
     found = expression(location)
-    if found is None or not wanted or max(wanted) >= len(found.spans):
+    return _rewritten(found, tuple(wanted.items())) if found and wanted else ""
+
+
+@lru_cache(maxsize=4096)
+def _rewritten(found: Expression, casts: tuple[tuple[int, DType], ...]) -> str:
+    """An expression with operands cast, by position; empty where they cannot be told apart."""
+    wanted = dict(casts)
+    if max(wanted) >= len(found.spans):
         return ""
     if any(found.is_number(i) and not hasattr(np, str(dtype)) for i, dtype in wanted.items()):
         return ""
@@ -145,8 +154,16 @@ def _written_down(promotion: Promotion) -> Mapping[int, DType]:
 def _operands(promotion: Promotion, casts: Mapping[int, DType]) -> Sequence[DType] | None:
     """The dtypes that the rules give operands with such casts; None where they refuse them."""
     types = [x.type.cast(casts.get(i, x.dtype)) for i, x in enumerate(promotion.values)]
+    return _inferred(promotion.rules, promotion.op, tuple(types))
+
+
+@lru_cache(maxsize=4096)
+def _inferred(
+    rules: PromotionRules, op: Op, types: tuple[TensorType, ...]
+) -> tuple[DType, ...] | None:
+    """The dtypes that rules give the operands of an op; None where they refuse it."""
     try:
-        return promotion.op.infer(promotion.rules, types, {}).operands
+        return op.infer(rules, types, {}).operands
     except GraphirError:
         return None
 

@@ -37,9 +37,13 @@ def replacement(row: CastRow) -> str:
 
 
 def _promotion(row: CastRow) -> Promotion | None:
-    user = row.user
-    if user is None or row.kind not in ("implicit", "literal") or (row.exact and row.cause):
+    conversion, (user, position, cause) = row.conversion, row.uses.of(row)
+    kind, loss = conversion.kind, conversion.loss
+    if user is None or kind not in ("implicit", "literal") or (loss.exact and cause):
         return None
-    values, casts = row.operands, {row.position: row.target}
-    number = row.kind == "literal"
-    return Promotion(rules(row.rule), user.op, values, casts, row.position, row.loss, number)
+    values, casts, number = (
+        row.uses.operands(user),
+        {position: conversion.target},
+        kind == "literal",
+    )
+    return Promotion(rules(conversion.rule), user.op, values, casts, position, loss, number)
