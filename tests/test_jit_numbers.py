@@ -352,10 +352,12 @@ def test_numbers_of_a_cell_are_taken_alike(name: str) -> None:
         types = [TensorType(DType(dtype), (2,))] * (len(ops.CATALOGUE[op].operands) - 1)
         for place in range(op == "where", len(types) + 1):
             for cell in cells:
-                answers = {
-                    _outcome(found, ops.CATALOGUE[op], types, place, one) for one in _members(cell)
-                }
-                assert len(answers) == 1, (op, dtype, place, cell)
+                answers: dict[Any, set[Any]] = {}
+                for one in _members(cell):
+                    answer = _outcome(found, ops.CATALOGUE[op], types, place, one)
+                    answers.setdefault(found.cell(one, op), set()).add(answer)
+                assert all(len(alike) == 1 for alike in answers.values()), (op, dtype, place, cell)
+                assert (op, name) == ("pow", "jax_2020") or len(answers) == 1
             for value in (1.5, 1e5, 1e39, 1e300):
                 near = [value, value * (1 + 2**-50), -value]
                 keys = {one: found.cell(one, op) for one in near}

@@ -312,7 +312,6 @@ def test_an_error_says_the_line_that_was_refused():
         lambda x: ops.sin(x),
         lambda x: ops.concat([x, x.sum()]),
         lambda x: x.cast("flaot32"),
-        lambda x: x.clip(),
         lambda x: x.clip(0, 2.5),
         lambda x: x.graph.scalar[DType.int8](300),
         lambda x: x.graph.input("int8", name="x"),

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from functools import reduce
+from typing import Any
 
 from graphir.dtypes import DType
 from graphir.promotion.jax import INTS, JAX_LATTICE, Jax
 from graphir.promotion.library import LibraryRules
 from graphir.promotion.operands import Operand, Typed
 from graphir.promotion.rules import Family
+from graphir.promotion.scalars import told_apart
 
 
 class Jax2020(Jax):
@@ -24,7 +26,9 @@ class Jax2020(Jax):
     of_numbers = True
     inexact = dict.fromkeys((DType.bool, *INTS), DType.float64)
 
-    cell = LibraryRules.cell
+    def cell(self, value: Any, op: str) -> Hashable:
+        """The interval between limits of dtypes in which a number lies; each exponent by itself."""
+        return told_apart(value) if op == "pow" else LibraryRules.cell(self, value, op)
 
     def common(self, operands: Sequence[Typed]) -> DType:
         """The join of the arrays, and of the scalars whose kind is higher; never weak."""
