@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import count
 from sys import _getframe  # pyright: ignore[reportPrivateUsage]
-from types import FrameType
+from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
 from graphir import ops
@@ -35,8 +35,10 @@ if TYPE_CHECKING:
 _NO_ATTRS: dict[str, Any] = {}
 # As many inferences are kept for a rule set; a program of many shapes begins anew.
 _MANY = 1 << 16
-# The ids of code of this package that has been met on the way to a user's frame.
-_OURS: set[int] = set()
+# Code of this package that has been met on the way to a user's frame, by id: kept, since another
+# code may get the id of one that is gone, and some of ours is made by exec.
+_OURS: dict[int, CodeType] = {}
+_MOST_CODE = 4096
 
 
 class Graph(Makers, Written):
@@ -385,7 +387,9 @@ class Graph(Makers, Written):
         while (sites := known.get(code := id(frame.f_code))) is None:
             outer = frame.f_back
             if outer and (code in _OURS or self._is_internal(frame)):
-                _OURS.add(code)
+                if len(_OURS) >= _MOST_CODE:
+                    _OURS.clear()
+                _OURS[code] = frame.f_code
                 frame = outer
             else:
                 sites = known[code] = {}

@@ -54,6 +54,7 @@ class Watch:
         self._walked: dict[tuple[int, int, int], Any] = {}
         self._entered: set[tuple[int, int]] = set()
         self._codes: set[int] = set()
+        self._kept: list[CodeType] = []  # so that the ids of code stay its own while tracing
         self._unknown = False
         self._random = Randomness()
         self._outer: Any = None
@@ -126,6 +127,7 @@ class Watch:
         self._codes.update(id(one) for one in code.co_consts if type(one) is type(code))
         if (id(code), id(frame.f_globals)) not in self._entered:
             self._entered.add((id(code), id(frame.f_globals)))
+            self._kept.append(code)
             self._enter_module(frame.f_globals, loads)
         if code.co_freevars:
             for function in self._functions_of(frame):

@@ -328,3 +328,19 @@ def test_every_refusal_of_the_builder_names_the_user_s_line(build: Any):
     assert str(caught.value).count(f"{caught.value.location}: ") == 1, "said once"
     assert isinstance(caught.value.location, Location)
     assert text(caught.value.location) in SOURCE[build.__code__.co_firstlineno - 1]
+
+
+def test_code_that_is_gone_gives_its_id_to_no_code_of_the_user() -> None:
+    """Generated code of ours dies, and Python makes the user's code in its memory."""
+    template = "def call(x):\n{gap}    return {body}\n"
+    g = Graph("ids")
+    x = g.input("float32", ("n",))
+    for line in range(2, 60):
+        ours: dict[str, Any] = {"__name__": "graphir.generated"}
+        exec(template.format(gap="", body="x * x"), ours)
+        assert Path(ours.pop("call")(x).location.file).resolve() == HERE.resolve()
+        theirs: dict[str, Any] = {"__name__": "users"}
+        source = template.format(gap="\n" * (line - 2), body="x + x")
+        exec(compile(source, "theirs.py", "exec"), theirs)
+        place = theirs.pop("call")(x).location
+        assert (place.file, place.line) == ("theirs.py", line)
