@@ -50,8 +50,10 @@ def test_the_changes_are_those_between_the_programs_built_under_either(
     except GraphirError:
         assert found.refused or found.both_refused
         return
-    changed = [a.index for a, b in zip(one, other, strict=True) if a.dtype is not b.dtype]
     assert not found.refused and not found.both_refused
+    if len(one) != len(other):  # one of them converts an array as it enters, with a cast
+        return
+    changed = [a.index for a, b in zip(one, other, strict=True) if a.dtype is not b.dtype]
     # A literal in an expression shows in its user.
     assert [c.symbol.index for c in found if not is_literal(c.symbol)] == [
         i for i in changed if not is_literal(one.symbols[i])
