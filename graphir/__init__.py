@@ -3,7 +3,6 @@
 from typing import Any
 
 from graphir import ops
-from graphir.dims import Dim
 from graphir.dtypes import DType
 from graphir.errors import (
     AxisError,
@@ -15,11 +14,15 @@ from graphir.errors import (
     PromotionError,
     ShapeError,
 )
-from graphir.graph import Graph
-from graphir.lattice import Lattice
-from graphir.lattices import lattice, lattices
+from graphir.ir.graph import Graph
+from graphir.ir.symbol import Symbol
+from graphir.lattice.order import Lattice
+from graphir.lattice.published import lattice, lattices
 from graphir.location import Location, Origin
-from graphir.op import Op
+from graphir.numpy_api.trace import Slot, Static, Traced, trace
+from graphir.ops.dims import Dim
+from graphir.ops.op import Op
+from graphir.ops.types import TensorType
 from graphir.policies import Policy
 from graphir.promotion import (
     Explanation,
@@ -31,10 +34,7 @@ from graphir.promotion import (
     rules,
     set_default_rules,
 )
-from graphir.promotion.laws import laws
-from graphir.symbol import Symbol
-from graphir.tracing import Slot, Static, Traced, trace
-from graphir.types import TensorType
+from graphir.rule_reports.laws import laws
 
 __all__ = [
     "AxisError",

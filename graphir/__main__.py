@@ -7,7 +7,7 @@ import sys
 
 def main() -> int:
     """Run the command line on sys.argv; its exit status."""
-    from runtime.cli import main as run
+    from runtime.cli.main import main as run
 
     return run()
 

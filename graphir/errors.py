@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from graphir.printable import printable
+from graphir.escape import printable
 
 if TYPE_CHECKING:
     from graphir.location import Location

@@ -9,18 +9,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from graphir.arguments import number_of
 from graphir.dtypes import DType
 from graphir.errors import GraphirError
 from graphir.expressions import Expression, expression, primary, statement
+from graphir.ir.operands import number_of
+from graphir.ir.symbol import Symbol
 from graphir.location import Location
-from graphir.losses import Loss, literal_loss
-from graphir.op import Op
+from graphir.loss import Loss, literal_loss
+from graphir.ops.op import Op
+from graphir.ops.types import TensorType
 from graphir.promotion import PromotionRules
 from graphir.promotion.operands import smallest_holding
 from graphir.promotion.scalars import survives
-from graphir.symbol import Symbol
-from graphir.types import TensorType
 
 
 class Promotion(NamedTuple):

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, ParamSpec, Self, TypeAlias, TypeVar
 from graphir.assignments import assignment_end
 from graphir.dtypes import DType
 from graphir.errors import GraphirError
-from graphir.printable import printable
+from graphir.escape import printable
 from graphir.source_text import displayed_path, source_line
 
 P = ParamSpec("P")

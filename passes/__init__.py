@@ -1,17 +1,17 @@
 """Passes: Graph -> Graph, and questions asked of a graph. None of them changes what it is given."""
 
-from passes.casts import CastReport, CastRow, cast_report
+from passes.analysis.casts import CastReport, CastRow, cast_report
+from passes.analysis.diff import diff
+from passes.analysis.graph_diff import GraphDiff
+from passes.analysis.rebuild import rebuild
+from passes.analysis.rules_diff import RulesDiff
 from passes.common_subexpressions import common_subexpressions
 from passes.dead_code import dead_code
-from passes.diff import diff
-from passes.draw import draw
 from passes.fold_constants import fold_constants
-from passes.graph_diff import GraphDiff
 from passes.implicit_cast import implicit_cast
 from passes.legalize import legalize
 from passes.pipeline import Pipeline, lower
-from passes.rebuild import rebuild
-from passes.rules_diff import RulesDiff
+from passes.reports.picture import draw
 from passes.simplify_casts import simplify_casts
 from passes.weak_types import weak_types
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from graphir import Graph, Symbol, ops
-from graphir.attributes import identity
-from graphir.uncollected import uncollected
-from passes.rewriting import Rewriter, merged_origins
+from graphir.gc_pause import uncollected
+from graphir.ops.attributes import identity
+from passes.rewriter import Rewriter, merged_origins
 
 
 @uncollected

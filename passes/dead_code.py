@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from graphir import Graph
-from graphir.needed import needed
-from graphir.uncollected import uncollected
-from passes.rewriting import Rewriter
+from graphir.gc_pause import uncollected
+from graphir.ir.liveness import needed
+from passes.rewriter import Rewriter
 
 
 @uncollected

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from graphir import ExecutionError, Graph, ShapeError, Symbol, ops
-from graphir.attributes import constant
-from graphir.evaluation import apply
-from graphir.uncollected import uncollected
-from passes.rewriting import Rewriter, merged_origins
+from graphir.gc_pause import uncollected
+from graphir.ops.attributes import constant
+from graphir.semantics.evaluation import apply
+from passes.rewriter import Rewriter, merged_origins
 
 LIMIT = 4096
 """Elements above which a result is left to be computed, so that graphs stay small."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, cast
 
 from graphir import Graph, Origin, Symbol, rules
-from graphir.implied import Implied, implied
-from graphir.uncollected import uncollected
-from passes.rewriting import Casts, Rewriter
+from graphir.gc_pause import uncollected
+from graphir.ir.implied_casts import Implied, implied
+from passes.rewriter import Casts, Rewriter
 
 
 @uncollected

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from graphir import DType, Graph, Origin, Symbol, TensorType
-from graphir.attributes import with_dtypes
-from graphir.evaluation import machine
+from graphir.gc_pause import uncollected
 from graphir.location import LEGALIZE
-from graphir.uncollected import uncollected
-from passes.rewriting import Casts, Rewriter, require_explicit
+from graphir.ops.attributes import with_dtypes
+from graphir.semantics.evaluation import machine
+from passes.rewriter import Casts, Rewriter, require_explicit
 
 
 @uncollected
@@ -22,7 +22,7 @@ def legalize(graph: Graph) -> Graph:
     every op is legal. GraphError for a graph that is not explicit.
 
     What is computed in float32 and rounded again is correctly rounded in the normal range (see
-    `graphir.evaluation.machine`). A product or quotient below 2**-126, where float32 is subnormal
+    `semantics.evaluation.machine`). A product or quotient below 2**-126, where float32 is subnormal
     and so are tensor_float32 and bfloat16, is rounded twice: by at most 2**-150 more than half a
     unit in the last place, which is 2**-136 and 2**-133.
     """

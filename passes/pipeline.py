@@ -7,7 +7,7 @@ from functools import wraps
 from typing import TypeAlias
 
 from graphir import Graph, GraphError, GraphirError
-from graphir.uncollected import uncollected
+from graphir.gc_pause import uncollected
 from passes.common_subexpressions import common_subexpressions
 from passes.dead_code import dead_code
 from passes.fold_constants import fold_constants

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from graphir import DType, Graph, Symbol, ops
-from graphir.uncollected import uncollected
-from passes.rewriting import Rewriter, merged_origins
+from graphir.gc_pause import uncollected
+from passes.rewriter import Rewriter, merged_origins
 
 
 @uncollected

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from graphir import Graph, TensorType, ops
-from graphir.attributes import with_dtypes
 from graphir.conversions import convert
-from graphir.uncollected import uncollected
-from passes.rewriting import Rewriter, origins_of, require_explicit
+from graphir.gc_pause import uncollected
+from graphir.ops.attributes import with_dtypes
+from passes.rewriter import Rewriter, origins_of, require_explicit
 
 
 @uncollected

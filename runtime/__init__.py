@@ -3,7 +3,7 @@
 from runtime.audit import audit
 from runtime.execution import execute
 from runtime.interpreter import interpret
-from runtime.jit import jit
+from runtime.jit.jit import jit
 from runtime.program import Program
 from runtime.recording import Recording, record
 

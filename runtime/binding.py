@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from graphir import DType, ExecutionError, Graph, GraphError, Symbol
 from graphir.conversions import convert
-from graphir.dims import Dim, Size, evaluate
 from graphir.errors import ShapeError
-from graphir.literals import is_literal, literal_array
+from graphir.ir.literals import is_literal, literal_array
+from graphir.ops.dims import Dim, Size, evaluate
 
 T = TypeVar("T")
 

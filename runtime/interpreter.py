@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir import Graph, GraphirError, Symbol, ops
-from graphir.attributes import with_dtypes
 from graphir.conversions import convert
-from graphir.evaluation import apply
-from graphir.implied import implied
-from graphir.op import Inferred
+from graphir.ir.implied_casts import implied
+from graphir.ops.attributes import with_dtypes
+from graphir.ops.op import Inferred
+from graphir.semantics.evaluation import apply
 from runtime.binding import bind
 from runtime.results import refused, require_outputs, results
 

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from graphir.kernels import KERNELS
 from graphir.ops import CATALOGUE
+from graphir.semantics.kernels import KERNELS
 
 Array: TypeAlias = np.ndarray[Any, Any]
 BITS = 240

@@ -20,14 +20,14 @@ from graphir import (
     TensorType,
     ops,
     rule_sets,
-    shapes,
 )
-from graphir import attributes as at
-from graphir.dims import Dim, Shape, evaluate
-from graphir.implied import implied
-from graphir.op import REQUIRED, Attr
-from graphir.signatures import LOOKUP, SCATTER
-from graphir.symbol import ValuelessError
+from graphir.ir.implied_casts import implied
+from graphir.ir.symbol import ValuelessError
+from graphir.ops import attributes as at
+from graphir.ops import shape_rules as shapes
+from graphir.ops.dims import Dim, Shape, evaluate
+from graphir.ops.dtype_rules import LOOKUP, SCATTER
+from graphir.ops.op import REQUIRED, Attr
 from tests.strategies import (
     DIMS,
     NAMES,

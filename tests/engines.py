@@ -9,8 +9,8 @@ import ml_dtypes
 import numpy as np
 
 from graphir import DType, Graph, GraphirError, Symbol, ops
-from graphir.evaluation import apply
-from graphir.kernels import KERNELS
+from graphir.semantics.evaluation import apply
+from graphir.semantics.kernels import KERNELS
 from passes import lower
 from runtime.binding import sizes_of
 from tests.evaluator import same

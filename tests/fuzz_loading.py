@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 
 from graphir import Graph, GraphirError, Lattice, ParseError
-from graphir.printer import large_constants
-from runtime.files import number, read_input
+from graphir.text.printer import large_constants
+from runtime.value_files import number, read_input
 from tests.fuzzing import Files, corpus, mutated
 
 SECONDS, MEMORY = 10, 1 << 30

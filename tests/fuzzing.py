@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from graphir import DType, Graph, lattice, lattices, ops
-from graphir.printer import graph_text, large_constants
+from graphir.text.printer import graph_text, large_constants
 from passes import lower
 from tests.texts import EXPLICIT, QUESTION, every_dtype, every_op
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from graphir import ops
-from graphir.kernels import KERNELS
+from graphir.semantics.kernels import KERNELS
 
 BOOL = [np.dtype(bool)]
 SIGNED = [np.dtype(f"i{n}") for n in (1, 2, 4, 8)]

@@ -10,7 +10,7 @@ from typing import Any
 
 from graphir import Graph, ops
 from passes import CastReport, CastRow, cast_report
-from passes.casts import Measured, OutputError
+from passes.analysis.casts import Measured, OutputError
 from tests.loading import example
 
 VOID = {"meta", "input", "br", "wbr"}

@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from graphir import DType
-from graphir.dims import Dim, Shape, evaluate
+from graphir.ops.dims import Dim, Shape, evaluate
 
 STRONG = [d for d in DType if not d.weak]
 WEAK = [d for d in DType if d.weak]

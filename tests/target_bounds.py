@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from graphir import DType, Symbol
-from graphir.evaluation import machine, settings_of
-from graphir.kernels import KERNELS
+from graphir.semantics.evaluation import machine, settings_of
+from graphir.semantics.kernels import KERNELS
 from tests.accuracy import BOUNDS, Bound
 
 Array = np.ndarray[Any, Any]

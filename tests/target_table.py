@@ -25,7 +25,7 @@ import numpy as np
 
 from graphir import DType, Graph, GraphirError, Op, ops
 from graphir.location import LEGALIZE
-from graphir.signatures import COMPARISON, LOOKUP, ORDER, SCATTER
+from graphir.ops.dtype_rules import COMPARISON, LOOKUP, ORDER, SCATTER
 from passes import lower
 from runtime import targets
 from runtime.targets import TargetError

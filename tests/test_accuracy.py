@@ -10,7 +10,7 @@ import pytest
 
 import runtime
 from graphir import DType, Graph, ops
-from graphir.signatures import DIVISION, FLOATING, REAL_FLOATING
+from graphir.ops.dtype_rules import DIVISION, FLOATING, REAL_FLOATING
 from tests import accuracy
 from tests.accuracy import BOUNDS
 

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from graphir import DType
 from runtime import array_api as xp
-from runtime.array_api import Array, fft
+from runtime.array_api import Array
+from runtime.array_api.functions import fft
 
 REALS = (xp.float32, xp.float64)
 COMPLEX = {xp.float32: xp.complex64, xp.float64: xp.complex128}

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from graphir import DType
 from runtime import array_api as xp
-from runtime.array_api import Array, linalg
+from runtime.array_api import Array
+from runtime.array_api.functions import linalg
 
 FLOATS = (xp.float32, xp.float64, xp.complex64, xp.complex128)
 STACKS = ((), (2,), (2, 0), (3, 2))

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from graphir import DType, GraphirError
 from runtime import array_api as xp
-from runtime.array_api import Array, linalg
+from runtime.array_api import Array
+from runtime.array_api.functions import linalg
 
 
 def plain(x: Array) -> NDArray[Any]:

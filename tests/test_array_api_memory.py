@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphir import graph
+from graphir.ir import graph
 from runtime import array_api as xp
-from runtime.array_api import forcing
-from runtime.array_api.forcing import pending
-from runtime.array_api.lazy import PENDING, TAPE, Lazy
+from runtime.array_api.evaluation import forcing
+from runtime.array_api.evaluation.forcing import pending
+from runtime.array_api.evaluation.lazy import PENDING, TAPE, Lazy
 
 
 def lazies() -> int:

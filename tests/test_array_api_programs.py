@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from graphir import Graph
 from runtime import array_api as xp
 from runtime import interpret
-from runtime.array_api import forcing
-from runtime.array_api.forcing import pending
+from runtime.array_api.evaluation import forcing
+from runtime.array_api.evaluation.forcing import pending
 from tests.benchmarks import array_api as benchmark
 
 Step = tuple[int, int, int]

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from runtime import array_api
-from runtime.array_api import forcing
-from runtime.array_api.forcing import pending
+from runtime.array_api.evaluation import forcing
+from runtime.array_api.evaluation.forcing import pending
 
 xp: Any = array_api
 

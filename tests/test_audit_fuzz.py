@@ -11,7 +11,7 @@ import pytest
 
 from passes.reports import REPORT_FORMATS
 from runtime import record
-from runtime.cli_output import status
+from runtime.cli.output import status
 from tests.audited_programs import drawn_function, number
 
 COUNT, PARTS = 1000, 10

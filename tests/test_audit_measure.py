@@ -12,7 +12,7 @@ import pytest
 
 from graphir import DType
 from graphir.conversions import convert
-from passes.casts import Measured
+from passes.analysis.casts import Measured
 from runtime.audit import measuring
 from runtime.audit.measuring import measure
 from tests.rounding import ALL, COMPLEX, FORMATS, GREATEST, INTEGERS, float_edges, integer_traps

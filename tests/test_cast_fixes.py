@@ -7,7 +7,7 @@ import pytest
 
 from graphir import Graph, ops
 from passes import cast_report
-from passes.casts.fixes import replacement
+from passes.analysis.casts.fixes import replacement
 
 SHAPES = {"x": ("int64", (4,)), "y": ("uint16", (4,)), "b": ("uint8", (4,)), "k": ("uint64", (4,))}
 

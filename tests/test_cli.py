@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import graphir
-from runtime.files import number
+from runtime.value_files import number
 from tests.commands import cli, refused
 
 ROOT = Path(graphir.__file__).parent.parent

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from graphir import Graph
-from graphir.pictures import GRAPH_FORMATS
+from graphir.drawing.graphs import GRAPH_FORMATS
 from passes import draw
 from tests.commands import cli, refused
 from tests.test_graph_pictures import mixed

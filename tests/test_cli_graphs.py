@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from graphir import DType, Graph, ops
-from runtime.files import read_input
 from runtime.native import installed
+from runtime.value_files import read_input
 from tests.commands import cli, refused
 
 

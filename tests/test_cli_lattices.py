@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from graphir import DType, Lattice, lattice, lattices, laws
-from graphir.drawing import LATTICE_FORMATS
-from graphir.lattice import LAWS
-from graphir.promotion.laws import LAWS as ALL_LAWS
+from graphir.drawing.lattices import LATTICE_FORMATS
+from graphir.lattice.order import LAWS
+from graphir.rule_reports.laws import LAWS as ALL_LAWS
 from tests.commands import cli, refused
 from tests.pictures import Picture
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from graphir import DType, Graph, Lattice, PromotionRules, laws, register, rule_sets, rules
-from graphir.lattice import LAWS as JOIN_LAWS
-from graphir.promotion.facts import facts
-from graphir.promotion.laws import LAWS
+from graphir.lattice.order import LAWS as JOIN_LAWS
+from graphir.rule_reports.facts import facts
+from graphir.rule_reports.laws import LAWS
 from passes import diff
 from tests.commands import cli, refused
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphir import Dim, DType, GraphError, GraphirError, ShapeError, TensorType
-from graphir.dims import evaluate, product, quotient, shape_of, shape_text
+from graphir.ops.dims import evaluate, product, quotient, shape_of, shape_text
 
 NAMES = ("n", "m", "k")
 
@@ -296,7 +296,7 @@ def test_types_survive_pickling_as_themselves(shape: Any):
 
 
 def test_types_that_nobody_holds_are_let_go():
-    from graphir import types
+    from graphir.ops import types
 
     TensorType("int4", (987654,))
     gc.collect()

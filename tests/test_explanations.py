@@ -20,7 +20,7 @@ from graphir import (
     rule_sets,
     rules,
 )
-from graphir.promotion.explanation import reason
+from graphir.rule_reports.explanation import reason
 from tests.commands import cli, refused
 
 OTHERS = [each for each in rule_sets() if each.name not in ("max", "explicit")]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from graphir import DType, Graph, GraphirError, Lattice, PromotionRules, rule_sets, rules
-from graphir.promotion.facts import facts
+from graphir.rule_reports.facts import facts
 
 INTS = [d for d in DType if d.is_integer and d.storage.name == str(d) and not d.narrow]
 

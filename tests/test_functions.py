@@ -8,8 +8,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from graphir import functions
-from graphir.kernels import KERNELS
+from graphir.semantics import special_functions as functions
+from graphir.semantics.kernels import KERNELS
 
 FLOATS = [np.dtype("f4"), np.dtype("f8")]
 COMPLEX = [np.dtype("c8"), np.dtype("c16")]

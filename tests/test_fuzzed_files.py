@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 from graphir import ExecutionError, Graph, GraphError, ParseError
-from graphir.archives import EXPANSION, FREE, Archive, read_array
 from graphir.errors import shortened
-from runtime.files import number, read_input
+from graphir.text.archives import EXPANSION, FREE, Archive, read_array
+from runtime.value_files import number, read_input
 from tests import fuzz_loading
 from tests.fuzzing import corpus, mutated
 

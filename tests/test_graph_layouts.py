@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphir import Graph, Symbol
-from graphir.pictures import folding
-from graphir.pictures.diagram import Cluster, Diagram, Item, diagram
-from graphir.pictures.folding import Fold, Group, Part, parts_of
-from graphir.pictures.layout import FONT, Layout, Place, layout, width
-from graphir.svg import curve
+from graphir.drawing.graphs import folding
+from graphir.drawing.graphs.diagram import Cluster, Diagram, Item, diagram
+from graphir.drawing.graphs.folding import Fold, Group, Part, parts_of
+from graphir.drawing.graphs.layout import FONT, Layout, Place, layout, width
+from graphir.drawing.lattice_svg import curve
 from tests.pictures import Rect, sampled
 
 LAYERS = ("", "", "a", "b", "a/b", "a/b/c", "a/c", "b//c", "long layer's name")

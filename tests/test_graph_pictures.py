@@ -19,13 +19,20 @@ from hypothesis import given
 import graphir
 from graphir import DType, Graph, GraphError, ops
 from graphir.conversions import convert
-from graphir.losses import loss
-from graphir.pictures import GRAPH_FORMATS, Mark, graph_dot, graph_html, graph_mermaid, graph_svg
-from graphir.pictures.diagram import Cluster, Diagram, diagram
-from graphir.pictures.levels import level
-from graphir.pictures.shades import DASHES
+from graphir.drawing.graphs import (
+    GRAPH_FORMATS,
+    Mark,
+    graph_dot,
+    graph_html,
+    graph_mermaid,
+    graph_svg,
+)
+from graphir.drawing.graphs.diagram import Cluster, Diagram, diagram
+from graphir.drawing.graphs.levels import level
+from graphir.drawing.graphs.shades import DASHES
+from graphir.loss import loss
 from passes import cast_report, draw, implicit_cast, lower
-from passes.draw import marks_of
+from passes.reports.picture import marks_of
 from tests.drawing import Program, programs
 from tests.pictures import SVG
 from tests.reports import assigned

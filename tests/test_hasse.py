@@ -16,7 +16,13 @@ from hypothesis import given, settings
 
 import graphir
 from graphir import DType, GraphError, Lattice, lattice, lattices, rule_sets
-from graphir.drawing import ACCENT, LATTICE_FORMATS, lattice_dot, lattice_mermaid, lattice_svg
+from graphir.drawing.lattices import (
+    ACCENT,
+    LATTICE_FORMATS,
+    lattice_dot,
+    lattice_mermaid,
+    lattice_svg,
+)
 from tests.pictures import SVG, Picture, Rect, cross, sampled
 from tests.test_lattice import orders
 
@@ -177,7 +183,7 @@ def test_an_empty_lattice_is_an_empty_picture():
 
 def test_the_same_bytes_every_time():
     code = (
-        "from graphir import lattice; from graphir.drawing import LATTICE_FORMATS\n"
+        "from graphir import lattice; from graphir.drawing.lattices import LATTICE_FORMATS\n"
         "for name in ('max', 'max_strict', 'jep_int_float_numpy_like'):\n"
         "    for draw in LATTICE_FORMATS.values(): print(draw(lattice(name), ()))"
     )

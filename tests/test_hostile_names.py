@@ -17,7 +17,7 @@ import runtime
 from graphir import Graph, GraphirError, Lattice, explain, laws
 from passes import cast_report, diff, draw
 from passes.reports import REPORT_FORMATS
-from runtime.cli import main
+from runtime.cli.main import main
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\r\x08\x7f\x9b31m\u202e\u2066\u200f\u2028\ud800\0"
 ESCAPED = json.dumps(HOSTILE)[1:-1].replace("\x7f", "\\u007f")

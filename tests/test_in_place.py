@@ -21,8 +21,8 @@ from graphir import (
     ops,
     trace,
 )
-from graphir.in_place import is_scalar
-from graphir.pictures.levels import cast_kind
+from graphir.drawing.graphs.levels import cast_kind
+from graphir.ir.operators.in_place import is_scalar
 from passes import cast_report, lower
 from runtime import array_api, execute, interpret, jit
 from tests.peers import IN_PLACE

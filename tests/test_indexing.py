@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphir import Dim, ExecutionError, Graph, GraphError, GraphirError, ShapeError, ops
-from graphir.dims import evaluate, shape_text
+from graphir.ops.dims import evaluate, shape_text
 from runtime import interpret
 
 BOUNDS = st.none() | st.integers(-6, 6)

@@ -10,7 +10,7 @@ import networkx as nx
 import pytest
 
 from graphir import DType, Graph, PromotionError, lattice, ops, rules
-from graphir.lattice import NoUpperBound, SeveralUpperBounds
+from graphir.lattice.order import NoUpperBound, SeveralUpperBounds
 from graphir.promotion import PromotionRules
 from passes import lower
 

@@ -24,7 +24,7 @@ from graphir import (
 )
 from runtime import interpret, jit
 from runtime import jit as decorator
-from runtime.jit import _KEPT
+from runtime.jit.jit import _KEPT
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 

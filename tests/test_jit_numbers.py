@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from graphir import DType, GraphirError, PromotionRules, TensorType, ops, rules
-from graphir.number_questions import Reference, Use
+from graphir.numpy_api.number_questions import Reference, Use
 from graphir.promotion.cells import INT_EDGES, Interval, cell_of
 from graphir.promotion.numpy_ import Numpy
 from runtime import jit

@@ -9,7 +9,7 @@ import pytest
 
 from graphir import ops
 from graphir.errors import ExecutionError
-from graphir.kernels import KERNELS
+from graphir.semantics.kernels import KERNELS
 from tests.kernel_cases import (
     BOOL,
     CASES,

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphir import GraphError, GraphirError, Lattice, PromotionError
-from graphir.lattice import NoUpperBound, SeveralUpperBounds, Violation, violations
+from graphir.lattice.order import NoUpperBound, SeveralUpperBounds, Violation, violations
 
 PRINTED: dict[str, Any] = json.loads((Path(__file__).parent / "golden/lattices.json").read_text())
 LAWFUL = ["jep_python", "jep_scalar_types_signed_int", "jep_jax_final", "jax_doc"]

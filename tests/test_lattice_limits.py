@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from graphir import GraphError, Lattice, PromotionError, laws
-from graphir.drawing import LATTICE_FORMATS
-from graphir.hasse import grid
-from graphir.lattice import LISTED, MOST_NODES, Violation
-from graphir.lattice_files import LONGEST_NAME, MOST_EDGES
+from graphir.drawing.hasse import grid
+from graphir.drawing.lattices import LATTICE_FORMATS
+from graphir.lattice.files import LONGEST_NAME, MOST_EDGES
+from graphir.lattice.order import LISTED, MOST_NODES, Violation
 from tests.commands import cli, refused
 from tests.work import count_work
 

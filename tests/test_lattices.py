@@ -16,8 +16,8 @@ from hypothesis import given, settings
 
 import graphir
 from graphir import DType, GraphError, Lattice, lattice, lattices, rule_sets
-from graphir.findings import edges_text, report
-from graphir.lattice import LAWS, Cyclic, Violation, violations
+from graphir.lattice.order import LAWS, Cyclic, Violation, violations
+from graphir.rule_reports.findings import edges_text, report
 from tests.test_lattice import minimal_bounds, orders
 
 GOLDEN: dict[str, Any] = json.loads((Path(__file__).parent / "golden/lattices.json").read_text())
@@ -106,9 +106,9 @@ def test_what_is_no_name_is_refused_as_one(which: Any):
 
 def test_the_function_and_the_module_share_their_name():
     code = (
-        "import graphir; from graphir.lattice import Lattice; from graphir.lattices import lattice;"
+        "import graphir; from graphir.lattice.order import Lattice; from graphir.lattice.published import lattice;"
         "assert graphir.lattice is lattice and graphir.lattice('jax_doc').laws() == [];"
-        "from graphir.lattice import Lattice as again; assert graphir.Lattice is Lattice is again"
+        "from graphir.lattice.order import Lattice as again; assert graphir.Lattice is Lattice is again"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(graphir.__file__).parents[1])
     copy = pickle.loads(pickle.dumps(lattice("jax_doc")))

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from graphir import DType, GraphError, Lattice, lattice, lattices, laws, rules
-from graphir.lattice import LAWS as JOIN_LAWS
-from graphir.promotion.laws import LAWS
+from graphir.lattice.order import LAWS as JOIN_LAWS
+from graphir.rule_reports.laws import LAWS
 
 GOLDEN = Path(__file__).parent / "golden"
 PRINTED: dict[str, dict[str, str]] = json.loads((GOLDEN / "max.json").read_text())["table"]

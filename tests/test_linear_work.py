@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from graphir.drawing import LATTICE_FORMATS
-from graphir.pictures import GRAPH_FORMATS
-from graphir.promotion.tables import FORMATS
+from graphir.drawing.graphs import GRAPH_FORMATS
+from graphir.drawing.lattices import LATTICE_FORMATS
+from graphir.rule_reports.tables import FORMATS
 from passes.reports import REPORT_FORMATS
-from runtime.cli import main
+from runtime.cli.main import main
 from tests.scaling import PROGRAMS
 from tests.work import Work, count_work
 

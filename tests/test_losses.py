@@ -12,7 +12,7 @@ import pytest
 
 from graphir import DType
 from graphir.conversions import convert
-from graphir.losses import LOSS_KINDS, Loss, literal_loss, loss
+from graphir.loss import LOSS_KINDS, Loss, literal_loss, loss
 
 SMALL = [d for d in DType if d.bits <= 16]
 TARGETS = [d for d in DType if not d.weak]

@@ -8,7 +8,7 @@ from graphir import ops
 from graphir.conversions import convert
 from graphir.dtypes import DType
 from graphir.errors import ExecutionError
-from graphir.kernels import KERNELS
+from graphir.semantics.kernels import KERNELS
 
 DTYPES = sorted({d.storage for d in DType}, key=str)
 NARROW_INTEGERS = [np.dtype(getattr(ml_dtypes, n)) for n in ("int2", "int4", "uint2", "uint4")]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from graphir import DType, ExecutionError, Graph, Symbol, ops
-from graphir.kernels import KERNELS
+from graphir.semantics.kernels import KERNELS
 from runtime import Program, interpret
 from tests.native_runs import (
     casts,

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from graphir import Graph, GraphirError, Symbol
-from graphir.numpy_functions import FUNCTIONS
+from graphir.numpy_api.functions import FUNCTIONS
 from runtime import record
 from tests.test_numpy_symbols import CALLS as SINGLE
 from tests.test_numpy_symbols import DTYPES, agrees, allowed, run, symbols, values

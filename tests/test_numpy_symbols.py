@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphir import Graph, GraphirError, PromotionError, Symbol, ops, trace
-from graphir.numpy_ops import ACCUMULATIONS, COMPOUNDS, OPS, PARTS, REDUCTIONS
+from graphir.numpy_api.ufuncs import ACCUMULATIONS, COMPOUNDS, OPS, PARTS, REDUCTIONS
 from runtime import interpret
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -335,7 +335,7 @@ def test_what_is_no_operand_gets_its_turn() -> None:
 
 
 def test_the_tables_are_read_at_first_use() -> None:
-    code = "import sys, graphir; sys.exit('graphir.numpy_calls' in sys.modules)"
+    code = "import sys, graphir; sys.exit('graphir.numpy_api.dispatch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
 
 

@@ -24,7 +24,7 @@ from graphir import (
     register,
     rules,
 )
-from graphir.lattice import Cyclic, NoUpperBound, SeveralUpperBounds
+from graphir.lattice.order import Cyclic, NoUpperBound, SeveralUpperBounds
 from passes import cast_report, lower
 from runtime import execute
 

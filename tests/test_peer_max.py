@@ -19,7 +19,7 @@ from max.graph import TensorValue
 from max.graph import ops as max_ops
 
 from graphir import DType, ops, rules
-from graphir.operators import Operators
+from graphir.ir.operators.arithmetic import Operators
 from tests.peers import CALLS, max_questions, ours
 from tests.peers import max_ as peer
 from tests.peers.max_questions import DTYPES, MEASURED, golden, questions

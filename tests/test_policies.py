@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphir import CastWarning, DType, Graph, GraphError, Policy, PromotionError, ops, rules
-from graphir.losses import EXACT, loss
+from graphir.loss import EXACT, loss
 from graphir.policies.hits import CastHit, WidthHit
 from graphir.policies.patterns import cast_pattern
 from passes import (

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from graphir import DType, ExecutionError, Graph, GraphirError, Op, ops
 from graphir.conversions import convert
-from graphir.dims import evaluate
+from graphir.ops.dims import evaluate
 from runtime import Program, execute, interpret
 from tests.drawing import graphs
 from tests.evaluator import agree, outcome, same

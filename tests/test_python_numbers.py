@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphir import DType, Graph, GraphirError, ops, trace
+from graphir.ir.verifier import verify
 from graphir.promotion import rule_sets
 from graphir.promotion.python import OPERATORS
-from graphir.verifier import verify
 from passes import lower
 from runtime import interpret, jit
-from runtime.call_signatures import _takes_weak
+from runtime.jit.call_signatures import _takes_weak
 
 NUMBERS = (3, 2.5, 1 + 2j)
 DTYPES = [np.dtype(code) for code in "?bhilBHILefdFD"]

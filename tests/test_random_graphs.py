@@ -11,8 +11,8 @@ from hypothesis import given, note, seed, settings
 from hypothesis import strategies as st
 
 from graphir import DType, ExecutionError, Graph, Op, ops
-from graphir.attributes import identity
-from graphir.printer import large_constants
+from graphir.ops.attributes import identity
+from graphir.text.printer import large_constants
 from passes import (
     Pipeline,
     common_subexpressions,

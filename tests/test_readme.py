@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from graphir import lattice, rule_sets
-from graphir.drawing import lattice_svg
+from graphir.drawing.lattices import lattice_svg
 from runtime import native
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphir import DType, Graph, GraphError, GraphirError, PromotionError, TensorType, ops, rules
-from graphir.printer import large_constants
+from graphir.text.printer import large_constants
 from passes import common_subexpressions, implicit_cast, rebuild
-from passes.rebuild import rebuilt
+from passes.analysis.rebuild import rebuilt
 from runtime import execute
 from tests.programs import NAMES, Program, programs
 

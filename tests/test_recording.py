@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from runtime import interpret, record
-from runtime.recording.brought import Brought
+from runtime.recording.captured import Brought
 from tests.recorded_libraries import PATHS, call_of, installed
 from tests.recorded_programs import PROGRAMS
 from tests.recorded_table import FILE, row

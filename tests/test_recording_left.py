@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from graphir import ExecutionError
-from passes.casts.conversion import SILENT
+from passes.analysis.casts.conversion import SILENT
 from runtime import interpret, record
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from graphir.numpy_ops import COMPOUNDS, OPS, REDUCTIONS
+from graphir.numpy_api.ufuncs import COMPOUNDS, OPS, REDUCTIONS
 from runtime import record
 from tests.test_recording import EXACT, gives_again, same_results
 

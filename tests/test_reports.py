@@ -16,7 +16,7 @@ from typing import TextIO
 import pytest
 
 from graphir import Graph
-from graphir.printable import printable
+from graphir.escape import printable
 from passes import CastReport, cast_report
 from passes.reports import REPORT_FORMATS, words
 from passes.reports.html import report_html

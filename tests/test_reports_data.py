@@ -11,7 +11,7 @@ import pytest
 
 from graphir import Graph
 from passes import CastReport, cast_report
-from passes.casts.fixes import replacement
+from passes.analysis.casts.fixes import replacement
 from passes.reports import words
 from passes.reports.json_ import report_json, schema
 from passes.reports.sarif import SEVERITIES, report_sarif

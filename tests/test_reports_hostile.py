@@ -11,7 +11,7 @@ import pytest
 
 from graphir import Graph, promotion, rules
 from passes import CastReport, cast_report
-from passes.casts import CastRow, OutputError
+from passes.analysis.casts import CastRow, OutputError
 from passes.reports import REPORT_FORMATS
 from passes.reports.html import report_html
 from passes.reports.markdown import code

@@ -9,9 +9,9 @@ from itertools import product
 import pytest
 
 from graphir import DType, GraphError, Lattice, PromotionError, PromotionRules, rule_sets, rules
-from graphir.promotion.facts import facts
 from graphir.promotion.library import COMPLEX
 from graphir.promotion.numpy_ import LOGICAL
+from graphir.rule_reports.facts import facts
 from passes import RulesDiff, diff
 
 NAMES = [each.name for each in rule_sets()]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphir import Graph, GraphError, GraphirError, ShapeError, Symbol, TensorType, ops
-from graphir.dims import evaluate, shape_of, shape_text
+from graphir.ops.dims import evaluate, shape_of, shape_text
 
 SIZES = ({"n": 4, "m": 3, "k": 2}, {"n": 1, "m": 1, "k": 1}, {"n": 2, "m": 5, "k": 7})
 Shapes = list[tuple[Any, ...]]

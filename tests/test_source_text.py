@@ -14,7 +14,7 @@ import pytest
 from graphir import Graph, source_text
 from passes import cast_report
 from passes.reports import REPORT_FORMATS
-from runtime.cli import main
+from runtime.cli.main import main
 
 SECRET = "hunter2 = the_secret_value"
 
@@ -121,7 +121,7 @@ g = Graph("g")
 g.output(g.input("int16", name="x") + g.input("float32", name="y"))
 print(str(cast_report(g)).count("implicit"))
 print(str(record(lambda x: x + np.float64(1), np.ones(3, np.float32)).audit()).count("implicit"))
-from runtime.cli import main
+from runtime.cli.main import main
 print(main(["casts", "net.gir"]), main(["promote", "int8", "float32"]))
 """
     root = Path(__file__).parent.parent

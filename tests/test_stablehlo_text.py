@@ -7,8 +7,8 @@ import pytest
 
 from graphir import DType, Graph, GraphirError, ops
 from runtime.targets import TargetError, stablehlo
-from runtime.targets.stablehlo_ops import STABLEHLO
-from runtime.targets.stablehlo_text import ELEMENTS, dense
+from runtime.targets.stablehlo_.ops import STABLEHLO
+from runtime.targets.stablehlo_.text import ELEMENTS, dense
 from tests.engines import graph_of
 from tests.peers import CALLS
 from tests.strategies import STRONG

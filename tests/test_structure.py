@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from graphir import ops
-from graphir.kernels import KERNELS
+from graphir.semantics.kernels import KERNELS
 
 ROOT = Path(__file__).resolve().parent.parent
 FLOORS = ["graphir", "passes", "runtime"]

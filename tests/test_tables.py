@@ -13,9 +13,9 @@ import pytest
 
 import graphir
 from graphir import DType, Lattice, PromotionError, PromotionRules, rules
-from graphir.drawing import lattice_dot
-from graphir.promotion.tables import FORMATS, html_table, text_table, unlike
-from runtime.cli import main
+from graphir.drawing.lattices import lattice_dot
+from graphir.rule_reports.tables import FORMATS, html_table, text_table, unlike
+from runtime.cli.main import main
 from tests.commands import cli, refused
 
 # -- table

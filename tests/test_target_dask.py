@@ -27,8 +27,8 @@ from graphir import DType, ExecutionError, Graph, ops, trace
 from runtime import Program as Compiled
 from runtime import interpret, targets
 from runtime.targets import TargetError
-from runtime.targets.dask_movement import MOVES
-from runtime.targets.dask_ops import LABELS
+from runtime.targets.dask_.movement import MOVES
+from runtime.targets.dask_.ops import LABELS
 from tests.chunks import INEXACT, agree, compare, computed, cut
 from tests.drawing import Program, programs
 from tests.evaluator import same

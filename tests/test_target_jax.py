@@ -16,8 +16,8 @@ import jax
 from graphir import DType, ExecutionError, Graph, Symbol, ops
 from runtime import interpret, targets
 from runtime.targets import TargetError
-from runtime.targets.jax_ import function_of
-from runtime.targets.jax_ops import table
+from runtime.targets.jax_.ops import table
+from runtime.targets.jax_.target import function_of
 from tests.engines import agree, graph_of, inputs_of, outcome, settled
 from tests.evaluator import same
 from tests.peers import CALLS

@@ -19,8 +19,8 @@ from graphir import Graph, GraphirError
 from passes import draw
 from runtime import interpret
 from runtime.targets import python, stablehlo
-from runtime.targets.excerpts import defined
-from runtime.targets.python_names import Identifiers, identifier
+from runtime.targets.python_.excerpts import defined
+from runtime.targets.python_.names import Identifiers, identifier
 from runtime.targets.specialize import specialized
 
 ODD = sorted(

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from graphir import DType, ExecutionError, Graph, ops
 from runtime import interpret, targets
 from runtime.targets import TargetError
-from runtime.targets.onnx_ops import ONNX
+from runtime.targets.onnx_.ops import ONNX
 from tests import accuracy
 from tests.accuracy import BOUNDS
 from tests.drawing import Program, programs

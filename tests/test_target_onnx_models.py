@@ -16,8 +16,8 @@ import onnx
 from graphir import DType, Graph, ops
 from runtime import interpret, targets
 from runtime.targets import TargetError
-from runtime.targets.onnx_ import IR_VERSION, OPSET, model
-from runtime.targets.onnx_body import LACKS
+from runtime.targets.onnx_.body import LACKS
+from runtime.targets.onnx_.target import IR_VERSION, OPSET, model
 from tests.engines import graph_of
 from tests.evaluator import same
 from tests.onnx_models import (

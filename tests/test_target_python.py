@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from graphir import DType, ExecutionError, Graph, GraphirError, ops
 from runtime import interpret
 from runtime.targets import TargetError, python
-from runtime.targets.excerpts import SOURCES, bare, names_defined, read
-from runtime.targets.python_ops import PYTHON
+from runtime.targets.python_.excerpts import SOURCES, bare, names_defined, read
+from runtime.targets.python_.ops import PYTHON
 from tests.drawing import Program, programs
 from tests.evaluator import same
 from tests.strategies import STRONG, pool

@@ -16,7 +16,7 @@ import jax
 from graphir import DType, Graph, Symbol, ops
 from runtime import interpret
 from runtime.targets import stablehlo
-from runtime.targets.stablehlo import module_text
+from runtime.targets.stablehlo_.target import module_text
 from tests.engines import agree, graph_of, inputs_of, outcome, settled
 from tests.evaluator import same
 from tests.hlo import REFUSED, compiled, interpreted, parsed

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphir import DType, Graph, Location, Origin, ops
-from graphir.printer import graph_text, symbol_text
+from graphir.text.printer import graph_text, symbol_text
 from tests.texts import (
     EXPLICIT,
     QUESTION,

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from graphir import DType, Graph, GraphirError, ParseError, ops
-from graphir.printer import symbol_text
-from runtime.cli import main
+from graphir.text.printer import symbol_text
+from runtime.cli.main import main
 from tests.texts import check_same, every_dtype, every_op
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphir import Graph, ParseError
-from graphir.printer import graph_text
+from graphir.text.printer import graph_text
 from tests.texts import EXPLICIT, QUESTION, T, check_same, every_dtype, every_op, f32
 from tests.work import Work, count_work
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from graphir import DType, Graph, Location, ops
-from graphir.attributes import identity
-from graphir.types import TensorType
+from graphir.ops.attributes import identity
+from graphir.ops.types import TensorType
 
 T = TensorType
 f32, i64, c64 = DType.float32, DType.int64, DType.complex64

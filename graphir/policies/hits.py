@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from graphir import ops
-from graphir.arguments import call_text
 from graphir.dtypes import DType
-from graphir.findings import counted
 from graphir.fixes import Promotion, fix, rewritten, stored
-from graphir.implied import ImpliedCast, implied
+from graphir.ir.implied_casts import ImpliedCast, implied
+from graphir.ir.operands import call_text
 from graphir.location import Location
-from graphir.losses import Loss
+from graphir.loss import Loss
 from graphir.policies.budget import limits_on, too_wide, within
 from graphir.policies.policy import Action, Verdict
+from graphir.rule_reports.findings import counted
 
 if TYPE_CHECKING:
-    from graphir.symbol import Symbol
+    from graphir.ir.symbol import Symbol
 
 
 class CastHit(NamedTuple):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from graphir.dtypes import DType
 from graphir.errors import GraphError
-from graphir.losses import LOSS_KINDS, Loss
+from graphir.loss import LOSS_KINDS, Loss
 
 LOSSES = ("lossy", "exact", *LOSS_KINDS)
 """The words for what a cast loses: something, nothing, or this."""

@@ -12,10 +12,10 @@ from graphir.policies.budget import limit, too_wide
 
 # What finds and tells of casts is imported where a policy asks for it: most graphs have none.
 if TYPE_CHECKING:
-    from graphir.graph import Graph
-    from graphir.losses import Loss
+    from graphir.ir.graph import Graph
+    from graphir.ir.symbol import Symbol
+    from graphir.loss import Loss
     from graphir.policies.hits import Hit
-    from graphir.symbol import Symbol
 
 Action: TypeAlias = Literal["allow", "warn", "forbid"]
 

@@ -7,20 +7,20 @@ from itertools import compress
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from graphir import ops
-from graphir.arguments import number_of
 from graphir.dtypes import DType
-from graphir.implied import ImpliedCast, implied
-from graphir.losses import Loss, literal_loss, loss
-from graphir.needed import all_needed, needed
+from graphir.gc_pause import uncollected
+from graphir.ir.implied_casts import ImpliedCast, implied
+from graphir.ir.liveness import all_needed, needed
+from graphir.ir.operands import number_of
+from graphir.loss import Loss, literal_loss, loss
 from graphir.policies.budget import family
 from graphir.policies.hits import CastHit, Hit, WidthHit
 from graphir.policies.policy import Policy, Verdict
 from graphir.promotion.scalars import WEAK
-from graphir.uncollected import uncollected
 
 if TYPE_CHECKING:
-    from graphir.graph import Graph
-    from graphir.symbol import Symbol
+    from graphir.ir.graph import Graph
+    from graphir.ir.symbol import Symbol
 
 
 @uncollected

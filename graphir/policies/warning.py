@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from graphir.errors import CastWarning
+from graphir.escape import printable
 from graphir.location import user_frame
 from graphir.policies.hits import Hit
-from graphir.printable import printable
 
 
 def warn_of(hits: Iterable[Hit]) -> None:

@@ -8,7 +8,6 @@ from graphir.dtypes import DType
 from graphir.errors import GraphError, GraphirError
 from graphir.promotion.array_api import ARRAY_API
 from graphir.promotion.defaults import default, set_default
-from graphir.promotion.explanation import Explanation
 from graphir.promotion.explicit import EXPLICIT
 from graphir.promotion.jax import JAX, JAX_STRICT, JAX_X32
 from graphir.promotion.jax_2020 import JAX_2020
@@ -25,6 +24,7 @@ from graphir.promotion.tensorflow import TENSORFLOW
 from graphir.promotion.tf_legacy import TF_LEGACY
 from graphir.promotion.tf_modes import TF_ALL, TF_SAFE
 from graphir.promotion.torch import TORCH
+from graphir.rule_reports.explanation import Explanation
 
 __all__ = [
     "Explanation",

@@ -12,7 +12,7 @@ from typing import Any
 
 from graphir.dtypes import DType
 from graphir.errors import PromotionError
-from graphir.lattice import Lattice, NoUpperBound
+from graphir.lattice.order import Lattice, NoUpperBound
 from graphir.promotion.families import Family
 from graphir.promotion.in_place import IN_PLACE
 from graphir.promotion.library import LibraryRules

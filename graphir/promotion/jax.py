@@ -14,7 +14,7 @@ import numpy as np
 
 from graphir.dtypes import DType
 from graphir.errors import PromotionError
-from graphir.lattice import Lattice
+from graphir.lattice.order import Lattice
 from graphir.promotion.library import COMPLEX, LibraryRules, by_op
 from graphir.promotion.operands import ALONE, Operand, Place, Typed
 from graphir.promotion.rules import Family

@@ -10,7 +10,7 @@ from typing import Any
 
 from graphir.dtypes import DType
 from graphir.errors import PromotionError
-from graphir.lattice import Lattice
+from graphir.lattice.order import Lattice
 from graphir.promotion.jax import (
     FLOATS,
     INTS,

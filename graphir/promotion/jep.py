@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphir.dtypes import DType
-from graphir.lattices import published
+from graphir.lattice.published import published
 from graphir.promotion.library import LibraryRules
 from graphir.promotion.operands import Operand
 

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from graphir.dtypes import DType
 from graphir.errors import PromotionError
-from graphir.lattice import Lattice
+from graphir.lattice.order import Lattice
 from graphir.promotion.cells import cell_of
 from graphir.promotion.operands import ALONE, Place, Typed, instead_of
 from graphir.promotion.rules import PromotionRules
@@ -32,7 +32,7 @@ class LibraryRules(PromotionRules):
     of_numbers = True
 
     roots: bool = False
-    """Whether `x ** 0.5` is sqrt(x) and `x ** -1` the reciprocal (graphir.powers)."""
+    """Whether `x ** 0.5` is sqrt(x) and `x ** -1` the reciprocal (graphir.ir.operators.powers)."""
 
     scalar_exponents: bool = False
     """Whether `**` treats NumPy scalars and 0-d arrays as the numbers of `shortcut`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphir.dtypes import DType
-from graphir.lattice import Lattice
+from graphir.lattice.order import Lattice
 from graphir.promotion.rules import PromotionRules
 
 MAX_LATTICE = Lattice(

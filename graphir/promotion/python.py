@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from graphir.dtypes import DType
-from graphir.lattice import Lattice
+from graphir.lattice.order import Lattice
 from graphir.promotion.library import LibraryRules, by_op
 from graphir.promotion.operands import Number, Place, Typed
 from graphir.promotion.rules import PromotionRules

@@ -11,10 +11,9 @@ import numpy as np
 
 from graphir.dtypes import DType, DTypeLike
 from graphir.errors import GraphError, PromotionError
-from graphir.lattice import Lattice, Violation
-from graphir.lattices import is_dtype, of_dtypes
+from graphir.lattice.order import Lattice, Violation
+from graphir.lattice.published import is_dtype, of_dtypes
 from graphir.promotion.defaults import DefaultInside
-from graphir.promotion.explanation import Explanation, explained
 from graphir.promotion.families import Family, FamilyRules
 from graphir.promotion.in_place import InPlaceRules
 from graphir.promotion.operands import (
@@ -28,6 +27,7 @@ from graphir.promotion.operands import (
     smallest_holding,
 )
 from graphir.promotion.scalars import fits, misfit, number_text, told_apart
+from graphir.rule_reports.explanation import Explanation, explained
 
 
 class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
@@ -65,7 +65,7 @@ class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
     """The ops whose operands keep their own dtypes; the first operand's is the result's."""
 
     types_uncomputed: bool = False
-    """Whether the rules type ops on dtypes in which no kernel computes them (graphir.implied)."""
+    """Whether the rules type ops on dtypes in which no kernel computes them (see implied_casts)."""
 
     instead: str = ""
     """The rule set that a refusal names as a way out."""
@@ -383,7 +383,7 @@ class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
 
     def laws(self) -> list[Violation]:
         """Every violation of the laws of promotion, each with its counterexample (graphir.laws)."""
-        from graphir.promotion.laws import laws  # which asks rule sets
+        from graphir.rule_reports.laws import laws  # which asks rule sets
 
         return laws(self)
 

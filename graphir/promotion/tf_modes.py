@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from graphir.dtypes import DType
-from graphir.lattice import Lattice
+from graphir.lattice.order import Lattice
 from graphir.promotion.jax import JAX_LATTICE
 from graphir.promotion.library import LibraryRules
 from graphir.promotion.operands import ALONE, Operand, Place, Typed

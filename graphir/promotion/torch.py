@@ -17,7 +17,7 @@ import numpy as np
 
 from graphir.dtypes import DType
 from graphir.errors import PromotionError
-from graphir.lattice import Lattice
+from graphir.lattice.order import Lattice
 from graphir.promotion.in_place import IN_PLACE
 from graphir.promotion.library import LibraryRules, by_op
 from graphir.promotion.operands import ALONE, Number, Operand, Place, Typed

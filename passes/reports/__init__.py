@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from passes.casts import CastReport
+    from passes.analysis.casts import CastReport
 
 # Each writer is imported when it is asked for: the command line knows them all and needs one.
 

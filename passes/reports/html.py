@@ -8,16 +8,16 @@ from collections.abc import Iterator
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from graphir.printable import printable
-from graphir.uncollected import uncollected
+from graphir.escape import printable
+from graphir.gc_pause import uncollected
 from passes.reports import words
 from passes.reports.listing import Listing
 from passes.reports.markup import tag, text
 from passes.reports.rows_html import Table
 
 if TYPE_CHECKING:
-    from passes.casts import CastReport, OutputError
-    from passes.graph_diff import GraphDiff
+    from passes.analysis.casts import CastReport, OutputError
+    from passes.analysis.graph_diff import GraphDiff
 
 ROWS = 2000
 """The most rows that the table of a page holds."""
@@ -183,6 +183,6 @@ def _toolbar(report: CastReport, most: int) -> str:
 
 def _drawing(report: CastReport) -> str:
     """The graph with its casts coloured by loss."""
-    from passes.draw import draw
+    from passes.reports.picture import draw
 
     return draw(report)

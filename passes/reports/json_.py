@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from graphir.uncollected import uncollected
+from graphir.gc_pause import uncollected
 
 if TYPE_CHECKING:
-    from passes.casts import CastReport
-    from passes.casts.sites import CastSite
+    from passes.analysis.casts import CastReport
+    from passes.analysis.casts.sites import CastSite
 
 VERSION = 2
 """Of the format; another for a change that readers of this one would not understand."""

@@ -7,14 +7,14 @@ from html import escape
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from graphir.printable import printable
+from graphir.escape import printable
 from passes.reports import words
 from passes.reports.markup import chip, reason, tag, text
 from passes.reports.places import Region, line_at, region
 
 if TYPE_CHECKING:
-    from passes.casts import CastReport
-    from passes.casts.sites import CastSite
+    from passes.analysis.casts import CastReport
+    from passes.analysis.casts.sites import CastSite
 
 CONTEXT = 2
 """The lines shown before and after one with casts."""

@@ -6,14 +6,14 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from graphir.printable import printable
-from graphir.uncollected import uncollected
+from graphir.escape import printable
+from graphir.gc_pause import uncollected
 from passes.reports import words
 from passes.reports.places import line_of, region
 
 if TYPE_CHECKING:
-    from passes.casts import CastReport, CastRow, OutputError
-    from passes.casts.sites import Cascade, CastSite
+    from passes.analysis.casts import CastReport, CastRow, OutputError
+    from passes.analysis.casts.sites import Cascade, CastSite
 
 ROWS = 50
 DETAILS = 10

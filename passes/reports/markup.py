@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from graphir.printable import printable
+from graphir.escape import printable
 from passes.reports import words
 
 if TYPE_CHECKING:
-    from passes.casts import CastRow
-    from passes.casts.sites import CastSite
+    from passes.analysis.casts import CastRow
+    from passes.analysis.casts.sites import CastSite
 
 
 def tag(name: str, *content: str, **attributes: Any) -> str:

@@ -8,8 +8,8 @@ from passes.reports import words
 from passes.reports.markup import code, reason, tag, text
 
 if TYPE_CHECKING:
-    from passes.casts import CastReport, CastRow
-    from passes.casts.sites import CastSite
+    from passes.analysis.casts import CastReport, CastRow
+    from passes.analysis.casts.sites import CastSite
 
 ROWS = 50
 """The most rows that a notebook is shown."""

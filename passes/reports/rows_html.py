@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from graphir.dims import Dim, Size
+from graphir.ops.dims import Dim, Size
 from passes.reports import words
 from passes.reports.listing import Listing
 from passes.reports.markup import chip, code, entries, tag, text
 
 if TYPE_CHECKING:
-    from passes.casts import CastReport, CastRow
-    from passes.casts.sites import CastSite
+    from passes.analysis.casts import CastReport, CastRow
+    from passes.analysis.casts.sites import CastSite
 
 FOLLOWING = 5
 """How many of the casts that follow from another are named."""

@@ -11,18 +11,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from graphir.pictures.levels import Level
-from graphir.printable import printable
-from graphir.uncollected import uncollected
-from passes.casts.conversion import SILENT
-from passes.casts.fixes import replacement
+from graphir.drawing.graphs.levels import Level
+from graphir.escape import printable
+from graphir.gc_pause import uncollected
+from passes.analysis.casts.conversion import SILENT
+from passes.analysis.casts.fixes import replacement
 from passes.reports import words
 from passes.reports.json_ import listed, text
 from passes.reports.places import Region, region, whole
 
 if TYPE_CHECKING:
-    from passes.casts import CastReport, CastRow, Unseen
-    from passes.casts.sites import CastSite
+    from passes.analysis.casts import CastReport, CastRow, Unseen
+    from passes.analysis.casts.sites import CastSite
 
 SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TextIO
 from passes.reports.text import DETAILS, Role, detailed, report_details
 
 if TYPE_CHECKING:
-    from passes.casts import CastReport
+    from passes.analysis.casts import CastReport
 
 STYLES: dict[Role, str] = {
     "value": "bold magenta",

@@ -6,16 +6,16 @@ from collections.abc import Iterator, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from graphir.pictures.levels import Level
-from graphir.printable import printable
-from graphir.promotion.tables import aligned
-from graphir.uncollected import uncollected
+from graphir.drawing.graphs.levels import Level
+from graphir.escape import printable
+from graphir.gc_pause import uncollected
+from graphir.rule_reports.tables import aligned
 from passes.reports import words
 from passes.reports.places import line_of, region
 
 if TYPE_CHECKING:
-    from passes.casts import CastReport, CastRow
-    from passes.casts.sites import Cascade, CastSite
+    from passes.analysis.casts import CastReport, CastRow
+    from passes.analysis.casts.sites import Cascade, CastSite
 
 DETAILS = 20
 """How many cascades are told in detail, unless more are asked for."""

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from graphir.dims import Size, total
-from graphir.findings import counted
-from graphir.pictures.levels import Level
-from graphir.pictures.levels import level as gravity
-from graphir.printable import printable
-from graphir.promotion.tables import aligned
+from graphir.drawing.graphs.levels import Level
+from graphir.drawing.graphs.levels import level as gravity
+from graphir.escape import printable
+from graphir.ops.dims import Size, total
+from graphir.rule_reports.findings import counted
+from graphir.rule_reports.tables import aligned
 
 if TYPE_CHECKING:
-    from passes.casts import CastReport, CastRow, OutputError, Unseen
-    from passes.casts.sites import CastSite
+    from passes.analysis.casts import CastReport, CastRow, OutputError, Unseen
+    from passes.analysis.casts.sites import CastSite
 
 MEANINGS: dict[Level, str] = {
     "value": "values wrap, or lose their sign or fraction",

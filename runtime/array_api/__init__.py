@@ -7,9 +7,12 @@ import math
 from typing import TYPE_CHECKING
 
 from graphir import DType
-from runtime.array_api import fft, linalg, wording
+from runtime.array_api import wording
 from runtime.array_api.array import Array
-from runtime.array_api.creation import (
+from runtime.array_api.devices import Device
+from runtime.array_api.dtypes import astype, can_cast, finfo, iinfo, isdtype, result_type
+from runtime.array_api.functions import fft, linalg
+from runtime.array_api.functions.creation import (
     arange,
     asarray,
     empty,
@@ -27,9 +30,7 @@ from runtime.array_api.creation import (
     zeros,
     zeros_like,
 )
-from runtime.array_api.devices import Device
-from runtime.array_api.dtypes import astype, can_cast, finfo, iinfo, isdtype, result_type
-from runtime.array_api.elementwise import (
+from runtime.array_api.functions.elementwise import (
     abs,
     acos,
     acosh,
@@ -98,8 +99,7 @@ from runtime.array_api.elementwise import (
     tanh,
     trunc,
 )
-from runtime.array_api.info import __array_namespace_info__
-from runtime.array_api.manipulation import (
+from runtime.array_api.functions.manipulation import (
     broadcast_arrays,
     broadcast_to,
     concat,
@@ -118,8 +118,8 @@ from runtime.array_api.manipulation import (
     tile,
     unstack,
 )
-from runtime.array_api.matrices import matmul, tensordot, vecdot
-from runtime.array_api.reductions import (
+from runtime.array_api.functions.matrices import matmul, tensordot, vecdot
+from runtime.array_api.functions.reductions import (
     all,
     any,
     argmax,
@@ -136,7 +136,7 @@ from runtime.array_api.reductions import (
     sum,
     var,
 )
-from runtime.array_api.searching import (
+from runtime.array_api.functions.searching import (
     argsort,
     nonzero,
     searchsorted,
@@ -147,6 +147,7 @@ from runtime.array_api.searching import (
     unique_values,
     where,
 )
+from runtime.array_api.info import __array_namespace_info__
 
 __array_api_version__ = "2024.12"
 

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir import DType, GraphError, ShapeError, TensorType, ops
-from graphir.in_place import check_writable
-from graphir.op import Op
-from graphir.powers import shortcut
+from graphir.ir.operators.in_place import check_writable
+from graphir.ir.operators.powers import shortcut
+from graphir.ops.op import Op
 from graphir.promotion.scalars import WEAK
 from runtime.array_api.devices import CPU, device_of
-from runtime.array_api.forcing import bounded, value_of
-from runtime.array_api.lazy import TAPE, Lazy
+from runtime.array_api.evaluation.forcing import bounded, value_of
+from runtime.array_api.evaluation.lazy import TAPE, Lazy
 from runtime.array_api.operators import Operators
 from runtime.array_api.wording import no_method
 

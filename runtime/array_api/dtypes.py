@@ -11,7 +11,7 @@ from graphir import DType, GraphError, GraphirError, PromotionError, ops
 from graphir.promotion.scalars import WEAK
 from runtime.array_api.array import Array, array_of, record
 from runtime.array_api.devices import device_of
-from runtime.array_api.lazy import TAPE
+from runtime.array_api.evaluation.lazy import TAPE
 from runtime.array_api.wording import in_namespace
 
 KINDS: dict[str, tuple[DType, ...]] = {

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir import DType, Graph, GraphError, GraphirError, PromotionError, TensorType, ops
-from graphir.indexing import index
+from graphir.ir.operators.indexing import index
 from graphir.promotion.scalars import WEAK
 from runtime.array_api.array import Array, eager, record, values
-from runtime.array_api.forcing import bounded
-from runtime.array_api.lazy import TAPE, Lazy
+from runtime.array_api.evaluation.forcing import bounded
+from runtime.array_api.evaluation.lazy import TAPE, Lazy
 from runtime.array_api.views import Steps, viewed, write
 
 

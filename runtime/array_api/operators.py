@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from graphir import ops
-from graphir.op import Op
+from graphir.ops.op import Op
 
 if TYPE_CHECKING:
     from runtime.array_api.array import Array

@@ -12,11 +12,11 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from graphir import TensorType, ops
-from graphir.kernels import KERNELS
-from graphir.op import Op
+from graphir.ops.op import Op
+from graphir.semantics.kernels import KERNELS
 from runtime.array_api.array import Array, record
-from runtime.array_api.forcing import value_of
-from runtime.array_api.lazy import TAPE, Lazy
+from runtime.array_api.evaluation.forcing import value_of
+from runtime.array_api.evaluation.lazy import TAPE, Lazy
 from runtime.program.memory import counts_references
 
 Steps: TypeAlias = Sequence[tuple[Op, dict[str, Any], TensorType]]

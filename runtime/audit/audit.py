@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir import Graph, Symbol
-from graphir.literals import native
-from passes.casts import CastReport, Measured, cast_report
+from graphir.ir.literals import native
+from passes.analysis.casts import CastReport, Measured, cast_report
 from runtime.audit.blame import Blame
 from runtime.audit.comparing import Output
 from runtime.audit.congruence import moduli

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from graphir import GraphirError, Symbol
-from passes.casts import Measured, OutputError
+from passes.analysis.casts import Measured, OutputError
 from runtime.audit.comparing import Output
 from runtime.audit.subject import Subject, together
 from runtime.audit.wide import Array, WideRun

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir import DType
-from passes.casts import OutputError
+from passes.analysis.casts import OutputError
 from runtime.audit.exact import Flags, Numbers, numbers
 from runtime.audit.measuring import blocks
 from runtime.audit.wide import wide_dtype

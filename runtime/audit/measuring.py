@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from graphir import DType
 from graphir.dtypes import Float
-from passes.casts.measured import Measured
+from passes.analysis.casts.measured import Measured
 from runtime.audit.exact import Flags, Floats, Numbers, Part, numbers
 
 BLOCK = 1 << 16

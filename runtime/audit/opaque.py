@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from graphir import Graph, Location, Symbol
-from passes.casts import Unseen
+from passes.analysis.casts import Unseen
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -18,12 +18,13 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import DType, GraphirError, Op, Symbol, ops, signatures
+from graphir import DType, GraphirError, Op, Symbol, ops
 from graphir.conversions import convert
-from graphir.evaluation import apply
 from graphir.location import CAST
-from graphir.op import Inferred
-from passes.rewriting import origins_of
+from graphir.ops import dtype_rules as signatures
+from graphir.ops.op import Inferred
+from graphir.semantics.evaluation import apply
+from passes.rewriter import origins_of
 from runtime.audit.exact import numbers
 from runtime.audit.measuring import blocks
 from runtime.interpreter import Run

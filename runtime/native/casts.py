@@ -13,7 +13,7 @@ import numpy as np
 
 from graphir import DType
 from graphir.conversions import narrow_patterns, narrow_values, round_to_odd, sticky
-from graphir.evaluation import machine
+from graphir.semantics.evaluation import machine
 from runtime.native.code import Conversion
 from runtime.native.vectors import Table, where
 from runtime.program.casting import ROUNDINGS, STORES, halves, register

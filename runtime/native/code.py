@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import DType, Symbol, functions
-from graphir.evaluation import machine
-from graphir.kernels import KERNELS
+from graphir import DType, Symbol
+from graphir.semantics import special_functions as functions
+from graphir.semantics.evaluation import machine
+from graphir.semantics.kernels import KERNELS
 from runtime.native.vectors import Table, where
 from runtime.program.casting import register
 from runtime.program.code import Code, entering

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from graphir.uncollected import uncollected
+from graphir.gc_pause import uncollected
 from runtime.native.background import LOCK
 from runtime.native.entry import Spec, arrays_are_as_declared, assembly
 from runtime.native.loops import loop_of, ufuncs_are_as_declared

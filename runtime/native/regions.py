@@ -21,7 +21,7 @@ Kind: TypeAlias = int | None
 KINDS = (0, 1, 2, -1)
 _STACK, _LEAST, _MOST = 80 << 10, 128, 1000
 _WHOLE = (np.power, np.arctan2, np.hypot, np.logaddexp)
-"""The ufuncs whose results depend on strides: see graphir.kernels.whole."""
+"""The ufuncs whose results depend on strides: see graphir.semantics.kernels.whole."""
 
 _BODY = """
 define internal void @body{width}({args}, i64 %begin, i64 %n, ptr %sums) {probe} {{

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from graphir import DType
 from graphir.conversions import convert, round_to_tf32
-from graphir.evaluation import machine
+from graphir.semantics.evaluation import machine
 from runtime.program.tracing import Trace, trace
 
 _FRACTION = DType.float32.mantissa_bits

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from graphir import DType, Graph, Op, Symbol, ops
 from graphir.conversions import convert
-from graphir.evaluation import machine
-from graphir.kernels import KERNELS
 from graphir.promotion.scalars import scalar
+from graphir.semantics.evaluation import machine
+from graphir.semantics.kernels import KERNELS
 from runtime.program import casting
 from runtime.program.cutting import Call, Region, source_of
 from runtime.program.tracing import Storage, Trace, Whole, assign, trace

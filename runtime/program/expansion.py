@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from graphir import Graph, Op, Symbol, ops
-from graphir.attributes import constant
-from passes.rewriting import Rewriter
+from graphir.ops.attributes import constant
+from passes.rewriter import Rewriter
 from runtime.program.cutting import row_axes
 
 Make: TypeAlias = Callable[..., Symbol]

@@ -14,9 +14,9 @@ from weakref import WeakMethod
 import numpy as np
 
 from graphir import Graph, ops
-from graphir.evaluation import contiguous
-from graphir.printable import printable
-from graphir.uncollected import uncollected
+from graphir.escape import printable
+from graphir.gc_pause import uncollected
+from graphir.semantics.evaluation import contiguous
 from passes import lower
 from runtime.binding import bind
 from runtime.native import Native, tier

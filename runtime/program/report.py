@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from graphir import ExecutionError, Symbol
-from graphir.printable import printable
+from graphir.escape import printable
 from runtime.binding import bind
 from runtime.program.assembly import Body, prepared
 from runtime.program.cutting import Call, Region

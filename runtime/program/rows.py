@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from graphir import DType, Symbol
 from graphir.conversions import convert
-from graphir.evaluation import contiguous
-from graphir.kernels import KERNELS
+from graphir.semantics.evaluation import contiguous
+from graphir.semantics.kernels import KERNELS
 from runtime.results import REFUSED, refused
 
 Array: TypeAlias = NDArray[Any]

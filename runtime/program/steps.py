@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir import GraphirError, Symbol
-from graphir.dims import evaluate
-from graphir.evaluation import contiguous, settings_of
+from graphir.ops.dims import evaluate
+from graphir.semantics.evaluation import contiguous, settings_of
 from runtime.program.assembly import Body
 from runtime.program.blocks import Entering, Flat, Operand, Range, Uniform, laid_out, share
 from runtime.program.code import entering

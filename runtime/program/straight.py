@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from graphir.evaluation import contiguous
+from graphir.semantics.evaluation import contiguous
 from runtime.program.assembly import Walk, Writer
 from runtime.program.memory import Need, View
 from runtime.program.rows import caller

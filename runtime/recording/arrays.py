@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from graphir import Symbol
-from runtime.recording import functions, ufuncs
 from runtime.recording.leaving import AS_BYTES, AS_NUMBER, AS_TRUTH, number_of, reading
-from runtime.recording.methods import Methods
+from runtime.recording.numpy_ import functions, ufuncs
+from runtime.recording.numpy_.methods import Methods
 from runtime.recording.recorder import Recorder
 from runtime.recording.values import TracedScalar, active, plains
 

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir import DType, Graph, GraphirError, Location, Op, Origin, Symbol, TensorType, ops
-from graphir.arguments import taken
-from graphir.literals import literal_array, native
-from graphir.numpy_calls import applied
-from graphir.op import Inferred
+from graphir.ir.literals import literal_array, native
+from graphir.ir.operands import taken
+from graphir.numpy_api.dispatch import applied
+from graphir.ops.op import Inferred
 from graphir.promotion.scalars import WEAK
 from runtime.recording.values import plains
 

@@ -11,14 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir import DType, Graph, GraphirError, Op, Symbol, ops
-from graphir.literals import is_literal
-from runtime.recording.brought import Brought
+from graphir.ir.literals import is_literal
 from runtime.recording.builder import beyond_range, is_truncation
+from runtime.recording.captured import Brought
 from runtime.recording.notes import NotingBuilder
 from runtime.recording.operands import holds_traced, is_wide, leaves, traced_leaves
 from runtime.recording.operands import operands as operands_of
 from runtime.recording.sites import Sites
-from runtime.recording.steps import UnrecordedError
 from runtime.recording.values import (
     Trace,
     Traced,
@@ -29,6 +28,7 @@ from runtime.recording.values import (
     trace_of,
     view_trace,
 )
+from runtime.recording.views.steps import UnrecordedError
 
 Array: TypeAlias = NDArray[Any]
 UNDONE: Any = object()

@@ -18,9 +18,9 @@ from runtime.audit.audit import audit_recorded
 from runtime.audit.opaque import Beyond, OpaqueStep
 from runtime.progress import Watch
 from runtime.recording.arrays import ArrayRecorder
-from runtime.recording.brought import Brought, brought_arrays
-from runtime.recording.creation import makers_recorded
+from runtime.recording.captured import Brought, brought_arrays
 from runtime.recording.notes import Note
+from runtime.recording.numpy_.creation import makers_recorded
 from runtime.recording.recorder import Recorder
 from runtime.recording.results import (
     as_returned,

@@ -9,9 +9,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from runtime.recording.indexing import Flat
 from runtime.recording.recorder import Recorder
 from runtime.recording.values import Traced, TracedScalar, plain
+from runtime.recording.views.indexing import Flat
 
 _ATOMS = (str, bytes, int, float, complex, type(None), type, ModuleType, FunctionType)
 

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir import Symbol
-from runtime.recording import steps
-from runtime.recording.layouts import steps_between
-from runtime.recording.steps import UnrecordedError
+from runtime.recording.views import steps
+from runtime.recording.views.layouts import steps_between
+from runtime.recording.views.steps import UnrecordedError
 
 if TYPE_CHECKING:
     from runtime.recording.recorder import Recorder

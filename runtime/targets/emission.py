@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any, TypeVar
 
 from graphir import DType, Graph, GraphirError, Symbol
-from graphir.dims import Dim
+from graphir.ops.dims import Dim
 from runtime.binding import unknown_of
 from runtime.interpreter import last_uses
 from runtime.results import require_outputs

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from graphir import Graph, Symbol, TensorType
-from graphir.dims import Dim, evaluate
-from passes.rewriting import Rewriter
+from graphir.ops.dims import Dim, evaluate
+from passes.rewriter import Rewriter
 from runtime.targets.emission import TargetError, needed
 
 

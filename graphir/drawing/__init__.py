@@ -1,0 +1,1 @@
+"""Pictures of lattices and graphs: SVG, DOT, Mermaid."""

@@ -1,0 +1,187 @@
+"""A graph as every picture shows it: boxes, the frames around them, and lines between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple, TypeAlias
+
+from graphir import ops
+from graphir.drawing.graphs import labels
+from graphir.drawing.graphs.folding import Fold, Group, Part, parts_of
+from graphir.drawing.graphs.labels import TITLE, clipped
+from graphir.drawing.graphs.levels import (
+    LEVELS,
+    Level,
+    Mark,
+    Marks,
+    cast_kind,
+    dtype_mark,
+    gravest,
+)
+from graphir.dtypes import DType
+from graphir.gc_pause import uncollected
+from graphir.ir.graph import Graph
+from graphir.ir.symbol import Symbol
+from graphir.location import CastKind
+from graphir.text.printer import definitions
+
+Look: TypeAlias = Literal["input", "constant", "op", "cast", "fold", "output"]
+
+
+class Box(NamedTuple):
+    """One box: lines of writing, the first in bold, and a title for who points at it.
+
+    `level` is that of the loss of a cast, or the gravest of those folded in; `kind` who asked for
+    the cast.
+    """
+
+    lines: tuple[str, ...]
+    title: str
+    look: Look
+    dtype: DType | None = None
+    level: Level | None = None
+    kind: CastKind | None = None
+
+
+class Cluster(NamedTuple):
+    """The frame of a layer: its name, its path, and the numbers of boxes and frames in it."""
+
+    name: str
+    path: str
+    items: list[Item]
+
+
+Item: TypeAlias = int | Cluster
+
+
+class Diagram(NamedTuple):
+    """What is drawn. Boxes go by their numbers; `links` has a title for each pair from, to."""
+
+    title: str
+    boxes: list[Box]
+    items: list[Item]
+    links: dict[tuple[int, int], str]
+
+
+_MANY = 24  # more outputs than these share a box
+
+
+@uncollected
+def diagram(graph: Graph, marks: Marks | None = None) -> Diagram:
+    """The boxes and lines of a graph, folded if it is large (see `parts_of`)."""
+    return _Drawing(graph, marks or {}).diagram()
+
+
+class _Drawing:
+    """A diagram in the making; `owner[i]` is the number of the box that symbol i is in."""
+
+    def __init__(self, graph: Graph, marks: Marks) -> None:
+        self.graph, self.marks = graph, marks
+        self.line: Callable[[Symbol], str] = definitions(graph)
+        self.units: list[Symbol | Fold] = []
+        self.owner = [0] * len(graph.symbols)
+
+    def diagram(self) -> Diagram:
+        graph = self.graph
+        items = self.numbered(parts_of(graph))
+        links = self.links()
+        taken, given = self.borders(links)
+        boxes = [
+            self.fold(unit, taken[i], given[i]) if isinstance(unit, Fold) else self.symbol(unit)
+            for i, unit in enumerate(self.units)
+        ]
+        for box, symbols in self.outputs():
+            items.append(len(boxes))
+            for symbol in symbols:
+                links.setdefault((self.owner[symbol.index], len(boxes)), []).append(symbol)
+            boxes.append(box)
+        titles = {ends: self.told(symbols) for ends, symbols in links.items()}
+        return Diagram(f"Graph {clipped(graph.name, TITLE)}", boxes, items, titles)
+
+    def numbered(self, parts: Sequence[Part]) -> list[Item]:
+        """Numbers for boxes, and which frame each is in."""
+        items: list[Item] = []
+        for part in parts:
+            if isinstance(part, Group):
+                name = clipped(part.path.rpartition("/")[2])
+                items.append(Cluster(name, clipped(part.path, TITLE), self.numbered(part.parts)))
+                continue
+            for symbol in part.symbols if isinstance(part, Fold) else (part,):
+                self.owner[symbol.index] = len(self.units)
+            items.append(len(self.units))
+            self.units.append(part)
+        return items
+
+    def links(self) -> dict[tuple[int, int], list[Symbol]]:
+        """The values that go from one box to another, in order, one as often as it is used."""
+        owner = self.owner
+        links: dict[tuple[int, int], list[Symbol]] = {}
+        for symbol in self.graph.symbols:
+            to = owner[symbol.index]
+            for arg in symbol.args:
+                if owner[arg.index] != to:
+                    links.setdefault((owner[arg.index], to), []).append(arg)
+        return links
+
+    def borders(
+        self, links: Mapping[tuple[int, int], Sequence[Symbol]]
+    ) -> tuple[list[set[DType]], list[set[DType]]]:
+        """The dtypes that go into each box, and those that come out of it."""
+        taken: list[set[DType]] = [set() for _ in self.units]
+        given: list[set[DType]] = [set() for _ in self.units]
+        for (low, high), symbols in links.items():
+            dtypes = {symbol.dtype for symbol in symbols}
+            given[low] |= dtypes
+            taken[high] |= dtypes
+        for symbol in self.graph.outputs:
+            given[self.owner[symbol.index]].add(symbol.dtype)
+        return taken, given
+
+    def symbol(self, symbol: Symbol) -> Box:
+        kind, mark = cast_kind(symbol), self.mark(symbol)
+        line = self.line(symbol)
+        title = labels.title(line, symbol, mark)
+        level = mark.level if mark else None
+        if kind and level:
+            lines = labels.cast_lines(symbol, kind, LEVELS[level])
+            return Box(lines, title, "cast", symbol.dtype, level, kind)
+        lines = labels.op_lines(symbol, line.partition(":")[0])
+        return Box(lines, title, _LOOKS.get(symbol.op.name, "op"), symbol.dtype, level)
+
+    def mark(self, symbol: Symbol) -> Mark | None:
+        """What was told of a symbol; of a cast that nothing was told of, what its dtypes say."""
+        told = self.marks.get(symbol.index)
+        if told is None and symbol.op is ops.cast:
+            return dtype_mark(symbol.args[0].dtype, symbol.dtype)
+        return told
+
+    def fold(self, fold: Fold, taken: set[DType], given: set[DType]) -> Box:
+        marks = [mark for symbol in fold.symbols if (mark := self.mark(symbol))]
+        found: list[Level] = [mark.level for mark in marks]
+        lossy = sum(level != "exact" for level in found)
+        casts = f"{len(found)} casts, {lossy} lossy" if found else ""
+        name = fold.path.rpartition("/")[2] or labels.lines_text(fold.symbols)
+        lines = labels.fold_lines(name, fold.symbols, taken, given, casts)
+        title = labels.fold_title(fold.path or name, fold.symbols)
+        return Box(lines, title, "fold", level=gravest(found))
+
+    def outputs(self) -> Iterator[tuple[Box, Sequence[Symbol]]]:
+        """A box for each output, or for all of many."""
+        outputs = self.graph.outputs
+        if len(outputs) > _MANY:
+            lines = f"{len(outputs)} outputs", labels.dtypes_text(s.dtype for s in outputs)
+            yield Box(lines, ", ".join(lines), "output"), outputs
+            return
+        for i, symbol in enumerate(outputs):
+            lines = f"output {i}", clipped(labels.type_text(symbol.type))
+            title = clipped(f"output {i}: {symbol.type}", TITLE)
+            yield Box(lines, title, "output", symbol.dtype), (symbol,)
+
+    def told(self, symbols: Sequence[Symbol]) -> str:
+        """The title of a line: the values that go along it."""
+        first = clipped(self.line(symbols[0]), TITLE)
+        more = len({symbol.index for symbol in symbols}) - 1
+        return f"{first}\nand {more} more" if more else first
+
+
+_LOOKS: dict[str, Look] = {"input": "input", "constant": "constant"}

@@ -1,0 +1,125 @@
+"""What is written in the boxes of a picture, and what they say when pointed at."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from graphir import ops
+from graphir.drawing.graphs.levels import Mark
+from graphir.dtypes import DType
+from graphir.escape import printable
+from graphir.ir.symbol import Symbol
+from graphir.location import CastKind, Location, Origin
+from graphir.ops.types import TensorType
+from graphir.text.printer import elements
+
+LABEL = 26
+"""The most characters of a line in a box."""
+
+TITLE = 240
+"""The most characters of a line of a title."""
+
+_DIGITS = 9  # the longest number that is written out in a box
+_USES = 6  # the most uses of a cast that a title tells
+_PREFIX: dict[CastKind, str] = {
+    "implicit": "",
+    "assignment": "assign ",
+    "explicit": "cast ",
+    "legalization": "legalize ",
+}
+
+
+def clipped(text: str, most: int = LABEL) -> str:
+    """Text without what cannot be printed, and no longer than `most`."""
+    return printable(text, most)
+
+
+def type_text(type_: TensorType) -> str:
+    """A type in short: `f32[n, 64]`, and of 0-d values just `f32`."""
+    shape = f"[{', '.join(map(str, type_.shape))}]" if type_.shape else ""
+    return f"{type_.dtype.short}{shape}"
+
+
+def op_lines(symbol: Symbol, name: str) -> tuple[str, ...]:
+    """The lines of a symbol's box: what it is, and its type."""
+    told = name.removeprefix("%") if symbol.op is ops.input else symbol.op.name
+    if symbol.op is ops.constant and not symbol.rank:
+        told = _number(symbol)
+    return clipped(told), clipped(type_text(symbol.type))
+
+
+def cast_lines(symbol: Symbol, kind: CastKind, level: str) -> tuple[str, ...]:
+    """The lines of a cast's box: who asked for it, between which dtypes, at what loss."""
+    arrow = f"{symbol.args[0].dtype.short} → {symbol.dtype.short}"
+    return clipped(_PREFIX[kind] + arrow, 2 * LABEL), level
+
+
+def title(line: str, symbol: Symbol, mark: Mark | None) -> str:
+    """A symbol's line of text, where it arose, and of a cast the uses that it serves and why."""
+    told = [line]
+    if mark:
+        told.append(mark.reason)
+    told += [_use(origin) for origin in symbol.origins[:_USES]]
+    if (more := len(symbol.origins) - _USES) > 0:
+        told.append(f"and {more} more uses")
+    if not symbol.origins and (place := place_text(symbol.location)):
+        told.append(f"at {place}")
+    return "\n".join(clipped(each, TITLE) for each in told)
+
+
+def place_text(location: Location) -> str:
+    """Where a symbol arose; empty where that is not known."""
+    return location.layered if location.file else location.layer and f"[{location.layer}]"
+
+
+def fold_lines(
+    name: str, symbols: Sequence[Symbol], taken: Iterable[DType], given: Iterable[DType], casts: str
+) -> tuple[str, ...]:
+    """The lines of a box that many symbols are folded into."""
+    counts = Counter(symbol.op.name for symbol in symbols if symbol.op.computes)
+    counts = counts or Counter(symbol.op.name for symbol in symbols)
+    most = ", ".join(f"{count} {op}" for op, count in counts.most_common(3))
+    rest = ", …" if len(counts) > 3 else ""
+    border = f"{dtypes_text(taken)} → {dtypes_text(given)}"
+    lines = (f"{clipped(name)} ({len(symbols)} symbols)", f"{most}{rest}", border, casts)
+    return tuple(clipped(line, 2 * LABEL) for line in lines if line)
+
+
+def fold_title(name: str, symbols: Sequence[Symbol]) -> str:
+    """What is folded into a box: every op by its count, and the places from first to last."""
+    counts = Counter(symbol.op.name for symbol in symbols)
+    told = [
+        f"{name}: {len(symbols)} symbols",
+        ", ".join(f"{count} {op}" for op, count in counts.most_common()),
+        f"from {place_text(symbols[0].location)} to {place_text(symbols[-1].location)}",
+    ]
+    return "\n".join(clipped(each, 2 * TITLE) for each in told)
+
+
+def lines_text(symbols: Sequence[Symbol]) -> str:
+    """A name for symbols by the lines that they arose in: `net.py:3-7`."""
+    first, last = symbols[0].location, symbols[-1].location
+    if not first.file or first.file != last.file:
+        return f"%{symbols[0].index} … %{symbols[-1].index}"
+    low, high = sorted((first.line, last.line))
+    file = first.file.replace("\\", "/").rpartition("/")[2]
+    return f"{file}:{low}" if low == high else f"{file}:{low}-{high}"
+
+
+def dtypes_text(dtypes: Iterable[DType]) -> str:
+    """Dtypes in short names, each once, in the order of DType; a few of many."""
+    there = set(dtypes)
+    shorts = [dtype.short for dtype in DType if dtype in there]
+    return ", ".join([*shorts[:4], *(["…"] if len(shorts) > 4 else [])]) or "()"
+
+
+def _number(symbol: Symbol) -> str:
+    value = elements(symbol.attrs["value"], symbol.dtype)
+    return text if len(text := str(value)) <= _DIGITS else f"{value:.6g}"
+
+
+def _use(origin: Origin) -> str:
+    where = place_text(origin.location)
+    told = f"{origin.operand} of {origin.op}" + (f" at {where}" if where else "")
+    return f"{told}, {origin.rule}: {origin.source} -> {origin.target}"

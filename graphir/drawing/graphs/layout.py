@@ -1,0 +1,206 @@
+"""Where a picture puts its boxes, frames and lines: frames are sheets within sheets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, TypeAlias
+from unicodedata import east_asian_width
+
+from graphir.drawing.graphs.diagram import Box, Cluster, Diagram, Item
+from graphir.drawing.graphs.sheet import sheet
+from graphir.drawing.graphs.web import LANE, Tile, Wire
+from graphir.drawing.hasse import Point
+
+FONT = 12.0
+"""The size of labels, which are in a monospaced font: that alone has widths to count on."""
+
+SMALL = 11.0
+"""The size of all lines of writing but the first."""
+
+LEADING = 15.0
+"""From one line of writing to the next."""
+
+_CELL = 0.602  # the width of a letter
+_PADDING = 9.0, 6.0  # between writing and the sides of its box, and its head and foot
+_POINT = 8.0  # by which the sides of a cast are pointed
+_FRAME = 14.0  # between a frame and what is in it
+_TITLE = 12.0  # the height of a frame's head, where its name is
+_INSET = 8.0  # the same at the frame's head and foot, where lines cross it
+_PORT = 15.0  # between lines that enter a box side by side
+
+Ends: TypeAlias = tuple[int, int]
+"""The numbers of the boxes that a line goes from and to."""
+
+
+class Place(NamedTuple):
+    """A rectangle, by its upper left corner."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+class Frame(NamedTuple):
+    """A layer's frame, and how many others it is in."""
+
+    cluster: Cluster
+    place: Place
+    depth: int
+
+
+class Layout(NamedTuple):
+    """A picture's size, its boxes by number, its frames from the outermost, its lines.
+
+    Points of a line come in pairs, as in a sheet; y grows downwards.
+    """
+
+    width: float
+    height: float
+    boxes: dict[int, Place]
+    frames: list[Frame]
+    lines: dict[tuple[int, int], list[Point]]
+
+
+def layout(diagram: Diagram) -> Layout:
+    """Where everything goes, what is needed above what needs it; the same for the same diagram."""
+    fed = {to for _, to in diagram.links}
+    tiles = [_tile(box, low=i not in fed) for i, box in enumerate(diagram.boxes)]
+    root = _Node(tiles, diagram.items, list(diagram.links), None)
+    found = Layout(root.sheet.width, root.sheet.height, {}, [], {})
+    root.put((0.0, 0.0), 0, found)
+    for ends in diagram.links:
+        found.lines[ends] = root.line(*ends, (0.0, 0.0))
+    _spread(found)
+    return found
+
+
+def width(text: str, font: float = FONT) -> float:
+    """The width of a line of writing; letters of East Asian scripts count twice."""
+    return sum(2 if east_asian_width(c) in "WF" else 1 for c in text) * _CELL * font
+
+
+def _tile(box: Box, low: bool) -> Tile:
+    first, *rest = box.lines
+    writing = max(width(first), *(width(line, SMALL) for line in rest), 30.0)
+    beside, above = _PADDING
+    point = _POINT if box.look == "cast" else 0.0
+    return Tile(writing + 2 * (beside + point), len(box.lines) * LEADING + 2 * above - 2, low=low)
+
+
+class _Node:
+    """The sheet of a frame, or of all; `part` says for each box inside which item it is in.
+
+    A value that comes from outside or goes there has a pin on the border, where lines meet.
+    """
+
+    def __init__(
+        self, boxes: Sequence[Tile], items: Sequence[Item], links: Sequence[Ends], title: str | None
+    ) -> None:
+        self.items = items
+        self.part = {box: i for i, item in enumerate(items) for box in _inside(item)}
+        part = self.part
+        mine = [(a, b) for a, b in links if a in part or b in part]
+        self.inner = {
+            i: _Node(boxes, item.items, mine, item.name)
+            for i, item in enumerate(items)
+            if isinstance(item, Cluster)
+        }
+        heads = list(dict.fromkeys(a for a, _ in mine if a not in part))
+        tails = list(dict.fromkeys(a for a, b in mine if b not in part))
+        place = len(items) + (title is not None)
+        self.head = {value: place + i for i, value in enumerate(heads)}
+        self.tail = {value: place + len(heads) + i for i, value in enumerate(tails)}
+        named = [] if title is None else [Tile(width(title), _TITLE)]
+        pins = [Tile(LANE, 0.0)] * (len(heads) + len(tails))
+        self.sheet = sheet(
+            [*(self._tile(boxes, i) for i in range(len(items))), *named, *pins],
+            self._wires(mine),
+            len(named) + len(heads),
+            len(tails),
+        )
+
+    def _tile(self, boxes: Sequence[Tile], i: int) -> Tile:
+        item = self.items[i]
+        return self.inner[i].framed() if isinstance(item, Cluster) else boxes[item]
+
+    def _wires(self, links: Sequence[Ends]) -> list[Wire]:
+        targets: dict[int, dict[int, None]] = {}
+        for a, b in links:
+            source, target = self._ends(a, b)
+            if source != target:
+                targets.setdefault(a, {})[target] = None
+        return [Wire(a, self._source(a), list(found)) for a, found in targets.items()]
+
+    def _source(self, value: int) -> int:
+        return self.part[value] if value in self.part else self.head[value]
+
+    def _ends(self, source: int, to: int) -> Ends:
+        """The tiles of this sheet between which a line goes."""
+        return self._source(source), self.part[to] if to in self.part else self.tail[source]
+
+    def framed(self) -> Tile:
+        """The frame, with the pins on its border as ports."""
+        size = self.sheet.width + 2 * _FRAME, self.sheet.height + 2 * _INSET
+        corners, middle = self.sheet.corners, self.sheet.width / 2
+        ins, outs = (
+            {value: corners[pin][0] + LANE / 2 - middle for value, pin in pins.items()}
+            for pins in (self.head, self.tail)
+        )
+        return Tile(*size, ins, outs)
+
+    def put(self, at: Point, depth: int, layout: Layout) -> None:
+        """Enter the places of what is inside into a layout."""
+        for i, item in enumerate(self.items):
+            x, y = self._corner(i, at)
+            if isinstance(item, Cluster):
+                tile = self.inner[i].framed()
+                layout.frames.append(Frame(item, Place(x, y, tile.width, tile.height), depth))
+                self.inner[i].put((x + _FRAME, y + _INSET), depth + 1, layout)
+            else:
+                tile = self.sheet.tiles[i]
+                layout.boxes[item] = Place(x, y, tile.width, tile.height)
+
+    def line(self, source: int, to: int, at: Point) -> list[Point]:
+        """The points of a line as far as it is inside."""
+        first, last = self._ends(source, to)
+        if first == last:
+            return self._within(first, source, to, at)
+        own = [(x + at[0], y + at[1]) for x, y in self.sheet.lines[source, last]]
+        return [
+            *self._within(first, source, to, at),
+            *own,
+            *self._within(last, source, to, at),
+        ]
+
+    def _within(self, i: int, source: int, to: int, at: Point) -> list[Point]:
+        if i not in self.inner:
+            return []
+        x, y = self._corner(i, at)
+        return self.inner[i].line(source, to, (x + _FRAME, y + _INSET))
+
+    def _corner(self, i: int, at: Point) -> Point:
+        x, y = self.sheet.corners[i]
+        return x + at[0], y + at[1]
+
+
+def _inside(item: Item) -> Iterator[int]:
+    if isinstance(item, Cluster):
+        for each in item.items:
+            yield from _inside(each)
+    else:
+        yield item
+
+
+def _spread(layout: Layout) -> None:
+    """Let lines enter a box side by side, in the order in which they come from above."""
+    entering: dict[int, list[list[Point]]] = {}
+    for (_, to), line in layout.lines.items():
+        entering.setdefault(to, []).append(line)
+    for to, lines in entering.items():
+        lines.sort(key=lambda line: line[-4])
+        room = layout.boxes[to].width - 2 * _PADDING[0] - 2 * _POINT
+        step = min(_PORT, room / max(1, len(lines) - 1))
+        for i, line in enumerate(lines):
+            aside = (i - (len(lines) - 1) / 2) * step
+            line[-3:] = [(x + aside, y) for x, y in line[-3:]]

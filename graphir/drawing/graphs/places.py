@@ -1,0 +1,138 @@
+"""The places of tiles and lanes within their rows: few lines cross, most are upright."""
+
+from __future__ import annotations
+
+from bisect import bisect_right, insort
+from collections.abc import Sequence
+from itertools import pairwise
+from math import fsum  # sum() rounds in other ways from Python 3.12 on
+from typing import TypeAlias
+
+from graphir.drawing.graphs.web import Web
+from graphir.drawing.hasse.columns import apart
+
+_SWEEPS, _ROUNDS = 24, 30
+_AXIS = 100.0  # how much tiles with ports want to stand one below the other
+
+Rows: TypeAlias = list[list[int]]
+"""The numbers of a web, row by row from above, from left to right."""
+
+
+def places(web: Web) -> tuple[Rows, list[float]]:
+    """The order within each row, and the middle of each number."""
+    found = _Places(web)
+    found.order()
+    found.straighten()
+    return found.rows, found.x
+
+
+class _Places:
+    """Rows and middles in the making."""
+
+    def __init__(self, web: Web) -> None:
+        self._web = web
+        self.x = [0.0] * len(web.row)
+        self.rows: Rows = [[] for _ in range(max(web.row, default=-1) + 1)]
+        for one in sorted(range(len(web.row)), key=lambda one: (one != web.anchor, one)):
+            self.rows[web.row[one]].append(one)
+
+    def order(self) -> None:
+        """Rows in turn, down and up, in the order of what they hang on; the best is kept."""
+        for row in self.rows:
+            self._place(row, [(0.0, 1.0)] * len(row))
+        best = self._crossings(), [list(row) for row in self.rows], list(self.x)
+        for sweep in range(_SWEEPS):
+            side = sweep % 2
+            for row in reversed(self.rows) if side else self.rows:
+                self._sort(row, side)
+            found = self._crossings()
+            if found < best[0]:
+                best = found, [list(row) for row in self.rows], list(self.x)
+            if not best[0]:
+                break
+        _, self.rows, self.x = best
+
+    def _sort(self, row: list[int], side: int) -> None:
+        aims = {one: self._mean(one, side) for one in row}
+        row.sort(key=lambda one: (one != self._web.anchor, aims[one]))
+        for i in range(len(row) - 1):
+            left, right = row[i : i + 2]
+            if left != self._web.anchor and self._crossed(left, right) > self._crossed(right, left):
+                row[i : i + 2] = right, left
+        self._place(row, [(aims[one], 1.0) for one in row])
+
+    def _mean(self, one: int, side: int) -> float:
+        links = self._web.links[side][one]
+        if not links:
+            return self.x[one]
+        return fsum(self.x[at] + there - here for at, here, there in links) / len(links)
+
+    def _crossed(self, left: int, right: int) -> int:
+        """How many lines at two of a row cross, if they stand so."""
+        x = self.x
+        return sum(
+            x[a.other] + a.there > x[b.other] + b.there
+            for links in self._web.links
+            for a in links[left]
+            for b in links[right]
+        )
+
+    def _crossings(self) -> int:
+        """How often lines cross, all in all."""
+        found = 0
+        for row in self.rows:
+            ends: list[float] = []
+            lines = [
+                (self.x[one] + link.here, self.x[link.other] + link.there)
+                for one in row
+                for link in self._web.links[1][one]
+            ]
+            for _, end in sorted(lines):
+                found += len(ends) - bisect_right(ends, end)
+                insort(ends, end)
+        return found
+
+    def _place(self, row: Sequence[int], aims: Sequence[tuple[float, float]]) -> None:
+        steps = [self._web.distance(a, b) for a, b in pairwise(row)]
+        for one, found in zip(row, apart(aims, steps), strict=True):
+            self.x[one] = found
+
+    def straighten(self) -> None:
+        """Rows in turn move to where their lines lean least, those of long lines above all.
+
+        Tiles with ports are kept in the middle, or each would stand aside of the one before.
+        """
+        for sweep in range(_ROUNDS):
+            # By what is above in going down, and back; at last by what is on both sides.
+            sides = (0, 1) if sweep >= _ROUNDS // 2 else (sweep % 2,)
+            for row in reversed(self.rows) if sweep % 2 else self.rows:
+                self._place(row, [self._aim(one, sides) for one in row])
+
+    def _aim(self, one: int, sides: Sequence[int]) -> tuple[float, float]:
+        """The weighted median of where a tile's lines would be upright, and its weight."""
+        if one == self._web.anchor:
+            return self.x[one], 0.01
+        if self._web.has_ports(one):
+            return 0.0, _AXIS
+        aims = sorted(
+            (self.x[at] + there - here, self._firmness(one, at))
+            for side in sides
+            for at, here, there in self._web.links[side][one]
+        )
+        weight = sum(firm for _, firm in aims)
+        return (_median(aims, weight), weight) if aims else (self.x[one], 0.01)
+
+    def _firmness(self, one: int, other: int) -> float:
+        return (2.0, 1.0, 8.0)[self._web.lanes_among(one, other)]
+
+
+def _median(aims: Sequence[tuple[float, float]], weight: float) -> float:
+    """The place with as much weight on both sides; amid two that share it, between them."""
+    passed = 0.0
+    for i, (at, firm) in enumerate(aims):
+        passed += firm
+        if passed * 2 > weight:
+            return at
+        if passed * 2 == weight:
+            return (at + aims[i + 1][0]) / 2
+    return 0.0

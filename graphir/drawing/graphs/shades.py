@@ -1,0 +1,50 @@
+"""The colours of boxes, and the dashes of casts, in every kind of picture."""
+
+from __future__ import annotations
+
+from graphir.drawing.graphs.diagram import Box
+from graphir.drawing.graphs.levels import Level
+from graphir.drawing.lattice_svg import TINTS, kind_of
+from graphir.location import CastKind
+
+SHADES: dict[Level, tuple[str, str]] = {
+    "exact": ("#d3f9d8", "#2b8a3e"),
+    "precision": ("#ffec99", "#b35c00"),
+    "range": ("#ffc9c9", "#c92a2a"),
+    "value": ("#eebefa", "#862e9c"),
+}
+"""What fills casts of each level of loss, and what frames them."""
+
+DASHES: dict[CastKind, str] = {
+    "implicit": "6 3",
+    "assignment": "6 2 1.5 2",
+    "explicit": "",
+    "legalization": "1.5 3",
+}
+"""How the frames of casts are broken, by who asked for them."""
+
+DARK_SHADES: dict[str, tuple[str, str]] = {
+    "bool": ("#2b2f33", "#868e96"),
+    "uint": ("#0b3a42", "#3bc9db"),
+    "int": ("#10304f", "#4dabf7"),
+    "float": ("#43260f", "#ffa94d"),
+    "complex": ("#2b2354", "#9775fa"),
+    "weak": ("#173a20", "#69db7c"),
+    "other": ("#2b2f33", "#adb5bd"),
+    "exact": ("#123d1c", "#51cf66"),
+    "precision": ("#5c4400", "#ffd43b"),
+    "range": ("#5f1a1a", "#ff8787"),
+    "value": ("#4a1d57", "#e599f7"),
+}
+"""The same fills and frames on dark paper."""
+
+
+def shade(box: Box) -> tuple[str, tuple[str, str]]:
+    """The name of a box's colours, and what fills and what frames it.
+
+    Those of its loss, if it is a cast or has lost something; else those of its dtype.
+    """
+    if box.level and (box.kind or box.level != "exact"):
+        return box.level, SHADES[box.level]
+    tint = kind_of(box.dtype)
+    return tint, TINTS[tint]

@@ -1,0 +1,194 @@
+"""A graph as SVG: boxes tinted by dtype, casts by loss, layers framed, in light and in dark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from graphir.drawing.graphs.diagram import Box, Diagram
+from graphir.drawing.graphs.layout import FONT, LEADING, SMALL, Frame, Layout, Place, layout, width
+from graphir.drawing.graphs.levels import LEVELS
+from graphir.drawing.graphs.shades import DARK_SHADES, DASHES, SHADES, shade
+from graphir.drawing.hasse import Point
+from graphir.drawing.lattice_svg import FAMILY, curve, escaped, number, pair
+from graphir.drawing.lattices import ACCENT
+from graphir.location import CastKind
+
+_INK, _FAINT, _PAPER, _LINE = "#212529", "#5c636a", "#ffffff", "#868e96"
+_MARGIN = 16.0
+
+
+def graph_picture(diagram: Diagram) -> str:
+    """The SVG of a diagram, as large as it needs to be.
+
+    Boxes and lines bear titles. Colours follow the reader's scheme; the style that does so is the
+    same in all pictures and names only their own classes, so that many can share a page.
+    """
+    plan = layout(diagram)
+    legend = list(_legend(diagram))
+    room = max(plan.width, *(end for _, end in legend), 0.0)
+    wide, tall = room + 2 * _MARGIN, plan.height + 2 * _MARGIN + _LEGEND * bool(legend)
+    size = f'width="{number(wide)}" height="{number(tall)}"'
+    name = escaped(diagram.title)
+    return "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" class="graphir" role="img" '
+            f'aria-label="{name}" viewBox="0 0 {number(wide)} {number(tall)}" {size}>',
+            f"<title>{name}</title>",
+            f"<style>{_STYLE}</style>",
+            f'<rect class="g-paper" {size} rx="8" fill="{_PAPER}"/>',
+            f'<g font-family="{FAMILY}" font-size="{number(FONT)}">',
+            f"<g {_moved(_MARGIN + (room - plan.width) / 2, _MARGIN)}>",
+            *(_frame(frame) for frame in plan.frames),
+            f'<g class="g-lines" fill="none" stroke="{_LINE}" stroke-width="1.3">',
+            *_lines(diagram, plan),
+            "</g>",
+            *(_box(box, plan.boxes[i]) for i, box in enumerate(diagram.boxes)),
+            "</g>",
+            f"<g {_moved(_MARGIN, tall - _MARGIN - _KEY)}>",
+            *(drawn for drawn, _ in legend),
+            "</g>",
+            "</g>",
+            "</svg>",
+        ]
+    )
+
+
+def _moved(x: float, y: float) -> str:
+    return f'transform="translate({pair(x, y)})"'
+
+
+def _frame(frame: Frame) -> str:
+    title = f"layer {escaped(frame.cluster.path)}"
+    x, y = frame.place.x + 12, frame.place.y + 17
+    shade = ("#f8f9fa", "#f1f3f5")[frame.depth % 2]
+    return (
+        f'<g class="g-frame{frame.depth % 2}"><title>{title}</title>'
+        f'<rect {_place(frame.place)} rx="8" fill="{shade}" stroke="#ced4da"/>'
+        f'<text x="{number(x)}" y="{number(y)}" class="g-faint" fill="{_FAINT}" font-weight="bold">'
+        f"{escaped(frame.cluster.name)}</text></g>"
+    )
+
+
+def _lines(diagram: Diagram, plan: Layout) -> Iterator[str]:
+    for ends, points in plan.lines.items():
+        x, y = points[-1]
+        head = f"M{pair(x - 3.5, y - 6)} L{pair(x, y)} L{pair(x + 3.5, y - 6)}"
+        title = "\n".join(escaped(line) for line in diagram.links[ends].split("\n"))
+        yield f'<path d="{_curve(points)} {head}"><title>{title}</title></path>'
+
+
+def _curve(points: Sequence[Point]) -> str:
+    """Upright pieces made one, the rest bent in an S."""
+    kept = [points[0]]
+    for (x, y), (to_x, to_y) in zip(points[::2], points[1::2], strict=True):
+        if abs(x - to_x) > 0.05:
+            kept += [(x, y), (x, y), (to_x, to_y), (to_x, to_y)]
+    return curve([*kept, points[-1]])
+
+
+def _box(box: Box, place: Place) -> str:
+    name, (fill, stroke) = shade(box)
+    frame = _frame_of(box.kind) if box.kind else 'stroke-width="1.2"'
+    title = "\n".join(escaped(line) for line in box.title.split("\n"))
+    return (
+        f'<g class="g-{name}"><title>{title}</title>'
+        f'{_shape(box.look, place)} fill="{fill}" stroke="{stroke}" {frame}/>'
+        f"{''.join(_writing(box.lines, place))}</g>"
+    )
+
+
+def _frame_of(kind: CastKind) -> str:
+    broken = f' stroke-dasharray="{DASHES[kind]}"' if DASHES[kind] else ""
+    return f'stroke-width="2"{broken}'
+
+
+def _shape(look: str, place: Place) -> str:
+    """The outline: pills for inputs and outputs, hexagons for casts, and boxes for the rest."""
+    if look == "cast":
+        x, y, right, foot = place.x, place.y, place.x + place.width, place.y + place.height
+        half, tip = (y + foot) / 2, 8.0
+        corners = [(x + tip, y), (right - tip, y), (right, half), (right - tip, foot)]
+        corners += [(x + tip, foot), (x, half)]
+        return f'<polygon points="{" ".join(pair(*corner) for corner in corners)}"'
+    radius = {"input": place.height / 2, "output": place.height / 2, "constant": 0.0}.get(look, 6.0)
+    return f'<rect {_place(place)} rx="{number(radius)}"'
+
+
+def _writing(lines: Sequence[str], place: Place) -> Iterator[str]:
+    x = number(place.x + place.width / 2)
+    # The line of writing is set by hand: dominant-baseline is not known everywhere.
+    y = place.y + place.height / 2 - (len(lines) - 1) * LEADING / 2 + FONT * 0.34
+    for i, line in enumerate(lines):
+        at = f'x="{x}" y="{number(y + i * LEADING)}" text-anchor="middle"'
+        yield f"<text {at} {_FURTHER if i else _FIRST}>{escaped(line)}</text>"
+
+
+_FIRST = f'fill="{_INK}" font-weight="bold"'
+_FURTHER = f'class="g-faint" fill="{_FAINT}" font-size="{number(SMALL)}"'
+
+
+def _place(place: Place) -> str:
+    x, y, wide, tall = map(number, place)
+    return f'x="{x}" y="{y}" width="{wide}" height="{tall}"'
+
+
+# -- the legend
+
+_LEGEND, _KEY = 34.0, 16.0  # the height of the legend with the room above it, and without
+_KINDS: dict[CastKind, str] = {
+    "implicit": "implicit",
+    "assignment": "by assignment",
+    "explicit": "written by the user",
+    "legalization": "by legalize",
+}
+
+
+def _legend(diagram: Diagram) -> Iterator[tuple[str, float]]:
+    """What the colours and the dashes that there are mean, each with where it ends."""
+    levels = {box.level for box in diagram.boxes}
+    kinds = {box.kind for box in diagram.boxes}
+    told = [
+        (text, level, _frame_of("explicit"), SHADES[level])
+        for level, text in LEVELS.items()
+        if level in levels
+    ]
+    told += [
+        (text, "plain", _frame_of(kind), (_PAPER, _LINE))
+        for kind, text in _KINDS.items()
+        if kind in kinds
+    ]
+    x = 0.0
+    for text, name, frame, (fill, stroke) in told:
+        shape = _shape("cast", Place(x, 0.0, 30.0, _KEY))
+        at = f'x="{number(x + 36)}" y="{number(_KEY / 2 + SMALL * 0.34)}"'
+        yield (
+            f'<g class="g-{name}">{shape} fill="{fill}" stroke="{stroke}" {frame}/>'
+            f"<text {at} {_FURTHER}>{text}</text></g>",
+            x := x + 36 + width(text, SMALL) + 18,
+        )
+
+
+# -- the style
+
+
+def _style() -> str:
+    """Dark fills and strokes by class; a line pointed at is picked out."""
+    dark = [
+        (".g-paper", "fill:#16181b"),
+        ("text", "fill:#f1f3f5"),
+        (".g-faint", "fill:#adb5bd"),
+        (".g-plain>polygon", "fill:#16181b"),
+        (".g-frame0>rect", "fill:#1f2327;stroke:#495057"),
+        (".g-frame1>rect", "fill:#282d32;stroke:#495057"),
+        *(
+            (f".g-{shade}>{shape}", f"fill:{fill};stroke:{stroke}")
+            for shade, (fill, stroke) in DARK_SHADES.items()
+            for shape in (("rect", "polygon") if shade in LEVELS else ("rect",))
+        ),
+    ]
+    rules = "".join(f".graphir {where}{{{what}}}" for where, what in dark)
+    over = f".graphir .g-lines path:hover{{stroke:{ACCENT};stroke-width:3}}"
+    return f"{over}@media (prefers-color-scheme:dark){{{rules}}}"
+
+
+_STYLE = _style()

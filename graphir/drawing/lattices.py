@@ -1,0 +1,119 @@
+"""Drawings of lattices: a listing by levels, SVG, DOT and Mermaid, with paths picked out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple, TypeAlias
+
+from graphir.errors import GraphError
+from graphir.lattice.order import Lattice
+
+Paths: TypeAlias = Iterable[Sequence[Any]]
+"""Chains of edges from below, as `Lattice.reason` gives them; nodes may be given by their text."""
+
+ACCENT = "#c2255c"
+"""The colour of paths, which nothing else has."""
+
+
+class Marks(NamedTuple):
+    """What paths mark in a drawing: edges, nodes on the way, and joins, where paths end."""
+
+    edges: frozenset[tuple[Any, Any]] = frozenset()
+    nodes: frozenset[Any] = frozenset()
+    joins: frozenset[Any] = frozenset()
+
+
+def marks(lattice: Lattice[Any], paths: Paths) -> Marks:
+    """What paths mark; GraphError for a step that is no edge of the lattice."""
+    named = {str(node): node for node in lattice}
+    chains = [tuple(named.get(str(node), node) for node in path) for path in paths]
+    steps = [step for chain in chains for step in pairwise(chain)]
+    for low, high in steps:
+        if high not in lattice.edges.get(low, ()):
+            raise GraphError(f"{low} < {high} is no edge of lattice {lattice.name!r}")
+    nodes = [node for chain in chains for node in chain]
+    if missing := [node for node in nodes if node not in lattice]:
+        raise GraphError(f"{missing[0]} is not in lattice {lattice.name!r}")
+    joins = frozenset(chain[-1] for chain in chains if chain)
+    return Marks(frozenset(steps), frozenset(nodes), joins)
+
+
+def lattice_text(lattice: Lattice[Any], paths: Paths = ()) -> str:
+    """Level by level from below, each node and what lies directly above it; then the paths."""
+    paths = [tuple(path) for path in paths]
+    joins = marks(lattice, paths).joins
+    layers = lattice.levels()
+    lines = [
+        f"lattice {lattice.name}: {len(lattice)} nodes, {len(lattice.pairs())} edges, "
+        f"{len(layers)} levels",
+        "each line: a node -> the nodes directly above it",
+    ]
+    width = max((len(str(node)) for node in lattice), default=0)
+    for number, layer in enumerate(layers):
+        for i, node in enumerate(layer):
+            label = f"level {number}" if i == 0 else ""
+            above = ", ".join(map(str, lattice.edges.get(node, ())))
+            arrow = f"{str(node).ljust(width)} -> {above}" if above else f"{node} (top)"
+            lines.append(f"{label.ljust(9)} {arrow}")
+    lines += [f"path      {' -> '.join(map(str, path))}" for path in paths]
+    if joins:
+        lines.append(f"join      {', '.join(str(node) for node in lattice if node in joins)}")
+    return "\n".join(lines)
+
+
+def lattice_dot(lattice: Lattice[Any], paths: Paths = ()) -> str:
+    """A digraph for Graphviz, growing upwards, each level in one rank."""
+    marked = marks(lattice, paths)
+    lines = [f"digraph {_quoted(lattice.name)} {{", "  rankdir=BT;", "  node [shape=box];"]
+    for layer in lattice.levels():
+        lines += [f"  {{ rank=same; {' '.join(f'{_quoted(node)};' for node in layer)} }}"]
+    for node in lattice:
+        if node in marked.joins:
+            style = f'style=filled, fillcolor="{ACCENT}", color="{ACCENT}", fontcolor=white'
+            lines.append(f"  {_quoted(node)} [{style}];")
+        elif node in marked.nodes:
+            lines.append(f'  {_quoted(node)} [color="{ACCENT}", penwidth=2];')
+    for low, high in lattice.pairs():
+        style = f' [color="{ACCENT}", penwidth=3]' if (low, high) in marked.edges else ""
+        lines.append(f"  {_quoted(low)} -> {_quoted(high)}{style};")
+    return "\n".join([*lines, "}"])
+
+
+def lattice_mermaid(lattice: Lattice[Any], paths: Paths = ()) -> str:
+    """A Mermaid flowchart, growing upwards."""
+    marked = marks(lattice, paths)
+    ids = {node: f"n{i}" for i, node in enumerate(lattice)}
+    lines = ["flowchart BT", *(f"  {ids[node]}[{_quoted(node)}]" for node in lattice)]
+    lines += [f"  {ids[a]} --> {ids[b]}" for a, b in lattice.pairs()]
+    for node in lattice:
+        if node in marked.joins:
+            lines.append(f"  style {ids[node]} fill:{ACCENT},stroke:{ACCENT},color:#ffffff")
+        elif node in marked.nodes:
+            lines.append(f"  style {ids[node]} stroke:{ACCENT},stroke-width:2px")
+    numbers = [str(i) for i, edge in enumerate(lattice.pairs()) if edge in marked.edges]
+    if numbers:
+        lines.append(f"  linkStyle {','.join(numbers)} stroke:{ACCENT},stroke-width:3px")
+    return "\n".join(lines)
+
+
+def lattice_svg(lattice: Lattice[Any], paths: Paths = ()) -> str:
+    """A picture, the least at the bottom, that any browser shows and scales."""
+    # Laid out at first use: the command line draws few pictures.
+    from graphir.drawing.lattice_svg import picture
+
+    return picture(lattice, marks(lattice, paths))
+
+
+LATTICE_FORMATS: dict[str, Callable[[Lattice[Any], Paths], str]] = {
+    "text": lattice_text,
+    "dot": lattice_dot,
+    "mermaid": lattice_mermaid,
+    "svg": lattice_svg,
+}
+"""The functions that draw a lattice with paths, by the name of what they make."""
+
+
+def _quoted(node: Any) -> str:
+    return json.dumps(str(node), ensure_ascii=False)

@@ -1,0 +1,1 @@
+"""The graph: symbols, operators on them, and how they are built, checked and kept."""

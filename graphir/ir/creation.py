@@ -1,0 +1,158 @@
+"""What a graph makes from nothing: constants and the like, `g.scalar[DType.int16](1)`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
+
+from graphir import ops
+from graphir.dtypes import DType, DTypeLike
+from graphir.errors import GraphError
+from graphir.ir.literals import array_of, is_literal, literal_array, range_attributes
+from graphir.location import Origin, placing
+from graphir.numpy_api.traced_numbers import NumberTrace, TracedNumber
+from graphir.ops.dims import DimLike, ShapeLike
+from graphir.ops.op import Op
+from graphir.promotion import PromotionRules
+
+if TYPE_CHECKING:
+    from graphir.ir.symbol import Symbol
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Maker(Generic[P, R]):
+    """A bound method that takes its dtype in brackets or as its argument `dtype`."""
+
+    __slots__ = ("_function",)
+
+    def __init__(self, function: Callable[P, R]) -> None:
+        self._function = function
+
+    def __getitem__(self, dtype: DTypeLike) -> Callable[..., R]:
+        function: Callable[..., R] = self._function
+        return partial(function, dtype=dtype)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """The method itself."""
+        return self._function(*args, **kwargs)
+
+
+class typed(Generic[P, R]):  # noqa: N801 -- a decorator
+    """Make a method of a graph a Maker."""
+
+    def __init__(self, method: Callable[..., R]) -> None:
+        self._method = placing(method)
+        self.__doc__ = method.__doc__
+
+    @overload
+    def __get__(self, graph: None, owner: type) -> typed[P, R]: ...
+    @overload
+    def __get__(self, graph: object, owner: type) -> Maker[..., R]: ...
+    def __get__(self, graph: object | None, owner: type) -> typed[P, R] | Maker[..., R]:
+        return self if graph is None else Maker(partial(self._method, graph))
+
+
+class Makers:
+    """The methods of a graph that make symbols of values known here, under its rules."""
+
+    rules: PromotionRules
+    tf32: str
+    numbers: NumberTrace | None
+
+    def emit(self, op: Op, args: tuple[Symbol, ...], attrs: Mapping[str, Any]) -> Symbol:
+        """Add an op; the graph's own."""
+        raise NotImplementedError
+
+    @typed
+    def scalar(self, value: Any, dtype: DTypeLike | None = None) -> Symbol:
+        """A 0-d constant: `g.scalar[DType.int16](1)`; GraphError where the value does not fit.
+
+        Without a dtype, a NumPy scalar keeps its own and a Python scalar takes what the rules give.
+        """
+        if type(value) is TracedNumber:
+            return value.symbol() if dtype is None else value.filled(DType(dtype))
+        literal = value if dtype is None and is_literal(value) else None
+        return self.constant_of(self._literal(value, dtype), literal)
+
+    @typed
+    def constant(self, value: Any, dtype: DTypeLike | None = None) -> Symbol:
+        """Known values: an array, or lists with a dtype; GraphError where one does not fit."""
+        return self.constant_of(array_of(value, None if dtype is None else DType(dtype), self.tf32))
+
+    @typed
+    def vector(self, values: Sequence[Any], dtype: DTypeLike | None = None) -> Symbol:
+        """A constant with one axis."""
+        found = array_of(values, None if dtype is None else DType(dtype), self.tf32)
+        if found[1].ndim != 1:
+            raise GraphError(f"a vector has one axis; these values have {found[1].ndim}")
+        return self.constant_of(found)
+
+    @typed
+    def range(
+        self,
+        start: Any,
+        stop: Any = None,
+        step: Any = 1,
+        dtype: DTypeLike | None = None,
+    ) -> Symbol:
+        """start, start + step, ... before stop; `stop` may be a symbolic dim."""
+        return self.emit(ops.range, (), range_attributes(start, stop, step, self._dtype(dtype)))
+
+    @typed
+    def full(self, value: Any, shape: ShapeLike, dtype: DTypeLike | None = None) -> Symbol:
+        """One value everywhere."""
+        if type(value) is TracedNumber:
+            return ops.broadcast_to(self.scalar(value, dtype), shape)
+        known = self._literal(value, dtype)[0]
+        literal = value if dtype is None and is_literal(value) else None
+        attrs = {"dtype": known, "value": value, "shape": shape, "literal": literal}
+        return self.emit(ops.full, (), attrs)
+
+    @typed
+    def eye(
+        self, rows: DimLike, columns: DimLike | None = None, dtype: DTypeLike | None = None
+    ) -> Symbol:
+        """Ones on the diagonal of a matrix of zeros."""
+        size = {"rows": rows, "columns": rows if columns is None else columns}
+        return self.emit(ops.eye, (), {"dtype": self._dtype(dtype), **size})
+
+    def _dtype(self, dtype: DTypeLike | None) -> DType:
+        if dtype is None:
+            raise GraphError("a dtype is needed here, for example g.range[DType.int64](10)")
+        return DType(dtype)
+
+    def _literal(self, value: Any, dtype: DTypeLike | None) -> tuple[DType, Any]:
+        if dtype is not None:
+            return literal_array(value, DType(dtype), self.rules, self.tf32)
+        if is_literal(value):
+            return literal_array(value, self.rules.literal(value), self.rules, self.tf32)
+        return array_of(value, None, self.tf32)
+
+    def numpy_call(self, call: Callable[..., Any], *args: Any) -> Any:
+        """What a function of NumPy adds: `call(self, ...)`, in which no user code runs."""
+        return call(self, *args)
+
+    def asked(self, question: Callable[..., Any], *operands: Any) -> Any:
+        """What a function says of operands; of numbers of a traced call, as a recorded question."""
+        return self.numbers.asked(question, *operands) if self.numbers else question(*operands)
+
+    def entering(self, array: Any) -> Symbol:
+        """The symbol of an array that stands beside symbols: a constant."""
+        return self.constant_of(array_of(array, None, self.tf32))
+
+    def implied_cast(self, x: Symbol, dtype: DType, op: Op, position: int = 0) -> Symbol:
+        """An operand in the dtype in which an op is computed by others: an implicit cast."""
+        if x.dtype is dtype:
+            return x
+        cast = x.cast(dtype)
+        where, rule = cast.location, self.rules.name
+        cast.source = (Origin(op.operand(position), op.name, where, rule, x.dtype, dtype),)
+        return cast  # which nobody else has yet
+
+    def constant_of(self, typed_array: tuple[DType, Any], literal: Any = None) -> Symbol:
+        """A constant of an array in the storage of a dtype, and the literal that it was."""
+        dtype, array = typed_array
+        return self.emit(ops.constant, (), {"dtype": dtype, "value": array, "literal": literal})

@@ -1,0 +1,399 @@
+"""Graph: the builder, and the ordered list of symbols it has built."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import count
+from sys import _getframe  # pyright: ignore[reportPrivateUsage]
+from types import CodeType, FrameType
+from typing import TYPE_CHECKING, Any
+
+from graphir import ops
+from graphir.dtypes import DType, DTypeLike
+from graphir.errors import GraphError, GraphirError
+from graphir.escape import printable
+from graphir.ir.creation import Makers
+from graphir.ir.facade import Written
+from graphir.ir.operands import call_text, may_be_operand, own, symbols_of
+from graphir.ir.operators.composition import compose
+from graphir.ir.pickling import restore, state_of
+from graphir.ir.symbol import Symbol
+from graphir.location import Location, Source, is_internal, placed, placing
+from graphir.ops.attributes import choice, identity
+from graphir.ops.dims import ShapeLike
+from graphir.ops.op import CURRENT, Inferred, Op
+from graphir.ops.types import TensorType, tensor_types
+from graphir.policies import Action, Policy
+from graphir.promotion import PromotionRules
+from graphir.promotion import rules as rules_named
+from graphir.promotion.operands import Operand
+
+if TYPE_CHECKING:
+    from graphir.numpy_api.traced_numbers import NumberTrace
+
+_NO_ATTRS: dict[str, Any] = {}
+# As many inferences are kept for a rule set; a program of many shapes begins anew.
+_MANY = 1 << 16
+# Code of this package that has been met on the way to a user's frame, by id: kept, since another
+# code may get the id of one that is gone, and some of ours is made by exec.
+_OURS: dict[int, CodeType] = {}
+_MOST_CODE = 4096
+
+
+class Graph(Makers, Written):
+    """An append-only list of symbols in topological order, with inputs, outputs and rules.
+
+    `in_types` makes inputs at once; `out_types` is checked when outputs are named, never cast to.
+    `rules` is a rule set or its name (default: that of the innermost `with rules(...)`, or "max");
+    `tf32` is how tensor_float32 rounds ties: to "even", or "away" from zero as NVIDIA's cvt.rna.
+    `casts` and what follows is the Policy of implicit casts, by which `output` judges the graph.
+    Raises PromotionError, ShapeError or GraphError at the line that builds something wrong.
+    """
+
+    def __init__(
+        self,
+        name: str = "graph",
+        in_types: Iterable[TensorType] = (),
+        out_types: Iterable[TensorType] | None = None,
+        rules: str | PromotionRules | None = None,
+        tf32: str = "even",
+        casts: Action = "allow",
+        *,
+        forbid: str | Iterable[str] = (),
+        warn: str | Iterable[str] = (),
+        allow: str | Iterable[str] = (),
+        widest: DTypeLike | Iterable[DTypeLike] = (),
+    ) -> None:
+        if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise GraphError(f"a graph's name is text, not {name!r}")
+        self.name = name
+        self.rules = rules_named(rules)
+        self.tf32 = choice("even", "away")(tf32, ())
+        self.policy = Policy(casts, forbid, warn, allow, widest)
+        self.rules_before: str | None = None
+        self.symbols: list[Symbol] = []
+        self.inputs: list[Symbol] = []
+        self.input_names: list[str] = []
+        self._taken: set[str] = set()
+        self.outputs: tuple[Symbol, ...] = ()
+        self.out_types = None if out_types is None else tensor_types(out_types)
+        self.tracing = False  # whether a function is traced, whose arrays may have other names
+        self._layer = ""
+        self._here: Location | None = None
+        self._sites: dict[int, dict[int, Location]] = {}
+        self.in_place_sites: dict[int, tuple[Location, Location]] = {}
+        self._memo: dict[str, tuple[Any, Any, Any]] = {}
+        self.numbers: NumberTrace | None = None
+        for type_ in tensor_types(in_types):
+            self.input(type_)
+
+    # -- what it has
+
+    def __len__(self) -> int:
+        return len(self.symbols)
+
+    def __getitem__(self, position: int) -> Symbol:
+        """The input at a position; GraphError where there is none."""
+        try:
+            return self.inputs[position]
+        except (IndexError, TypeError):
+            raise GraphError(
+                f"graph {self.name!r} has {len(self.inputs)} inputs, and none at {position!r}"
+            ) from None
+
+    def __iter__(self) -> Iterator[Symbol]:
+        return iter(self.symbols)
+
+    def name_of(self, symbol: Symbol) -> str:
+        """A symbol's name in text: that of an input, or else its place among the others."""
+        if symbol.op is ops.input:
+            at = next(i for i, one in enumerate(self.inputs) if one is symbol)
+            return f"%{self.input_names[at]}"
+        before = sum(1 for one in self.inputs if one.index < symbol.index)
+        return f"%{symbol.index - before}"
+
+    def __repr__(self) -> str:
+        size = f"{len(self.symbols)} symbols"
+        return f"<Graph {printable(self.name)}, {size}, rules {self.rules.name}>"
+
+    def like(self, rules: PromotionRules | None = None) -> Graph:
+        """An empty graph of the same name and settings, for a pass to emit into.
+
+        Where the rules change, the new graph remembers the name of those that it had.
+        """
+        new = Graph(self.name, (), self.out_types, rules or self.rules, self.tf32)
+        new.policy, new.rules_before = self.policy, self.rules.name if rules else self.rules_before
+        return new
+
+    def committed(self, dtype: DType) -> DType:
+        """The dtype of values: of a weak one, what the rules that made it commit it to."""
+        rules = rules_named(self.rules_before) if self.rules_before else self.rules
+        return rules.committed(dtype)
+
+    def stored(self, symbol: Symbol) -> DType:
+        """The dtype that a symbol's values have: a weak literal keeps its 64 bits until it is used.
+
+        Other weak values have the dtype that they are committed to.
+        """
+        literal = symbol.op is ops.constant and symbol.weak
+        return symbol.dtype if literal else self.committed(symbol.dtype)
+
+    def verify(self) -> Graph:
+        """Infer every symbol again and compare; GraphError names the first that is wrong."""
+        from graphir.ir.verifier import verify
+
+        verify(self)
+        return self
+
+    def memo(self, name: str, value: Any = None) -> Any:
+        """What was derived from this graph under a name, while it has not grown since."""
+        if value is not None:
+            self._memo[name] = len(self.symbols), self.outputs, value
+        size, outputs, known = self._memo.get(name, (None, None, None))
+        return known if size == len(self.symbols) and outputs is self.outputs else None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return state_of(self)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        restore(self, state)
+
+    # -- inputs, constants, outputs
+
+    @placing
+    def input(
+        self,
+        type: TensorType | DTypeLike,  # noqa: A002 -- what it is
+        shape: ShapeLike = (),
+        name: str | None = None,
+    ) -> Symbol:
+        """A value given when the graph runs; without a name it is called x0, x1, ..."""
+        if isinstance(type, TensorType) and shape != ():
+            raise GraphError(f"{type} has its shape; {shape!r} is one too many")
+        known = type if isinstance(type, TensorType) else TensorType(type, shape)
+        if name is not None and not (isinstance(name, str) and name.isidentifier()):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise GraphError(f"an input's name is an identifier, not {name!r}")
+        if name in self._names():
+            raise GraphError(f"graph {self.name!r} has an input named {name!r} already")
+        symbol = self.emit(ops.input, (), {"dtype": known.dtype, "shape": known.shape})
+        if name is not None:
+            taken = self._names()
+            taken.remove(self.input_names[-1])
+            taken.add(name)
+            self.input_names[-1] = name
+        return symbol
+
+    @placing
+    def output(self, *symbols: Symbol) -> None:
+        """Name the results, once; GraphError where they are not of this graph or of out_types.
+
+        What they need is judged by the graph's policy: one PromotionError lists all the casts that
+        it forbids, and outputs may then be named anew; those it warns of are a CastWarning each.
+        """
+        if self.outputs:
+            raise GraphError(
+                f"graph {self.name!r} has its outputs already; give all of them to one output()"
+            )
+        if not symbols:
+            raise GraphError("output() needs at least one symbol")
+        for symbol in symbols:
+            if not isinstance(symbol, Symbol):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise GraphError(f"an output is a symbol, not {symbol!r}; g.scalar(...) makes one")
+            own(self, symbol, "output")
+        found = tuple(symbol.type for symbol in symbols)
+        if self.out_types is not None and found != self.out_types:
+            raise GraphError(
+                f"graph {self.name!r} promises ({', '.join(map(str, self.out_types))}) and has "
+                f"({', '.join(map(str, found))}); .cast(...) or .rebind(...) the outputs"
+            )
+        self.policy.check(self, symbols)
+        self.outputs = symbols
+
+    @contextmanager
+    def layer(self, name: str) -> Generator[Graph]:
+        """Inside the block, symbols belong to this part of the program: `encoder/attention`."""
+        if not isinstance(name, str) or not name:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise GraphError(f"a layer has a name, which is text, not {name!r}")
+        outer = self._layer, self._sites
+        self._layer, self._sites = (f"{self._layer}/{name}" if self._layer else name), {}
+        try:
+            yield self
+        finally:
+            self._layer, self._sites = outer
+
+    @contextmanager
+    def at(self, location: Location) -> Generator[Graph]:
+        """Inside the block, symbols arise at this place, whatever line makes them."""
+        outer = self._here, self._sites
+        self._here, self._sites = location, {}
+        try:
+            yield self
+        finally:
+            self._here, self._sites = outer
+
+    def __enter__(self) -> Graph:
+        CURRENT.set((*CURRENT.get(), self))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        CURRENT.set(CURRENT.get()[:-1])
+
+    # -- building
+
+    @placing
+    def implicit_cast(self, a: Any, b: Any) -> tuple[Symbol, Symbol]:
+        """Both operands cast to the dtype in which they meet; one that has it stays itself."""
+        x, y = symbols_of(self, ops.add, (a, b))
+        to = self.rules.common(self.types_of((x, y)))
+        return (x if x.dtype is to else x.cast(to)), (y if y.dtype is to else y.cast(to))
+
+    def apply(self, op: Op, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Symbol:
+        """Add an op on symbols, arrays and literals of this graph."""
+        before = len(self.symbols)
+        try:
+            if op.name in self.rules.composes:
+                return compose(self, op, operands, attrs)
+            return self.emit(op, symbols_of(self, op, operands), attrs)
+        except GraphirError as error:
+            del self.symbols[before:]  # the constants of a refused op
+            raise self.refused(error, op, operands) from None
+
+    def emit(self, op: Op, args: tuple[Symbol, ...], attrs: Mapping[str, Any]) -> Symbol:
+        """Add an op on symbols of this graph, its type inferred, its place in user code noted."""
+        if attrs and self.numbers is not None:
+            attrs = self.numbers.known(attrs)
+        try:
+            inferred = self.infer(op, args, attrs)
+        except GraphirError as error:
+            raise self.refused(error, op, args) from None
+        symbols = self.symbols
+        site = self._site(_getframe(1))
+        symbol = Symbol(self, op, args, inferred.attrs, inferred.type, site, len(symbols))
+        symbols.append(symbol)
+        if op is ops.input:
+            self._declare(symbol)
+        return symbol
+
+    def _declare(self, symbol: Symbol) -> None:
+        """Count an input among the inputs, under a name that is free."""
+        taken = self._names()
+        name = next(x for i in count(len(self.inputs)) if (x := f"x{i}") not in taken)
+        self.inputs.append(symbol)
+        self.input_names.append(name)
+        taken.add(name)
+
+    def _names(self) -> set[str]:
+        """The names of inputs; passes and the parser fill the list alone."""
+        if len(self._taken) != len(self.input_names):
+            self._taken = set(self.input_names)
+        return self._taken
+
+    def binary(self, op: Op, lhs: Any, rhs: Any, depth: int = 2) -> Symbol:
+        """What an operator, `depth` calls up, adds; NotImplemented for a foreign operand."""
+        if lhs.__class__ is Symbol and rhs.__class__ is Symbol and lhs.graph is rhs.graph:
+            inferred = self.rules.inferred_by_types.get((op, lhs.type, rhs.type))
+            if inferred is not None:
+                # The common case, in line: two symbols whose types have met under this op.
+                frame = _getframe(depth)
+                try:
+                    site = self._sites[id(frame.f_code)][frame.f_lasti]
+                except KeyError:
+                    site = self._site(frame)
+                symbols = self.symbols
+                symbol = Symbol(
+                    self, op, (lhs, rhs), inferred.attrs, inferred.type, site, len(symbols)
+                )
+                symbols.append(symbol)
+                return symbol
+        elif not (may_be_operand(lhs) and may_be_operand(rhs)):
+            return NotImplemented
+        return self.apply(op, (lhs, rhs), _NO_ATTRS)
+
+    def refused(self, error: GraphirError, op: Op, operands: Sequence[Any]) -> GraphirError:
+        """An error with the op, its operands and the user's line."""
+        return placed(error, self._site(_getframe(2)), call_text(op, operands))
+
+    def append(
+        self,
+        op: Op,
+        args: tuple[Symbol, ...],
+        attrs: dict[str, Any],
+        type: TensorType,  # noqa: A002
+        source: Source,
+    ) -> Symbol:
+        """Add a symbol whose type and normal attributes a pass knows; the verifier checks them."""
+        symbols = self.symbols
+        symbol = Symbol(self, op, args, attrs, type, source, len(symbols))
+        symbols.append(symbol)
+        return symbol
+
+    def infer(self, op: Op, args: Sequence[Symbol], attrs: Mapping[str, Any]) -> Inferred:
+        """Type, operand dtypes and normal attributes of an op on symbols, under the rules here."""
+        return self.infer_of(op, self.types_of(args), attrs)
+
+    def infer_of(self, op: Op, types: Any, attrs: Mapping[str, Any]) -> Inferred:
+        """The same of operands that are known by their types alone, or by those and a value."""
+        known: dict[Any, Inferred] = self.rules.inferred
+        if op is ops.constant:  # each has values of its own
+            return op.infer(self.rules, types, attrs)
+        # A cast, the most frequent of ops with attributes, is found by the code of its dtype.
+        to = attrs["to"] if op is ops.cast and len(attrs) == 1 else None
+        key = (op, *types, *((to.code,) if type(to) is DType else identity(attrs) if attrs else ()))
+        try:
+            found = known.get(key)
+        except TypeError:  # a list among the attributes
+            return op.infer(self.rules, types, attrs)
+        if found is None:
+            if len(known) >= _MANY:
+                known.clear()
+            found = known[key] = op.infer(self.rules, types, attrs)
+        return found
+
+    def kinds(self) -> Iterator[tuple[Any, ...]]:
+        """A key for each symbol in turn; what inference says of one it says of all that share it.
+
+        That is op, attributes (by id: symbols found alike share the dict) and operand types.
+        """
+        by_value = self.rules.by_value
+        for symbol in self.symbols:
+            key: list[Any] = [symbol.op, id(symbol.attrs)]
+            for arg in symbol.args:
+                key.append(arg.type)
+            if by_value:
+                key += self.types_of(symbol.args)
+            yield tuple(key)
+
+    def types_of(self, args: Sequence[Symbol]) -> tuple[TensorType | Operand, ...]:
+        """The types of symbols; of a known 0-d one, under rules that ask for it, its value too."""
+        if not self.rules.by_value:
+            types: list[TensorType] = []
+            for arg in args:
+                types.append(arg.type)
+            return tuple(types)
+        return tuple(arg.operand for arg in args)
+
+    _is_internal = staticmethod(is_internal)
+
+    def _site(self, frame: FrameType) -> Location:
+        """The location of the user's frame at or above this one, one object for each place.
+
+        Inside `at` the place that it says.
+        """
+        if self._here is not None:
+            return self._here
+        # By id, since hashing a code object reads all of it; the Location keeps the code alive.
+        known = self._sites
+        while (sites := known.get(code := id(frame.f_code))) is None:
+            outer = frame.f_back
+            if outer and (code in _OURS or self._is_internal(frame)):
+                if len(_OURS) >= _MOST_CODE:
+                    _OURS.clear()
+                _OURS[code] = frame.f_code
+                frame = outer
+            else:
+                sites = known[code] = {}
+        site = sites.get(frame.f_lasti)
+        if site is None:
+            site = sites[frame.f_lasti] = Location(frame.f_code, frame.f_lasti, self._layer)
+        return site

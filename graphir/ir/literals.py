@@ -1,0 +1,130 @@
+"""Values that come from Python: scalars, lists and arrays made constants of a dtype."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, TypeGuard, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphir.conversions import convert
+from graphir.dtypes import DType
+from graphir.errors import GraphError, ShapeError
+from graphir.ir.foreign_arrays import converted, is_foreign_array
+from graphir.ops.attributes import plain
+from graphir.ops.dims import Dim
+from graphir.promotion.rules import PromotionRules
+from graphir.promotion.scalars import fits, int_range, misfit, number_text, scalar
+
+
+def is_literal(value: object) -> TypeGuard[bool | int | float | complex]:
+    """Whether a value is a Python scalar; np.float64, a subclass of float, is a NumPy scalar."""
+    return isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic)
+
+
+def literal_array(
+    value: Any, dtype: DType, rules: PromotionRules | None = None, tf32: str = "even"
+) -> tuple[DType, NDArray[Any]]:
+    """A dtype and the 0-d array of a scalar in it; GraphError unless the scalar fits."""
+    value = plain(value)
+    if not is_literal(value):
+        raise GraphError(f"a Python or NumPy scalar is needed here, not {value!r}")
+    if not (rules.fits if rules else fits)(value, dtype):
+        raise GraphError(misfit(value, dtype))
+    short = -(2**63) <= value < 2**64 if isinstance(value, int) else True
+    if not short and not (dtype.narrow and dtype.is_float):
+        raise GraphError(
+            f"{number_text(value)} does not fit the 64 bits of an int; write it as a float"
+        )
+    return dtype, scalar(value, dtype, tf32)
+
+
+def array_of(value: Any, dtype: DType | None, tf32: str = "even") -> tuple[DType, NDArray[Any]]:
+    """The dtype and the array of an array-like; GraphError names the first value that does not fit.
+
+    With a dtype, each value must fit it as a scalar must: ints exactly, floats staying finite.
+    """
+    if isinstance(value, np.ma.MaskedArray):
+        raise GraphError("a masked array has elements without a value; .filled(...) it first")
+    foreign = is_foreign_array(cast("type[Any]", type(value)))
+    try:
+        array: NDArray[Any] = converted(value) if foreign else np.asarray(value)
+    except ValueError as error:
+        raise GraphError(f"these values are no array: {error}") from None
+    if dtype is None:
+        if not foreign and not hasattr(value, "dtype"):
+            raise GraphError("a list has no dtype; write g.constant[DType....](...)")
+        return DType.from_numpy(array.dtype), native(array)
+    if array.dtype == dtype.storage and dtype is not DType.tensor_float32:
+        return dtype, array
+    if array.dtype == object:
+        flat = [literal_array(one, dtype, None, tf32)[1] for one in array.ravel().tolist()]
+        return dtype, np.stack(flat).reshape(array.shape) if flat else array.astype(dtype.storage)
+    source, array = DType.from_numpy(array.dtype), native(array)
+    misfits = ~_fitting(array, source, dtype)
+    if misfits.any():
+        first = array[misfits].ravel()[0]
+        literal_array(first, dtype)
+        raise GraphError(f"{first!r} of {source} does not fit {dtype}; .cast(...) it instead")
+    return dtype, convert(array, source, dtype, tf32)
+
+
+def native(array: NDArray[Any]) -> NDArray[Any]:
+    """The array in this machine's byte order."""
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+
+def _fitting(array: NDArray[Any], source: DType, dtype: DType) -> NDArray[np.bool_]:
+    """Where the values of an array fit a dtype, as `fits` says of scalars."""
+    if source.exact_in(dtype):
+        return np.ones(array.shape, np.bool_)
+    if source.is_integer:
+        low, high = int_range(dtype)
+        wide = array.astype(np.int64 if source.family == "int" else np.uint64)
+        return (wide >= max(low, int(source.min))) & (wide <= min(high, int(source.max)))
+    if source.is_complex > dtype.is_complex or dtype.format is None:
+        return np.zeros(array.shape, np.bool_)
+    if source.is_complex:
+        parts: Any = array
+        return _fitting(parts.real, source.part, dtype) & _fitting(parts.imag, source.part, dtype)
+    wide = convert(array, source, DType.float64)
+    back = convert(convert(wide, DType.float64, dtype.part), dtype.part, DType.float64)
+    return np.where(
+        np.isfinite(wide), np.isfinite(back), (wide == back) | np.isnan(wide) & np.isnan(back)
+    )
+
+
+def range_attributes(start: Any, stop: Any, step: Any, dtype: DType) -> dict[str, Any]:
+    """The attributes of a range as NumPy's arange takes its arguments; `stop` may be a dim."""
+    if stop is None:
+        start, stop = 0, start
+    start, step = _finite(start), _finite(step)
+    if not step:
+        raise ShapeError("the step of a range cannot be 0")
+    if isinstance(stop, (str, Dim)):
+        if type(start) is not int or type(step) is not int or step < 1:
+            raise ShapeError(
+                "a range up to a symbolic dim has an int start and a positive int step"
+            )
+        size = (Dim.of(stop) - start + (step - 1)) // step
+    else:
+        size = _length(start, _finite(stop), step)
+        for end in (start, start + (size - 1) * step) if size else ():
+            literal_array(end, dtype)
+    return {"dtype": dtype, "start": start, "step": step, "size": size}
+
+
+def _finite(value: Any) -> Any:
+    """A real number that a range may have."""
+    found = plain(value)
+    if not isinstance(found, (int, float)) or not math.isfinite(found):
+        raise ShapeError(f"a range is of finite real numbers, not {value!r}")
+    return found
+
+
+def _length(start: int | float, stop: int | float, step: int | float) -> int:
+    # Of ints exactly, as Python's range counts; of floats as numpy.arange does.
+    exact = all(isinstance(one, int) for one in (start, stop, step))
+    steps = -((start - stop) // step) if exact else math.ceil((stop - start) / step)
+    return max(0, int(steps))

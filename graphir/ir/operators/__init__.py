@@ -1,0 +1,1 @@
+"""Python's operators and indexing on symbols, in terms of ops."""

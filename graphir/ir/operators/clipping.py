@@ -1,0 +1,57 @@
+"""clip, of which either bound may be left out: in terms of the ops clip, maximum and minimum."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from graphir import ops
+from graphir.dtypes import DType
+from graphir.ir.literals import is_literal
+from graphir.ir.operands import symbols_of, taken
+from graphir.ir.symbol import Symbol
+from graphir.location import Origin
+from graphir.ops.types import TensorType
+from graphir.promotion.operands import Number, Operand, Place
+from graphir.promotion.rules import PromotionRules
+
+
+def clip(x: Symbol, low: Any, high: Any) -> Symbol:
+    """Limit x to two bounds; None of a bound that is left out.
+
+    The dtype is that of clip beside the bound that there is. Raises what clip raises.
+    """
+    if low is None and high is None:
+        x.graph.infer(ops.clip, (x, x, x), {})
+        return ops.positive(x)
+    if low is not None and high is not None:
+        return ops.clip(x, low, high)
+    graph, rules = x.graph, x.graph.rules
+    op, at, bound = (ops.maximum, 1, low) if high is None else (ops.minimum, 2, high)
+    bound = rules.entering(bound) if isinstance(bound, np.generic) else bound
+    if is_literal(bound):
+        if graph.asked(_is_unbounded, bound, rules, x.type, at):
+            return ops.positive(x)
+        dtype = graph.asked(_dtype_beside, bound, rules, x.type, at)
+    else:
+        bound = symbols_of(graph, op, (x, bound))[1]
+        dtype = graph.infer(ops.clip, (x, bound, bound), {}).type.dtype
+    found = op(x, bound)
+    if found.dtype is dtype:
+        return found
+    origin = Origin("result", op.name, found.location, rules.name, found.dtype, dtype)
+    return graph.append(ops.cast, (found,), {"to": dtype}, found.type.cast(dtype), (origin,))
+
+
+def _is_unbounded(bound: Any, rules: PromotionRules, x: TensorType, at: int) -> bool:
+    """Whether the rules leave out a literal bound, which clips no value of x."""
+    number = Number(bound)
+    return rules.unbounded(bound, Place((x, number, number), at, ops.clip.name))
+
+
+def _dtype_beside(bound: Any, rules: PromotionRules, x: TensorType, at: int) -> DType:
+    """The dtype of clip of x by a literal bound; PromotionError where the rules refuse that."""
+    number, dtype = taken(rules, ops.clip, (x, bound, bound), at)
+    operand: Any = Operand(dtype, 0, number)
+    return ops.clip.infer(rules, (x, operand, operand), {}).type.dtype

@@ -1,0 +1,60 @@
+"""Calls of one op that a rule set makes of several, as its library does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from graphir import ops
+from graphir.ir.operands import symbols_of
+from graphir.ir.symbol import Symbol
+from graphir.ops.op import Op
+
+if TYPE_CHECKING:
+    from graphir.ir.graph import Graph
+
+
+def compose(graph: Graph, op: Op, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Symbol:
+    """Add an op that the rule set composes: itself, or the ops that its library runs instead."""
+    if op is ops.pow:
+        base, exponent = operands
+        type_ = base.type if isinstance(base, Symbol) else None
+        exponent, factors = graph.rules.exponent_of(type_, exponent)
+        if factors is not None:
+            return _product(graph, base, factors)
+        operands = base, exponent
+    args = symbols_of(graph, op, operands)
+    if _is_scalar_row(op, args, attrs):
+        return _scalar_row(graph, op, args, attrs)
+    return graph.emit(op, args, attrs)
+
+
+def _product(graph: Graph, base: Symbol, factors: int) -> Symbol:
+    """A product of equal factors, by squaring."""
+    if factors == 0:
+        return graph.full(1, base.shape, base.dtype)
+    found = base
+    for bit in f"{factors:b}"[1:]:
+        found = graph.emit(ops.multiply, (found, found), {})
+        if bit == "1":
+            found = graph.emit(ops.multiply, (found, base), {})
+    return found
+
+
+_ROWS = {"softmax", "logsoftmax", "sort", "argsort", "cumulative_sum", "cumulative_prod"}
+
+
+def _is_scalar_row(op: Op, args: Sequence[Symbol], attrs: Mapping[str, Any]) -> bool:
+    """Whether an op is over the axis of a 0-d operand, under rules that see one there."""
+    if len(args) != 1 or args[0].rank:
+        return False
+    if op.name in _ROWS:
+        return True
+    return attrs.get("axis") in (0, -1, (0,), (-1,), [0], [-1])
+
+
+def _scalar_row(graph: Graph, op: Op, args: tuple[Symbol, ...], attrs: Mapping[str, Any]) -> Symbol:
+    """Add an op over the one axis that the rules see in a 0-d operand."""
+    row = graph.emit(ops.unsqueeze, args, {"axis": 0})
+    made = graph.emit(op, (row,), attrs)
+    return made if made.shape == () else graph.emit(ops.squeeze, (made,), {"axis": 0})

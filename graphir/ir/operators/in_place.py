@@ -1,0 +1,172 @@
+"""In-place operators: the symbol to which `x += y` binds x, which never changes itself.
+
+NumPy, PyTorch and others write the result of `x + y` to the array x, so it is cast to the dtype of
+x, or refused; where an array never changes, x is bound to the result. The rule set says which
+(`in_place`, `has_scalars`, `storable`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from graphir import ops
+from graphir.errors import GraphError, GraphirError, PromotionError, ShapeError
+from graphir.ir.operators.powers import power
+from graphir.location import ASSIGN, InPlaceLocation, Location, Origin, placed, user_location
+from graphir.ops.op import Op
+from graphir.ops.types import TensorType
+from graphir.promotion.rules import PromotionRules
+
+if TYPE_CHECKING:
+    from graphir.ir.graph import Graph
+    from graphir.ir.symbol import Symbol
+
+
+def in_place(op: Op, x: Any, other: Any) -> Symbol:
+    """The symbol to which an in-place operator binds x; NotImplemented for a foreign operand.
+
+    Raises what the operator raises, PromotionError or ShapeError where the library of the rules
+    refuses to write the result to x, and GraphError for an array of a function being traced.
+    """
+    graph: Graph = x.graph
+    before = len(graph.symbols)
+    result = power(x, other) if op is ops.pow else None
+    if result is None:
+        result = graph.binary(op, x, other, 3)
+    if result is NotImplemented:
+        return result
+    if result.op is op and result.args[0] is x:
+        known = graph.in_place_sites.get(id(result.source))
+        result.source = known[1] if known else _in_place_site(graph, result.location)
+    if result.type is x.type and not graph.tracing:
+        return result
+    try:
+        if graph.tracing and not is_scalar(x):
+            raise GraphError(
+                "a traced function writes to no array in place: other names of the array, and the "
+                f"caller's, would keep their old values; write {_written_out(op)}"
+            )
+        return assigned(op, x, result)
+    except GraphirError as error:
+        del graph.symbols[before:]
+        raise graph.refused(error, op, (x, other)) from None
+
+
+def assigned(op: Op, x: Symbol, result: Symbol) -> Symbol:
+    """The symbol to which the in-place operator of an op binds x, given the op's result.
+
+    Raises PromotionError or ShapeError where the library of the rules refuses to write it to x.
+    """
+    if result.type is x.type:
+        return result
+    graph, rules = x.graph, x.graph.rules
+    if op.name not in rules.in_place or result.type == x.type:
+        return result
+    scalar = is_scalar(x)
+    if scalar:
+        return result
+    if scalar is None:
+        raise PromotionError(
+            f"whether {x.name} is a scalar of {x.dtype}, so that it becomes {result.type}, or a "
+            f"0-d array, to which that is written, depends on how {x.op.name} was called; write "
+            f"{_written_out(op)}, with .cast(DType.{x.dtype}) for the array"
+        )
+    check_writable(rules, op, x.type, result.type)
+    if result.dtype is x.dtype:
+        return result
+    place = _in_place_site(graph, result.location)
+    origin = Origin("result", op.name, place, ASSIGN, result.dtype, x.dtype)
+    return graph.append(ops.cast, (result,), {"to": x.dtype}, x.type, (origin,))
+
+
+def _in_place_site(graph: Graph, site: Location) -> Location:
+    """The location that says of a place that an in-place operator stands there, one for each."""
+    if site.in_place:
+        return site
+    known = graph.in_place_sites.get(id(site))
+    if known is None:  # the place is kept, so that its id stays its own
+        known = graph.in_place_sites[id(site)] = site, InPlaceLocation.of(site)
+    return known[1]
+
+
+def check_writable(rules: PromotionRules, op: Op, array: TensorType, result: TensorType) -> None:
+    """Raise unless an in-place operator writes a result of that type to an array of this one."""
+    if result.shape != array.shape:
+        raise ShapeError(
+            f"the result is {result}, which cannot be written in place to {array}; write "
+            f"{_written_out(op)}"
+        )
+    if result.dtype is not array.dtype and not rules.storable(result.dtype, array.dtype):
+        raise PromotionError(
+            f"the result is {result.dtype}, which {rules.name!r} does not write in place to "
+            f"{array.dtype}; write {_written_out(op)}, or .cast(DType.{array.dtype}) y"
+        )
+
+
+def _written_out(op: Op) -> str:
+    return f"x = x {_SIGNS[op.name]} y"
+
+
+def is_scalar(x: Symbol) -> bool | None:
+    """Whether x is a number or a scalar, immutable both; None where a graph does not tell.
+
+    Inputs and constants of no axis are 0-d arrays, unless they are Python numbers. What NumPy
+    computes without an axis is a scalar, but a 0-d array moved or indexed is a view.
+    """
+    if x.rank:
+        return False
+    if x.op.kind == "creation":
+        return x.dtype.weak or (x.op is ops.constant and x.attrs["literal"] is not None)
+    if x.op is ops.cast:
+        return is_scalar(x.args[0])
+    rules = x.graph.rules
+    if rules.in_place and not rules.has_scalars and not x.dtype.weak:
+        return False
+    return True if x.op.computes and x.op not in _ARRAYS else None
+
+
+_ARRAYS = (ops.where, ops.tensordot, ops.real, ops.imag, ops.conj)
+"""The ops whose 0-d results are 0-d arrays in NumPy, or may be."""
+
+_SIGNS = {
+    "add": "+",
+    "subtract": "-",
+    "multiply": "*",
+    "divide": "/",
+    "floor_divide": "//",
+    "remainder": "%",
+    "pow": "**",
+    "matmul": "@",
+    "bitwise_and": "&",
+    "bitwise_or": "|",
+    "bitwise_xor": "^",
+    "left_shift": "<<",
+    "right_shift": ">>",
+}
+
+
+# -- what else writes to an array
+
+
+class WriteError(GraphError, AttributeError):
+    """An attribute by which NumPy writes to an array, asked of a symbol, which never changes."""
+
+
+WRITING = {
+    **dict.fromkeys(("put", "itemset", "setfield"), "x = np.where(mask, value, x)"),
+    **dict.fromkeys(("sort", "partition"), "x = np.sort(x)"),
+    "fill": "x = np.full_like(x, value)",
+    "flat": "x = x.reshape(-1)",
+    "resize": "x = x.reshape(shape)",
+    "shape": "x = x.reshape(shape)",
+    "dtype": "x = x.astype(dtype)",
+    "real": "x = ops.as_complex(real, x.imag)",
+    "imag": "x = ops.as_complex(x.real, imag)",
+}
+"""The attributes by which NumPy's arrays are written to, and what to write instead."""
+
+
+def refuse_write(name: str) -> NoReturn:
+    """Raise for an attribute of WRITING, at the user's line."""
+    error = WriteError(f"writes to an array, and a symbol never changes; write {WRITING[name]}")
+    raise placed(error, user_location(), f".{name}")

@@ -1,0 +1,162 @@
+"""Indexing as NumPy has it, in terms of slice, flip, squeeze, unsqueeze and gather."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import numpy as np
+
+from graphir import ops
+from graphir.dtypes import DType
+from graphir.errors import GraphError, ShapeError
+from graphir.ops.attributes import axis as axis_of
+from graphir.ops.attributes import integer, natural
+from graphir.ops.dims import Dim, DimLike, Size
+from graphir.ops.op import Value
+
+if TYPE_CHECKING:
+    from graphir.ir.symbol import Symbol
+
+
+class _Span(NamedTuple):
+    start: Size
+    stop: Size
+    step: int  # positive; `flipped` says that the axis is reversed first
+    flipped: bool
+
+
+def index(x: Symbol, key: Any) -> Symbol:
+    """`x[key]`: ints, slices, ..., None, and one integer symbol or array on the first axis.
+
+    Bounds count as NumPy counts them; a bound beyond a symbolic dim is checked when the graph
+    runs. Raises ShapeError for too many indices, GraphError for masks and unknown keys.
+    """
+    if x.graph.numbers is not None:
+        key = x.graph.numbers.place(key)
+    if isinstance(key, (Value, np.ndarray, list)):
+        return _gathered(x, key)
+    keys = _expanded(x, cast("tuple[Any, ...]", key) if isinstance(key, tuple) else (key,))
+    spans: list[_Span] = []
+    for k in keys:
+        if k is not None:
+            spans.append(_span(k, x.shape[len(spans)], len(spans)))
+    return _reaxed(_cut(x, spans), keys)
+
+
+def pieces(x: Symbol, sizes: int | list[DimLike], axis: int) -> tuple[Symbol, ...]:
+    """Consecutive slices of x along an axis."""
+    axis = axis_of(axis, (x.type,))
+    whole = x.shape[axis]
+    if not isinstance(sizes, (list, tuple)):
+        sizes = natural(sizes)
+        if not isinstance(whole, int) or sizes < 1 or whole % sizes:
+            raise ShapeError(f"axis {axis} of {x.type} does not split into pieces of {sizes}")
+        dims: list[Size] = [sizes] * (whole // sizes)
+    else:
+        dims = [Dim.of(size) for size in sizes]
+    total: Size = 0
+    for dim in dims:
+        total = total + dim
+    if total != whole:
+        raise ShapeError(f"pieces of {', '.join(map(str, dims))} make {total}, not {whole}")
+    found: list[Symbol] = []
+    start: Size = 0
+    for dim in dims:
+        spans = [_Span(0, size, 1, False) for size in x.shape]
+        spans[axis] = _Span(start, start + dim, 1, False)
+        found.append(_cut(x, spans))
+        start = start + dim
+    return tuple(found)
+
+
+def _gathered(x: Symbol, key: Any) -> Symbol:
+    try:
+        indices: Any = key if isinstance(key, Value) else np.asarray(key)
+    except ValueError:
+        raise GraphError(f"{key!r} is no array of indices") from None
+    if indices.dtype in (DType.bool, np.bool_):
+        raise GraphError(
+            "the shape of x[mask] would depend on values; use ops.where(mask, x, other)"
+        )
+    return ops.gather(x, indices, axis=0)
+
+
+def _expanded(x: Symbol, keys: tuple[Any, ...]) -> list[Any]:
+    """One key for each axis, `...` filled in, None where an axis is added."""
+    used = sum(1 for k in keys if k is not None and k is not Ellipsis)
+    dots = sum(1 for k in keys if k is Ellipsis)
+    if used > x.rank or dots > 1:
+        raise ShapeError(f"{used} indices and {dots} ellipses for {x.type}")
+    fill = [slice(None)] * (x.rank - used)
+    at = next((i for i, k in enumerate(keys) if k is Ellipsis), len(keys))
+    return [*keys[:at], *fill, *keys[at + dots :]]
+
+
+def _span(key: Any, dim: Size, axis: int) -> _Span:
+    if isinstance(key, slice):
+        return _sliced(cast(Any, key), dim)
+    try:
+        at = integer(key)
+    except (GraphError, TypeError):
+        raise GraphError(
+            f"index {key!r} of axis {axis} is not an int, a slice, None or ..."
+        ) from None
+    if isinstance(dim, int) and not -dim <= at < dim:
+        raise ShapeError(f"index {at} is out of range for axis {axis} of size {dim}")
+    start = _counted(at, dim)
+    return _Span(start, start + 1, 1, False)
+
+
+def _sliced(key: slice, dim: Size) -> _Span:
+    start, stop = _bound(key.start), _bound(key.stop)
+    step = 1 if key.step is None else integer(key.step)
+    if step == 0:
+        raise ShapeError("the step of a slice cannot be 0")
+    if isinstance(dim, int) and not isinstance(start, Dim) and not isinstance(stop, Dim):
+        first, last, step = slice(start, stop, step).indices(dim)
+        if step > 0:
+            return _Span(first, max(first, last), step, False)
+        return _Span(dim - 1 - first, max(dim - 1 - first, dim - 1 - last), -step, True)
+    if step > 0:
+        last = dim if stop is None else _counted(stop, dim)
+        return _Span(_counted(start or 0, dim), last, step, False)
+    # x[a:b:-k] is flip(x)[n-1-a : n-1-b : k].
+    first = 0 if start is None else dim - 1 - _counted(start, dim)
+    last = dim if stop is None else dim - 1 - _counted(stop, dim)
+    return _Span(first, last, -step, True)
+
+
+def _bound(bound: Any) -> Size | None:
+    if bound is None:
+        return None
+    return Dim.of(bound) if isinstance(bound, (str, Dim)) else integer(bound)
+
+
+def _counted(bound: Size, dim: Size) -> Size:
+    """A bound counted from the start of the axis."""
+    return dim + bound if isinstance(bound, int) and bound < 0 else bound
+
+
+def _cut(x: Symbol, spans: list[_Span]) -> Symbol:
+    flipped = tuple(i for i, span in enumerate(spans) if span.flipped)
+    if flipped:
+        x = ops.flip(x, axis=flipped)
+    if all(
+        s.start == 0 and s.stop == d and s.step == 1 for s, d in zip(spans, x.shape, strict=True)
+    ):
+        return x
+    start, stop, step, _ = zip(*spans, strict=True)
+    return ops.slice(x, start=start, stop=stop, step=step)
+
+
+def _reaxed(x: Symbol, keys: list[Any]) -> Symbol:
+    """Drop the axes indexed by an int and add those of None."""
+    axis = 0
+    for key in keys:
+        if key is None:
+            x, axis = ops.unsqueeze(x, axis), axis + 1
+        elif isinstance(key, slice):
+            axis += 1
+        else:
+            x = ops.squeeze(x, axis)
+    return x

@@ -1,0 +1,122 @@
+"""Powers by a scalar exponent, for which NumPy takes a root or a reciprocal.
+
+NumPy computes `x ** 0.5` as sqrt(x) and `x ** -1` as 1 / x, whose bits differ from those of a power
+in some 5 % of elements. It does so for every exponent without axes of that value, after x was
+converted to a float: since 2.3 in the loops of np.power, before in the operator alone. Complex
+numbers have short cuts for Python's -1, 2 and 0.5 alone, in the operator. NumPy 1 takes them of
+NumPy's scalars and 0-d arrays too, for -1, 0, 0.5, 1 and 2, and keeps the dtype of x. The kernel of
+pow squares floats itself; float16 has the same bits either way. Sources: fast_scalar_power in
+numpy/_core/src/multiarray/number.c of 2.4; numpy/_core/src/umath/loops.c.src.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import numpy as np
+
+from graphir import ops
+from graphir.dtypes import DType
+from graphir.ops.op import Op, Value
+from graphir.ops.types import TensorType
+from graphir.promotion.library import LibraryRules
+from graphir.promotion.operands import Number, Place
+from graphir.promotion.rules import PromotionRules
+
+if TYPE_CHECKING:
+    from graphir.ir.symbol import Symbol
+
+IN_UFUNC = np.lib.NumpyVersion(np.__version__) >= "2.3.0"
+"""Whether np.power, too, takes the short cuts of real exponents."""
+
+
+class Shortcut(NamedTuple):
+    """The op that a power is, and the dtype to which its operand is converted first."""
+
+    op: Op
+    dtype: DType
+
+
+def shortcut(rules: PromotionRules, base: TensorType, exponent: Any) -> Shortcut | None:
+    """What the library's `**` computes in place of a power; None where it is a power.
+
+    `exponent` is a number of Python's or NumPy's.
+    """
+    if not (isinstance(rules, LibraryRules) and rules.roots) or base.dtype.weak:
+        return None
+    if not isinstance(exponent, (int, float, np.floating, np.integer)):
+        return None
+    number: Any = cast("Any", exponent)
+    if base.dtype.is_complex:
+        op = _OF_COMPLEX.get((type(number), number))
+    else:
+        op = ops.sqrt if number == 0.5 else ops.reciprocal if number == -1 else None
+    dtype = rules.answer(base, number) if op else None
+    if op is None or dtype is None or dtype.is_integer:
+        return None
+    converts = dtype is not base.dtype
+    if converts and base.dtype.family in ("float", "complex") and type(number) in (int, float):
+        return None
+    return Shortcut(op, dtype)
+
+
+def power(base: Symbol, exponent: Any, operator: bool = True) -> Symbol | None:
+    """`base ** exponent`, or np.power, where NumPy takes a short cut; None where it is a power.
+
+    Beside an exponent without axes whose value is known only when the graph runs, the result is
+    chosen there.
+    """
+    graph = base.graph
+    if not (isinstance(graph.rules, LibraryRules) and graph.rules.roots):
+        return None
+    if not operator and (base.dtype.is_complex or not IN_UFUNC):
+        return None
+    if isinstance(exponent, np.ndarray) and not exponent.ndim:
+        exponent = graph.entering(exponent)
+    if isinstance(exponent, Value):
+        symbol = cast("Symbol", exponent)
+        if symbol.rank or symbol.graph is not graph or symbol.weak:
+            return None
+        if symbol.op is not ops.constant:
+            return _chosen(base, symbol)
+        exponent = symbol.attrs["value"][()]
+    quick = _quick(base, exponent) if operator else None
+    if quick is not None:
+        return quick
+    short: Shortcut | None = graph.asked(shortcut, graph.rules, base.type, exponent)
+    return short and graph.apply(short.op, (graph.implied_cast(base, short.dtype, ops.pow),), {})
+
+
+def _quick(base: Symbol, exponent: Any) -> Symbol | None:
+    """A power in the dtype of its base by a number of Python's or NumPy's; None of other powers."""
+    rules, kinds = base.graph.rules, (int, float, np.integer, np.floating)
+    if not (isinstance(rules, LibraryRules) and rules.scalar_exponents):
+        return None
+    if not isinstance(exponent, kinds):
+        return None
+    number: Any = exponent.item() if isinstance(exponent, np.generic) else exponent
+    beside = int(number) if base.dtype.is_integer and number == 2 else number
+    place = Place((base.type, Number(beside)), 1, ops.pow.name, base.op.kind != "creation")
+    if type(number) not in (int, float) or not rules.shortcut(beside, place):
+        return None
+    op = _OF_FLOATS.get(number) if base.dtype.is_float or base.dtype.is_complex else None
+    return ops.pow(base, number) if op is None else op(base)
+
+
+def _chosen(base: Symbol, exponent: Symbol) -> Symbol | None:
+    """A power of real numbers by an exponent without axes: a root, a reciprocal or a power."""
+    whole = ops.pow(base, exponent)
+    if not whole.dtype.is_float or base.weak:
+        return whole
+    x = base.graph.implied_cast(base, whole.dtype, ops.pow)
+    y = base.graph.implied_cast(exponent, whole.dtype, ops.pow, 1)
+    rest = ops.where(ops.equal(y, -1), ops.reciprocal(x), whole)
+    return ops.where(ops.equal(y, 0.5), ops.sqrt(x), rest)
+
+
+_OF_FLOATS: dict[Any, Op] = {-1: ops.reciprocal, 0.5: ops.sqrt, 2: ops.square}
+_OF_COMPLEX: dict[Any, Op] = {
+    (int, -1): ops.reciprocal,
+    (int, 2): ops.square,
+    (float, 0.5): ops.sqrt,
+}

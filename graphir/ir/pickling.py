@@ -1,0 +1,40 @@
+"""The state of a graph, as pickle keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from graphir.promotion import rules
+
+if TYPE_CHECKING:
+    from graphir.ir.graph import Graph
+    from graphir.ir.symbol import Symbol
+
+_CACHES = ("_sites", "in_place_sites", "_memo")
+
+
+def state_of(graph: Graph) -> dict[str, Any]:
+    """What a graph has, without what is cached.
+
+    Symbols and their operands are by place, so that a long chain is no deep recursion.
+    """
+    places = {
+        "symbols": [
+            (s.op, [arg.index for arg in s.args], s.attrs, s.type, s.source) for s in graph.symbols
+        ],
+        "inputs": [symbol.index for symbol in graph.inputs],
+        "outputs": [symbol.index for symbol in graph.outputs],
+    }
+    caches: dict[str, Any] = {name: {} for name in _CACHES}
+    return {**graph.__dict__, **caches, **places, "rules": graph.rules.name}
+
+
+def restore(graph: Graph, state: dict[str, Any]) -> None:
+    """Make an empty graph the one that had this state."""
+    graph.__dict__.update(state, rules=rules(state["rules"]), symbols=[])
+    at: Callable[[int], Symbol] = graph.symbols.__getitem__
+    for op, places, attrs, type_, source in state["symbols"]:
+        graph.append(op, tuple(map(at, places)), attrs, type_, source)
+    graph.inputs = list(map(at, state["inputs"]))
+    graph.outputs = tuple(map(at, state["outputs"]))

@@ -1,0 +1,340 @@
+"""Symbol: a typed value of a graph, which Python's operators and methods extend."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from graphir import ops
+from graphir.dtypes import DType, DTypeLike, numpy_code
+from graphir.errors import GraphError
+from graphir.ir.operators.arithmetic import Operators
+from graphir.ir.operators.in_place import WRITING, refuse_write
+from graphir.ir.operators.indexing import index, pieces
+from graphir.location import Location, Origin, Source, placing, user_location
+from graphir.ops.dims import DimLike, Shape, Size
+from graphir.ops.op import Op
+from graphir.promotion.operands import Operand
+
+if TYPE_CHECKING:
+    from graphir.ir.graph import Graph
+    from graphir.ops.types import TensorType
+
+
+class Symbol(Operators):
+    """A value in a graph: an op applied to earlier symbols, with its type inferred at once.
+
+    Never changes. `x + 1`, `x[1:]`, `x.sum(axis=0)` add symbols to the same graph; `==` does too,
+    and hashing is by identity. It has no value in Python: bool(), float() and iteration raise.
+    """
+
+    __slots__ = ("args", "attrs", "index", "op", "source", "type")
+
+    def __init__(
+        self,
+        graph: Graph,
+        op: Op,
+        args: tuple[Symbol, ...],
+        attrs: dict[str, Any],
+        type: TensorType,  # noqa: A002
+        source: Source,
+        index: int,
+    ) -> None:
+        self.graph = graph
+        self.op = op
+        self.args = args
+        self.attrs = attrs
+        self.type = type
+        self.source = source
+        self.index = index
+
+    __hash__ = object.__hash__
+
+    @property
+    def dtype(self) -> DType:
+        """The answer to the question."""
+        return self.type.dtype
+
+    @dtype.setter
+    def dtype(self, value: Any) -> NoReturn:
+        refuse_write("dtype")
+
+    @property
+    def shape(self) -> Shape:
+        """The dims, ints or symbolic."""
+        return self.type.shape
+
+    @shape.setter
+    def shape(self, value: Any) -> NoReturn:
+        refuse_write("shape")
+
+    @property
+    def rank(self) -> int:
+        """The number of axes."""
+        return len(self.type.shape)
+
+    ndim = rank
+
+    @property
+    def size(self) -> Size:
+        """The number of elements, an int or a symbolic dim."""
+        return self.type.size
+
+    @property
+    def weak(self) -> bool:
+        """Whether the dtype is that of a Python scalar, which gives way to others."""
+        return self.type.dtype.weak
+
+    @property
+    def operand(self) -> TensorType | Operand:
+        """What promotion sees: the type; of a 0-d constant its value too, which may count."""
+        if self.op is ops.constant and not self.type.shape:
+            return Operand(self.type.dtype, 0, self.attrs["value"].item())
+        return self.type
+
+    @property
+    def location(self) -> Location:
+        """Where in the user's program it arose; of an inserted cast, where its first use did."""
+        return self.source if isinstance(self.source, Location) else self.source[0].location
+
+    @property
+    def origins(self) -> tuple[Origin, ...]:
+        """The uses that an inserted cast serves, or those folded into a constant; else empty."""
+        return self.source if isinstance(self.source, tuple) else ()
+
+    @property
+    def name(self) -> str:
+        """Its name in text: %x of an input, %7 of the symbol at place 7."""
+        return self.graph.name_of(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _symbol_at, (self.graph, self.index)
+
+    def __copy__(self) -> Symbol:
+        return self  # it never changes
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name in WRITING:
+            refuse_write(name)
+        known = f"; it is an op: graphir.ops.{name}(x)" if name in ops.CATALOGUE else ""
+        raise MissingAttributeError(f"a Symbol has no attribute {name!r}{known}")
+
+    def __repr__(self) -> str:
+        from graphir.text.printer import symbol_text
+
+        return symbol_text(self)
+
+    # -- conversion and shape
+
+    def cast(self, dtype: DTypeLike) -> Symbol:
+        """In another dtype, rounded once; floats to integers truncate and saturate."""
+        return self.graph.emit(ops.cast, (self,), {"to": dtype})
+
+    def astype(self, dtype: DTypeLike) -> Symbol:
+        """The same, by the name of NumPy's method: its codes mean what they mean to NumPy."""
+        return self.graph.emit(ops.cast, (self,), {"to": numpy_code(dtype)})
+
+    def reshape(self, *shape: Any) -> Symbol:
+        """The same elements in another shape, one dim of which may be -1."""
+        return ops.reshape(self, shape[0] if len(shape) == 1 else shape)
+
+    def broadcast_to(self, *shape: Any) -> Symbol:
+        """Repeated along axes of 1, and along new ones in front."""
+        return ops.broadcast_to(self, shape[0] if len(shape) == 1 else shape)
+
+    def rebind(self, *shape: Any) -> Symbol:
+        """The same with other names for its dims, checked when the graph runs."""
+        return ops.rebind(self, shape[0] if len(shape) == 1 else shape)
+
+    def flatten(self) -> Symbol:
+        """All elements along one axis."""
+        return ops.reshape(self, (self.size,))
+
+    def transpose(self, axis1: int = -2, axis2: int = -1) -> Symbol:
+        """Two axes exchanged."""
+        return ops.transpose(self, axis1, axis2)
+
+    def permute(self, *dims: Any) -> Symbol:
+        """Axes in another order."""
+        return ops.permute(self, dims[0] if len(dims) == 1 else dims)
+
+    @property
+    def T(self) -> Symbol:  # noqa: N802 -- NumPy's name
+        """All axes in reverse."""
+        return ops.permute(self, tuple(reversed(range(self.rank))))
+
+    @property
+    def mT(self) -> Symbol:  # noqa: N802 -- the Array API's name
+        """The last two axes exchanged."""
+        return ops.transpose(self)
+
+    def squeeze(self, axis: int) -> Symbol:
+        """Without an axis of 1."""
+        return ops.squeeze(self, axis)
+
+    def unsqueeze(self, axis: int) -> Symbol:
+        """With a new axis of 1."""
+        return ops.unsqueeze(self, axis)
+
+    @placing
+    def split(self, sizes: int | list[DimLike], axis: int = 0) -> tuple[Symbol, ...]:
+        """Slices along an axis: of the given sizes, or all of one size that divides it."""
+        return pieces(self, sizes, axis)
+
+    @placing
+    def __getitem__(self, key: Any) -> Symbol:
+        return index(self, key)
+
+    # -- reductions and the like
+
+    def sum(self, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> Symbol:
+        """The sum over axes; all of them without `axis`."""
+        return ops.sum(self, axis=axis, keepdims=keepdims, dtype=numpy_code(dtype))
+
+    def prod(self, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> Symbol:
+        """The product over axes."""
+        return ops.prod(self, axis=axis, keepdims=keepdims, dtype=numpy_code(dtype))
+
+    def max(self, axis: Any = None, keepdims: bool = False) -> Symbol:
+        """The greatest over axes."""
+        return ops.max(self, axis=axis, keepdims=keepdims)
+
+    def min(self, axis: Any = None, keepdims: bool = False) -> Symbol:
+        """The least over axes."""
+        return ops.min(self, axis=axis, keepdims=keepdims)
+
+    def mean(self, axis: Any = None, keepdims: bool = False) -> Symbol:
+        """The mean over axes."""
+        return ops.mean(self, axis=axis, keepdims=keepdims)
+
+    def var(self, axis: Any = None, keepdims: bool = False, correction: int = 0) -> Symbol:
+        """The variance over axes, by n - correction."""
+        return ops.var(self, axis=axis, keepdims=keepdims, correction=correction)
+
+    def std(self, axis: Any = None, keepdims: bool = False, correction: int = 0) -> Symbol:
+        """The standard deviation over axes, by n - correction."""
+        return ops.std(self, axis=axis, keepdims=keepdims, correction=correction)
+
+    def any(self, axis: Any = None, keepdims: bool = False) -> Symbol:
+        """Whether any is true over axes."""
+        return ops.any(self, axis=axis, keepdims=keepdims)
+
+    def all(self, axis: Any = None, keepdims: bool = False) -> Symbol:
+        """Whether all are true over axes."""
+        return ops.all(self, axis=axis, keepdims=keepdims)
+
+    def argmax(self, axis: int | None = None, keepdims: bool = False) -> Symbol:
+        """The place of the first greatest, flat without an axis."""
+        return ops.argmax(self, axis=axis, keepdims=keepdims)
+
+    def argmin(self, axis: int | None = None, keepdims: bool = False) -> Symbol:
+        """The place of the first least, flat without an axis."""
+        return ops.argmin(self, axis=axis, keepdims=keepdims)
+
+    @placing
+    def clip(
+        self,
+        low: Any = None,
+        high: Any = None,
+        *,
+        min: Any = None,  # noqa: A002 -- NumPy's name
+        max: Any = None,  # noqa: A002 -- NumPy's name
+    ) -> Symbol:
+        """Between low and high, each of which may be left out."""
+        from graphir.ir.operators.clipping import clip
+
+        low, high = low if min is None else min, high if max is None else max
+        return clip(self, low, high)
+
+    @property
+    def real(self) -> Symbol:
+        """The real part."""
+        return ops.real(self)
+
+    @real.setter
+    def real(self, value: Any) -> NoReturn:
+        refuse_write("real")
+
+    @property
+    def imag(self) -> Symbol:
+        """The imaginary part."""
+        return ops.imag(self)
+
+    @imag.setter
+    def imag(self, value: Any) -> NoReturn:
+        refuse_write("imag")
+
+    def conj(self) -> Symbol:
+        """The complex conjugate."""
+        return ops.conj(self)
+
+    # -- NumPy's functions
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        from graphir.numpy_api.dispatch import call_ufunc
+
+        return self.graph.numpy_call(call_ufunc, ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, function: Any, _: Any, args: Any, kwargs: Any) -> Any:
+        from graphir.numpy_api.dispatch import call_function
+
+        return self.graph.numpy_call(call_function, function, args, kwargs)
+
+    # -- what a symbol cannot do, having no value yet
+
+    def __bool__(self) -> bool:
+        self._valueless("bool()", "choose with ops.where(condition, x, y), or run the graph first")
+
+    def __float__(self) -> float:
+        self._valueless("float()", "keep computing with the symbol, or run the graph first")
+
+    def __int__(self) -> int:
+        self._valueless("int()", "keep computing with the symbol, or run the graph first")
+
+    __index__ = __int__
+
+    def __complex__(self) -> complex:
+        self._valueless("complex()", "keep computing with the symbol, or run the graph first")
+
+    def __array__(self, *_: Any, **__: Any) -> NoReturn:
+        self._valueless(
+            "a NumPy array", "call np.stack on a list of symbols, or run the graph first"
+        )
+
+    def __len__(self) -> int:
+        if not self.shape:
+            self._valueless("len()", "a 0-d symbol has no axis; its .shape is ()")
+        if not isinstance(self.shape[0], int):
+            self._valueless("len()", f"its first axis is symbolic: .shape[0] is {self.shape[0]}")
+        return self.shape[0]
+
+    def __iter__(self) -> NoReturn:
+        self._valueless("iteration", "take slices x[i], or x.split(...), or an op over the axis")
+
+    def __setitem__(self, key: Any, value: Any) -> NoReturn:
+        self._valueless(
+            "a change of an item", "choose with ops.where(mask, value, x), or concat the parts"
+        )
+
+    def __contains__(self, item: object) -> bool:
+        self._valueless("`in`", "use (x == item).any()")
+
+    def _valueless(self, what: str, fix: str) -> NoReturn:
+        here = user_location()
+        error = ValuelessError(
+            f"{here}: a symbol has no value in Python, so {what} of {self.op.name} "
+            f"({self.name}: {self.type}, {self.location}) is not possible; {fix}"
+        )
+        error.location = here
+        raise error
+
+
+class MissingAttributeError(GraphError, AttributeError):
+    """A method or attribute that arrays have and symbols have not."""
+
+
+class ValuelessError(GraphError, TypeError):
+    """Python asked a symbol for its value, which it has only when the graph runs."""
+
+
+def _symbol_at(graph: Graph, index: int) -> Symbol:
+    return graph.symbols[index]

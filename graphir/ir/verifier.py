@@ -1,0 +1,86 @@
+"""The verifier: infer every symbol again and compare."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from graphir import ops
+from graphir.errors import GraphError, GraphirError
+from graphir.ops.attributes import identity
+
+if TYPE_CHECKING:
+    from graphir.ir.graph import Graph
+    from graphir.ir.symbol import Symbol
+    from graphir.ops.types import TensorType
+
+
+def verify(graph: Graph) -> None:
+    """Check a graph whole; GraphError names the first symbol that is wrong, and how."""
+    rules = graph.like()  # the same rules, and nothing inferred yet
+    right: dict[Any, TensorType] = {}
+    for place, (symbol, kind) in enumerate(zip(graph.symbols, graph.kinds(), strict=True)):
+        problem = _misplaced(graph, symbol, place)
+        if problem is None and right.get(kind) is not symbol.type:
+            problem = _mistyped(rules, symbol)
+            right[kind] = symbol.type
+        if problem:
+            raise GraphError(
+                f"symbol {place} ({symbol.op.name}) of graph {graph.name!r}: {problem}"
+            )
+    inputs = [symbol for symbol in graph.symbols if symbol.op is ops.input]
+    if not _same(inputs, graph.inputs):
+        raise GraphError(f"the inputs of graph {graph.name!r} are not its input symbols, in order")
+    names = graph.input_names
+    if not (len(names) == len(set(names)) == len(inputs) and all(map(str.isidentifier, names))):
+        raise GraphError(f"the inputs of graph {graph.name!r} need an identifier each, not {names}")
+    for output in graph.outputs:
+        if not _holds(graph, output):
+            raise GraphError(f"an output of graph {graph.name!r} is not one of its symbols")
+    found = tuple(output.type for output in graph.outputs)
+    if graph.outputs and graph.out_types not in (None, found):
+        raise GraphError(f"graph {graph.name!r} promises {graph.out_types} and has {found}")
+
+
+def _misplaced(graph: Graph, symbol: Symbol, place: int) -> str | None:
+    """What is wrong with one symbol alone, whatever others are like it."""
+    if symbol.graph is not graph or symbol.index != place:
+        return "it belongs to another graph or place"
+    symbols = graph.symbols
+    for arg in symbol.args:
+        at = arg.index
+        if not 0 <= at < place or symbols[at] is not arg:
+            position = next(i for i, one in enumerate(symbol.args) if one is arg)
+            return f"operand {position} is used before it has been defined"
+    if isinstance(symbol.source, tuple) and symbol.source and symbol.op not in _INSERTED:
+        return "only a cast, or a constant made of casts, can have been inserted"
+    return None
+
+
+_INSERTED = ops.cast, ops.constant
+
+
+def _mistyped(graph: Graph, symbol: Symbol) -> str | None:
+    """What is wrong with all symbols that are of one kind and have one type."""
+    op, attrs = symbol.op, symbol.attrs
+    if ops.CATALOGUE.get(op.name) is not op:
+        return "its op is not in the catalogue"
+    if not op.variadic and len(symbol.args) != len(op.operands):
+        return f"it has {len(symbol.args)} operands, not {len(op.operands)}"
+    try:
+        inferred = graph.infer(op, symbol.args, attrs)
+    except GraphirError as error:
+        return str(error)
+    if inferred.type is not symbol.type:
+        return f"its type is {symbol.type}, and {inferred.type} by the rules {graph.rules.name!r}"
+    if inferred.attrs is not attrs and identity(inferred.attrs) != identity(attrs):
+        return f"its attributes {attrs} are not in normal form"
+    return None
+
+
+def _holds(graph: Graph, symbol: Symbol) -> bool:
+    index = symbol.index
+    return 0 <= index < len(graph.symbols) and graph.symbols[index] is symbol
+
+
+def _same(a: list[Symbol], b: list[Symbol]) -> bool:
+    return len(a) == len(b) and all(x is y for x, y in zip(a, b, strict=True))

@@ -1,0 +1,1 @@
+"""Promotion lattices: order and join, laws, the published ones, files."""

@@ -1,0 +1,155 @@
+"""Lattices in files: JSON that gives what lies directly above what."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from graphir.dtypes import DType
+from graphir.errors import GraphError, shortened
+from graphir.lattice.order import Cyclic, Lattice
+from graphir.lattice.published import element, lattices
+
+MOST_NODES, MOST_EDGES, LONGEST_NAME = 4_096, 100_000, 200
+"""The most nodes and edges of a lattice in a file, and the most characters of a name."""
+
+
+def read_lattice(path: str | os.PathLike[str]) -> Lattice[Any]:
+    """The lattice in a JSON file: `{"name": ..., "source": ..., "edges": {low: [high, ...]}}`.
+
+    The edges alone will do; without a name it has the file's. Names, aliases and short names
+    (which count bits) of dtypes become dtypes, anything else stays text. GraphError names the file
+    and the place in it that is wrong, or why it cannot be read; Cyclic the cycle.
+    """
+    if not isinstance(path, (str, os.PathLike)):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise GraphError(
+            f"a lattice is read from the path of a JSON file, not from {path!r}; edges at hand "
+            "make one by Lattice('mine', {low: [high, ...]})"
+        )
+    try:
+        name, source, edges = _fields(_parsed(Path(path)))
+        return Lattice(name or Path(path).stem, _edges(edges), source)
+    except OSError as error:
+        near = difflib.get_close_matches(Path(path).name, lattices(), n=1)
+        named = f"; there is a published lattice({near[0]!r})" if near else ""
+        raise GraphError(f"{path}: {error.strerror}{named}") from None
+    except Cyclic as error:
+        raise Cyclic(f"{path}: {shortened(str(error))}", error.cycle) from None
+    except GraphError as error:
+        raise GraphError(f"{path}: {shortened(str(error))}") from None
+
+
+def _parsed(path: Path) -> Any:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise GraphError(f"not UTF-8 text: {error}") from None
+    try:
+        return json.loads(text, object_pairs_hook=_distinct)
+    except _TwiceError as error:
+        where = " and ".join(map(str, _lines(text, str(error))))
+        raise GraphError(f"key {str(error)!r} is there twice, on lines {where}") from None
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        raise GraphError(f"{place}: not JSON: {error.msg}") from None
+    except (ValueError, RecursionError) as error:  # digits or brackets without end
+        raise GraphError(f"not readable as JSON: {error}") from None
+
+
+class _TwiceError(Exception):
+    """A key that one JSON object has twice."""
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise _TwiceError(key)
+        found[key] = value
+    return found
+
+
+def _lines(text: str, key: str) -> list[int]:
+    """The lines on which a key is written."""
+    written = re.escape(json.dumps(key, ensure_ascii=False)) + r"\s*:"
+    return [text.count("\n", 0, match.start()) + 1 for match in re.finditer(written, text)]
+
+
+def _fields(found: Any) -> tuple[str, str, Mapping[str, Any]]:
+    """The name, the source and the edges of what a file holds."""
+    whole = _object(found)
+    if not isinstance(whole.get("edges"), dict):
+        return "", "", whole
+    if unknown := whole.keys() - {"name", "source", "edges"}:
+        raise GraphError(f"{min(unknown)!r} is no field; there are name, source and edges")
+    name, source = whole.get("name", ""), whole.get("source", "")
+    if not (isinstance(name, str) and isinstance(source, str)):
+        raise GraphError("name and source must be text")
+    return name, source, whole["edges"]
+
+
+def _edges(edges: Mapping[str, Any]) -> dict[Any, list[Any]]:
+    """Edges between elements, from edges between names; GraphError says at which key."""
+    if not edges:
+        raise GraphError('no edges; {"int8": ["int16"]} says that int16 lies directly above int8')
+    names = {low: _names(low, above) for low, above in edges.items()}
+    count = sum(map(len, names.values()))
+    if count > MOST_EDGES:
+        raise GraphError(f"too many edges; got {count:,}; use at most {MOST_EDGES:,}")
+    distinct = list(dict.fromkeys(n for low, above in names.items() for n in (low, *above)))
+    if len(distinct) > MOST_NODES:
+        raise GraphError(f"too many nodes; got {len(distinct):,}; use at most {MOST_NODES:,}")
+    _check_spelling(distinct)
+    return {element(low): [element(name) for name in above] for low, above in names.items()}
+
+
+def _names(low: str, above: Any) -> list[str]:
+    _check_name(low, "a key")
+    if not isinstance(above, list):
+        raise GraphError(f"{low}: must be a list of what lies directly above, not {_shown(above)}")
+    for i, name in enumerate(cast("list[Any]", above)):
+        _check_name(name, f"{low}[{i}]")
+    return cast("list[str]", above)
+
+
+def _check_name(name: Any, place: str) -> None:
+    if not (isinstance(name, str) and name.strip() and name.isprintable()):
+        raise GraphError(f"{place}: must be a name, not {_shown(name)}")
+    if len(name) > LONGEST_NAME:
+        count = f"{len(name):,} characters"
+        raise GraphError(f"{place}: too long a name; got {count}; use at most {LONGEST_NAME}")
+
+
+# Only where dtypes are counted in bytes, as NumPy does, and what means another dtype in bits.
+_IN_BYTES = frozenset(["b1", "i1", "u1", "f2", "f4", "f8", "c8", "c16"])
+_IN_EITHER = frozenset(["i2", "i4", "i8", "u2", "u4", "u8"])
+
+
+def _check_spelling(names: list[str]) -> None:
+    """GraphError where a dtype has two names, or it is unclear which dtype a name means."""
+    spelled: dict[DType, str] = {}
+    for name in names:
+        one = element(name)
+        if isinstance(one, DType) and spelled.setdefault(one, name) != name:
+            raise GraphError(f"{one} is there under two names, {spelled[one]!r} and {name!r}")
+    if (bytewise := _IN_BYTES & set(names)) and (either := _IN_EITHER & set(names)):
+        raise GraphError(
+            f"{min(bytewise)!r} counts bytes, as NumPy does, and short names such as "
+            f"{min(either)!r} count bits here; write full names, such as uint64"
+        )
+
+
+def _object(found: Any) -> dict[str, Any]:
+    if not isinstance(found, dict):
+        raise GraphError(f"must be an object, not {_shown(found)}")
+    return cast("dict[str, Any]", found)
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."

@@ -1,0 +1,1 @@
+"""NumPy's protocols and functions on symbols, in terms of ops; functions traced."""

@@ -1,0 +1,315 @@
+"""NumPy called on symbols: its universal functions and other functions add their ops to the graph.
+
+`np.sin(x)` is `ops.sin(x)`, with arrays and numbers made constants as beside an operator.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping, Sequence
+from inspect import signature
+from typing import Any, NoReturn
+
+import numpy as np
+
+from graphir import ops
+from graphir.dtypes import DType, numpy_code
+from graphir.errors import GraphError, GraphirError, PromotionError
+from graphir.ir.graph import Graph
+from graphir.ir.literals import is_literal
+from graphir.ir.operands import may_be_operand, symbols_of
+from graphir.ir.operators.powers import power
+from graphir.ir.symbol import Symbol
+from graphir.location import CompoundLocation, placed, user_location
+from graphir.numpy_api.functions import FUNCTIONS
+from graphir.numpy_api.products import strong
+from graphir.numpy_api.traced_numbers import TracedNumber
+from graphir.numpy_api.ufuncs import ACCUMULATIONS, COMPOUNDS, OPS, PARTS, REAL, REDUCTIONS
+from graphir.ops.op import Op
+from graphir.ops.types import TensorType
+from graphir.promotion import PromotionRules
+from graphir.promotion.operands import Number, Place
+
+_FIXES = {
+    "out": "a symbol never changes; use the result, as in x = np.add(x, y)",
+    "where": "choose with np.where(condition, result, other)",
+    "initial": "combine the result with it",
+    "dtype": "cast an operand with .astype(...)",
+}
+_NEAR = {
+    "cbrt": "pow",
+    "fft": "matmul",
+    "linalg": "matmul",
+    "nonzero": "where",
+    **dict.fromkeys(("argwhere", "flatnonzero", "extract"), "where"),
+    **dict.fromkeys(
+        ("percentile", "quantile", "nanpercentile", "nanquantile", "nanmedian"), "sort"
+    ),
+    **dict.fromkeys(("partition", "argpartition", "lexsort", "sort_complex"), "sort, argsort"),
+    **dict.fromkeys(("nanargmax", "nanargmin"), "is_nan, where, argmax"),
+    **dict.fromkeys(("convolve", "correlate"), "pad, matmul"),
+    **dict.fromkeys(
+        ("union1d", "intersect1d", "setdiff1d", "setxor1d", "isin"), "sort, equal, any"
+    ),
+    **dict.fromkeys(("unique_all", "unique_counts", "unique_inverse", "unique_values"), "sort"),
+    **dict.fromkeys(("bincount", "histogram", "histogram2d", "histogramdd"), "equal, sum"),
+    **dict.fromkeys(("result_type", "can_cast", "min_scalar_type", "common_type"), "x.dtype"),
+    **dict.fromkeys(("insert", "block", "bmat"), "concat"),
+    **dict.fromkeys(("interp", "piecewise"), "searchsorted, where"),
+    "gradient": "subtract, concat",
+    "unique": "sort",
+    "fmod": "remainder",
+}
+"""What to think of, where the name of a function or of its module does not tell."""
+
+
+_WRITERS = {
+    **dict.fromkeys(("copyto", "put", "place", "putmask"), "x = np.where(mask, value, x)"),
+    "put_along_axis": "x = ops.scatter(x, values, indices, axis)",
+    "fill_diagonal": "x = np.where(np.eye(n, dtype=bool), value, x)",
+    "at": "x = np.where(mask, np.add(x, values), x)",
+}
+"""The functions that write to an array, and what to write instead."""
+
+
+def call_ufunc(
+    graph: Graph, ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """What a ufunc or a method of one adds to a graph; divmod gives two symbols.
+
+    Raises GraphError for what has no op, naming the nearest, and for out=, where= and the like.
+    """
+    op = OPS.get(ufunc)
+    if op is not None and method == "__call__" and not kwargs:
+        if not all(map(may_be_operand, inputs)):
+            return NotImplemented
+        if ufunc in _COMPARISONS:
+            inputs = tuple(map(_scalar, inputs))
+        elif ufunc is np.power:
+            base, exponent = inputs
+            short = power(base, exponent, operator=False) if isinstance(base, Symbol) else None
+            if short is not None:
+                return short
+            inputs = base, _exponent(graph, base, exponent)
+        return graph.apply(op, _arrays(graph, inputs), {})
+    name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
+    try:
+        function = _METHODS.get(method)
+        if function is None:
+            _has_none(name)
+        return function(graph, ufunc, name, *inputs, **kwargs)
+    except GraphirError as error:
+        raise placed(error, user_location(), f"np.{name}") from None
+
+
+_COMPARISONS = {np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal}
+
+
+def _scalar(one: Any) -> Any:
+    """NumPy makes a 0-d array of `np.float32(2)` in `np.float32(2) < x`: a scalar again."""
+    return one[()] if type(one) is np.ndarray and not one.ndim else one
+
+
+def _exponent(graph: Graph, base: Any, exponent: Any) -> Any:
+    """An exponent of np.power: an array where `**` would take a short cut, which np.power has not.
+
+    So np.power(x, 2) of bools is int64, where x**2 is int8.
+    """
+    if not (is_literal(exponent) and isinstance(base, Symbol)):
+        return exponent
+    short = graph.asked(_has_shortcut, exponent, graph.rules, base.type)
+    return strong(exponent) if short else exponent
+
+
+def _has_shortcut(exponent: Any, rules: PromotionRules, base: TensorType) -> bool:
+    return rules.shortcut(exponent, Place((base, Number(exponent)), 1, ops.pow.name))
+
+
+def _arrays(graph: Graph, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Of Python numbers alone NumPy's functions make arrays, which its operators leave to Python.
+
+    So `np.add(k, 1)` has the dtype of an array of k where `k + 1` is a number still.
+    """
+    for one in inputs:
+        if not (is_literal(one) or (isinstance(one, Symbol) and one.weak and not one.rank)):
+            return inputs
+    if not graph.rules.of_numbers:
+        return inputs
+    whole = len(inputs) > 1 and all(isinstance(one, int) for one in inputs)
+    return tuple(_array(graph, one, whole) for one in inputs)
+
+
+def _array(graph: Graph, one: Any, whole: bool) -> Any:
+    """A number as an array; among several ints one of int64, as NumPy takes these."""
+    if type(one) is TracedNumber:
+        return one.filled(graph.committed(DType.weak_int)) if whole else one.symbol()
+    return one.cast(graph.committed(one.dtype)) if isinstance(one, Symbol) else one
+
+
+def call_function(
+    graph: Graph, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Any:
+    """What another function of NumPy adds to the graph of its arguments.
+
+    Raises GraphError for what has no op, naming the nearest, and for arguments that have none.
+    """
+    try:
+        return applied(graph, function, args, kwargs)
+    except GraphirError as error:
+        raise placed(error, user_location(), f"np.{_name(function)}") from None
+
+
+def applied(
+    graph: Graph, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Any:
+    """The same, its errors being those of the ops; the place of several ops is compound."""
+    known, before = FUNCTIONS.get(function), len(graph.symbols)
+    if known is None:
+        _has_none(_name(function))
+    kwargs = _given(_name(function), kwargs)
+    try:
+        made = known(*args, **kwargs)
+    except GraphirError:
+        raise
+    except Exception as error:  # programs can give it anything
+        takes = ", ".join(signature(known).parameters)
+        raise GraphError(f"of symbols it takes ({takes}): {error}") from error
+    _compound(graph.symbols[before:])
+    return made
+
+
+def _name(function: Callable[..., Any]) -> str:
+    return f"{function.__module__}.{function.__name__}".removeprefix("numpy.")
+
+
+def _compound(symbols: Sequence[Symbol]) -> None:
+    """Let the place of several ops say that it is: their operands are not those of the call."""
+    if sum(one.op.kind != "creation" for one in symbols) > 1:
+        for symbol in symbols:
+            place = CompoundLocation.of(symbol.location)
+            origins = tuple(origin._replace(location=place) for origin in symbol.origins)
+            symbol.source = origins or place
+
+
+def _given(name: str, kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """Without the arguments that say what is so anyway; GraphError for those that no op has."""
+    found = {key: one for key, one in kwargs.items() if one is not np._NoValue}  # pyright: ignore
+    for one, usual in (("out", None), ("where", True)):
+        if one in found and found.pop(one) is not usual:
+            _refuse(name, one)
+    if "initial" in found:
+        _refuse(name, "initial")
+    if "dtype" in found:
+        found["dtype"] = numpy_code(found["dtype"])
+    return found
+
+
+def _refuse_settings(name: str, kwargs: Mapping[str, Any]) -> None:
+    """Raise GraphError for an argument that says something other than what is so anyway."""
+    for one in _given(name, kwargs):
+        _refuse(name, one)
+
+
+def _refuse(name: str, argument: str) -> NoReturn:
+    fix = _FIXES.get(argument, "leave it out")
+    raise GraphError(f"of symbols it takes no {argument}=; {fix}")
+
+
+def _has_none(name: str) -> NoReturn:
+    module, _, last = name.rpartition(".")
+    if last in _WRITERS:
+        raise GraphError(f"writes to an array, and a symbol never changes; write {_WRITERS[last]}")
+    near = difflib.get_close_matches(last, ops.CATALOGUE, 3, 0.5)
+    near = near or difflib.get_close_matches(last, ops.CATALOGUE, 1, 0)
+    hint = _NEAR.get(name) or _NEAR.get(module) or ", ".join(near)
+    raise GraphError(f"no op does this, so a symbol cannot be given to it; nearest: {hint}")
+
+
+# -- a call of a ufunc, and its methods
+
+
+class _Direct:
+    """Ops added at the user's line, as NumPy's function of several ops wants them."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+
+    def emit(self, op: Op, args: tuple[Symbol, ...], **attrs: Any) -> Symbol:
+        """Add an op on symbols."""
+        return self.graph.apply(op, args, attrs)
+
+    def cast(self, x: Symbol, to: DType, operand: str = "", op: str = "") -> Symbol:
+        """In another dtype, if it is another."""
+        return x if x.dtype is to else x.cast(to)
+
+    def operands(self, op: Op, values: Sequence[Any]) -> tuple[Symbol, ...]:
+        """What an op is called on, as symbols."""
+        return symbols_of(self.graph, op, values)
+
+
+def _called(graph: Graph, ufunc: np.ufunc, name: str, *inputs: Any, **kwargs: Any) -> Any:
+    _refuse_settings(name, kwargs)
+    if not all(map(may_be_operand, inputs)):
+        return NotImplemented
+    if ufunc in PARTS:
+        return tuple(graph.apply(op, inputs, {}) for op in PARTS[ufunc])
+    if ufunc in COMPOUNDS:
+        alike = ops.add if len(inputs) == 2 else ops.negative
+        operands = symbols_of(graph, alike, inputs)
+        if ufunc in REAL and operands[0].dtype.is_complex:
+            what = f"it is not defined for {operands[0].dtype}"
+            raise PromotionError(f"{what}, as in NumPy; {REAL[ufunc]}")
+        return COMPOUNDS[ufunc](_Direct(graph), *operands)
+    return graph.apply(_op_of(OPS, ufunc, name), _arrays(graph, inputs), {})
+
+
+def _reduce(
+    graph: Graph,
+    ufunc: np.ufunc,
+    name: str,
+    x: Any,
+    axis: Any = 0,
+    dtype: Any = None,
+    keepdims: bool = False,
+    **kwargs: Any,
+) -> Symbol:
+    _refuse_settings(name, kwargs)
+    op = _op_of(REDUCTIONS, ufunc, name)
+    attrs: dict[str, Any] = {"axis": axis, "keepdims": keepdims}
+    if dtype is not None:
+        if op not in (ops.sum, ops.prod):
+            _refuse(name, "dtype")
+        attrs["dtype"] = numpy_code(dtype)
+    return graph.apply(op, (x,), attrs)
+
+
+def _accumulate(
+    graph: Graph,
+    ufunc: np.ufunc,
+    name: str,
+    x: Any,
+    axis: int = 0,
+    dtype: Any = None,
+    **kwargs: Any,
+) -> Symbol:
+    _refuse_settings(name, kwargs)
+    return graph.apply(_op_of(ACCUMULATIONS, ufunc, name), (x,), {"axis": axis, "dtype": dtype})
+
+
+def _outer(graph: Graph, ufunc: np.ufunc, name: str, x: Any, y: Any, **kwargs: Any) -> Symbol:
+    _refuse_settings(name, kwargs)
+    op = _op_of(OPS, ufunc, name)
+    x, y = symbols_of(graph, op, (strong(x), strong(y)))
+    return graph.apply(op, (x.reshape(*x.shape, *(1,) * y.rank) if y.rank else x, y), {})
+
+
+def _op_of(table: Mapping[np.ufunc, Op], ufunc: np.ufunc, name: str) -> Op:
+    return table[ufunc] if ufunc in table else _has_none(name)
+
+
+_METHODS: dict[str, Callable[..., Any]] = {
+    "__call__": _called,
+    "reduce": _reduce,
+    "accumulate": _accumulate,
+    "outer": _outer,
+}

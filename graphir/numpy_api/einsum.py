@@ -1,0 +1,138 @@
+"""np.einsum of symbols as ops: diagonals, sums, products of matrices, and axes put in order."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from graphir import ops
+from graphir.errors import GraphError, ShapeError
+from graphir.ir.symbol import Symbol
+from graphir.numpy_api.movement import as_symbols, diagonal
+from graphir.ops.dims import Size, product
+
+
+class Term(NamedTuple):
+    """A factor, its axes named by letters, each once."""
+
+    x: Symbol
+    axes: str
+
+    def size(self, axis: str) -> Size:
+        """The size of one of its axes; 1 of another."""
+        return self.x.shape[self.axes.index(axis)] if axis in self.axes else 1
+
+    def sizes(self, axes: str) -> tuple[Size, ...]:
+        """The sizes of some of its axes."""
+        return tuple(map(self.size, axes))
+
+
+def einsum(subscripts: Any, *operands: Any, optimize: Any = False) -> Symbol:
+    """The sum of products that subscripts ask for, such as `ij,jk->ik` or `...i,i`.
+
+    Two factors at a time, from the left. GraphError for subscripts that are no text, ShapeError for
+    those that do not fit.
+    """
+    if not isinstance(subscripts, str):
+        raise GraphError("the subscripts of einsum are text first, such as 'ij,jk->ik'")
+    symbols = _alike(as_symbols(*operands))
+    terms, output = _parsed(subscripts, [x.rank for x in symbols])
+    factors = [_factor(axes, x) for axes, x in zip(terms, symbols, strict=True)]
+    factors = [_without_ones(one, factors) for one in factors]
+    found = factors[0]
+    for i, factor in enumerate(factors[1:], 1):
+        found = _product(found, factor, output + "".join(one.axes for one in factors[i + 1 :]))
+    return _ordered(_summed(found, output), output)
+
+
+def _alike(symbols: list[Symbol]) -> list[Symbol]:
+    """All factors in the dtype in which they meet at once, before any is summed."""
+    graph = symbols[0].graph
+    if len({x.dtype for x in symbols}) == 1:
+        return symbols
+    dtype = graph.rules.common(graph.types_of(symbols))
+    positions = [0, *[1] * (len(symbols) - 1)]
+    return [
+        graph.implied_cast(x, dtype, ops.multiply, position)
+        for x, position in zip(symbols, positions, strict=True)
+    ]
+
+
+def _parsed(subscripts: str, ranks: Sequence[int]) -> tuple[list[str], str]:
+    """The letters of each factor and of the result: those that come once, where it is left out."""
+    given, arrow, output = subscripts.replace(" ", "").partition("->")
+    terms = given.split(",")
+    if len(terms) != len(ranks):
+        raise ShapeError(f"{subscripts!r} is of {len(terms)} factors, not of {len(ranks)}")
+    counts = [rank - len(one.replace("...", "")) for one, rank in zip(terms, ranks, strict=True)]
+    if any(count and (count < 0 or "..." not in one) for count, one in zip(counts, terms)):  # noqa: B905
+        raise ShapeError(f"{subscripts!r} does not name the axes of operands of {list(ranks)}")
+    free = [one for one in string.ascii_letters if one not in subscripts][: max(counts)]
+    named = [
+        one.replace("...", "".join(free[len(free) - count :]))
+        for one, count in zip(terms, counts, strict=True)
+    ]
+    letters = "".join(terms).replace(".", "")
+    once = "".join(c for c in sorted(set(letters)) if letters.count(c) == 1)
+    output = output.replace("...", "".join(free)) if arrow else "".join(free) + once
+    if not set(output) <= set("".join(named)) or len(set(output)) < len(output):
+        raise ShapeError(f"the result of {subscripts!r} names an axis twice, or one that is not")
+    return named, output
+
+
+def _factor(axes: str, x: Symbol) -> Term:
+    """A factor; of axes that have one letter, the diagonal."""
+    for axis in dict.fromkeys(axes):
+        while axes.count(axis) > 1:
+            first = axes.index(axis)
+            second = axes.index(axis, first + 1)
+            if x.shape[first] != x.shape[second]:
+                raise ShapeError(f"axes {axis!r} of {x.type} differ in size")
+            x = diagonal(x, 0, first, second)
+            axes = axes[:first] + axes[first + 1 : second] + axes[second + 1 :] + axis
+    return Term(x, axes)
+
+
+def _without_ones(term: Term, all_terms: Sequence[Term]) -> Term:
+    """Without axes of 1 that are longer in another factor, along which this one is repeated."""
+    for axis in term.axes:
+        if term.size(axis) == 1 and any(other.size(axis) != 1 for other in all_terms):
+            x = ops.squeeze(term.x, term.axes.index(axis))
+            term = Term(x, term.axes.replace(axis, ""))
+    return term
+
+
+def _summed(term: Term, kept: Iterable[str]) -> Term:
+    """Summed over the axes that nobody needs."""
+    over = tuple(i for i, axis in enumerate(term.axes) if axis not in kept)
+    if not over:
+        return term
+    x = ops.sum(term.x, axis=over, dtype=term.x.dtype)
+    return Term(x, "".join(axis for axis in term.axes if axis in kept))
+
+
+def _ordered(term: Term, axes: str) -> Symbol:
+    """With its axes in this order."""
+    return term.x if term.axes == axes else ops.permute(term.x, tuple(map(term.axes.index, axes)))
+
+
+def _product(a: Term, b: Term, needed: str) -> Term:
+    """Two factors made one, by a product of matrices for each element of the axes they share."""
+    a, b = _summed(a, needed + b.axes), _summed(b, needed + a.axes)
+    shared = "".join(axis for axis in a.axes if axis in b.axes and axis in needed)
+    inner = "".join(axis for axis in a.axes if axis in b.axes and axis not in needed)
+    rows = "".join(axis for axis in a.axes if axis not in b.axes)
+    columns = "".join(axis for axis in b.axes if axis not in a.axes)
+    left, right = _matrix(a, shared, rows, inner), _matrix(b, shared, inner, columns)
+    shape = (*a.sizes(shared), *a.sizes(rows), *b.sizes(columns))
+    return Term(_reshaped(ops.matmul(left, right), shape), shared + rows + columns)
+
+
+def _matrix(term: Term, shared: str, rows: str, columns: str) -> Symbol:
+    sides = product(term.sizes(rows)), product(term.sizes(columns))
+    return _reshaped(_ordered(term, shared + rows + columns), (*term.sizes(shared), *sides))
+
+
+def _reshaped(x: Symbol, shape: tuple[Size, ...]) -> Symbol:
+    return x if x.shape == shape else ops.reshape(x, shape)

@@ -1,0 +1,232 @@
+"""NumPy's functions of symbols that are no universal functions, each in terms of ops.
+
+They take NumPy's arguments; those that no op has are left out here, and refused by who calls them.
+Any argument may be an array or a number as long as one is a symbol.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+
+from graphir import ops
+from graphir.dtypes import DTypeLike
+from graphir.errors import GraphError
+from graphir.ir.operators.clipping import clip
+from graphir.ir.symbol import Symbol
+from graphir.numpy_api.movement import MOVEMENT, axes_of, flat
+from graphir.numpy_api.pieces import PIECES
+from graphir.numpy_api.products import PRODUCTS
+from graphir.numpy_api.statistics import STATISTICS
+from graphir.ops.dims import product
+from graphir.ops.op import Op
+
+Function = Callable[..., Any]
+
+
+# -- reductions
+
+
+def _adding(op: Op) -> Function:
+    def reduce(a: Symbol, axis: Any = None, dtype: Any = None, *, keepdims: Any = False) -> Symbol:
+        return op(a, axis=axis, dtype=dtype, keepdims=keepdims)
+
+    return reduce
+
+
+def _choosing(op: Op) -> Function:
+    def reduce(a: Symbol, axis: Any = None, *, keepdims: Any = False) -> Symbol:
+        return op(a, axis=axis, keepdims=keepdims)
+
+    return reduce
+
+
+def _mean(a: Symbol, axis: Any = None, dtype: Any = None, *, keepdims: Any = False) -> Symbol:
+    x = _in(a, dtype)
+    if dtype is not None and not (x.dtype.is_float or x.dtype.is_complex):
+        raise GraphError(
+            f"a mean computed in {x.dtype} has no op; leave dtype out, and .astype(...) the mean"
+        )
+    return ops.mean(x, axis=axis, keepdims=keepdims)
+
+
+def _spread(op: Op) -> Function:
+    def reduce(
+        a: Symbol,
+        axis: Any = None,
+        dtype: Any = None,
+        *,
+        ddof: int = 0,
+        keepdims: Any = False,
+        correction: int | None = None,
+    ) -> Symbol:
+        over = ddof if correction is None else correction
+        return op(_in(a, dtype), axis=axis, keepdims=keepdims, correction=over)
+
+    return reduce
+
+
+def _in(x: Symbol, dtype: DTypeLike | None) -> Symbol:
+    return x if dtype is None else x.cast(dtype)
+
+
+def _cumulative(op: Op) -> Function:
+    def accumulate(a: Symbol, axis: int | None = None, dtype: Any = None) -> Symbol:
+        return op(flat(a), axis=0, dtype=dtype) if axis is None else op(a, axis=axis, dtype=dtype)
+
+    return accumulate
+
+
+def _count_nonzero(a: Symbol, axis: Any = None, *, keepdims: bool = False) -> Symbol:
+    there = a if a.dtype.family == "bool" else a != 0
+    return ops.sum(there, axis=axis, keepdims=keepdims, dtype="int64")
+
+
+def _ptp(a: Symbol, axis: Any = None, *, keepdims: bool = False) -> Symbol:
+    return a.max(axis, keepdims) - a.min(axis, keepdims)
+
+
+# -- choice and order
+
+
+def _where(condition: Any, *values: Any) -> Symbol:
+    if len(values) != 2:
+        raise GraphError("where of a condition alone has a shape that depends on values; give x, y")
+    return ops.where(condition, *values)
+
+
+def _clip(
+    a: Any,
+    a_min: Any = None,
+    a_max: Any = None,
+    *,
+    min: Any = None,  # noqa: A002
+    max: Any = None,  # noqa: A002
+) -> Symbol:
+    low, high = a_min if min is None else min, a_max if max is None else max
+    if isinstance(a, Symbol):
+        return clip(a, low, high)
+    if low is None:
+        return ops.minimum(a, high)
+    return ops.maximum(a, low) if high is None else ops.clip(a, low, high)
+
+
+def _sorting(op: Op) -> Function:
+    """Equal values are left in their order, which suits any kind of sorting."""
+
+    def order(a: Symbol, axis: int | None = -1, kind: Any = None, *, stable: Any = None) -> Symbol:
+        return op(flat(a), axis=0) if axis is None else op(a, axis=axis)
+
+    return order
+
+
+def _searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Symbol:
+    a = a if sorter is None else ops.gather(a, sorter, axis=0)
+    return ops.searchsorted(a, v, side="right" if side[:1] in "rR" else "left")
+
+
+def _round(a: Symbol, decimals: int = 0) -> Symbol:
+    return round(a, decimals)
+
+
+def _angle(z: Symbol) -> Symbol:
+    return ops.atan2(ops.imag(z), ops.real(z)) if z.dtype.is_complex else ops.atan2(0, z)
+
+
+# -- what is like a symbol
+
+
+def _filled(value: Any) -> Function:
+    def like(a: Any, dtype: Any = None, *, shape: Any = None) -> Symbol:
+        return _full_like(a, value, dtype, shape=shape)
+
+    return like
+
+
+def _full_like(a: Any, fill_value: Any, dtype: Any = None, *, shape: Any = None) -> Symbol:
+    shape = a.shape if shape is None else shape
+    if isinstance(fill_value, Symbol):
+        return ops.broadcast_to(fill_value.cast(dtype or a.dtype), shape)
+    return a.graph.full(fill_value, shape, dtype or a.dtype)
+
+
+def _shape(a: Symbol) -> Any:
+    return a.shape
+
+
+def _rank(a: Symbol) -> int:
+    return a.rank
+
+
+def _iscomplexobj(x: Symbol) -> bool:
+    return x.dtype.is_complex
+
+
+def _isrealobj(x: Symbol) -> bool:
+    return not x.dtype.is_complex
+
+
+def _size(a: Symbol, axis: Any = None) -> Any:
+    return a.size if axis is None else product(a.shape[i] for i in axes_of(a, axis))
+
+
+_NAMED: dict[str, Function] = {
+    "sum": _adding(ops.sum),
+    "prod": _adding(ops.prod),
+    **dict.fromkeys(("max", "amax"), _choosing(ops.max)),
+    **dict.fromkeys(("min", "amin"), _choosing(ops.min)),
+    "any": _choosing(ops.any),
+    "all": _choosing(ops.all),
+    "argmax": _choosing(ops.argmax),
+    "argmin": _choosing(ops.argmin),
+    "mean": _mean,
+    "var": _spread(ops.var),
+    "std": _spread(ops.std),
+    "cumsum": _cumulative(ops.cumulative_sum),
+    "cumprod": _cumulative(ops.cumulative_prod),
+    "cumulative_sum": _cumulative(ops.cumulative_sum),
+    "cumulative_prod": _cumulative(ops.cumulative_prod),
+    "count_nonzero": _count_nonzero,
+    "ptp": _ptp,
+    "where": _where,
+    "clip": _clip,
+    "sort": _sorting(ops.sort),
+    "argsort": _sorting(ops.argsort),
+    "searchsorted": _searchsorted,
+    **dict.fromkeys(("round", "around"), _round),
+    "real": ops.real,
+    "imag": ops.imag,
+    "angle": _angle,
+    "zeros_like": _filled(0),
+    "empty_like": _filled(0),
+    "ones_like": _filled(1),
+    "full_like": _full_like,
+    "astype": Symbol.astype,
+    "shape": _shape,
+    "ndim": _rank,
+    "size": _size,
+    "iscomplexobj": _iscomplexobj,
+    "isrealobj": _isrealobj,
+    **MOVEMENT,
+    **PIECES,
+    **PRODUCTS,
+    **STATISTICS,
+}
+
+
+def _found() -> dict[Any, Function]:
+    """The functions of the NumPy that is there, which may lack the newest."""
+    found: dict[Any, Function] = {}
+    for path, function in _NAMED.items():
+        try:
+            found[attrgetter(path)(np)] = function
+        except AttributeError:
+            continue
+    return found
+
+
+FUNCTIONS = _found()
+"""By NumPy's function: what it is of symbols."""

@@ -1,0 +1,302 @@
+"""NumPy's functions that move elements, of symbols: arrays joined, and axes changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from graphir import ops
+from graphir.errors import GraphError, ShapeError
+from graphir.ir.graph import Graph
+from graphir.ir.symbol import Symbol
+from graphir.ops.attributes import axis as axis_of
+from graphir.ops.attributes import new_axis, several
+from graphir.ops.dims import Shape
+from graphir.ops.op import Op
+
+
+def flat(x: Any) -> Any:
+    """All elements of a symbol or an array along one axis."""
+    return ops.reshape(x, (x.size,)) if isinstance(x, Symbol) else np.ravel(x)
+
+
+def as_symbols(*values: Any) -> list[Symbol]:
+    """Symbols, arrays and numbers as symbols of one graph; numbers as NumPy's arrays of them."""
+    graph = next(one.graph for one in values if isinstance(one, Symbol))
+    return [one if isinstance(one, Symbol) else graph.constant(np.asarray(one)) for one in values]
+
+
+def axes_of(x: Symbol, axis: Any) -> list[int]:
+    """An axis or several, counted from the first; ShapeError where one is named twice."""
+    return _distinct(axis, [axis_of(one, (x.type,)) for one in several(axis)])
+
+
+def _distinct(axis: Any, found: list[int]) -> list[int]:
+    if len({*found}) < len(found):
+        raise ShapeError(f"an axis is repeated in {axis!r}")
+    return found
+
+
+# -- arrays joined
+
+
+def _concatenate(arrays: Sequence[Any], axis: int | None = 0, *, dtype: Any = None) -> Symbol:
+    if axis is None:
+        arrays, axis = list(map(flat, arrays)), 0
+    return _joined(ops.concat, arrays, axis, dtype)
+
+
+def _stack(arrays: Sequence[Any], axis: int = 0, *, dtype: Any = None) -> Symbol:
+    return _joined(ops.stack, arrays, axis, dtype)
+
+
+def _joined(op: Op, arrays: Sequence[Any], axis: int, dtype: Any) -> Symbol:
+    if dtype is not None:
+        arrays = [one.astype(dtype) for one in arrays]
+    return op(list(arrays), axis=axis)
+
+
+def _along(axis: int, rank: int) -> Callable[..., Symbol]:
+    """Joined along an axis of arrays that have so many axes at least; vectors along their own."""
+
+    def join(tup: Sequence[Any], *, dtype: Any = None) -> Symbol:
+        arrays = [of_rank(one, rank, rank == 3) for one in tup]
+        return _joined(ops.concat, arrays, min(axis, len(arrays[0].shape) - 1), dtype)
+
+    return join
+
+
+def of_rank(x: Any, rank: int, last: bool = False) -> Any:
+    """With new axes in front, so that there are as many as that; one of them last if so asked."""
+    x = x if isinstance(x, Symbol) else np.asarray(x)
+    missing = rank - len(x.shape)
+    if missing <= 0:
+        return x
+    return x.reshape((*(1,) * (missing - last), *x.shape, *(1,) * last))
+
+
+# -- axes
+
+
+def _reshape(a: Symbol, /, shape: Any, order: str = "C", *, copy: Any = None) -> Symbol:
+    _in_rows("reshape", order)
+    return ops.reshape(a, shape)
+
+
+def _ravel(a: Symbol, order: str = "C") -> Symbol:
+    _in_rows("ravel", order)
+    return flat(a)
+
+
+def _in_rows(name: str, order: str) -> None:
+    if order not in ("C", "K", "A"):
+        raise GraphError(f"{name} is in row-major order; for {order!r} transpose first")
+
+
+def _transpose(a: Symbol, axes: Any = None) -> Symbol:
+    return a.T if axes is None else ops.permute(a, axes)
+
+
+def _swapaxes(a: Symbol, axis1: int, axis2: int) -> Symbol:
+    return ops.transpose(a, axis1, axis2)
+
+
+def moveaxis(a: Symbol, source: Any, destination: Any) -> Symbol:
+    """Axes moved to other places, the rest staying in order."""
+    moved, to = axes_of(a, source), axes_of(a, destination)
+    if len(moved) != len(to):
+        raise ShapeError(f"axes {source!r} do not go to places {destination!r} one by one")
+    order = [axis for axis in range(a.rank) if axis not in moved]
+    for place, axis in sorted(zip(to, moved, strict=True)):
+        order.insert(place, axis)
+    return ops.permute(a, order)
+
+
+def squeeze(a: Symbol, axis: Any = None) -> Symbol:
+    """Without axes of 1, or those of them that are named."""
+    axes = [i for i, n in enumerate(a.shape) if n == 1] if axis is None else axes_of(a, axis)
+    for one in sorted(axes, reverse=True):
+        a = ops.squeeze(a, one)
+    return a
+
+
+def _expand_dims(a: Symbol, axis: Any) -> Symbol:
+    axes = several(axis)
+    rank = a.rank + len(axes)
+    places = [one % rank if -rank <= one < rank else one for one in axes]
+    for one in sorted(_distinct(axis, places)):
+        a = ops.unsqueeze(a, new_axis(one, (a.type,)))
+    return a
+
+
+def _broadcast_to(array: Symbol, shape: Any) -> Symbol:
+    return ops.broadcast_to(array, shape)
+
+
+# -- elements
+
+
+def _flip(m: Symbol, axis: Any = None) -> Symbol:
+    return ops.flip(m, axis=axis)
+
+
+def _flipud(m: Symbol) -> Symbol:
+    return ops.flip(m, axis=0)
+
+
+def _fliplr(m: Symbol) -> Symbol:
+    return ops.flip(m, axis=1)
+
+
+def _copy(a: Symbol) -> Symbol:
+    return a  # it never changes
+
+
+def _roll(a: Symbol, shift: Any, axis: Any = None) -> Symbol:
+    if axis is None:
+        return ops.reshape(ops.roll(flat(a), shift=shift, axis=0), a.shape)
+    axes, shifts = several(axis), several(shift)
+    shifts = shifts * len(axes) if len(shifts) == 1 else shifts
+    if len(shifts) != len(axes):
+        raise ShapeError(f"{len(shifts)} shifts for {len(axes)} axes")
+    for by, one in zip(shifts, axes, strict=True):
+        a = ops.roll(a, shift=by, axis=one)
+    return a
+
+
+def _pad(
+    array: Symbol, pad_width: Any, mode: str = "constant", *, constant_values: Any = 0
+) -> Symbol:
+    if mode != "constant":
+        raise GraphError(f"pad surrounds by a value, not by {mode!r}")
+    return ops.pad(array, padding=pad_width, value=constant_values)
+
+
+def _tile(A: Symbol, reps: Any) -> Symbol:  # noqa: N803 -- NumPy's name
+    counts = several(reps)
+    x = of_rank(A, len(counts))
+    return ops.tile(x, (*(1,) * (len(x.shape) - len(counts)), *counts))
+
+
+def _repeat(a: Symbol, repeats: int, axis: int | None = None) -> Symbol:
+    return ops.repeat(flat(a), repeats, 0) if axis is None else ops.repeat(a, repeats, axis)
+
+
+def take(a: Any, indices: Any, axis: int | None = None, *, mode: str = "raise") -> Symbol:
+    """The slices that indices name along an axis; of all elements without one."""
+    if mode != "raise":
+        raise GraphError(f"take has no mode {mode!r}; bring the indices into range first")
+    indices = indices if isinstance(indices, Symbol) else np.asarray(indices)
+    return (
+        ops.gather(flat(a), indices, axis=0) if axis is None else ops.gather(a, indices, axis=axis)
+    )
+
+
+def _take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Symbol:
+    if axis is None:
+        return ops.take_along(flat(arr), indices, axis=0)
+    at = axis if axis >= 0 else axis + len(arr.shape)
+    shape = (*arr.shape[:at], indices.shape[at], *arr.shape[at + 1 :])
+    if indices.shape != shape:
+        found = isinstance(indices, Symbol)
+        indices = (ops if found else np).broadcast_to(indices, shape)
+    return ops.take_along(arr, indices, axis=axis)
+
+
+# -- diagonals
+
+
+def diagonal(a: Symbol, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Symbol:
+    """Along a new last axis, as NumPy has it; ShapeError where its size is not known."""
+    a = moveaxis(a, (axis1, axis2), (-2, -1))
+    a = a[..., max(-offset, 0) :, max(offset, 0) :]
+    rows, columns = a.shape[-2:]
+    if isinstance(rows, int) and isinstance(columns, int):
+        rows = columns = min(rows, columns)
+        a = a[..., :rows, :columns]
+    if rows != columns:
+        raise ShapeError(f"the lesser of {rows} and {columns} is not known before they are")
+    places = ops.unsqueeze(a.graph.range(rows, dtype="int64"), 1)
+    return ops.squeeze(_take_along_axis(a, ops.broadcast_to(places, (*a.shape[:-1], 1))), -1)
+
+
+def _trace(a: Symbol, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Symbol:
+    return ops.sum(diagonal(a, offset, axis1, axis2), axis=-1, dtype=dtype)
+
+
+def _last_diagonal(x: Symbol, *, offset: int = 0) -> Symbol:
+    return diagonal(x, offset, -2, -1)
+
+
+def _last_trace(x: Symbol, *, offset: int = 0, dtype: Any = None) -> Symbol:
+    return _trace(x, offset, -2, -1, dtype)
+
+
+def _places(graph: Graph, shape: Shape) -> tuple[Symbol, Symbol]:
+    """The numbers of the rows, one in each, and those of the columns."""
+    rows, columns = (graph.range(size, dtype="int64") for size in shape)
+    return ops.unsqueeze(rows, 1), columns
+
+
+def _diagflat(v: Symbol, k: int = 0) -> Symbol:
+    x = ops.pad(flat(v), padding=((max(k, 0), max(-k, 0)),)) if k else flat(v)
+    rows, columns = _places(x.graph, x.shape * 2)
+    return ops.where(rows + k == columns, x, x.graph.full(0, (), x.dtype))
+
+
+def _diag(v: Symbol, k: int = 0) -> Symbol:
+    if v.rank == 1:
+        return _diagflat(v, k)
+    if v.rank != 2:
+        raise ShapeError(f"diag is of vectors and matrices, not of {v.type}")
+    return diagonal(v, k)
+
+
+def _triangle(lower: bool) -> Callable[..., Symbol]:
+    """On and below a diagonal, or on and above."""
+
+    def keep(m: Symbol, k: int = 0) -> Symbol:
+        rows, columns = _places(m.graph, m.shape[-2:])
+        there = rows + k >= columns if lower else rows + k <= columns
+        return ops.where(there, m, m.graph.full(0, (), m.dtype))
+
+    return keep
+
+
+MOVEMENT: dict[str, Callable[..., Any]] = {
+    **dict.fromkeys(("concatenate", "concat"), _concatenate),
+    "stack": _stack,
+    "hstack": _along(1, 1),
+    "vstack": _along(0, 2),
+    "dstack": _along(2, 3),
+    "reshape": _reshape,
+    "ravel": _ravel,
+    **dict.fromkeys(("transpose", "permute_dims"), _transpose),
+    **dict.fromkeys(("matrix_transpose", "linalg.matrix_transpose"), ops.transpose),
+    "swapaxes": _swapaxes,
+    "moveaxis": moveaxis,
+    "squeeze": squeeze,
+    "expand_dims": _expand_dims,
+    "broadcast_to": _broadcast_to,
+    "flip": _flip,
+    "flipud": _flipud,
+    "fliplr": _fliplr,
+    "roll": _roll,
+    "pad": _pad,
+    "tile": _tile,
+    "repeat": _repeat,
+    "take": take,
+    "take_along_axis": _take_along_axis,
+    "diagonal": diagonal,
+    "linalg.diagonal": _last_diagonal,
+    "trace": _trace,
+    "linalg.trace": _last_trace,
+    "diag": _diag,
+    "diagflat": _diagflat,
+    "tril": _triangle(True),
+    "triu": _triangle(False),
+    "copy": _copy,
+}
+"""By the path in numpy."""

@@ -1,0 +1,321 @@
+"""NumPy's functions of symbols that take arrays apart, widen and join them, or compare them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+from itertools import accumulate, pairwise
+from typing import Any
+
+import numpy as np
+
+from graphir import ops
+from graphir.dtypes import DType
+from graphir.errors import GraphError, ShapeError
+from graphir.ir.graph import Graph
+from graphir.ir.literals import is_literal
+from graphir.ir.symbol import Symbol
+from graphir.numpy_api.movement import as_symbols, axes_of, flat, moveaxis, of_rank, squeeze, take
+from graphir.ops.attributes import axis as axis_of
+from graphir.ops.attributes import natural
+
+Function = Callable[..., Any]
+
+
+# -- apart
+
+_PLACES = (Sequence, np.ndarray)
+"""What tells where pieces end, as slices do: from the end too, and past it."""
+
+
+def _split(ary: Symbol, indices_or_sections: Any, axis: int = 0) -> list[Symbol]:
+    axis = axis_of(axis, (ary.type,))
+    size: Any = ary.shape[axis]
+    if isinstance(indices_or_sections, _PLACES):
+        ends: list[Any] = [0, *indices_or_sections, size]
+        if not isinstance(size, int):
+            return list(ary.split([b - a for a, b in pairwise(ends)], axis))
+        return [ary[(*(slice(None),) * axis, slice(*each))] for each in pairwise(ends)]
+    if indices_or_sections < 1 or size % indices_or_sections:
+        raise ShapeError(f"{size} elements are not {indices_or_sections} equal pieces")
+    return list(ary.split(size // indices_or_sections, axis))
+
+
+def _array_split(ary: Symbol, indices_or_sections: Any, axis: int = 0) -> list[Symbol]:
+    """As np.split, but that the first pieces may be longer by one."""
+    if isinstance(indices_or_sections, _PLACES):
+        return _split(ary, indices_or_sections, axis)
+    size = ary.shape[axis_of(axis, (ary.type,))]
+    if not isinstance(size, int) or indices_or_sections < 1:
+        raise ShapeError(f"{size} elements are not {indices_or_sections} pieces of known sizes")
+    each, more = divmod(size, indices_or_sections)
+    sizes = [each + (i < more) for i in range(indices_or_sections)]
+    return _split(ary, list(accumulate(sizes))[:-1], axis)
+
+
+def _splitting(axis: int) -> Function:
+    def split(ary: Symbol, indices_or_sections: Any) -> Any:
+        if ary.rank <= (axis if axis != 1 else 0):
+            raise ShapeError(f"{ary.type} has no axis {axis}")
+        return _split(ary, indices_or_sections, min(axis, ary.rank - 1))
+
+    return split
+
+
+def _unstack(x: Symbol, /, *, axis: int = 0) -> tuple[Symbol, ...]:
+    size = x.shape[axis_of(axis, (x.type,))]
+    if not isinstance(size, int):
+        raise ShapeError(f"{size} symbols cannot be told before the size is known")
+    return tuple(squeeze(one, axis) for one in x.split(1, axis))
+
+
+def _compress(condition: Any, a: Symbol, axis: int | None = None) -> Symbol:
+    if isinstance(condition, Symbol):
+        raise GraphError(
+            "how many are true depends on values; choose with np.where(condition, x, 0)"
+        )
+    return take(a, np.flatnonzero(condition), axis)
+
+
+def _delete(arr: Symbol, obj: Any, axis: int | None = None) -> Symbol:
+    x, at = (flat(arr), 0) if axis is None else (arr, axis_of(axis, (arr.type,)))
+    size = x.shape[at]
+    if not isinstance(size, int) or isinstance(obj, Symbol):
+        raise GraphError("what is left depends on values; take what is kept by np.take")
+    return take(x, np.delete(np.arange(size), obj), at)
+
+
+# -- differences
+
+
+def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Symbol:
+    """What each element is more than the one before; of bools whether they differ."""
+    parts = as_symbols(*(one for one in (prepend, a, append) if one is not None))
+    axis = axis_of(axis, (parts[prepend is not None].type,))
+    a = parts[0] if len(parts) == 1 else _beside(parts, parts[prepend is not None], axis)
+    for _ in range(natural(n)):
+        before = (slice(None),) * axis
+        left, right = a[(*before, slice(1, None))], a[(*before, slice(None, -1))]
+        a = left != right if a.dtype.family == "bool" else left - right
+    return a
+
+
+def _beside(parts: list[Symbol], a: Symbol, axis: int) -> Symbol:
+    """Joined along an axis, a number being one slice."""
+    shape = (*a.shape[:axis], 1, *a.shape[axis + 1 :])
+    return ops.concat([x if x.rank else ops.broadcast_to(x, shape) for x in parts], axis=axis)
+
+
+# -- joined
+
+
+def _append(arr: Any, values: Any, axis: int | None = None) -> Symbol:
+    x, y = as_symbols(arr, values)
+    return ops.concat([flat(x), flat(y)] if axis is None else [x, y], axis=axis or 0)
+
+
+def _column_stack(tup: Sequence[Any]) -> Symbol:
+    columns = [x if x.rank > 1 else ops.reshape(x, (x.size, 1)) for x in as_symbols(*tup)]
+    return ops.concat(columns, axis=1)
+
+
+def _broadcast_arrays(*args: Any) -> tuple[Symbol, ...]:
+    symbols = as_symbols(*args)
+    shape = reduce(ops.bitwise_or, [one != one for one in symbols]).shape
+    return tuple(ops.broadcast_to(one, shape) for one in symbols)
+
+
+def _at_least(rank: int) -> Function:
+    """With new axes in front, the third last."""
+
+    def widened(*arys: Any) -> Any:
+        found = tuple(of_rank(one, rank, rank == 3) for one in as_symbols(*arys))
+        return found[0] if len(found) == 1 else found
+
+    return widened
+
+
+def _meshgrid(*xi: Any, sparse: bool = False, indexing: str = "xy", copy: bool = True) -> Any:
+    symbols = [flat(one) for one in as_symbols(*xi)]
+    places = list(range(len(symbols)))
+    if indexing == "xy" and len(symbols) > 1:
+        places[:2] = 1, 0
+    lines = [
+        ops.reshape(x, tuple(x.size if i == at else 1 for i in range(len(symbols))))
+        for x, at in zip(symbols, places, strict=True)
+    ]
+    if sparse:
+        return tuple(lines)
+    shape = tuple(symbols[places.index(i)].size for i in range(len(symbols)))
+    return tuple(ops.broadcast_to(one, shape) for one in lines)
+
+
+def _select(condlist: Any, choicelist: Any, default: Any = 0) -> Symbol:
+    """The choice of the first true condition; all choices and the default promote at once."""
+    operands = [*choicelist, default]
+    graph = next(x.graph for x in (*operands, *condlist) if isinstance(x, Symbol))
+    dtype = graph.rules.promote(*operands)
+    *choices, result = (_of_dtype(graph, x, dtype) for x in operands)
+    for condition, choice in reversed(list(zip(condlist, choices, strict=True))):
+        result = ops.where(condition, choice, result)
+    return result
+
+
+def _of_dtype(graph: Graph, x: Any, dtype: DType) -> Symbol:
+    """A symbol, array or number as a symbol of a dtype."""
+    if is_literal(x):
+        return graph.scalar(x, dtype)
+    x = x if isinstance(x, Symbol) else graph.constant(np.asarray(x))
+    return x if x.dtype is dtype else x.cast(dtype)
+
+
+# -- turned
+
+
+def _rot90(m: Symbol, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Symbol:
+    first, second = axes_of(m, tuple(axes))
+    for _ in range(k % 4):
+        m = ops.flip(ops.transpose(m, first, second), axis=first)
+    return m
+
+
+def _rollaxis(a: Symbol, axis: int, start: int = 0) -> Symbol:
+    axis = axis_of(axis, (a.type,))
+    start = start + a.rank if start < 0 else start
+    return moveaxis(a, axis, start - (axis < start))
+
+
+def _shifted(sign: int) -> Function:
+    """By half of each axis, rounded down, to the right or back."""
+
+    def shift(x: Symbol, axes: Any = None) -> Symbol:
+        over = list(range(x.rank)) if axes is None else axes_of(x, axes)
+        for one in over:
+            size = x.shape[one]
+            if not isinstance(size, int):
+                raise ShapeError(f"half of {size} is not known before it is")
+            x = ops.roll(x, shift=sign * (size // 2), axis=one)
+        return x
+
+    return shift
+
+
+def _ediff1d(ary: Symbol, to_end: Any = None, to_begin: Any = None) -> Symbol:
+    ends = [one for one in (to_begin, diff(flat(ary)), to_end) if one is not None]
+    return ends[0] if len(ends) == 1 else ops.concat(as_symbols(*ends), axis=0)
+
+
+# -- compared, and values that are no numbers
+
+
+def _isclose(
+    a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+) -> Symbol:
+    a, b = as_symbols(a, b)
+    if not (b.dtype.is_float or b.dtype.is_complex):
+        b = b.cast("float64")
+    near = (ops.abs(a - b) <= ops.abs(b) * rtol + atol) & ops.is_finite(b)
+    found = near | (a == b)
+    return found | (ops.is_nan(a) & ops.is_nan(b)) if equal_nan else found
+
+
+def _allclose(a: Any, b: Any, *args: Any, **kwargs: Any) -> Symbol:
+    return ops.all(_isclose(a, b, *args, **kwargs))
+
+
+def _array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
+    x, y = as_symbols(a1, a2)
+    if x.shape != y.shape:
+        return x.graph.scalar(False, "bool")
+    same = x == y
+    return ops.all(same | (ops.is_nan(x) & ops.is_nan(y)) if equal_nan else same)
+
+
+def _nan_to_num(
+    x: Symbol, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
+) -> Symbol:
+    if x.dtype.is_complex:
+        parts = [_nan_to_num(one, True, nan, posinf, neginf) for one in (ops.real(x), ops.imag(x))]
+        return ops.as_complex(*parts)
+    if not x.dtype.is_float:
+        return x
+    most = float(x.dtype.max)
+    for there, value in (
+        (ops.is_nan(x), nan),
+        (ops.is_inf(x) & (x > 0), most if posinf is None else posinf),
+        (ops.is_inf(x) & (x < 0), -most if neginf is None else neginf),
+    ):
+        x = ops.where(there, x.graph.full(value, (), x.dtype), x)
+    return x
+
+
+def _infinite(negative: bool) -> Function:
+    def ask(x: Symbol) -> Symbol:
+        sign = ops.signbit(x)
+        return ops.is_inf(x) & (sign if negative else ops.logical_not(sign))
+
+    return ask
+
+
+def _isreal(x: Symbol) -> Symbol:
+    return ops.imag(x) == 0 if x.dtype.is_complex else x.graph.full(True, x.shape, "bool")
+
+
+def _iscomplex(x: Symbol) -> Symbol:
+    return ops.logical_not(_isreal(x))
+
+
+def _polyval(p: Any, x: Any) -> Symbol:
+    """By Horner's rule, from 0 on, as NumPy has it."""
+    p, x = as_symbols(p, x)
+    y = x.graph.full(0, x.shape, x.dtype)
+    for one in _unstack(p):
+        y = y * x + one
+    return y
+
+
+def _digitize(x: Any, bins: Any, right: bool = False) -> Symbol:
+    if isinstance(bins, Symbol):
+        raise GraphError("whether bins ascend depends on values; write np.searchsorted(bins, x)")
+    edges, side = np.asarray(bins), "left" if right else "right"
+    if (np.diff(edges) >= 0).all():
+        return ops.searchsorted(edges, x, side=side)
+    return len(edges) - ops.searchsorted(edges[::-1], x, side=side)
+
+
+PIECES: dict[str, Function] = {
+    "array_split": _array_split,
+    "vsplit": _splitting(0),
+    "hsplit": _splitting(1),
+    "dsplit": _splitting(2),
+    "unstack": _unstack,
+    "split": _split,
+    "diff": diff,
+    "compress": _compress,
+    "delete": _delete,
+    "append": _append,
+    "column_stack": _column_stack,
+    "broadcast_arrays": _broadcast_arrays,
+    "atleast_1d": _at_least(1),
+    "atleast_2d": _at_least(2),
+    "atleast_3d": _at_least(3),
+    "meshgrid": _meshgrid,
+    "select": _select,
+    "rot90": _rot90,
+    "rollaxis": _rollaxis,
+    "fft.fftshift": _shifted(1),
+    "fft.ifftshift": _shifted(-1),
+    "ediff1d": _ediff1d,
+    "isclose": _isclose,
+    "allclose": _allclose,
+    "array_equal": _array_equal,
+    "nan_to_num": _nan_to_num,
+    "isposinf": _infinite(False),
+    "isneginf": _infinite(True),
+    "isreal": _isreal,
+    "iscomplex": _iscomplex,
+    "fix": ops.trunc,
+    "polyval": _polyval,
+    "digitize": _digitize,
+}
+"""By the path in numpy."""

@@ -1,0 +1,191 @@
+"""NumPy's products of symbols: of vectors and matrices, and what is made of those."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from graphir import ops
+from graphir.dtypes import DType
+from graphir.errors import GraphError, ShapeError
+from graphir.ir.literals import is_literal
+from graphir.ir.symbol import Symbol
+from graphir.numpy_api.einsum import einsum
+from graphir.numpy_api.movement import as_symbols, axes_of, flat, moveaxis, squeeze
+from graphir.numpy_api.traced_numbers import TracedNumber
+
+
+def strong(x: Any) -> Any:
+    """A number as the array that NumPy makes of it where no ufunc asks for its kind alone."""
+    if type(x) is TracedNumber:
+        return x.symbol()
+    return np.asarray(x) if is_literal(x) else x
+
+
+def _dot(a: Any, b: Any) -> Symbol:
+    a, b = strong(a), strong(b)
+    ranks = np.ndim(a), np.ndim(b)
+    if 0 in ranks:
+        return ops.multiply(a, b)
+    if max(ranks) < 3:
+        return ops.matmul(a, b)
+    return ops.tensordot(a, b, axes=((ranks[0] - 1,), (max(ranks[1] - 2, 0),)))
+
+
+def _inner(a: Any, b: Any) -> Symbol:
+    a, b = strong(a), strong(b)
+    ranks = np.ndim(a), np.ndim(b)
+    if 0 in ranks:
+        return ops.multiply(a, b)
+    return ops.tensordot(a, b, axes=((ranks[0] - 1,), (ranks[1] - 1,)))
+
+
+def _vdot(a: Any, b: Any) -> Symbol:
+    return ops.matmul(np.conjugate(flat(a)) if np.iscomplexobj(a) else flat(a), flat(b))
+
+
+def _outer(a: Any, b: Any) -> Symbol:
+    return ops.outer(flat(a), flat(b))
+
+
+def _tensordot(a: Any, b: Any, axes: Any = 2) -> Symbol:
+    return ops.tensordot(a, b, axes=axes)
+
+
+def _kron(a: Any, b: Any) -> Symbol:
+    a, b = as_symbols(a, b)
+    rank = max(a.rank, b.rank)
+    left, right = (1,) * (rank - a.rank) + a.shape, (1,) * (rank - b.rank) + b.shape
+    x = ops.reshape(a, tuple(chain.from_iterable(zip(left, (1,) * rank, strict=True))))
+    y = ops.reshape(b, tuple(chain.from_iterable(zip((1,) * rank, right, strict=True))))
+    return ops.reshape(x * y, tuple(m * n for m, n in zip(left, right, strict=True)))
+
+
+def _cross(
+    a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
+) -> Symbol:
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    a, b = as_symbols(a, b)
+    a, b = moveaxis(a, axisa, -1), moveaxis(b, axisb, -1)
+    if a.shape[-1] != 3 or b.shape[-1] != 3:
+        raise ShapeError(f"vectors of 3 have a cross product, not {a.type} and {b.type}")
+    x, y = ([one[..., i] for i in range(3)] for one in (a, b))
+    parts = [x[i - 2] * y[i - 1] - x[i - 1] * y[i - 2] for i in range(3)]
+    return moveaxis(ops.stack(parts, axis=-1), -1, axisc)
+
+
+def _vander(x: Symbol, N: int | None = None, increasing: bool = False) -> Symbol:  # noqa: N803
+    """Powers as products so far, in the dtype in which x and int64 meet."""
+    if x.rank != 1:
+        raise ShapeError(f"powers are of the elements of a vector, not of {x.type}")
+    x = x.cast(x.graph.rules.common((x.type, x.type.cast(DType.int64))))
+    columns = x.shape[0] if N is None else N
+    powers = ops.broadcast_to(ops.unsqueeze(x, 1), (x.shape[0], columns))
+    if columns == 0:
+        return powers
+    ones = x.graph.full(1, (x.shape[0], 1), x.dtype)
+    found = ops.cumulative_prod(ops.concat([ones, powers[:, 1:]], axis=1), axis=1)
+    return found if increasing else ops.flip(found, axis=1)
+
+
+def wide(x: Symbol) -> Symbol:
+    """Integers in float64, as NumPy's functions take them that are no ufuncs."""
+    return x if x.dtype.is_float or x.dtype.is_complex else x.cast(DType.float64)
+
+
+def _norm(x: Symbol, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Symbol:  # noqa: A002
+    """Of vectors, and of matrices but for those by singular values."""
+    x = wide(x)
+    if axis is None and (ord is None or (ord in ("f", "fro") and x.rank == 2) or x.rank == 1):
+        whole = _vector_norm(flat(x), 2 if ord is None or x.rank == 2 else ord, 0)
+        return ops.reshape(whole, (1,) * x.rank) if keepdims else whole
+    axes = tuple(range(x.rank)) if axis is None else tuple(axes_of(x, axis))
+    if len(axes) == 1:
+        return _vector_norm(x, 2 if ord is None else ord, axes[0], keepdims)
+    return _matrix_norm(x, "fro" if ord is None else ord, axes, keepdims)
+
+
+def _vector_norm(x: Symbol, order: Any, axis: Any, keepdims: bool = False) -> Symbol:
+    if order in (2, "2"):
+        squares = ops.real(ops.conj(x) * x) if x.dtype.is_complex else x * x
+        return ops.sqrt(ops.sum(squares, axis=axis, keepdims=keepdims))
+    if order == 0:
+        return ops.sum((x != 0).cast(ops.abs(x).dtype), axis=axis, keepdims=keepdims)
+    if isinstance(order, str):
+        raise GraphError(f"vectors have no norm {order!r}")
+    size = ops.abs(x)
+    if order in (np.inf, -np.inf):
+        return (ops.max if order > 0 else ops.min)(size, axis=axis, keepdims=keepdims)
+    if order == 1:
+        return ops.sum(size, axis=axis, keepdims=keepdims)
+    return ops.sum(size**order, axis=axis, keepdims=keepdims) ** (1.0 / order)
+
+
+def _matrix_norm(x: Symbol, order: Any, axes: tuple[int, ...], keepdims: bool) -> Symbol:
+    if len(axes) != 2:
+        raise ShapeError(f"a norm is over one axis or two, not {axes} of {x.type}")
+    if order in ("fro", "f"):
+        return _vector_norm(x, 2, axes, keepdims)
+    if order not in (1, -1, np.inf, -np.inf):
+        raise GraphError(
+            f"the norm {order!r} of a matrix has no op; there are 'fro', 1, -1, inf, -inf"
+        )
+    summed, left = axes if abs(order) == 1 else axes[::-1]
+    found = ops.sum(ops.abs(x), axis=summed, keepdims=True)
+    found = (ops.max if order > 0 else ops.min)(found, axis=left, keepdims=True)
+    return found if keepdims else squeeze(found, axes)
+
+
+def _array_api_norm(
+    x: Symbol,
+    *,
+    axis: Any = None,
+    keepdims: bool = False,
+    ord: Any = 2,  # noqa: A002
+) -> Symbol:
+    x = wide(x)
+    return _vector_norm(x, ord, axis, keepdims)
+
+
+def _norm_of_matrices(x: Symbol, *, keepdims: bool = False, ord: Any = "fro") -> Symbol:  # noqa: A002
+    return _norm(x, ord, (-2, -1), keepdims)
+
+
+def _matrix_power(a: Symbol, n: int) -> Symbol:
+    """By squaring, in the order in which NumPy multiplies."""
+    if n < 1:
+        raise GraphError(f"a matrix to the power of {n} has no op; it is of 1 and more")
+    if n <= 3:
+        return reduce(ops.matmul, [a] * n)
+    square: Any = None
+    found: Any = None
+    while n:
+        square = a if square is None else ops.matmul(square, square)
+        n, bit = divmod(n, 2)
+        if bit:
+            found = square if found is None else ops.matmul(found, square)
+    return found
+
+
+PRODUCTS: dict[str, Callable[..., Any]] = {
+    "dot": _dot,
+    "inner": _inner,
+    "vdot": _vdot,
+    **dict.fromkeys(("outer", "linalg.outer"), _outer),
+    **dict.fromkeys(("tensordot", "linalg.tensordot"), _tensordot),
+    "linalg.matmul": ops.matmul,
+    "einsum": einsum,
+    "kron": _kron,
+    **dict.fromkeys(("cross", "linalg.cross"), _cross),
+    "vander": _vander,
+    "linalg.norm": _norm,
+    "linalg.vector_norm": _array_api_norm,
+    "linalg.matrix_norm": _norm_of_matrices,
+    "linalg.matrix_power": _matrix_power,
+}
+"""By the path in numpy."""

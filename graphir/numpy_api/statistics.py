@@ -1,0 +1,214 @@
+"""NumPy's statistics of symbols: what leaves NaN out, medians, averages, covariances."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from graphir import ops
+from graphir.dtypes import DType
+from graphir.errors import ShapeError
+from graphir.ir.symbol import Symbol
+from graphir.numpy_api.movement import as_symbols, axes_of, flat
+from graphir.numpy_api.pieces import diff
+from graphir.numpy_api.products import wide
+from graphir.ops.attributes import axis as axis_of
+from graphir.ops.dims import Size
+from graphir.ops.op import Op
+
+Function = Callable[..., Any]
+
+
+def _inexact(dtype: DType) -> bool:
+    return dtype.is_float or dtype.is_complex
+
+
+def _like(x: Symbol, value: float) -> Symbol:
+    """A number in the dtype of a symbol."""
+    return x.graph.full(value, (), x.dtype)
+
+
+# -- without NaN
+
+
+def _known(a: Symbol, instead: float) -> Symbol:
+    """With a number in the place of each NaN."""
+    return ops.where(ops.is_nan(a), _like(a, instead), a) if _inexact(a.dtype) else a
+
+
+def _nan_adding(op: Op, neutral: int) -> Function:
+    def reduce(a: Symbol, axis: Any = None, dtype: Any = None, *, keepdims: Any = False) -> Symbol:
+        return op(_known(a, neutral), axis=axis, dtype=dtype, keepdims=keepdims)
+
+    return reduce
+
+
+def _nan_cumulative(op: Op, neutral: int) -> Function:
+    def accumulate(a: Symbol, axis: int | None = None, dtype: Any = None) -> Symbol:
+        x = _known(flat(a) if axis is None else a, neutral)
+        return op(x, axis=axis or 0, dtype=dtype)
+
+    return accumulate
+
+
+def _nan_choosing(op: Op, least: float) -> Function:
+    """NaN where all are."""
+
+    def reduce(a: Symbol, axis: Any = None, *, keepdims: Any = False) -> Symbol:
+        if not _inexact(a.dtype):
+            return op(a, axis=axis, keepdims=keepdims)
+        none = ops.all(ops.is_nan(a), axis=axis, keepdims=keepdims)
+        found = op(_known(a, least), axis=axis, keepdims=keepdims)
+        return ops.where(none, _like(a, np.nan), found)
+
+    return reduce
+
+
+def _count(a: Symbol, axis: Any, keepdims: Any) -> Symbol:
+    """How many are no NaN."""
+    there = ops.logical_not(ops.is_nan(a))
+    return ops.sum(there, axis=axis, keepdims=keepdims, dtype="int64")
+
+
+def _shared_out(total: Symbol, count: Symbol) -> Symbol:
+    wider = DType.complex128 if total.dtype.is_complex else DType.float64
+    return (total.cast(wider) / count.cast(wider)).cast(total.dtype)
+
+
+def _nanmean(a: Symbol, axis: Any = None, dtype: Any = None, *, keepdims: Any = False) -> Symbol:
+    a = a if dtype is None else a.cast(dtype)
+    if not _inexact(a.dtype):
+        return ops.mean(a, axis=axis, keepdims=keepdims)
+    total = ops.sum(_known(a, 0), axis=axis, keepdims=keepdims)
+    return _shared_out(total, _count(a, axis, keepdims))
+
+
+def _nanvar(
+    a: Symbol, axis: Any = None, dtype: Any = None, *, ddof: int = 0, keepdims: Any = False
+) -> Symbol:
+    a = a if dtype is None else a.cast(dtype)
+    if not _inexact(a.dtype):
+        return ops.var(a, axis=axis, keepdims=keepdims, correction=ddof)
+    off = ops.where(ops.is_nan(a), _like(a, 0), a - _nanmean(a, axis, keepdims=True))
+    squares = ops.real(off * ops.conj(off)) if a.dtype.is_complex else off * off
+    total, freedom = (
+        ops.sum(squares, axis=axis, keepdims=keepdims),
+        _count(a, axis, keepdims) - ddof,
+    )
+    return ops.where(freedom > 0, _shared_out(total, freedom), _like(total, np.nan))
+
+
+def _nanstd(a: Symbol, *args: Any, **kwargs: Any) -> Symbol:
+    found = _nanvar(a, *args, **kwargs)
+    return ops.sqrt(found).cast(found.dtype)
+
+
+# -- in order
+
+
+def _median(a: Symbol, axis: Any = None, *, keepdims: bool = False) -> Symbol:
+    """The mean of the two in the middle, or of the one; NaN if there is one."""
+    axes = list(range(a.rank)) if axis is None else axes_of(a, axis)
+    kept = [i for i in range(a.rank) if i not in axes]
+    sizes: list[Size] = [a.shape[i] for i in axes]
+    if not all(isinstance(size, int) for size in sizes):
+        raise ShapeError(f"the middle of {a.type} is not known before its sizes are")
+    count = prod(int(str(size)) for size in sizes)
+    shape = tuple(a.shape[i] for i in kept)
+    line = ops.sort(ops.reshape(ops.permute(a, (*kept, *axes)), (*shape, count)), axis=-1)
+    found = ops.mean(line[..., max(count - 1, 0) // 2 : count // 2 + 1], axis=-1)
+    if count and _inexact(a.dtype):
+        found = ops.where(ops.is_nan(line[..., -1]), _like(found, np.nan), found)
+    wanted = tuple(1 if i in axes else size for i, size in enumerate(a.shape))
+    return ops.reshape(found, wanted) if keepdims else found
+
+
+# -- weighed
+
+
+def _average(
+    a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = False
+) -> Any:
+    if weights is None:
+        found = ops.mean(a, axis=axis, keepdims=keepdims)
+        count = a.size if axis is None else prod(a.shape[i] for i in axes_of(a, axis))
+        return (found, ops.broadcast_to(_like(found, count), found.shape)) if returned else found
+    a, weights = as_symbols(a, weights)
+    if weights.shape != a.shape:
+        if not isinstance(axis, int) or weights.shape != (a.shape[axis],):
+            raise ShapeError(
+                f"weights of {weights.type} for {a.type}; give the one axis they lie on"
+            )
+        along = [1] * a.rank
+        along[axis] = weights.shape[0]  # pyright: ignore[reportArgumentType, reportCallIssue]
+        weights = ops.reshape(weights, tuple(along))
+    weighed = wide(a) * weights
+    if weights.shape != a.shape:
+        weights = ops.broadcast_to(weights, a.shape)
+    total = ops.sum(weights, axis=axis, keepdims=keepdims, dtype=weighed.dtype)
+    found = ops.sum(weighed, axis=axis, keepdims=keepdims) / total
+    return (found, total) if returned else found
+
+
+def _cov(
+    m: Any,
+    y: Any = None,
+    rowvar: bool = True,
+    bias: bool = False,
+    ddof: int | None = None,
+    *,
+    dtype: Any = None,
+) -> Symbol:
+    """Of variables in rows, or in columns; in float64 at least, as NumPy has it."""
+    rows = [_rows(one, rowvar) for one in as_symbols(*([m] if y is None else [m, y]))]
+    x = rows[0] if y is None else ops.concat(rows, axis=0)
+    x = x.cast(dtype or (DType.complex128 if x.dtype.is_complex else DType.float64))
+    count = x.shape[1] - (int(not bias) if ddof is None else ddof)
+    x = x - ops.mean(x, axis=1, keepdims=True)
+    if not isinstance(count, int):
+        raise ShapeError(f"how many observations {x.type} has is not known before its sizes are")
+    other = ops.transpose(ops.conj(x) if x.dtype.is_complex else x)
+    found = ops.matmul(x, other) * np.true_divide(1, max(count, 0))
+    return ops.reshape(found, ()) if found.shape == (1, 1) else found
+
+
+def _rows(x: Symbol, rowvar: bool) -> Symbol:
+    if x.rank > 2:
+        raise ShapeError(f"variables are rows or columns of a matrix, not of {x.type}")
+    if x.rank < 2:
+        return ops.reshape(x, (1, x.size))
+    return x if rowvar or x.shape[0] == 1 else ops.transpose(x)
+
+
+def _trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Symbol:
+    y, *rest = as_symbols(y, *([] if x is None else [x]))
+    at = axis_of(axis, (y.type,))
+    before = (slice(None),) * at
+    left, right = y[(*before, slice(None, -1))], y[(*before, slice(1, None))]
+    if rest:
+        line = rest[0]
+        dx = diff(line) if line.rank == 1 else diff(line, axis=axis)
+        if line.rank == 1:
+            dx = ops.reshape(dx, (-1, *(1,) * (y.rank - at - 1)))
+    return ops.sum(dx * (right + left) / 2.0, axis=at)
+
+
+STATISTICS: dict[str, Function] = {
+    "nansum": _nan_adding(ops.sum, 0),
+    "nanprod": _nan_adding(ops.prod, 1),
+    "nancumsum": _nan_cumulative(ops.cumulative_sum, 0),
+    "nancumprod": _nan_cumulative(ops.cumulative_prod, 1),
+    "nanmax": _nan_choosing(ops.max, -np.inf),
+    "nanmin": _nan_choosing(ops.min, np.inf),
+    "nanmean": _nanmean,
+    "nanvar": _nanvar,
+    "nanstd": _nanstd,
+    "median": _median,
+    "average": _average,
+    "cov": _cov,
+    "trapezoid": _trapezoid,
+}
+"""By the path in numpy."""

@@ -1,0 +1,353 @@
+"""trace: a Python function, called on symbols, as a graph; and the structure around its values."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+
+from graphir.dtypes import DType
+from graphir.errors import GraphError, GraphirError, PromotionError
+from graphir.ir.foreign_arrays import converted, is_foreign_array
+from graphir.ir.graph import Graph
+from graphir.ir.literals import is_literal
+from graphir.ir.symbol import Symbol
+from graphir.location import placed, user_location
+from graphir.numpy_api.traced_numbers import NumberTrace, TracedNumber, concrete
+from graphir.ops.dims import shape_of
+from graphir.ops.types import TensorType
+from graphir.promotion import PromotionRules, rules_in_force
+from graphir.promotion import rules as rules_named
+from graphir.promotion.scalars import WEAK
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """In a tree: the place of a value among the inputs or outputs of a graph."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class NumberSlot:
+    """In a tree: the place of a number among those that differ from call to call."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Varying:
+    """Among the types for `traced`: a Python number that differs from call to call."""
+
+    value: int | float | complex
+
+
+@dataclass(frozen=True, slots=True)
+class Static:
+    """In a tree, and among the types for `trace`: this very value, no input or output."""
+
+    value: Any
+
+
+class Traced(NamedTuple):
+    """A function as a graph, and where its arguments and results are among inputs and outputs.
+
+    The trees are nested tuples, lists and dicts, as the function has them, of Slots and Statics:
+    `inputs_tree` of (positional, named) arguments, `outputs_tree` of what it returned. `numbers`
+    are those arguments that the function computes with as Python does, `captured` the arrays that
+    it closes over, each with its place among the inputs.
+    """
+
+    graph: Graph
+    inputs_tree: Any
+    outputs_tree: Any
+    numbers: NumberTrace | None = None
+    captured: Sequence[tuple[int, Any]] = ()
+
+    def inputs(self, *args: Any, **named: Any) -> list[Any]:
+        """The inputs of the graph that these arguments are; GraphError for another structure.
+
+        Or for numbers of which the function makes another graph.
+        """
+        found: dict[Slot | NumberSlot, Any] = {}
+        _match(self.inputs_tree, (args, named), found, "arguments")
+        arrays, numbers = (_of_kind(found, kind) for kind in (Slot, NumberSlot))
+        inputs = [*arrays, *(self.numbers.fed(numbers) if self.numbers else ())]
+        for place, array in self.captured:
+            inputs.insert(place, np.asarray(array))
+        return inputs
+
+    def outputs(self, values: Any) -> Any:
+        """The outputs of a run, one array or a tuple, in the structure that the function gave."""
+        several = cast("Sequence[Any]", values if isinstance(values, tuple) else (values,))
+        return filled(self.outputs_tree, several)
+
+
+def trace(
+    function: Callable[..., Any],
+    /,
+    *types: Any,
+    rules: str | PromotionRules | None = None,
+    **named: Any,
+) -> Traced:
+    """The graph of what a function does with symbols of these types, under these rules.
+
+    Without `rules`, those of an enclosing `with rules(...)` or of set_default_rules hold; else
+    "numpy" where every argument with a dtype is an array or has a dtype of NumPy, else "max".
+
+    An argument is a TensorType, a pair (dtype, shape) whose shape is a tuple or list, anything with
+    dtype and shape (an array: its values are not looked at), or a DType, a NumPy dtype or int,
+    float, complex (weak), each of them 0-d; or tuples, lists and dicts of those. Any other value,
+    and Static(value), is handed to the function as it is. Inputs have the names of the parameters:
+    `x`, and `params_w` of params["w"].
+
+    The function returns symbols (its inputs too), arrays and numbers, which become constants, or
+    None; or tuples, lists and dicts of those. Raises GraphError where a value is none of these,
+    where nothing is computed, or where the arguments are not those of the function.
+    """
+    chosen = rules_in_force(_usual_rules((types, named))) if rules is None else rules
+    try:
+        return traced(function, types, named, Graph(name_of(function), rules=chosen))
+    except GraphirError as error:
+        raise placed(error, user_location(), "trace") from None
+
+
+def traced(
+    function: Callable[..., Any],
+    types: Sequence[Any],
+    named: Mapping[str, Any],
+    graph: Graph,
+) -> Traced:
+    """What `trace` gives, into an empty graph, for callers that say where a refusal arose."""
+    args = _named(function, types, named)
+    slots: list[Symbol] = []
+    given: Any = mapped(lambda one, path: _entered(graph, one, path), args, "")
+    numbers = graph.numbers
+    if not graph.inputs and numbers is None:
+        mapped(_no_name, args, "")
+    tree = mapped(lambda one, _: _slot(one, slots), given, "")
+    graph.tracing = True
+    outputs: list[Symbol] = []
+    try:
+        with graph:
+            result = function(*given[0].values(), **given[1])
+        found = mapped(lambda one, path: _left(graph, one, path, outputs), result, "the result")
+    finally:
+        graph.tracing = False
+        if numbers is not None:
+            numbers.close()
+    if not outputs:
+        raise GraphError(f"{graph.name} returns no symbol, so there is nothing to compute")
+    graph.output(*outputs)
+    return Traced(graph, (tuple(tree[0].values()), tree[1]), found, numbers)
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """The name of the graph that a function becomes."""
+    return getattr(function, "__name__", "traced")
+
+
+def _usual_rules(types: Any) -> PromotionRules:
+    """The rule set that nobody named: NumPy's for arguments of NumPy alone, else max."""
+    seen: list[bool] = []
+
+    def look(value: Any, _: str) -> None:
+        if type_of(value) is not None and not (isinstance(value, type) and value in WEAK):
+            pair = cast("tuple[Any, ...]", value) if _is_pair(value) else ()
+            dtype = pair[0] if pair else value
+            if not isinstance(dtype, DType):
+                dtype = getattr(dtype, "dtype", dtype)
+            seen.append(not isinstance(dtype, (DType, str)))
+
+    mapped(look, types, "")
+    return rules_named("numpy" if seen and all(seen) else "max")
+
+
+def _named(
+    function: Callable[..., Any], types: Sequence[Any], named: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The positional arguments by the names of their parameters, and the named ones."""
+    names: list[str] = []
+    try:
+        signature = inspect.signature(function)
+    except ValueError:  # a builtin function that tells of none
+        signature = None
+    if signature is not None:
+        try:
+            signature.bind(*types, **named)
+        except TypeError as error:
+            raise GraphError(
+                f"these are not arguments of {getattr(function, '__name__', 'it')}: {error}"
+            ) from None
+        names = [one.name for one in signature.parameters.values() if one.kind in _POSITIONAL]
+    names += [f"x{i}" for i in range(len(names), len(types))]
+    return dict(zip(names, types, strict=False)), dict(named)
+
+
+_POSITIONAL = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
+
+
+# -- trees
+
+
+def mapped(leaf: Callable[[Any, str], Any], value: Any, path: str) -> Any:
+    """The same nested tuples, lists and dicts of what `leaf(value, path)` makes of what is in them.
+
+    A pair of a dtype and a shape is a leaf.
+    """
+    items = None if _is_pair(value) else children(value)
+    if items is None:
+        return leaf(value, path)
+    found = [mapped(leaf, one, f"{path}_{key}" if path else str(key)) for key, one in items]
+    return like(value, found)
+
+
+def children(value: Any) -> list[tuple[Any, Any]] | None:
+    """What a tuple, a list or a dict holds, by place or key; None of what is a leaf."""
+    if isinstance(value, dict):
+        return list(cast("dict[Any, Any]", value).items())
+    if isinstance(value, (tuple, list)):
+        several = cast("Sequence[Any]", value)
+        names: Any = getattr(several, "_fields", range(len(several)))
+        return list(zip(names, several, strict=True))
+    return None
+
+
+def like(value: Any, found: Iterable[Any]) -> Any:
+    """A tuple, a named one, a list or a dict of the same keys that holds other values."""
+    if isinstance(value, dict):
+        return dict(zip(map(concrete, cast("dict[Any, Any]", value)), found, strict=True))
+    kind: Any = cast("object", type(value))
+    return kind(*found) if hasattr(kind, "_fields") else kind(found)
+
+
+def filled(tree: Any, values: Sequence[Any]) -> Any:
+    """A tree with values for its Slots, and those that its Statics have."""
+    return mapped(lambda one, _: values[one.index] if type(one) is Slot else one.value, tree, "")
+
+
+def _match(tree: Any, value: Any, found: dict[Slot | NumberSlot, Any], path: str) -> None:
+    if isinstance(tree, (Slot, NumberSlot)):
+        found[tree] = value
+        return
+    inside, given = children(tree), children(value)
+    if inside is None:
+        return  # a value that is static
+    if given is None or [key for key, _ in inside] != [key for key, _ in given]:
+        raise GraphError(f"{path} are not of the structure that was traced")
+    for (key, one), (_, other) in zip(inside, given, strict=True):
+        _match(one, other, found, f"{path}[{key!r}]")
+
+
+def _of_kind(found: Mapping[Any, Any], kind: type) -> list[Any]:
+    """The values at slots of a kind, in their order."""
+    return [found[kind(i)] for i in range(len(found)) if kind(i) in found]
+
+
+def _slot(value: Any, slots: list[Symbol]) -> Slot | NumberSlot | Static:
+    if type(value) is TracedNumber:
+        return NumberSlot(value.index)
+    if not isinstance(value, Symbol):
+        return Static(value)
+    slots.append(value)
+    return Slot(len(slots) - 1)
+
+
+# -- what goes in and comes out
+
+
+def type_of(value: Any) -> TensorType | None:
+    """The type that a value stands for as an argument of `trace`; None of one that is static."""
+    if isinstance(value, TensorType):
+        return value
+    if isinstance(value, (DType, np.dtype)):
+        return TensorType(cast(Any, value))
+    if isinstance(value, type):
+        known = value in WEAK or issubclass(value, np.generic)
+        return TensorType(WEAK[value] if value in WEAK else cast(Any, value)) if known else None
+    if _is_pair(value):
+        return TensorType(*value)
+    if is_foreign_array(cast("type[Any]", type(value))):
+        usual = isinstance(getattr(value, "dtype", None), (np.dtype, DType))
+        value = value if usual else converted(value)
+    if hasattr(value, "dtype") and hasattr(value, "shape"):
+        return TensorType(value.dtype, value.shape)
+    return None
+
+
+def _is_pair(value: Any) -> bool:
+    """Whether a value is a pair of a dtype and a tuple or list of dims, or is meant as one."""
+    if type(value) is not tuple or len(cast("tuple[Any, ...]", value)) != 2:
+        return False
+    dtype, shape = cast("tuple[Any, Any]", value)
+    if isinstance(dtype, str) and _DTYPE.fullmatch(dtype):
+        return isinstance(shape, (tuple, list))
+    if not isinstance(shape, (tuple, list)) or not isinstance(dtype, (str, type, DType, np.dtype)):
+        return False
+    try:
+        DType(cast(Any, dtype))
+        shape_of(cast(Any, shape))
+    except (GraphirError, TypeError, ValueError):
+        return False
+    return True
+
+
+_DTYPE = re.compile(r"(u?int|b?float|complex)[0-9]+\w*|bool|half|single|double")
+"""What is meant as the name of a dtype, even where none has it."""
+
+
+def _entered(graph: Graph, value: Any, path: str) -> Any:
+    if isinstance(value, Static):
+        return value.value
+    type_ = None if type(value) is Varying else type_of(value)
+    if type_ is None and type(value) is not Varying:
+        return value
+    name = re.sub(r"\W", "_", path.partition("_")[2])
+    name = name if name.isidentifier() else f"_{name}"
+    if type_ is None:
+        graph.numbers = graph.numbers or NumberTrace(graph)
+        return graph.numbers.argument(value.value, name)
+    while name in graph.input_names:
+        name += "_"
+    return graph.input(type_, name=name)
+
+
+def _no_name(value: Any, path: str) -> None:
+    """GraphError for a dtype's name alone, where no input is among the types."""
+    if isinstance(value, str) and _DTYPE.fullmatch(value):
+        raise GraphError(
+            f"{path.partition('_')[2]} is {value!r}, which is handed over as it is, so there is no "
+            f"input; write DType.{value} for a 0-d one, or ({value!r}, shape), shape a "
+            "tuple or list"
+        )
+
+
+def _left(graph: Graph, value: Any, path: str, outputs: list[Symbol]) -> Slot | Static:
+    if value is None:
+        return Static(None)
+    if type(value) is TracedNumber:
+        value = value.symbol()
+    if not isinstance(value, Symbol):
+        value = _constant(graph, value, path)
+    outputs.append(value)
+    return Slot(len(outputs) - 1)
+
+
+def _constant(graph: Graph, value: Any, path: str) -> Symbol:
+    if is_literal(value) or isinstance(value, np.generic):
+        try:
+            return graph.scalar(value)
+        except PromotionError:
+            if isinstance(value, np.generic):
+                raise
+            raise PromotionError(
+                f"{path} is {value!r}, a number that has no dtype of its own under "
+                f"{graph.rules.name!r}; return np.{np.asarray(value).dtype}({value!r})"
+            ) from None
+    if isinstance(value, np.ndarray) or is_foreign_array(cast("type[Any]", type(value))):
+        return graph.entering(value)
+    raise GraphError(f"{path} is {value!r}, and no symbol, array, number or None")

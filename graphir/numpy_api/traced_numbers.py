@@ -1,0 +1,392 @@
+"""Python numbers among the arguments of a traced function: they stay Python's, from call to call.
+
+A TracedNumber computes as Python does: ints are unbounded, `2 ** -1` is a float, `1 / 0` raises.
+Beside an array it is a literal, of the dtype that the rule set gives this very value, and enters
+the graph there, as a 0-d input. All that a trace learns about values on its way is recorded as a
+list of questions and answers: the type of a result, the outcome of a comparison, the dtype of a
+literal. A later call with other numbers runs the same graph if it gives the same answers, which the
+questions are asked again for; they are all that a graph can depend on. So what Python must have as
+a value, `range(k)`, `x[:k]` or `math.sqrt(k)`, is given, and becomes a question of its own.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphir.dtypes import DType
+from graphir.errors import GraphError
+from graphir.ir.literals import literal_array
+from graphir.ir.operands import is_computed
+from graphir.ir.symbol import Symbol
+from graphir.numpy_api.number_questions import (
+    Computation,
+    Feed,
+    Question,
+    Reference,
+    Use,
+    Values,
+    is_same,
+)
+from graphir.ops.op import Op
+from graphir.ops.types import TensorType
+from graphir.promotion.scalars import misfit, number_text, told_apart
+
+if TYPE_CHECKING:
+    from graphir.ir.graph import Graph
+
+
+class NumberTrace:
+    """The numbers of a function that is being traced, and what it asks about them."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph: Graph | None = graph
+        self.values: Values = []
+        self.names: list[str] = []
+        self.questions: list[tuple[Question, Hashable, Hashable]] = []
+        self.feeds: dict[Feed, Symbol] = {}
+        self._results: dict[Any, Any] = {}
+
+    def argument(self, value: Any, name: str) -> TracedNumber:
+        """A number that the function is called with; before all others."""
+        return self._number(value, name)
+
+    def _number(self, value: Any, name: str) -> TracedNumber:
+        if len(self.names) == len(self.values):
+            self.values.append(value)
+        self.names.append(name)
+        return TracedNumber(self, len(self.names) - 1)
+
+    def computed(self, function: Callable[..., Any], *operands: Any, known: bool = False) -> Any:
+        """What a function gives of numbers; a number stays one that is traced, unless `known`."""
+        self.open_graph()
+        references = tuple(
+            Reference(one.index) if type(one) is TracedNumber else one for one in operands
+        )
+        shown = function, known, tuple(map(_shown, references))
+        if shown in self._results:
+            return self._results[shown]
+        question = Computation(function, references, known, shown)
+        answer, result = question.result(self.values)
+        self.questions.append((question, answer, answer))
+        if isinstance(answer, type) and issubclass(answer, BaseException):
+            raise result
+        if len(self.names) < len(self.values):
+            names = [self.names[one.at] for one in references if type(one) is Reference]
+            result = self._number(result, "_".join([function.__name__.strip("_"), *names])[:40])
+        self._results[shown] = result
+        return result
+
+    def asked(self, function: Callable[..., Any], *operands: Any) -> Any:
+        """What a function gives of numbers, by itself, which is a question; of others too."""
+        if any(type(one) is TracedNumber for one in operands):
+            return self.computed(function, *operands, known=True)
+        return function(*operands)
+
+    def entered(self, op: Op | None, operands: Sequence[Any]) -> tuple[Symbol, ...]:
+        """The operands of an op as symbols: numbers become inputs, other literals constants."""
+        graph = self.open_graph()
+        references = tuple(
+            one.type if isinstance(one, Symbol)
+            else Reference(one.index) if type(one) is TracedNumber
+            else one
+            for one in operands
+        )  # fmt: skip
+        computed = is_computed(operands)
+        shown = op, computed, *map(_shown, references)
+        use = Use(graph.rules, op, references, computed, shown)
+        if use.shown not in self._results:
+            key, answer = use.key(self.values), use.answer(self.values)
+            if key is not None:
+                self.questions.append((use, key, answer))
+        self._results[use.shown] = None
+        literals = use.taken(self.values)
+        found: list[Symbol] = []
+        for place, (one, literal) in enumerate(zip(operands, literals, strict=True)):
+            if literal is None:
+                found.append(one)
+            elif type(one) is TracedNumber:
+                same = is_same(literal[0], self.values[one.index])
+                where = (None, 0) if same else (use, place)
+                found.append(self._fed(Feed(one.index, literal[1], graph.rules, *where)))
+            else:
+                made = literal_array(*literal, graph.rules, graph.tf32)
+                found.append(graph.constant_of(made, one))
+        return tuple(found)
+
+    def _fed(self, feed: Feed) -> Symbol:
+        """The input that a feed is, one for all its uses."""
+        known = self.feeds.get(feed)
+        if known is None:
+            graph = self.open_graph()
+            name = "".join(c if c.isalnum() else "_" for c in self.names[feed.at])
+            while name in graph.input_names or not name.isidentifier():
+                name += "_" if name.isidentifier() else "x"
+            known = self.feeds[feed] = graph.input(TensorType(feed.dtype), name=name)
+        return known
+
+    def filled(self, number: TracedNumber, dtype: DType) -> Symbol:
+        """A number in a dtype that holds it; GraphError where it does not."""
+        graph = self.open_graph()
+        if not self.asked(graph.rules.fits, number, dtype):
+            raise GraphError(misfit(self.values[number.index], dtype))
+        return self._fed(Feed(number.index, dtype, graph.rules))
+
+    def known(self, attrs: Mapping[str, Any]) -> dict[str, Any]:
+        """Attributes of an op, of which numbers are part by their values."""
+        return {name: concrete(value) for name, value in attrs.items()}
+
+    def place(self, key: Any) -> Any:
+        """The key of an index: a number by itself is looked up when the graph runs."""
+        return key.symbol() if type(key) is TracedNumber else concrete(key)
+
+    def fed(self, numbers: Sequence[Any]) -> list[NDArray[Any]]:
+        """The inputs that numbers are in another call; GraphError if they make another graph."""
+        values = list(numbers)
+        for question, key, answer in self.questions:
+            if question.key(values) != key and question.answer(values) != answer:
+                shown = ", ".join(map(number_text, numbers))
+                raise GraphError(f"for the numbers {shown} the function makes another graph")
+        return [feed.array(values) for feed in self.feeds]
+
+    def close(self) -> None:
+        """End the trace: its numbers stand for nothing any more."""
+        if self.graph is not None:
+            self.graph.numbers = None
+        self.graph = None
+
+    def open_graph(self) -> Graph:
+        """The graph that is being traced; GraphError once that has ended."""
+        if self.graph is None:
+            raise GraphError(
+                "a number of a traced call is used after the trace ended; return it from the "
+                "function instead of keeping it"
+            )
+        return self.graph
+
+
+def _shown(operand: Any) -> Any:
+    if type(operand) in (Reference, TensorType, DType):
+        return operand
+    return told_apart(operand)
+
+
+def concrete(value: Any) -> Any:
+    """A value with Python's numbers for traced ones, in tuples, lists and slices too."""
+    kind: Any = cast("object", type(value))
+    if kind is TracedNumber:
+        return value.trace.computed(_itself, value, known=True)
+    if kind is tuple or kind is list:
+        return cast(Any, kind)([concrete(one) for one in cast("Sequence[Any]", value)])
+    if kind is slice:
+        return slice(concrete(value.start), concrete(value.stop), concrete(value.step))
+    return value
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
+_BUILTIN_POW: Any = pow
+
+
+def _modulo_power(base: Any, exponent: Any, modulus: Any) -> Any:
+    return _BUILTIN_POW(base, exponent, modulus)
+
+
+def _conjugate(value: Any) -> Any:
+    return value.conjugate()
+
+
+def _real(value: Any) -> Any:
+    return value.real
+
+
+def _imaginary(value: Any) -> Any:
+    return value.imag
+
+
+def _operand(value: Any) -> Any:
+    """A number beside a traced one, that of a subclass as int or float; NotImplemented of others.
+
+    So NumPy's scalars, symbols and the like have their say.
+    """
+    if type(value) is TracedNumber or type(value) in _PLAIN:
+        return value
+    if isinstance(value, int):
+        return int(value)
+    return NotImplemented
+
+
+def _binary(function: Callable[[Any, Any], Any]) -> Any:
+    def operate(self: TracedNumber, other: Any) -> Any:
+        other = _operand(other)
+        return other if other is NotImplemented else self.trace.computed(function, self, other)
+
+    return operate
+
+
+def _reflected(function: Callable[[Any, Any], Any]) -> Any:
+    def operate(self: TracedNumber, other: Any) -> Any:
+        other = _operand(other)
+        return other if other is NotImplemented else self.trace.computed(function, other, self)
+
+    return operate
+
+
+def _unary(function: Callable[..., Any], known: bool = False) -> Any:
+    def operate(self: TracedNumber) -> Any:
+        return self.trace.computed(function, self, known=known)
+
+    return operate
+
+
+_PYTHON: Any = operator
+_PLAIN = frozenset((bool, int, float, complex))
+
+
+class TracedNumber:
+    """A Python number of a call that is being traced: `isinstance(k, int)` says so, too.
+
+    Operators give numbers that are traced again; comparisons, `bool`, `int`, `float`, `index`,
+    `hash` and text give what Python has, which is recorded.
+    """
+
+    __slots__ = ("index", "trace")
+
+    def __init__(self, trace: NumberTrace, index: int) -> None:
+        self.trace = trace
+        self.index = index
+
+    @property
+    def __class__(self) -> Any:  # pyright: ignore -- what isinstance asks after the type
+        kind: Any = cast("object", type(self.trace.values[self.index]))
+        return kind
+
+    __add__, __radd__ = _binary(_PYTHON.add), _reflected(_PYTHON.add)
+    __sub__, __rsub__ = _binary(_PYTHON.sub), _reflected(_PYTHON.sub)
+    __mul__, __rmul__ = _binary(_PYTHON.mul), _reflected(_PYTHON.mul)
+    __truediv__, __rtruediv__ = _binary(_PYTHON.truediv), _reflected(_PYTHON.truediv)
+    __floordiv__, __rfloordiv__ = _binary(_PYTHON.floordiv), _reflected(_PYTHON.floordiv)
+    __mod__, __rmod__ = _binary(_PYTHON.mod), _reflected(_PYTHON.mod)
+    __and__, __rand__ = _binary(_PYTHON.and_), _reflected(_PYTHON.and_)
+    __or__, __ror__ = _binary(_PYTHON.or_), _reflected(_PYTHON.or_)
+    __xor__, __rxor__ = _binary(_PYTHON.xor), _reflected(_PYTHON.xor)
+    __lshift__, __rlshift__ = _binary(_PYTHON.lshift), _reflected(_PYTHON.lshift)
+    __rshift__, __rrshift__ = _binary(_PYTHON.rshift), _reflected(_PYTHON.rshift)
+    __rpow__ = _reflected(_PYTHON.pow)
+    __neg__, __pos__ = _unary(_PYTHON.neg), _unary(_PYTHON.pos)
+    __abs__, __invert__ = _unary(_PYTHON.abs), _unary(_PYTHON.invert)
+    __floor__, __ceil__ = _unary(math.floor), _unary(math.ceil)
+    __trunc__ = _unary(math.trunc)
+
+    __eq__, __ne__ = _binary(_PYTHON.eq), _binary(_PYTHON.ne)
+    __lt__, __le__ = _binary(_PYTHON.lt), _binary(_PYTHON.le)
+    __gt__, __ge__ = _binary(_PYTHON.gt), _binary(_PYTHON.ge)
+    __bool__ = _unary(_PYTHON.truth)
+    __hash__, __index__ = _unary(hash, known=True), _unary(_PYTHON.index, known=True)
+    __int__, __float__ = _unary(int, known=True), _unary(float, known=True)
+    __complex__ = _unary(complex, known=True)
+    __str__ = _unary(str, known=True)
+
+    def __repr__(self) -> str:
+        if self.trace.graph is None:
+            return f"<number {self.trace.names[self.index]!r} of a trace that ended>"
+        return self.trace.computed(repr, self, known=True)
+
+    def __format__(self, how: str) -> str:
+        return self.trace.computed(format, self, how, known=True)
+
+    def __pow__(self, exponent: Any, modulus: Any = None) -> Any:
+        if modulus is not None:
+            return self.trace.computed(_modulo_power, self, exponent, modulus)
+        return _POWER(self, exponent)
+
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return other // self, other % self
+
+    def __round__(self, digits: Any = None) -> Any:
+        return self.trace.computed(round, self, digits)
+
+    def conjugate(self) -> Any:
+        """The complex conjugate, a number."""
+        return self.trace.computed(_conjugate, self)
+
+    @property
+    def real(self) -> Any:
+        """The real part, a number."""
+        return self.trace.computed(_real, self)
+
+    @property
+    def imag(self) -> Any:
+        """The imaginary part, a number."""
+        return self.trace.computed(_imaginary, self)
+
+    def __getattr__(self, name: str) -> Any:
+        kind: Any = cast("object", type(self.trace.values[self.index]))
+        if name.startswith("__") or not hasattr(kind, name):
+            raise AttributeError(f"{kind.__name__!r} object has no attribute {name!r}")
+        return getattr(concrete(self), name)
+
+    def __copy__(self) -> TracedNumber:
+        return self  # it never changes
+
+    def __deepcopy__(self, _: Any) -> TracedNumber:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _itself, (concrete(self),)
+
+    # -- NumPy's functions
+
+    def symbol(self) -> Symbol:
+        """The 0-d array that NumPy makes of the number, in the dtype of its own."""
+        (made,) = self.trace.entered(None, (self,))
+        return made.cast(made.graph.committed(made.dtype)) if made.weak else made
+
+    def filled(self, dtype: DType) -> Symbol:
+        """The number in a dtype that holds it; GraphError where it does not."""
+        return self.trace.filled(self, dtype)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        from graphir.numpy_api.dispatch import call_ufunc
+
+        return call_ufunc(self.trace.open_graph(), ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, function: Any, _: Any, args: Any, kwargs: Any) -> Any:
+        """Of numbers alone what NumPy gives of their values; beside symbols an op."""
+        from graphir.numpy_api.dispatch import call_function
+
+        if function in (np.ndim, np.shape, np.size):
+            return function(0, *args[1:], **kwargs)
+        if _has_symbol(args) or _has_symbol(tuple(kwargs.values())):
+            return call_function(self.trace.open_graph(), function, args, kwargs)
+        return function(*concrete(tuple(args)), **{k: concrete(v) for k, v in kwargs.items()})
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> NDArray[Any]:
+        if dtype is not None:
+            return np.array(concrete(self), dtype)
+        kind, name = type(self.trace.values[self.index]).__name__, self.trace.names[self.index]
+        raise GraphError(
+            "np.asarray: an array does not keep the kind of a number that differs from call to "
+            f"call; got {name!r}, {'an' if kind == 'int' else 'a'} {kind}; use {kind}({name}), by "
+            "which its value becomes part of the signature"
+        )
+
+
+_POWER = _binary(_PYTHON.pow)
+
+
+def _has_symbol(values: Any) -> bool:
+    return any(
+        isinstance(one, Symbol) or (isinstance(one, (tuple, list)) and _has_symbol(one))
+        for one in values
+    )

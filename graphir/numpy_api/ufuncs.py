@@ -1,0 +1,155 @@
+"""Which ops NumPy's universal functions are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+
+from graphir import ops
+from graphir.dtypes import DType
+from graphir.ir.graph import Graph
+from graphir.ir.symbol import Symbol
+from graphir.ops.op import Op
+
+_CLIP: np.ufunc = np._core.umath.clip  # pyright: ignore
+
+OPS: dict[np.ufunc, Op] = {
+    **{getattr(np, name): op for name, op in ops.CATALOGUE.items() if name in dir(np)
+       and isinstance(getattr(np, name), np.ufunc)},
+    np.power: ops.pow,
+    np.absolute: ops.abs,
+    _CLIP: ops.clip,
+    np.arcsin: ops.asin,
+    np.arccos: ops.acos,
+    np.arctan: ops.atan,
+    np.arcsinh: ops.asinh,
+    np.arccosh: ops.acosh,
+    np.arctanh: ops.atanh,
+    np.arctan2: ops.atan2,
+    np.isnan: ops.is_nan,
+    np.isinf: ops.is_inf,
+    np.isfinite: ops.is_finite,
+    np.invert: ops.bitwise_invert,
+    np.conjugate: ops.conj,
+}  # fmt: skip
+REDUCTIONS: dict[np.ufunc, Op] = {
+    np.add: ops.sum,
+    np.multiply: ops.prod,
+    np.maximum: ops.max,
+    np.minimum: ops.min,
+    np.logical_or: ops.any,
+    np.logical_and: ops.all,
+}
+ACCUMULATIONS: dict[np.ufunc, Op] = {np.add: ops.cumulative_sum, np.multiply: ops.cumulative_prod}
+
+
+NEUTRAL: dict[Any, Any] = {
+    np.add: 0,
+    np.multiply: 1,
+    np.logical_or: False,
+    np.logical_and: True,
+}
+PARTS: dict[np.ufunc, tuple[Op, Op]] = {np.divmod: (ops.floor_divide, ops.remainder)}
+
+
+class Builder(Protocol):
+    """What adds ops to a graph, and knows the place in the program that they have there."""
+
+    @property
+    def graph(self) -> Graph:
+        """The graph."""
+        ...
+
+    def emit(self, op: Op, args: tuple[Symbol, ...], **attrs: Any) -> Symbol:
+        """Add an op on symbols."""
+        ...
+
+    def cast(self, x: Symbol, to: DType, operand: str = "", op: str = "") -> Symbol:
+        """An operand of an op in another dtype, if it is another."""
+        ...
+
+    def operands(self, op: Op, values: Sequence[Any]) -> tuple[Symbol, ...]:
+        """What an op is called on, as symbols."""
+        ...
+
+
+Compound: TypeAlias = Callable[..., Symbol]
+"""Called `(builder, *operands)`, the operands being symbols."""
+
+
+# -- ufuncs that are several ops
+
+
+def _in_floats(op: Op) -> Compound:
+    """An op that takes integers as they are, where NumPy's function makes floats of them."""
+
+    def compute(build: Builder, x: Symbol) -> Symbol:
+        return build.emit(op, (_floating(build, x, op, "x"),))
+
+    return compute
+
+
+def _floating(build: Builder, x: Symbol, op: Op, operand: str) -> Symbol:
+    return build.cast(x, build.graph.rules.floating(x.dtype, op.name), operand, op.name)
+
+
+def _scaled(factor: float) -> Compound:
+    def scale(build: Builder, x: Symbol) -> Symbol:
+        x = _floating(build, x, ops.multiply, "lhs")
+        return build.emit(ops.multiply, build.operands(ops.multiply, (x, factor)))
+
+    return scale
+
+
+def _exp2(build: Builder, x: Symbol) -> Symbol:
+    x = _floating(build, x, ops.pow, "rhs")
+    return build.emit(ops.pow, build.operands(ops.pow, (2.0, x)))
+
+
+def _known_of(op: Op) -> Compound:
+    """Fmax and fmin: of the two, the one that is no NaN."""
+
+    def choose(build: Builder, x: Symbol, y: Symbol) -> Symbol:
+        both = build.emit(op, (x, y))
+        left = build.emit(ops.where, (build.emit(ops.is_nan, (x,)), y, both))
+        return build.emit(ops.where, (build.emit(ops.is_nan, (y,)), x, left))
+
+    return choose
+
+
+def _float_power(build: Builder, x: Symbol, y: Symbol) -> Symbol:
+    wide = DType.complex128 if x.dtype.is_complex or y.dtype.is_complex else DType.float64
+    args = build.cast(x, wide, "lhs", "pow"), build.cast(y, wide, "rhs", "pow")
+    return build.emit(ops.pow, args)
+
+
+def _vecdot(build: Builder, x: Symbol, y: Symbol) -> Symbol:
+    """The sum over the last axis in the dtype of the products, in which the ufunc's loop adds."""
+    x = build.emit(ops.conj, (x,)) if x.dtype.is_complex else x
+    product = build.emit(ops.multiply, (x, y))
+    attrs = {"axis": (product.rank - 1,), "keepdims": False, "dtype": product.dtype}
+    return build.emit(ops.sum, (product,), **attrs)
+
+
+REAL: dict[np.ufunc, str] = {
+    np.fabs: "np.abs takes it",
+    **dict.fromkeys((np.deg2rad, np.radians, np.rad2deg, np.degrees), "multiply by the factor"),
+}
+"""Those of COMPOUNDS that take no complex numbers, and what does."""
+
+COMPOUNDS: dict[np.ufunc, Compound] = {
+    np.fabs: _in_floats(ops.abs),
+    np.rint: _in_floats(ops.round),
+    np.deg2rad: _scaled(math.pi / 180),
+    np.radians: _scaled(math.pi / 180),
+    np.rad2deg: _scaled(180 / math.pi),
+    np.degrees: _scaled(180 / math.pi),
+    np.exp2: _exp2,
+    np.fmax: _known_of(ops.maximum),
+    np.fmin: _known_of(ops.minimum),
+    np.float_power: _float_power,
+    np.vecdot: _vecdot,
+}

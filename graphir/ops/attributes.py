@@ -1,0 +1,238 @@
+"""How the attributes of ops are checked, and the one form each is brought to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from numbers import Integral
+from typing import Any, cast
+
+import numpy as np
+
+from graphir.dtypes import DType
+from graphir.errors import AxisError, GraphError, ShapeError
+from graphir.ops.dims import Dim, Shape, Size, product, quotient, shape_of, shape_text
+from graphir.ops.op import Types
+
+
+def integer(value: Any, types: Types = ()) -> int:
+    """A Python int; bools and floats are refused."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise GraphError(f"an int is needed here, not {value!r}")
+    return int(value)
+
+
+def natural(value: Any, types: Types = ()) -> int:
+    """An int that counts something."""
+    if (number := integer(value)) < 0:
+        raise GraphError(f"a count cannot be negative: {number}")
+    return number
+
+
+def flag(value: Any, types: Types = ()) -> bool:
+    """True or False."""
+    if type(value) not in (bool, np.bool_):
+        raise GraphError(f"True or False is needed here, not {value!r}")
+    return bool(value)
+
+
+def several(value: Any) -> tuple[Any, ...]:
+    """The items of a tuple or list, or the one value there is: shapes, axes and repetitions."""
+    return tuple(cast("Sequence[Any]", value)) if isinstance(value, (tuple, list)) else (value,)
+
+
+def plain(value: Any) -> Any:
+    """A NumPy scalar as the Python scalar it is; anything else as it is."""
+    return cast(Any, value).item() if isinstance(value, np.generic) else value
+
+
+def number(value: Any, types: Types = ()) -> int | float | complex:
+    """A Python scalar; a NumPy scalar counts as one."""
+    found = plain(value)
+    if not isinstance(found, (bool, int, float, complex)):
+        raise GraphError(f"a number is needed here, not {found!r}")
+    return found
+
+
+def optional_number(value: Any, types: Types = ()) -> int | float | complex | None:
+    """A Python scalar or None."""
+    return None if value is None else number(value)
+
+
+def positive(value: Any, types: Types = ()) -> float:
+    """A finite real number that is not negative."""
+    found = number(value)
+    if isinstance(found, (bool, complex)) or not 0 <= found < float("inf"):
+        raise GraphError(f"a number of at least 0 is needed here, not {value!r}")
+    return float(found)
+
+
+def choice(*names: str) -> Callable[[Any, Types], str]:
+    """One of some names."""
+
+    def normalize(value: Any, types: Types = ()) -> str:
+        if value not in names:
+            raise GraphError(f"one of {', '.join(map(repr, names))} is needed here, not {value!r}")
+        return value
+
+    return normalize
+
+
+def dtype(value: Any, types: Types = ()) -> DType:
+    """A DType, from any of its names."""
+    return value if isinstance(value, DType) else DType(value)
+
+
+def optional_dtype(value: Any, types: Types = ()) -> DType | None:
+    """A DType or None."""
+    return None if value is None else dtype(value)
+
+
+def size(value: Any, types: Types = ()) -> Size:
+    """One dim."""
+    return Dim.of(value)
+
+
+def shape(value: Any, types: Types = ()) -> Shape:
+    """A shape from one dim or a sequence of dims."""
+    return shape_of(value)
+
+
+def _axis(value: Any, rank: int) -> int:
+    axis_ = integer(value)
+    if not -rank <= axis_ < rank:
+        raise AxisError(f"axis {axis_} is out of range for rank {rank}")
+    return axis_ % rank
+
+
+def axis(value: Any, types: Types) -> int:
+    """An axis of the first operand, counted from 0."""
+    return _axis(value, types[0].rank)
+
+
+def optional_axis(value: Any, types: Types) -> int | None:
+    """An axis of the first operand, or None."""
+    return None if value is None else axis(value, types)
+
+
+def new_axis(value: Any, types: Types) -> int:
+    """The place of an axis that the result has more than the first operand."""
+    return _axis(value, types[0].rank + 1)
+
+
+def _integers(value: Any) -> tuple[int, ...]:
+    if isinstance(value, (list, tuple)):
+        return tuple(integer(v) for v in cast("Sequence[Any]", value))
+    return (integer(value),)
+
+
+def axes(value: Any, types: Types) -> tuple[int, ...]:
+    """Distinct axes in ascending order; None means all."""
+    rank = types[0].rank
+    if value is None:
+        return tuple(range(rank))
+    found = tuple(_axis(v, rank) for v in _integers(value))
+    if len(set(found)) != len(found):
+        raise ShapeError(f"an axis is repeated in {value!r}")
+    return tuple(sorted(found))
+
+
+def permutation(value: Any, types: Types) -> tuple[int, ...]:
+    """Every axis of the first operand, once."""
+    rank = types[0].rank
+    found = tuple(_axis(v, rank) for v in _integers(value))
+    if sorted(found) != list(range(rank)):
+        raise ShapeError(f"{value!r} does not name each of the {rank} axes once")
+    return found
+
+
+def per_axis(value: Any, types: Types) -> tuple[int, ...]:
+    """One count for each axis of the first operand."""
+    found = tuple(natural(v) for v in _integers(value))
+    if len(found) != types[0].rank:
+        raise ShapeError(f"{len(found)} counts for {types[0].rank} axes of {types[0]}")
+    return found
+
+
+def pairs(value: Any, types: Types) -> tuple[tuple[int, int], ...]:
+    """(before, after) for each axis; one int or one pair serves all axes."""
+    rank = types[0].rank
+    several = isinstance(value, (list, tuple))
+    given = cast("Sequence[Any]", value) if several else (value, value)
+    if all(isinstance(one, Integral) for one in given):
+        given = [given] * rank
+    if len(given) != rank or any(len(_integers(pair)) != 2 for pair in given):
+        raise ShapeError(f"padding is (before, after) for each of the {rank} axes, not {value!r}")
+    return tuple((natural(before), natural(after)) for before, after in given)
+
+
+def limits(value: Any, types: Types) -> Shape:
+    """One dim for each axis of the first operand."""
+    found = shape_of(value)
+    if len(found) != types[0].rank:
+        raise ShapeError(f"{len(found)} limits for {types[0].rank} axes of {types[0]}")
+    return found
+
+
+def contracted(value: Any, types: Types) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Axes of both operands that tensordot sums over: a count, or a pair of axis lists."""
+    left, right = types[0].rank, types[1].rank
+    if isinstance(value, (list, tuple)):
+        both = cast("Sequence[Any]", value)
+        if len(both) != 2:
+            raise ShapeError(f"axes are an int or a pair of axis lists, not {value!r}")
+        return (
+            tuple(_axis(v, left) for v in _integers(both[0])),
+            tuple(_axis(v, right) for v in _integers(both[1])),
+        )
+    count = natural(value)
+    if count > min(left, right):
+        raise ShapeError(f"{count} axes cannot be contracted between {types[0]} and {types[1]}")
+    return tuple(range(left - count, left)), tuple(range(count))
+
+
+def new_shape(value: Any, types: Types) -> Shape:
+    """The shape that reshape gives, one -1 resolved; ShapeError unless sizes are known equal."""
+    dims: list[Any] = list(value) if isinstance(value, (list, tuple)) else [value]  # pyright: ignore[reportUnknownArgumentType]
+    free = [i for i, dim in enumerate(dims) if isinstance(dim, Integral) and dim == -1]
+    known = shape_of([1 if i in free else dim for i, dim in enumerate(dims)])
+    total = types[0].size
+    rest = quotient(total, product(known)) if free else 1
+    if len(free) > 1 or rest is None or (not free and product(known) != total):
+        shown = shape_text(-1 if i in free else dim for i, dim in enumerate(known))
+        may_be = free or isinstance(product(known) - total, Dim)
+        hint = "; if they do, say so with .rebind(...) first" if may_be else ""
+        raise ShapeError(
+            f"{types[0]} has {total} elements, which are not known to fill {shown}{hint}"
+        )
+    return tuple(rest if i in free else dim for i, dim in enumerate(known))
+
+
+def constant(value: Any, types: Types = ()) -> np.ndarray[Any, Any]:
+    """The values of a constant: a contiguous array that nobody can write to."""
+    array = np.array(value, order="C")
+    array.setflags(write=False)
+    return array
+
+
+def with_dtypes(attrs: Mapping[str, Any], change: Callable[[DType], DType]) -> dict[str, Any]:
+    """Attributes with each dtype among them changed."""
+    return {n: change(value) if isinstance(value, DType) else value for n, value in attrs.items()}
+
+
+def identity(attrs: Mapping[str, Any]) -> tuple[Any, ...]:
+    """A key that two sets of attributes share only when they are the same to the bit.
+
+    0.0 is not -0.0 and True is not 1; arrays are compared by dtype, shape and bytes.
+    """
+    return tuple((name, _identity(value)) for name, value in attrs.items())
+
+
+def _identity(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        array = cast("np.ndarray[Any, Any]", value)
+        return array.dtype, array.shape, array.tobytes()
+    if isinstance(value, (float, complex)):
+        return type(value), np.asarray(value).tobytes()
+    if isinstance(value, tuple):
+        return tuple(_identity(one) for one in cast("tuple[Any, ...]", value))
+    return type(value), value.code if isinstance(value, DType) else value

@@ -1,0 +1,253 @@
+"""Symbolic dims: integer expressions of named sizes, kept in one normal form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from numbers import Integral
+from reprlib import repr as brief
+from typing import TypeAlias
+
+from graphir.errors import GraphError, ParseError, ShapeError
+
+# A monomial is its sorted atoms: ("n", "n", "m") is n*n*m, () is 1. An atom is a name or a Floor.
+Atom: TypeAlias = "str | Floor"
+Monomial: TypeAlias = tuple[Atom, ...]
+
+
+class Dim:
+    """A polynomial with integer coefficients over named sizes, such as `2*n - m + 1`.
+
+    Equal expressions are equal objects of equal hash and print alike. Arithmetic with ints and
+    dims gives a Dim, or an int where nothing symbolic is left.
+    """
+
+    __slots__ = ("_hash", "terms")
+
+    def __init__(self, terms: Mapping[Monomial, int]) -> None:
+        if not isinstance(terms, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise GraphError(f"a dim is made by Dim.of({terms!r})")
+        self.terms = tuple(sorted(((m, c) for m, c in terms.items() if c), key=_term_order))
+        self._hash = hash(self.terms)
+
+    @staticmethod
+    def of(value: DimLike) -> Size:
+        """The dim that an int, a name, an expression's text or a Dim stands for."""
+        if isinstance(value, str):
+            value = _read(value)
+        if isinstance(value, Dim):
+            return value
+        if isinstance(value, bool) or not isinstance(value, Integral):
+            raise ShapeError(f"a dim is an int, a name or an expression of names, not {value!r}")
+        size = int(value)
+        if size < 0:
+            raise ShapeError(f"a dim cannot be negative: {size}")
+        return size
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Dim) and self.terms == other.terms
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> tuple[type[Dim], tuple[dict[Monomial, int]]]:
+        return Dim, (dict(self.terms),)
+
+    def __add__(self, other: Size) -> Size:
+        return total((self, other))
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Size:
+        return self * -1
+
+    def __sub__(self, other: Size) -> Size:
+        return total((self, other * -1))
+
+    def __rsub__(self, other: Size) -> Size:
+        return total((other, self * -1))
+
+    def __mul__(self, other: Size) -> Size:
+        product: dict[Monomial, int] = {}
+        for m, c in self.terms:
+            for n, d in _terms(other):
+                key = tuple(sorted(m + n, key=str))
+                product[key] = product.get(key, 0) + c * d
+        return _lowered(product)
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, divisor: int) -> Size:
+        if type(divisor) is not int or divisor <= 0:
+            raise ShapeError(f"a dim is divided by positive ints only, not {divisor}")
+        if all(c % divisor == 0 for _, c in self.terms):
+            return _lowered({m: c // divisor for m, c in self.terms})
+        return Dim({(Floor(self, divisor),): 1})
+
+    def names(self) -> Iterator[str]:
+        """The named sizes it depends on, with repetitions."""
+        for monomial, _ in self.terms:
+            for atom in monomial:
+                if isinstance(atom, str):
+                    yield atom
+                else:
+                    yield from atom.dividend.names()
+
+    def evaluate(self, sizes: Mapping[str, int]) -> int:
+        """Its value where every name has a size; KeyError names the first that has none."""
+        total = 0
+        for monomial, coefficient in self.terms:
+            for atom in monomial:
+                coefficient *= sizes[atom] if isinstance(atom, str) else atom.evaluate(sizes)
+            total += coefficient
+        return total
+
+    def __str__(self) -> str:
+        text = ""
+        for monomial, coefficient in self.terms:
+            factors = [str(a) for a in monomial]
+            if abs(coefficient) != 1 or not factors:
+                factors.insert(0, str(abs(coefficient)))
+            sign = "-" if coefficient < 0 else "+" if text else ""
+            text += sign + "*".join(factors)
+        return text
+
+    def __repr__(self) -> str:
+        return f"Dim.of({str(self)!r})"
+
+
+class Floor:
+    """The atom `dividend // divisor`, for strides that need not divide."""
+
+    __slots__ = ("_text", "dividend", "divisor")
+
+    def __init__(self, dividend: Dim, divisor: int) -> None:
+        self.dividend, self.divisor = dividend, divisor
+        self._text = f"(({dividend})//{divisor})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Floor):
+            return False
+        return self.divisor == other.divisor and self.dividend == other.dividend
+
+    def __hash__(self) -> int:
+        return hash((self.dividend, self.divisor))
+
+    def __reduce__(self) -> tuple[type[Floor], tuple[Dim, int]]:
+        return Floor, (self.dividend, self.divisor)
+
+    def evaluate(self, sizes: Mapping[str, int]) -> int:
+        """Its value where every name has a size."""
+        return self.dividend.evaluate(sizes) // self.divisor
+
+    def __str__(self) -> str:
+        return self._text
+
+
+Size: TypeAlias = int | Dim
+DimLike: TypeAlias = int | str | Dim
+Shape: TypeAlias = tuple[Size, ...]
+ShapeLike: TypeAlias = "DimLike | Sequence[DimLike]"
+
+
+def shape_of(value: ShapeLike) -> Shape:
+    """A shape from one dim or a sequence of dims."""
+    if isinstance(value, (str, Dim)) or not isinstance(value, Iterable):
+        return (Dim.of(value),)
+    return tuple(Dim.of(dim) for dim in value)
+
+
+def shape_text(shape: Iterable[Size]) -> str:
+    """A shape as types print it: `[n, 3]`."""
+    return f"[{', '.join(map(str, shape))}]"
+
+
+def product(dims: Iterable[Size]) -> Size:
+    """The number of elements of a shape."""
+    result: Size = 1
+    for dim in dims:
+        result = result * dim
+    return result
+
+
+def monomial(atoms: Iterable[Atom], coefficient: int) -> Size:
+    """The product of an int and some atoms: names, and quotients."""
+    return _lowered({tuple(sorted(atoms, key=str)): coefficient})
+
+
+def quotient(dim: Size, divisor: Size) -> Size | None:
+    """`dim / divisor` where that is known to leave no remainder; None where it is not."""
+    if isinstance(dim, int) and isinstance(divisor, int):
+        return dim // divisor if divisor and dim % divisor == 0 else None
+    if dim == divisor:
+        return 1
+    divisors = tuple(_terms(divisor))
+    if len(divisors) != 1:
+        return None
+    (atoms, coefficient), result = divisors[0], dict[Monomial, int]()
+    for monomial, c in _terms(dim):
+        rest = list(monomial)
+        for atom in atoms:
+            if atom not in rest:
+                return None
+            rest.remove(atom)
+        if not coefficient or c % coefficient:
+            return None
+        result[tuple(rest)] = c // coefficient
+    return _lowered(result)
+
+
+def evaluate(dim: Size, sizes: Mapping[str, int]) -> int:
+    """The size a dim has once its names are bound; ShapeError where that is negative."""
+    if isinstance(dim, int):
+        return dim
+    try:
+        size = dim.evaluate(sizes)
+    except KeyError as error:
+        raise ShapeError(f"nothing binds {error.args[0]!r}, which dim {dim} needs") from None
+    if size < 0:
+        bound = ", ".join(f"{name}={sizes[name]}" for name in sorted(set(dim.names())))
+        raise ShapeError(f"dim {dim} is {size} for {bound}")
+    return size
+
+
+def _terms(dim: Size) -> Iterable[tuple[Monomial, int]]:
+    if isinstance(dim, Dim):
+        return dim.terms
+    if isinstance(dim, bool) or not isinstance(dim, Integral):
+        raise ShapeError(f"dims are computed with ints and dims, not with {dim!r}")
+    return (((), int(dim)),)
+
+
+def _term_order(term: tuple[Monomial, int]) -> tuple[int, list[str]]:
+    return -len(term[0]), [str(atom) for atom in term[0]]
+
+
+def total(dims: Iterable[Size]) -> Size:
+    """The sum of some dims."""
+    coefficients: dict[Monomial, int] = {}
+    for dim in dims:
+        for monomial, coefficient in _terms(dim):
+            coefficients[monomial] = coefficients.get(monomial, 0) + coefficient
+    return _lowered(coefficients)
+
+
+def _lowered(terms: dict[Monomial, int]) -> Size:
+    dim = Dim(terms)
+    if not dim.terms:
+        return 0
+    return dim.terms[0][1] if dim.terms[0][0] == () else dim
+
+
+def _read(text: str) -> Size:
+    """The dim that text stands for; a name is read at once, the rest by the parser of graphs."""
+    if text.isidentifier():
+        return Dim({(text,): 1})
+    from graphir.ops.grammar import read_dim  # which reads dims into what is defined here
+
+    try:
+        return read_dim(text)
+    except ParseError as error:
+        raise GraphError(
+            f"{brief(text)} is not a dim: at column {error.column}, {error.message}; write names, "
+            "ints, + - * // and parentheses"
+        ) from None

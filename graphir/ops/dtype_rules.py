@@ -1,0 +1,239 @@
+"""The dtype rules of ops: what each operand must be, and what the result is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from graphir.dtypes import DType
+from graphir.errors import PromotionError
+from graphir.ops.op import Attributes, Op, Resolved, Signature, Types
+from graphir.promotion.families import Family
+from graphir.promotion.python import ruling
+from graphir.promotion.rules import PromotionRules
+from graphir.promotion.scalars import fits, misfit
+
+Rule: TypeAlias = Callable[[PromotionRules, Op, Types, Attributes], Resolved]
+
+
+def _no_complex(op: Op, dtype: DType) -> DType:
+    if dtype.is_complex:
+        raise PromotionError(
+            f"{op.name} is not defined for {dtype}, whose values have no order or floor; take "
+            ".real, .imag or abs() first"
+        )
+    return dtype
+
+
+def _all(types: Types, dtype: DType) -> tuple[DType, ...]:
+    return (dtype,) * len(types)
+
+
+def _met(family: Family, rules: PromotionRules, op: Op, types: Types) -> DType:
+    """The dtype in which an op of a family happens on operands that promote together."""
+    rules = ruling(rules, op.name, types)
+    return rules.computed(family, rules.meeting(types, op.name), op.name)
+
+
+def _together(family: Family, *, real: bool = False) -> Rule:
+    """The dtype rule of ops whose operands meet, compute and give a result in one dtype."""
+
+    def resolve(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
+        if op.name in rules.unconverted:
+            dtypes = tuple([rules.known(type_.dtype) for type_ in types])
+            return Resolved(dtypes, dtypes[0])
+        dtype = _met(family, rules, op, types)
+        return Resolved(_all(types, _no_complex(op, dtype) if real else dtype), dtype)
+
+    return resolve
+
+
+def _alone(family: Family) -> Rule:
+    """The dtype rule of ops on one operand whose result is real, as magnitudes and parts are."""
+
+    def resolve(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
+        dtype = _met(family, rules, op, types)
+        return Resolved((dtype,), dtype.part)
+
+    return resolve
+
+
+def _comparison(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
+    return Resolved(ruling(rules, op.name, types).compared(types, op.name), DType.bool)
+
+
+def _order(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
+    rules = ruling(rules, op.name, types)
+    dtypes = rules.compared(types, op.name)
+    return Resolved(tuple(rules.computed("ordered", d, op.name) for d in dtypes), DType.bool)
+
+
+def _step(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
+    resolved = _together("floating", real=True)(rules, op, types, attrs)
+    if rules.committed(resolved.result) not in (DType.float32, DType.float64):
+        raise PromotionError(
+            f"{op.name} steps through float32 or float64, not {resolved.result}, whose arithmetic "
+            "is float32's rounded; .cast(DType.float32) first"
+        )
+    return resolved
+
+
+def _predicate(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
+    return Resolved((_met("tested", rules, op, types),), DType.bool)
+
+
+def _sign_predicate(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
+    return Resolved((_no_complex(op, _met("tested", rules, op, types)),), DType.bool)
+
+
+def _logical(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
+    """Each operand as a truth value by itself, of dtypes that mix."""
+    truths = tuple(rules.computed("truth", type_.dtype, op.name) for type_ in types)
+    rules.meeting(types, op.name)
+    return Resolved(truths, rules.verdict(types[0].dtype, op.name))
+
+
+def _select(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
+    condition = rules.computed("truth", types[0].dtype, op.name)
+    dtype = _met("moved", rules, op, types[1:])
+    return Resolved((condition, dtype, dtype), dtype)
+
+
+def _accumulation(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
+    source, asked = rules.taken(types[0].dtype, op.name), _asked(rules, attrs)
+    if asked not in (None, source) and not rules.implicit:
+        rules.join((source, asked))
+    if asked is not None:
+        dtype = rules.accumulator(asked, op.name)
+    else:
+        dtype = _met("accumulated", rules, op, types)
+    _castable(op, source, dtype)
+    return Resolved((dtype,), dtype)
+
+
+def _clip(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
+    dtype = _met("ordered", rules, op, types)
+    return Resolved(_all(types, dtype), rules.clipped(types[0].dtype, dtype))
+
+
+def _position(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
+    dtype = _met("ordered", rules, op, types)
+    result = _asked(rules, attrs) or rules.position(op.name)
+    return Resolved(_all(types, dtype), _integer(op, result))
+
+
+def _lookup(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
+    """Data operands join; the last operand holds indices."""
+    data = _met("moved", rules, op, types[:-1])
+    for type_ in types[:-1]:
+        _castable(op, type_.dtype, data)
+    indices = rules.indexed(types[-1].dtype, op.name)
+    return Resolved((*_all(types[:-1], data), indices), data)
+
+
+def _asked(rules: PromotionRules, attrs: Attributes) -> DType | None:
+    """The dtype that the user asked for, if any, which the rules must have."""
+    return attrs["dtype"] and rules.known(attrs["dtype"])
+
+
+def _integer(op: Op, dtype: DType) -> DType:
+    if not dtype.is_integer:
+        raise PromotionError(f"the result of {op.name} is of an integer dtype, not {dtype}")
+    return dtype
+
+
+_same = _together("moved")
+
+
+def _padding(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
+    found = _same(rules, op, types, attrs)
+    _number(op, attrs["value"], rules.committed(found.result))
+    return found
+
+
+def _number(op: Op, value: Any, dtype: DType) -> None:
+    """A number among the attributes fits the dtype it is to have, whatever the rules."""
+    if not fits(value, dtype):
+        raise PromotionError(f"{op.name}: {misfit(value, dtype)}")
+
+
+def _castable(op: Op, source: DType, target: DType) -> None:
+    if source.is_complex and not (target.is_complex or target is DType.bool):
+        raise PromotionError(
+            f"{op.name} of {source} to {target} would drop the imaginary part; take .real first"
+        )
+
+
+def _cast(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
+    _castable(op, types[0].dtype, rules.known(attrs["to"]))
+    return Resolved((types[0].dtype,), attrs["to"])
+
+
+def _created(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
+    if "value" in attrs:
+        _number(op, attrs["value"], rules.committed(attrs["dtype"]))
+    return Resolved((), rules.known(attrs["dtype"]))
+
+
+def _known(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
+    dtype, stored = attrs["dtype"], attrs["value"].dtype
+    if stored != dtype.storage:
+        raise PromotionError(
+            f"a constant of {dtype} is stored as {dtype.storage}, not {stored}; "
+            f"g.constant[DType.{dtype}](...) converts what fits"
+        )
+    return Resolved((), rules.known(dtype))
+
+
+def _sized(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
+    result = _asked(rules, attrs) or rules.position(op.name)
+    return Resolved((types[0].dtype,), _integer(op, result))
+
+
+def _complex_of(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
+    dtype = _no_complex(op, _met("floating", rules, op, types))
+    result = _COMPLEX.get(dtype)
+    if result is None:
+        dtype, result = DType.float32, DType.complex64
+    return Resolved(_all(types, dtype), result)
+
+
+_COMPLEX = {DType.float64: DType.complex128, DType.weak_float: DType.weak_complex}
+
+
+def _signature(name: str, resolve: Rule, *joined: int, other: Any = DType.int64) -> Signature:
+    return Signature(name, resolve, joined or None, other)
+
+
+ARITHMETIC = _signature("arithmetic", _together("arithmetic"))
+REAL_ARITHMETIC = _signature("real arithmetic", _together("arithmetic", real=True))
+JOIN = _signature("join", _same)
+ORDERED = _signature("ordered", _together("ordered"))
+CLIP = _signature("clip", _clip)
+COMPARISON = _signature("comparison", _comparison)
+ORDER = _signature("order", _order)
+DIVISION = _signature("division", _together("divided"))
+FLOATING = _signature("floating", _together("floating"))
+REAL_FLOATING = _signature("real floating", _together("floating", real=True))
+STEP = _signature("step", _step)
+MAGNITUDE = _signature("magnitude", _alone("arithmetic"))
+PART = _signature("part", _alone("tested"))
+PREDICATE = _signature("predicate", _predicate)
+SIGN_PREDICATE = _signature("sign predicate", _sign_predicate)
+LOGICAL = _signature("logical", _logical)
+BITWISE = _signature("bitwise", _together("bitwise"))
+SHIFT = _signature("shift", _together("shifted"))
+SELECT = _signature("select", _select, 1, 2, other=DType.bool)
+ACCUMULATION = _signature("accumulation", _accumulation)
+MEAN = _signature("mean", _together("averaged"))
+SPREAD = _signature("spread", _alone("averaged"))
+POSITION = _signature("position", _position)
+LOOKUP = _signature("lookup", _lookup, 0)
+SCATTER = _signature("scatter", _lookup, 0, 1)
+SAME = _signature("same", _same)
+PADDING = _signature("padding", _padding)
+CAST = _signature("cast", _cast)
+CREATED = _signature("created", _created)
+KNOWN = _signature("known", _known)
+SIZED = _signature("sized", _sized)
+COMPLEX_OF = _signature("complex of", _complex_of)

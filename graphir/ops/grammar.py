@@ -1,0 +1,316 @@
+"""Reads dims, types and the values of attributes; nothing is ever evaluated as Python."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphir.conversions import convert
+from graphir.dtypes import DType
+from graphir.errors import GraphError, ShapeError
+from graphir.ops import attributes as at
+from graphir.ops.dims import Atom, Dim, Shape, Size, monomial, total
+from graphir.ops.lexer import Tokens
+from graphir.ops.op import Attr
+from graphir.ops.types import TensorType
+
+DEPTH = 64
+"""The deepest nesting of brackets, the most axes of a shape and the most `//` of a dim."""
+TERMS = 256
+"""The most terms of a dim; degree and coefficients are bounded by it too."""
+PRODUCT = 4096
+"""The most terms that the product of a shape's dims may have."""
+PRODUCTS = 200_000
+"""The most products of two terms that a text asks for by multiplying sums; more if it is long."""
+
+_VAST = "a dim with too many terms, or numbers too large"
+
+_WORDS = {"true": True, "false": False, "none": None}
+_LISTS_OF_DIMS = {at.shape, at.limits, at.new_shape}
+
+
+class Stored(NamedTuple):
+    """A constant that the text only names."""
+
+    name: str
+
+
+class Values(Tokens):
+    """The part of the parser that needs no graph."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._types: dict[tuple[str, ...], TensorType] = {}
+        self._floors = self._products = 0
+
+    def type(self) -> TensorType:
+        """A dtype and a shape; what was read before is recognised by its tokens."""
+        start = self.at
+        try:
+            key = tuple(self.tokens[start : self.tokens.index("]", start) + 1])
+        except ValueError:
+            key = ()
+        if (known := self._types.get(key)) is not None:
+            self.at += len(key)
+            return known
+        dtype, shape = self.dtype(), self.shape()
+        made = self.attempt(start, TensorType, dtype, shape)
+        return self._types.setdefault(tuple(self.tokens[start : self.at]), made)
+
+    def dtype(self) -> DType:
+        """A dtype by any of its names."""
+        start = self.at
+        return self.attempt(start, DType, self.name("a dtype"))
+
+    def shape(self) -> Shape:
+        """Dims in brackets."""
+        start = self.at
+        self.expect("[", " and the dims of a shape")
+        dims: list[Size] = []
+        if not self.take("]"):
+            dims.append(self.dim())
+            while self.take(","):
+                dims.append(self.dim())
+            self.expect("]", " or ','")
+        if len(dims) > DEPTH or prod(map(_terms, dims)) > PRODUCT:
+            self.fail(f"a shape has at most {DEPTH} axes, and {PRODUCT} terms in its size", start)
+        return tuple(dims)
+
+    def dim(self) -> Size:
+        """An int, a name, or an expression of them with + - * // and parentheses."""
+        self._floors = 0
+        return self._sum(0)
+
+    def _sum(self, depth: int) -> Size:
+        start = self.at
+        terms = [self._term(depth) * -1 if self.take("-") else self._term(depth)]
+        while (sign := self.tokens[self.at]) in ("+", "-"):
+            self.at += 1
+            term = self._term(depth)
+            terms.append(term if sign == "+" else term * -1)
+        return self._checked(start, total(terms)) if len(terms) > 1 else terms[0]
+
+    def _term(self, depth: int) -> Size:
+        start, factors = self.at, [self._factor(depth)]
+        while (sign := self.tokens[self.at]) in ("*", "//"):
+            self.at += 1
+            self._floors += sign == "//"
+            if self._floors > DEPTH:
+                self.fail(f"a dim with more than {DEPTH} divisions")
+            factor = self._factor(depth)
+            if sign == "*":
+                factors.append(factor)
+            else:
+                factors = [self.attempt(start, _over, self._product(start, factors), factor)]
+        return self._product(start, factors)
+
+    def _product(self, start: int, factors: Sequence[Size]) -> Size:
+        """The product of some dims: names and ints at once, then sums one by one."""
+        if len(factors) == 1:
+            return factors[0]
+        atoms: list[Atom] = []
+        sums: list[Dim] = []
+        coefficient = 1
+        for factor in factors:
+            if isinstance(factor, Dim) and len(factor.terms) > 1:
+                sums.append(factor)
+                continue
+            for names, scale in factor.terms if isinstance(factor, Dim) else (((), factor),):
+                atoms += names
+                coefficient *= scale
+            if len(atoms) > TERMS or coefficient.bit_length() > TERMS * 4:
+                self.fail(_VAST, start)
+        value = monomial(atoms, coefficient)
+        for each in sums:
+            self._products += _terms(value) * _terms(each)
+            if self._products > PRODUCTS + len(self.text) // 4:
+                self.fail("dims with too many products of sums; write them multiplied out", start)
+            value = self._checked(start, value * each)
+        return value
+
+    def _factor(self, depth: int) -> Size:
+        start = self.at
+        if self.take("("):
+            if depth == DEPTH:
+                self.fail(f"brackets nested more than {DEPTH} deep", start)
+            value = self._sum(depth + 1)
+            self.expect(")", " or an operator")
+            return value
+        if self.tokens[start][:1].isdigit():
+            return self.natural("a dim")
+        return Dim({(self.name("a dim: a name, an int or an expression"),): 1})
+
+    def _checked(self, start: int, dim: Size) -> Size:
+        if _is_vast(dim):
+            self.fail(_VAST, start)
+        return dim
+
+    def attribute(self, attr: Attr) -> Any:
+        """The value of an attribute, as what it stands for there."""
+        if attr.normalize in _LISTS_OF_DIMS:
+            return self.shape()
+        if attr.normalize is at.size:
+            return self.dim()
+        if attr.normalize is at.optional_dtype and self.take("none"):
+            return None
+        if attr.normalize in (at.dtype, at.optional_dtype):
+            return self.dtype()
+        if attr.normalize is at.constant and self.take("npz"):
+            return self._stored()
+        return self.value()
+
+    def _stored(self) -> Stored:
+        self.expect("(")
+        name = self.string("the name of a constant in quotes")
+        self.expect(")")
+        return Stored(name)
+
+    def value(self, depth: int = 0) -> Any:
+        """A number, true, false, none, a string, or a list of such."""
+        token = self.tokens[self.at]
+        if token == "[":
+            return self._list(depth)
+        if token[:1] == '"':
+            return self.string("a value")
+        if token in _WORDS:
+            self.at += 1
+            return _WORDS[token]
+        return self._complex() if token == "complex" else self.number()
+
+    def _list(self, depth: int) -> tuple[Any, ...]:
+        if depth == DEPTH:
+            self.fail(f"brackets nested more than {DEPTH} deep")
+        self.expect("[")
+        if self.take("]"):
+            return ()
+        values = [self.value(depth + 1)]
+        while self.take(","):
+            values.append(self.value(depth + 1))
+        self.expect("]", " or ','")
+        return tuple(values)
+
+    def _complex(self) -> complex:
+        start = self.at
+        self.expect("complex")
+        self.expect("(")
+        real = self.attempt(start, float, self.number())
+        self.expect(",", " and an imaginary part")
+        imaginary = self.attempt(start, float, self.number())
+        self.expect(")")
+        return complex(real, imaginary)
+
+
+def array_of_text(nested: Any, type_: TensorType) -> NDArray[Any]:
+    """The array that nested tuples of values give; ShapeError or GraphError unless of the type.
+
+    Every value must be one of the dtype: text is exact, so nothing is ever rounded here.
+    """
+    if any(isinstance(dim, Dim) for dim in type_.shape):
+        raise ShapeError(f"the axes of a constant are of known sizes, not those of {type_}")
+    array = _exact(_flat(nested, type_.shape, type_), type_.dtype)
+    try:
+        return array.reshape(cast("tuple[int, ...]", type_.shape))
+    except ValueError as error:  # NumPy limits sizes, even beside an axis of 0
+        raise ShapeError(f"no constant has type {type_}: {error}") from None
+
+
+def stored_array(value: Any, type_: TensorType) -> NDArray[Any]:
+    """An array kept beside a text, by value or as raw bits; GraphError unless of the type."""
+    storage = type_.dtype.storage
+    if not isinstance(value, np.ndarray):
+        raise GraphError(f"a constant of type {type_} is a NumPy array, not {type(value).__name__}")
+    array = cast("NDArray[Any]", value)
+    if is_foreign(storage) and array.dtype == bits_of(storage):
+        if type_.dtype.bits < 8 and (array >> type_.dtype.bits).any():
+            raise GraphError(f"its bits are not those of {type_.dtype}")
+        array = array.view(storage)
+    if array.dtype != storage or array.shape != type_.shape:
+        raise GraphError(
+            f"it has dtype {array.dtype} and shape {list(array.shape)}; a constant of type {type_} "
+            f"is stored as {bits_of(storage) if is_foreign(storage) else storage}"
+        )
+    return array
+
+
+def is_foreign(storage: np.dtype[Any]) -> bool:
+    """Whether a NumPy dtype is one of ml_dtypes, which .npy files cannot name."""
+    return storage.isbuiltin == 2
+
+
+def bits_of(storage: np.dtype[Any]) -> np.dtype[Any]:
+    """The unsigned integers with which the raw bits of a dtype are kept."""
+    return np.dtype(f"u{storage.itemsize}")
+
+
+def _over(a: Size, b: Size) -> Size:
+    if not isinstance(b, int) or b < 1:
+        raise ShapeError(f"a dim is divided by positive ints only, not {b}")
+    return a // b
+
+
+def _terms(dim: Size) -> int:
+    return len(dim.terms) if isinstance(dim, Dim) else 1
+
+
+def _is_vast(dim: Size) -> bool:
+    if not isinstance(dim, Dim):
+        return dim.bit_length() > TERMS * 4
+    return len(dim.terms) > TERMS or any(
+        len(monomial) > TERMS or c.bit_length() > TERMS * 4 for monomial, c in dim.terms
+    )
+
+
+def _flat(nested: Any, shape: Shape, type_: TensorType) -> list[Any]:
+    """The leaves of nested tuples that have the given shape, in order."""
+    if not shape:
+        if isinstance(nested, tuple):
+            raise ShapeError(f"the values of a constant of type {type_} are nested deeper than it")
+        return [nested]
+    if not isinstance(nested, tuple) or len(nested) != shape[0]:  # pyright: ignore[reportUnknownArgumentType]
+        found = f"{len(nested)} values" if isinstance(nested, tuple) else "one value"  # pyright: ignore[reportUnknownArgumentType]
+        raise ShapeError(f"{found} for an axis of {shape[0]} in a constant of type {type_}")
+    return [leaf for one in nested for leaf in _flat(one, shape[1:], type_)]  # pyright: ignore[reportUnknownVariableType]
+
+
+def _exact(values: list[Any], dtype: DType) -> NDArray[Any]:
+    for value in values:
+        if not _is_of_kind(value, dtype):
+            raise GraphError(f"{value!r} is not a value of {dtype}")
+    if dtype.format is None:
+        wide = {"bool": np.bool_, "uint": np.uint64}.get(dtype.family, np.int64)
+        return np.array(values, wide).astype(dtype.storage)
+    source = DType.complex128 if dtype.is_complex else DType.float64
+    exact = np.array(values, source.storage)
+    array = convert(exact, source, dtype)
+    back = convert(array, dtype, source)
+    a, b = exact.view(np.float64), back.view(np.float64)
+    same = ((a == b) & (np.signbit(a) == np.signbit(b))) | (np.isnan(a) & np.isnan(b))
+    lost = ~same.reshape(len(values), 2 if dtype.is_complex else 1).all(axis=1)
+    if lost.any():
+        value, near = exact[lost][0].item(), back[lost][0].item()
+        raise GraphError(f"{value!r} is not a value of {dtype}; the nearest to it is {near!r}")
+    return array
+
+
+def _is_of_kind(value: Any, dtype: DType) -> bool:
+    """Whether a value is a number of the right kind, and an int within range."""
+    if dtype is DType.bool or isinstance(value, (bool, str, tuple, type(None))):
+        return dtype is DType.bool and isinstance(value, bool)
+    if dtype.is_integer:
+        return isinstance(value, int) and dtype.min <= value <= dtype.max
+    if isinstance(value, complex):
+        return dtype.is_complex
+    return isinstance(value, float) or (abs(value) < 2**1000 and float(value) == value)
+
+
+def read_dim(text: str) -> Size:
+    """The dim that a whole text stands for; ParseError where it is none."""
+    reader = Values(text)
+    dim = reader.dim()
+    if reader.tokens[reader.at]:
+        reader.expected("an operator or the end")
+    return dim

@@ -1,0 +1,186 @@
+"""The Op record: everything that is said of an op in one place, and how one is called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
+
+from graphir.dtypes import DType
+from graphir.errors import GraphError, GraphirError
+from graphir.location import placed, user_location
+from graphir.ops.dims import Shape
+from graphir.ops.types import TensorType
+from graphir.promotion.rules import PromotionRules
+
+if TYPE_CHECKING:
+    from graphir.ir.graph import Graph
+    from graphir.ir.symbol import Symbol
+
+Attributes: TypeAlias = Mapping[str, Any]
+Types: TypeAlias = Sequence[TensorType]
+Kind: TypeAlias = Literal[
+    "elementwise", "reduction", "contraction", "rowwise", "movement", "creation", "cast"
+]
+REQUIRED: Any = object()
+CURRENT: ContextVar[tuple[Graph, ...]] = ContextVar("graphs of the with blocks", default=())
+
+
+class Attr(NamedTuple):
+    """A named constant of an op: how its value is checked and brought to one form."""
+
+    name: str
+    normalize: Callable[[Any, Types], Any]
+    default: Any = REQUIRED
+
+
+class Resolved(NamedTuple):
+    """What a signature answers: the dtype each operand must have, and that of the result."""
+
+    operands: tuple[DType, ...]
+    result: DType
+
+
+class Signature(NamedTuple):
+    """The dtype rule of an op.
+
+    `resolve(rules, op, types, attrs)` answers a Resolved. `joined` are the operands that promote
+    together: a literal among them takes its dtype from the others (None: all do); a literal
+    elsewhere becomes `other`.
+    """
+
+    name: str
+    resolve: Callable[[PromotionRules, Op, Types, Attributes], Resolved]
+    joined: tuple[int, ...] | None = None
+    other: DType = DType.int64
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Op:
+    """One operation: name, operands, dtype rule, shape rule, attributes, doc.
+
+    Called with symbols, arrays and literals, it adds a symbol to their graph: `add(x, 1)`,
+    `sum(x, axis=0)`, `concat([x, y], axis=1)`; attributes may follow the operands by position.
+    `commutative` only where swapped operands give equal bits. `kind` says how it reads memory:
+    movement ops (and constants) compute nothing, so they keep any dtype as it is.
+    """
+
+    name: str
+    operands: tuple[str, ...]
+    signature: Signature
+    shape: Callable[[Op, Types, Attributes], Shape]
+    doc: str
+    attrs: tuple[Attr, ...] = ()
+    kind: Kind = "elementwise"
+    commutative: bool = False
+    variadic: bool = False
+
+    @property
+    def computes(self) -> bool:
+        """Whether values are computed, not just moved, converted or made."""
+        return self.kind in ("elementwise", "reduction", "contraction", "rowwise")
+
+    def operand(self, position: int) -> str:
+        """The name of an operand: lhs, rhs, x, condition, ..., or `x[2]` of a variadic op."""
+        return f"{self.operands[0]}[{position}]" if self.variadic else self.operands[position]
+
+    def normalized(self, given: Attributes, types: Types) -> dict[str, Any]:
+        """All attributes in order, checked and in their one form; GraphError for what is wrong."""
+        known = {attr.name for attr in self.attrs}
+        for name in given:
+            if name not in known:
+                takes = ", ".join(attr.name for attr in self.attrs) or "none"
+                raise GraphError(f"{self.name} has no attribute {name!r}; it takes {takes}")
+        full: dict[str, Any] = {}
+        for attr in self.attrs:
+            value = given.get(attr.name, attr.default)
+            if value is REQUIRED:
+                raise GraphError(f"{self.name} needs the attribute {attr.name!r}")
+            full[attr.name] = attr.normalize(value, types)
+        return full
+
+    def infer(self, rules: PromotionRules, types: Types, given: Attributes) -> Inferred:
+        """Type of the result, dtypes that the operands must have, and normal attributes."""
+        if self.variadic and not types:
+            raise GraphError(f"{self.name} needs at least one operand")
+        attrs = self.normalized(given, types)
+        rules.admit(self.name, attrs)
+        resolved = self.signature.resolve(rules, self, types, attrs)
+        shape = self.shape(self, types, attrs)
+        return Inferred(TensorType(resolved.result, shape), resolved.operands, attrs)
+
+    def bind(
+        self, values: tuple[Any, ...], named: Attributes
+    ) -> tuple[tuple[Any, ...], Attributes]:
+        """Split a call's arguments into operands and attributes."""
+        attrs = dict(named)
+        if self.variadic:
+            if not values or not isinstance(values[0], (list, tuple)) or not values[0]:
+                raise GraphError(f"{self.name} takes a list of at least one operand first")
+            operands, rest = tuple(cast("Sequence[Any]", values[0])), values[1:]
+        else:
+            count = len(self.operands)
+            missing = self.operands[len(values) :]
+            operands = values[:count] + tuple(attrs.pop(name) for name in missing if name in attrs)
+            rest = values[count:]
+            if len(operands) != count:
+                raise GraphError(
+                    f"{self.name} takes {count} operands ({', '.join(self.operands)}), "
+                    f"not {len(operands)}"
+                )
+        if len(rest) > len(self.attrs):
+            raise GraphError(f"{self.name} was given {len(values)} arguments, which is too many")
+        for attr, value in zip(self.attrs, rest, strict=False):
+            if attr.name in attrs:
+                raise GraphError(f"{self.name} was given the attribute {attr.name!r} twice")
+            attrs[attr.name] = value
+        return operands, attrs
+
+    def __call__(self, *values: Any, **named: Any) -> Symbol:
+        """Add the op to the graph of its operands."""
+        try:
+            operands, attrs = self.bind(values, named)
+            graph = _graph_of(self, operands)
+        except GraphirError as error:
+            raise placed(error, user_location(), self.name) from None
+        return graph.apply(self, operands, attrs)
+
+    def __reduce__(self) -> tuple[Callable[[str], Op], tuple[str]]:
+        return find, (self.name,)
+
+    def __repr__(self) -> str:
+        return f"<op {self.name}>"
+
+
+class Inferred(NamedTuple):
+    """An op applied to types: the type of the result, the operands' dtypes, normal attributes."""
+
+    type: TensorType
+    operands: tuple[DType, ...]
+    attrs: dict[str, Any]
+
+
+class Value:
+    """What a graph's symbols are, as far as ops must know: something that has a graph."""
+
+    __slots__ = ("graph",)
+    graph: Graph
+
+
+def find(name: str) -> Op:
+    """The op of that name in the catalogue; GraphError with the nearest names if there is none."""
+    from graphir import ops  # the catalogue imports this module
+
+    return ops.find(name)
+
+
+def _graph_of(op: Op, operands: Sequence[Any]) -> Graph:
+    for operand in operands:
+        if isinstance(operand, Value):
+            return operand.graph
+    if not CURRENT.get():
+        raise GraphError(
+            f"{op.name} of no symbol belongs to no graph; call it on a symbol, or inside `with g:`"
+        )
+    return CURRENT.get()[-1]

@@ -1,0 +1,75 @@
+"""TensorType: what a symbol is known to be, an element type and a shape."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from threading import Lock
+from weakref import WeakValueDictionary
+
+from graphir.dtypes import DType, DTypeLike
+from graphir.errors import GraphError
+from graphir.ops.dims import Shape, ShapeLike, Size, product, shape_of, shape_text
+
+_LOCK = Lock()
+_INTERNED: WeakValueDictionary[tuple[int, Shape], TensorType] = WeakValueDictionary()
+
+
+class TensorType:
+    """A dtype and a shape of ints and symbolic dims: `TensorType("float32", (n, 3))`.
+
+    Interned: equal types are the same object, so they are compared and hashed by identity.
+    """
+
+    __slots__ = ("__weakref__", "_cast", "dtype", "shape")
+
+    dtype: DType
+    shape: Shape
+    _cast: dict[int, TensorType]  # by the code of a dtype
+
+    def __new__(cls, dtype: DTypeLike, shape: ShapeLike = ()) -> TensorType:
+        """The one object for this dtype and shape."""
+        dtype, shape = dtype if isinstance(dtype, DType) else DType(dtype), shape_of(shape)
+        key = dtype.code, shape
+        known = _INTERNED.get(key)
+        if known is not None:
+            return known
+        new = super().__new__(cls)
+        new.dtype, new.shape = dtype, shape
+        new._cast = {}
+        with _LOCK:  # setdefault of a weak dictionary is not atomic
+            return _INTERNED.setdefault(key, new)
+
+    def __reduce__(self) -> tuple[type[TensorType], tuple[DType, Shape]]:
+        return TensorType, (self.dtype, self.shape)
+
+    @property
+    def rank(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> Size:
+        """The number of elements, an int or a symbolic dim."""
+        return product(self.shape)
+
+    def cast(self, dtype: DType) -> TensorType:
+        """The type of the same shape with another dtype."""
+        found = self._cast.get(dtype.code)
+        if found is None:
+            found = self._cast[dtype.code] = TensorType(dtype, self.shape)
+        return found
+
+    def __str__(self) -> str:
+        return f"{self.dtype}{shape_text(self.shape)}"
+
+    def __repr__(self) -> str:
+        return f"TensorType({str(self.dtype)!r}, {shape_text(self.shape)})"
+
+
+def tensor_types(given: Iterable[TensorType]) -> tuple[TensorType, ...]:
+    """One type or several, as a tuple; GraphError for what is none."""
+    found = (given,) if isinstance(given, TensorType) else tuple(given)
+    for one in found:
+        if not isinstance(one, TensorType):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise GraphError(f"in_types and out_types are TensorTypes, not {one!r}")
+    return found

@@ -1,0 +1,1 @@
+"""Questions asked of a rule set: explanations, facts, laws, tables."""

@@ -1,0 +1,232 @@
+"""Promotion tables as text, Markdown, HTML, JSON and CSV."""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+import json
+import re
+from collections.abc import Callable, Sequence
+from itertools import combinations
+from typing import Literal, TypeAlias
+
+from graphir.dtypes import DType
+from graphir.promotion.rules import PromotionRules
+from graphir.rule_reports.findings import counted
+
+Table: TypeAlias = dict[DType, dict[DType, DType | None]]
+Loss: TypeAlias = Literal["exact", "loses", "raises"]
+
+ABSENT = "-"
+"""What stands for a pair that does not mix."""
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows of equal length as lines, each column as wide as its widest cell."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+
+
+def ordered(rules: PromotionRules) -> Table:
+    """All pairs, row by column, in the order of DType; None where mixing them raises."""
+    table = rules.table()
+    order = [dtype for dtype in DType if dtype in table]
+    return {a: {b: table[a][b] for b in order} for a in order}
+
+
+def unlike(table: Table) -> list[tuple[DType, DType]]:
+    """The pairs, each once, that answer otherwise where the operands are swapped."""
+    return [(a, b) for a, b in combinations(table, 2) if table[a][b] is not table[b][a]]
+
+
+def text_table(rules: PromotionRules, color: bool = False) -> str:
+    """Row by column in short names, in columns of equal width, and what there is of each kind.
+
+    In colour, cells say what they lose, and those that differ from their mirror are underlined.
+    """
+    table = ordered(rules)
+    rows = [(a.short, *map(_short, row.values())) for a, row in table.items()]
+    lines = aligned([("", *(b.short for b in table)), *rows])
+    counts = [_ansi(_ANSI[k], told) if color else told for k, told in _counts(table).items()]
+    notes = [f"{counted(len(table) ** 2, 'pair')}: {', '.join(counts)}", *_swapped(table)]
+    if color:
+        lines[1:] = [_painted(line, a, table) for line, a in zip(lines[1:], table, strict=True)]
+    return "\n".join([*lines, "", *notes])
+
+
+def _painted(line: str, a: DType, table: Table) -> str:
+    """A line of a table, each cell but the first in the colour of what it loses."""
+    pieces = re.split(r"( +)", line)
+    cells = iter(table[a].items())
+    for place in range(2, len(pieces), 2):
+        b, found = next(cells)
+        style = _ANSI[_loss(a, b, found)] + (_UNDERLINED if found is not table[b][a] else "")
+        pieces[place] = _ansi(style, pieces[place])
+    return "".join(pieces)
+
+
+def _counts(table: Table) -> dict[Loss, str]:
+    """How many cells there are of each kind."""
+    found = [_loss(a, b, cell) for a, row in table.items() for b, cell in row.items()]
+    return {loss: f"{found.count(loss)} {meaning}" for loss, meaning in _MEANINGS.items()}
+
+
+def _swapped(table: Table) -> list[str]:
+    """That the table is not symmetric, where it is not."""
+    pairs = unlike(table)
+    told = f"row = lhs, column = rhs; not symmetric in {counted(len(pairs), 'pair')}"
+    return [told] if pairs else []
+
+
+def _ansi(style: str, text: str) -> str:
+    return f"\x1b[{style}m{text}\x1b[0m"
+
+
+def markdown_table(rules: PromotionRules) -> str:
+    """A table as GitHub's Markdown has it, in full names."""
+    table = ordered(rules)
+    lines = [("", *map(str, table)), ("---",) * (len(table) + 1)]
+    lines += [(f"**{a}**", *map(named, row.values())) for a, row in table.items()]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def csv_table(rules: PromotionRules) -> str:
+    """A header of dtypes, then each dtype's row, in full names (RFC 4180, lines end in \\n)."""
+    table = ordered(rules)
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["", *table])
+    writer.writerows([a, *map(named, row.values())] for a, row in table.items())
+    return text.getvalue().rstrip("\n")
+
+
+def json_table(rules: PromotionRules) -> str:
+    """`{"rules", "source", "dtypes", "table": {row: {column: dtype or null}}}`."""
+    table = {
+        str(a): {str(b): None if found is None else str(found) for b, found in row.items()}
+        for a, row in ordered(rules).items()
+    }
+    names = {"rules": rules.name, "source": rules.source, "dtypes": list(table)}
+    return json.dumps({**names, "table": table}, indent=2)
+
+
+def html_table(rules: PromotionRules) -> str:
+    """A page by itself: each cell coloured by what is lost, and titled with what exactly."""
+    table = ordered(rules)
+    head = "".join(f'<th scope="col" title="{b}">{html.escape(b.short)}</th>' for b in table)
+    rows = "\n".join(
+        f'<tr><th scope="row">{a}</th>' + "".join(_html_cell(a, b, table) for b in table) + "</tr>"
+        for a in table
+    )
+    return _PAGE.format(
+        name=html.escape(rules.name),
+        doc=html.escape(rules.doc),
+        source=html.escape(f"Source: {rules.source}." if rules.source else ""),
+        legend=_legend(table),
+        head=head,
+        rows=rows,
+    )
+
+
+FORMATS: dict[str, Callable[[PromotionRules], str]] = {
+    "text": text_table,
+    "markdown": markdown_table,
+    "html": html_table,
+    "json": json_table,
+    "csv": csv_table,
+}
+"""The functions that make a rule set's table, by the name of what they make."""
+
+
+def losses(a: DType, b: DType, found: DType) -> list[str]:
+    """A phrase for each operand of a pair that can lose something in their common dtype."""
+    return [
+        f"{operand} loses {operand.witness(found)}"
+        for operand in dict.fromkeys((a, b))
+        if not operand.exact_in(found)
+    ]
+
+
+def named(found: DType | None) -> str:
+    """A cell of a table in full."""
+    return ABSENT if found is None else str(found)
+
+
+def _short(found: DType | None) -> str:
+    return ABSENT if found is None else found.short
+
+
+def _loss(a: DType, b: DType, found: DType | None) -> Loss:
+    if found is None:
+        return "raises"
+    return "loses" if losses(a, b, found) else "exact"
+
+
+def _html_cell(a: DType, b: DType, table: Table) -> str:
+    found, swapped = table[a][b], table[b][a]
+    title = f"{a} with {b}: {found or 'an error'}"
+    if found is not None:
+        title += f"; {' and '.join(losses(a, b, found)) or 'exact'}"
+    kind: str = _loss(a, b, found)
+    if found is not swapped:
+        kind, title = f"{kind} unlike", f"{title}; swapped: {swapped or 'an error'}"
+    return f'<td class="{kind}" title="{html.escape(title)}">{html.escape(_short(found))}</td>'
+
+
+def _legend(table: Table) -> str:
+    """The colours, what they mean and how many pairs have each."""
+    spans = [f'<span class="{loss}">{told}</span>' for loss, told in _counts(table).items()]
+    spans += [f'<span class="unlike">{told}</span>' for told in _swapped(table)]
+    return "\n".join(spans)
+
+
+_MEANINGS: dict[Loss, str] = {
+    "exact": "hold every value of both",
+    "loses": "can lose values",
+    "raises": "do not mix (-)",
+}
+_ANSI: dict[Loss, str] = {"exact": "32", "loses": "33", "raises": "90"}
+_UNDERLINED = ";4"
+
+_PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Promotion under {name}</title>
+<style>
+body {{ font: 14px/1.5 system-ui, sans-serif; margin: 1.5em; color: #1a1a1a; background: #fff }}
+.scroll {{ overflow: auto; max-height: 92vh; border: 1px solid #ccc; width: fit-content;
+  max-width: 100% }}
+table {{ border-collapse: separate; border-spacing: 0 }}
+th, td {{ border: solid #ddd; border-width: 0 1px 1px 0; padding: 3px 7px; white-space: nowrap;
+  font: 12px ui-monospace, monospace }}
+thead th {{ position: sticky; top: 0; z-index: 1; background: #f3f3f3 }}
+tbody th {{ position: sticky; left: 0; background: #f3f3f3; text-align: right }}
+thead th:first-child {{ left: 0; z-index: 2 }}
+span {{ display: inline-block; padding: 2px 8px; margin: 0 4px 4px 0 }}
+.exact {{ background: #d9f0dd }}
+.loses {{ background: #ffe2b3; font-style: italic }}
+.raises {{ background: #e3e3e8; color: #555 }}
+.unlike {{ box-shadow: inset 0 0 0 2px #c2255c }}
+</style>
+</head>
+<body>
+<h1>Promotion under {name}</h1>
+<p>{doc} {source}</p>
+<p>{legend}</p>
+<div class="scroll" tabindex="0">
+<table>
+<thead><tr><th></th>{head}</tr></thead>
+<tbody>
+{rows}
+</tbody>
+</table>
+</div>
+<p>Point at a cell to see the simplest value that is lost.</p>
+</body>
+</html>"""

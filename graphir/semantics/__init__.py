@@ -1,0 +1,1 @@
+"""What each op computes, on NumPy arrays."""

@@ -1,0 +1,371 @@
+"""What each op computes, on NumPy arrays: KERNELS, a function for each op of the catalogue.
+
+A kernel is called `kernel(*arrays, **attributes)`. The arrays are C-contiguous and of the dtypes
+that the op's signature names, all computed in by NumPy itself: bool, integers of 8 to 64 bits,
+float32, float64, complex64, complex128. Movement ops, which only move values, take arrays of any
+storage dtype. Attributes have their normal form, symbolic dims being ints by now; `dtype` is given
+to creation ops alone; the `value` of `full` and `pad` is a 0-d array of the result's dtype.
+
+A result is a new array, or of 0-d operands perhaps a NumPy scalar, of the operands' dtype where
+nothing else is said (predicates and comparisons: bool; positions: int64). Movement and constants
+may give a view, perhaps read-only. Elementwise kernels that are made of ufuncs, operators, np.where
+and .copy() alone can be traced, and then run without temporary arrays.
+
+Nothing is ever promoted: ufuncs run with casting="no" and the rest checks (TypeError: a cast is
+missing before the kernel). Integers wrap; ExecutionError is for values that an op has no result
+for. Floating point errors are the caller's to silence, with one np.errstate(all="ignore").
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphir.errors import ExecutionError
+from graphir.semantics import data_movement as movement
+from graphir.semantics import special_functions as functions
+from graphir.semantics.data_movement import alike
+
+Array: TypeAlias = NDArray[Any]
+Kernel: TypeAlias = Callable[..., Array]
+
+
+def _call(function: np.ufunc, *arrays: Array) -> Array:
+    return function(*arrays, casting="no")
+
+
+def ufunc(function: np.ufunc) -> Kernel:
+    """The kernel that is a ufunc, without its conversions."""
+    return partial(_call, function)
+
+
+def _call_alike(function: np.ufunc, *arrays: Array) -> Array:
+    if {array.dtype for array in arrays} != _COMPARED_EXACTLY:
+        alike(function.__name__, *arrays)
+    return _call(function, *arrays)
+
+
+_COMPARED_EXACTLY = {np.dtype(np.int64), np.dtype(np.uint64)}
+
+
+def truth(function: np.ufunc) -> Kernel:
+    """The kernel that is a ufunc to bool, some of which mix dtypes in spite of casting="no"."""
+    return partial(_call_alike, function)
+
+
+def _call_whole(function: np.ufunc, *arrays: Array) -> Array:
+    # np.power takes a short cut with other results where an operand has stride 0, as broadcast
+    # ones and 0-d ones do: x ** 2 is then x * x.
+    shape = np.broadcast_shapes(*(array.shape for array in arrays))
+    whole = (np.array(np.broadcast_to(array, shape or 1), order="C") for array in arrays)
+    return _call(function, *whole).reshape(shape)
+
+
+def whole(function: np.ufunc) -> Kernel:
+    """The kernel that is a ufunc whose results depend on strides: operands are broadcast first."""
+    return partial(_call_whole, function)
+
+
+# -- elementwise
+
+
+def _pow(x: Array, y: Array) -> Array:
+    """np.power; where the exponent of a real number is 2, x * x, rounded once."""
+    if x.size and y.size and y.dtype.kind == "i" and (least := y.min()) < 0:
+        raise ExecutionError(
+            f"pow: {x.dtype} ** {least} is a fraction, which no integer is; cast to a float "
+            "first, for example .cast(DType.float64)"
+        )
+    squares = np.equal(y, 2) if x.dtype.kind in "iuf" else np.False_
+    if not squares.any():
+        return _call_whole(np.power, x, y)
+    squared = _call(np.multiply, x, x)
+    if squares.all():
+        shape = np.broadcast_shapes(x.shape, y.shape)
+        return squared if x.shape == shape else np.broadcast_to(squared, shape).copy()
+    return np.where(squares, squared, _call_whole(np.power, x, y))
+
+
+def _relu(x: Array) -> Array:
+    return _call(np.maximum, x, x.dtype.type(0))
+
+
+def _rounded(function: np.ufunc, x: Array) -> Array:
+    return x.copy() if x.dtype.kind in "biu" else _call(function, x)
+
+
+def _rsqrt(x: Array) -> Array:
+    return _call(np.reciprocal, _call(np.sqrt, x))
+
+
+def _signbit(x: Array) -> Array:
+    return _call(np.signbit, x) if x.dtype.kind == "f" else _call(np.less, x, x.dtype.type(0))
+
+
+def _where(condition: Array, x: Array, y: Array) -> Array:
+    alike("where", x, y)
+    return np.where(condition, x, y)
+
+
+def _clip(x: Array, low: Array, high: Array) -> Array:
+    return _call(np.minimum, _call(np.maximum, x, low), high)
+
+
+def _copy(x: Array) -> Array:
+    return x.copy()
+
+
+def _sign(x: Array) -> Array:
+    return x.copy() if x.dtype == np.bool_ else _call(np.sign, x)
+
+
+def _reciprocal(x: Array) -> Array:
+    """1 / x; of an integer truncated, 0 where x is 0, as `//` has it."""
+    if x.dtype.kind in "iu":
+        return np.where(np.abs(x) == 1, x, x.dtype.type(0))
+    return _call(np.reciprocal, x)
+
+
+def _real(x: Array) -> Array:
+    return cast(Any, x).real.copy()
+
+
+def _imag(x: Array) -> Array:
+    return cast(Any, x).imag.copy()
+
+
+def _conj(x: Array) -> Array:
+    return _call(np.conjugate, x) if x.dtype.kind == "c" else x.copy()
+
+
+def _as_complex(x: Array, y: Array) -> Array:
+    alike("as_complex", x, y)
+    dtype = np.complex64 if x.dtype == np.float32 else np.complex128
+    result = np.empty(np.broadcast_shapes(x.shape, y.shape), dtype)
+    result.real, result.imag = x, y
+    return result
+
+
+# -- reductions and rows
+
+
+def _reduce(function: np.ufunc, x: Array, axis: tuple[int, ...], keepdims: bool) -> Array:
+    return np.asarray(function.reduce(x, axis=axis, dtype=x.dtype, keepdims=keepdims))
+
+
+def _accumulate(function: np.ufunc, x: Array, axis: int) -> Array:
+    return function.accumulate(x, axis=axis, dtype=x.dtype)
+
+
+def _extreme(
+    name: str, function: np.ufunc, x: Array, axis: tuple[int, ...], keepdims: bool
+) -> Array:
+    """The greatest or the least, 0.0 being above -0.0 (IEEE 754-2019, 9.6), as ints have it.
+
+    Of zeros of both signs NumPy gives one by its place.
+    """
+    _not_empty(name, x, axis)
+    found = _reduce(function, x, axis, keepdims)
+    if x.dtype.kind != "f" or found.all():
+        return found
+    bits = _reduce(function, x.view(f"i{x.itemsize}"), axis, keepdims)
+    zeros = np.where(bits == 0, 0.0, -0.0).astype(x.dtype)
+    return np.where(found == 0, zeros, found)
+
+
+def _locate(
+    name: str, function: Callable[..., Any], x: Array, axis: int | None, keepdims: bool
+) -> Array:
+    _not_empty(name, x, tuple(range(x.ndim)) if axis is None else (axis,))
+    return np.asarray(function(x, axis=axis, keepdims=keepdims), dtype=np.int64)
+
+
+def _not_empty(name: str, x: Array, axes: tuple[int, ...]) -> None:
+    empty = [axis for axis in axes if not x.shape[axis]]
+    if empty:
+        raise ExecutionError(
+            f"{name} over axis {empty[0]} of shape {list(x.shape)}, which has no elements and so "
+            f"no {name[-3:]}imum"
+        )
+
+
+def _sort(x: Array, axis: int, descending: bool) -> Array:
+    """Sorted, NaN last; descending is that backwards, so NaN first."""
+    # A sort that is not stable would give 0.0 and -0.0 in an order of its own.
+    ordered = np.sort(x, axis=axis, kind="stable" if x.dtype.kind == "f" else None)
+    return np.flip(ordered, axis).copy() if descending else ordered
+
+
+def _argsort(x: Array, axis: int, descending: bool) -> Array:
+    """The order that sorts, equal values in theirs; descending puts NaN first."""
+    if not descending:
+        return np.argsort(x, axis=axis, kind="stable").astype(np.int64, copy=False)
+    backwards = _argsort(np.flip(x, axis), axis, False)
+    return x.shape[axis] - 1 - np.flip(backwards, axis)
+
+
+def _searchsorted(x: Array, values: Array, side: Any) -> Array:
+    alike("searchsorted", x, values)
+    return np.asarray(np.searchsorted(x, values, side=side), dtype=np.int64)
+
+
+# -- contractions
+
+
+def _tensordot(x: Array, y: Array, axes: tuple[tuple[int, ...], tuple[int, ...]]) -> Array:
+    left, right = axes
+    rows = tuple(i for i in range(x.ndim) if i not in left)
+    columns = tuple(i for i in range(y.ndim) if i not in right)
+    shape = tuple(x.shape[i] for i in rows) + tuple(y.shape[i] for i in columns)
+    product = _call(np.matmul, _matrix(x, rows, left), _matrix(y, right, columns))
+    return product.reshape(shape)
+
+
+def _matrix(x: Array, rows: tuple[int, ...], columns: tuple[int, ...]) -> Array:
+    sizes = [math.prod(x.shape[i] for i in axes) for axes in (rows, columns)]
+    return np.ascontiguousarray(x.transpose(rows + columns)).reshape(sizes)
+
+
+def _outer(x: Array, y: Array) -> Array:
+    return _call(np.multiply, x[:, None], y)
+
+
+KERNELS: dict[str, Kernel] = {
+    # -- arithmetic
+    "add": ufunc(np.add),
+    "subtract": ufunc(np.subtract),
+    "multiply": ufunc(np.multiply),
+    "divide": ufunc(np.divide),
+    "floor_divide": ufunc(np.floor_divide),
+    "remainder": ufunc(np.remainder),
+    "pow": _pow,
+    "maximum": ufunc(np.maximum),
+    "minimum": ufunc(np.minimum),
+    "negative": ufunc(np.negative),
+    "positive": _copy,
+    "abs": ufunc(np.absolute),
+    "sign": _sign,
+    "square": ufunc(np.square),
+    "reciprocal": _reciprocal,
+    "relu": _relu,
+    # -- rounding
+    "floor": partial(_rounded, np.floor),
+    "ceil": partial(_rounded, np.ceil),
+    "trunc": partial(_rounded, np.trunc),
+    "round": partial(_rounded, np.rint),
+    # -- functions of floats
+    "sqrt": ufunc(np.sqrt),
+    "rsqrt": _rsqrt,
+    "exp": ufunc(np.exp),
+    "expm1": ufunc(np.expm1),
+    "log": ufunc(np.log),
+    "log1p": ufunc(np.log1p),
+    "log2": ufunc(np.log2),
+    "log10": ufunc(np.log10),
+    "sin": ufunc(np.sin),
+    "cos": ufunc(np.cos),
+    "tan": ufunc(np.tan),
+    "asin": ufunc(np.arcsin),
+    "acos": ufunc(np.arccos),
+    "atan": ufunc(np.arctan),
+    "sinh": ufunc(np.sinh),
+    "cosh": ufunc(np.cosh),
+    "tanh": ufunc(np.tanh),
+    "asinh": ufunc(np.arcsinh),
+    "acosh": ufunc(np.arccosh),
+    "atanh": ufunc(np.arctanh),
+    "erf": functions.erf,
+    "sigmoid": functions.sigmoid,
+    "silu": functions.silu,
+    "gelu": functions.gelu,
+    "atan2": whole(np.arctan2),
+    "hypot": whole(np.hypot),
+    "logaddexp": whole(np.logaddexp),
+    "copysign": ufunc(np.copysign),
+    "nextafter": ufunc(np.nextafter),
+    # -- predicates, comparison, logic
+    "is_nan": ufunc(np.isnan),
+    "is_inf": ufunc(np.isinf),
+    "is_finite": ufunc(np.isfinite),
+    "signbit": _signbit,
+    "equal": truth(np.equal),
+    "not_equal": truth(np.not_equal),
+    "less": truth(np.less),
+    "less_equal": truth(np.less_equal),
+    "greater": truth(np.greater),
+    "greater_equal": truth(np.greater_equal),
+    "logical_and": truth(np.logical_and),
+    "logical_or": truth(np.logical_or),
+    "logical_xor": truth(np.logical_xor),
+    "logical_not": truth(np.logical_not),
+    # -- bits
+    "bitwise_and": ufunc(np.bitwise_and),
+    "bitwise_or": ufunc(np.bitwise_or),
+    "bitwise_xor": ufunc(np.bitwise_xor),
+    "bitwise_invert": ufunc(np.invert),
+    "left_shift": ufunc(np.left_shift),
+    "right_shift": ufunc(np.right_shift),
+    # -- selection
+    "where": _where,
+    "clip": _clip,
+    # -- complex numbers
+    "real": _real,
+    "imag": _imag,
+    "conj": _conj,
+    "as_complex": _as_complex,
+    # -- reductions
+    "sum": partial(_reduce, np.add),
+    "prod": partial(_reduce, np.multiply),
+    "max": partial(_extreme, "max", np.maximum),
+    "min": partial(_extreme, "min", np.minimum),
+    "mean": functions.mean,
+    "var": functions.var,
+    "std": functions.std,
+    "any": partial(_reduce, np.logical_or),
+    "all": partial(_reduce, np.logical_and),
+    "argmax": partial(_locate, "argmax", np.argmax),
+    "argmin": partial(_locate, "argmin", np.argmin),
+    "cumulative_sum": partial(_accumulate, np.add),
+    "cumulative_prod": partial(_accumulate, np.multiply),
+    # -- rows: softmax, norms, sorting
+    "softmax": functions.softmax,
+    "logsoftmax": functions.logsoftmax,
+    "layer_norm": functions.layer_norm,
+    "sort": _sort,
+    "argsort": _argsort,
+    "searchsorted": _searchsorted,
+    # -- contractions
+    "matmul": ufunc(np.matmul),
+    "tensordot": _tensordot,
+    "outer": _outer,
+    # -- movement
+    "reshape": movement.reshape,
+    "broadcast_to": movement.broadcast_to,
+    "rebind": movement.rebind,
+    "transpose": movement.transpose,
+    "permute": movement.permute,
+    "squeeze": movement.squeeze,
+    "unsqueeze": movement.unsqueeze,
+    "slice": movement.sliced,
+    "flip": movement.flip,
+    "roll": movement.roll,
+    "pad": movement.pad,
+    "tile": movement.tile,
+    "repeat": movement.repeat,
+    "concat": movement.concat,
+    "stack": movement.stack,
+    "gather": movement.gather,
+    "take_along": movement.take_along,
+    "scatter": movement.scatter,
+    # -- creation
+    "constant": movement.constant,
+    "full": movement.full,
+    "range": movement.ranged,
+    "eye": movement.eye,
+    "shape_of": movement.shape_of,
+}

@@ -1,0 +1,1 @@
+"""The textual form of graphs: printer, parser, files."""

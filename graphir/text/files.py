@@ -1,0 +1,117 @@
+"""Graphs in files: the text, and beside it the constants that are too large for text."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from contextlib import ExitStack
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphir.errors import GraphError, ParseError
+from graphir.ops.grammar import bits_of, is_foreign
+from graphir.text.archives import Archive
+from graphir.text.atomic_files import Replacement
+from graphir.text.parser import VERSION, Directory, Parser
+from graphir.text.printer import graph_text, large_constants
+
+if TYPE_CHECKING:
+    from graphir.ir.graph import Graph
+
+
+def save(graph: Graph, path: str | os.PathLike[str]) -> None:
+    """Write a graph's text to `path`, and its large constants beside it, in `path`.npz.
+
+    The text begins with the version of the format and, where there is an archive, its digest.
+    OSError where a file cannot be written; the old files are then as they were.
+    """
+    head = f"graphir {VERSION}\n"
+    with Replacement() as files:
+        if arrays := large_constants(graph):
+            archive = files.open(_beside(path))
+            np.savez(
+                archive, allow_pickle=False, **{k: _plain(array) for k, array in arrays.items()}
+            )
+            head += f'archive sha256 "{_digest(archive)}"\n'
+        files.open(path).write(f"{head}{graph_text(graph)}\n".encode())
+
+
+def load(path: str | os.PathLike[str], sources: Directory | None = None) -> Graph:
+    """The graph that `save` wrote; nothing in either file is ever executed or unpickled.
+
+    Source files that the text names are read only where they lie inside the directory `sources`.
+    ParseError names the file and the place in it where the text is malformed or a constant is
+    missing, unreadable, of another type or of another graph; OSError where there is no text.
+    """
+    beside = _beside(path)
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ParseError(f"{path} is not UTF-8 text: {error}") from None
+    try:
+        with ExitStack() as files:
+            parser = Parser(text, sources)
+            parser.constants = _Beside(beside, parser.archive, files)
+            return parser.graph()
+    except ParseError as error:
+        both = f"{path} with {beside.name}" if "npz(" in text else f"{path}"
+        raise ParseError(f"{both}: {error.message}", error.line, error.column) from None
+
+
+class _Beside(dict[str, NDArray[Any]]):
+    """The arrays of an .npz file that have been asked for; it is opened for the first."""
+
+    def __init__(self, path: Path, digest: str | None, files: ExitStack) -> None:
+        super().__init__()
+        self.path, self._digest, self._files = path, digest, files
+        self._archive: Archive | None = None
+
+    def __missing__(self, name: str) -> NDArray[Any]:
+        try:
+            if self._archive is None:
+                self._archive = self._opened()
+            if name not in self._archive.names:
+                known = ", ".join(self._archive.names)
+                raise GraphError(f"{self.path} has no array named {name!r}, only {known}")
+            found = self[name] = self._archive.read(name)
+        except FileNotFoundError:
+            why = f"{self.path}, which has the values of large constants, is missing"
+            raise GraphError(why) from None
+        except GraphError:
+            raise
+        # Archives, compression and array headers each fail in ways of their own.
+        except Exception as error:
+            why = f"{type(error).__name__}: {error}"
+            raise GraphError(f"{self.path} is not a readable .npz: {why}") from None
+        return found
+
+    def _opened(self) -> Archive:
+        if not stat.S_ISREG(self.path.stat().st_mode):
+            raise GraphError(f"{self.path} is not a regular file")
+        file = self._files.enter_context(self.path.open("rb"))
+        if self._digest is not None and _digest(file) != self._digest:
+            raise GraphError(
+                f"{self.path} is not the archive that was saved with this text: its SHA-256 digest "
+                "differs; save the graph again, or restore both files of one save"
+            )
+        return Archive(file)
+
+
+def _digest(file: IO[bytes]) -> str:
+    """The SHA-256 digest of a whole file, in hexadecimal."""
+    file.seek(0)
+    return hashlib.file_digest(cast(Any, file), "sha256").hexdigest()
+
+
+def _beside(path: str | os.PathLike[str]) -> Path:
+    # Added to the whole name: net.v1 and net.v2 must not share their constants.
+    return Path(f"{os.fspath(path)}.npz")
+
+
+def _plain(array: NDArray[Any]) -> NDArray[Any]:
+    """An array as .npy can hold it: those of ml_dtypes as their raw bits."""
+    return array.view(bits_of(array.dtype)) if is_foreign(array.dtype) else array

@@ -1,0 +1,358 @@
+"""Reads the textual form that printer.py writes, by recursive descent."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+from graphir import ops
+from graphir.dtypes import DType
+from graphir.ir.graph import Graph
+from graphir.ir.symbol import Symbol
+from graphir.location import (
+    ASSIGN,
+    NAMED_RULES,
+    InPlaceLocation,
+    Location,
+    Origin,
+    Source,
+)
+from graphir.ops.attributes import choice, identity
+from graphir.ops.grammar import Stored, Values, array_of_text, stored_array
+from graphir.ops.op import Inferred, Op
+from graphir.ops.types import TensorType
+from graphir.promotion import PromotionRules, rules
+from graphir.source_text import path_under
+
+VERSION = 1
+"""The version of the format, which the first line of a saved text names: `graphir 1`."""
+
+Directory: TypeAlias = "str | os.PathLike[str]"
+
+
+def parse(
+    text: str, constants: Mapping[str, Any] | None = None, sources: Directory | None = None
+) -> Graph:
+    """The graph that a text describes, every type in it checked against inference.
+
+    `constants` holds the arrays that the text only names, as npz("c0"). The source files that the
+    text names are never read but for those inside the directory `sources`. ParseError says where
+    the text is malformed and what was expected there; nothing else is raised for any text.
+    """
+    parser = Parser(text, sources)
+    parser.constants = constants
+    return parser.graph()
+
+
+class Parser(Values):
+    """Reads one text: the version line at once, then the graph.
+
+    `archive` is the SHA-256 digest of the archive that belongs to the text, where a text names one.
+    """
+
+    def __init__(self, text: str, sources: Directory | None = None) -> None:
+        super().__init__(text)
+        self.archive = self._version()
+        self.constants: Mapping[str, Any] | None = None
+        self._sources = sources
+        self._paths: dict[str, str] = {}
+        self.symbols: dict[str, Symbol] = {}
+        self._kept: dict[Any, Inferred] = {}
+
+    def graph(self) -> Graph:
+        """The graph that the rest of the text describes."""
+        graph = self._heading()
+        self._inputs(graph)
+        results = self._results()
+        self.expect("{")
+        while self.tokens[self.at][:1] == "%":
+            self._symbol(graph)
+        self._return(graph, results)
+        self.expect("}", "" if graph.outputs else ", 'return' or a symbol such as '%0'")
+        if self.tokens[self.at]:
+            self.expected("the end of the text")
+        return graph
+
+    # -- the header
+
+    def _version(self) -> str | None:
+        if not self.take("graphir"):
+            return None
+        start = self.at
+        version = self.natural("the version of the format")
+        if version != VERSION:
+            self.fail(f"a text of version {version}; this graphir reads version {VERSION}", start)
+        if not self.take("archive"):
+            return None
+        self.expect("sha256", " and the digest of the archive")
+        return self.string("a digest in quotes")
+
+    def _heading(self) -> Graph:
+        self.expect("graph", " @name rules=...")
+        self.expect("@", " and the graph's name")
+        name = self.label("the graph's name")
+        self.expect("rules", "=...")
+        graph = Graph(name, rules=self._rules())
+        if self.take("from"):
+            graph.rules_before = self._rules().name
+        if self.take("tf32"):
+            self.expect("=")
+            start = self.at
+            graph.tf32 = self.attempt(start, choice("even", "away"), self.name("even or away"))
+        return graph
+
+    def _rules(self) -> PromotionRules:
+        self.expect("=")
+        start = self.at
+        return self.attempt(start, rules, self.label("the name of a rule set"))
+
+    def _inputs(self, graph: Graph) -> None:
+        self.expect("(", " and the inputs")
+        if self.take(")"):
+            return
+        self._input(graph)
+        while self.take(","):
+            self._input(graph)
+        self.expect(")", " or ','")
+
+    def _input(self, graph: Graph) -> None:
+        start = self.at
+        name = self._new_name("an input such as '%x'")
+        if not name.isidentifier():
+            self.fail(f"an input's name is an identifier, not {name!r}", start)
+        self.expect(":", " and a type")
+        type_ = self.type()
+        attrs = graph.infer(ops.input, (), {"dtype": type_.dtype, "shape": type_.shape}).attrs
+        place = Location.at("", *self.place(start))
+        symbol = self.symbols[name] = graph.append(ops.input, (), attrs, type_, place)
+        graph.inputs.append(symbol)
+        graph.input_names.append(name)
+
+    def _results(self) -> list[TensorType]:
+        self.expect("->", " and the types of the results")
+        self.expect("(")
+        if self.take(")"):
+            return []
+        types = [self.type()]
+        while self.take(","):
+            types.append(self.type())
+        self.expect(")", " or ','")
+        return types
+
+    # -- the body
+
+    def _symbol(self, graph: Graph) -> None:
+        start = self.at
+        name = self._new_name("a symbol such as '%0'")
+        self.expect("=")
+        op_at, op = self.at, self._op()
+        if op is ops.input:
+            self.fail("inputs are declared in the header of the graph", op_at)
+        args = self._operands(op, op_at)
+        attrs, places = self._attributes(op)
+        self.expect(":", " and a type")
+        type_at, type_ = self.at, self.type()
+        source = self._source(op, start)
+        # A constant that is kept beside the text is one array, however often it is named.
+        kept = (type_, identity(attrs)) if isinstance(attrs.get("value"), Stored) else None
+        inferred = self._kept.get(kept)
+        if inferred is None:
+            if op is ops.constant and "value" in attrs:
+                attrs["value"] = self._constant(attrs["value"], places["value"], type_)
+            inferred = self._inferred(graph, op, args, attrs, places, op_at)
+            if kept:
+                self._kept[kept] = inferred
+        if inferred.type is not type_:
+            self.fail(f"the type here is {type_}, but {op.name} gives {inferred.type}", type_at)
+        self.symbols[name] = graph.append(op, args, inferred.attrs, type_, source)
+
+    def _new_name(self, what: str) -> str:
+        start = self.at
+        name = self.variable(what)
+        if name in self.symbols:
+            self.fail(f"%{name} is defined already", start)
+        return name
+
+    def _op(self) -> Op:
+        start = self.at
+        name = self.name("the name of an op")
+        return ops.CATALOGUE.get(name) or self.attempt(start, ops.find, name)
+
+    def _operands(self, op: Op, op_at: int) -> tuple[Symbol, ...]:
+        if not op.operands and self.tokens[self.at] != "(":
+            return ()
+        self.expect("(", " and operands")
+        args = () if self.tokens[self.at] == ")" else self._operand_list()
+        self.expect(")", " or ','")
+        if (not args and op.variadic) or (len(args) != len(op.operands) and not op.variadic):
+            takes = "at least one operand" if op.variadic else f"{len(op.operands)} operands"
+            self.fail(f"{op.name} takes {takes} ({', '.join(op.operands)}), not {len(args)}", op_at)
+        return args
+
+    def _operand_list(self) -> tuple[Symbol, ...]:
+        args = [self._operand()]
+        while self.take(","):
+            args.append(self._operand())
+        return tuple(args)
+
+    def _operand(self) -> Symbol:
+        start = self.at
+        name = self.variable("an operand such as '%0'")
+        symbol = self.symbols.get(name)
+        if symbol is None:
+            self.fail(f"%{name} is not defined above", start)
+        return symbol
+
+    def _attributes(self, op: Op) -> tuple[dict[str, Any], dict[str, int]]:
+        """The attributes that are given, and the token at which each value starts."""
+        attrs: dict[str, Any] = {}
+        places: dict[str, int] = {}
+        if not self.take("{"):
+            return attrs, places
+        self._attribute(op, attrs, places)
+        while self.take(","):
+            self._attribute(op, attrs, places)
+        self.expect("}", " or ','")
+        return attrs, places
+
+    def _attribute(self, op: Op, attrs: dict[str, Any], places: dict[str, int]) -> None:
+        start = self.at
+        name = self.name("the name of an attribute")
+        attr = next((attr for attr in op.attrs if attr.name == name), None)
+        if attr is None:
+            takes = ", ".join(attr.name for attr in op.attrs) or "none"
+            self.fail(f"{op.name} has no attribute {name!r}; it takes {takes}", start)
+        if name in attrs:
+            self.fail(f"the attribute {name!r} is given twice", start)
+        self.expect("=")
+        places[name] = self.at
+        attrs[name] = self.attribute(attr)
+
+    def _constant(self, value: Any, start: int, type_: TensorType) -> Any:
+        if not isinstance(value, Stored):
+            return self.attempt(start, array_of_text, value, type_)
+        named = f'npz("{value.name}")'
+        if self.constants is None:
+            self.fail(
+                f"the values of {named} are not in the text; give them with Graph.parse(text, "
+                f"{{{value.name!r}: array}}), or use Graph.load(path) where Graph.save wrote both",
+                start,
+            )
+        try:
+            return stored_array(self.constants[value.name], type_)
+        except KeyError:
+            self.fail(f"no array named {value.name!r} is among the constants given", start)
+        except Exception as error:
+            self.refuse(error, start, f"{named}: ")
+
+    def _inferred(
+        self,
+        graph: Graph,
+        op: Op,
+        args: tuple[Symbol, ...],
+        attrs: dict[str, Any],
+        places: dict[str, int],
+        start: int,
+    ) -> Inferred:
+        try:
+            return graph.infer(op, args, attrs)
+        except Exception as error:
+            types = [arg.type for arg in args]
+            for attr in op.attrs:  # if one of them is to blame, at its place
+                if attr.name in attrs:
+                    self.attempt(places[attr.name], attr.normalize, attrs[attr.name], types)
+            self.refuse(error, start, f"{op.name}({', '.join(map(str, types))}): ")
+
+    def _return(self, graph: Graph, results: list[TensorType]) -> None:
+        start = self.at
+        if not self.take("return"):
+            if results:
+                self.expected("a symbol such as '%0', or 'return' and the results of the header")
+            return
+        places = range(self.at, len(self.tokens), 2)
+        outputs = self._operand_list()
+        if len(outputs) != len(results):
+            self.fail(f"{len(outputs)} results, but the header has {len(results)}", start)
+        for place, symbol, type_ in zip(places, outputs, results, strict=False):
+            if symbol.type is not type_:
+                self.fail(f"a result of type {symbol.type}; the header says {type_}", place)
+        graph.output(*outputs)
+
+    # -- where symbols come from
+
+    def _source(self, op: Op, start: int) -> Source:
+        if self.take("loc"):
+            self.expect("(")
+            location = self._location(",")
+            self.expect(")")
+            return location
+        at = self.at
+        if not self.take("because"):
+            return Location.at("", *self.place(start))
+        if op not in (ops.cast, ops.constant):  # a constant: casts that were folded
+            self.fail(f"only a cast can have been inserted, not {op.name}; give loc(...)", at)
+        return self._origins()
+
+    def _location(self, comma: str) -> Location:
+        """A place, its end where that is told, and a layer after the comma that belongs before."""
+        file = self.string("a file in quotes")
+        self.expect(":", " and a line")
+        line = self.natural("a line")
+        self.expect(":", " and a column")
+        column = self.natural("a column")
+        end: tuple[int | None, int | None] = (None, None)
+        if self.take("to"):
+            end_line = line if self.tokens[self.at] == ":" else self.natural("a line or ':'")
+            self.expect(":", " and a column")
+            end = end_line, self.natural("a column")
+        kind = InPlaceLocation if self.take("in_place") else Location
+        layer = ""
+        if self.take(comma) if comma else self.tokens[self.at] == "layer":
+            self.expect("layer")
+            self.expect("=")
+            layer = self.string("the name of a layer in quotes")
+        return kind.at(file, line, column, *end, layer=layer, source=self._path(file))
+
+    def _path(self, file: str) -> str:
+        """The path from which the lines of a file that the text names may be read."""
+        if self._sources is None:
+            return ""
+        path = self._paths.get(file)
+        if path is None:
+            path = self._paths[file] = path_under(self._sources, file)
+        return path
+
+    def _origins(self) -> tuple[Origin, ...]:
+        self.expect("(")
+        origins = [self._origin()]
+        while self.take(";"):
+            origins.append(self._origin())
+        self.expect(")", " or ';'")
+        return tuple(origins)
+
+    def _origin(self) -> Origin:
+        start = self.at
+        operand = self.name("the name of an operand")
+        if self.take("["):
+            operand += f"[{self.natural('the number of an operand')}]"
+            self.expect("]")
+        self.expect("of", " and an op")
+        op = ASSIGN if self.take(ASSIGN) else self._op().name
+        quoted = self.tokens[self.at][:1] == '"'
+        location = self._location("") if quoted else Location.at("", *self.place(start))
+        self.expect(",", " and the rules that asked for the cast")
+        rule = self._rule()
+        self.expect(":")
+        source, target = self._conversion()
+        return Origin(operand, op, location, rule, source, target)
+
+    def _rule(self) -> str:
+        start = self.at
+        name = self.label("the name of a rule set")
+        return name if name in NAMED_RULES else self.attempt(start, rules, name).name
+
+    def _conversion(self) -> tuple[DType, DType]:
+        source = self.dtype()
+        self.expect("->", " and a dtype")
+        return source, self.dtype()

@@ -1,0 +1,230 @@
+"""The textual form of graphs and symbols, which parser.py reads back."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphir import ops
+from graphir.dtypes import DType
+from graphir.errors import GraphirError
+from graphir.location import ASSIGN, Location, Origin
+from graphir.ops.attributes import identity
+from graphir.ops.lexer import is_name
+from graphir.ops.op import REQUIRED, Attr
+
+if TYPE_CHECKING:
+    from graphir.ir.graph import Graph
+    from graphir.ir.symbol import Symbol
+    from graphir.ops.types import TensorType
+
+LARGEST = 64
+"""The most elements of a constant that is printed in line; larger ones are named npz("c0")."""
+
+
+def graph_text(graph: Graph, locations: bool = True) -> str:
+    """A graph as text, one line a symbol, that `Graph.parse` reads back.
+
+    Constants of more than 64 elements are only named there (see `large_constants`); without
+    `locations`, places in the user's program are left out.
+    """
+    return "\n".join(text_lines(graph, locations))
+
+
+def text_lines(graph: Graph, locations: bool = True) -> Iterator[str]:
+    """The lines of a graph's text."""
+    stored = {symbol.index: name for name, symbol in _large(graph).items()}
+    lines = _Lines(names_of(graph), stored, locations)
+    yield lines.header(graph)
+    for symbol in graph.symbols:
+        if symbol.op is not ops.input:
+            yield f"  {lines.line(symbol)}"
+    if graph.outputs:
+        yield f"  return {lines.operands(graph.outputs)}"
+    yield "}"
+
+
+def symbol_text(symbol: Symbol) -> str:
+    """The line of a symbol in its graph's text; of an input, its name and type."""
+    graph = symbol.graph
+    names = {one.index: graph.name_of(one) for one in (symbol, *symbol.args)}
+    large = _large(graph) if _is_large(symbol) else {}
+    lines = _Lines(names, {one.index: name for name, one in large.items()}, True)
+    return lines.typed(symbol) if symbol.op is ops.input else lines.line(symbol)
+
+
+def definitions(graph: Graph) -> Callable[[Symbol], str]:
+    """What gives the lines of a graph's symbols, without where they come from."""
+    stored = {symbol.index: name for name, symbol in _large(graph).items()}
+    lines = _Lines(names_of(graph), stored, False)
+    return lambda one: lines.typed(one) if one.op is ops.input else lines.definition(one)
+
+
+def large_constants(graph: Graph) -> dict[str, NDArray[Any]]:
+    """The values of the constants that a graph's text only names, under these names."""
+    return {name: symbol.attrs["value"] for name, symbol in _large(graph).items()}
+
+
+class _Lines:
+    """Prints the symbols of one graph; each type and location is made text once."""
+
+    def __init__(
+        self, names: Mapping[int, str], stored: Mapping[int, str], locations: bool
+    ) -> None:
+        self.names, self.stored, self.locations = names, stored, locations
+        self._types: dict[TensorType, str] = {}
+        self._places: dict[int, str] = {}
+
+    def header(self, graph: Graph) -> str:
+        rules = f"rules={_label(graph.rules.name)}"
+        if graph.rules_before:
+            rules += f" from={_label(graph.rules_before)}"
+        if graph.tf32 != "even":
+            rules += f" tf32={graph.tf32}"
+        inputs = ", ".join(map(self.typed, graph.inputs))
+        results = ", ".join(self.type(symbol.type) for symbol in graph.outputs)
+        return f"graph @{_label(graph.name)} {rules} ({inputs}) -> ({results}) {{"
+
+    def line(self, symbol: Symbol) -> str:
+        return self.definition(symbol) + self.source(symbol)
+
+    def definition(self, symbol: Symbol) -> str:
+        attrs = self.attributes(symbol) if symbol.attrs else ""
+        return (
+            f"{self.names[symbol.index]} = {symbol.op.name}"
+            + (f"({self.operands(symbol.args)})" if symbol.op.operands else "")
+            + f"{attrs} : {self.type(symbol.type)}"
+        )
+
+    def typed(self, symbol: Symbol) -> str:
+        return f"{self.names[symbol.index]}: {self.type(symbol.type)}"
+
+    def operands(self, symbols: tuple[Symbol, ...]) -> str:
+        names = self.names
+        return ", ".join([names[symbol.index] for symbol in symbols])
+
+    def type(self, type_: TensorType) -> str:
+        text = self._types.get(type_)
+        if text is None:
+            text = self._types[type_] = str(type_)
+        return text
+
+    def attributes(self, symbol: Symbol) -> str:
+        types = [arg.type for arg in symbol.args]
+        told = ", ".join(
+            f"{attr.name}={self.value(symbol, symbol.attrs[attr.name])}"
+            for attr in symbol.op.attrs
+            if not _is_default(attr, symbol.attrs[attr.name], types)
+        )
+        return f" {{{told}}}" if told else ""
+
+    def value(self, symbol: Symbol, value: Any) -> str:
+        if not isinstance(value, np.ndarray):
+            return _literal(value)
+        if symbol.index in self.stored:
+            return f'npz("{self.stored[symbol.index]}")'
+        return _literal(elements(cast("NDArray[Any]", value), symbol.dtype))
+
+    def source(self, symbol: Symbol) -> str:
+        """Where a symbol comes from, as text with a space before it."""
+        if isinstance(symbol.source, tuple):
+            return f" because({'; '.join(map(self.origin, symbol.source))})"
+        if not self.locations:
+            return ""
+        key = id(symbol.source)
+        text = self._places.get(key)
+        if text is None:
+            place = _place(symbol.source, ", ")
+            text = self._places[key] = f" loc({place})" if place else ""
+        return text
+
+    def origin(self, origin: Origin) -> str:
+        writes = origin.rule == ASSIGN
+        place = _place(origin.location, " ", writes) if self.locations else ""
+        return (
+            f"{origin.operand} of {origin.op}{' ' if place else ''}{place}, "
+            f"{_label(origin.rule)}: {origin.source} -> {origin.target}"
+        )
+
+
+def names_of(graph: Graph) -> dict[int, str]:
+    """The names that symbols have in text, by place."""
+    names = {
+        symbol.index: f"%{_label(name)}"
+        for symbol, name in zip(graph.inputs, graph.input_names, strict=True)
+    }
+    others = [symbol.index for symbol in graph.symbols if symbol.index not in names]
+    names.update((index, f"%{place}") for place, index in enumerate(others))
+    return names
+
+
+def _large(graph: Graph) -> dict[str, Symbol]:
+    return {f"c{i}": symbol for i, symbol in enumerate(filter(_is_large, graph.symbols))}
+
+
+def _is_large(symbol: Symbol) -> bool:
+    return symbol.op is ops.constant and symbol.attrs["value"].size > LARGEST
+
+
+def _is_default(attr: Attr, value: Any, types: list[TensorType]) -> bool:
+    if attr.default is REQUIRED:
+        return False
+    try:
+        default = attr.normalize(attr.default, types)
+    except GraphirError:  # a default that these operands do not allow
+        return False
+    return identity({"": default}) == identity({"": value})
+
+
+def _place(location: Location, comma: str, writes: bool = True) -> str:
+    """A location as text; `writes` where that says whether it is of an in-place operator."""
+    if not location.file:
+        return ""
+    layer = f"{comma}layer={_string(location.layer)}" if location.layer else ""
+    start, end = (location.line, location.column), (location.end_line, location.end_column)
+    line = "" if end[0] == start[0] else end[0]
+    to = f" to {line}:{end[1]}" if end != start else ""  # as MLIR writes a range
+    in_place = " in_place" if writes and location.in_place else ""
+    return f"{_string(location.file)}:{start[0]}:{start[1]}{to}{in_place}{layer}"
+
+
+def _label(name: str) -> str:
+    return name if is_name(name) else _string(name)
+
+
+def _string(text: str) -> str:
+    quoted = json.dumps(text, ensure_ascii=False)
+    if quoted.isprintable():
+        return quoted
+    return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in quoted)
+
+
+def elements(array: NDArray[Any], dtype: DType) -> Any:
+    """An array as nested lists of Python values, exactly."""
+    with np.errstate(all="ignore"):  # a signalling NaN
+        if dtype.is_float:
+            return array.astype(np.float64).tolist()
+        return array.astype(np.int64).tolist() if dtype.narrow else array.tolist()
+
+
+def _literal(value: Any) -> str:
+    """A value of an attribute: numbers, names, dims, and lists of them."""
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(_literal, value))}]"  # pyright: ignore[reportUnknownArgumentType]
+    if isinstance(value, complex):
+        return f"complex({_float(value.real)}, {_float(value.imag)})"
+    if isinstance(value, float):
+        return _float(value)
+    if value is None or isinstance(value, bool):
+        return str(value).lower()
+    return _string(value) if isinstance(value, str) else str(value)
+
+
+def _float(value: float) -> str:
+    """Hexadecimal, without the zeros that float.hex fills up with: 0x1.8p+0, inf, nan."""
+    return re.sub(r"\.?0*p", "p", value.hex())

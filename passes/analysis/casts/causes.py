@@ -1,0 +1,191 @@
+"""Who uses each cast, and which casts are causes: others are only what follows from them."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple, TypeAlias
+
+from graphir import DType, Graph, Location, Symbol, ops
+from graphir.expressions import Expression, expression
+from graphir.location import LEGALIZE
+from passes.analysis.casts.rows import CastRow
+
+
+class Use(NamedTuple):
+    """The symbol that a cast serves, at which operand, and the row that caused it if another."""
+
+    user: Symbol | None = None
+    position: int = 0
+    cause: CastRow | None = None
+
+
+Answers: TypeAlias = Mapping[str, Sequence[DType] | str]
+"""By rule set, the dtypes of all operands, or why the rule set refuses them."""
+
+
+class Uses:
+    """Who uses the casts of an explicit graph that rows tell of; found when first asked.
+
+    A cast is a consequence where the operand that asks for its dtype has that dtype only by an
+    earlier implicit cast: the cause is that one's, or itself where it has none. A cast that the
+    user wrote ends a cascade. Once a graph is legalized its ops have other dtypes, and most casts
+    count as their own cause.
+    """
+
+    def __init__(self, graph: Graph, rows: Sequence[CastRow]) -> None:
+        self.graph, self.rows = graph, rows
+
+        self.answers: dict[object, Answers] = {}
+        """What other rule sets say of a user, by those asked and its place: see `others`."""
+        self.answers_at: dict[tuple[int, int], Mapping[str, DType | str]] = {}
+        """Those for an operand, by the id of the answers and the operand's position."""
+        self.answers_json: dict[int, Mapping[str, Any]] = {}
+        """Those as a field of JSON, by the id of these."""
+        self._expressions: dict[int, tuple[Expression | None, Location]] = {}
+        self._operands: dict[int, list[Symbol]] = {}
+        self._storing: dict[int, frozenset[_UseKey]] = {}
+
+    def of(self, row: CastRow) -> Use:
+        """The use that a row is about."""
+        return self._by_place.get(row.place, _NONE)
+
+    def expression(self, location: Location) -> Expression | None:
+        """What the program has at a location, read once for each."""
+        known = self._expressions.get(id(location))
+        if known is None:  # the location is kept, so that its id stays its own
+            known = self._expressions[id(location)] = expression(location), location
+        return known[0]
+
+    def operands(self, user: Symbol) -> list[Symbol]:
+        """The operands of a symbol as they were before casts were inserted for it."""
+        operands = self._operands.get(user.index)
+        if operands is None:
+            operands = [self._uncast(user, position) for position in range(len(user.args))]
+            self._operands[user.index] = operands
+        return operands
+
+    def _uncast(self, user: Symbol, position: int) -> Symbol:
+        """An operand before its inserted casts.
+
+        A cast that put a value into an array made the operand what it is, unless the cast serves
+        this very use too.
+        """
+        arg = user.args[position]
+        if arg.op is ops.cast:
+            key = _use_key(user, position)
+            while arg.op is ops.cast and arg.origins and self._serves(arg, key):
+                arg = arg.args[0]
+        return arg
+
+    def _serves(self, cast: Symbol, key: _UseKey) -> bool:
+        """Whether an inserted cast stores nothing, or serves a use besides."""
+        served = self._storing.get(cast.index)
+        if served is None:
+            stores = any(origin.stores for origin in cast.origins)
+            uses = [(one.op, one.operand, one.location) for one in cast.origins if not one.stores]
+            served = self._storing[cast.index] = frozenset(uses) if stores else _ANY
+        return served is _ANY or key in served
+
+    @cached_property
+    def _by_place(self) -> dict[int, Use]:
+        walk = _Walk(self.rows)
+        for symbol in self.graph.symbols:
+            if symbol.args:
+                walk.visit(symbol)
+        return walk.uses
+
+
+_NONE = Use()
+
+_UseKey: TypeAlias = tuple[str, str, Location]
+"""The op, the operand and the place in the program by which an origin names its use."""
+
+_ANY: frozenset[_UseKey] = frozenset()
+
+
+def _use_key(user: Symbol, position: int) -> _UseKey:
+    return user.op.name, user.op.operand(position), user.location
+
+
+class _Queues:
+    """The rows of one cast in the order of its uses, each to be taken once."""
+
+    def __init__(self, rows: Sequence[CastRow]) -> None:
+        self.first = rows[0]
+        self._uses: dict[_UseKey, deque[CastRow]] = {}
+        self._places: dict[int, deque[CastRow]] = {}
+        self._taken: set[int] = set()
+        for row in rows:
+            key = row.conversion.op, row.conversion.operand, row.location
+            self._uses.setdefault(key, deque()).append(row)
+            self._places.setdefault(id(row.location), deque()).append(row)
+
+    def take(self, user: Symbol, position: int) -> CastRow | None:
+        """The next row for a use: of its op and operand, else of its very location."""
+        for queue in (
+            self._uses.get(_use_key(user, position), ()),
+            self._places.get(id(user.source), ()),
+        ):
+            while queue:
+                row = queue.popleft()
+                if row.place not in self._taken:
+                    self._taken.add(row.place)
+                    return row
+        return None
+
+
+class _Walk:
+    def __init__(self, rows: Sequence[CastRow]) -> None:
+        self.uses: dict[int, Use] = {}
+        by_cast: dict[int, list[CastRow]] = {}
+        for row in rows:
+            by_cast.setdefault(row.symbol.index, []).append(row)
+        self.rows = {index: _Queues(each) for index, each in by_cast.items()}
+        # The row by which a symbol has its dtype, by place; others have theirs by themselves.
+        self.made: dict[int, CastRow] = {}
+
+    def visit(self, symbol: Symbol) -> None:
+        if symbol.op is ops.cast:
+            self._pass_on(symbol)
+            return
+        rows, made, dtype = self.rows, self.made, symbol.type.dtype
+        asking = [
+            (row, position)
+            for position, arg in enumerate(symbol.args)
+            if arg.index in rows and (row := rows[arg.index].take(symbol, position)) is not None
+        ]
+        causes: dict[DType, CastRow | None] = {}
+        for row, position in asking:
+            implicit, target = row.kind == "implicit", row.conversion.target
+            if implicit and target not in causes:
+                causes[target] = self._cause(symbol, target)
+            cause = (causes[target] if implicit else None) or row
+            self.uses[row.place] = Use(symbol, position, None if cause is row else cause)
+            if implicit and target is dtype:
+                made[symbol.index] = cause
+        if not asking and made:
+            for arg in symbol.args:
+                if arg.index in made and arg.type.dtype is dtype:
+                    made[symbol.index] = made[arg.index]
+                    return
+
+    def _pass_on(self, cast: Symbol) -> None:
+        """What a cast passes on: by legalization what it is of, by rules of results itself."""
+        given, origins = cast.args[0], cast.origins
+        if origins and origins[0].rule == LEGALIZE and given.index in self.made:
+            self.made[cast.index] = self.made[given.index]
+        elif origins and origins[0].kind == "implicit" and origins[0].operand == "result":
+            self.made[cast.index] = self.rows[cast.index].first
+
+    def _cause(self, user: Symbol, target: DType) -> CastRow | None:
+        """The row by which an operand came to ask for a dtype; None where it has it by itself."""
+        made, rows = self.made, self.rows
+        natural = [a for a in user.args if a.type.dtype is target and a.index not in rows]
+        if natural:
+            found = [made[a.index] for a in natural if a.index in made]
+            return found[0] if len(found) == len(natural) else None
+        # No operand has the dtype by itself: it is where those of all meet.
+        values = [a.args[0] for a in user.args if a.index in rows and a.args]
+        return next((made[a.index] for a in values if a.index in made), None)

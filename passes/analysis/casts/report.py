@@ -1,0 +1,261 @@
+"""The report of casts: every use of every cast, the worst first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
+from functools import cached_property
+from operator import attrgetter
+from typing import Any, TypeAlias, get_args, overload
+
+from numpy.typing import NDArray
+
+from graphir import DType, Graph, GraphError, Location, PromotionRules, Symbol, ops, rules
+from graphir.dtypes import DTypeLike
+from graphir.gc_pause import uncollected
+from graphir.ir.operands import number_of
+from graphir.location import CAST
+from graphir.loss import LOSS_KINDS, LossKind, literal_loss
+from graphir.promotion.scalars import WEAK
+from passes.analysis.casts.causes import Uses
+from passes.analysis.casts.conversion import Conversion, Kind, conversion
+from passes.analysis.casts.measured import Measured, OutputError, Unseen
+from passes.analysis.casts.rows import CastRow
+from passes.analysis.casts.sites import Sites
+from passes.analysis.graph_diff import GraphDiff
+from passes.implicit_cast import implicit_cast
+
+
+class CastReport(Sequence[CastRow]):
+    """The uses of casts in a graph, the most damaging first.
+
+    `str()` is a table, `.to_json()` the data (see casts.schema.json). `graph` is what was asked
+    about and `explicit` the same with its casts; `outputs` and `results` are what a run saw,
+    `unseen` what it did not, `against` what would change under other rules.
+    """
+
+    def __init__(self, graph: Graph, explicit: Graph, rows: Sequence[CastRow]) -> None:
+        self.graph, self.explicit, self.rows = graph, explicit, tuple(rows)
+        self.of = len(rows)
+        """The number of rows from which these were chosen."""
+        self.outputs: tuple[OutputError, ...] = ()
+        self.results: tuple[NDArray[Any], ...] = ()
+        self.unseen: tuple[Unseen, ...] = ()
+        self.against: GraphDiff | None = None
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @overload
+    def __getitem__(self, at: int) -> CastRow: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[CastRow]: ...
+    def __getitem__(self, at: int | slice) -> CastRow | Sequence[CastRow]:
+        return self.rows[at]
+
+    def __iter__(self) -> Iterator[CastRow]:
+        return iter(self.rows)
+
+    def only(
+        self,
+        kind: Kind | None = None,
+        exact: bool | None = None,
+        layer: str | None = None,
+        dtype: DTypeLike | None = None,
+        loss: LossKind | None = None,
+    ) -> CastReport:
+        """The rows of one kind, exact or not, in a layer or its parts, from or to a dtype, by loss.
+
+        GraphError for a kind, a dtype or a loss that there is none of.
+        """
+        _known(kind, get_args(Kind), "a cast is")
+        _known(loss, LOSS_KINDS, "a cast can lose")
+        wanted = None if dtype is None else DType(dtype)
+        rows = [
+            row
+            for row in self
+            if kind in (None, row.kind)
+            and exact in (None, row.exact)
+            and (layer is None or f"{row.layer}/".startswith(f"{layer}/"))
+            and (wanted is None or wanted in (row.source, row.target))
+            and (loss is None or loss in row.loss.kinds)
+        ]
+        return self._with(rows=tuple(rows))
+
+    def causes(self) -> CastReport:
+        """The rows that are causes: what is left when each cascade is told by its first cast."""
+        return self._with(rows=tuple(row for row in self if row.cause is None))
+
+    def in_order(self) -> CastReport:
+        """The rows in the order of the graph."""
+        return self._with(rows=tuple(sorted(self, key=attrgetter("place"))))
+
+    def following(self) -> Mapping[int, Sequence[CastRow]]:
+        """The rows that follow from each cause, by its place."""
+        found: dict[int, list[CastRow]] = {}
+        for row in self:
+            if row.cause is not None:
+                found.setdefault(row.cause.place, []).append(row)
+        return found
+
+    @cached_property
+    def sites(self) -> Sites:
+        """The rows merged by place, as every format writes them."""
+        return Sites(self.rows)
+
+    @property
+    def hidden(self) -> bool:
+        """Whether an error may be hidden behind a step that a run did not see."""
+        return any(step.hides for step in self.unseen)
+
+    @property
+    def audited(self) -> bool:
+        """Whether a run saw any of the casts."""
+        return any(row.measured is not None for row in self)
+
+    def measured(
+        self,
+        measures: Mapping[int, Measured],
+        outputs: Sequence[OutputError],
+        results: Sequence[NDArray[Any]] = (),
+        unseen: Sequence[Unseen] = (),
+    ) -> CastReport:
+        """The report with what a run saw, by the place of each cast in the explicit graph.
+
+        The rows are in the order of what they are responsible for.
+        """
+        blamed = not outputs or any(error.shares is not None for error in outputs)
+        shares: dict[int, tuple[float, ...] | None] = {}
+        for row in self:
+            place = row.symbol.index
+            if place not in shares:
+                parts = tuple((error.shares or {}).get(place, 0.0) for error in outputs)
+                shares[place] = _known_shares(parts) if blamed else None
+            row.measured, row.shares = measures.get(place), shares[place]
+        rank: dict[int, float] = {}
+        for site in self.sites:
+            rank.update(dict.fromkeys((row.place for row in site.rows), site.share or 0.0))
+        rows = sorted(self, key=lambda row: (rank[row.place], row.damage), reverse=True)
+        return self._with(
+            rows=tuple(rows), outputs=tuple(outputs), results=tuple(results), unseen=tuple(unseen)
+        )
+
+    def compared(self, other: str | PromotionRules) -> CastReport:
+        """The report with what would change in the graph under other rules, as `.against`."""
+        return self._with(against=GraphDiff(self.graph, self.graph.rules, rules(other)))
+
+    def to_json(self) -> str:
+        """The report as a JSON document."""
+        from passes.reports.json_ import report_json
+
+        return report_json(self)
+
+    def __str__(self) -> str:
+        from passes.reports.text import report_text
+
+        return report_text(self)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks."""
+        from passes.reports.notebook import report_fragment
+
+        return report_fragment(self)
+
+    def _with(self, **changes: Any) -> CastReport:
+        new = copy(self)
+        vars(new).pop("sites", None)
+        vars(new).update(changes)
+        return new
+
+
+def _known_shares(parts: tuple[float | None, ...]) -> tuple[float, ...] | None:
+    """The shares of a cast in all outputs; None if one of them is not known."""
+    found = tuple(part for part in parts if part is not None)
+    return found if len(found) == len(parts) else None
+
+
+@uncollected
+def cast_report(graph: Graph) -> CastReport:
+    """Every use of every cast in a graph, the worst first; what is implicit is made explicit first.
+
+    Numbers that the program writes and that their dtype rounds have rows too.
+    """
+    explicit = implicit_cast(graph)
+    making = _Making(explicit)
+    making.add_casts()
+    making.add_literals(graph)
+    rows = sorted(making.rows, key=attrgetter("conversion.damage"), reverse=True)
+    return CastReport(graph, explicit, rows)
+
+
+def _known(given: Any, known: Sequence[str], what: str) -> None:
+    if given is not None and given not in known:
+        raise GraphError(f"{what} {', '.join(known)}, not {given!r}")
+
+
+_Origin: TypeAlias = tuple[str, str, Location, str, DType, DType]
+"""An Origin, without the Python call that making a named tuple costs."""
+
+
+class _Making:
+    """Rows in the making; conversions that casts have in common are made once."""
+
+    def __init__(self, explicit: Graph) -> None:
+        self.explicit = explicit
+        self.rows: list[CastRow] = []
+        self.uses = Uses(explicit, self.rows)
+        self._conversions: dict[Any, Conversion] = {}
+
+    def add_casts(self) -> None:
+        """The rows of casts, and of constants that casts were folded into."""
+        rows, uses, known = self.rows, self.uses, self._conversions
+        cast, constant = ops.cast, ops.constant
+        for symbol in self.explicit.symbols:
+            source, number = symbol.source, None
+            origins: Sequence[_Origin] = () if isinstance(source, Location) else source
+            if symbol.op is cast:
+                x = symbol.args[0]
+                if x.op is constant:
+                    number = number_of(x)
+                if isinstance(source, Location):  # the user's own
+                    origins = (("x", "cast", source, CAST, x.type.dtype, symbol.type.dtype),)
+            for operand, op, location, rule, before, after in origins:
+                key = (operand, op, rule, before.code, after.code, number)
+                one = known.get(key)
+                if one is None:
+                    one = known[key] = conversion(operand, op, rule, before, after, number)
+                rows.append(CastRow(one, location, symbol, len(rows), uses))
+
+    def add_literals(self, graph: Graph) -> None:
+        """Rows of the numbers that the program writes and that took a dtype which rounds them."""
+        if graph is self.explicit:  # where they are constants like others
+            return
+        written = [one for one in graph.symbols if one.op is ops.constant]
+        became = [one for one in self.explicit.symbols if one.op is ops.constant]
+        now = {
+            old.index: new
+            for old, new in zip(written, became, strict=True)
+            if _is_rounded(old.attrs["literal"], old.dtype)
+        }
+        for user in graph.symbols if now else ():
+            for position, arg in enumerate(user.args):
+                if arg.index in now:
+                    self._literal(now.pop(arg.index), arg, user, position)
+
+    def _literal(self, new: Symbol, old: Symbol, user: Symbol, position: int) -> None:
+        number, target, op = old.attrs["literal"], old.dtype, user.op
+        both, rule = (WEAK[type(number)], target), old.graph.rules.name
+        key = (op.operand(position), op.name, rule, *both, number)
+        one = self._conversions.get(key)
+        if one is None:
+            lost = literal_loss(number, target)
+            one = Conversion("literal", op.name, key[0], rule, *both, both, lost)
+            self._conversions[key] = one
+        self.rows.append(CastRow(one, user.location, new, len(self.rows), self.uses))
+
+
+def _is_rounded(literal: complex | None, dtype: DType) -> bool:
+    """Whether a Python number became another by taking a dtype."""
+    return literal is not None and not dtype.weak and not literal_loss(literal, dtype).exact

@@ -1,0 +1,196 @@
+"""Rows of a report merged by place: the one decision of what all formats write as one cast."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple, overload
+
+from graphir import TensorType
+from graphir.ops.dims import Size, total
+from passes.analysis.casts.measured import Measured, plain
+from passes.analysis.casts.rows import CastRow, size_json
+
+
+class CastSite:
+    """Uses of casts by equal conversions at one place of the program, as a loop makes them.
+
+    `row` is the first of `rows`, the worst. `casts` are the distinct symbols that the uses have: a
+    cast with many uses is one of them, so that `measured`, `shares` and the bytes count it once.
+    `places` is the largest number of sites that one of the casts has uses at.
+    """
+
+    __slots__ = ("_casts", "places", "rows")
+
+    def __init__(self, row: CastRow) -> None:
+        self.rows = [row]
+        self.places = 1
+        self._casts: tuple[int, Sequence[CastRow]] = 0, ()
+
+    @property
+    def row(self) -> CastRow:
+        """The row that stands for all."""
+        return self.rows[0]
+
+    @property
+    def times(self) -> int:
+        """The number of uses."""
+        return len(self.rows)
+
+    @property
+    def casts(self) -> Sequence[CastRow]:
+        """The first row of each distinct cast."""
+        if len(self.rows) == 1:
+            return self.rows
+        if self._casts[0] != len(self.rows):
+            distinct: dict[int, CastRow] = {}
+            for row in self.rows:
+                distinct.setdefault(row.symbol.index, row)
+            self._casts = len(self.rows), tuple(distinct.values())
+        return self._casts[1]
+
+    @property
+    def measured(self) -> Measured | None:
+        """What a run saw of all casts of the site; None if it ran none of them."""
+        if len(self.rows) == 1:
+            return self.row.measured
+        return Measured.merged(row.measured for row in self.casts if row.measured is not None)
+
+    @property
+    def shares(self) -> tuple[float, ...] | None:
+        """The part of each output's error that the casts of the site explain; None if unknown."""
+        if len(self.rows) == 1:
+            return self.row.shares
+        parts = [row.shares for row in self.casts if row.shares is not None]
+        return tuple(map(sum, zip(*parts, strict=True))) if len(parts) == len(self.casts) else None
+
+    @property
+    def share(self) -> float | None:
+        """The largest part of an output's error, of either sign; None if unknown."""
+        return None if self.shares is None else max(map(abs, self.shares), default=0.0)
+
+    @property
+    def elements(self) -> Size:
+        """The number of elements that the casts of the site convert in all."""
+        return _sizes(self._types)[0]
+
+    @property
+    def _types(self) -> tuple[tuple[TensorType, int], ...]:
+        """The types of the casts, and how many casts have each."""
+        if len(self.casts) == 1:
+            return ((self.row.symbol.type, 1),)
+        return tuple(Counter(row.symbol.type for row in self.casts).items())
+
+    @property
+    def bytes_added(self) -> Size:
+        """The bytes of the arrays that the casts of the site make in all."""
+        return _sizes(self._types)[1]
+
+    def to_json(self) -> dict[str, Any]:
+        """The site as JSON has it (see casts.schema.json): dtypes by name, values as text."""
+        conversion, answers = self.row.shared_facts()
+        return {**conversion, **answers, **self.facts()}
+
+    def facts(self) -> dict[str, Any]:
+        """The fields of the site that are its own (see CastRow.shared_facts), as JSON has them."""
+        row, cause, measured, shares = self.row, self.row.cause, self.measured, self.shares
+        elements, added = _sizes_json(self._types)
+        return {
+            **row.facts(),
+            "times": self.times,
+            "casts": [each.symbol.index for each in self.casts],
+            "elements": elements,
+            "bytes_added": added,
+            "cause": None if cause is None else cause.location.to_json(),
+            "measured": None if measured is None else measured.to_json(),
+            "shares": None if shares is None else list(map(plain, shares)),
+        }
+
+
+class Cascade(NamedTuple):
+    """A site that leads, and the rows at other sites that follow from one of its rows."""
+
+    site: CastSite
+    following: list[CastRow]
+
+
+class Sites(Sequence[CastSite]):
+    """The sites of some rows, in the order of their first rows."""
+
+    def __init__(self, rows: Iterable[CastRow]) -> None:
+        self.rows = tuple(rows)
+        self._conversions: dict[int, Any] = {}
+        self._numbers: dict[Any, int] = {}
+        self._sites: dict[Any, CastSite] = {}
+        for row in self.rows:
+            site = self._sites.setdefault(self._key(row), new := CastSite(row))
+            if site is not new:
+                site.rows.append(row)
+        self._list = tuple(self._sites.values())
+        places = Counter(row.symbol.index for site in self._list for row in site.casts)
+        for site in self._list:
+            site.places = max(places[row.symbol.index] for row in site.casts)
+
+    def __len__(self) -> int:
+        return len(self._list)
+
+    @overload
+    def __getitem__(self, at: int) -> CastSite: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[CastSite]: ...
+    def __getitem__(self, at: int | slice) -> CastSite | Sequence[CastSite]:
+        return self._list[at]
+
+    def __iter__(self) -> Iterator[CastSite]:
+        return iter(self._list)
+
+    def of(self, row: CastRow) -> CastSite | None:
+        """The site of a row; None of a row that is not among the rows."""
+        return self._sites.get(self._key(row))
+
+    def cascades(self) -> list[Cascade]:
+        """The sites that lead, each with the rows that follow, in the order of the sites.
+
+        A row leads that is a cause, or whose cause is not among the rows; and the first on a path
+        that loses something, whose cause does not. A site leads if one of its rows does.
+        """
+        places = {row.place for row in self.rows}
+        leading: dict[int, Cascade] = {}
+        following: list[tuple[CastRow, CastRow]] = []
+        for row in self.rows:
+            lead = row.cause
+            if lead is None or lead.place not in places or (lead.exact and not row.exact):
+                site = self._sites[self._key(row)]
+                leading.setdefault(id(site), Cascade(site, []))
+            else:
+                following.append((lead, row))
+        for lead, row in following:
+            site = self._sites[self._key(lead)]
+            if self._sites[self._key(row)] is not site:
+                leading.setdefault(id(site), Cascade(site, [])).following.append(row)
+        return [leading[id(site)] for site in self._list if id(site) in leading]
+
+    def _key(self, row: CastRow) -> Any:
+        """Equal for rows that are equal (see CastRow); conversions are compared once by value."""
+        conversion = row.conversion
+        number = self._conversions.get(id(conversion))
+        if number is None:
+            distinct = self._numbers.setdefault(conversion, len(self._numbers))
+            number = self._conversions[id(conversion)] = distinct
+        return number, row.location.place[:3], row.location.layer
+
+
+@lru_cache(maxsize=1024)
+def _sizes(types: tuple[tuple[TensorType, int], ...]) -> tuple[Size, Size]:
+    """The elements and the bytes in storage of arrays, by type and how many there are."""
+    elements = [(kind, kind.size * count) for kind, count in types]
+    added = total(size * kind.dtype.storage.itemsize for kind, size in elements)
+    return total(size for _, size in elements), added
+
+
+@lru_cache(maxsize=1024)
+def _sizes_json(types: tuple[tuple[TensorType, int], ...]) -> tuple[int | str, int | str]:
+    """The same as JSON has them."""
+    elements, added = _sizes(types)
+    return size_json(elements), size_json(added)

@@ -1,0 +1,210 @@
+"""What two rule sets make of one program: the symbols whose dtype changes, and why."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias, overload
+
+from graphir import DType, Graph, GraphirError, PromotionRules, Symbol
+from graphir.escape import printable
+from graphir.gc_pause import uncollected
+from graphir.rule_reports.tables import aligned
+from graphir.text.printer import names_of
+from passes.analysis.rebuild import Rebuilt, rebuilt
+from passes.analysis.written_literals import Literals
+
+End: TypeAlias = "DType | GraphirError"
+"""What a rule set makes of a symbol: its dtype, or the error with which it refuses."""
+
+
+class Change(NamedTuple):
+    """A symbol whose dtype changes with the rules, or which one of them refuses.
+
+    `before` and `after` are its dtypes, or the error; `causes` are the changes among its operands
+    from which it follows, none for a first cause.
+    """
+
+    symbol: Symbol
+    before: End
+    after: End
+    causes: tuple[Symbol, ...]
+
+    @property
+    def errors(self) -> tuple[GraphirError, ...]:
+        """The errors of the rule sets that refuse it."""
+        return tuple(end for end in (self.before, self.after) if isinstance(end, GraphirError))
+
+
+class GraphDiff(Sequence[Change]):
+    """What changes in a program under other rules: `str()` names first causes, then what follows.
+
+    `both_refused` are the symbols that neither rule set allows, which is no change; `broken` the
+    error where outputs are not of the types that the graph promises, under the second.
+    """
+
+    def __init__(self, graph: Graph, before: PromotionRules, after: PromotionRules) -> None:
+        self.graph, self.before, self.after = graph, before, after
+        found, self.broken = _compared(graph, before, after)
+        self.changes = tuple(change for change in found if len(change.errors) < 2)
+        self.both_refused = tuple(change for change in found if len(change.errors) == 2)
+
+    def __len__(self) -> int:
+        return len(self.changes)
+
+    @overload
+    def __getitem__(self, at: int) -> Change: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Change]: ...
+    def __getitem__(self, at: int | slice) -> Change | Sequence[Change]:
+        return self.changes[at]
+
+    def __iter__(self) -> Iterator[Change]:
+        return iter(self.changes)
+
+    @property
+    def causes(self) -> tuple[Change, ...]:
+        """The changes that follow from no other."""
+        return tuple(change for change in self if not change.causes)
+
+    @property
+    def refused(self) -> tuple[Change, ...]:
+        """The changes in which one of the rule sets raises."""
+        return tuple(change for change in self if change.errors)
+
+    def to_json(self) -> str:
+        """The changes as a JSON document: a dtype, or null and the error, before and after."""
+        return json.dumps(self.facts(), indent=2)
+
+    def facts(self) -> dict[str, Any]:
+        """What the JSON document has."""
+        names = names_of(self.graph)
+        told: dict[str, Any] = {"graph": self.graph.name, "symbols": len(self.graph)}
+        told |= {"before": self.before.name, "after": self.after.name}
+        told["changes"] = [_json(change, names) for change in self]
+        told["both_refused"] = [_json(change, names) for change in self.both_refused]
+        told["broken"] = None if self.broken is None else str(self.broken)
+        return told
+
+    def table(self) -> list[tuple[str, ...]]:
+        """Where, which symbols, their dtypes before and after, and why: first causes first.
+
+        Its first row are the titles; it has no other where nothing changes.
+        """
+        first, rest = self.causes, [change for change in self if change.causes]
+        head = ("where", "symbol", self.before.name, self.after.name, "because of")
+        return [head, *_rows((*first, *rest), names_of(self.graph))]
+
+    def __str__(self) -> str:
+        rows = self.table()
+        lines = [self.headline(), *(aligned(rows) if len(rows) > 1 else []), *self.errors()]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def headline(self) -> str:
+        """How many symbols change, and how many each of the rule sets refuses."""
+        counts = [
+            f"{len(self)} of {len(self.graph)} symbols change",
+            f"{len(self.causes)} of them first causes",
+            f"{self.after.name} refuses {_refusals(change.after for change in self)}",
+            f"{self.before.name} {_refusals(change.before for change in self)}",
+            f"both {len(self.both_refused)}",
+        ]
+        return (
+            f"graph {printable(self.graph.name)}, {self.before.name} -> {self.after.name}: "
+            + ", ".join(counts)
+        )
+
+    def errors(self) -> list[str]:
+        """Every error once, as lines: of first causes, of what follows, of what both refuse."""
+        changes = (*self.causes, *(change for change in self if change.causes))
+        both = [str(error) for change in self.both_refused for error in change.errors]
+        told = {
+            f"{self.after.name} refuses": _said(change.after for change in changes),
+            f"{self.before.name} refuses": _said(change.before for change in changes),
+            "both refuse": dict.fromkeys(both),
+            "broken promise": [] if self.broken is None else [str(self.broken)],
+        }
+        lines: list[str] = []
+        for heading, errors in told.items():
+            lines += ["", f"{heading}:", *(f"  {error}" for error in errors)] if errors else []
+        return lines
+
+
+def _said(ends: Iterable[End]) -> dict[str, None]:
+    """What the errors among them say, each once."""
+    return dict.fromkeys(str(end) for end in ends if isinstance(end, GraphirError))
+
+
+@uncollected
+def _compared(
+    graph: Graph, before: PromotionRules, after: PromotionRules
+) -> tuple[list[Change], GraphirError | None]:
+    """Every symbol that differs or that both refuse, and the promise that the second breaks."""
+    first = _as_it_is(graph) if before is graph.rules else rebuilt(graph, before)
+    second = rebuilt(graph, after, first.twins)
+    found: dict[int, Change] = {}
+    for symbol, one, other in zip(graph.symbols, first.twins, second.twins, strict=True):
+        if one is None or other is None:
+            continue  # a literal; what becomes of it shows in its user
+        ends = _end(first, one, symbol.index), _end(second, other, symbol.index)
+        if ends[0] is not ends[1]:
+            changed = [arg for arg in dict.fromkeys(symbol.args) if arg.index in found]
+            found[symbol.index] = Change(symbol, *ends, tuple(changed))
+    return list(found.values()), second.broken
+
+
+def _as_it_is(graph: Graph) -> Rebuilt:
+    """A graph as what its own rules make of it."""
+    if graph.rules_before is not None:
+        return rebuilt(graph, graph.rules)  # which says why not
+    inside = Literals(graph).inside
+    twins = [None if symbol.index in inside else symbol for symbol in graph.symbols]
+    return Rebuilt(graph, twins, {}, None)
+
+
+def _end(built: Rebuilt, twin: Symbol, place: int) -> End:
+    refusal = built.refusals.get(place)
+    return twin.dtype if refusal is None else refusal.error
+
+
+def _rows(changes: Iterable[Change], names: Mapping[int, str]) -> list[tuple[str, ...]]:
+    """A row for all changes alike at one place of the program, as a loop makes them."""
+    alike: dict[tuple[str, ...], list[str]] = {}
+    because: dict[tuple[str, ...], str] = {}
+    for change in changes:
+        symbol, ends = change.symbol, [_name(end) for end in (change.before, change.after)]
+        causes = [(names[one.index], one.location.layered) for one in change.causes]
+        key = (symbol.location.layered, symbol.op.name, *ends, *(where for _, where in causes))
+        alike.setdefault(key, []).append(names[symbol.index])
+        because.setdefault(key, ", ".join(f"{name} ({where})" for name, where in causes))
+    return [
+        (key[0], f"{_several(found)} {key[1]}", *key[2:4], because[key] or "itself")
+        for key, found in alike.items()
+    ]
+
+
+def _several(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{names[0]} ... {names[-1]} ({len(names)})"
+
+
+def _name(end: End) -> str:
+    return str(end) if isinstance(end, DType) else "refused"
+
+
+def _refusals(ends: Iterable[End]) -> int:
+    return sum(isinstance(end, GraphirError) for end in ends)
+
+
+def _json(change: Change, names: Mapping[int, str]) -> dict[str, Any]:
+    symbol = change.symbol
+    ends = {"before": change.before, "after": change.after}
+    return {
+        "symbol": names[symbol.index],
+        "op": symbol.op.name,
+        "location": symbol.location.to_json(),
+        **{key: str(end) if isinstance(end, DType) else None for key, end in ends.items()},
+        "because": [names[one.index] for one in change.causes],
+        "errors": {key: str(e) for key, e in ends.items() if isinstance(e, GraphirError)},
+    }

@@ -1,0 +1,290 @@
+"""The same program under other rules: its ops, inputs and literals, built once more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from graphir import (
+    Graph,
+    GraphError,
+    GraphirError,
+    PromotionError,
+    PromotionRules,
+    Symbol,
+    ops,
+)
+from graphir.gc_pause import uncollected
+from graphir.ir.literals import literal_array
+from graphir.ir.operands import call_text, symbols_of
+from graphir.ir.operators.in_place import assigned
+from graphir.location import ASSIGN, placed
+from graphir.promotion import rules as rules_named
+from passes.analysis.written_literals import Literals, is_literal
+from passes.rewriter import unplaced
+
+SHOWN = 100
+"""The most refusals that one error lists."""
+
+
+class Refusal(NamedTuple):
+    """A symbol that the other rules refuse, and the error they give at its line.
+
+    `follows` where one of its operands was refused before.
+    """
+
+    symbol: Symbol
+    error: GraphirError
+    follows: bool
+
+
+class Rebuilt(NamedTuple):
+    """A graph under other rules: `twins[i]` is what the symbol at place i has become.
+
+    A literal written in an expression has none, since it takes a dtype anew in each. A refused
+    symbol's twin stands for it with an assumed type and no operands; `refusals` is by its place.
+    `broken` is the error of a graph whose `out_types` are not what comes out.
+    """
+
+    graph: Graph
+    twins: list[Symbol | None]
+    refusals: dict[int, Refusal]
+    broken: GraphirError | None
+
+
+def rebuild(graph: Graph, rules: str | PromotionRules) -> Graph:
+    """The same program built under other rules; under its own, the graph itself.
+
+    Casts, constants and inputs keep their dtypes; literals take one anew. An in-place operator does
+    what the other library's does, and arrays of a recording keep their dtypes as they are written
+    to. Raises one PromotionError that lists every symbol which the rules refuse, each with its
+    line; GraphError for a graph whose rules are gone, being explicit.
+    """
+    wanted = rules_named(rules)
+    if wanted is graph.rules:
+        return graph
+    new = rebuilt(graph, wanted)
+    if new.refusals or new.broken:
+        raise _refused(graph, new)
+    return new.graph
+
+
+@uncollected
+def rebuilt(
+    graph: Graph, rules: PromotionRules, assumed: Sequence[Symbol | None] | None = None
+) -> Rebuilt:
+    """The same program built under other rules as far as they allow it.
+
+    Where they refuse a symbol, its users are told the type that it has among those `assumed`, by
+    place (by default: the type it had). In a graph read from text, which says where an expression
+    starts and not where it ends, `g.scalar(2) + x` counts as `2 + x`.
+    """
+    if graph.rules_before is not None:
+        raise GraphError(
+            f"graph {graph.name!r} is explicit: what {graph.rules_before!r} decided is in its "
+            "casts already; take the graph as it was before implicit_cast"
+        )
+    rebuilding = _Rebuilding(graph, rules, graph.symbols if assumed is None else assumed)
+    for symbol in graph.symbols:
+        rebuilding.add(symbol)
+    return rebuilding.finished()
+
+
+class _Rebuilding:
+    """One walk over the symbols of a graph."""
+
+    def __init__(
+        self, graph: Graph, rules: PromotionRules, assumed: Sequence[Symbol | None]
+    ) -> None:
+        self.old, self.assumed = graph, assumed
+        self.new = Graph(graph.name, out_types=graph.out_types, rules=rules, tf32=graph.tf32)
+        self.new.policy = graph.policy
+        self.literals = Literals(graph)
+        places = [symbol.index for symbol in graph.inputs]
+        self.names = dict(zip(places, graph.input_names, strict=True))
+        self.twins: list[Symbol | None] = []
+        self.refusals: dict[int, Refusal] = {}
+        # What is refused once is refused again: making an error takes longer than finding it.
+        self._known: dict[tuple[Any, ...] | None, GraphirError] = {}
+        self._shown: Sequence[Any] = ()
+        self._lone: dict[int, Symbol] = {}
+        self._written = {one.args[0].index for one in graph.symbols if _writes_in_place(one)}
+
+    def add(self, symbol: Symbol) -> None:
+        """Build the twin of the next symbol."""
+        self.twins.append(None if symbol.index in self.literals.inside else self._twin(symbol))
+
+    def finished(self) -> Rebuilt:
+        """What has been built, with its inputs and outputs."""
+        new, old = self.new, self.old
+        new.inputs = self._built(old.inputs)
+        new.input_names = list(old.input_names)
+        new.outputs = tuple(self._built(old.outputs))
+        return Rebuilt(new, self.twins, self.refusals, _broken(new))
+
+    def _built(self, symbols: Iterable[Symbol]) -> list[Symbol]:
+        """What symbols have become."""
+        found: list[Symbol] = []
+        for symbol in symbols:
+            try:
+                found.append(self._found(symbol))
+            except GraphirError as error:
+                found.append(self._refused(symbol, error))
+        return found
+
+    def _found(self, symbol: Symbol) -> Symbol:
+        """What a symbol has become; a literal that stands alone after all is made now."""
+        twin = self.twins[symbol.index]
+        if twin is None:
+            twin = self._lone.get(symbol.index)
+        if twin is None:
+            twin = self._lone[symbol.index] = self._alone(symbol)
+        return twin
+
+    def _twin(self, symbol: Symbol) -> Symbol:
+        before = len(self.new.symbols)
+        try:
+            return self._alone(symbol) if is_literal(symbol) else self._applied(symbol)
+        except GraphirError as error:
+            del self.new.symbols[before:]
+            return self._refused(symbol, error)
+
+    def _alone(self, symbol: Symbol) -> Symbol:
+        """A literal that no expression gives its dtype."""
+        new, value = self.new, symbol.attrs["literal"]
+        if not self.literals.alone(symbol):  # one that its rules cannot have given it by itself
+            return new.append(symbol.op, (), symbol.attrs, symbol.type, symbol.source)
+        dtype, array = literal_array(value, new.rules.literal(value), new.rules, new.tf32)
+        attrs = {"dtype": dtype, "value": array, "literal": value}
+        found = new.infer(ops.constant, (), attrs)
+        return new.append(ops.constant, (), found.attrs, found.type, symbol.source)
+
+    def _applied(self, symbol: Symbol) -> Symbol:
+        self._shown = symbol.args
+        if symbol.op is ops.cast and symbol.origins:
+            return self._inserted(symbol, self._found(symbol.args[0]))
+        operands, attrs = self._operands(symbol), self._attrs(symbol)
+        self._shown = operands
+        keyed = not (self.new.rules.by_value or symbol.location.in_place)
+        key = _key(symbol, operands) if keyed else None
+        if key in self._known:
+            raise self._known[key]
+        try:
+            return self._made(symbol, operands, attrs)
+        except GraphirError as error:
+            # An error that shows the constants made of literals shows where they are.
+            if key is not None and self._shown is operands:
+                self._known[key] = unplaced(error)
+            raise
+
+    def _made(self, symbol: Symbol, operands: list[Any], attrs: dict[str, Any]) -> Symbol:
+        new, op, before = self.new, symbol.op, len(self.new.symbols)
+        args = symbols_of(new, op, operands)
+        for constant in new.symbols[before:]:
+            constant.source = symbol.source
+            self._shown = args
+        found = new.infer(op, args, attrs)
+        result = new.append(op, args, found.attrs, found.type, symbol.source)
+        if symbol.location.in_place and symbol.index not in self._written:
+            return assigned(op, args[0], result)
+        return result
+
+    def _inserted(self, cast: Symbol, value: Symbol) -> Symbol:
+        """The cast of a value that the operator before it, or a write to an array, brought along.
+
+        That of an in-place operator is the one of the new rules, if they have one.
+        """
+        new, before, origins = self.new, cast.args[0], cast.origins
+        if _writes_in_place(cast):
+            self._shown = before.args
+            if not before.location.in_place:
+                raise PromotionError(
+                    f"{self.old.rules.name!r} makes an in-place {origins[0].op} of other ops, and "
+                    f"{new.rules.name!r} may make it of yet others; write x = x ** y"
+                )
+            return assigned(before.op, self._found(before.args[0]), value)
+        if value.dtype is cast.dtype and origins[0].rule == ASSIGN:
+            return value
+        source = tuple(origin._replace(source=value.dtype) for origin in origins)
+        found = new.infer(ops.cast, (value,), cast.attrs)
+        return new.append(ops.cast, (value,), found.attrs, found.type, source)
+
+    def _operands(self, symbol: Symbol) -> list[Any]:
+        """What the operands have become; a literal in the expression, itself."""
+        return [self._operand(symbol, i, arg) for i, arg in enumerate(symbol.args)]
+
+    def _operand(self, symbol: Symbol, position: int, arg: Symbol) -> Any:
+        if not is_literal(arg):
+            return self._found(arg)
+        # The users of a refused one are asked as if it stood with them.
+        if arg.index in self.refusals or self.literals.within(symbol, position):
+            return arg.attrs["literal"]
+        return self._found(arg)
+
+    def _attrs(self, symbol: Symbol) -> dict[str, Any]:
+        """The attributes; a full whose value gave its dtype takes one anew."""
+        attrs, rules = symbol.attrs, self.new.rules
+        if symbol.op is not ops.full or attrs["literal"] is None:
+            return attrs
+        return {**attrs, "dtype": rules.literal(attrs["literal"])}
+
+    def _refused(self, symbol: Symbol, error: GraphirError) -> Symbol:
+        """Note a refusal, and let the users of the symbol go on with the type assumed for it."""
+        follows = any(arg.index in self.refusals for arg in symbol.args)
+        told = placed(unplaced(error), symbol.location, self._call(symbol))
+        self.refusals[symbol.index] = Refusal(symbol, told, follows)
+        known = self.assumed[symbol.index]
+        type_ = symbol.type if known is None else known.type
+        return self.new.append(symbol.op, (), symbol.attrs, type_, symbol.source)
+
+    def _call(self, symbol: Symbol) -> str:
+        if symbol.op is ops.input:
+            return f"input %{self.names[symbol.index]}: {symbol.type}"
+        if is_literal(symbol):
+            return "scalar"
+        if _writes_in_place(symbol):
+            return call_text(symbol.args[0].op, self._shown)
+        return call_text(symbol.op, self._shown)
+
+
+def _writes_in_place(symbol: Symbol) -> bool:
+    """Whether a symbol is the cast by which an in-place operator writes its result to an array."""
+    origins = symbol.origins if symbol.op is ops.cast else ()
+    return bool(origins) and origins[0].rule == ASSIGN and origins[0].location.in_place
+
+
+def _key(symbol: Symbol, operands: list[Any]) -> tuple[Any, ...]:
+    """What decides whether an op is refused; what inference found alike shares attributes."""
+    types = [one.type if isinstance(one, Symbol) else repr(one) for one in operands]
+    return (symbol.op, id(symbol.attrs), *types)
+
+
+def _broken(graph: Graph) -> GraphError | None:
+    """The error of a graph whose outputs are not of the types that it promises."""
+    found = tuple(symbol.type for symbol in graph.outputs)
+    if not found or graph.out_types in (None, found):
+        return None
+    promised = ", ".join(map(str, graph.out_types or ()))
+    return GraphError(
+        f"graph {graph.name!r} promises ({promised}) and has ({', '.join(map(str, found))}) under "
+        f"{graph.rules.name!r}; .cast(...) the outputs, or promise that"
+    )
+
+
+def _refused(graph: Graph, new: Rebuilt) -> PromotionError:
+    """One error for all: first causes, then what follows from them."""
+    first = [refusal for refusal in new.refusals.values() if not refusal.follows]
+    rest = [refusal for refusal in new.refusals.values() if refusal.follows]
+    rules = new.graph.rules.name
+    head = f"{rules!r} refuses {len(new.refusals)} of {len(graph)} symbols of graph {graph.name!r}"
+    lines = [f"{head}:" if first else f"{rules!r} breaks a promise:"]
+    lines += [f"  {refusal.error}" for refusal in first[:SHOWN]]
+    if rest:
+        lines.append(f"  {len(rest)} of them follow from operands that are refused:")
+        lines += [f"  {refusal.error}" for refusal in rest[: max(SHOWN - len(first), 0)]]
+    if len(new.refusals) > SHOWN:
+        lines.append(f"  ... passes.diff(graph, {rules!r}) has all {len(new.refusals)}")
+    if new.broken:
+        lines.append(f"  {new.broken}")
+    lines.append(f"Cast there, or keep rules={graph.rules.name!r}.")
+    return PromotionError("\n".join(lines))

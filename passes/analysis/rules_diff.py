@@ -1,0 +1,189 @@
+"""What two rule sets answer differently: cells of their tables, and what they say besides."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple, overload
+
+from graphir import DType, Op, PromotionRules, ops
+from graphir.rule_reports.facts import OF_OPS, facts, inferred
+from graphir.rule_reports.tables import aligned, named
+
+
+class Cell(NamedTuple):
+    """A pair of dtypes that two rule sets answer differently; None is a refusal."""
+
+    lhs: DType
+    rhs: DType
+    before: DType | None
+    after: DType | None
+
+
+class Result(NamedTuple):
+    """An op on arrays of one dtype that gives other results; None is a refusal."""
+
+    op: str
+    dtype: DType
+    before: DType | None
+    after: DType | None
+
+
+class RulesDiff(Sequence[Cell]):
+    """The cells in which two rule sets differ, among the dtypes that both have: `str()` a table.
+
+    `both_refuse` counts the pairs that neither mixes; `facts` are the questions besides the join
+    that they answer differently, each with both answers; `ops` the results in which they differ of
+    ops on arrays of one dtype.
+    """
+
+    def __init__(self, before: PromotionRules, after: PromotionRules) -> None:
+        self.before, self.after = before, after
+        self.dtypes = [d for d in DType if d in before.dtypes and d in after.dtypes]
+        asked = [
+            Cell(a, b, before.answer(a, b), after.answer(a, b))
+            for a in self.dtypes
+            for b in self.dtypes
+        ]
+        self.pairs = len(asked)
+        self.both_refuse = sum(cell.before is None and cell.after is None for cell in asked)
+        self.cells = tuple(cell for cell in asked if cell.before is not cell.after)
+
+    def __len__(self) -> int:
+        return len(self.cells)
+
+    @overload
+    def __getitem__(self, at: int) -> Cell: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Cell]: ...
+    def __getitem__(self, at: int | slice) -> Cell | Sequence[Cell]:
+        return self.cells[at]
+
+    def __iter__(self) -> Iterator[Cell]:
+        return iter(self.cells)
+
+    def only(self, one: PromotionRules) -> list[DType]:
+        """The dtypes that one of the two has and the other lacks."""
+        return [dtype for dtype in DType if dtype in one.dtypes and dtype not in self.dtypes]
+
+    @cached_property
+    def facts(self) -> tuple[tuple[str, str, str], ...]:
+        """What they answer differently besides: the question, and both answers."""
+        after = dict(facts(self.after, self.dtypes))
+        return tuple(
+            (subject, answer, after[subject])
+            for subject, answer in facts(self.before, self.dtypes)
+            if after.get(subject, answer) != answer
+        )
+
+    @cached_property
+    def ops(self) -> tuple[Result, ...]:
+        """The ops on arrays of one dtype, without attributes, that give another result."""
+        asked = [
+            Result(op.name, dtype, _result(self.before, op, dtype), _result(self.after, op, dtype))
+            for op in ops.CATALOGUE.values()
+            if op.operands
+            for dtype in self.dtypes
+        ]
+        return tuple(one for one in asked if one.before is not one.after)
+
+    def to_json(self) -> str:
+        """The cells and answers as a JSON document; null is a refusal."""
+        told: dict[str, Any] = {"before": self.before.name, "after": self.after.name}
+        told |= {"pairs": self.pairs, "both_refuse": self.both_refuse}
+        told["only_before"] = [str(dtype) for dtype in self.only(self.before)]
+        told["only_after"] = [str(dtype) for dtype in self.only(self.after)]
+        names = [[None if one is None else str(one) for one in cell] for cell in self]
+        told["cells"] = [dict(zip(Cell._fields, cell, strict=True)) for cell in names]
+        keys = ("question", "before", "after")
+        told["facts"] = [dict(zip(keys, fact, strict=True)) for fact in self.facts]
+        results = [[None if one is None else str(one) for one in found] for found in self.ops]
+        told["ops"] = [dict(zip(Result._fields, found, strict=True)) for found in results]
+        return json.dumps(told, indent=2)
+
+    def __str__(self) -> str:
+        names = self.before.name, self.after.name
+        lines = [self._head(), *self._alone()]
+        if self.cells:
+            lines += ["", *aligned([("lhs", "rhs", *names), *_grouped(self.cells)])]
+        # In text, what is a result of ops is told op by op alone.
+        besides = [fact for fact in self.facts if fact[0] not in OF_OPS]
+        if besides:
+            lines += ["", "besides the join:"]
+        for subject, *answers in besides:
+            told = aligned(list(zip(names, answers, strict=True)))
+            lines += [f"  {subject}", *(f"    {line}" for line in told)]
+        if self.ops:
+            table = aligned([("of", *names, "ops"), *_by_op(self.ops)])
+            lines += ["", "op by op, on arrays of one dtype:", *table]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _head(self) -> str:
+        names = self.before.name, self.after.name
+        gone = sum(cell.after is None for cell in self)
+        new = sum(cell.before is None for cell in self)
+        parts = [
+            f"{len(self) - gone - new} have another dtype",
+            f"{gone} are refused by {names[1]} alone",
+            f"{new} by {names[0]} alone",
+        ]
+        return (
+            f"{names[0]} and {names[1]} differ in {len(self)} of {self.pairs} pairs of the dtypes "
+            f"that both have: {', '.join(parts)}; both refuse {self.both_refuse}"
+        )
+
+    def _alone(self) -> list[str]:
+        both = [(one.name, self.only(one)) for one in (self.before, self.after)]
+        return [f"only {name} has {' '.join(map(str, dtypes))}" for name, dtypes in both if dtypes]
+
+
+def _grouped(cells: Sequence[Cell]) -> list[tuple[str, ...]]:
+    """A row for all cells of one change whose operands are the same lists.
+
+    A pair that changes alike in both orders is there once.
+    """
+    known = {cell[:2]: cell[2:] for cell in cells}
+    partners: dict[tuple[DType, tuple[DType | None, ...]], list[DType]] = {}
+    seen: set[tuple[DType, DType]] = set()
+    for a, b, *ends in cells:
+        if (b, a) not in seen or known.get((b, a)) != tuple(ends):
+            seen.add((a, b))
+            partners.setdefault((a, tuple(ends)), []).append(b)
+    rows: dict[tuple[Any, ...], list[DType]] = {}
+    for (a, ends), others in partners.items():
+        rows.setdefault((ends, *others), []).append(a)
+    return [(_names(lhs), _names(rhs), *map(named, ends)) for (ends, *rhs), lhs in rows.items()]
+
+
+def _result(rules: PromotionRules, op: Op, dtype: DType) -> DType | None:
+    found = inferred(rules, op, *(dtype,) * len(op.operands))
+    return None if found is None else found.type.dtype
+
+
+def _by_op(found: Sequence[Result]) -> list[tuple[str, ...]]:
+    """A row for all ops that change alike on the same dtypes.
+
+    "its own" is the operands' dtype, of ops that give several.
+    """
+    given: dict[tuple[str, int], set[DType | None]] = {}
+    for op, _, *ends in found:
+        for side, end in enumerate(ends):
+            given.setdefault((op, side), {None}).add(end)
+    changed: dict[tuple[str, ...], list[DType]] = {}
+    for op, dtype, *ends in found:
+        told = [
+            "its own" if end is dtype and len(given[op, side]) > 2 else named(end)
+            for side, end in enumerate(ends)
+        ]
+        changed.setdefault((op, *told), []).append(dtype)
+    rows: dict[tuple[str, ...], list[str]] = {}
+    for (op, *told), dtypes in changed.items():
+        rows.setdefault((_names(dtypes), *told), []).append(op)
+    return [(*row, " ".join(names)) for row, names in rows.items()]
+
+
+def _names(dtypes: Iterable[DType]) -> str:
+    return " ".join(dtype.short for dtype in dtypes)

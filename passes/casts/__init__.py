@@ -1,8 +1,0 @@
-"""The report of casts: where each arose, by which rule, along which path, and what it can lose."""
-
-from passes.casts.conversion import Kind
-from passes.casts.measured import Measured, OutputError, Unseen
-from passes.casts.report import CastReport, cast_report
-from passes.casts.rows import CastRow
-
-__all__ = ["CastReport", "CastRow", "Kind", "Measured", "OutputError", "Unseen", "cast_report"]

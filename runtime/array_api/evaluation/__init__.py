@@ -1,0 +1,1 @@
+"""Pending array expressions, and how they are computed."""

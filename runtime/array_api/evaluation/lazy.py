@@ -1,0 +1,179 @@
+"""Lazy symbols: recorded at once, typed at once, computed when a value is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import count
+from sys import _getframe  # pyright: ignore[reportPrivateUsage]
+from types import FrameType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphir import DType, Graph, GraphirError, Symbol, TensorType, ops
+from graphir.location import Source
+from graphir.ops.op import Inferred, Op
+from graphir.promotion.scalars import WEAK, fits
+from graphir.semantics.evaluation import contiguous
+from runtime.array_api.wording import in_namespace
+from runtime.recording.sites import is_ours
+
+PENDING = 1 << 19
+"""The bytes that a pending op counts as, so that a chain of them has an end."""
+
+_SITES = 1 << 12
+"""As many code objects are known by their places; a program that makes more begins anew."""
+
+_NUMBERS = 1 << 10
+"""As many numbers are kept as arrays; a program that has more begins anew."""
+
+
+class Lazy(Symbol):
+    """A symbol that may have a value; once it has, it counts as an input and needs no operands.
+
+    `held` is an upper bound of the bytes that are kept for it while it is pending.
+    """
+
+    __slots__ = ("held", "value")
+
+    def __init__(
+        self,
+        graph: Graph,
+        op: Op,
+        args: tuple[Lazy, ...],
+        attrs: dict[str, Any],
+        type: TensorType,
+        source: Source,
+        value: NDArray[Any] | None = None,
+    ) -> None:
+        self.graph = graph
+        self.op = op
+        self.args = args
+        self.attrs = attrs
+        self.type = type
+        self.source = source
+        self.index = next(_PLACES)
+        self.value = value
+        held = PENDING
+        for one in args:
+            known = one.value
+            held += one.held if known is None else known.nbytes
+        self.held = held
+
+    def settle(self, value: NDArray[Any]) -> None:
+        """Take a value; what it was computed from is no longer needed for it."""
+        self.value = value  # first: who finds no operands finds a value
+        self.args = ()
+
+
+_PLACES = count()
+"""Places in the order of recording, so that operands come before what uses them."""
+
+
+class Tape(Graph):
+    """The graph into which all arrays of the namespace record, in any thread.
+
+    It keeps no list: a symbol lives as long as an Array, or a symbol that is still to be computed,
+    needs it.
+    """
+
+    _is_internal = staticmethod(is_ours)
+
+    def __init__(self) -> None:
+        super().__init__("array_api", rules="array_api")
+        self._numbers: dict[Any, NDArray[Any]] = {}
+
+    def emit(self, op: Op, args: tuple[Any, ...], attrs: Mapping[str, Any]) -> Lazy:
+        """A pending symbol, its type inferred; PromotionError, ShapeError or GraphError."""
+        try:
+            inferred = self.infer(op, args, attrs)
+        except GraphirError as error:
+            raise self.refused(error, op, args) from None
+        return Lazy(self, op, args, inferred.attrs, inferred.type, self._site(_getframe(1)))
+
+    def record(self, op: Op, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Lazy:
+        """An op on symbols and Python scalars, which take the dtype that the op wants there."""
+        for one in operands:
+            if one.__class__ is not Lazy:
+                return self._beside_numbers(op, operands, attrs)
+        return self.emit(op, tuple(operands), attrs)
+
+    def known(self, value: NDArray[Any]) -> Lazy:
+        """A symbol that has this value, an array that nobody writes to."""
+        array = contiguous(value)
+        type_ = TensorType(self.rules.known(DType.from_numpy(array.dtype)), array.shape)
+        return Lazy(self, ops.input, (), {}, type_, self._site(_getframe(1)), array)
+
+    def replay(self, symbol: Lazy, steps: Iterable[tuple[Op, dict[str, Any], TensorType]]) -> Lazy:
+        """Ops on one operand, one after another, whose attributes and types are known."""
+        site = self._site(_getframe(1))
+        for op, attrs, type_ in steps:
+            symbol = Lazy(self, op, (symbol,), attrs, type_, site)
+        return symbol
+
+    def name_of(self, symbol: Symbol) -> str:
+        """Its number."""
+        return f"%{symbol.index}"
+
+    def refused(self, error: GraphirError, op: Op, operands: Sequence[Any]) -> GraphirError:
+        """The error in the words of the namespace."""
+        fresh = type(error)(in_namespace(str(error))) if error.location is None else error
+        return super().refused(fresh, op, operands)
+
+    def _beside_numbers(self, op: Op, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Lazy:
+        if not any(one.__class__ is Lazy for one in operands):
+            raise TypeError(f"{op.name} of Python scalars alone; asarray(...) makes one an array")
+        try:
+            inferred = self._inferred(op, operands, attrs)
+            site = self._site(_getframe(1))
+            wanted = zip(operands, inferred.operands, strict=True)
+            args = [
+                one if one.__class__ is Lazy else self._number(one, to, site) for one, to in wanted
+            ]
+        except GraphirError as error:
+            raise self.refused(error, op, operands) from None
+        return Lazy(self, op, tuple(args), inferred.attrs, inferred.type, site)
+
+    def _inferred(self, op: Op, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Inferred:
+        """What an op among whose operands are Python scalars makes of them."""
+        types = tuple(
+            [one.type if one.__class__ is Lazy else _WEAK[_kind(one)] for one in operands]
+        )
+        return self.infer_of(op, types, attrs)
+
+    def _number(self, number: Any, dtype: DType, site: Source) -> Lazy:
+        # Zeros have signs that their equality does not tell of, and so have parts.
+        kept = bool(number) and not isinstance(number, complex)
+        key = dtype.code, number.__class__, number
+        value = self._numbers.get(key) if kept else None
+        if value is None:
+            value = self._array(number, dtype)
+            if kept:
+                if len(self._numbers) >= _NUMBERS:
+                    self._numbers.clear()
+                self._numbers[key] = value
+        return Lazy(self, ops.input, (), {}, TensorType(dtype), site, value)
+
+    def _array(self, number: Any, dtype: DType) -> NDArray[Any]:
+        if dtype.is_integer and not fits(number, dtype):
+            raise self.rules.misfit(number, dtype)
+        with np.errstate(all="ignore"):  # what is too great for a float is inf
+            return np.array(number, dtype.storage)
+
+    def _site(self, frame: FrameType) -> Any:
+        if len(self._sites) > _SITES:
+            self._sites.clear()
+        return super()._site(frame)
+
+
+_WEAK = {kind: TensorType(dtype) for kind, dtype in WEAK.items()}
+
+
+def _kind(number: Any) -> type:
+    """The type of Python scalar that a number is, of a subclass too, as np.float64 is."""
+    kind = number.__class__
+    return kind if kind in WEAK else next(one for one in WEAK if isinstance(number, one))
+
+
+TAPE = Tape()

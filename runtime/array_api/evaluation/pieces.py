@@ -1,0 +1,86 @@
+"""Pieces of programs that are computed together, and the Programs of those met again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from threading import Lock
+from typing import Any
+
+from graphir import Graph, Symbol
+from runtime.array_api.evaluation.lazy import TAPE, Lazy
+from runtime.program import Program
+
+_KEPT = 256
+"""The structures that are remembered; beyond that the oldest are forgotten."""
+
+_AGAIN = 3
+"""From this meeting on, a structure is run as a Program."""
+
+_LARGE = 1 << 16
+"""The elements of an op for which a Program, though made for one run, pays."""
+
+
+class Piece:
+    """Symbols to compute, as a structure in which inputs are known by their types alone.
+
+    `todo` has each symbol after its operands, with these; `kept` are the results.
+    """
+
+    def __init__(self, todo: Mapping[Lazy, tuple[Lazy, ...]], kept: Sequence[Lazy]) -> None:
+        self.todo, self.kept = todo, kept
+        self.inputs: list[Lazy] = []
+        places: dict[Lazy, int] = {}
+        key: list[Any] = []
+        for symbol, args in todo.items():
+            key += symbol.op, id(symbol.attrs), symbol.type
+            for arg in args:
+                place = places.get(arg)
+                if place is None:
+                    self.inputs.append(arg)
+                    place = places[arg] = -len(self.inputs)
+                    key.append(arg.type)
+                key.append(place)
+            places[symbol] = len(places)
+        key += [places[one] for one in kept]
+        self.key = tuple(key)
+
+    @property
+    def is_large(self) -> bool:
+        """Whether computing it takes long beside making a Program of it."""
+        sizes: Any = [symbol.type.size for symbol in self.todo]
+        return sum(sizes) > _LARGE * len(sizes)
+
+    def program(self, beside: Program | None = None) -> Program:
+        """The Program that computes it from its inputs, with the memory of another."""
+        graph = Graph("array_api", rules=TAPE.rules)
+        made: dict[Lazy, Symbol] = {one: graph.input(one.type) for one in self.inputs}
+        for one, args in self.todo.items():
+            operands = tuple([made[arg] for arg in args])
+            made[one] = graph.append(one.op, operands, one.attrs, one.type, one.source)
+        graph.output(*[made[one] for one in self.kept])
+        return Program(graph, beside=beside)
+
+
+class Programs:
+    """The structures that were met lately, and the Programs of those that are worth it.
+
+    All Programs have the same memory to work with.
+    """
+
+    def __init__(self) -> None:
+        self._first: Program | None = None
+        self._met: dict[Any, tuple[int, Program | None, list[Any]]] = {}
+        self._lock = Lock()
+
+    def of(self, piece: Piece) -> Program | None:
+        """The Program of a piece; None of one that is small and new."""
+        with self._lock:
+            times, program, attrs = self._met.pop(piece.key, (0, None, None))
+            attrs = attrs or [symbol.attrs for symbol in piece.todo]  # whose ids stay their own
+            if program is None and (times + 1 >= _AGAIN or piece.is_large):
+                program = piece.program(self._first)
+                self._first = self._first or program
+            self._met[piece.key] = times + 1, program, attrs
+            while len(self._met) > _KEPT:
+                del self._met[next(iter(self._met))]
+        return program

@@ -1,0 +1,226 @@
+"""Creation functions: what is made of nothing is recorded, what is given is taken as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphir import DType, GraphError, PromotionError, ops
+from graphir.ir.literals import native, range_attributes
+from graphir.ops.attributes import several
+from runtime.array_api.array import Array, array_of, known, named, record
+from runtime.array_api.devices import device_of
+from runtime.array_api.dtypes import DEFAULTS, astype, dtype_of, result_type
+
+FLOAT, INDEX = DEFAULTS["real floating"], DEFAULTS["integral"]
+_OF_SCALARS = {
+    bool: DType.bool,
+    int: INDEX,
+    float: FLOAT,
+    complex: DEFAULTS["complex floating"],
+}
+
+
+def asarray(
+    obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None
+) -> Array:
+    """An array of what is given: an Array, numbers or arrays in nested sequences, or a buffer.
+
+    Values from outside are copied unless copy=False; an Array is itself unless copy=True or the
+    dtype changes, where copy=False is a ValueError. OverflowError where an int does not fit.
+    Arrays in a sequence are stacked, in their common dtype.
+    """
+    device_of(device)
+    to = None if dtype is None else dtype_of(dtype)
+    if isinstance(obj, Array):
+        return _of_array(obj, to, copy)
+    if any(isinstance(one, Array) for one in _leaves(obj)):
+        if copy is False:
+            raise GraphError("copy=False: arrays in a sequence become one by a copy")
+        return _stacked(obj, to or result_type(*_leaves(obj)))
+    return known(_taken(obj, to, copy))
+
+
+def _taken(obj: Any, to: DType | None, copy: bool | None) -> NDArray[Any]:
+    """The values of what is no array of the namespace, in memory of their own unless copy=False."""
+    try:
+        value: NDArray[Any] = np.asarray(obj, None if to is None else to.storage)
+    except ValueError as error:
+        raise GraphError(f"these values are no array: {error}") from None
+    if value.dtype == object:
+        raise OverflowError("these values are no numbers of at most 64 bits")
+    dtype_of(value.dtype)
+    shared = not isinstance(obj, _OF_PYTHON) and np.may_share_memory(value, np.asarray(obj))
+    if copy is False and not shared:
+        raise GraphError("copy=False: the values of what is given need a copy")
+    return native(value.copy() if shared and copy is not False else value)
+
+
+_OF_PYTHON = (list, tuple, bool, int, float, complex)
+"""What has no memory that an array could lie in."""
+
+
+def _of_array(x: Array, to: DType | None, copy: bool | None) -> Array:
+    if to is None or to is x.dtype:
+        return Array(x.symbol) if copy else x
+    if copy is False:
+        raise GraphError(f"copy=False: {x.dtype} becomes {to} by a copy")
+    return astype(x, to)
+
+
+def _leaves(obj: Any) -> Iterator[Any]:
+    if isinstance(obj, (list, tuple)):
+        for one in cast("Sequence[Any]", obj):
+            yield from _leaves(one)
+    else:
+        yield obj
+
+
+def _stacked(obj: Any, to: DType) -> Array:
+    if not isinstance(obj, (list, tuple)):
+        return asarray(obj, dtype=to)
+    rows = [_stacked(one, to) for one in cast("Sequence[Any]", obj)]
+    return record(ops.stack, *rows, axis=0) if rows else asarray([], dtype=to)
+
+
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
+    """An array of what another library exports, copied unless copy=False."""
+    device_of(device)
+    if isinstance(x, Array):
+        return _of_array(x, None, copy)
+    value = np.from_dlpack(x)
+    return known(value if copy is False else value.copy())
+
+
+def arange(
+    start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None
+) -> Array:
+    """start, start + step, ... before stop."""
+    device_of(device)
+    floating = any(isinstance(one, float) for one in (start, stop, step))
+    to = dtype_of(dtype, FLOAT if floating else INDEX)
+    if to.is_float:  # ints that it cannot hold are rounded, as the values between are
+        start, step = float(start), float(step)
+    return record(ops.range, **range_attributes(start, stop, step, to))
+
+
+def linspace(
+    start: Any,
+    stop: Any,
+    /,
+    num: int,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    endpoint: bool = True,
+) -> Array:
+    """`num` numbers from start to stop, evenly spaced; without the endpoint, before stop."""
+    device_of(device)
+    complexes = isinstance(start, complex) or isinstance(stop, complex)
+    to = dtype_of(dtype, DEFAULTS["complex floating" if complexes else "real floating"])
+    return known(np.linspace(start, stop, num, endpoint=endpoint, dtype=to.storage))
+
+
+def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Array:
+    """One value everywhere; its type gives the dtype where none is asked for."""
+    device_of(device)
+    if isinstance(fill_value, Array):
+        value = fill_value if dtype is None else astype(fill_value, dtype)
+        return record(ops.broadcast_to, value, shape=several(shape))
+    kind = next((one for one in _OF_SCALARS if isinstance(fill_value, one)), None)
+    if kind is None:
+        raise PromotionError(f"a value to fill with is a Python scalar, not {fill_value!r}")
+    to = dtype_of(dtype, _OF_SCALARS[kind])
+    return record(ops.full, dtype=to, value=_filling(fill_value, to), shape=several(shape))
+
+
+def _filling(value: Any, to: DType) -> Any:
+    """A Python scalar in a dtype; one of a higher kind if it is there without loss."""
+    higher = isinstance(value, complex) and not to.is_complex
+    higher = higher or (isinstance(value, float) and to.is_integer)
+    with np.errstate(all="ignore"):  # what is too great for a float is inf
+        if not higher:
+            return np.array(value, to.storage).item()
+        made = np.array(value.real).astype(to.storage).item()
+    if made != value:
+        raise PromotionError(f"{value!r} to fill an array of {to} with is none of its values")
+    return made
+
+
+def eye(
+    n_rows: int,
+    n_cols: int | None = None,
+    /,
+    *,
+    k: int = 0,
+    dtype: Any = None,
+    device: Any = None,
+) -> Array:
+    """Ones on a diagonal, zeros elsewhere."""
+    device_of(device)
+    columns = n_rows if n_cols is None else n_cols
+    return record(ops.eye, dtype=dtype_of(dtype, FLOAT), rows=n_rows, columns=columns, offset=k)
+
+
+def _of_one_value(name: str, value: float) -> Callable[..., Array]:
+    def function(shape: Any, *, dtype: Any = None, device: Any = None) -> Array:
+        return full(shape, value, dtype=dtype_of(dtype, FLOAT), device=device)
+
+    return named(function, name, f"{value:g} everywhere, float64 where no dtype is asked for.")
+
+
+def _like(name: str, value: float) -> Callable[..., Array]:
+    def function(x: Array, /, *, dtype: Any = None, device: Any = None) -> Array:
+        return full_like(x, value, dtype=dtype, device=device)
+
+    doc = f"{value:g} everywhere, in the shape of an array, and its dtype if no other."
+    return named(function, name, doc)
+
+
+def full_like(x: Array, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Array:
+    """One value everywhere, in the shape of an array, and its dtype if no other."""
+    return full(array_of(x).shape, fill_value, dtype=dtype_of(dtype, x.dtype), device=device)
+
+
+zeros, ones, empty = (_of_one_value(*one) for one in (("zeros", 0), ("ones", 1), ("empty", 0)))
+zeros_like, ones_like = _like("zeros_like", 0), _like("ones_like", 1)
+empty_like = _like("empty_like", 0)
+
+
+def meshgrid(*arrays: Array, indexing: str = "xy") -> list[Array]:
+    """Coordinate matrices of vectors, as matrices index ("ij") or with the first two exchanged."""
+    if indexing not in ("xy", "ij"):
+        raise GraphError(f'indexing is "xy" or "ij", not {indexing!r}')
+    count = len(arrays)
+    places = list(range(count))
+    if indexing == "xy" and count > 1:
+        places[:2] = 1, 0
+    sizes = [array_of(one).size for one in arrays]
+    shape = tuple(sizes[i] for i in places)
+    along = [tuple(-1 if place == axis else 1 for axis in range(count)) for place in places]
+    return [
+        record(ops.broadcast_to, record(ops.reshape, x, shape=dims), shape=shape)
+        for x, dims in zip(arrays, along, strict=True)
+    ]
+
+
+def _part(x: Array, k: int, op: Any) -> Array:
+    if array_of(x).ndim < 2:
+        raise GraphError(f"a triangle is of matrices, and this has shape {x.shape}")
+    rows, columns = x.shape[-2:]
+    down = record(ops.unsqueeze, arange(k, rows + k), axis=1)
+    inside = record(op, arange(columns), down)
+    return record(ops.where, inside, x, zeros((), dtype=x.dtype))
+
+
+def tril(x: Array, /, *, k: int = 0) -> Array:
+    """The elements on and below a diagonal, zeros above."""
+    return _part(x, k, ops.less_equal)
+
+
+def triu(x: Array, /, *, k: int = 0) -> Array:
+    """The elements on and above a diagonal, zeros below."""
+    return _part(x, k, ops.greater_equal)

@@ -1,0 +1,113 @@
+"""The extension `fft`: Fourier transforms, which NumPy computes at once; shifts are recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from graphir import PromotionError, ops
+from graphir.ops.attributes import axis as axis_of
+from runtime.array_api.array import Array, known, named, record
+from runtime.array_api.devices import device_of
+from runtime.array_api.dtypes import KINDS, dtype_of, require
+from runtime.array_api.evaluation.computed import computed
+from runtime.array_api.functions.creation import FLOAT
+
+__all__ = [
+    "fft",
+    "fftfreq",
+    "fftn",
+    "fftshift",
+    "hfft",
+    "ifft",
+    "ifftn",
+    "ifftshift",
+    "ihfft",
+    "irfft",
+    "irfftn",
+    "rfft",
+    "rfftfreq",
+    "rfftn",
+]
+
+Transform: TypeAlias = Callable[..., Array]
+
+_REAL, _COMPLEX = "real floating", "complex floating"
+
+
+def _along_one(name: str, kind: str, doc: str) -> Transform:
+    def call(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
+        return _transformed(name, kind, x, n=n, axis=axis, norm=norm)
+
+    return named(call, name, f"{doc} along an axis.")
+
+
+def _along_several(name: str, kind: str, doc: str) -> Transform:
+    def call(
+        x: Array,
+        /,
+        *,
+        s: Sequence[int] | None = None,
+        axes: Sequence[int] | None = None,
+        norm: str = "backward",
+    ) -> Array:
+        if s is not None and axes is None:
+            axes = range(-len(s), 0)
+        return _transformed(name, kind, x, s=s, axes=axes, norm=norm)
+
+    return named(call, name, f"{doc} along axes, the last len(s), or all.")
+
+
+def _transformed(name: str, kind: str, x: Array, **settings: Any) -> Array:
+    require(name, x, kind)
+    return computed(name, getattr(np.fft, name), x, **settings)
+
+
+fft = _along_one("fft", _COMPLEX, "The transform")
+ifft = _along_one("ifft", _COMPLEX, "The inverse of fft")
+rfft = _along_one("rfft", _REAL, "The transform of real numbers, its first half")
+irfft = _along_one("irfft", _COMPLEX, "The inverse of rfft")
+hfft = _along_one("hfft", _COMPLEX, "The real transform of the first half of Hermitian values")
+ihfft = _along_one("ihfft", _REAL, "The inverse of hfft")
+fftn = _along_several("fftn", _COMPLEX, "The transform")
+ifftn = _along_several("ifftn", _COMPLEX, "The inverse of fftn")
+rfftn = _along_several("rfftn", _REAL, "The transform of real numbers, its half on the last axis")
+irfftn = _along_several("irfftn", _COMPLEX, "The inverse of rfftn")
+
+
+def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Array:
+    """The frequencies of fft of n samples, `d` apart."""
+    return _frequencies(np.fft.fftfreq, n, d, dtype, device)
+
+
+def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Array:
+    """The frequencies of rfft of n samples, `d` apart."""
+    return _frequencies(np.fft.rfftfreq, n, d, dtype, device)
+
+
+def _frequencies(function: Callable[..., Any], n: int, d: float, dtype: Any, device: Any) -> Array:
+    device_of(device)
+    to = dtype_of(dtype, FLOAT)
+    if to not in KINDS[_REAL]:
+        raise PromotionError(f"frequencies are {_REAL}, not {to}")
+    return known(function(n, d).astype(to.storage))
+
+
+def fftshift(x: Array, /, *, axes: int | Sequence[int] | None = None) -> Array:
+    """Frequency 0 moved to the middle of axes, of all without `axes`."""
+    return _shifted("fftshift", x, axes, lambda size: size // 2)
+
+
+def ifftshift(x: Array, /, *, axes: int | Sequence[int] | None = None) -> Array:
+    """The inverse of fftshift."""
+    return _shifted("ifftshift", x, axes, lambda size: -(size // 2))
+
+
+def _shifted(name: str, x: Array, axes: Any, by: Callable[[int], int]) -> Array:
+    require(name, x, _REAL, _COMPLEX)
+    for axis in range(x.ndim) if axes is None else [axes] if isinstance(axes, int) else axes:
+        along = axis_of(axis, (x.type,))
+        x = record(ops.roll, x, shift=by(x.shape[along]), axis=along)
+    return x

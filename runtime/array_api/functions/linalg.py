@@ -1,0 +1,250 @@
+"""The extension `linalg`: matrices are the last two axes, stacked along all others.
+
+What ops can say is recorded; decompositions and norms are NumPy's, computed at once. They take
+floating-point dtypes (TypeError) and matrices of a fitting shape (ShapeError, a ValueError), and
+raise LinAlgError where a matrix has no result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import index
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphir import GraphError, ShapeError, ops
+from runtime.array_api.array import Array, array_of, record
+from runtime.array_api.dtypes import astype, require, result_type
+from runtime.array_api.evaluation.computed import LinAlgError as LinAlgError
+from runtime.array_api.evaluation.computed import computed
+from runtime.array_api.functions.manipulation import matrix_transpose, reshape
+from runtime.array_api.functions.matrices import matmul, tensordot, vecdot
+from runtime.array_api.functions.reductions import sum as sum_of
+
+__all__ = [
+    "cholesky",
+    "cross",
+    "det",
+    "diagonal",
+    "eigh",
+    "eigvalsh",
+    "inv",
+    "matmul",
+    "matrix_norm",
+    "matrix_power",
+    "matrix_rank",
+    "matrix_transpose",
+    "outer",
+    "pinv",
+    "qr",
+    "slogdet",
+    "solve",
+    "svd",
+    "svdvals",
+    "tensordot",
+    "trace",
+    "vecdot",
+    "vector_norm",
+]
+
+
+class EighResult(NamedTuple):
+    """Eigenvalues in ascending order, and eigenvectors as columns."""
+
+    eigenvalues: Array
+    eigenvectors: Array
+
+
+class QRResult(NamedTuple):
+    """A matrix of orthonormal columns, and an upper triangle."""
+
+    Q: Array
+    R: Array
+
+
+class SlogdetResult(NamedTuple):
+    """The sign of a determinant, and the logarithm of its magnitude."""
+
+    sign: Array
+    logabsdet: Array
+
+
+class SVDResult(NamedTuple):
+    """Left singular vectors, singular values in descending order, right singular vectors."""
+
+    U: Array
+    S: Array
+    Vh: Array
+
+
+# -- what is recorded
+
+
+def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
+    """The cross products of vectors of 3 along an axis counted from the end."""
+    least = -min(array_of(x1).ndim, array_of(x2).ndim)
+    if not least <= axis < 0 or not x1.shape[axis] == x2.shape[axis] == 3:
+        raise ShapeError(
+            f"cross: {x1.shape} and {x2.shape} have no axis {axis} of 3 counted from the end"
+        )
+
+    def turned(x: Array, by: int) -> Array:
+        return record(ops.roll, x, shift=-by, axis=axis)
+
+    forth = record(ops.multiply, turned(x1, 1), turned(x2, 2))
+    return record(ops.subtract, forth, record(ops.multiply, turned(x1, 2), turned(x2, 1)))
+
+
+def diagonal(x: Array, /, *, offset: int = 0) -> Array:
+    """The diagonals of matrices, or those above them (offset > 0) or below."""
+    *stack, rows, columns = _matrices("diagonal", x).shape
+    down, right = max(-offset, 0), max(offset, 0)
+    count = max(min(rows - down, columns - right), 0)
+    step, first = columns + 1, down * columns + right
+    return reshape(x, (*stack, rows * columns))[..., first : first + count * step : step]
+
+
+def outer(x1: Array, x2: Array, /) -> Array:
+    """All products of two vectors' elements."""
+    return record(ops.outer, array_of(x1), array_of(x2))
+
+
+def trace(x: Array, /, *, offset: int = 0, dtype: Any = None) -> Array:
+    """The sums of diagonals, of small integers in 64 bits."""
+    return sum_of(diagonal(x, offset=offset), axis=-1, dtype=dtype)
+
+
+# -- what NumPy computes
+
+
+def cholesky(x: Array, /, *, upper: bool = False) -> Array:
+    """The triangle L of a positive definite matrix L @ conj(L.mT), or conj(L.mT)."""
+    return _of(np.linalg.cholesky, _squares, x, upper=upper)
+
+
+def det(x: Array, /) -> Array:
+    """The determinant."""
+    return _of(np.linalg.det, _squares, x)
+
+
+def eigh(x: Array, /) -> EighResult:
+    """Eigenvalues and eigenvectors of a Hermitian matrix."""
+    return EighResult(*_of(np.linalg.eigh, _squares, x))
+
+
+def eigvalsh(x: Array, /) -> Array:
+    """The eigenvalues of a Hermitian matrix, ascending."""
+    return _of(np.linalg.eigvalsh, _squares, x)
+
+
+def inv(x: Array, /) -> Array:
+    """The inverse."""
+    return _of(np.linalg.inv, _squares, x)
+
+
+def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: Any = "fro") -> Array:
+    """A norm of matrices: "fro", "nuc", 1, 2, inf, or one of these numbers negated."""
+    return _of(np.linalg.matrix_norm, _matrices, x, keepdims=keepdims, ord=ord)
+
+
+def matrix_power(x: Array, n: int, /) -> Array:
+    """A square matrix multiplied with itself n times; its inverse -n times for negative n."""
+    return _of(np.linalg.matrix_power, _squares, x, n=index(n))
+
+
+def matrix_rank(x: Array, /, *, rtol: float | Array | None = None) -> Array:
+    """How many singular values exceed `rtol` times the greatest."""
+    return _of(_matrix_rank, _matrices, x, rtol=rtol)
+
+
+def _matrix_rank(x: NDArray[Any], rtol: Any) -> Any:
+    singular = np.linalg.svdvals(x)
+    greatest = singular.max(axis=-1, keepdims=True, initial=0)
+    return np.count_nonzero(singular > greatest * _tolerance(x, rtol)[..., None], axis=-1)
+
+
+def pinv(x: Array, /, *, rtol: float | Array | None = None) -> Array:
+    """The pseudo-inverse, singular values up to `rtol` times the greatest being 0."""
+    return _of(_pinv, _matrices, x, rtol=rtol)
+
+
+def _pinv(x: NDArray[Any], rtol: Any) -> Any:
+    return np.linalg.pinv(x, _tolerance(x, rtol))
+
+
+def _tolerance(x: NDArray[Any], rtol: Any) -> NDArray[Any]:
+    return np.asarray(max(x.shape[-2:]) * np.finfo(x.dtype).eps if rtol is None else rtol)
+
+
+def qr(x: Array, /, *, mode: str = "reduced") -> QRResult:
+    """The factors Q and R, "reduced" or "complete"."""
+    if mode not in ("reduced", "complete"):
+        raise GraphError(f'the mode of qr is "reduced" or "complete", not {mode!r}')
+    return QRResult(*_of(np.linalg.qr, _matrices, x, mode=mode))
+
+
+def slogdet(x: Array, /) -> SlogdetResult:
+    """The sign of the determinant, and the logarithm of its magnitude."""
+    return SlogdetResult(*_of(np.linalg.slogdet, _squares, x))
+
+
+def solve(x1: Array, x2: Array, /) -> Array:
+    """The solution of x1 @ x = x2, x2 being one vector or matrices, whose stacks broadcast."""
+    require("solve", _squares("solve", x1), *_FLOATING)
+    require("solve", x2, *_FLOATING)
+    dtype = result_type(x1, x2)
+    alike = [astype(x, dtype, copy=False) for x in (x1, x2)]
+    return computed("solve", np.linalg.solve, *alike)
+
+
+def svd(x: Array, /, *, full_matrices: bool = True) -> SVDResult:
+    """Singular values and vectors, all of these or as many as there are values."""
+    return SVDResult(*_of(np.linalg.svd, _matrices, x, full_matrices=full_matrices))
+
+
+def svdvals(x: Array, /) -> Array:
+    """The singular values, descending."""
+    return _of(np.linalg.svdvals, _matrices, x)
+
+
+def vector_norm(
+    x: Array,
+    /,
+    *,
+    axis: int | tuple[int, ...] | None = None,
+    keepdims: bool = False,
+    ord: float = 2,
+) -> Array:
+    """A norm of vectors along axes: of any number, or inf or -inf."""
+    return _of(np.linalg.vector_norm, _any, x, axis=axis, keepdims=keepdims, ord=ord)
+
+
+# -- what they take
+
+_FLOATING = ("real floating", "complex floating")
+
+
+def _of(
+    function: Callable[..., Any], shaped: Callable[[str, Array], Array], x: Array, **settings: Any
+) -> Any:
+    name = function.__name__.removeprefix("_")
+    require(name, shaped(name, x), *_FLOATING)
+    return computed(name, function, x, **settings)
+
+
+def _any(name: str, x: Array) -> Array:
+    return array_of(x)
+
+
+def _matrices(name: str, x: Array) -> Array:
+    if array_of(x).ndim < 2:
+        raise ShapeError(f"{name} is of matrices, and this has shape {x.shape}")
+    return x
+
+
+def _squares(name: str, x: Array) -> Array:
+    if _matrices(name, x).shape[-1] != x.shape[-2]:
+        raise ShapeError(f"{name} is of square matrices, and this has shape {x.shape}")
+    return x

@@ -1,0 +1,153 @@
+"""Statistical and utility functions: reductions over axes, sums so far, differences."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from graphir import GraphError, ops
+from graphir.ops.attributes import axis as axis_of
+from graphir.ops.op import Op
+from runtime.array_api.array import Array, array_of, eager, record
+from runtime.array_api.dtypes import dtype_of, require
+from runtime.array_api.functions.creation import full
+from runtime.array_api.functions.manipulation import flat
+
+
+def max(x: Array, /, *, axis: Any = None, keepdims: bool = False) -> Array:
+    """The greatest over axes; NaN if any is."""
+    return record(ops.max, array_of(x), axis=axis, keepdims=keepdims)
+
+
+def min(x: Array, /, *, axis: Any = None, keepdims: bool = False) -> Array:
+    """The least over axes; NaN if any is."""
+    return record(ops.min, array_of(x), axis=axis, keepdims=keepdims)
+
+
+def mean(x: Array, /, *, axis: Any = None, keepdims: bool = False) -> Array:
+    """The arithmetic mean over axes."""
+    return record(ops.mean, array_of(x), axis=axis, keepdims=keepdims)
+
+
+def sum(x: Array, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Array:
+    """The sum over axes, of small integers in 64 bits."""
+    return record(ops.sum, array_of(x), axis=axis, keepdims=keepdims, dtype=_asked(dtype))
+
+
+def prod(x: Array, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Array:
+    """The product over axes, of small integers in 64 bits."""
+    return record(ops.prod, array_of(x), axis=axis, keepdims=keepdims, dtype=_asked(dtype))
+
+
+def _asked(dtype: Any) -> Any:
+    return None if dtype is None else dtype_of(dtype)
+
+
+def var(x: Array, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Array:
+    """The variance over axes, by n - correction."""
+    return _spread(ops.var, np.var, x, axis, correction, keepdims)
+
+
+def std(x: Array, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Array:
+    """The standard deviation over axes, by n - correction."""
+    return _spread(ops.std, np.std, x, axis, correction, keepdims)
+
+
+def _spread(op: Op, fractional: Any, x: Array, axis: Any, correction: float, keep: bool) -> Array:
+    whole = int(correction)
+    recorded = record(op, array_of(x), axis=axis, correction=whole, keepdims=keep)
+    if whole == correction:
+        return recorded
+    return eager(fractional, x, axis=axis, ddof=correction, keepdims=keep)
+
+
+def all(x: Array, /, *, axis: Any = None, keepdims: bool = False) -> Array:
+    """Whether all over axes are true, which is what is not 0."""
+    return record(ops.all, array_of(x), axis=axis, keepdims=keepdims)
+
+
+def any(x: Array, /, *, axis: Any = None, keepdims: bool = False) -> Array:
+    """Whether any over axes is true, which is what is not 0."""
+    return record(ops.any, array_of(x), axis=axis, keepdims=keepdims)
+
+
+def count_nonzero(x: Array, /, *, axis: Any = None, keepdims: bool = False) -> Array:
+    """How many over axes are not 0."""
+    truths = record(ops.cast, array_of(x), to="bool")
+    ones = record(ops.cast, truths, to="int64")
+    return record(ops.sum, ones, axis=axis, keepdims=keepdims)
+
+
+def argmax(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
+    """The place of the first greatest, flat without an axis."""
+    return record(ops.argmax, array_of(x), axis=axis, keepdims=keepdims)
+
+
+def argmin(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
+    """The place of the first least, flat without an axis."""
+    return record(ops.argmin, array_of(x), axis=axis, keepdims=keepdims)
+
+
+def cumulative_sum(
+    x: Array,
+    /,
+    *,
+    axis: int | None = None,
+    dtype: Any = None,
+    include_initial: bool = False,
+) -> Array:
+    """Sums along an axis from the first on, with 0 before them if asked for."""
+    return _cumulative(ops.cumulative_sum, 0, x, axis, dtype, include_initial)
+
+
+def cumulative_prod(
+    x: Array,
+    /,
+    *,
+    axis: int | None = None,
+    dtype: Any = None,
+    include_initial: bool = False,
+) -> Array:
+    """Products along an axis from the first on, with 1 before them if asked for."""
+    return _cumulative(ops.cumulative_prod, 1, x, axis, dtype, include_initial)
+
+
+def _cumulative(
+    op: Op, first: int, x: Array, axis: int | None, dtype: Any, include_initial: bool
+) -> Array:
+    if axis is None:
+        if array_of(x).ndim > 1:
+            raise GraphError(f"{op.name}: of shape {x.shape}, so an axis is needed")
+        x, axis = flat(x), 0
+    made = record(op, array_of(x), axis=axis, dtype=_asked(dtype))
+    if not include_initial:
+        return made
+    shape = list(made.shape)
+    shape[axis] = 1
+    initial = full(tuple(shape), first, dtype=made.dtype)
+    return record(ops.concat, initial, made, axis=axis)
+
+
+def diff(
+    x: Array,
+    /,
+    *,
+    axis: int = -1,
+    n: int = 1,
+    prepend: Array | None = None,
+    append: Array | None = None,
+) -> Array:
+    """Differences of neighbours along an axis, n times over."""
+    require("diff", x, "numeric")
+    if n < 0:
+        raise GraphError(f"diff: n is a count, not {n}")
+    along = axis_of(axis, (x.type,))
+    parts = [array_of(one) for one in (prepend, x, append) if one is not None]
+    whole = record(ops.concat, *parts, axis=along) if len(parts) > 1 else x
+    front = (slice(None),) * along
+    for _ in range(n):
+        whole = record(
+            ops.subtract, whole[(*front, slice(1, None), ...)], whole[(*front, slice(-1), ...)]
+        )
+    return whole

@@ -1,0 +1,258 @@
+"""`graphir demo`: the question of the project answered, then a small network in mixed dtypes.
+
+Needs nothing but the core dependencies, makes its own data, and prints the same text every time.
+"""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any, NamedTuple, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphir import DType, Graph, GraphirError, PromotionRules, ops, rule_sets, rules
+from graphir.rule_reports.tables import aligned
+from passes import CastReport, cast_report, implicit_cast
+from runtime.execution import execute
+
+Array = NDArray[Any]
+Build = TypeVar("Build", bound=Callable[..., Graph])
+
+WIDTH = 112
+_LISTINGS: dict[str, str] = {}
+
+
+def demo() -> str:
+    """What `graphir demo` prints: at most 120 columns wide."""
+    return f"{_question_answered()}\n\n{_network_deployed()}"
+
+
+def _program(build: Build) -> Build:
+    """Keep a function's numbered source, and let its lines be called demo.py:N wherever it lies."""
+    lines, first = inspect.getsourcelines(build)
+    numbered = [f"  {first + i:3} | {line.rstrip()}" for i, line in enumerate(lines)]
+    _LISTINGS[build.__name__] = "\n".join(numbered[1:])  # without the decorator
+    function = cast(FunctionType, build)
+    function.__code__ = function.__code__.replace(co_filename="demo.py")
+    return build
+
+
+# -- the question
+
+
+@_program
+def question() -> Graph:
+    """Add an int16 and a float32."""
+    g = Graph("question")
+    x = g.scalar[DType.int16](1)
+    y = g.scalar[DType.float32](1.0)
+    g.output(x + y)  # what dtype does this have?!
+    return g
+
+
+def _question_answered() -> str:
+    graph = question()
+    result = execute(graph)
+    verdicts = "\n".join(aligned([_verdict(each) for each in rule_sets()]))
+    return f"""\
+{_heading("The question: what dtype does int16 + float32 have?")}
+A program, of demo.py:
+
+{_LISTINGS["question"]}
+
+The graph that it builds. The sum has its dtype at once, by the rules of MAX:
+
+{_indented(str(graph))}
+
+After implicit_cast. The conversion is an op now, and says where, why and by which rule:
+
+{_indented(str(implicit_cast(graph)))}
+
+Run: {result} ({result.dtype}). The cast explained:
+
+{_indented(str(rules("max").explain("int16", "float32")))}
+
+The path is the reason; the conversion itself is one step, rounded once if at all.
+What every registered rule set says of int16 + float32:
+
+{_indented(verdicts)}"""
+
+
+def _verdict(each: PromotionRules) -> tuple[str, str]:
+    try:
+        return each.name, str(each.promote("int16", "float32"))
+    except GraphirError as error:
+        reason = str(error).split(";")[0].partition(": ")[2] or str(error)
+        return each.name, textwrap.shorten(f"an error: {reason}", 90, placeholder=" ...")
+
+
+# -- the network
+
+
+class Layer(NamedTuple):
+    """A fitted layer: float32 weights, and the same as int8 with a float16 scale a column."""
+
+    weights: Array
+    bias: Array
+    int8: Array
+    scale: Array
+
+
+@_program
+def network(hidden: Layer, last: Layer, rules: str) -> Graph:
+    """Tell which digit each image shows."""
+    g = Graph("digits", rules=rules)
+    pixels = g.input("uint8", ("n", 64), name="pixels")
+    with g.layer("hidden"):
+        x = pixels * g.scalar[DType.bfloat16](1 / 256)
+        weights = g.constant(hidden.int8) * g.constant(hidden.scale)
+        activations = ops.relu(x @ weights + g.constant(hidden.bias))
+    with g.layer("last"):
+        weights = g.constant(last.int8) * g.constant(last.scale)
+        logits = activations.cast(DType.bfloat16) @ weights + g.constant(last.bias)
+    g.output(logits.argmax(axis=1))
+    return g
+
+
+def _network_deployed() -> str:
+    random = np.random.default_rng(0)
+    hidden, last = _fit(random, *_noisy_digits(random, 2000))
+    graph = network(hidden, last, "max")
+    report = cast_report(graph).only(kind="implicit")
+    lossy = report.only(exact=False)
+    return f"""\
+{_heading("A network in five dtypes: which casts does nobody see, and what do they cost?")}
+A small float32 network is fitted to 2000 noisy 8x8 images of digits, then deployed with uint8
+pixels, int8 weights with float16 scales, bfloat16 activations, float32 bias and logits:
+
+{_LISTINGS["network"]}
+
+{len(report)} casts that the program implies, by the rules of MAX:
+
+{_indented(_table(report))}
+
+{len(lossy)} of them can lose something (beside each the simplest value that does not survive):
+
+{_indented(_losses(lossy))}
+
+Under max_strict, which allows only what is exact, the same program is refused:
+
+{_indented(_refusal(hidden, last))}
+
+Accuracy on 1000 other images:
+
+{_indented(_accuracy(graph, hidden, last, *_noisy_digits(random, 1000)))}"""
+
+
+def _table(report: CastReport) -> str:
+    rows = [
+        (
+            f"{row.location.file}:{row.location.line}",
+            row.location.layer,
+            f"{row.operand} of {row.op}",
+            str(row.source),
+            str(row.target),
+            " -> ".join(dtype.short for dtype in row.path),
+            "exact" if row.exact else f"loses {row.witness}",
+        )
+        for row in report
+    ]
+    return "\n".join(aligned([("line", "layer", "operand", "from", "to", "path", "loss"), *rows]))
+
+
+def _losses(lossy: CastReport) -> str:
+    rows = [
+        (
+            f"{row.location.file}:{row.location.line}",
+            f"{row.operand} of {row.op}: {row.source} has {row.witness}, {row.target} has not",
+        )
+        for row in lossy
+    ]
+    return "\n".join(aligned(rows))
+
+
+def _refusal(hidden: Layer, last: Layer) -> str:
+    try:
+        network(hidden, last, "max_strict")
+    except GraphirError as error:
+        return textwrap.fill(str(error), WIDTH, break_long_words=False, break_on_hyphens=False)
+    raise AssertionError("max_strict refuses float16 with bfloat16")
+
+
+def _accuracy(graph: Graph, hidden: Layer, last: Layer, images: Array, labels: Array) -> str:
+    reference = _float32_labels(hidden, last, images)
+    deployed = execute(graph, pixels=images)
+    rows = [
+        ("float32 network", f"{np.mean(reference == labels):6.1%}"),
+        ("deployed graph", f"{np.mean(deployed == labels):6.1%}"),
+        ("the same label", f"{np.mean(deployed == reference):6.1%}"),
+    ]
+    return "\n".join(aligned(rows))
+
+
+# -- data, and a fit in closed form
+
+# Each digit is 8 rows of 8 pixels, a byte a row.
+_GLYPHS = (
+    "3c666e7e76663c00",
+    "1838181818187e00",
+    "3c66060c18307e00",
+    "3c66061c06663c00",
+    "0c1c3c6c7e0c0c00",
+    "7e607c0606663c00",
+    "1c30607c66663c00",
+    "7e060c1818303000",
+    "3c66663c66663c00",
+    "3c66663e060c3800",
+)
+
+
+def _noisy_digits(random: np.random.Generator, count: int) -> tuple[Array, Array]:
+    """uint8 images [count, 64], shifted and noisy, and their labels."""
+    glyphs = np.array([list(bytes.fromhex(glyph)) for glyph in _GLYPHS], np.uint8)
+    templates = np.unpackbits(glyphs, axis=1).reshape(10, 8, 8).astype(np.float64)
+    labels = random.integers(0, 10, count)
+    shifts = random.integers(-1, 2, (count, 2))
+    clean = np.stack(
+        [np.roll(templates[k], s, (0, 1)) for k, s in zip(labels, shifts, strict=True)]
+    )
+    noisy = 150 * clean + random.normal(50, 32, clean.shape)
+    return np.clip(np.rint(noisy), 0, 255).astype(np.uint8).reshape(count, 64), labels
+
+
+def _fit(random: np.random.Generator, images: Array, labels: Array) -> tuple[Layer, Layer]:
+    """Random features, then ridge regression on the one-hot labels, solved at once."""
+    x = images / 256
+    weights, bias = random.normal(0, 0.5, (64, 128)), random.normal(0, 0.5, 128)
+    features = np.maximum((x - x.mean()) @ weights + bias, 0)
+    hidden = _layer(weights, bias - x.mean() * weights.sum(axis=0))
+    inputs = np.hstack([features, np.ones((len(x), 1))])
+    solved = np.linalg.solve(inputs.T @ inputs + 10 * np.eye(129), inputs.T @ np.eye(10)[labels])
+    return hidden, _layer(solved[:-1], solved[-1])
+
+
+def _layer(weights: Array, bias: Array) -> Layer:
+    scale = (np.abs(weights).max(axis=0) / 127).astype(np.float16)
+    int8 = np.clip(np.rint(weights / scale), -127, 127).astype(np.int8)
+    return Layer(weights.astype(np.float32), bias.astype(np.float32), int8, scale)
+
+
+def _float32_labels(hidden: Layer, last: Layer, images: Array) -> Array:
+    x = images.astype(np.float32) / np.float32(256)
+    features = np.maximum(x @ hidden.weights + hidden.bias, np.float32(0))
+    return np.argmax(features @ last.weights + last.bias, axis=1)
+
+
+# -- layout
+
+
+def _heading(title: str) -> str:
+    return f"{title}\n{'=' * len(title)}\n"
+
+
+def _indented(text: str) -> str:
+    return textwrap.indent(text, "  ")

@@ -1,0 +1,27 @@
+"""The command that draws a graph."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+from graphir.drawing.graphs import GRAPH_FORMATS
+from passes import cast_report, draw
+from runtime.cli.output import add_output, add_program, put, status
+from runtime.cli.programs import load_graph
+
+
+def add_draw(command: Callable[..., Any]) -> None:
+    """Add the command to a parser, by its function that adds one."""
+    doc = "Draw a graph: its layers, and every cast in the colour of what it loses."
+    made = command("draw", _draw, doc, "model.gir -o model.svg")
+    add_program(made)
+    add_output(made, GRAPH_FORMATS, "svg")
+
+
+def _draw(asked: argparse.Namespace) -> int:
+    """The picture of a graph; status 1 if it has implicit casts that were not to be."""
+    report = cast_report(load_graph(asked.program, asked.sources))
+    put(draw(report, asked.format), asked)
+    return status(report, asked)

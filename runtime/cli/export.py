@@ -1,0 +1,83 @@
+"""The command that writes a graph for another engine."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+from graphir import ExecutionError, Graph
+from graphir.text.atomic_files import replace_file
+from passes import lower
+from runtime import targets
+from runtime.cli.output import add_program, put
+from runtime.cli.programs import load_graph
+from runtime.cli.questions import path
+from runtime.targets.specialize import specialized
+
+
+def _onnx(graph: Graph) -> bytes:
+    return targets.onnx(graph).SerializeToString()
+
+
+WRITERS: dict[str, Callable[[Graph], str | bytes]] = {
+    "python": targets.python,
+    "stablehlo": targets.stablehlo,
+    "onnx": _onnx,
+}
+"""What each target makes of a graph: a text, or the bytes of a file."""
+
+_TITLES = {"python": "Python", "stablehlo": "StableHLO", "onnx": "ONNX"}
+
+
+def add_export(command: Callable[..., Any]) -> None:
+    """Add the command to a parser, by its function that adds one."""
+    doc = (
+        "Write a graph for another engine: as NumPy source, StableHLO or ONNX, every cast explicit."
+    )
+    made = command("export", _export, doc, "model.gir --to onnx -o model.onnx")
+    add_program(made)
+    made.add_argument(
+        "--to",
+        choices=tuple(WRITERS),
+        required=True,
+        help="NumPy source that runs alone, StableHLO text, or an ONNX model, which needs onnx",
+    )
+    made.add_argument(
+        "--size",
+        action="append",
+        default=[],
+        dest="sizes",
+        type=_size,
+        metavar="NAME=SIZE",
+        help="the size of a named dim; StableHLO needs that of each, others keep names",
+    )
+    made.add_argument(
+        "-o",
+        "--output",
+        type=path,
+        metavar="OUT",
+        help="write it there, not to the terminal; an ONNX model must be",
+    )
+
+
+def _size(text: str) -> tuple[str, int]:
+    name, equals, size = text.partition("=")
+    if not (name and equals and size.isascii() and size.isdecimal()):
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=SIZE, as in n=4")
+    return name, int(size)
+
+
+def _export(asked: argparse.Namespace) -> None:
+    lowered = lower(load_graph(asked.program, asked.sources))
+    graph = specialized(_TITLES[asked.to], lowered, dict(asked.sizes)) if asked.sizes else lowered
+    try:
+        written = WRITERS[asked.to](graph)
+    except ImportError as error:
+        raise ExecutionError(str(error)) from None
+    if isinstance(written, str):
+        put(written.rstrip("\n"), asked)
+    elif asked.output:
+        replace_file(asked.output, written)
+    else:
+        raise ExecutionError(f"{asked.to} is no text; name a file: -o model.{asked.to}")

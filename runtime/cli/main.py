@@ -1,0 +1,191 @@
+"""The command line: what is asked, handed to what answers it."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NoReturn, get_args
+
+from graphir import Graph, GraphirError
+from graphir.escape import printable
+from graphir.text.printer import large_constants
+from passes import lower
+from runtime.cli.casts import add_casts
+from runtime.cli.draw import add_draw
+from runtime.cli.export import add_export
+from runtime.cli.inputs import add_inputs, of_graph
+from runtime.cli.output import add_program
+from runtime.cli.programs import load_graph
+from runtime.cli.questions import add_questions, path
+from runtime.execution import execute
+from runtime.native import Native
+from runtime.program import Program
+from runtime.value_files import write_outputs
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command: 0, 2 and one line on stderr for bad usage, 1 and the error for bad input.
+
+    A command that finds something amiss prints it and gives 1 itself.
+    """
+    status: int | None = None
+    _open_streams()
+    try:
+        asked = _parser().parse_args(argv)
+        status = asked.command(asked)
+        sys.stdout.flush()
+    except SystemExit as stop:  # argparse: help, version, bad usage
+        return int(stop.code or 0)
+    except BrokenPipeError:  # the reader has seen enough; nothing is to be flushed at exit either
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except GraphirError as error:
+        return _failed(str(error))
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        return _failed(f"{place}{error.strerror or error}")
+    except KeyboardInterrupt:
+        return 130  # as a shell says of SIGINT
+    except MemoryError as error:
+        return _failed(str(error) or "out of memory")
+    return status or 0
+
+
+def _open_streams() -> None:
+    """Let what is printed go where it can: nowhere if closed, escaped where it has no letter."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 -- for the process's life
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _failed(message: str) -> int:
+    message = printable(message, None, keep="\n")
+    print(f"graphir: {message}", file=sys.stderr)
+    return 1
+
+
+def _note(text: str) -> None:
+    print(f"graphir: note: {text}", file=sys.stderr)
+
+
+# -- the commands
+
+
+def _demo(asked: argparse.Namespace) -> None:
+    from runtime.cli.demo import demo
+
+    print(demo())
+
+
+def _lower(asked: argparse.Namespace) -> None:
+    lowered = lower(load_graph(asked.program, asked.sources))
+    if asked.output:
+        lowered.save(asked.output)
+        return
+    print(lowered)
+    if large := large_constants(lowered):
+        _note(f"the values of {', '.join(large)} are too large for text; --output saves them too")
+
+
+def _run(asked: argparse.Namespace) -> None:
+    graph = load_graph(asked.program, asked.sources)
+    found = execute(graph, *of_graph(graph, asked.inputs))
+    arrays: Sequence[Any] = (found,) if len(graph.outputs) == 1 else found
+    if asked.output:
+        for line in write_outputs(asked.output, arrays):
+            _note(line)
+    else:
+        _show(graph, arrays)
+
+
+def _plan(asked: argparse.Namespace) -> None:
+    graph = load_graph(asked.program, asked.sources)
+    inputs = of_graph(graph, asked.inputs) if asked.inputs else []
+    program = Program(graph, native=asked.native)
+    print(program.explain(*inputs) if asked.ir is None else program.ir(asked.ir, *inputs))
+
+
+def _show(graph: Graph, arrays: Iterable[Any]) -> None:
+    for i, (symbol, array) in enumerate(zip(graph.outputs, arrays, strict=True)):
+        print(f"output{i}: {symbol.dtype}{list(array.shape)}\n{array}")
+
+
+# -- what may be asked
+
+
+class _Parser(argparse.ArgumentParser):
+    """One line for bad usage."""
+
+    def error(self, message: str) -> NoReturn:
+        line = printable(" ".join(message.split()), None)
+        self.exit(2, f"{self.prog}: {line} (see {self.prog} --help)\n")
+
+
+class _Version(argparse.Action):
+    """Looks the version up only when asked, since that reads the metadata of packages."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any, **__: Any) -> None:
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            print(f"graphir {version('graphir')}")
+        except PackageNotFoundError:
+            print("graphir, not installed")
+        parser.exit()
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="graphir",
+        description="Graphs of typed symbols, and every conversion between dtypes that they imply.",
+        epilog="example: graphir promote int16 float32",
+    )
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=_Parser)
+
+    def command(name: str, run: Callable[[Any], None], doc: str, example: str) -> Any:
+        made = commands.add_parser(
+            name, help=doc, description=doc, epilog=f"example: graphir {name} {example}".rstrip()
+        )
+        made.set_defaults(command=run)
+        return made
+
+    command("demo", _demo, "Answer the question of the project, on a graph and a network.", "")
+    add_questions(command)
+    _add_graphs(command)
+    add_casts(command)
+    add_draw(command)
+    add_export(command)
+    return parser
+
+
+def _add_graphs(command: Callable[..., Any]) -> None:
+    """The commands that read a graph."""
+    doc = "Print a graph as a machine runs it, every conversion a cast."
+    lower = command("lower", _lower, doc, "model.gir")
+    doc = "Run a graph."
+    run = command("run", _run, doc, "model.gir --input x=x.npy --input y=3 --output out.npz")
+    doc = "How a graph is run: its steps, what each reads and writes, and in which tier."
+    plan = command("plan", _plan, doc, "model.gir --input x=x.npy")
+    for each in (lower, run, plan):
+        add_program(each)
+    lower.add_argument(
+        "--output", type=path, metavar="OUT.gir", help="save it, large constants too"
+    )
+    add_inputs(run)
+    add_inputs(plan)
+    plan.add_argument("--native", choices=get_args(Native), default="auto", help="machine code")
+    plan.add_argument(
+        "--ir", type=int, metavar="STEP", help="the LLVM IR and assembly of a step's region instead"
+    )
+    run.add_argument(
+        "--output",
+        type=path,
+        metavar="OUT.npz",
+        help="save output0, output1, ... instead of printing them",
+    )

@@ -1,0 +1,76 @@
+"""What commands on graphs share: the program they are given, where the result goes, the status."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+from graphir.text.atomic_files import replace_file
+from passes import CastReport
+from passes.analysis.casts.conversion import SILENT
+from passes.reports import words
+from runtime.cli.questions import path
+
+
+def add_program(command: Any, named: str = "a graph, or a function that returns one") -> None:
+    """Let a command take a graph in a file, or what a script defines by a name."""
+    command.add_argument(
+        "program",
+        type=path,
+        metavar="FILE.gir|SCRIPT.py:NAME",
+        help=f"a graph, as Graph.save writes it; or what a script has by a name: {named}",
+    )
+    command.add_argument(
+        "--sources",
+        type=path,
+        metavar="DIR",
+        help="show lines of the source files that FILE.gir names, where they lie inside DIR",
+    )
+
+
+def add_output(command: Any, formats: Iterable[str], default: str) -> None:
+    """Let a command choose a format and a file, and fail on casts."""
+    command.add_argument("--format", choices=tuple(formats), default=default)
+    command.add_argument(
+        "-o", "--output", type=path, metavar="OUT", help="write it there, not to the terminal"
+    )
+    command.add_argument(
+        "--fail-on",
+        choices=("lossy", "any"),
+        help="have status 1 if there are implicit casts or casts of assignments: any, or such as "
+        "can lose something (after a run: did), or if a run may have hidden some (see audit "
+        "--allow-unseen)",
+    )
+
+
+def put(text: str, asked: argparse.Namespace) -> None:
+    """Print a text, or write it to the file that was named."""
+    if asked.output:
+        replace_file(asked.output, f"{text}\n".encode())
+    else:
+        print(text)
+
+
+def status(report: CastReport, asked: argparse.Namespace) -> int:
+    """1 if there are casts that the program does not write, on which the command is to fail.
+
+    A lossy one is one that can lose something; after a run, one that did. Steps that a run did not
+    see, and that may hide an error, may hide such casts too: then the status is 1 unless they are
+    allowed.
+    """
+    if asked.fail_on is None:
+        return 0
+    silent = [row for row in report if row.kind in SILENT]
+    lossy = [row for row in silent if not row.exact and (not row.measured or row.measured.changed)]
+    if {"any": silent, "lossy": lossy}[asked.fail_on]:
+        return 1
+    if not report.hidden or asked.allow_unseen:
+        return 0
+    print(
+        f"graphir: --fail-on {asked.fail_on}: status 1, since {words.unseen(report)[0]}; "
+        "--allow-unseen lets that pass",
+        file=sys.stderr,
+    )
+    return 1

@@ -1,0 +1,1 @@
+"""jit: functions of arrays, traced, specialized, guarded and run as Programs."""

@@ -1,0 +1,93 @@
+"""The attributes of an object, found as Python finds them but without running its own code."""
+
+from __future__ import annotations
+
+import keyword
+from collections.abc import Iterator
+from functools import cached_property
+from types import FunctionType, MemberDescriptorType, ModuleType
+from typing import Any, cast
+
+from runtime.jit.guards import Way
+from runtime.jit.loads import Loads, is_library_module
+
+Lookup = tuple[Way, str, Any]
+"""How an attribute is loaded, its name, and its value, or the descriptor that makes it."""
+
+
+def lookups(owner: Any, loads: Loads) -> Iterator[Lookup]:
+    """The attributes of an object that code may load, and the text constants that name none."""
+    if isinstance(owner, type):
+        for name, value in _class_variables(cast("Any", owner), loads).items():
+            yield from _of_class(name, value)
+        return
+    own, inherited = own_variables(owner), _class_variables(cast("Any", type(owner)), loads)
+    custom = type(owner).__getattribute__ not in _USUAL
+    for name in (loads.attributes | loads.updates) & own.keys():
+        if not hasattr(inherited.get(name), "__set__"):  # a data descriptor would come first
+            inherited.pop(name, None)
+            plain = name.isidentifier() and not keyword.iskeyword(name) and not custom
+            yield Way.ATTRIBUTE if plain else Way.OWN, name, own[name]
+    for name, value in inherited.items():
+        if custom:
+            yield Way.STATIC, name, value
+        else:
+            yield from _inherited(owner, name, value)
+    if own or hasattr(owner, "__dict__"):
+        for name in loads.literals - own.keys() - inherited.keys():
+            yield Way.ABSENT, name, False
+
+
+_USUAL = object.__getattribute__, ModuleType.__getattribute__
+
+
+def own_variables(owner: Any) -> dict[str, Any]:
+    """The `__dict__` of an object; empty if it has none."""
+    try:
+        own: Any = object.__getattribute__(owner, "__dict__")
+    except AttributeError:
+        return {}
+    return cast("dict[str, Any]", own) if isinstance(own, dict) else {}
+
+
+def _class_variables(kind: type, loads: Loads) -> dict[str, Any]:
+    """What a class and its bases define, libraries' apart, under the names that code loads."""
+    result: dict[str, Any] = {}
+    names = loads.attributes | loads.updates
+    for one in reversed(kind.__mro__):
+        if not is_library_module(one.__module__):
+            variables = vars(one)
+            result.update((name, variables[name]) for name in names & variables.keys())
+    return result
+
+
+def _of_class(name: str, value: Any) -> Iterator[Lookup]:
+    if isinstance(value, classmethod):
+        yield Way.METHOD, name, cast("Any", value).__func__
+    elif isinstance(value, staticmethod):
+        yield Way.ATTRIBUTE, name, cast("Any", value).__func__
+    elif isinstance(value, (FunctionType, property)) or not hasattr(
+        cast("Any", type(value)), "__get__"
+    ):
+        yield Way.ATTRIBUTE, name, value
+
+
+def _inherited(owner: Any, name: str, value: Any) -> Iterator[Lookup]:
+    if isinstance(value, MemberDescriptorType):  # a slot
+        if hasattr(owner, name):
+            yield Way.ATTRIBUTE, name, getattr(owner, name)
+    elif isinstance(value, (FunctionType, classmethod)):
+        is_method = isinstance(value, FunctionType)
+        yield Way.METHOD, name, value if is_method else cast("Any", value).__func__
+    elif isinstance(value, staticmethod):
+        yield Way.ATTRIBUTE, name, cast("Any", value).__func__
+    elif isinstance(value, (property, cached_property)):
+        yield Way.PROPERTY, name, value
+    elif _is_descriptor(value):
+        yield Way.STATIC, name, value
+    else:
+        yield Way.ATTRIBUTE, name, value
+
+
+def _is_descriptor(value: Any) -> bool:
+    return hasattr(cast("Any", type(value)), "__get__")

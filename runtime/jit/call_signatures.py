@@ -1,0 +1,157 @@
+"""What calls of a jitted function must have in common to run the same Program, and their inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import Any, Literal, TypeAlias, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphir import DType, GraphError, PromotionError, PromotionRules, Symbol, TensorType
+from graphir.ir.foreign_arrays import converted, is_foreign_array
+from graphir.ir.literals import native
+from graphir.numpy_api.trace import Static, Varying, children, like
+from graphir.numpy_api.traced_numbers import TracedNumber
+from graphir.promotion.scalars import WEAK
+from graphir.promotion.scalars import told_apart as number_key
+from runtime.jit.guards import as_numpy
+from runtime.jit.statics import Fixed, told_apart
+
+
+class Reader:
+    """Reads the signature of arguments, and their inputs on the way."""
+
+    def __init__(self, entry: Entry) -> None:
+        self.inputs: list[Any] = []
+        self.numbers: list[Any] = []
+        self.symbols = False
+        self._entry = entry
+
+    def read(self, value: Any) -> Any:
+        """What calls must have in common to run the same Program."""
+        kind: Any = cast("object", type(value))
+        if issubclass(kind, _ARRAYS):
+            return self._array(value)
+        if kind in NUMBERS:
+            if self._entry == "value":
+                return number_key(value)
+            (self.numbers if self._entry == "number" else self.inputs).append(value)
+            return kind
+        inside = children(value)
+        if inside is not None:
+            return kind, tuple([(told_apart(key), self.read(one)) for key, one in inside])
+        self.symbols |= kind is Symbol or kind is TracedNumber
+        if is_foreign_array(kind):
+            return self._array(converted(value))
+        return value if kind is Fixed else told_apart(value)
+
+    def _array(self, value: Any) -> Any:
+        array = as_input(value)
+        self.inputs.append(array)
+        return array.dtype, array.shape
+
+
+def as_input(value: Any) -> Any:
+    """An array as a Program takes it: NumPy's, in the byte order of this machine.
+
+    GraphError for a subclass, such as a matrix, whose operators may mean something else.
+    """
+    kind: Any = cast("object", type(value))
+    if kind not in _PLAIN and not issubclass(kind, np.generic):
+        if isinstance(value, np.ndarray) and not isinstance(value, np.ma.MaskedArray):
+            name = f"{kind.__module__}.{kind.__name__}"
+            array = cast("NDArray[Any]", value)
+            raise GraphError(
+                f"jit: an operator on a {name} may differ from that on its array; got a {name}, "
+                f"{array.dtype}{list(array.shape)}; give np.asarray(x)"
+            )
+        value = as_numpy(value)
+    return value if value.dtype.isnative else native(value)
+
+
+NUMBERS = frozenset(WEAK) - {bool}
+_ARRAYS = np.ndarray, np.generic
+_PLAIN = np.ndarray, np.memmap
+
+
+Entry: TypeAlias = Literal["number", "weak", "value"]
+"""How a Python number enters: as one, as a weak input, or by its value."""
+
+
+def types_of(value: Any, entry: Entry) -> Any:
+    """The arguments of `trace` that values stand for."""
+    if is_foreign_array(cast("type[Any]", type(value))):
+        value = converted(value)
+    if issubclass(type(value), _ARRAYS):
+        return TensorType(DType.from_numpy(value.dtype.newbyteorder("=")), value.shape)
+    if entry != "value" and type(value) in NUMBERS:
+        return Varying(value) if entry == "number" else TensorType(WEAK[type(value)])
+    inside = children(value)
+    if inside is None:
+        return value if type(value) is Fixed else Static(value)
+    return like(value, [types_of(one, entry) for _, one in inside])
+
+
+@cache
+def entry(rules: PromotionRules) -> Entry:
+    """How Python numbers enter under rules."""
+    if not _takes_weak(rules):
+        return "value"
+    return "number" if rules.of_numbers else "weak"
+
+
+@cache
+def _takes_weak(rules: PromotionRules) -> bool:
+    """Whether rules know a Python number by its type alone: those of others look at its value.
+
+    And whether they keep all that it has until it meets an array: TensorFlow makes it float32.
+    """
+    try:
+        found = [rules.promote(x, DType.weak_float) for x in (DType.float32, DType.float64)]
+    except PromotionError:
+        return False
+    kept = rules.committed(DType.weak_float)
+    return not rules.by_value and all(one.exact_in(kept) for one in found)
+
+
+def is_plain(value: Any) -> bool:
+    """Whether an argument is an input as it is."""
+    return type(value) is np.ndarray and value.dtype.isnative
+
+
+def flat_key(rules: PromotionRules, args: Sequence[Any]) -> tuple[Any, ...]:
+    """The signature of arguments that are no structures, found in a fraction of the time."""
+    key: list[Any] = [rules]
+    for one in args:
+        if type(one) is np.ndarray:
+            key.append(one.dtype)
+            key.append(one.shape)
+        else:
+            key.append(one if type(one) is Fixed else type(one))
+    return tuple(key)
+
+
+def unhashable(name: str, key: Any) -> GraphError:
+    """The error for a signature that is no key."""
+    found = next(_offenders(key[1:]))
+    kind = type(found).__name__
+    one = f"an {kind}" if kind[0] in "AEIOaeio" else f"a {kind}"
+    return GraphError(
+        f"{name}: an argument that is no array, number or structure of "
+        f"these is part of the signature, so it must be hashable, and {one} is not; "
+        "give a tuple or another value that is, or an array by np.asarray(x)"
+    )
+
+
+def _offenders(key: Any) -> Iterator[Any]:
+    """What in a signature is not hashable."""
+    if type(key) is tuple:
+        for one in cast("tuple[Any, ...]", key):
+            yield from _offenders(one)
+        return
+    try:
+        hash(key)
+    except TypeError:
+        yield key

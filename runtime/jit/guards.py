@@ -1,0 +1,285 @@
+"""Guards: the state that a trace loaded, compared with the present before its Program runs.
+
+A guard is a way to load something (`Way`), the owner to load it from, and the value it had. All the
+guards of a trace are compiled into one Python expression, so that a call pays some 20 ns for each.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from enum import Enum
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphir.ir.foreign_arrays import converted
+from runtime.jit.statics import told_apart
+
+_SCALARS = frozenset({bool, int, float, complex, str, bytes, type(None)})
+
+
+def is_scalar(value: Any) -> bool:
+    """Whether a value is immutable and compared by its value."""
+    return type(value) in _SCALARS or isinstance(value, np.generic)
+
+
+def alike(a: Any, b: Any) -> bool:
+    """Whether traced code cannot tell two values apart: scalars by value, others by identity."""
+    if a is b:
+        return True
+    if type(a) is not type(b):
+        return False
+    if is_scalar(a):
+        return told_apart(a) == told_apart(b)
+    if type(a) is not tuple:
+        return False
+    several, others = cast("tuple[Any, ...]", a), cast("tuple[Any, ...]", b)
+    return len(several) == len(others) and all(map(alike, several, others))
+
+
+# -- ways to load
+
+
+def _item(owner: Any, name: str) -> Any:
+    return owner[name]
+
+
+def _is_key(owner: Any, name: str) -> Any:
+    return name in owner
+
+
+def _cell(owner: Any, _: str) -> Any:
+    return owner.cell_contents
+
+
+def _own(owner: Any, name: str) -> Any:
+    return owner.__dict__[name]
+
+
+def _is_own(owner: Any, name: str) -> Any:
+    return name in owner.__dict__
+
+
+def _function(owner: Any, name: str) -> Any:
+    return getattr(owner, name).__func__
+
+
+def _of_type(owner: Any, name: str) -> Any:
+    return getattr(cast("Any", type(owner)), name)
+
+
+def _static(owner: Any, name: str) -> Any:
+    """What a class has under a name for an instance, without a descriptor's own code."""
+    if name in getattr(owner, "__dict__", ()):
+        return None
+    return next(vars(one)[name] for one in type(owner).__mro__ if name in vars(one))
+
+
+class Way(Enum):
+    """How a value is loaded: a function of owner and name, and the same as source text."""
+
+    GLOBAL = _item, "{0}[{1!r}]"
+    BUILTIN = _is_key, "({1!r} in {0})"
+    CELL = _cell, "{0}.cell_contents"
+    ATTRIBUTE = getattr, "{0}.{1}"
+    OWN = _own, "{0}.__dict__[{1!r}]"
+    ABSENT = _is_own, "({1!r} in {0}.__dict__)"
+    METHOD = _function, "{0}.{1}.__func__"
+    PROPERTY = _of_type, "type({0}).{1}"
+    STATIC = _static, "static({0}, {1!r})"
+
+    def __init__(self, load: Callable[[Any, str], Any], text: str) -> None:
+        self.load, self.text = load, text
+
+
+class Guard(NamedTuple):
+    """A value that was loaded, and from where."""
+
+    way: Way
+    owner: Any
+    name: str
+    value: Any
+
+    def holds(self) -> bool:
+        """Whether the same is loaded now."""
+        try:
+            return alike(self.way.load(self.owner, self.name), self.value)
+        except Exception:  # what is no longer there, in any of many ways
+            return False
+
+
+# -- what has contents
+
+
+class Contents:
+    """The elements of a list, dict, set or deque, compared one by one as scalars or by identity."""
+
+    def __init__(self, container: Any) -> None:
+        self._container = container
+        self._elements = elements(container)
+
+    def holds(self) -> bool:
+        """Whether the container has the same elements now."""
+        present = elements(self._container)
+        if isinstance(present, frozenset):
+            return present == self._elements
+        return len(present) == len(self._elements) and all(map(alike, present, self._elements))
+
+
+def elements(container: Any) -> tuple[Any, ...] | frozenset[Any]:
+    """The elements of a builtin container; of a dict its keys, then its values."""
+    if isinstance(container, dict):
+        table = dict(cast("dict[Any, Any]", container))  # a subclass may iterate otherwise
+        return (*table.keys(), *table.values())
+    if isinstance(container, (set, frozenset)):
+        return frozenset(map(told_apart, cast("set[Any]", container)))
+    return tuple(cast("list[Any]", container))
+
+
+CONTAINERS = list, tuple, dict, set, frozenset, deque
+
+
+class ArrayContent:
+    """The dtype, shape and bytes of an array, which code may have looked at while it was traced.
+
+    An array that nothing can write to is not read again: it and its bases have writeable=False.
+    """
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+        self.frozen = _is_frozen(array)
+        present = as_numpy(array)
+        self._type = present.dtype, present.shape
+        self._bytes = b"" if self.frozen else _bytes(present)
+
+    def holds(self) -> bool:
+        """Whether the array has the same dtype, shape and bytes now."""
+        if self.frozen:
+            return _is_frozen(self.array)
+        present = as_numpy(self.array)
+        if (present.dtype, present.shape) != self._type:
+            return False
+        if present.flags.c_contiguous and not present.dtype.hasobject and present.size:
+            # Compares in place, without a copy of the array.
+            return self._bytes.startswith(present.reshape(-1).view(np.uint8))  # pyright: ignore
+        return self._bytes == _bytes(present)
+
+
+def as_numpy(array: Any) -> NDArray[Any]:
+    """The NumPy array of an array of any library."""
+    return cast("NDArray[Any]", array) if isinstance(array, np.ndarray) else converted(array)
+
+
+def _bytes(array: NDArray[Any]) -> Any:
+    return tuple(map(id, array.ravel().tolist())) if array.dtype.hasobject else array.tobytes()
+
+
+def _is_frozen(array: Any) -> bool:
+    base: Any = array
+    while isinstance(base, np.ndarray) and not base.flags.writeable:
+        base = cast("Any", base).base
+    return base is None or isinstance(base, bytes)
+
+
+# -- all of a trace
+
+
+class Guards:
+    """All that must be as it was for a trace to be what its function would do now."""
+
+    def __init__(
+        self, loads: Iterable[Guard], contents: Iterable[Contents | ArrayContent], lasting: bool
+    ) -> None:
+        self._loads, self._contents = tuple(loads), tuple(contents)
+        self._lasting = lasting
+        self._compiled: Callable[[], bool] | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self._loads or self._contents) or not self._lasting
+
+    def hold(self) -> bool:
+        """Whether all of it is as it was."""
+        if not self._lasting:
+            return False
+        compiled = self._compiled
+        if compiled is None:
+            compiled = self._compiled = self._compile()
+        try:
+            return compiled()
+        except Exception:  # what is no longer there, in any of many ways
+            return False
+
+    def guarding(
+        self, run: Callable[..., Any], otherwise: Callable[..., Any], count: int
+    ) -> Callable[..., Any]:
+        """A function of so many arguments that calls one where the guards hold, else the other."""
+        text, names = self._written()
+        arguments = ", ".join(f"a{place}" for place in range(count))
+        names.update(run=run, otherwise=otherwise)
+        exec(_GUARDING.format(arguments=arguments, text=text), names)
+        return names["guarding"]
+
+    def _compile(self) -> Callable[[], bool]:
+        text, names = self._written()
+        return eval(f"lambda: {text}", names)
+
+    def _written(self) -> tuple[str, dict[str, Any]]:
+        """One expression of all guards, and what its names stand for."""
+        names: dict[str, Any] = {"__name__": __name__, "alike": alike, "static": _static}
+        parts = [] if self._lasting else ["False"]
+        for place, (way, owner, name, value) in enumerate(self._loads):
+            names[f"o{place}"], names[f"v{place}"] = owner, value
+            load = way.text.format(f"o{place}", name)
+            parts.append(f"{load} is v{place}")
+            if is_scalar(value) or type(value) is tuple:
+                parts[-1] = f"({parts[-1]} or alike({load}, v{place}))"
+        for place, one in enumerate(self._contents):
+            names[f"c{place}"] = one.holds
+            parts.append(f"c{place}()")
+        return " and ".join(parts) or "True", names
+
+
+_GUARDING = """
+def guarding({arguments}):
+    try:
+        holds = {text}
+    except Exception:
+        holds = False
+    return run({arguments}) if holds else otherwise({arguments})
+"""
+
+
+class Guarded(Protocol):
+    """A trace whose Program may run while its guards hold."""
+
+    program: Any
+    guards: Guards
+
+
+Trace = TypeVar("Trace", bound=Guarded)
+
+_KEPT = 8
+
+
+class Variants(Generic[Trace]):
+    """The latest traces of one signature, each for another state of what it read."""
+
+    def __init__(self) -> None:
+        self._traces: tuple[Trace, ...] = ()
+
+    def __iter__(self) -> Iterator[Trace]:
+        return iter(self._traces)
+
+    def holding(self) -> Trace | None:
+        """The latest trace whose guards hold; None if there is none."""
+        for trace in self._traces:
+            if trace.guards.hold():
+                return trace
+        return None
+
+    def put(self, new: Trace) -> None:
+        """Add a trace, in place of an earlier one with the same Program."""
+        others = [one for one in self._traces if one.program is not new.program]
+        self._traces = (new, *others[: _KEPT - 1])

@@ -1,0 +1,304 @@
+"""jit: a Python function of arrays, traced once for each signature and run as a Program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial, update_wrapper
+from threading import Lock, get_ident
+from types import MethodType
+from typing import Any, cast, overload
+
+import numpy as np
+
+from graphir import DType, GraphError, PromotionRules
+from graphir.ir.literals import literal_array
+from graphir.location import CALLERS
+from graphir.numpy_api.number_questions import Values
+from graphir.numpy_api.trace import Slot, Traced, traced
+from graphir.numpy_api.traced_numbers import NumberTrace
+from graphir.promotion import rules as rules_named
+from graphir.promotion import rules_in_force
+from runtime.jit.call_signatures import (
+    NUMBERS,
+    Reader,
+    as_input,
+    entry,
+    flat_key,
+    is_plain,
+    types_of,
+    unhashable,
+)
+from runtime.jit.guards import Guards, Variants
+from runtime.jit.number_calls import NumberCalls, Places
+from runtime.jit.specialization import Specializations
+from runtime.jit.statics import Fixed, Statics, told_apart
+from runtime.jit.watch import WATCHING, unwatched
+from runtime.jit.watched_graph import WatchedGraph, same_graph
+from runtime.program import Program
+
+CALLERS.add(__name__)  # so inputs are of the line that calls what is jitted
+
+_NUMPY = rules_named("numpy")
+_KEPT = 128
+"""The signatures of one function that are kept; beyond that the oldest are forgotten."""
+
+
+@overload
+def jit(
+    function: Callable[..., Any],
+    *,
+    rules: str | PromotionRules | None = None,
+    static: str | Sequence[str] = (),
+) -> Jitted: ...
+@overload
+def jit(
+    function: None = None,
+    *,
+    rules: str | PromotionRules | None = None,
+    static: str | Sequence[str] = (),
+) -> Callable[[Callable[..., Any]], Jitted]: ...
+def jit(
+    function: Callable[..., Any] | None = None,
+    *,
+    rules: str | PromotionRules | None = None,
+    static: str | Sequence[str] = (),
+) -> Jitted | Callable[[Callable[..., Any]], Jitted]:
+    """Make a function of symbols one of arrays: `@jit` or `@jit(rules="jax")`.
+
+    Called on arrays, numbers and other values, in nested tuples, lists and dicts, it is traced once
+    for each signature: dtypes and shapes of arrays, types of int, float and complex, and all other
+    values (bools and strings too), which must be hashable. Python numbers compute as Python does
+    and meet arrays as the literals they are, so that 300 beside an int8 is refused under "numpy".
+    Their values are no part of the signature, but what the function learns of them is: whether they
+    fit, how they compare, and what it must have as a value (`range(k)`, `x[:k]`, `f"{k}"`); for new
+    answers it is traced again. Under rules with weak arrays (`jax`, ...) they are weak 0-d inputs,
+    as there; under rules that look at values (`max`, `numpy_legacy`, ...) they are literals, traced
+    for each value. The parameters that `static` names are handed to the
+    function as they are, numbers too: their values, which must be hashable, are part of it.
+    Arrays of other libraries enter as np.asarray(x) does. Without `rules`, those of an enclosing
+    `with rules(...)` or of set_default_rules hold, else "numpy": arrays promote as NumPy has it.
+
+    What traced code reads from outside is compared with the present at every call, and a change
+    traces anew: globals, closure cells, and attributes, two deep, of those and of arguments,
+    scalars and strings by value, others by identity; elements of lists, dicts and sets so reached.
+    Arrays so reached are inputs, read at every call. Frozen are deeper state, computed names of
+    attributes, containers of more than 1000 elements, files, clocks and environment variables.
+    GraphError if the trace draws random numbers or writes to such an array.
+
+    Results are as the function has them, arrays for symbols and numbers. Called on symbols it is
+    the function itself. Raises GraphError and what Program raises. Any number of threads may call
+    it; those that meet a new signature at the same time may each trace it.
+    """
+    if function is None:
+        return partial(Jitted, rules=rules, static=static)
+    return Jitted(function, rules, static)
+
+
+class Jitted:
+    """What `jit` makes of a function; `traced` and `program` answer for some arguments."""
+
+    __wrapped__: Callable[..., Any]
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        rules: str | PromotionRules | None = None,
+        static: str | Sequence[str] = (),
+    ) -> None:
+        update_wrapper(self, function)
+        self._statics = Statics(function, static) if static else None
+        self._rules = None if rules is None else rules_named(rules)  # None: those in force
+        self._known: dict[Any, Variants[_Compiled] | Specializations[Variants[_Compiled]]] = {}
+        self._quick: dict[Any, Callable[..., Any]] = {}
+        self._lock = Lock()
+
+    def __call__(self, /, *args: Any, **named: Any) -> Any:
+        """The results for these arguments."""
+        given = args, named
+        if self._statics:
+            args, named = self._statics.marked(args, named)
+        if not named and not WATCHING:
+            quick = self._quick.get(flat_key(self._rules or rules_in_force(_NUMPY), args))
+            if quick is not None:
+                return quick(*args)
+        found = self._compiled(args, named)
+        if found is None:
+            return self.__wrapped__(*given[0], **given[1])
+        return unwatched(found[0].run, found[1])
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else MethodType(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<jit of {self.__wrapped__.__qualname__}, {len(self._known)} signatures>"
+
+    def traced(self, *args: Any, **named: Any) -> Traced:
+        """The graph and the structure that a call with these arguments has; not among symbols."""
+        return self._asked(args, named).traced
+
+    def program(self, *args: Any, **named: Any) -> Program:
+        """The Program that a call with these arguments runs."""
+        return self._asked(args, named).program
+
+    def _asked(self, args: Sequence[Any], named: Mapping[str, Any]) -> _Compiled:
+        if self._statics:
+            args, named = self._statics.marked(args, named)
+        found = self._compiled(args, named)
+        if found is None:
+            raise GraphError("a call on symbols adds to their graph, and has no Program")
+        return found[0]
+
+    def _compiled(
+        self, args: Sequence[Any], named: Mapping[str, Any]
+    ) -> tuple[_Compiled, list[Any]] | None:
+        """What runs a call, and its inputs; None of one on symbols."""
+        rules = self._rules or rules_in_force(_NUMPY)
+        reader = Reader(entry(rules))
+        key = rules, reader.read(tuple(args)), reader.read(dict(named))
+        if reader.symbols:
+            return None
+        try:
+            found = self._known.get(key)
+        except TypeError:
+            raise unhashable(self.__wrapped__.__qualname__, key) from None
+        values = list(reader.numbers)
+        variants = found.find(values) if isinstance(found, Specializations) else found
+        nested = get_ident() in WATCHING  # the trace around must see what this one loads
+        leaf = variants.holding() if variants and not nested else None
+        if leaf is None:
+            leaf = self._made(rules, args, named, variants or ())
+            values = leaf.traced.numbers.values if leaf.traced.numbers else []
+            if not nested:
+                self._keep(key, leaf, args, named)
+        return leaf, leaf.fed(reader.inputs, values)
+
+    def _made(
+        self,
+        rules: PromotionRules,
+        args: Sequence[Any],
+        named: Mapping[str, Any],
+        variants: Iterable[_Compiled],
+    ) -> _Compiled:
+        """A trace, and its Program: that of a variant whose graph is the same."""
+        way = entry(rules)
+        types, by_name = types_of(tuple(args), way), types_of(dict(named), way)
+        graph = WatchedGraph(self.__wrapped__, rules)
+        found = traced(self.__wrapped__, types, by_name, graph)
+        captured, guards = graph.finish()
+        found = found._replace(captured=captured)
+        for one in variants:
+            same = told_apart(one.traced.outputs_tree) == told_apart(found.outputs_tree)
+            if same and same_graph(one.traced.graph, graph):
+                return _Compiled(found, one.program, guards)
+        return _Compiled(found, unwatched(Program, graph), guards)
+
+    def _keep(
+        self, key: Any, made: _Compiled, args: Sequence[Any], named: Mapping[str, Any]
+    ) -> None:
+        """Put a trace among those of its signature."""
+        numbers = made.traced.numbers
+        with self._lock:
+            found = self._known.setdefault(key, Specializations() if numbers else Variants())
+            if not named and all(map(made.is_input, args)):
+                quick = flat_key(key[0], args)
+                self._quick[quick] = self._quick_call(quick, found, made, args)
+            for table in (self._known, self._quick):
+                while len(table) > _KEPT:
+                    del table[next(iter(table))]
+        if isinstance(found, Specializations):
+            found = found.add(cast("NumberTrace", numbers), Variants())
+        found.put(made)
+
+    def _quick_call(
+        self,
+        key: Any,
+        found: Variants[_Compiled] | Specializations[Variants[_Compiled]],
+        made: _Compiled,
+        args: Sequence[Any],
+    ) -> Callable[..., Any]:
+        """What runs calls with such arguments, which are no structures."""
+        run = made.without_statics if self._statics else made.quick
+        if isinstance(found, Variants):
+            return partial(self._guarded, key, made.guards, run) if made.guards else run
+        places = Places(
+            [place for place, one in enumerate(args) if is_plain(one)],
+            [place for place, one in enumerate(args) if type(one) in NUMBERS],
+            len(args),
+        )
+        return NumberCalls(found, places, self._slowly, partial(self._quick.__setitem__, key))
+
+    def _guarded(self, key: Any, guards: Guards, run: Callable[..., Any], *args: Any) -> Any:
+        """The first call after a trace, which has the guards compiled for those that follow."""
+        call = guards.guarding(run, self._slowly, len(args))
+        self._quick[key] = call
+        return call(*args)
+
+    def _slowly(self, *args: Any) -> Any:
+        leaf, inputs = cast("tuple[_Compiled, list[Any]]", self._compiled(args, {}))
+        return leaf.run(inputs)
+
+
+class _Compiled:
+    """A trace with its Program and guards, and how its inputs and results are had."""
+
+    def __init__(self, traced: Traced, program: Program, guards: Guards) -> None:
+        self.traced, self.program, self.guards = traced, program, guards
+        numbers, graph = traced.numbers, traced.graph
+        self.feeds = [] if numbers is None else [(f.at, f.storage(graph), f) for f in numbers.feeds]
+        self._numbers = [
+            (place, traced.graph.committed(one.dtype))
+            for place, one in enumerate(traced.graph.inputs)
+            if one.dtype.weak and not traced.numbers
+        ]
+        slots = tuple(map(Slot, range(len(traced.graph.outputs))))
+        tree, single = traced.outputs_tree, type(traced.outputs_tree) is Slot
+        plain = single or (type(tree) is tuple and len(slots) > 1 and tree == slots)
+        self.results: Callable[..., Any] = self.program if plain else self._structured
+        if traced.captured:
+            self.results = partial(self._with_captured, self.results)
+        self.quick: Callable[..., Any] = self._converting if self._numbers else self.results
+
+    def is_input(self, value: Any) -> bool:
+        """Whether an argument is an input as it is, a number that becomes one, or static."""
+        kind: Any = cast("object", type(value))
+        weak = bool(self._numbers or self.traced.numbers)
+        return is_plain(value) or kind is Fixed or (weak and kind in NUMBERS)
+
+    def fed(self, inputs: list[Any], values: Values) -> list[Any]:
+        """The inputs of a call: those that are given, then those that numbers are."""
+        for index, storage, feed in self.feeds:
+            inputs.append(
+                feed.array(values) if storage is None else np.array(values[index], storage)
+            )
+        return inputs
+
+    def run(self, inputs: Sequence[Any]) -> Any:
+        """The results for inputs, those that are weak being Python numbers."""
+        return self.quick(*inputs)
+
+    def without_statics(self, *args: Any) -> Any:
+        """The results for arguments, of which those that are static are no inputs."""
+        return self.quick(*[one for one in args if type(one) is not Fixed])
+
+    def _converting(self, *inputs: Any) -> Any:
+        arrays = list(inputs)
+        for place, dtype in self._numbers:
+            arrays[place] = _number(arrays[place], dtype)
+        return self.results(*arrays)
+
+    def _with_captured(self, results: Callable[..., Any], *inputs: Any) -> Any:
+        """The results with the arrays that the function closes over, as they are now."""
+        arrays = list(inputs)
+        for place, array in self.traced.captured:
+            arrays.insert(place, as_input(array))
+        return results(*arrays)
+
+    def _structured(self, *inputs: Any) -> Any:
+        return self.traced.outputs(self.program(*inputs))
+
+
+def _number(value: Any, dtype: DType) -> Any:
+    try:
+        return np.array(value, dtype.storage)
+    except OverflowError:
+        return literal_array(value, dtype)[1]  # which says what does not fit

@@ -1,0 +1,116 @@
+"""Static parameters of jitted functions: Python values that are part of the signature."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from functools import cache
+from typing import Any, cast
+
+import numpy as np
+
+from graphir import GraphError
+from graphir.numpy_api.trace import Static, children
+from runtime.jit.loads import is_library_module, is_ours
+
+
+class Fixed(Static):
+    """A static argument; equal to another where a function cannot tell them apart."""
+
+    __slots__ = ("_hash", "_key")
+    _key: Any
+    _hash: int
+
+    def __init__(self, value: Any) -> None:
+        hash(value)  # TypeError of what must not change, such as a list
+        key = told_apart(value)
+        for name, one in (("value", value), ("_key", key), ("_hash", hash(key))):
+            object.__setattr__(self, name, one)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Fixed and self._key == other._key
+
+    def __hash__(self) -> int:
+        return self._hash
+
+
+def told_apart(value: Any) -> Any:
+    """What tells a value from those that are equal to it: 1 from 1.0 and True, 0.0 from -0.0."""
+    kind: Any = cast("object", type(value))
+    if kind is str or kind is int:
+        return kind, value
+    inside = children(value)
+    if inside is not None:
+        return kind, tuple((told_apart(name), told_apart(one)) for name, one in inside)
+    if issubclass(kind, frozenset):
+        return kind, value, frozenset(map(told_apart, cast("frozenset[Any]", value)))
+    if is_dataclass(value) and cast("Any", value).__dataclass_params__.frozen:
+        fields_apart = _of_fields(value)
+        return kind, value, id(value) if fields_apart is None else fields_apart
+    if _is_equal_by_own_code(kind):
+        return kind, value, id(value)  # which may leave out what a function looks at
+    return kind, repr(value) if issubclass(kind, (float, complex, np.inexact)) else value
+
+
+@cache
+def _is_equal_by_own_code(kind: type) -> bool:
+    """Whether a class of the user says what its instances are equal to."""
+    if kind.__eq__ is object.__eq__:
+        return False
+    return not is_library_module(kind.__module__) or is_ours(kind.__module__)
+
+
+def _of_fields(value: Any) -> Any:
+    """What tells the fields of a dataclass apart, where these are hashable too."""
+    found = tuple(told_apart(getattr(value, one.name, None)) for one in fields(value))
+    try:
+        hash(found)
+    except TypeError:
+        return None
+    return found
+
+
+class Statics:
+    """The static parameters of a function, by name and by position."""
+
+    def __init__(self, function: Callable[..., Any], names: str | Sequence[str]) -> None:
+        self._what = getattr(function, "__qualname__", "the function")
+        self._names = dict.fromkeys((names,) if isinstance(names, str) else names)
+        known = inspect.signature(function).parameters.values()
+        positional = [one.name for one in known if one.kind in _POSITIONAL]
+        missing = self._names.keys() - {one.name for one in known}
+        if missing and not any(one.kind is inspect.Parameter.VAR_KEYWORD for one in known):
+            raise GraphError(
+                f"{self._what} has no parameter {', '.join(map(repr, sorted(missing)))} to be "
+                f"static; it takes ({', '.join(map(str, known))})"
+            )
+        self._places = [
+            (place, name) for place, name in enumerate(positional) if name in self._names
+        ]
+
+    def marked(
+        self, args: Sequence[Any], named: Mapping[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments of a call, those that are static Fixed; GraphError where not hashable."""
+        found = list(args)
+        for place, name in self._places:
+            if place < len(found):
+                found[place] = self._fixed(name, found[place])
+        return tuple(found), {
+            name: self._fixed(name, one) if name in self._names else one
+            for name, one in named.items()
+        }
+
+    def _fixed(self, name: str, value: Any) -> Fixed:
+        try:
+            return Fixed(value)
+        except TypeError:
+            raise GraphError(
+                f"the static argument {name!r} of {self._what} is part of the signature, so it "
+                f"must be hashable, and a {type(value).__name__} is not; give a tuple for a list, "
+                "and an array to a parameter that is not static"
+            ) from None
+
+
+_POSITIONAL = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD

@@ -1,0 +1,331 @@
+"""Watch: what user code loads from outside itself while a function is traced.
+
+A profile function sees every Python function that starts. For those that are not of graphir, NumPy
+or the standard library it takes the names that their code loads (`loads_of`), and notes the values
+that these have: globals, closure cells, and attributes, two deep, of those and of arguments. A name
+is looked for on every object that the code can reach so, whichever it loads it from. Hence no alias
+escapes, at the price of some guards that a trace does not need.
+"""
+
+from __future__ import annotations
+
+import gc
+import inspect
+import sys
+from collections.abc import Callable, Iterable
+from functools import partial
+from threading import get_ident
+from types import CellType, CodeType, FrameType, FunctionType, MethodType, ModuleType
+from typing import Any, cast
+
+import numpy as np
+
+from graphir import GraphError, Symbol
+from graphir.ir.foreign_arrays import is_foreign_array
+from graphir.location import CALLERS
+from graphir.numpy_api.traced_numbers import TracedNumber
+from runtime.jit.attributes import lookups, own_variables
+from runtime.jit.guards import CONTAINERS, ArrayContent, Contents, Guard, Guards, Way, is_scalar
+from runtime.jit.loads import Loads, is_library, is_library_module, is_ours, loads_of
+from runtime.jit.randomness import GENERATORS, Randomness, draws_entropy
+
+CALLERS.add(__name__)  # so that ops are of the user's line
+
+WATCHING: dict[int, list[Watch]] = {}
+"""The traces that each thread is in, by its identifier; inner ones are of calls on arrays."""
+
+_DEPTH = 2
+_LONGEST = 1000
+"""Containers of more elements are frozen whole."""
+
+
+class Watch:
+    """Notes what traced code loads; `guards` compares it with the present."""
+
+    def __init__(self, name: str, function: Callable[..., Any]) -> None:
+        self.name = name
+        self.arrays: dict[int, tuple[str, ArrayContent]] = {}
+        self._loads: dict[tuple[int, Way, str], Guard] = {}
+        self._contents: dict[int, Contents] = {}
+        self._updates: dict[tuple[int, Way, str], Guard] = {}
+        self._updated: dict[int, Contents] = {}
+        self._functions: dict[int, list[FunctionType]] = {}
+        self._created: dict[int, Any] = {}
+        self._walked: dict[tuple[int, int, int], Any] = {}
+        self._entered: set[tuple[int, int]] = set()
+        self._codes: set[int] = set()
+        self._kept: list[CodeType] = []  # so that the ids of code stay its own while tracing
+        self._unknown = False
+        self._random = Randomness()
+        self._outer: Any = None
+        self._on = False
+        self._profile: Callable[..., Any] | None = None
+        while isinstance(function, (partial, MethodType)):
+            function = function.func if isinstance(function, partial) else function.__func__
+        if isinstance(function, FunctionType):
+            self._functions[id(function.__code__)] = [function]
+
+    # -- the profile function
+
+    def start(self) -> None:
+        """Begin, in this thread; another profile function goes on to be called."""
+        self._outer = sys.getprofile()
+        self._profile = self._profile_function()
+        self._on = True
+        WATCHING.setdefault(get_ident(), []).append(self)
+        sys.setprofile(self._profile)
+
+    def stop(self) -> None:
+        """End, and leave the thread its earlier profile function."""
+        sys.setprofile(None)
+        self._on = False
+        WATCHING[get_ident()].pop()
+        if not WATCHING[get_ident()]:
+            del WATCHING[get_ident()]
+        if callable(self._outer):
+            sys.setprofile(self._outer)
+        elif self._outer is not None:  # a profiler of C, as cProfile is
+            self._outer.enable()
+
+    def paused(self, function: Callable[..., Any], *args: Any) -> Any:
+        """A call during which no user code runs, so that its functions are not looked at."""
+        if not self._on or self._outer is not None:
+            return function(*args)
+        self._on = False
+        sys.setprofile(None)
+        try:
+            return function(*args)
+        finally:
+            self._on = True
+            sys.setprofile(self._profile)
+
+    def _profile_function(self) -> Callable[[FrameType, str, Any], None]:
+        """Looks at each frame that starts; a function, since a method would cost more."""
+        outer = self._outer if callable(self._outer) else None
+        libraries: set[int] = set()  # by id of code, which the tuple beside keeps alive
+        codes: list[CodeType] = []
+
+        def profile(frame: FrameType, event: str, argument: Any) -> None:
+            if event == "call" and id(code := frame.f_code) not in libraries:
+                if draws_entropy(frame):
+                    self._random.entropy = True
+                elif is_library(frame):
+                    libraries.add(id(code))
+                    codes.append(code)
+                else:
+                    self._enter(frame)
+            if outer is not None:
+                outer(frame, event, argument)
+
+        return profile
+
+    # -- from a frame to what it reaches
+
+    def _enter(self, frame: FrameType) -> None:
+        """Note what the code of a frame of the user may load."""
+        code, loads = frame.f_code, loads_of(frame.f_code)
+        self._codes.update(id(one) for one in code.co_consts if type(one) is type(code))
+        if (id(code), id(frame.f_globals)) not in self._entered:
+            self._entered.add((id(code), id(frame.f_globals)))
+            self._kept.append(code)
+            self._enter_module(frame.f_globals, loads)
+        if code.co_freevars:
+            for function in self._functions_of(frame):
+                self._enter_closure(function, loads)
+        arguments = list(_arguments(frame))
+        if code.co_name == "__init__" and arguments:
+            new = arguments.pop(0)[1]
+            self._created[id(new)] = new
+        elif _is_special(code.co_name) and arguments:  # which Python calls unnamed
+            self._note_special(arguments[0][1], code.co_name)
+        for name, value in arguments:
+            self._reach(value, loads, _DEPTH, name)
+
+    def _note_special(self, owner: Any, name: str) -> None:
+        kind: Any = cast("object", type(owner))
+        if hasattr(kind, name) and id(owner) not in self._created:
+            self._note(Way.PROPERTY, owner, name, getattr(kind, name))
+
+    def _enter_module(self, variables: dict[str, Any], loads: Loads) -> None:
+        for name in loads.updates & variables.keys():
+            self._note_update(Way.GLOBAL, variables, name, variables[name])
+        for name in loads.globals:
+            if name in variables:
+                self._load(Way.GLOBAL, variables, name, variables[name], loads, _DEPTH, name)
+            else:
+                self._note(Way.BUILTIN, variables, name, False)
+        package = variables.get("__package__")
+        for name in loads.modules:
+            for module in (name, f"{package}.{name}"):
+                self._reach(sys.modules.get(module), loads, _DEPTH, name)
+
+    def _functions_of(self, frame: FrameType) -> list[FunctionType]:
+        """The functions that existed before the trace and may be what a frame runs."""
+        code = frame.f_code
+        known = self._functions.get(id(code))
+        if known is None and id(code) in self._codes:
+            return []  # an inner function that the trace made
+        if known is None:
+            users = gc.get_referrers(code)
+            known = [one for one in users if type(one) is FunctionType and one.__code__ is code]
+            self._functions[id(code)] = known
+        return known
+
+    def _enter_closure(self, function: FunctionType, loads: Loads) -> None:
+        names = function.__code__.co_freevars
+        cells: tuple[CellType, ...] = function.__closure__ or ()
+        for name, cell in zip(names, cells, strict=False):
+            if name == "__class__":
+                continue
+            try:
+                value = cell.cell_contents
+            except ValueError:
+                continue  # not assigned yet
+            if name in loads.updates:
+                self._note_update(Way.CELL, cell, name, value)
+            if name in loads.free:
+                self._load(Way.CELL, cell, name, value, loads, _DEPTH, name)
+
+    def _load(
+        self, way: Way, owner: Any, name: str, value: Any, loads: Loads, depth: int, label: str
+    ) -> None:
+        """Note a value that code loads, and what it reaches from there."""
+        if type(value) in _OF_TRACE or id(value) in self._created:
+            return
+        self._note(way, owner, name, value)
+        self._reach(value, loads, depth, label)
+
+    def _note(self, way: Way, owner: Any, name: str, value: Any) -> None:
+        self._loads.setdefault((id(owner), way, name), Guard(way, owner, name, value))
+
+    def _note_update(self, way: Way, owner: Any, name: str, value: Any) -> None:
+        """Note a value that code updates, which matters if other code loads it."""
+        if type(value) in _OF_TRACE or id(value) in self._created:
+            return
+        self._updates.setdefault((id(owner), way, name), Guard(way, owner, name, value))
+        if isinstance(value, CONTAINERS) and not isinstance(value, (tuple, frozenset)):
+            self._updated.setdefault(id(cast("Any", value)), Contents(value))
+
+    def _is_repeatable(self) -> bool:
+        """Whether a call that runs the Program leaves all that is loaded as the function would."""
+        changed = {key for key, one in self._updates.items() if not one.holds()}
+        if changed & self._loads.keys():
+            return False
+        altered = {key for key, one in self._updated.items() if not one.holds()}
+        if altered & self._contents.keys():
+            return False
+        return all(one.holds() for one in (*self._loads.values(), *self._contents.values()))
+
+    def _reach(self, value: Any, loads: Loads, depth: int, label: str) -> None:
+        """Note what code can load from a value."""
+        kind: Any = cast("object", type(value))
+        if is_scalar(value) or kind in _OF_TRACE or id(value) in self._created:
+            return
+        key = id(value), id(loads), depth
+        if key in self._walked:
+            return
+        self._walked[key] = value  # alive, so that its id is not another's
+        try:
+            self._reach_into(value, kind, loads, depth, label)
+        except Exception:  # of an object that is not what it seems: nothing is said of it
+            self._unknown = True
+
+    def _reach_into(self, value: Any, kind: Any, loads: Loads, depth: int, label: str) -> None:
+        if isinstance(value, np.ndarray) or is_foreign_array(kind):
+            self._reach_array(value, label)
+        elif isinstance(value, GENERATORS):
+            self._random.add(value, label)
+        elif isinstance(value, CONTAINERS):
+            self._reach_elements(value, loads, depth, label)
+        elif isinstance(value, MethodType):
+            self._reach(value.__func__, loads, depth, label)
+            self._reach(value.__self__, loads, depth, label)
+        elif isinstance(value, partial):
+            call = cast("partial[Any]", value)
+            for one in (call.func, call.args, call.keywords):
+                self._reach(one, loads, depth, label)
+        else:
+            if isinstance(value, FunctionType):
+                self._functions.setdefault(id(value.__code__), []).append(value)
+            self._reach_attributes(value, loads, depth, label)
+
+    def _reach_array(self, array: Any, label: str) -> None:
+        if id(array) not in self.arrays:
+            self.arrays[id(array)] = label, ArrayContent(array)
+
+    def _reach_elements(self, container: Any, loads: Loads, depth: int, label: str) -> None:
+        if len(container) > _LONGEST:
+            return
+        table: Any = cast("Any", container) if isinstance(container, dict) else None
+        values: list[Any] = list(cast("Any", container) if table is None else table.values())
+        if not isinstance(container, (tuple, frozenset)) and not _has_symbols(values):
+            self._contents.setdefault(id(cast("Any", container)), Contents(container))
+        names: Iterable[Any] = range(len(values)) if table is None else table
+        for name, value in zip(names, values, strict=True):
+            self._reach(value, loads, depth, f"{label}[{name!r}]")
+
+    def _reach_attributes(self, owner: Any, loads: Loads, depth: int, label: str) -> None:
+        is_module = isinstance(owner, ModuleType)
+        module: str = owner.__name__ if is_module else type(owner).__module__
+        wrapped = own_variables(owner).get("__wrapped__")  # of a decorator, jit among them
+        if wrapped is not None:
+            self._reach(wrapped, loads, depth, label)
+        if not depth or (is_library_module(module) if is_module else is_ours(module)):
+            return
+        for way, name, value in lookups(owner, loads):
+            if name in loads.updates:
+                self._note_update(way, owner, name, value)
+            if name in loads.attributes:
+                self._load(way, owner, name, value, loads, depth - 1, f"{label}.{name}")
+
+    # -- what the trace leaves behind
+
+    def guards(self, constants: Iterable[ArrayContent]) -> Guards:
+        """What must be as it was when the trace began; GraphError for what cannot be repeated."""
+        drawn = self._random.moved()
+        if drawn:
+            raise GraphError(
+                f"jit: {self.name} draws random numbers as it is traced, which later calls would "
+                f"repeat; got draws from {', '.join(drawn)}; draw outside, and pass the numbers in "
+                "as an argument"
+            )
+        changed = [label for label, one in self.arrays.values() if not one.holds()]
+        if changed:
+            raise GraphError(
+                f"jit: {self.name} writes to {', '.join(changed)} as it is traced, which later "
+                "calls would not repeat; return the new array, and assign it outside"
+            )
+        loads = list(self._loads.values())
+        contents = list(self._contents.values())
+        lasting = not self._unknown and self._is_repeatable()
+        arrays = [one for _, one in self.arrays.values()]
+        return Guards(loads, [*contents, *arrays, *constants], lasting)
+
+
+def unwatched(function: Callable[..., Any], *args: Any) -> Any:
+    """A call in which no user code runs, whether or not this thread is in a trace."""
+    traces = WATCHING.get(get_ident())
+    return traces[-1].paused(function, *args) if traces else function(*args)
+
+
+def _arguments(frame: FrameType) -> list[tuple[str, Any]]:
+    """The parameters of a frame that starts, with their values."""
+    code = frame.f_code
+    count = code.co_argcount + code.co_kwonlyargcount
+    count += bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
+    if not count:
+        return []
+    values = frame.f_locals
+    return [(name, values[name]) for name in code.co_varnames[:count] if name in values]
+
+
+def _is_special(name: str) -> bool:
+    """Whether a method is one that Python calls for an operator or the like."""
+    return name.startswith("__") and name.endswith("__")
+
+
+def _has_symbols(values: list[Any]) -> bool:
+    return any(type(one) in _OF_TRACE for one in values)
+
+
+_OF_TRACE = Symbol, TracedNumber

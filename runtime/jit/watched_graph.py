@@ -1,0 +1,148 @@
+"""A graph in whose trace the arrays that user code closes over become inputs."""
+
+from __future__ import annotations
+
+import keyword
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from graphir import Graph, PromotionRules, Symbol, TensorType
+from graphir.ir.literals import array_of
+from graphir.location import CALLERS
+from graphir.numpy_api.trace import name_of
+from graphir.ops.attributes import identity
+from graphir.ops.op import Op
+from runtime.jit.guards import ArrayContent, Guards
+from runtime.jit.watch import Watch
+
+CALLERS.add(__name__)  # so that ops are of the user's line
+
+
+class WatchedGraph(Graph):
+    """A Graph in whose trace arrays that user code loads by name become inputs."""
+
+    def __init__(self, function: Callable[..., Any], rules: PromotionRules) -> None:
+        super().__init__(name_of(function), rules=rules)
+        self.watch = Watch(self.name, function)
+        self.captured: dict[int, tuple[Any, Symbol]] = {}
+        self._constants: dict[int, Any] = {}
+
+    def __enter__(self) -> Graph:
+        self.watch.start()
+        return super().__enter__()
+
+    def __exit__(self, *error: object) -> None:
+        super().__exit__(*error)
+        self.watch.stop()
+
+    def apply(self, op: Op, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Symbol:
+        """Add an op on symbols, arrays and literals of this graph."""
+        return self.watch.paused(super().apply, op, operands, attrs)
+
+    def emit(self, op: Op, args: tuple[Symbol, ...], attrs: Mapping[str, Any]) -> Symbol:
+        """Add an op on symbols of this graph."""
+        return self.watch.paused(super().emit, op, args, attrs)
+
+    def numpy_call(self, call: Callable[..., Any], *args: Any) -> Any:
+        """What a function of NumPy adds."""
+        return self.watch.paused(super().numpy_call, call, *args)
+
+    def entering(self, array: Any) -> Symbol:
+        """The symbol of an array beside symbols: an input, if code loads the array by name.
+
+        One axis or more, since the value of a 0-d constant may count in promotion.
+        """
+        known = self.watch.arrays.get(id(array))
+        if known is None or not np.ndim(array):
+            symbol = super().entering(array)
+            if known is None:
+                self._constants[id(array)] = array
+            return symbol
+        if id(array) not in self.captured:
+            dtype, values = array_of(array, None)
+            symbol = self.input(TensorType(dtype, values.shape), name=self._free_name(known[0]))
+            self.captured[id(array)] = array, symbol
+        return self.captured[id(array)][1]
+
+    def _free_name(self, label: str) -> str:
+        name = re.sub(r"\W+", "_", label).strip("_") or "array"
+        name = f"_{name}" if name[0].isdigit() or keyword.iskeyword(name) else name
+        while name in self.input_names:
+            name += "_"
+        return name
+
+    def finish(self) -> tuple[list[tuple[int, Any]], Guards]:
+        """The captured arrays, each with its place among the inputs, and the guards of the trace.
+
+        From now on this is a Graph like others.
+        """
+        places = {id(symbol): place for place, symbol in enumerate(self.inputs)}
+        captured = [(places[id(symbol)], array) for array, symbol in self.captured.values()]
+        guards = self.watch.guards(_outliving(self._constants))
+        del self.watch, self.captured, self._constants
+        self.__class__ = cast("Any", Graph)
+        return captured, guards
+
+
+def same_graph(a: Graph, b: Graph) -> bool:
+    """Whether two graphs have the same symbols, so that the Program of one serves the other."""
+    if len(a) != len(b) or a.input_names != b.input_names or a.rules is not b.rules:
+        return False
+    if [one.index for one in a.outputs] != [one.index for one in b.outputs]:
+        return False
+    return all(map(_same_symbol, a.symbols, b.symbols))
+
+
+def _same_symbol(a: Symbol, b: Symbol) -> bool:
+    if a.op is not b.op or a.type != b.type:
+        return False
+    if [one.index for one in a.args] != [one.index for one in b.args]:
+        return False
+    return a.attrs is b.attrs or identity(a.attrs) == identity(b.attrs)
+
+
+# -- constants
+
+
+def _outliving(constants: dict[int, Any]) -> Iterator[ArrayContent]:
+    """The constants whose arrays something outside the trace refers to, and may write to.
+
+    A graph copies its constants. So an array that the trace made has no reference left but the
+    one here, and its owner none but from such arrays.
+    """
+    groups: dict[int, list[Any]] = {}
+    for key in constants:
+        array = constants[key]
+        groups.setdefault(id(_owner(array)), []).append(array)
+        del array  # a reference too many
+    for arrays in groups.values():
+        owner = _owner(arrays[0])
+        is_owner = any(one is owner for one in arrays)
+        inside = 2 if is_owner else 0  # here and in the group
+        inside += sum(one is not owner and one.base is owner for one in arrays)
+        if not isinstance(owner, np.ndarray) or _references(owner) > _LOCAL + inside:
+            yield from map(ArrayContent, arrays)
+
+
+def _owner(array: Any) -> Any:
+    """The object that owns the memory of an array."""
+    owner = array
+    while isinstance(owner, np.ndarray) and (base := cast("Any", owner).base) is not None:
+        owner = base
+    return cast("Any", owner)
+
+
+def _references(value: Any) -> int:
+    return sys.getrefcount(value)
+
+
+def _references_of_a_local() -> int:
+    local = np.empty(0)
+    return _references(local)
+
+
+_LOCAL = _references_of_a_local()

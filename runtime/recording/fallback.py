@@ -1,0 +1,129 @@
+"""Calls that recording cannot follow: on plain arrays, their results taken as given.
+
+Two kinds of errors meet in a recorded program. What NumPy raises is the program's and passes; it
+comes out of `Recorder.call`, through which alone NumPy computes. Whatever else is raised is a fault
+of the recording: the call is then made on plain arrays, unless it has been made by then. If that
+raises, the error is the program's after all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any, cast
+
+import numpy as np
+
+from graphir import Symbol
+from runtime.recording.recorder import UNDONE, Recorder
+from runtime.recording.values import Traced, active, recording_with, trace_of, view_of
+from runtime.recording.views.steps import UnrecordedError
+
+Handler = Callable[..., Any]
+
+
+def rescued(plainly: Handler) -> Callable[[Handler], Handler]:
+    """A handler of calls, which are made `plainly(*args, **kwargs)` where nothing records.
+
+    So they are where the handler fails by itself; each call is made once.
+    """
+
+    def wrap(handle: Handler) -> Handler:
+        @wraps(handle)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            recorder = active()
+            if recorder is None:
+                return plainly(*args, **kwargs)
+            outer, recorder.done, recorder.raised = recorder.done, UNDONE, 0
+            recorder.entered.append((args, kwargs))
+            try:
+                try:
+                    return handle(*args, **kwargs)
+                except Exception as error:
+                    if recorder.raised == id(error):
+                        raise
+                    fault = error
+                name = getattr(args[0], "__name__", handle.__name__)
+                if recorder.done is UNDONE:
+                    found = opaque(recorder, name, plainly, args, kwargs)
+                else:
+                    found = _kept(recorder, name, recorder.done, arrays_of((args, kwargs)))
+                recorder.failed(fault)  # else it was the program's
+                return found
+            finally:
+                recorder.done = outer
+                recorder.entered.pop()
+
+        return call
+
+    return wrap
+
+
+def opaque(recorder: Recorder, name: str, plainly: Handler, args: Any, kwargs: Any) -> Any:
+    """A call on plain arrays, its results and what it wrote being taken as given."""
+    arrays = [one for one in arrays_of((args, kwargs)) if one.flags.writeable]
+    before = [one.plain.tobytes() for one in arrays]
+    for one in arrays:
+        recorder.before(one)
+    with recording_with(None):
+        real = recorder.call(plainly, args, kwargs)
+    changed = zip(arrays, before, strict=True)
+    _written(recorder, name, [one for one, held in changed if one.plain.tobytes() != held])
+    return given(recorder, name, real, arrays)
+
+
+def _kept(recorder: Recorder, name: str, real: Any, arrays: Sequence[Traced]) -> Any:
+    """The result of a call that has been made; nobody knows what it wrote."""
+    _written(recorder, name, [one for one in arrays if one.flags.writeable])
+    return given(recorder, name, real, arrays)
+
+
+def _written(recorder: Recorder, name: str, arrays: Sequence[Traced]) -> None:
+    for one in arrays:
+        trace_of(one, recorder).write(recorder.checked(name, one.plain, _nothing))
+
+
+def arrays_of(value: Any) -> list[Traced]:
+    """The recorded arrays in lists, tuples and dicts."""
+    if isinstance(value, Traced):
+        return [value]
+    if isinstance(value, (tuple, list)):
+        return [found for one in value for found in arrays_of(one)]  # pyright: ignore
+    return arrays_of(list(value.values())) if isinstance(value, dict) else []  # pyright: ignore
+
+
+def given(recorder: Recorder, name: str, real: Any, arrays: Sequence[Traced]) -> Any:
+    """A result as the program goes on with it: one of the arrays, a view of one, or an input."""
+    kind: Any = cast("object", type(real))
+    if kind is tuple or kind is list:
+        return kind(given(recorder, name, one, arrays) for one in real)  # pyright: ignore
+    if kind is np.ndarray:
+        for one in arrays:
+            if real is one.plain:
+                return one
+            if np.may_share_memory(real, one.plain):
+                return view_of(one, real)
+    if not isinstance(real, (np.ndarray, np.generic)):
+        return real
+    return recorder.outcome(name, real, _nothing)
+
+
+def _nothing() -> Symbol:
+    raise UnrecordedError("it is compiled")
+
+
+def repeatable(recorder: Recorder, value: Any, since: int) -> bool:
+    """Whether a call on these arguments, which has failed, can be made again.
+
+    It has written to none of them since that many writes; and functions among them, which are the
+    program's, are called once.
+    """
+    if isinstance(value, Traced):
+        recorder.before(value)  # which sees what compiled code wrote
+        known = trace_of(value, recorder)
+        return (known.root or known).version <= since
+    if isinstance(value, dict):
+        value = list(cast("dict[Any, Any]", value).values())
+    if isinstance(value, (tuple, list)):
+        return all(repeatable(recorder, one, since) for one in cast("list[Any]", value))
+    return isinstance(value, type) or not callable(value)

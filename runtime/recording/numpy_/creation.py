@@ -1,0 +1,351 @@
+"""NumPy's makers of arrays, which ask no class: during a recording, what they make is recorded.
+
+They are replaced wherever a module holds them under their own name, and do what they always do on
+threads that record nothing.
+"""
+
+from __future__ import annotations
+
+import cmath
+import math
+import sys
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from functools import wraps
+from itertools import islice
+from operator import attrgetter
+from sys import _getframe  # pyright: ignore[reportPrivateUsage]
+from threading import RLock
+from types import BuiltinFunctionType
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+
+from graphir import DType, Symbol, ops
+from runtime.recording.captured import LIBRARIES
+from runtime.recording.fallback import opaque, rescued
+from runtime.recording.numpy_.functions import emptied
+from runtime.recording.numpy_.method_ops import filled
+from runtime.recording.operands import holds_traced
+from runtime.recording.recorder import Recorder
+from runtime.recording.sites import is_ours
+from runtime.recording.values import (
+    Traced,
+    TracedScalar,
+    active,
+    plains,
+    recording,
+    recording_with,
+    view_of,
+)
+from runtime.recording.views.indexing import assigned
+
+Maker = Callable[..., Any]
+_ASARRAY = np.asarray
+_LEFT = {__name__, "numpy._core._methods"}
+"""Modules that call NumPy's own: of numbers this one asks for 0-d arrays by out=..., unheard."""
+_DEMANDING = ("scipy.fft._pocketfft.pypocketfft",)
+"""Compiled modules that take no subclass of ndarray for a result."""
+_LOCK = RLock()
+_USERS = [0]
+_REPLACED: list[tuple[dict[str, Any], str, Any]] = []
+
+
+@contextmanager
+def makers_recorded() -> Generator[None]:
+    """Inside the block, arrays that NumPy makes on a recording thread are recorded."""
+    with _LOCK:
+        _USERS[0] += 1
+        if _USERS[0] == 1:
+            _replace()
+    try:
+        yield
+    finally:
+        with _LOCK:
+            _USERS[0] -= 1
+            if not _USERS[0]:
+                _restore()
+
+
+def _replace() -> None:
+    for path, module in list(sys.modules.items()):
+        held: dict[str, Any] = getattr(module, "__dict__", {})
+        if held.get("__name__") not in _LEFT:
+            for name, original, maker in _names_in(path, held):
+                if held.get(name) is original:
+                    held[name] = maker
+                    _REPLACED.append((held, name, original))
+    for path in _DEMANDING:
+        held = getattr(sys.modules.get(path), "__dict__", {})
+        for name, original in list(held.items()):
+            if isinstance(original, BuiltinFunctionType):
+                held[name] = _maker(original, _compiled)
+                _REPLACED.append((held, name, original))
+
+
+_Names: TypeAlias = "Sequence[tuple[str, Any, Maker]]"
+_INSTALLED: dict[str, tuple[int, int, _Names]] = {}
+"""Of modules that are installed, and so seldom change: id and size of what they hold, the names."""
+
+
+def _names_in(path: str, held: dict[str, Any]) -> _Names:
+    """The names in a module that may hold what is replaced."""
+    reads = path in _HOLDING or path.partition(".")[0] not in LIBRARIES
+    if "site-packages" not in str(held.get("__file__", "")) and reads:
+        return _ALL
+    known = _INSTALLED.get(path)
+    if known is None or known[:2] != (id(held), len(held)):
+        names = [one for one in (_ALL if reads else _MAKING) if one[0] in held]
+        known = _INSTALLED[path] = id(held), len(held), names
+    return known[2]
+
+
+def _restore() -> None:
+    while _REPLACED:
+        held, name, original = _REPLACED.pop()
+        held[name] = original
+
+
+def _maker(original: Any, record: Callable[..., Any]) -> Maker:
+    @wraps(original)
+    def make(*args: Any, **kwargs: Any) -> Any:
+        recorder = active()
+        if recorder is None or is_ours(_getframe(1)) or not recorder.locate():
+            return original(*plains(args), **plains(kwargs))
+        return _recorded(original, record, args, kwargs)
+
+    return make
+
+
+def _plainly(original: Any, record: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    return original(*plains(args), **plains(kwargs))
+
+
+@rescued(_plainly)
+def _recorded(original: Any, record: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    return record(recording(), original, *args, **kwargs)
+
+
+def _compiled(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> Any:
+    """Of a module that takes no subclass of ndarray for a result."""
+    return opaque(recorder, original.__name__, _plainly, (original, _compiled, args, kwargs), {})
+
+
+# -- arrays of values
+
+
+def _converted(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> Any:
+    """np.array, np.asarray and their like: the same array, a copy, a cast, or a list's array."""
+    value: Any = args[0] if args else kwargs.get("object", kwargs.get("a"))
+    with recording_with(None):
+        real = recorder.call(original, plains(args), plains(kwargs))
+    if isinstance(value, Traced):
+        if real is value.plain:
+            return value
+        if np.may_share_memory(real, value.plain):
+            return view_of(value, real)
+    elif type(value) is np.ndarray:
+        if real is value or np.may_share_memory(real, value):
+            return real
+    elif not isinstance(value, (TracedScalar, list, tuple, int, float, complex)):
+        return real
+    recorder.locate()
+    if type(real) is not np.ndarray:
+        return real
+    return recorder.outcome(original.__name__, real, lambda: _array(recorder, value, real))
+
+
+def _array(recorder: Recorder, value: Any, real: Any) -> Symbol:
+    to, values = recorder.dtype(real.dtype), plains(value)
+    cast = recorder.converted(recorder.symbol(value), values, to, real=real)
+    return recorder.reshaped(cast, real.shape)
+
+
+# -- arrays of one value, and lines
+
+
+def _made(symbolic: Callable[..., Symbol], operand: int | None = None) -> Callable[..., Any]:
+    """What an array-maker enters; of its arguments `operand` is one, the others are settings."""
+
+    def record(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> Any:
+        with recording_with(None):
+            real = recorder.call(original, plains(args), plains(kwargs))
+        if type(real) is not np.ndarray:
+            return real
+        recorder.locate()
+        settings = [value for at, value in enumerate(args) if at != operand]
+        named = {name: value for name, value in kwargs.items() if name != "fill_value"}
+        recorder.setting(f"an argument of {original.__name__}", [settings, named])
+        return recorder.outcome(
+            original.__name__, real, lambda: symbolic(recorder, real, *args, **kwargs)
+        )
+
+    return record
+
+
+def _constant(value: int) -> Callable[..., Any]:
+    def fill(recorder: Recorder, real: Any, *_: Any, **__: Any) -> Symbol:
+        return filled(recorder, real, value)
+
+    return _made(fill)
+
+
+def _full(recorder: Recorder, real: Any, shape: Any, fill_value: Any, *_: Any, **__: Any) -> Symbol:
+    return assigned(recorder, fill_value, None, real, real)
+
+
+def _arange(recorder: Recorder, real: Any, *args: Any, **kwargs: Any) -> Symbol:
+    if real.dtype.kind not in "iu" or not real.size:
+        return recorder.input(real)
+    step = int(real[1]) - int(real[0]) if real.size > 1 else 1
+    dtype = DType.from_numpy(real.dtype)
+    return recorder.create(ops.range, dtype=dtype, start=int(real[0]), step=step, size=real.size)
+
+
+def _eye(
+    recorder: Recorder, real: Any, rows: Any, columns: Any = None, k: Any = 0, *_: Any, **more: Any
+) -> Symbol:
+    rows, columns = real.shape
+    attrs = {"rows": rows, "columns": columns, "offset": int(k)}
+    return recorder.create(ops.eye, dtype=DType.from_numpy(real.dtype), **attrs)
+
+
+def _identity(recorder: Recorder, real: Any, n: Any, *_: Any, **__: Any) -> Any:
+    return _eye(recorder, real, n)
+
+
+# -- arrays of elsewhere
+
+
+def _external(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> Any:
+    """Of a file, or of random numbers: data, unless it is made of what is recorded."""
+    if holds_traced([list(args), list(kwargs.values())]):
+        name = f"numpy.{original.__name__}"
+        return opaque(recorder, name, _plainly, (original, _external, args, kwargs), {})
+    with recording_with(None):
+        real = recorder.call(original, args, kwargs)
+    if type(real) is not np.ndarray or not recorder.has(real.dtype):
+        return real
+    recorder.locate()
+    recorder.note(original.__name__, "is taken as given: it is data")
+    return recorder.wrapped(real, recorder.input(real))
+
+
+def _of_buffer(recorder: Recorder, original: Any, buffer: Any, *args: Any, **kwargs: Any) -> Any:
+    """Bytes are data: recorded values that became bytes have been read."""
+    if type(buffer) is bytes:
+        return _external(recorder, original, buffer, *args, **kwargs)
+    return recorder.call(original, plains((buffer, *args)), plains(kwargs))
+
+
+def _iterated(
+    recorder: Recorder,
+    original: Any,
+    iter: Any,  # noqa: A002 -- NumPy's name
+    dtype: Any,
+    count: Any = -1,
+    **more: Any,
+) -> Any:
+    values: list[Any] = list(islice(iter, count) if count >= 0 else iter)
+    with recording_with(None):
+        real = recorder.call(original, (plains(values), dtype, count), more)
+    if not recorder.has(real.dtype):
+        return real
+    recorder.locate()
+    return recorder.outcome("fromiter", real, lambda: _array(recorder, values, real))
+
+
+def _listed(value: Any) -> Any:
+    """A list in the place of an iterator, which can be read once."""
+    return list(cast("Iterator[Any]", value)) if isinstance(value, Iterator) else value
+
+
+def _number(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> Any:
+    """Of the functions of Python's own modules: what is recorded, they read as numbers."""
+    args = tuple(_listed(arg) for arg in args)
+    recorder.setting(original.__name__, [list(args), kwargs])
+    for arg in args:
+        if isinstance(arg, Traced):
+            recorder.note(original.__name__, "makes Python numbers: they are taken as literals")
+    return recorder.call(original, plains(args), plains(kwargs))
+
+
+# -- functions that see no class
+
+
+def _of_list(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> Any:
+    """np.sum and its like of a list of recorded numbers, which is no array to be asked."""
+    if args and isinstance(args[0], (list, tuple)) and holds_traced(args[0]):
+        args = (_converted(recorder, _ASARRAY, args[0]), *args[1:])
+    return original(*args, **kwargs)
+
+
+def _interpolated(
+    recorder: Recorder, original: Any, a: Any, b: Any, t: Any, out: Any = None
+) -> Any:
+    """Of two numbers: NumPy asks for an array by out=..., which it does not hand on."""
+    if np.ndim(a) or np.ndim(b) or np.ndim(t) or out is not None:
+        return original(a, b, t, out=out)
+    a, b = (_converted(recorder, _ASARRAY, one).reshape(1) for one in (a, b))
+    return original(a, b, t)[0]
+
+
+def _neighbours(recorder: Recorder, original: Any, x: Any, at: Any, count: Any) -> Any:
+    """The indices beside one number: NumPy asks for arrays by out=..., as above."""
+    if np.ndim(at):
+        return original(x, at, count)
+    found = original(x, _converted(recorder, _ASARRAY, at).reshape(1), count)
+    return tuple(one.reshape(()) for one in found)
+
+
+_RECORDED: dict[str, Callable[..., Any]] = {
+    **dict.fromkeys(
+        ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray"), _converted
+    ),
+    "asarray_chkfinite": _converted,
+    "zeros": _constant(0),
+    "empty": _made(emptied),
+    "ones": _constant(1),
+    "full": _made(_full, 1),
+    "arange": _made(_arange),
+    "eye": _made(_eye),
+    "identity": _made(_identity),
+    "fromiter": _iterated,
+    **dict.fromkeys(("load", "loadtxt", "genfromtxt", "fromfile", "fromstring"), _external),
+    "frombuffer": _of_buffer,
+    **dict.fromkeys(("sum", "prod", "mean", "std", "var", "median"), _of_list),
+    **dict.fromkeys(("max", "min", "amax", "amin", "linalg.norm"), _of_list),
+    "lib._function_base_impl._lerp": _interpolated,
+    "lib._function_base_impl._get_indexes": _neighbours,
+}
+_FOUND = {path: attrgetter(path)(np) for path in _RECORDED}
+MAKERS = {path: (one, _maker(one, _RECORDED[path])) for path, one in _FOUND.items()}
+"""By its path in numpy: a function, and what stands in its place during a recording."""
+
+
+def _functions(module: Any) -> dict[str, Any]:
+    kinds: Any = BuiltinFunctionType, type(np.random.seed), type(np.random.rand)
+    public = [name for name in dir(module) if name[0] != "_"]
+    functions = {name: getattr(module, name) for name in public}
+    return {name: value for name, value in functions.items() if isinstance(value, kinds)}
+
+
+def _readers() -> dict[str, tuple[Any, Maker]]:
+    """Of modules that record nothing: functions of numbers, and makers of random arrays."""
+    read = {
+        f"{module.__name__}.{name}": (function, _maker(function, _number))
+        for module in (math, cmath)
+        for name, function in _functions(module).items()
+    }
+    state = {"seed", "get_state", "set_state", "default_rng", "shuffle", "bytes"}
+    return read | {
+        f"numpy.random.{name}": (function, _maker(function, _external))
+        for name, function in _functions(np.random).items()
+        if name not in state
+    }
+
+
+READERS = _readers()
+_HOLDING = frozenset(("math", "cmath", "statistics", "numpy.random"))
+_MAKING: _Names = [(path.rpartition(".")[2], *pair) for path, pair in MAKERS.items()]
+_ALL: _Names = [*_MAKING, *((path.rpartition(".")[2], *pair) for path, pair in READERS.items())]

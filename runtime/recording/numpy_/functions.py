@@ -1,0 +1,242 @@
+"""NumPy's functions on traced arrays: those written in Python run, others are ops or taken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from inspect import signature
+from itertools import zip_longest
+from types import FunctionType
+from typing import Any, cast
+
+import numpy as np
+
+from graphir import Symbol, ops
+from graphir.numpy_api.functions import FUNCTIONS
+from runtime.recording.fallback import arrays_of, opaque, repeatable, rescued
+from runtime.recording.numpy_.method_ops import filled, numpy_settings
+from runtime.recording.numpy_.outs import store
+from runtime.recording.recorder import Recorder
+from runtime.recording.values import (
+    Traced,
+    plain,
+    plains,
+    recording,
+    recording_with,
+    trace_of,
+    view_of,
+    view_trace,
+)
+from runtime.recording.views.indexing import assigned
+from runtime.recording.views.steps import UnrecordedError
+
+Symbolic = Callable[..., Symbol]
+
+
+def _plainly(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    return function(*plains(tuple(args)), **plains(dict(kwargs)))
+
+
+@rescued(_plainly)
+def call(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """A function of NumPy that a program calls on something traced."""
+    recorder = recording()
+    recorder.locate()
+    if function in _OWN:
+        return _OWN[function](recorder, *args, **kwargs)
+    if function in _SYMBOLIC:
+        return _computed(recorder, function, args, dict(kwargs))
+    if not isinstance(function._implementation, FunctionType) or function in _OPAQUE:
+        return opaque(recorder, _name(function), _plainly, (function, args, kwargs), {})
+    return _run(recorder, function, args, kwargs)
+
+
+def _run(recorder: Recorder, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """A function that is written in Python, its own calls recorded."""
+    recorder.calls.append(_name(function))
+    before = recorder.writes
+    try:
+        return _entered(recorder, recorder.call(function._implementation, args, kwargs))
+    except Exception:
+        if not repeatable(recorder, (args, kwargs), before):
+            raise
+    finally:
+        recorder.calls.pop()
+    # Maybe it meets what plain arrays are not: if not, it fails again.
+    return opaque(recorder, _name(function), _plainly, (function, args, kwargs), {})
+
+
+def _name(function: Any) -> str:
+    return f"{function.__module__}.{function.__name__}"
+
+
+def _entered(recorder: Recorder, result: Any) -> Any:
+    """A result, arrays that compiled code made in it being taken as given."""
+    if type(result) is np.ndarray and recorder.has(result.dtype):
+        owner = recorder.owner(result)
+        if owner is not None:
+            return recorder.viewed(result, view_trace(owner, result))
+        return recorder.wrapped(result, recorder.taken_as_given("", result))
+    kind: Any = cast("object", type(result))
+    if kind is tuple or kind is list:
+        return kind(_entered(recorder, one) for one in result)  # pyright: ignore
+    return result
+
+
+def _computed(
+    recorder: Recorder, function: Any, args: Sequence[Any], kwargs: dict[str, Any]
+) -> Any:
+    """A function that a table says the symbols of."""
+    with recording_with(None):
+        real = recorder.call(function, plains(tuple(args)), plains(kwargs))
+    out = kwargs.pop("out", None)
+
+    overlap = out is not None and _sharing(plain(out), args) is not None
+
+    def enter() -> Symbol:
+        if overlap:
+            raise UnrecordedError("it writes to what it reads")
+        return _SYMBOLIC[function](recorder, real, *args, **kwargs)
+
+    if out is None:
+        whole = _sharing(real, args)
+        if whole is not None:
+            return view_of(whole, real)
+        return recorder.outcome(_name(function), real, enter)
+    store(recorder, _name(function), out, enter)
+    return out
+
+
+def _sharing(real: Any, args: Any) -> Traced | None:
+    """The argument whose memory a result has."""
+    if type(real) is not np.ndarray:
+        return None
+    return next((one for one in arrays_of(args) if np.may_share_memory(real, one.plain)), None)
+
+
+# -- functions that are ops
+
+
+def _where(recorder: Recorder, real: Any, condition: Any, *values: Any) -> Symbol:
+    return recorder.emit(ops.where, recorder.operands(ops.where, (condition, *values)))
+
+
+def _full_like(recorder: Recorder, real: Any, a: Any, fill_value: Any, **_: Any) -> Symbol:
+    return assigned(recorder, fill_value, None, real, real)
+
+
+def _constant_like(value: int) -> Symbolic:
+    def enter(recorder: Recorder, real: Any, *_: Any, **__: Any) -> Symbol:
+        return filled(recorder, real, value)
+
+    return enter
+
+
+def emptied(recorder: Recorder, real: Any, *_: Any, **__: Any) -> Symbol:
+    """Any values will do: those of the graph, so that what is written there later is seen."""
+    real.fill(0)
+    return filled(recorder, real, 0)
+
+
+def _of_symbols(function: Any, *operands: Callable[[Recorder, Any], Any]) -> Symbolic:
+    """What the function is of symbols; the first arguments are made such, the others settings."""
+    takes = signature(FUNCTIONS[function])
+
+    def enter(recorder: Recorder, real: Any, *args: Any, **kwargs: Any) -> Symbol:
+        kwargs.pop("casting", None)  # NumPy has seen to it
+        given = takes.bind(*args, **kwargs)
+        for (name, value), operand in zip_longest([*given.arguments.items()], operands):
+            if operand is None:
+                what = f"an argument of {function.__name__}"
+                given.arguments[name] = recorder.setting(what, value)
+            else:
+                given.arguments[name] = operand(recorder, value)
+        given.arguments.update(numpy_settings(recorder, dict(given.arguments)))
+        return recorder.applied(function, *given.args, **given.kwargs)
+
+    return enter
+
+
+def _each(recorder: Recorder, values: Any) -> list[Symbol]:
+    return [recorder.symbol(one) for one in values]
+
+
+_one = Recorder.symbol
+
+
+def _einsum(recorder: Recorder, real: Any, subscripts: Any, *arrays: Any, **_: Any) -> Symbol:
+    return recorder.applied(np.einsum, subscripts, *_each(recorder, arrays))
+
+
+_SYMBOLIC: dict[Any, Symbolic] = {
+    np.concatenate: _of_symbols(np.concatenate, _each),
+    np.where: _where,
+    np.dot: _of_symbols(np.dot, _one, _one),
+    np.inner: _of_symbols(np.inner, _one, _one),
+    np.vdot: _of_symbols(np.vdot, _one, _one),
+    np.empty_like: emptied,
+    np.zeros_like: _constant_like(0),
+    np.ones_like: _constant_like(1),
+    np.full_like: _full_like,
+    np.roll: _of_symbols(np.roll, _one),
+    np.take_along_axis: _of_symbols(np.take_along_axis, _one, _one),
+    np.diagflat: _of_symbols(np.diagflat, _one),
+    np.einsum: _einsum,
+}
+
+
+# -- functions that write to their arguments, or depend on how they are called
+
+
+def _copyto(
+    recorder: Recorder, dst: Any, src: Any, casting: Any = "same_kind", where: Any = True
+) -> None:
+    known = recorder.before(src) if isinstance(src, np.ndarray) else None
+    mask, before = recorder.before(where), recorder.before(dst)
+    settings = {"casting": casting, "where": plains(where)}
+    recorder.call(np.copyto, plains((dst, src)), settings)
+
+    def enter() -> Symbol:
+        new = assigned(recorder, src, known, dst, plain(dst))
+        if where is True:
+            return new
+        if mask is None or before is None:
+            raise UnrecordedError("a mask or what it masks has no symbol")
+        return recorder.emit(ops.where, (mask, new, before))
+
+    new = recorder.checked("copyto", plain(dst), enter)
+    if isinstance(dst, Traced):
+        trace_of(dst, recorder).write(new)
+    else:
+        recorder.written(dst, new)
+
+
+def _put(recorder: Recorder, a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
+    if isinstance(a, Traced):
+        a.put(ind, v, mode=mode)  # pyright: ignore[reportArgumentType]
+    else:
+        np.put(plain(a), plains(ind), plains(v), mode=mode)  # pyright: ignore
+
+
+def _chosen(recorder: Recorder, condition: Any, *values: Any) -> Any:
+    """np.where: of three arguments an op, of one the places where it is true."""
+    if values:
+        return _computed(recorder, np.where, (condition, *values), {})
+    return np.asarray(condition).nonzero()
+
+
+def _crossed(recorder: Recorder, a: Any, b: Any, *axes: Any, **named: Any) -> Any:
+    """Of two vectors: NumPy asks for an array by out=..., which it does not hand on."""
+    vectors = np.shape(a) == np.shape(b) == (3,)
+    if not vectors:
+        return _run(recorder, np.cross, (a, b, *axes), named)
+    return _run(recorder, np.cross, (np.reshape(a, (1, 3)), b), {})[0]
+
+
+_OWN: dict[Any, Callable[..., Any]] = {
+    np.copyto: _copyto,
+    np.put: _put,
+    np.where: _chosen,
+    np.cross: _crossed,
+}
+_OPAQUE = {np.place, np.einsum_path, np.save, np.savetxt, np.savez, np.array2string,
+           np.array_repr, np.array_str}  # fmt: skip

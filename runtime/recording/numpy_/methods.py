@@ -1,0 +1,373 @@
+"""The methods of ndarray that compute or copy without asking a ufunc, recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from graphir import Symbol, ops
+from graphir.ir.literals import is_literal
+from runtime.recording.fallback import rescued
+from runtime.recording.leaving import AS_BYTES, AS_NUMBER, AS_TRUTH, number_of, reading
+from runtime.recording.numpy_.method_ops import (
+    Symbolic,
+    by_places,
+    filled,
+    function,
+    not_an_op,
+    sorting,
+)
+from runtime.recording.numpy_.outs import store
+from runtime.recording.recorder import Recorder
+from runtime.recording.values import (
+    Trace,
+    Traced,
+    active,
+    plains,
+    recording_with,
+    trace_of,
+    view_of,
+)
+from runtime.recording.views.indexing import Flat, get, put, put_flat
+from runtime.recording.views.resizing import resize, shape_in_place
+from runtime.recording.views.steps import Reshape, UnrecordedError
+
+_NDARRAY: Any = np.ndarray
+
+
+def traced(name: str, symbolic: Symbolic) -> Callable[..., Any]:
+    """The method of that name: NumPy's result, and what `symbolic` enters for it.
+
+    `symbolic(recorder, x, values, *args, **kwargs)` has the symbol of the array and its values.
+    """
+
+    def method(self: Traced, *args: Any, **kwargs: Any) -> Any:
+        recorder, function = active(), getattr(self.plain, name)
+        if recorder is None:
+            real = function(*plains(args), **plains(kwargs))
+            return real if kwargs.get("out") is None else kwargs["out"]
+        recorder.locate()
+        x = recorder.before(self)
+        with recording_with(None):
+            real = recorder.call(function, plains(args), plains(kwargs))
+        out = kwargs.pop("out", None)
+
+        def enter() -> Symbol:
+            if x is None:
+                raise UnrecordedError("it is of what has no symbol")
+            return symbolic(recorder, x, self.plain, *args, **kwargs)
+
+        if out is None:
+            return recorder.outcome(name, real, enter)
+        store(recorder, name, out, enter)
+        return out
+
+    method.__name__ = name
+    return method
+
+
+def _reordered(name: str) -> Callable[..., None]:
+    """Of sort and partition, which work in place: the array in the order that NumPy gave it."""
+
+    def method(self: Traced, *args: Any, **kwargs: Any) -> None:
+        recorder = active()
+        if recorder is None:
+            getattr(self.plain, name)(*plains(args), **plains(kwargs))
+            return
+        recorder.locate()
+        trace, before = trace_of(self, recorder), self.plain.copy()
+        x = recorder.before(self)
+        recorder.call(getattr(self.plain, name), plains(args), plains(kwargs))
+        position = 1 if name == "partition" else 0
+        axis = kwargs.get("axis", args[position] if len(args) > position else -1)
+        if x is None:
+            return
+        if name == "sort":
+            trace.write(recorder.emit(ops.sort, (x,), axis=int(axis) % x.rank, descending=False))
+            return
+        order = before.argpartition(*plains(args), **plains(kwargs))
+        same = np.array_equal(np.take_along_axis(before, order, axis), self.plain, equal_nan=True)
+        if not same:
+            trace.write(None)
+            return
+        operands = x, recorder.input(order)
+        trace.write(recorder.emit(ops.take_along, operands, axis=int(axis) % x.rank))
+
+    return method
+
+
+# -- copies and other views
+
+
+def _moving(name: str) -> Callable[..., Any]:
+    """A method that gives a view where it can, else a copy of elements moved."""
+    places = by_places(name)
+
+    def enter(recorder: Recorder, x: Symbol, real: Any, *args: Any, **kwargs: Any) -> Symbol:
+        if kwargs.get("order", "C") == "C" and not (name != "reshape" and args):
+            return recorder.reshaped(x, real.shape)
+        return places(recorder, x, real, *args, **kwargs)
+
+    def method(self: Traced, *args: Any, **kwargs: Any) -> Any:
+        recorder = active()
+        real = getattr(self.plain, name)(*plains(args), **plains(kwargs))
+        if recorder is None:
+            return real
+        recorder.locate()
+        recorder.setting(f"an argument of {name}", [args, kwargs])
+        if name != "flatten" and np.may_share_memory(real, self.plain):
+            parent = trace_of(self, recorder)
+            in_order = kwargs.get("order", "C") == "C" and name == "reshape"
+            known = Trace(recorder, real, None, parent, (Reshape(real.shape),))
+            return view_of(self, real, known if in_order else None)
+        x = trace_of(self, recorder)
+        return recorder.outcome(
+            name, real, lambda: enter(recorder, x.read(), real, *args, **kwargs)
+        )
+
+    method.__name__ = name
+    return method
+
+
+_byteswapped = traced("byteswap", not_an_op)
+
+
+class Methods(Traced):
+    """The methods of ndarray, under their names."""
+
+    __slots__ = ()
+
+    mean = traced("mean", function(np.mean))
+    var = traced("var", function(np.var))
+    std = traced("std", function(np.std))
+    argmax = traced("argmax", function(np.argmax))
+    argmin = traced("argmin", function(np.argmin))
+    trace = traced("trace", function(np.trace))
+    argsort = traced("argsort", sorting)
+    searchsorted = traced("searchsorted", function(np.searchsorted, 1))
+    take = traced("take", function(np.take, 1))
+    repeat = traced("repeat", by_places("repeat"))
+    compress = traced("compress", by_places("compress"))
+    dot = traced("dot", function(np.dot, 1))
+    argpartition = traced("argpartition", not_an_op)
+    choose = traced("choose", not_an_op)
+    sort = _reordered("sort")
+    partition = _reordered("partition")
+    reshape = _moving("reshape")
+    ravel = _moving("ravel")
+    flatten = _moving("flatten")
+
+    def __getitem__(self, key: Any) -> Any:
+        return get(self, key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        put(self, key, value)
+
+    def fill(self, value: Any) -> None:
+        """Every element set."""
+        put(self, ..., value, _fill)
+
+    resize = resize
+
+    def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
+        """Elements set by their places in row-major order."""
+        given = plains(indices)
+        places = np.asarray(given)
+        if mode != "raise" and self.size:
+            wraps = mode == "wrap"
+            places = places % self.size if wraps else np.clip(places, 0, self.size - 1)
+        put_flat(self, self.plain.put, (given, plains(values), mode), places, values)
+
+    def byteswap(self, inplace: Any = False) -> Any:
+        """The bytes of each element in the other order, which no graph says."""
+        return _NDARRAY.byteswap(self, True) if inplace else _byteswapped(self)
+
+    def round(self, decimals: Any = 0, out: Any = None) -> Any:  # pyright: ignore
+        """Rounded to decimals."""
+        found = _NDARRAY.round(self, decimals, out)
+        # Of what C code makes the plain array is a view; a copy has its own memory, as NumPy's has.
+        compiled = out is None and isinstance(found, Traced) and self.dtype.kind in "iuc"
+        return found.copy("K") if compiled else found
+
+    def copy(self, order: Any = "C") -> Any:
+        """A copy, which has the same symbol."""
+        recorder, real = active(), self.plain.copy(order)
+        if recorder is None:
+            return real
+        return recorder.wrapped(real, recorder.before(self))
+
+    def __copy__(self) -> Any:
+        return self.copy("K")
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self.copy("K")
+
+    @property
+    def data(self) -> Any:
+        """The buffer, which what is not recorded may read and write."""
+        return self._leaving("data").data
+
+    @property
+    def ctypes(self) -> Any:
+        """The memory for ctypes, which what is not recorded may read and write."""
+        return self._leaving("ctypes").ctypes
+
+    def _leaving(self, name: str) -> Any:
+        """The plain array, whose values leave the recording."""
+        recorder = active()
+        if recorder is not None:
+            recorder.locate()
+            recorder.read(name, self, AS_BYTES)
+        return self.plain
+
+    def astype(self, dtype: Any, *args: Any, **kwargs: Any) -> Any:
+        """In another dtype, as the program asks."""
+        recorder = active()
+        if recorder is None:
+            return self.plain.astype(dtype, *args, **kwargs)
+        recorder.locate()
+        real = recorder.call(self.plain.astype, (dtype, *args), kwargs)
+        if real is self.plain:
+            return self
+        return recorder.outcome("astype", real, lambda: self._cast(recorder, real))
+
+    def _cast(self, recorder: Recorder, real: Any) -> Symbol:
+        x = trace_of(self, recorder).read()
+        return recorder.converted(x, self.plain, recorder.dtype(real.dtype), real=real)
+
+    @property
+    def real(self) -> Any:
+        """The real part, a view."""
+        return _NDARRAY.real.__get__(self)
+
+    @real.setter
+    def real(self, value: Any) -> None:
+        _put_part(self, "real", value)
+
+    @property
+    def imag(self) -> Any:
+        """The imaginary part, a view where there is one."""
+        recorder = active()
+        if self.dtype.kind == "c" or recorder is None:
+            return _NDARRAY.imag.__get__(self)
+        recorder.locate()
+        real: Any = _NDARRAY.imag.__get__(self.plain)
+        return recorder.outcome("imag", real, lambda: filled(recorder, real, 0))
+
+    @property
+    def base(self) -> Any:
+        """The array that has the memory, as plain NumPy has it."""
+        held = self.plain.base
+        return None if held is self else held  # of what C code made, the plain one is a view
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        if self.dtype.kind != "c":
+            _NDARRAY.imag.__set__(self.plain, plains(value))  # an error of NumPy's
+        _put_part(self, "imag", value)
+
+    @property
+    def flags(self) -> Any:
+        """How the memory lies; what is set here is set for the plain array."""
+        return self.plain.flags
+
+    def setflags(self, *args: Any, **kwargs: Any) -> None:
+        """The same for this array and the plain one."""
+        self.plain.setflags(*args, **kwargs)
+        _NDARRAY.setflags(self, *args, **kwargs)
+
+    @property
+    def shape(self) -> Any:
+        """The sizes of the axes."""
+        return _NDARRAY.shape.__get__(self)
+
+    @shape.setter
+    def shape(self, value: Any) -> None:
+        shape_in_place(self, lambda one: _NDARRAY.shape.__set__(one, value))
+
+    @property
+    def flat(self) -> Any:
+        """The elements in row-major order."""
+        return Flat(self)
+
+    @flat.setter
+    def flat(self, value: Any) -> None:
+        put_flat(self, setattr, (self.plain, "flat", plains(value)), slice(None), value)
+
+    def nonzero(self) -> Any:
+        """The places of what is not 0, as they are now."""
+        recorder, real = active(), self.plain.nonzero()
+        if recorder is None:
+            return real
+        recorder.locate()
+        reason = "is taken as given: the places depend on values"
+        recorder.note("nonzero", reason)
+        recorder.read("nonzero", self, reason, truth=True)
+        return tuple(recorder.wrapped(one, recorder.input(one)) for one in real)
+
+    def item(self, *args: Any) -> Any:
+        """An element as a Python number, in which the recording ends."""
+        return number_of("item", self, self.plain.item(*args))
+
+    def tolist(self) -> Any:
+        """The elements as Python numbers, in which the recording ends."""
+        return number_of("tolist", self, self.plain.tolist())
+
+    def __float__(self) -> float:
+        return number_of("float", self, float(self.plain))
+
+    def __int__(self) -> int:
+        return number_of("int", self, int(self.plain))
+
+    def __complex__(self) -> complex:
+        return number_of("complex", self, complex(self.plain))
+
+
+def _fill(array: Any, key: Any, value: Any) -> None:
+    array.fill(value)
+
+
+def _put_part(x: Traced, name: str, value: Any) -> None:
+    """NumPy makes an array of a number first, which it casts as it does arrays."""
+
+    def write(*_: Any) -> None:
+        setattr(x.plain, name, plains(value))
+
+    put(getattr(x, name), ..., np.asarray(value) if is_literal(value) else value, write)
+
+
+def _reading_methods() -> None:
+    for name in ("tobytes", "tofile", "dump", "dumps", "__reduce__", "__reduce_ex__", "__dlpack__"):
+        setattr(Methods, name, reading(name, AS_BYTES))
+    Methods.__index__ = reading("__index__", AS_NUMBER)
+    Methods.__bool__ = reading("__bool__", AS_TRUTH, truth=True)
+
+
+_reading_methods()
+
+
+def _rescued_methods() -> None:
+    """Methods of arrays fall back to those of plain ones, but for those that change both."""
+    changing = {"shape", "setflags", "resize"}
+    for name, one in list(vars(Methods).items()):
+        if name in changing:
+            continue
+        of_numpy = getattr(_NDARRAY, name, None)
+        if isinstance(one, property) and one.fset is not None:
+            fset = rescued(_plainly(of_numpy.__set__))(one.fset)  # pyright: ignore
+            setattr(Methods, name, property(one.fget, fset, None, one.__doc__))
+        elif callable(one) and callable(of_numpy):
+            setattr(Methods, name, rescued(_plainly(of_numpy))(one))
+
+
+def _plainly(of_numpy: Callable[..., Any]) -> Callable[..., Any]:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        real = of_numpy(*plains(args), **plains(kwargs))
+        return real if kwargs.get("out") is None else kwargs["out"]
+
+    return call
+
+
+_rescued_methods()

@@ -1,0 +1,263 @@
+"""Reading and writing parts of arrays: `x[key]` and `x[key] = value`."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from functools import partial
+from typing import Any, cast
+
+import numpy as np
+
+from graphir import Symbol, ops
+from graphir.ir.literals import is_literal
+from graphir.location import ASSIGN
+from runtime.recording.recorder import Recorder
+from runtime.recording.values import (
+    Array,
+    Trace,
+    Traced,
+    active,
+    plain,
+    plains,
+    trace_of,
+    view_of,
+    view_trace,
+)
+from runtime.recording.views import steps
+from runtime.recording.views.steps import Cut, UnrecordedError
+
+_BASIC = (int, slice, type(None), type(Ellipsis), np.integer)
+
+
+def is_basic(key: Any) -> bool:
+    """Whether a key makes a view, or an element: of ints, slices, None and `...`."""
+    keys = _keys(key)
+    return all(isinstance(one, _BASIC) and one is not True and one is not False for one in keys)
+
+
+def get(x: Traced, key: Any) -> Any:
+    """x[key], recorded."""
+    recorder, real_key = active(), plains(key)
+    real: Any = x.plain[real_key]
+    if recorder is None:
+        return real
+    if not is_basic(key):
+        recorder.locate()
+        return recorder.outcome("indexing", real, lambda: _picked(recorder, x, key, real_key))
+    recorder.setting("an index", key)
+    if isinstance(real, np.ndarray):  # whose trace is found once it is asked for
+        return view_of(x, cast("Any", real))
+    recorder.locate()
+    return recorder.outcome(
+        "indexing", real, lambda: element(trace_of(x, recorder), real_key).read()
+    )
+
+
+def element(trace: Trace, key: Any) -> Trace:
+    """The trace of a 0-d view of one element, or of the view that a basic key makes."""
+    keys = _keys(key)
+    shape = trace.plain.shape
+    if len(keys) != len(shape) or not all(isinstance(one, (int, np.integer)) for one in keys):
+        return view_trace(trace, trace.plain[(*keys, *(() if Ellipsis in keys else (Ellipsis,)))])
+    start = tuple(int(at) % size for at, size in zip(keys, shape, strict=True))
+    stop = tuple(at + 1 for at in start)
+    found = (Cut(start, stop, (1,) * len(start), ()),)
+    return Trace(trace.recorder, trace.plain[(*keys, Ellipsis)], None, trace, found)
+
+
+def _picked(recorder: Recorder, x: Traced, key: Any, real_key: Any) -> Symbol:
+    """What places in an array name: along one axis by their own symbol, else by flat places."""
+    symbol = recorder.symbol(x)
+    axis = _one_axis(key)
+    if axis is None:
+        return steps.Pick(placed(recorder, x, key)).forward(recorder, symbol)
+    indices: Any = cast("Any", key)[axis] if isinstance(key, tuple) else key
+    recorder.setting("an index", [part for part in _keys(key) if part is not indices])
+    return recorder.emit(ops.gather, (symbol, recorder.symbol(indices)), axis=axis)
+
+
+def _keys(key: Any) -> tuple[Any, ...]:
+    return cast("tuple[Any, ...]", key) if type(key) is tuple else (key,)
+
+
+def _one_axis(key: Any) -> int | None:
+    """The axis of the only array in a key of whole slices and one array of integers."""
+    keys = _keys(key)
+    arrays = [
+        i for i, one in enumerate(keys) if not (isinstance(one, slice) and one == slice(None))
+    ]
+    if len(arrays) != 1:
+        return None
+    one: Any = keys[arrays[0]]
+    return arrays[0] if isinstance(one, np.ndarray) and _dtype(one).kind in "iu" else None
+
+
+def _dtype(array: Any) -> np.dtype[Any]:
+    return array.dtype
+
+
+def placed(recorder: Recorder, x: Traced, key: Any) -> Any:
+    """`places` of a recorded key: how many they are, or where, the program goes on by."""
+    recorder.setting("an index", key)
+    return places(x.plain, plains(key))
+
+
+def places(array: Array, key: Any) -> Any:
+    """The places, counted in row-major order, of the elements that a key names."""
+    return np.asarray(np.arange(array.size).reshape(array.shape)[key])
+
+
+def put(x: Traced, key: Any, value: Any, write: Callable[..., None] = operator.setitem) -> None:
+    """x[key] = value, recorded; `write(array, key, value)` is how NumPy does it."""
+    recorder, real_key = active(), plains(key)
+    if recorder is None or not recorder.has(x.dtype):
+        write(x.plain, real_key, plains(value))
+        return
+    recorder.locate()
+    trace = trace_of(x, recorder)
+    # Before memory changes, of which alone some symbols are known.
+    before = trace.read()
+    known = recorder.before(value) if isinstance(value, (np.ndarray, list, tuple)) else value
+    listed = isinstance(value, (list, tuple))  # whose rows NumPy puts there one by one
+    changed = _reads(key, x) or (listed and _reads(value, x))
+    recorder.call(write, (x.plain, real_key, plains(value)), {})
+    if changed:
+        enter = _unknown
+    elif is_basic(key):
+        recorder.setting("an index", key)
+        trace = element(trace, real_key)
+        enter = partial(assigned, recorder, value, known, trace.plain, trace.plain)
+    else:
+        enter = partial(_scattered, recorder, x, before, key, value, known)
+    trace.write(recorder.checked("assignment", trace.plain, enter))
+
+
+def _reads(value: Any, x: Traced) -> bool:
+    """Whether a key, or an array in a list, has the memory of the array that is written."""
+    if isinstance(value, (list, tuple)):
+        return any(_reads(one, x) for one in cast("list[Any]", value))
+    return isinstance(value, np.ndarray) and np.may_share_memory(plain(value), x.plain)
+
+
+def _unknown() -> Symbol:
+    raise UnrecordedError("it reads what it writes")
+
+
+def _scattered(
+    recorder: Recorder, x: Traced, before: Symbol, key: Any, value: Any, known: Any
+) -> Symbol:
+    """All of x once a value is put where a mask is true or places are named."""
+    if _is_mask(key, x) and np.ndim(plain(value)) == 0:
+        put = x.plain[plains(key)][:1]
+        one = assigned(recorder, value, known, np.empty((), x.dtype), put)
+        return recorder.emit(ops.where, (recorder.symbol(key), one, before))
+    at = placed(recorder, x, key)
+    into = np.broadcast_to(np.empty((), x.dtype), at.shape)
+    new = assigned(recorder, value, known, into, x.plain.reshape(-1)[at])
+    return steps.Pick(at).backward(recorder, before, new)
+
+
+def _is_mask(key: Any, x: Traced) -> bool:
+    return (
+        isinstance(key, np.ndarray)
+        and _dtype(key) == np.bool_
+        and np.shape(cast("Any", key)) == x.shape
+    )
+
+
+def assigned(
+    recorder: Recorder, value: Any, known: Any, into: Array, real: Array | None = None
+) -> Symbol:
+    """A value as it is put into an array: silently cast to its dtype and broadcast.
+
+    `real` is what NumPy has put there.
+    """
+    to = recorder.dtype(into.dtype)
+    if is_literal(value):
+        symbol = recorder.assigned_literal(value, to)
+    else:
+        symbol = known if isinstance(known, Symbol) else recorder.symbol(value)
+    cast = recorder.converted(symbol, value, to, "value", ASSIGN, real, ASSIGN)
+    return recorder.broadcast(cast, into.shape)
+
+
+def put_flat(x: Traced, write: Callable[..., None], args: Any, key: Any, value: Any) -> None:
+    """`write(*args)`: values put at places in row-major order, repeated or cut; recorded."""
+    recorder, values = active(), np.asarray(plains(value))
+    if recorder is None or not recorder.has(x.dtype):
+        write(*args)
+        return
+    recorder.locate()
+    trace = trace_of(x, recorder)
+    before, known = trace.read(), recorder.before(value)
+    overlap = np.may_share_memory(values, x.plain)
+    recorder.call(write, args, {})
+    if not values.size:
+        return
+
+    def enter() -> Symbol:
+        if known is None or overlap:
+            raise UnrecordedError("what is written has no symbol, or is changed meanwhile")
+        at = np.arange(x.size)[key].reshape(-1)
+        into: Any = np.broadcast_to(np.empty((), x.dtype), at.shape)
+        if is_literal(value):
+            new = assigned(recorder, value, known, into)
+        else:
+            order = np.arange(at.size) % values.size
+            taken = steps.Pick(order).forward(recorder, known)
+            real = x.plain.reshape(-1)[at]
+            new = assigned(recorder, values.reshape(-1)[order], taken, into, real)
+        return steps.Pick(at).backward(recorder, before, new)
+
+    trace.write(recorder.checked("assignment", x.plain, enter))
+
+
+class Flat:
+    """`x.flat` of a traced array: its elements in row-major order, by their places."""
+
+    def __init__(self, array: Traced) -> None:
+        self._array = array
+        self.plain: Any = array.plain.flat
+        """NumPy's iterator, which is as far."""
+
+    @property
+    def base(self) -> Traced:
+        """The array."""
+        return self._array
+
+    def __getitem__(self, key: Any) -> Any:
+        found: Any = self._array.reshape(-1)[key]
+        return found.copy() if isinstance(found, Traced) else found  # never a view
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        array, at = self._array, plains(key)
+        put_flat(array, operator.setitem, (array.plain.flat, at, plains(value)), at, value)
+
+    def __len__(self) -> int:
+        return self._array.size
+
+    def __iter__(self) -> Any:
+        return iter(self._array.reshape(-1))
+
+    def __next__(self) -> Any:
+        at = self.index
+        next(self.plain)
+        return self[at]
+
+    @property
+    def index(self) -> int:
+        """The place of the next element."""
+        return self.plain.index
+
+    @property
+    def coords(self) -> tuple[int, ...]:
+        """The indices of the next element."""
+        return self.plain.coords
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return np.array(self._array.plain.reshape(-1), dtype)
+
+    def copy(self) -> Any:
+        """The elements as a vector."""
+        return self._array.flatten()

@@ -1,0 +1,206 @@
+"""From strides to steps: what a view is of the array it was taken of, read from their memory."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from runtime.recording.views.steps import (
+    Broadcast,
+    Cut,
+    Flip,
+    Part,
+    Permute,
+    Pick,
+    Reshape,
+    Step,
+    Steps,
+)
+
+Array: TypeAlias = NDArray[Any]
+Sizes: TypeAlias = tuple[int, ...]
+
+
+class Layout(NamedTuple):
+    """Where the elements of an array lie: shape, and strides in bytes."""
+
+    shape: Sizes
+    strides: Sizes
+
+    @property
+    def contiguous(self) -> bool:
+        """Whether the elements lie one after another in row-major order; of itemsize `strides`."""
+        expected = self.strides[-1] if self.shape else 0
+        for size, stride in zip(reversed(self.shape), reversed(self.strides), strict=True):
+            if size != 1 and stride != expected:
+                return False
+            expected *= size
+        return True
+
+
+_KNOWN: dict[Any, Steps | None] = {}
+_MOST = 20_000
+
+
+def address(array: Array) -> int:
+    """The address of the first element."""
+    return array.__array_interface__["data"][0]
+
+
+def steps_between(whole: Array, view: Array) -> Steps | None:
+    """The steps from an array to a view of its memory; None where none lead there."""
+    offset = address(view) - address(whole)
+    dtypes = whole.dtype, view.dtype
+    if dtypes[0] != dtypes[1]:
+        return _part(whole, view, offset)
+    outer, inner = Layout(whole.shape, whole.strides), Layout(view.shape, view.strides)
+    key = outer, inner, offset, whole.itemsize
+    if key not in _KNOWN:
+        if len(_KNOWN) > _MOST:
+            _KNOWN.clear()
+        _KNOWN[key] = _steps(outer, inner, offset, whole.itemsize)
+    return _KNOWN[key]
+
+
+def _part(whole: Any, view: Array, offset: int) -> Steps | None:
+    """The steps to a real or imaginary part."""
+    if whole.dtype.kind != "c" or view.dtype != whole.real.dtype:
+        return None
+    imaginary = bool(offset % whole.itemsize)
+    parts = whole.imag if imaginary else whole.real
+    rest = steps_between(parts, view)
+    return None if rest is None else (Part(imaginary), *rest)
+
+
+def _steps(whole: Layout, view: Layout, offset: int, itemsize: int) -> Steps | None:
+    if whole == view and not offset:
+        return ()
+    if not math.prod(view.shape):
+        return _empty(whole, view)
+    if not offset and _same_elements(whole, view, itemsize):
+        return (Reshape(view.shape),)
+    found = _cut(whole, view, offset)
+    return _picked(whole, view, offset) if found is None else found
+
+
+def _empty(whole: Layout, view: Layout) -> Steps:
+    """An empty view, of an array of any size."""
+    none = (0,) * len(whole.shape)
+    cut = Cut(none, none, (1,) * len(none))
+    start: Steps = (cut,) if none and math.prod(whole.shape) else () if none else (Reshape((1,)),)
+    end = () if none else (Cut((0,), (0,), (1,)),)
+    return (*start, *end, Reshape(view.shape))
+
+
+def _same_elements(whole: Layout, view: Layout, itemsize: int) -> bool:
+    last = [layout.strides[-1] == itemsize for layout in (whole, view) if layout.shape]
+    same = math.prod(whole.shape) == math.prod(view.shape)
+    return same and all(last) and whole.contiguous and view.contiguous
+
+
+def _cut(whole: Layout, view: Layout, offset: int) -> Steps | None:
+    """A slice of each axis, reordered and broadcast, if the view is that."""
+    starts = _starts(whole, offset)
+    axes = None if starts is None else _matched(whole, view, starts)
+    if starts is None or axes is None:
+        return None
+    flips, cut, shape = _spans(whole, view, starts, axes)
+    order = [axis for axis in axes if axis is not None]
+    seen = tuple(1 if axis is None else size for axis, size in zip(axes, view.shape, strict=True))
+    found: list[Step] = [Flip(flips)] if flips else []
+    if cut is not None and order == sorted(order):
+        found.append(replace(cut, shape=seen))
+        shape = seen
+    elif cut is not None:
+        found.append(cut)
+    if order != sorted(order):
+        order += [axis for axis in range(len(whole.shape)) if axis not in order]
+        found.append(Permute(tuple(order)))
+        shape = tuple(shape[axis] for axis in order)
+    if seen != shape:
+        found.append(Reshape(seen))
+    if seen != view.shape:
+        found.append(Broadcast(view.shape))
+    return tuple(found)
+
+
+def _starts(whole: Layout, offset: int) -> list[int] | None:
+    """The index of the view's first element, where an offset says it: no axes overlap."""
+    starts, reach = [0] * len(whole.shape), 0
+    axes = sorted(range(len(whole.shape)), key=lambda i: abs(whole.strides[i]))
+    for i in axes:  # from the innermost on
+        size, stride = whole.shape[i], abs(whole.strides[i])
+        if size > 1 and stride <= reach:
+            return None
+        reach += (size - 1) * stride
+        if whole.strides[i] < 0:
+            offset += (size - 1) * stride
+    for i in reversed(axes):
+        size, stride = whole.shape[i], whole.strides[i]
+        if size > 1:
+            at, offset = divmod(offset, abs(stride))
+            starts[i] = at if stride > 0 else size - 1 - at
+    within = all(0 <= at < size for at, size in zip(starts, whole.shape, strict=True))
+    return starts if within and not offset else None
+
+
+def _matched(whole: Layout, view: Layout, starts: list[int]) -> list[int | None] | None:
+    """For each axis of the view the one it runs along; None of those that add or repeat."""
+    free = [i for i, size in enumerate(whole.shape) if size > 1]
+    free.sort(key=lambda i: -abs(whole.strides[i]))
+    found: list[int | None] = []
+    for size, stride in zip(view.shape, view.strides, strict=True):
+        if size == 1 or not stride:
+            found.append(None)
+            continue
+        for i in free:
+            by, rest = divmod(stride, whole.strides[i])
+            if not rest and 0 <= starts[i] + (size - 1) * by < whole.shape[i]:
+                break
+        else:
+            return None
+        free.remove(i)
+        found.append(i)
+    return found
+
+
+def _spans(
+    whole: Layout, view: Layout, starts: list[int], axes: list[int | None]
+) -> tuple[Sizes, Cut | None, Sizes]:
+    """The axes to flip, the slice to take and its shape."""
+    spans = {i: (at, at + 1, 1) for i, at in enumerate(starts)}
+    flips: list[int] = []
+    for axis, size, stride in zip(axes, view.shape, view.strides, strict=True):
+        if axis is None:
+            continue
+        by, at = stride // whole.strides[axis], starts[axis]
+        if by < 0:
+            flips.append(axis)
+            at, by = whole.shape[axis] - 1 - at, -by
+        spans[axis] = at, at + (size - 1) * by + 1, by
+    shape = tuple(-(-(stop - start) // by) for start, stop, by in spans.values())
+    start, stop, by = zip(*spans.values(), strict=True) if spans else ((), (), ())
+    cut = None if shape == whole.shape else Cut(start, stop, by)
+    return tuple(sorted(flips)), cut, shape
+
+
+def _picked(whole: Layout, view: Layout, offset: int) -> Steps | None:
+    """The places of the view's elements among those of the whole, by address."""
+    known, wanted = _addresses(whole), _addresses(view) + offset
+    order = np.argsort(known.ravel(), kind="stable")
+    at = np.searchsorted(known.ravel()[order], wanted.ravel())
+    places = order[np.minimum(at, known.size - 1)]
+    if not np.array_equal(known.ravel()[places], wanted.ravel()):
+        return None
+    return (Pick(places.reshape(view.shape)),)
+
+
+def _addresses(layout: Layout) -> NDArray[np.int64]:
+    found = np.zeros((), np.int64)
+    for size, stride in zip(layout.shape, layout.strides, strict=True):
+        found = found[..., None] + np.arange(size, dtype=np.int64) * stride
+    return np.broadcast_to(found, layout.shape)

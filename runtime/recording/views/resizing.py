@@ -1,0 +1,79 @@
+"""`x.resize(shape)`: an array whose memory changes its size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from sys import getrefcount
+from typing import Any
+
+import numpy as np
+
+from graphir import Symbol, ops
+from runtime.recording.recorder import Recorder
+from runtime.recording.values import Trace, Traced, active, trace_of
+from runtime.recording.views.steps import Cut, Reshape, UnrecordedError
+
+_ALONE = 6
+"""References to an array of which the program has no view: a Traced's, its trace's, and calls'."""
+
+
+def resize(x: Traced, *shape: Any, refcheck: bool = True) -> None:
+    """More elements, which are 0, or fewer; recorded.
+
+    NumPy moves the memory, which no other array may then have. Here `x` gets memory of its own, and
+    the array that the program began with is given its size and values at the end.
+    """
+    recorder, original = active(), x.plain
+    if recorder is None:
+        original.resize(*shape, refcheck=refcheck)
+        return
+    recorder.locate()
+    new = original.copy("K")
+    new.resize(*shape, refcheck=False)
+    if new.size == x.size:
+        shape_in_place(x, lambda one: np.ndarray.resize(one, new.shape, refcheck=False))
+        return
+    moved = recorder.moved.get(id(x))
+    if original.base is not None and not moved:
+        recorder.call(original.resize, shape, {"refcheck": refcheck})
+    if refcheck and not moved and getrefcount(original) > _ALONE:
+        recorder.call(_refused, (), {})
+    before, in_order = recorder.before(x), original.flags.c_contiguous
+
+    def enter() -> Symbol:
+        if before is None or not in_order:
+            raise UnrecordedError("its elements are not in row-major order")
+        return recorder.reshaped(_cut_or_filled(recorder, before, new.size), new.shape)
+
+    recorder.moved.setdefault(id(x), (x, original))
+    order = new.flags.f_contiguous and not new.flags.c_contiguous
+    np.ndarray.__setstate__(x, (1, new.shape, new.dtype, order, new.tobytes("A")))  # pyright: ignore
+    recorder.adopt(x, "resize", enter)
+
+
+def shape_in_place(x: Traced, change: Callable[[Any], None]) -> None:
+    """The same elements in another shape, which `change` gives an array and the plain one."""
+    recorder = active()
+    before = trace_of(x, recorder) if recorder else None
+    if before is not None:
+        before.plain = x.plain.view()
+    change(x.plain)
+    change(x)
+    if before is not None:
+        x.known = Trace(before.recorder, x.plain, None, before, (Reshape(x.shape),))
+
+
+def _refused() -> None:
+    """NumPy's own refusal, of an array that a list holds too."""
+    held = [np.empty(1)]
+    one = held[0]
+    one.resize(2)
+
+
+def _cut_or_filled(recorder: Recorder, x: Symbol, size: int) -> Symbol:
+    flat = recorder.reshaped(x, (x.size,))
+    held: Any = flat.size
+    if size <= held:
+        return Cut((0,), (size,), (1,)).forward(recorder, flat)
+    zeros = recorder.create(ops.full, dtype=x.dtype, value=0, shape=(size - held,))
+    return recorder.emit(ops.concat, (flat, zeros), axis=0)

@@ -1,0 +1,166 @@
+"""Ops that move values or make them, as dask.array does; called as kernels are.
+
+Where Dask's own function means something else, or minds a dtype that it does not know, the same is
+said by slices and concatenation.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
+# (Dask is no part of the project's own environment, and its arrays have no types there.)
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from graphir import DType
+from graphir.semantics import data_movement as movement
+from graphir.semantics.data_movement import Sizes
+from runtime.targets.dask_.pieces import dask_array, meta
+
+
+def solid(x: Any) -> Any:
+    """The array without blocks of no elements, which have no greatest and no end."""
+    chunks = tuple(tuple(size for size in axis if size) or (0,) for axis in x.chunks)
+    return x if chunks == x.chunks else x.rechunk(chunks)
+
+
+def given(array: Any) -> Any:
+    """A NumPy array as one of Dask."""
+    return dask_array().from_array(array, cut(array.shape, array.dtype))
+
+
+# -- parts and repetitions
+
+
+def _reshape(x: Any, shape: Sizes) -> Any:
+    return x.reshape(shape) if x.size else given(np.empty(shape, x.dtype))
+
+
+def _broadcast_to(x: Any, shape: Sizes) -> Any:
+    """Axes that repeat are cut as Dask cuts new arrays: blocks are views, what follows not."""
+    if x.shape == shape:
+        return x
+    lead = len(shape) - x.ndim
+    kept = [i >= lead and x.shape[i - lead] == size for i, size in enumerate(shape)]
+    chunks = tuple(x.chunks[i - lead] if keep else "auto" for i, keep in enumerate(kept))
+    return dask_array().broadcast_to(x, shape, cut(shape, x.dtype, chunks))
+
+
+def _rebind(x: Any, shape: Sizes) -> Any:
+    movement.rebind(x, shape)
+    return x
+
+
+def _sliced(x: Any, start: Sizes, stop: Sizes, step: Sizes) -> Any:
+    return movement.sliced(x, start, stop, step)
+
+
+def _flip(x: Any, axis: Sizes) -> Any:
+    return x[tuple(slice(None, None, -1 if i in axis else None) for i in range(x.ndim))]
+
+
+def _pad(x: Any, padding: tuple[tuple[int, int], ...], value: Any) -> Any:
+    for axis, sides in enumerate(padding):
+        shapes = [(*x.shape[:axis], size, *x.shape[axis + 1 :]) for size in sides]
+        before, after = (_full(value, shape) for shape in shapes)
+        x = _concat(before, x, after, axis=axis)
+    return x
+
+
+def _full(value: Any, shape: Sizes) -> Any:
+    return _broadcast_to(given(np.asarray(value)), shape)
+
+
+def _tile(x: Any, repeats: Sizes) -> Any:
+    for axis, count in enumerate(repeats):
+        x = _concat(*[x] * count, axis=axis) if count else _none(x, axis)
+    return x
+
+
+def _repeat(x: Any, repeats: int, axis: int) -> Any:
+    if not repeats or not x.size:
+        shape = (*x.shape[:axis], x.shape[axis] * repeats, *x.shape[axis + 1 :])
+        return given(np.empty(shape, x.dtype))
+    return dask_array().repeat(x, repeats, axis)
+
+
+def _none(x: Any, axis: int) -> Any:
+    return x[(*[slice(None)] * axis, slice(0, 0))]
+
+
+def _concat(*arrays: Any, axis: int) -> Any:
+    return solid(dask_array().concatenate(arrays, axis))
+
+
+def _stack(*arrays: Any, axis: int) -> Any:
+    return dask_array().stack(arrays, axis)
+
+
+# -- creation, block by block
+
+
+def _range(dtype: DType, start: Any, step: Any, size: int) -> Any:
+    make = partial(movement.part_of_range, dtype, start, step)
+    for end in {0, size - 1} if size else ():
+        make(end, 1)  # which raises what else a block would
+    return _made((size,), make(0, 0).dtype, partial(_ranged, make))
+
+
+def _ranged(make: Callable[..., Any], span: tuple[int, int]) -> Any:
+    return make(span[0], span[1] - span[0])
+
+
+def _eye(dtype: DType, rows: int, columns: int, offset: int) -> Any:
+    return _made((rows, columns), dtype.storage, partial(_diagonal, dtype, offset))
+
+
+def _diagonal(dtype: DType, offset: int, down: tuple[int, int], across: tuple[int, int]) -> Any:
+    rows, columns = (end - start for start, end in (down, across))
+    return movement.eye(dtype, rows, columns, offset + down[0] - across[0])
+
+
+def _made(shape: Sizes, dtype: Any, make: Callable[..., Any]) -> Any:
+    """An array of blocks that are each made of where they begin and end on each axis."""
+    return dask_array().map_blocks(
+        partial(_placed, make), chunks=cut(shape, dtype), dtype=dtype, meta=meta(dtype, len(shape))
+    )
+
+
+def _placed(make: Callable[..., Any], block_info: Any = None) -> Any:
+    with np.errstate(all="ignore"):
+        return make(*block_info[None]["array-location"])
+
+
+def cut(shape: Sizes, dtype: Any, chunks: Sequence[Any] = ()) -> Any:
+    """The chunks of an array as Dask cuts new ones; those of an empty one it cannot choose."""
+    auto = "auto" if 0 not in shape else -1
+    wanted = [auto if one == "auto" else one for one in chunks or ("auto",) * len(shape)]
+    return dask_array().core.normalize_chunks(tuple(wanted), shape, dtype=dtype)
+
+
+MOVES: Mapping[str, Callable[..., Any]] = {
+    "reshape": _reshape,
+    "broadcast_to": _broadcast_to,
+    "rebind": _rebind,
+    "transpose": lambda x, axis1, axis2: x.swapaxes(axis1, axis2),
+    "permute": lambda x, dims: x.transpose(dims),
+    "squeeze": lambda x, axis: x.squeeze(axis),
+    "unsqueeze": lambda x, axis: x[(*[slice(None)] * axis, None)],
+    "slice": _sliced,
+    "flip": _flip,
+    "roll": lambda x, shift, axis: dask_array().roll(x, shift, axis),
+    "pad": _pad,
+    "tile": _tile,
+    "repeat": _repeat,
+    "concat": _concat,
+    "stack": _stack,
+    "shape_of": lambda x: given(np.array(x.shape, np.int64)),
+    "constant": lambda value: given(value),
+    "full": _full,
+    "range": _range,
+    "eye": _eye,
+}

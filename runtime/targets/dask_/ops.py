@@ -1,0 +1,145 @@
+"""A step for each op that is not elementwise: how operands are cut, and what becomes of blocks."""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# (Dask is no part of the project's own environment, and its arrays have no types there.)
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Protocol, TypeAlias
+
+from graphir import DType, Symbol
+from graphir.conversions import convert
+from graphir.semantics.evaluation import settings_of
+from runtime.results import REFUSED, refused
+from runtime.targets.dask_.movement import MOVES
+from runtime.targets.dask_.pieces import Arrays, Labels, Piece, meta, numbered, quiet, single
+from runtime.targets.dask_.reductions import PARTIAL, SCANS, contracted, reduced
+from runtime.targets.emission import emitter
+
+
+class Step(Protocol):
+    """What computes some symbols as arrays of Dask, from those of others."""
+
+    @property
+    def needs(self) -> Sequence[Symbol]:
+        """The symbols that are computed before."""
+        ...
+
+    @property
+    def results(self) -> Sequence[Symbol]:
+        """The symbols that it computes."""
+        ...
+
+    def compute(self, values: Arrays, sizes: Mapping[str, int]) -> list[Any]:
+        """The arrays of its results, sizes of dims being known."""
+        ...
+
+
+class Moved:
+    """An op that Dask itself does."""
+
+    def __init__(self, symbol: Symbol) -> None:
+        self.needs, self.results = symbol.args, (symbol,)
+        self.move = emitter("Dask", MOVES, symbol)
+
+    def compute(self, values: Arrays, sizes: Mapping[str, int]) -> list[Any]:
+        """The result; ExecutionError where shapes are not what was asserted."""
+        (symbol,) = self.results
+        tf32 = symbol.graph.tf32
+        settings = settings_of(symbol.op, symbol.dtype, symbol.attrs, sizes, tf32)
+        try:
+            made = self.move(*[values[arg] for arg in self.needs], **settings)
+        except REFUSED as error:
+            raise refused(error, symbol) from None
+        return [_as(made, symbol.dtype, tf32)]
+
+
+class Along:
+    """An op over axes: by one Program where they are whole, else as `parts` has it."""
+
+    def __init__(self, symbol: Symbol, piece: Piece, parts: Callable[..., Any]) -> None:
+        self.needs, self.results = symbol.args, (symbol,)
+        self.piece, self.parts = piece, parts
+
+    def compute(self, values: Arrays, sizes: Mapping[str, int]) -> list[Any]:
+        """The result."""
+        (symbol,) = self.results
+        return [_as(self.parts(self.piece, symbol, values), symbol.dtype, symbol.graph.tf32)]
+
+
+def _as(x: Any, dtype: DType, tf32: str) -> Any:
+    """What was made as another dtype, as places are, in that of the result."""
+    if x.dtype == dtype.storage:
+        return x
+    function = partial(convert, source=DType.from_numpy(x.dtype), target=dtype, tf32=tf32)
+    return x.map_blocks(quiet(function), dtype=dtype.storage, meta=meta(dtype.storage, x.ndim))
+
+
+# -- labels: axes of one label are cut alike; those that the result lacks are whole, but those
+#    that begin with k, which are summed over
+
+Cut: TypeAlias = "tuple[Labels, ...]"
+
+
+def _alone(symbol: Symbol) -> Cut:
+    return (numbered(symbol.args[0]),)
+
+
+def _normed(symbol: Symbol) -> Cut:
+    labels = numbered(symbol.args[0])
+    return labels, labels[-1:], labels[-1:]
+
+
+def _looked_up(symbol: Symbol) -> Cut:
+    return numbered(symbol.args[0], "s"), numbered(symbol.args[1])
+
+
+def _at_places(symbol: Symbol) -> Cut:
+    """The data, and what is like them but along an axis."""
+    labels, axis = numbered(symbol.args[0]), symbol.attrs["axis"]
+    others = (*labels[:axis], "places", *labels[axis + 1 :])
+    return labels, *[others] * (len(symbol.args) - 1)
+
+
+def _of_matmul(symbol: Symbol) -> Cut:
+    x, y = (numbered(arg)[:-2] for arg in symbol.args)
+    left = (*x, "row", "k") if symbol.args[0].rank > 1 else ("k",)
+    right = (*y, "k", "column") if symbol.args[1].rank > 1 else ("k",)
+    return left, right
+
+
+def _of_tensordot(symbol: Symbol) -> Cut:
+    x, y = (list(numbered(arg, name)) for arg, name in zip(symbol.args, "ab", strict=True))
+    for place, (i, j) in enumerate(zip(*symbol.attrs["axes"], strict=True)):
+        x[i] = y[j] = f"k{place}"
+    return tuple(x), tuple(y)
+
+
+LABELS: Mapping[str, Callable[[Symbol], Cut]] = {
+    **dict.fromkeys(PARTIAL, _alone),
+    **dict.fromkeys(("softmax", "logsoftmax", "sort", "argsort"), _alone),
+    "layer_norm": _normed,
+    "searchsorted": _looked_up,
+    "gather": _looked_up,
+    **dict.fromkeys(("take_along", "scatter"), _at_places),
+    "matmul": _of_matmul,
+    "tensordot": _of_tensordot,
+    "outer": lambda symbol: (("a",), ("b",)),
+}
+_WHOLE = (*SCANS, "softmax", "logsoftmax", "sort", "argsort", "layer_norm", "scatter")
+"""Ops whose result has the axis that they take whole."""
+
+
+def step_of(symbol: Symbol) -> Step:
+    """The step of an op that is not elementwise; TargetError for one that Dask has no way to do."""
+    name = symbol.op.name
+    if name not in LABELS:
+        return Moved(symbol)
+    labels = LABELS[name](symbol)
+    axis: int = symbol.attrs.get("axis", -1)
+    piece = single(symbol, labels, labels[0][axis] if name in _WHOLE else "")
+    if name in PARTIAL:
+        return Along(symbol, piece, reduced)
+    return Along(symbol, piece, contracted) if symbol.op.kind == "contraction" else piece

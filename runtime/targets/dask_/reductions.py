@@ -1,0 +1,176 @@
+"""Ops over axes that are cut into several blocks: Dask's trees of partial results, and its scans.
+
+Partial results have the dtype of the operand, which is the accumulator of a lowered op.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
+# (Dask is no part of the project's own environment, and its arrays have no types there.)
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from graphir import Symbol
+from graphir.semantics.kernels import KERNELS
+from runtime.targets.dask_.pieces import Arrays, Piece, dask_array, meta, quiet
+
+Axes: TypeAlias = tuple[int, ...]
+Function: TypeAlias = Callable[..., Any]
+
+
+def reduced(piece: Piece, symbol: Symbol, values: Arrays) -> Any:
+    """An op along axes: by one Program where each lies in one block, else by partial results."""
+    x, axis = values[symbol.args[0]], symbol.attrs["axis"]
+    axes = tuple(range(x.ndim)) if axis is None else (axis,) if isinstance(axis, int) else axis
+    if x.size == 0 or all(x.numblocks[one] == 1 for one in axes):
+        return piece.arrays(values)[0]
+    return PARTIAL[symbol.op.name](x, symbol, axes)
+
+
+def contracted(piece: Piece, symbol: Symbol, values: Arrays) -> Any:
+    """A product summed over axes: by one Program where each lies in one block, else as Dask sums.
+
+    Then block is multiplied by block, and the products are added by a tree.
+    """
+    summed = tuple(dict.fromkeys(one for _, own in piece.operands for one in own if one[0] == "k"))
+    if all(
+        values[one].numblocks[axis] == 1
+        for one, own in piece.operands
+        for axis, label in enumerate(own)
+        if label in summed
+    ):
+        return piece.arrays(values)[0]
+    task = partial(_lifted, piece.task, len(summed))
+    products = piece.blocks(task, values, symbol.dtype.storage, summed)
+    return tree(products, symbol, tuple(range(len(summed))), KERNELS["sum"])
+
+
+# -- what tasks do
+
+
+def _lifted(task: Function, axes: int, *blocks: Any) -> Any:
+    return np.expand_dims(task(*blocks), tuple(range(axes)))
+
+
+def _folding(
+    function: Function, x: Any, axis: Axes, keepdims: bool, computing_meta: bool = False
+) -> Any:
+    """A step of a tree; Dask, which asks for its `meta` first, is told that by us."""
+    if computing_meta:
+        return x
+    with np.errstate(all="ignore"):
+        return function(x, axis=axis, keepdims=keepdims)
+
+
+def _mean(sums: Any, axis: Axes, keepdims: bool, count: int) -> Any:
+    total = KERNELS["sum"](sums, axis=axis, keepdims=keepdims)
+    return np.true_divide(total, np.intp(count), out=total, casting="unsafe")
+
+
+def _moments(x: Any, axis: Axes, keepdims: bool) -> Any:
+    """Of each row the count, the mean, and the sum of |x - mean|**2."""
+    mean = KERNELS["mean"](x, axis=axis, keepdims=True)
+    squares = _squared(x - mean)
+    fields = [("count", np.int64), ("mean", mean.dtype), ("squares", squares.dtype)]
+    found: Any = np.empty(mean.shape, fields)
+    found["count"] = math.prod(x.shape[i] for i in axis)
+    found["mean"] = mean
+    found["squares"] = KERNELS["sum"](squares, axis=axis, keepdims=True)
+    return found
+
+
+def _squared(x: Any) -> Any:
+    return x.real * x.real + x.imag * x.imag if x.dtype.kind == "c" else x * x
+
+
+def _merged(parts: Any, axis: Axes, keepdims: bool) -> Any:
+    """The moments of what lies along axes together (Chan, Golub and LeVeque, 1979)."""
+    shape = tuple(1 if i in axis else size for i, size in enumerate(parts.shape))
+    found: Any = np.empty(shape, parts.dtype)
+    found["count"] = np.sum(parts["count"], axis, keepdims=True)
+    share = parts["count"] / found["count"]
+    found["mean"] = np.sum(parts["mean"] * share, axis, keepdims=True)
+    between = _squared(parts["mean"] - found["mean"]) * parts["count"]
+    found["squares"] = np.sum(parts["squares"] + between, axis, keepdims=True)
+    return found
+
+
+def _spread(parts: Any, axis: Axes, keepdims: bool, correction: int, root: bool) -> Any:
+    found = _merged(parts, axis, keepdims)
+    count = np.maximum(found["count"] - correction, 0)
+    variance = (found["squares"] / count).astype(found["squares"].dtype)
+    made = np.sqrt(variance) if root else variance
+    return made if keepdims else made.squeeze(axis)
+
+
+# -- how Dask combines it
+
+
+def tree(
+    x: Any, symbol: Symbol, axes: Axes, chunk: Function, aggregate: Any = None, combine: Any = None
+) -> Any:
+    """Dask's reduction: a partial result for each block, combined by a tree of tasks."""
+    keepdims = bool(symbol.attrs.get("keepdims"))
+    dtype, rank = symbol.dtype.storage, x.ndim - len(axes) * (not keepdims)
+    return dask_array().reduction(
+        x,
+        chunk=partial(_folding, chunk),
+        combine=partial(_folding, combine or chunk),
+        aggregate=partial(_folding, aggregate or chunk),
+        axis=axes,
+        keepdims=keepdims,
+        dtype=dtype,
+        meta=meta(dtype, rank),
+        concatenate=True,
+        name=symbol.op.name,
+    )
+
+
+def _folded(x: Any, symbol: Symbol, axes: Axes) -> Any:
+    """What is the same function of partial results."""
+    return tree(x, symbol, axes, KERNELS[symbol.op.name])
+
+
+def _averaged(x: Any, symbol: Symbol, axes: Axes) -> Any:
+    count = math.prod(x.shape[axis] for axis in axes)
+    return tree(x, symbol, axes, KERNELS["sum"], partial(_mean, count=count), KERNELS["sum"])
+
+
+def _varied(x: Any, symbol: Symbol, axes: Axes) -> Any:
+    root, correction = symbol.op.name == "std", symbol.attrs["correction"]
+    last = partial(_spread, correction=correction, root=root)
+    return tree(x, symbol, axes, _moments, last, _merged)
+
+
+def _located(x: Any, symbol: Symbol, axes: Axes) -> Any:
+    """The first place: in row-major order, where Dask would take that of the first block."""
+    axis, keeps = symbol.attrs["axis"], symbol.attrs["keepdims"]
+    locate = getattr(dask_array(), symbol.op.name)
+    if axis is not None or x.ndim == 1:
+        return locate(x, axis=axes[0], keepdims=keeps)
+    return locate(x.reshape(-1), axis=0).reshape((1,) * x.ndim if keeps else ())
+
+
+def _scanned(x: Any, symbol: Symbol, axes: Axes) -> Any:
+    """Each block's own scan, joined with the end of the one before."""
+    join, start = SCANS[symbol.op.name]
+    scan = dask_array().reductions.cumreduction
+    own, dtype = quiet(KERNELS[symbol.op.name]), symbol.dtype.storage
+    return scan(own, quiet(join), start, x, axis=axes[0], dtype=dtype)
+
+
+SCANS = {"cumulative_sum": (operator.add, 0), "cumulative_prod": (operator.mul, 1)}
+PARTIAL: Mapping[str, Callable[[Any, Symbol, Axes], Any]] = {
+    **dict.fromkeys(("sum", "prod", "max", "min", "any", "all"), _folded),
+    "mean": _averaged,
+    **dict.fromkeys(("var", "std"), _varied),
+    **dict.fromkeys(("argmax", "argmin"), _located),
+    **dict.fromkeys(SCANS, _scanned),
+}

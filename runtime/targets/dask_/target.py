@@ -1,0 +1,155 @@
+"""The Dask target: a lowered graph over the blocks of dask.array, on one machine or many."""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
+# (Dask is no part of the project's own environment, and its arrays have no types there.)
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from graphlib import TopologicalSorter
+from operator import attrgetter
+from typing import Any
+
+from graphir import DType, ExecutionError, Graph, Symbol, ops
+from passes import lower
+from runtime.binding import checked, matched, require_type, sizes_of
+from runtime.program.cutting import Call, cut
+from runtime.results import require_outputs
+from runtime.targets.dask_.movement import given, solid
+from runtime.targets.dask_.ops import Step, step_of
+from runtime.targets.dask_.pieces import dask_array, entered, operands_of, region
+from runtime.targets.emission import lacking, needed, optional
+
+
+def dask(graph: Graph) -> Callable[..., Any]:
+    """A function of dask arrays, and of NumPy's, that gives dask arrays: what a graph computes.
+
+    The graph is lowered first. Elementwise ops that hang together are one Program, which every
+    block is given to; reductions, scans and products over axes that are cut are combined by Dask's
+    trees and scans; sorts, softmax, layer norms and lookups have their axis made one block.
+    Nothing is computed before `.compute()`, `da.to_zarr` and the like, on any scheduler of Dask:
+    threads, or a cluster of dask.distributed whose workers have graphir. Its tools tell how far
+    it is:
+
+        with dask.diagnostics.ProgressBar():    # on a cluster: distributed.progress(y.persist())
+            y.compute()
+
+    Inputs are given in order or by name, of their declared dtypes. Results are those of
+    `interpret`, to the bit, but for floats that are added or multiplied over several blocks:
+    a sum is within n * eps * sum(|x|), eps that of the dtype it accumulates in, `var` that of x**2,
+    products within n * eps of themselves. `searchsorted` minds that its vector is sorted. Raises
+    ImportError without dask and TargetError for an op that Dask has not; when called,
+    ExecutionError for wrong inputs and chunks of unknown size, and TargetError for float8_e5m2
+    where a cluster is to compute: that loses its dtype on the way.
+    """
+    require_outputs(graph)
+    dask_array()
+    lowered = lower(graph)
+    steps = _ordered(_steps(lowered))
+    sent = [*lowered.inputs, *(symbol for step in steps for symbol in step.results)]
+    lost = [symbol for symbol in sent if symbol.dtype is DType.float8_e5m2]
+    run: Any = partial(_run, graph, lowered, steps, lost)
+    run.__name__ = run.__qualname__ = graph.name
+    return run
+
+
+def _run(
+    graph: Graph,
+    lowered: Graph,
+    steps: Sequence[Step],
+    lost: Sequence[Symbol],
+    /,
+    *inputs: Any,
+    **named: Any,
+) -> Any:
+    _check_sent(lost)
+    known = zip(graph.inputs, graph.input_names, matched(graph, inputs, named), strict=True)
+    arrays = [_entered(graph, *one) for one in known]
+    sizes = sizes_of(graph, arrays)
+    values = dict(zip(lowered.inputs, arrays, strict=True))
+    for step in steps:
+        made = step.compute(values, sizes)
+        values.update(zip(step.results, map(solid, made), strict=True))
+    found = tuple(values[symbol] for symbol in lowered.outputs)
+    return found[0] if len(found) == 1 else found
+
+
+def _check_sent(lost: Sequence[Symbol]) -> None:
+    """TargetError where a cluster would be sent what never arrives there."""
+    cluster = optional("dask.config", "dask", "the Dask target").get("scheduler", None)
+    if lost and cluster == "dask.distributed":
+        raise lacking(
+            "dask.distributed",
+            lost[0],
+            "cannot send blocks of float8_e5m2, whose dtype it reads as '<f1', which is none",
+            'cast to float8_e4m3fn or float16, or use dask.config.set(scheduler="threads")',
+        )
+
+
+def _entered(graph: Graph, symbol: Symbol, name: str, value: Any) -> Any:
+    """An input as an array of Dask whose chunks are known."""
+    if not isinstance(value, dask_array().Array):
+        return given(checked(graph, symbol, name, value))
+    require_type(graph, symbol, name, value, type(value._meta))
+    if any(math.isnan(size) for axis in value.chunks for size in axis):
+        raise ExecutionError(
+            f"input {name!r} of graph {graph.name!r} is {symbol.type}; the array has chunks of "
+            f"unknown size: call {name}.compute_chunk_sizes() first"
+        )
+    if symbol.dtype is not DType.tensor_float32:
+        return solid(value)
+    return entered(symbol).arrays({symbol: solid(value)})[0]
+
+
+# -- what is done, and in which order
+
+
+def _steps(graph: Graph) -> Iterator[Step]:
+    """The steps that compute what the outputs of a lowered graph need."""
+    users = _users(graph)
+    yield from (step_of(one) for one in needed(graph) if one.op in (ops.constant, ops.full))
+    for step in cut(graph):
+        if isinstance(step, Call):
+            symbol = step.symbol  # elementwise, if it is alone because it may refuse its operands
+            elementwise = symbol.op.kind == "elementwise"
+            yield region([symbol], [symbol]) if elementwise else step_of(symbol)
+            continue
+        yield from map(step_of, step.rows)
+        for part in _connected(step.symbols):
+            inside = set(part)
+            yield region(part, [one for one in part if any(x not in inside for x in users[one])])
+
+
+def _users(graph: Graph) -> Mapping[Symbol, list[Symbol | None]]:
+    """The symbols that take each symbol; None stands for who called."""
+    users: dict[Symbol, list[Symbol | None]] = {symbol: [] for symbol in graph.symbols}
+    for symbol in needed(graph):
+        for arg in symbol.args:
+            users[arg].append(symbol)
+    for symbol in graph.outputs:
+        users[symbol].append(None)
+    return users
+
+
+def _connected(symbols: Sequence[Symbol]) -> Iterator[list[Symbol]]:
+    """The parts of a region that hang together: one result is not to wait for others' operands."""
+    import networkx as nx
+
+    inside, edges = set(symbols), nx.Graph()
+    edges.add_nodes_from(symbols)
+    for symbol in symbols:
+        edges.add_edges_from((symbol, arg) for arg in operands_of(symbol, inside) if arg in inside)
+    for part in nx.connected_components(edges):
+        yield sorted(part, key=attrgetter("index"))
+
+
+def _ordered(steps: Iterable[Step]) -> list[Step]:
+    """The steps, each after those whose results it takes."""
+    maker = {symbol: step for step in steps for symbol in step.results}
+    order = TopologicalSorter(
+        {step: [maker[one] for one in step.needs if one in maker] for step in maker.values()}
+    )
+    return list(order.static_order())

@@ -1,0 +1,113 @@
+"""The JAX target: a lowered graph as a function of jax.numpy, in which every cast is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from graphir import DType, ExecutionError, Graph, Symbol, ops
+from graphir.semantics.evaluation import settings_of
+from passes import lower
+from runtime.binding import matched, numpy_name, sizes_of
+from runtime.targets.emission import emitter, lacking, needed, optional
+from runtime.targets.jax_.casts import converted, jnp_
+from runtime.targets.jax_.ops import table
+
+
+def jax(graph: Graph) -> Callable[..., Any]:
+    """A function of jax.numpy that computes what a graph does, to be called or put under jax.jit.
+
+    The graph is lowered first, so that arithmetic on bfloat16 and the like is float32 rounded after
+    each op. The function runs under `numpy_dtype_promotion("strict")`: nothing is promoted. Inputs
+    are given in order or by name, as to `interpret`. An index out of range and an integer to a
+    negative power raise nothing. Raises ImportError without jax,
+    TargetError for dtypes that JAX has no arrays of, and where called with 64-bit dtypes while
+    JAX's x64 mode is off.
+    """
+    return function_of(lower(graph))
+
+
+def function_of(graph: Graph) -> Callable[..., Any]:
+    """The function of a graph as it is; it runs where all casts are explicit."""
+    module = optional("jax", "jax", "the JAX target")
+    symbols = list(needed(graph))
+    for symbol in symbols:
+        _check(symbol)
+        if symbol.op not in (ops.input, ops.cast):
+            emitter("JAX", table(), symbol)
+
+    def run(*inputs: Any, **named: Any) -> Any:
+        given = matched(graph, inputs, named)
+        _check_x64(module, symbols)
+        with module.numpy_dtype_promotion("strict"):
+            found = _values(graph, symbols, given)
+        return found[0] if len(found) == 1 else tuple(found)
+
+    run.__name__ = run.__qualname__ = graph.name
+    return run
+
+
+def _check(symbol: Symbol) -> None:
+    if symbol.dtype in _LACKING:
+        raise lacking(
+            "JAX", symbol, f"has no arrays of {symbol.dtype}", "cast to float8_e4m3fn or float32"
+        )
+
+
+_LACKING = (DType.float6_e2m3fn, DType.float6_e3m2fn)
+
+
+def _check_x64(module: Any, symbols: Sequence[Symbol]) -> None:
+    if module.config.jax_enable_x64:
+        return
+    for symbol in symbols:
+        if symbol.dtype.part.storage.itemsize == 8:
+            raise lacking(
+                "JAX",
+                symbol,
+                f"makes {symbol.dtype} a dtype of 32 bits while x64 is off",
+                "call it inside `with jax.enable_x64(True):`, or set JAX_ENABLE_X64=1; or build "
+                "the graph under the rules 'jax_x32'",
+            )
+
+
+def _values(graph: Graph, symbols: Sequence[Symbol], given: Sequence[Any]) -> list[Any]:
+    arrays = [_entered(*one) for one in zip(graph.inputs, graph.input_names, given, strict=True)]
+    sizes = sizes_of(graph, arrays)
+    values: dict[Symbol, Any] = dict(zip(graph.inputs, arrays, strict=True))
+    for symbol in symbols:
+        if symbol.op is not ops.input:
+            values[symbol] = _value(symbol, [values[arg] for arg in symbol.args], sizes)
+    return [values[symbol] for symbol in graph.outputs]
+
+
+def _entered(symbol: Symbol, name: str, value: Any) -> Any:
+    """An input as an array of JAX, its dtype and rank checked."""
+    array = jnp_().asarray(value)
+    what = f"input {name!r} is {symbol.type}"
+    theirs: Any = value if issubclass(type(value), (np.ndarray, np.generic)) else array
+    for dtype in (theirs.dtype, array.dtype):  # JAX makes 64 bits of NumPy's 32
+        if dtype != symbol.dtype.storage:
+            fix = f"give .astype({numpy_name(symbol.dtype)})"
+            raise ExecutionError(f"{what}; the array is {dtype}: {fix}")
+    if array.ndim != symbol.rank:
+        raise ExecutionError(f"{what}; the array has shape {array.shape}")
+    if symbol.dtype is DType.tensor_float32:
+        return converted(array, DType.float32, symbol.dtype, symbol.graph.tf32)
+    return array
+
+
+def _value(symbol: Symbol, values: Sequence[Any], sizes: Mapping[str, int]) -> Any:
+    op, tf32 = symbol.op, symbol.graph.tf32
+    if op is ops.cast:
+        return converted(values[0], symbol.args[0].dtype, symbol.dtype, tf32)
+    settings = settings_of(op, symbol.dtype, symbol.attrs, sizes, tf32)
+    try:
+        made = table()[op.name](*values, **settings)
+    except NotImplementedError as error:
+        raise lacking("JAX", symbol, str(error), "cast to another dtype first") from None
+    if made.dtype == symbol.dtype.storage:
+        return made
+    return converted(made, DType.from_numpy(made.dtype), symbol.dtype, tf32)

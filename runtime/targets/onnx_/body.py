@@ -1,0 +1,244 @@
+"""An ONNX graph in the making: nodes that tell their line, numbers, sizes, assertions."""
+
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownVariableType=false
+# (ONNX is no part of the project's own environment, and its messages have no types there.)
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphir import DType, Graph, Symbol
+from graphir.ops.dims import Dim, Size
+from runtime.targets.emission import Names, bindings, optional, unbound
+from runtime.targets.onnx_.values import Value
+
+_SMALL = frozenset(map(DType, ("int8", "int16", "uint8", "uint16")))
+_HALF = frozenset({DType.int16, DType.uint16})
+_UNSIGNED = frozenset({DType.uint32, DType.uint64})
+_BFLOAT16 = frozenset({DType.bfloat16})
+
+LACKS: Mapping[str, frozenset[DType]] = {
+    "CumSum": _SMALL | _UNSIGNED,
+    "CumProd": _SMALL,
+    "MatMul": _SMALL | _UNSIGNED,
+    **dict.fromkeys(("Expand", "Tile"), _BFLOAT16),
+    "Pad": _HALF,
+    "Where": _HALF | _BFLOAT16 | {DType.bool, DType.uint64},
+}
+"""The dtypes that ops have no kernel for, in the format or in onnxruntime 1.32: they take a detour.
+
+MatMul of unsigned integers has one that fails where there are no elements.
+"""
+
+_DETOURS = {
+    DType.bool: DType.uint8,
+    **dict.fromkeys(_SMALL, DType.int32),
+    **dict.fromkeys(_UNSIGNED, DType.int64),
+    DType.bfloat16: DType.float32,
+}
+"""Where values go on a detour. All but uint64 are exact there; that wraps, and so back."""
+
+_ALL_DTYPES = ("Cast", "Shape", "Identity")
+"""The ops that take all dtypes, also the narrow ones."""
+
+
+def stored(dtype: DType) -> DType:
+    """The dtype of values in ONNX: uint64 for index and address, float32 for tensor_float32."""
+    return DType.from_numpy(dtype.storage)
+
+
+class Body:
+    """The nodes of a graph; what is added tells the line of the symbol at hand."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph, self.names = graph, Names(graph.input_names)
+        self.helper, self._arrays = (
+            optional(f"onnx.{name}", "onnx", "the ONNX target")
+            for name in ("helper", "numpy_helper")
+        )
+        self.nodes: list[Any] = []
+        self.made = set[str]()
+        self.initializers: list[Any] = []
+        self.prefix, self.told, self.doc = "sizes", dict[str, str](), ""
+        self._bindings = {name: (symbol, axis) for name, symbol, axis in bindings(graph)}
+        self._numbers: dict[tuple[Any, ...], Value] = {}
+        self._sizes: dict[Size, Value] = {}
+        self._shapes: dict[tuple[Size, ...], Value] = {}
+        self.inputs = {
+            symbol: Value(self, name, stored(symbol.dtype))
+            for symbol, name in zip(graph.inputs, graph.input_names, strict=True)
+        }
+
+    def element(self, dtype: DType) -> int:
+        """The number of an element type."""
+        return int(self.helper.np_dtype_to_tensor_dtype(dtype.storage))
+
+    # -- nodes
+
+    def op(
+        self,
+        kind: str,
+        args: Sequence[Value],
+        dtype: DType,
+        of: tuple[int, int] = (0, 1),
+        **attrs: Any,
+    ) -> Value:
+        """A node, by a detour where it takes one: `of` says which of how many outputs it is."""
+        first = 1 if kind == "Where" else 0  # whose condition is none of the values
+        by = args[first].dtype
+        to = _detour(kind, by)
+        if to is None:
+            return self._node(kind, args, dtype, of, attrs)
+        moved = [x.cast(to) if x.dtype is by and i >= first else x for i, x in enumerate(args)]
+        made = self._node(kind, moved, to if dtype is by else dtype, of, attrs)
+        return made.cast(dtype)
+
+    def _node(
+        self,
+        kind: str,
+        args: Sequence[Value],
+        dtype: DType,
+        of: tuple[int, int],
+        attrs: Mapping[str, Any],
+    ) -> Value:
+        place, count = of
+        names = [self.names.new(f"{self.prefix}/{kind}") for _ in range(count)]
+        given = [x.name for x in args]
+        node = self.helper.make_node(kind, given, names, names[place], self.doc or None, **attrs)
+        self.helper.set_metadata_props(node, self.told)
+        self.nodes.append(node)
+        self.made.update(names)
+        return Value(self, names[place], dtype)
+
+    def cast(self, x: Value, dtype: DType) -> Value:
+        """The format's own conversion: float8 overflows as IEEE 754 has it, and e8m0 rounds."""
+        small = {"saturate": 0} if dtype.narrow and dtype.bits == 8 else {}
+        scale = {"round_mode": "nearest"} if dtype is DType.float8_e8m0fnu else {}
+        return self._node("Cast", [x], dtype, (0, 1), {"to": self.element(dtype), **small, **scale})
+
+    # -- what is known
+
+    def constant(self, array: NDArray[Any], dtype: DType, name: str = "") -> Value:
+        """Known values, which tell the line of the symbol at hand if they have its name."""
+        new = self.names.new(name or f"constant/{len(self.initializers)}")
+        tensor = self._arrays.from_array(np.asarray(array, order="C"), new)
+        if name:
+            tensor.doc_string = self.doc
+            self.helper.set_metadata_props(tensor, self.told)
+        self.initializers.append(tensor)
+        return Value(self, new, dtype)
+
+    def number(self, value: Any, dtype: DType) -> Value:
+        """A 0-d constant; the same one for the same bits."""
+        array = np.asarray(value).astype(dtype.storage)
+        key = dtype.storage, array.tobytes()
+        if key not in self._numbers:
+            self._numbers[key] = self.constant(array, dtype)
+        return self._numbers[key]
+
+    def ints(self, values: Iterable[int]) -> Value:
+        """A vector of known sizes, axes or places."""
+        array = np.array([*values], np.int64)
+        key = "ints", array.tobytes()
+        if key not in self._numbers:
+            self._numbers[key] = self.constant(array, DType.int64)
+        return self._numbers[key]
+
+    # -- sizes
+
+    def shape(self, shape: Sequence[Size]) -> Value:
+        """Sizes as a vector, computed from those of inputs where they are symbolic."""
+        if all(isinstance(dim, int) for dim in shape):
+            return self.ints(shape)  # pyright: ignore[reportArgumentType]
+        if len(shape) == 1:
+            return self.size(shape[0])
+        if (key := tuple(shape)) not in self._shapes:
+            sizes = [self.size(dim) for dim in shape]
+            self._shapes[key] = self.op("Concat", sizes, DType.int64, axis=0)
+        return self._shapes[key]
+
+    def size(self, dim: Size) -> Value:
+        """A vector of one size; TargetError where nothing binds a name in it."""
+        if isinstance(dim, int):
+            return self.ints([dim])
+        if dim not in self._sizes:
+            found = self._computed(dim) if str(dim) not in self._bindings else self._solved(dim)
+            negative = any(coefficient < 0 for _, coefficient in dim.terms)
+            self._sizes[dim] = self.require(found, found >= 0) if negative else found
+        return self._sizes[dim]
+
+    def binds(self, symbol: Symbol, axis: int) -> bool:
+        """Whether a dim of an input is a name that has its size from there."""
+        found, place = self._bindings.get(str(symbol.shape[axis]), (None, 0))
+        return found is symbol and place == axis
+
+    def _computed(self, dim: Dim, **known: int) -> Any:
+        """A polynomial: of ints alone an int."""
+        total: Any = 0
+        for monomial, coefficient in dim.terms:
+            term: Any = coefficient
+            for atom in monomial:
+                if isinstance(atom, str):
+                    term = (known[atom] if atom in known else self._named(dim, atom)) * term
+                else:
+                    term = self._computed(atom.dividend, **known) // atom.divisor * term
+            total = term + total
+        return total
+
+    def _named(self, dim: Dim, name: str) -> Value:
+        if name not in self._bindings:
+            raise unbound(self.graph, name, dim)
+        named = Dim.of(name)
+        return self.size(named)
+
+    def _solved(self, named: Dim) -> Value:
+        """A name by the size of an axis, which is linear in it."""
+        name = str(named)
+        symbol, axis = self._bindings[name]
+        whole = [self.inputs[symbol]]
+        size = self.op("Shape", whole, DType.int64, start=axis, end=axis + 1)
+        dim = symbol.shape[axis]
+        if dim == named:
+            return size
+        assert isinstance(dim, Dim)  # it binds a name
+        at_0, at_1 = (self._computed(dim, **{name: n}) for n in (0, 1))
+        step = at_1 - at_0
+        if isinstance(step, int):
+            return (size - at_0) / step
+        none = step.equal(0)
+        return self.require((size - at_0) / none.where(1, step), ~none)
+
+    # -- assertions
+
+    def require(self, x: Value, condition: Value) -> Value:
+        """The value; where the condition fails anywhere, the run does: an index is out of range."""
+        failed = (~condition).cast(DType.int64)
+        zeros = self.op("Gather", [self.ints([0]), failed], DType.int64)
+        zero = self.op("ReduceSum", [zeros], DType.int64, keepdims=0)
+        shape = self.op("Shape", [x], DType.int64) + zero
+        return self.op("Reshape", [x, shape], x.dtype, allowzero=1)
+
+    def shaped(self, x: Value, shape: Sequence[Size]) -> Value:
+        """The value, which has this shape."""
+        if not shape:
+            return x
+        found = self.op("Shape", [x], DType.int64)
+        return self.require(x, found.equal(self.shape(shape)))
+
+
+def _detour(kind: str, dtype: DType) -> DType | None:
+    """The dtype in which an op on another is done instead, if any; most on narrow ones are."""
+    if dtype.narrow:
+        if kind in _ALL_DTYPES:
+            return None
+        return DType.float32 if dtype.is_float else DType.int8
+    return _DETOURS[dtype] if dtype in LACKS.get(kind, ()) else None
+
+
+Row = Callable[[Body, Symbol, Sequence[Value]], Value]
+"""What an op becomes: the value of a symbol, from those of its operands."""

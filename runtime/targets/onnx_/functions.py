@@ -1,0 +1,266 @@
+"""Functions of values that ONNX has no op for, made of those it has, as kernels.py means them.
+
+Where the format has an op that means less, such as Sigmoid, which engines let reach 0 early, it is
+not used.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from graphir import DType
+from runtime.targets.onnx_.values import Value
+
+Function: TypeAlias = Callable[..., Value]
+
+
+def direct(kind: str) -> Function:
+    """The function that is one op."""
+
+    def function(x: Value, *others: Value) -> Value:
+        return x.op(kind, *others)
+
+    return function
+
+
+def less_of(x: Value, y: Value) -> tuple[Value, Value]:
+    """Two values as ONNX orders them: bools as integers."""
+    return (x.cast(DType.uint8), y.cast(DType.uint8)) if x.dtype is DType.bool else (x, y)
+
+
+def compared(kind: str) -> Function:
+    """A comparison; int64 and uint64, which compare exactly, by sign and then as uint64."""
+
+    def function(x: Value, y: Value) -> Value:
+        if {x.dtype, y.dtype} != {DType.int64, DType.uint64}:
+            x, y = less_of(x, y)
+            return x.asked(kind, y)
+        below = [(one < 0).cast(DType.int8) for one in (x, y)]
+        same = x.cast(DType.uint64).asked(kind, y.cast(DType.uint64))
+        apart = (-below[0]).asked(kind, -below[1])
+        return (below[0].equal(below[1]) & same) | (~below[0].equal(below[1]) & apart)
+
+    return function
+
+
+def greater(x: Value, y: Any) -> Value:
+    """The greater of two; integers by a comparison, as onnxruntime's Max of int64 errs."""
+    return x.op("Max", y) if x.dtype.is_float else (x > y).where(x, y)
+
+
+def lesser(x: Value, y: Any) -> Value:
+    """The lesser of two."""
+    return x.op("Min", y) if x.dtype.is_float else (x < y).where(x, y)
+
+
+def or_of_bools(kind: str, function: Function) -> Function:
+    """A function; of bools a logical op."""
+
+    def chosen(x: Value, y: Any) -> Value:
+        return x.op(kind, y) if x.dtype is DType.bool else function(x, y)
+
+    return chosen
+
+
+def rounded(kind: str) -> Function:
+    """A rounding of floats, which leaves integers as they are."""
+
+    def function(x: Value) -> Value:
+        return x.op(kind) if x.dtype.is_float else x
+
+    return function
+
+
+def everywhere(number: Any, x: Value) -> Value:
+    """A number in the dtype and the shape of a value."""
+    shape = x.body.op("Shape", [x], DType.int64)
+    return x.body.op("Expand", [x.body.number(number, x.dtype), shape], x.dtype)
+
+
+def trunc(x: Value) -> Value:
+    """Towards zero."""
+    return (x < 0).where(x.op("Ceil"), x.op("Floor")) if x.dtype.is_float else x
+
+
+def sign(x: Value) -> Value:
+    """The sign; NaN of NaN."""
+    if x.dtype is DType.bool:
+        return x
+    return x.nan().where(x, x.op("Sign")) if x.dtype.is_float else x.op("Sign")
+
+
+def reciprocal(x: Value) -> Value:
+    """1 / x; of an integer 0 unless that is 1 or -1."""
+    return 1 / x if x.dtype.is_float else abs(x).equal(1).where(x, 0)
+
+
+def _divisor(x: Value, y: Value) -> Value:
+    """An integer divisor that no engine stumbles over: 1 instead of 0 and -1."""
+    awkward = y.equal(0) | y.equal(-1) if y.dtype.family == "int" else y.equal(0)
+    return awkward.where(1, y)
+
+
+def floor_divide(x: Value, y: Value) -> Value:
+    """The quotient's floor as NumPy finds it; integers by 0 are 0."""
+    if x.dtype.is_float:
+        return _float_floor_divide(x, y)
+    safe = _divisor(x, y)
+    quotient = x / safe
+    if x.dtype.family == "int":
+        below = (x < 0) ^ (safe < 0)
+        inexact = ~(x % safe).equal(0)
+        quotient = y.equal(-1).where(-x, quotient - (inexact & below).cast(x.dtype))
+    return y.equal(0).where(0, quotient)
+
+
+def _float_floor_divide(x: Value, y: Value) -> Value:
+    rest = x % y
+    crossed = ~rest.equal(0) & ((rest < 0) ^ (y < 0))
+    whole = (x - rest) / y - crossed.cast(x.dtype)
+    floor = whole.op("Floor")
+    near = floor + (whole - floor > 0.5).cast(x.dtype)
+    ratio = x / y
+    return y.equal(0).where(ratio, whole.equal(0).where(copysign(whole, ratio), near))
+
+
+def remainder(x: Value, y: Value) -> Value:
+    """What the floor of the quotient leaves, of the divisor's sign; of integers by 0, 0."""
+    if not x.dtype.is_float:
+        return y.equal(0).where(0, x % _divisor(x, y))
+    rest = x % y
+    crossed = ~rest.equal(0) & ((rest < 0) ^ (y < 0))
+    return rest.equal(0).where(copysign(rest, y), crossed.where(rest + y, rest))
+
+
+def float_pow(x: Value, y: Value) -> Value:
+    """The power; x * x where y is 2."""
+    return y.equal(2).where(x * x, x.op("Pow", y))
+
+
+def integer_pow(x: Value, y: Value, bits: int) -> Value:
+    """The power modulo 2**width, by squaring; `bits` of the exponent may be set."""
+    found = None
+    for bit in range(bits):
+        factor = (y & 2**bit).equal(0).where(1, x)
+        found = factor if found is None else found * factor
+        x = x * x if bit + 1 < bits else x
+    return x * 0 + (y * 0 + 1) if found is None else found
+
+
+# -- bits
+
+
+def shifted(direction: str) -> Function:
+    """A shift; past the width, or by less than 0, it is 0 or the sign."""
+
+    def function(x: Value, y: Value) -> Value:
+        if direction == "LEFT" or x.dtype.family == "uint":
+            return _shifted(direction, x, y)
+        sign = -(x < 0).cast(x.dtype)
+        return _shifted(direction, x ^ sign, y) ^ sign
+
+    return function
+
+
+def _shifted(direction: str, x: Value, y: Value) -> Value:
+    """A shift of the same bits in uint64; 0 past the width."""
+    inside = y.cast(DType.uint64) < x.dtype.bits  # negative ones are great there
+    by = inside.where(y, 0).cast(DType.uint64)
+    moved = x.cast(DType.uint64).op("BitShift", by, direction=direction)
+    return inside.where(moved.cast(x.dtype), 0)
+
+
+def signbit(x: Value) -> Value:
+    """Whether the sign is set."""
+    if x.dtype.is_float:
+        return x.negative()
+    return x ^ x if x.dtype is DType.bool else x < 0
+
+
+def copysign(x: Value, y: Value) -> Value:
+    """The magnitude of x with the sign of y."""
+    size = abs(x)
+    return y.negative().where(-size, size)
+
+
+def nextafter(x: Value, y: Value) -> Value:
+    """The float after x towards y."""
+    bits = x.pattern()
+    away = ((y > x) ^ x.negative()).where(bits + 1, bits - 1).bits(x.dtype)
+    least = copysign(x.body.number(x.dtype.format.least, x.dtype), y)  # pyright: ignore
+    found = x.equal(y).where(y, x.equal(0).where(least, away))
+    return (x.nan() | y.nan()).where(x + y, found)
+
+
+# -- floats
+
+
+def expm1(x: Value) -> Value:
+    """exp(x) - 1, by what the rounding of exp(x) is worth (Kahan)."""
+    power = x.op("Exp")
+    less = power - 1
+    near = power.equal(1).where(x, less * (x / power.op("Log")))
+    return (abs(x) < 1).where(near, less)
+
+
+def log1p(x: Value) -> Value:
+    """log(1 + x), by what the rounding of 1 + x is worth (Kahan)."""
+    whole = x + 1
+    back = whole - 1
+    near = whole.op("Log") * back.equal(x).where(1, x / back)
+    return back.equal(0).where(x, near)
+
+
+def log_to(base: float) -> Function:
+    """The logarithm to a base; that of float32 in float64."""
+
+    def function(x: Value) -> Value:
+        return (x.cast(DType.float64).op("Log") / math.log(base)).cast(x.dtype)
+
+    return function
+
+
+def sigmoid(x: Value) -> Value:
+    """1 / (1 + exp(-x)), without overflow."""
+    small = (-abs(x)).op("Exp")
+    return (x >= 0).where(1, small) / (small + 1)
+
+
+def silu(x: Value) -> Value:
+    """X * sigmoid(x)."""
+    return x * sigmoid(x)
+
+
+def gelu(x: Value, approximate: str) -> Value:
+    """X * Phi(x)."""
+    if approximate == "quick":
+        return x * sigmoid(x * 1.702)
+    if approximate == "tanh":
+        inner = ((x + x * x * x * 0.044715) * math.sqrt(2 / math.pi)).op("Tanh")
+        return x * 0.5 * (inner + 1.0)
+    return x * 0.5 * ((x * math.sqrt(0.5)).op("Erf") + 1.0)
+
+
+def atan2(y: Value, x: Value) -> Value:
+    """The angle of a point, by that of its reflection in the first quadrant."""
+    above, right = abs(y), abs(x)
+    ratio = above.equal(right).where(above.equal(0).where(above, 1), above / right)
+    angle = ratio.op("Atan")
+    return copysign(x.negative().where(math.pi - angle, angle), y)
+
+
+def hypot(x: Value, y: Value) -> Value:
+    """The length of a vector, in units of its longer part."""
+    x, y = abs(x), abs(y)
+    longer, shorter = (x > y).where(x, y), (x > y).where(y, x)
+    part = (longer + shorter).equal(0).where(0, shorter / longer)
+    length = longer * (part * part + 1).op("Sqrt")
+    return (x.equal(math.inf) | y.equal(math.inf)).where(math.inf, length)
+
+
+def logaddexp(x: Value, y: Value) -> Value:
+    """log(exp(x) + exp(y)) by the greater."""
+    apart = log1p((-abs(x - y)).op("Exp"))
+    return x.equal(y).where(x + math.log(2), greater(x, y) + apart)

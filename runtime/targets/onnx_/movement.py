@@ -1,0 +1,209 @@
+"""What movement and creation become in ONNX."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from graphir import DType, Symbol
+from graphir.ops.dims import Size
+from graphir.promotion.scalars import scalar
+from graphir.semantics.data_movement import ranged
+from runtime.targets.onnx_.body import Body, Row, stored
+from runtime.targets.onnx_.casts import converted
+from runtime.targets.onnx_.functions import greater, lesser
+from runtime.targets.onnx_.values import Value
+
+# -- movement
+
+
+def with_shape(body: Body, x: Value, shape: Sequence[Size]) -> Value:
+    """The same elements in a shape."""
+    return body.op("Reshape", [x, body.shape(shape)], x.dtype, allowzero=1)
+
+
+def reshape(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+    """The same elements in the shape of a symbol."""
+    return with_shape(body, args[0], symbol.shape)
+
+
+def _expand(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+    return body.op("Expand", [args[0], body.shape(symbol.shape)], args[0].dtype)
+
+
+def turned(body: Body, x: Value, order: Sequence[int]) -> Value:
+    """The axes in another order."""
+    return x if [*order] == sorted(order) else body.op("Transpose", [x], x.dtype, perm=order)
+
+
+def _transposed(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+    order = list(range(symbol.rank))
+    one, other = symbol.attrs["axis1"], symbol.attrs["axis2"]
+    order[one], order[other] = order[other], order[one]
+    return turned(body, args[0], order)
+
+
+def _permute(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+    return turned(body, args[0], symbol.attrs["dims"])
+
+
+def _along(kind: str) -> Row:
+    """An op whose axis is an operand."""
+
+    def row(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+        return body.op(kind, [args[0], body.ints([symbol.attrs["axis"]])], args[0].dtype)
+
+    return row
+
+
+def _sliced(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+    """A part, within what is there: where that is symbolic it is asserted."""
+    (x,), attrs = args, symbol.attrs
+    limits = list(zip(attrs["start"], attrs["stop"], symbol.args[0].shape, strict=True))
+    if any(not isinstance(one, int) for limit in limits for one in limit):
+        start, stop, size = (body.shape(one) for one in zip(*limits, strict=True))
+        x = body.require(x, (start <= stop) & (stop <= size))
+    parts = [body.shape(attrs["start"]), body.shape(attrs["stop"])]
+    axes, step = body.ints(range(symbol.rank)), body.shape(attrs["step"])
+    return body.op("Slice", [x, *parts, axes, step], x.dtype) if symbol.rank else x
+
+
+def backwards(body: Body, x: Value, axes: Sequence[int]) -> Value:
+    """The other way round along axes."""
+    ends = [[value] * len(axes) for value in (-1, -(2**63), -1)]
+    start, stop, step = map(body.ints, ends)
+    return body.op("Slice", [x, start, stop, body.ints(axes), step], x.dtype)
+
+
+def _flipped(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+    axes = symbol.attrs["axis"]
+    return backwards(body, args[0], axes) if axes else args[0]
+
+
+def _counted(body: Body, size: Size) -> Value:
+    """The numbers 0, 1, ... below a size."""
+    end = body.op("Reshape", [body.size(size), body.ints([])], DType.int64)
+    ends = [body.number(0, DType.int64), end, body.number(1, DType.int64)]
+    return body.op("Range", ends, DType.int64)
+
+
+def _rolled(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+    axis = symbol.attrs["axis"]
+    shape: Any = symbol.shape
+    size = shape[axis]
+    places = (_counted(body, size) - symbol.attrs["shift"]) % greater(body.size(size), 1)
+    return body.op("Gather", [args[0], places], args[0].dtype, axis=axis)
+
+
+def _padded(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+    padding = symbol.attrs["padding"]
+    if not padding:
+        return args[0]
+    sizes = body.shape([*(before for before, _ in padding), *(after for _, after in padding)])
+    value = scalar(symbol.attrs["value"], symbol.dtype, symbol.graph.tf32)
+    number = body.number(value, args[0].dtype)
+    return body.op("Pad", [args[0], sizes, number], args[0].dtype, mode="constant")
+
+
+def _tiled(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+    repeats = body.shape(symbol.attrs["repeats"])
+    return body.op("Tile", [args[0], repeats], args[0].dtype) if symbol.rank else args[0]
+
+
+def _repeated(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+    (x,), axis, rank = args, symbol.attrs["axis"], symbol.rank
+    single = body.op("Unsqueeze", [x, body.ints([axis + 1])], x.dtype)
+    times = [symbol.attrs["repeats"] if i == axis + 1 else 1 for i in range(rank + 1)]
+    return reshape(body, symbol, [body.op("Tile", [single, body.shape(times)], x.dtype)])
+
+
+def _concat(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+    return body.op("Concat", args, args[0].dtype, axis=symbol.attrs["axis"])
+
+
+def _stack(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+    axis = body.ints([symbol.attrs["axis"]])
+    return _concat(body, symbol, [body.op("Unsqueeze", [x, axis], x.dtype) for x in args])
+
+
+def _indexed(kind: str) -> Row:
+    """An op with indices last; those that no int64 is stay out of range."""
+
+    def row(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+        *data, places = args
+        if places.dtype is DType.uint64:
+            places = lesser(places, DType.int64.max)
+        places = places.cast(DType.int64)
+        given = [data[0], places, *data[1:]]
+        return body.op(kind, given, data[0].dtype, axis=symbol.attrs["axis"])
+
+    return row
+
+
+# -- creation
+
+
+def _constant(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+    return body.constant(symbol.attrs["value"], stored(symbol.dtype), body.prefix)
+
+
+def _full(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+    value = scalar(symbol.attrs["value"], symbol.dtype, symbol.graph.tf32)
+    return _expand(body, symbol, [body.number(value, stored(symbol.dtype))])
+
+
+def _range_of(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+    start, step, size = (symbol.attrs[name] for name in ("start", "step", "size"))
+    places = _counted(body, size)
+    ranged(symbol.dtype, start, step, 0)  # which refuses numbers that are not of the dtype
+    if symbol.dtype.is_float:
+        line = places.cast(DType.float64) * float(step) + float(start)
+        return converted(line, symbol.dtype, symbol.graph.tf32)
+    places = body.require(places, body.size(size) <= _longest(symbol.dtype, start, step))
+    return (places * _wrapped(step) + _wrapped(start)).cast(stored(symbol.dtype))
+
+
+def _longest(dtype: DType, start: int, step: int) -> int:
+    """How many values from `start` on fit a dtype."""
+    room = (dtype.max - start if step > 0 else start - dtype.min) // abs(step) if step else 2**62
+    return min(int(room) + 1, 2**62) if dtype.min <= start <= dtype.max else 0
+
+
+def _wrapped(value: int) -> int:
+    return (int(value) + 2**63) % 2**64 - 2**63
+
+
+def _eye(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+    rows, columns = (_counted(body, symbol.attrs[name]) for name in ("rows", "columns"))
+    rows = body.op("Unsqueeze", [rows + symbol.attrs["offset"], body.ints([1])], DType.int64)
+    return converted(rows.equal(columns), symbol.dtype, symbol.graph.tf32)
+
+
+def _shape_of(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+    return body.op("Shape", args, DType.int64)
+
+
+MOVES: Mapping[str, Row] = {
+    "reshape": reshape,
+    "broadcast_to": _expand,
+    "transpose": _transposed,
+    "permute": _permute,
+    "squeeze": _along("Squeeze"),
+    "unsqueeze": _along("Unsqueeze"),
+    "slice": _sliced,
+    "flip": _flipped,
+    "roll": _rolled,
+    "pad": _padded,
+    "tile": _tiled,
+    "repeat": _repeated,
+    "concat": _concat,
+    "stack": _stack,
+    "gather": _indexed("Gather"),
+    "take_along": _indexed("GatherElements"),
+    "scatter": _indexed("ScatterElements"),
+    "constant": _constant,
+    "full": _full,
+    "range": _range_of,
+    "eye": _eye,
+    "shape_of": _shape_of,
+}

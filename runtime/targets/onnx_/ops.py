@@ -1,0 +1,141 @@
+"""ONNX: the nodes that each op of a lowered graph becomes."""
+
+# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
+# (A lambda's operands are values, which its line need not say.)
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+from graphir import DType, Symbol, ops
+from runtime.targets.onnx_ import functions as fn
+from runtime.targets.onnx_.body import Body, Row
+from runtime.targets.onnx_.casts import converted
+from runtime.targets.onnx_.movement import MOVES
+from runtime.targets.onnx_.rows import ROWS
+from runtime.targets.onnx_.values import Value
+
+
+def _of(function: Callable[..., Value]) -> Row:
+    """A function of values, and of the op's attributes if it has any."""
+    return lambda body, symbol, args: function(*args, **symbol.attrs)
+
+
+def _logical(kind: str) -> Row:
+    """An op on truth values."""
+
+    def row(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+        first, *rest = args
+        return first.op(kind, *rest)
+
+    return row
+
+
+def _asked(of_floats: Callable[[Value], Value], otherwise: bool) -> Row:
+    """A question about floats, to which integers have one answer."""
+
+    def row(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+        (x,) = args
+        if x.dtype.is_float:
+            return of_floats(x)
+        return fn.everywhere(otherwise, x.cast(DType.bool))
+
+    return row
+
+
+def _pow(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+    x, y = args
+    if x.dtype.is_float:
+        return fn.float_pow(x, y)
+    exponent = symbol.args[1]
+    bits = y.dtype.precision
+    if exponent.op is ops.constant:
+        bits = int(max(exponent.attrs["value"].ravel().tolist(), default=0)).bit_length()
+    if y.dtype.family == "int":
+        y = body.require(y, y >= 0)
+    return fn.integer_pow(x, y, bits)
+
+
+def _cast(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+    known_exact = symbol.args[0].dtype.exact_in(symbol.dtype)
+    if symbol.dtype is DType.tensor_float32 and known_exact:
+        return args[0].cast(DType.float32)
+    return converted(args[0], symbol.dtype, symbol.graph.tf32)
+
+
+_GREATER, _LESSER = fn.or_of_bools("Or", fn.greater), fn.or_of_bools("And", fn.lesser)
+_PRODUCT = fn.or_of_bools("And", fn.direct("Mul"))
+_DIRECT = {
+    **{name: name.capitalize() for name in ("sqrt", "exp", "log", "sin", "cos", "tan", "asin")},
+    **{name: name.capitalize() for name in ("acos", "atan", "sinh", "cosh", "tanh", "asinh")},
+    **{name: name.capitalize() for name in ("acosh", "atanh", "erf")},
+    "subtract": "Sub",
+    "divide": "Div",
+}
+
+ONNX: Mapping[str, Row] = {
+    **ROWS,
+    **MOVES,
+    **{name: _of(fn.direct(theirs)) for name, theirs in _DIRECT.items()},
+    "add": _of(fn.or_of_bools("Or", fn.direct("Add"))),
+    "multiply": _of(_PRODUCT),
+    "maximum": _of(_GREATER),
+    "minimum": _of(_LESSER),
+    "where": lambda body, symbol, args: args[0].where(*args[1:]),
+    "floor_divide": _of(fn.floor_divide),
+    "remainder": _of(fn.remainder),
+    "pow": _pow,
+    "negative": _of(Value.__neg__),
+    "positive": _of(lambda x: x),
+    "abs": _of(Value.__abs__),
+    "sign": _of(fn.sign),
+    "square": _of(lambda x: _PRODUCT(x, x)),
+    "reciprocal": _of(fn.reciprocal),
+    "relu": _of(lambda x: x if x.dtype is DType.bool else fn.greater(x, 0)),
+    "floor": _of(fn.rounded("Floor")),
+    "ceil": _of(fn.rounded("Ceil")),
+    "round": _of(fn.rounded("Round")),
+    "trunc": _of(fn.trunc),
+    "rsqrt": _of(lambda x: 1 / x.op("Sqrt")),
+    "expm1": _of(fn.expm1),
+    "log1p": _of(fn.log1p),
+    "log2": _of(fn.log_to(2)),
+    "log10": _of(fn.log_to(10)),
+    "sigmoid": _of(fn.sigmoid),
+    "silu": _of(fn.silu),
+    "gelu": _of(fn.gelu),
+    "atan2": _of(fn.atan2),
+    "hypot": _of(fn.hypot),
+    "logaddexp": _of(fn.logaddexp),
+    "copysign": _of(fn.copysign),
+    "nextafter": _of(fn.nextafter),
+    "is_nan": _asked(Value.nan, False),
+    "is_inf": _asked(lambda x: x.asked("IsInf"), False),
+    "is_finite": _asked(lambda x: abs(x) < math.inf, True),
+    "signbit": _of(fn.signbit),
+    "equal": _of(fn.compared("Equal")),
+    "not_equal": _of(lambda x, y: ~fn.compared("Equal")(x, y)),
+    "less": _of(fn.compared("Less")),
+    "less_equal": _of(fn.compared("LessOrEqual")),
+    "greater": _of(fn.compared("Greater")),
+    "greater_equal": _of(fn.compared("GreaterOrEqual")),
+    "logical_and": _logical("And"),
+    "logical_or": _logical("Or"),
+    "logical_xor": _logical("Xor"),
+    "logical_not": _logical("Not"),
+    "bitwise_and": _of(lambda x, y: x & y),
+    "bitwise_or": _of(lambda x, y: x | y),
+    "bitwise_xor": _of(lambda x, y: x ^ y),
+    "bitwise_invert": _of(lambda x: ~x),
+    "left_shift": _of(fn.shifted("LEFT")),
+    "right_shift": _of(fn.shifted("RIGHT")),
+    "clip": _of(lambda x, low, high: _LESSER(_GREATER(x, low), high)),
+    "cast": _cast,
+    "real": _of(lambda x: x),
+    "imag": _of(lambda x: fn.everywhere(0, x)),
+    "conj": _of(lambda x: x),
+    "rebind": lambda body, symbol, args: body.shaped(args[0], symbol.shape),
+}
+"""The row of `as_complex` is missing: ONNX computes with real numbers alone."""

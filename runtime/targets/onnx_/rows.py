@@ -1,0 +1,261 @@
+"""What reductions, functions of rows and contractions become in ONNX."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from graphir import DType, Symbol
+from graphir.ops.dims import product
+from runtime.targets.onnx_.body import Body, Row
+from runtime.targets.onnx_.casts import key, unkeyed
+from runtime.targets.onnx_.functions import greater
+from runtime.targets.onnx_.movement import backwards, reshape, turned, with_shape
+from runtime.targets.onnx_.values import Value
+
+# -- reductions
+
+
+def _reduce(body: Body, symbol: Symbol, x: Value, kind: str = "ReduceSum") -> Value:
+    keep = int(symbol.attrs["keepdims"])
+    given = [x, body.ints(symbol.attrs["axis"])]
+    return body.op(kind, given, x.dtype, keepdims=keep, noop_with_empty_axes=1)
+
+
+def _total(reducing: str, of_bools: Row, adding: str, unit: int) -> Row:
+    """A sum or a product; of integers the last of those so far: reductions pass through float64."""
+
+    def row(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+        (x,), axes = args, symbol.attrs["axis"]
+        if x.dtype is DType.bool:
+            return of_bools(body, symbol, args)
+        if x.dtype.is_float:
+            return _reduce(body, symbol, x, reducing)
+        kept = [i for i in range(symbol.args[0].rank) if i not in axes]
+        matrix = _matrix(body, x, symbol.args[0], kept, axes)
+        first = [product(symbol.args[0].shape[i] for i in kept), 1]
+        units = body.op("Expand", [body.number(unit, x.dtype), body.shape(first)], x.dtype)
+        longer = body.op("Concat", [units, matrix], x.dtype, axis=1)
+        so_far = body.op(adding, [longer, body.number(1, DType.int64)], x.dtype)
+        last = body.op("Gather", [so_far, body.ints([-1])], x.dtype, axis=1)
+        return reshape(body, symbol, [last])
+
+    return row
+
+
+def _any_of(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+    true = args[0].cast(DType.bool).cast(DType.int64)
+    return _reduce(body, symbol, true) > 0
+
+
+def _all_of(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+    false = (~args[0].cast(DType.bool)).cast(DType.int64)
+    return _reduce(body, symbol, false).equal(0)
+
+
+def _not_empty(body: Body, symbol: Symbol, x: Value, axes: Sequence[int]) -> Value:
+    """The operand; the run fails where there is nothing to choose from."""
+    shape = symbol.args[0].shape
+    sizes = [shape[i] for i in axes if not (isinstance(shape[i], int) and shape[i])]
+    return body.require(x, body.shape(sizes) > 0) if sizes else x
+
+
+def _extreme(largest: bool, nan: float) -> Row:
+    """The greatest or least, by keys, an axis at a time: NaN if any is, 0.0 above -0.0."""
+
+    def row(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+        axes = symbol.attrs["axis"]
+        x = _not_empty(body, symbol, args[0], axes)
+        keys = key(x, nan, zeros=True)
+        for axis in axes:
+            given = [keys, body.ints([1])]
+            keys = body.op("TopK", given, keys.dtype, of=(0, 2), axis=axis, largest=int(largest))
+        return reshape(body, symbol, [unkeyed(keys, x.dtype)])
+
+    return row
+
+
+def _located(kind: str, nan: float) -> Row:
+    def row(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+        axis, x = symbol.attrs["axis"], args[0]
+        x = _not_empty(body, symbol, x, range(symbol.args[0].rank) if axis is None else [axis])
+        flat = key(x, nan)
+        if axis is None:
+            flat = body.op("Reshape", [flat, body.ints([-1])], flat.dtype)
+        keep = int(symbol.attrs["keepdims"] and axis is not None)
+        found = body.op(kind, [flat], DType.int64, axis=axis or 0, keepdims=keep)
+        return reshape(body, symbol, [found]) if axis is None else found
+
+    return row
+
+
+def _count(body: Body, symbol: Symbol) -> Value:
+    """How many elements each result is made of, a vector of one."""
+    shape: Any = symbol.args[0].shape
+    return body.size(product(shape[i] for i in symbol.attrs["axis"]))
+
+
+def _over(x: Value, count: Value) -> Value:
+    """A total divided by a count, in float64."""
+    shape = x.body.op("Reshape", [count, x.body.ints([])], count.dtype)
+    return (x.cast(DType.float64) / shape.cast(DType.float64)).cast(x.dtype)
+
+
+def _mean(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+    return _over(_reduce(body, symbol, args[0]), _count(body, symbol))
+
+
+def _var(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+    x, count = args[0], _count(body, symbol)
+    axes = body.ints(symbol.attrs["axis"])
+    total = body.op("ReduceSum", [x, axes], x.dtype, keepdims=1, noop_with_empty_axes=1)
+    off = x - _over(total, count)
+    divisor = greater(count - symbol.attrs["correction"], 0)
+    return _over(_reduce(body, symbol, off * off), divisor)
+
+
+def _std(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+    return _var(body, symbol, args).op("Sqrt")
+
+
+def _cumulative(kind: str, of_bools: str) -> Row:
+    def row(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+        x, axis = args[0], body.number(symbol.attrs["axis"], DType.int64)
+        if symbol.dtype is not DType.bool:
+            return body.op(kind, [x, axis], x.dtype)
+        if of_bools == "any":
+            return body.op("CumSum", [x.cast(DType.int64), axis], DType.int64) > 0
+        return body.op("CumSum", [(~x).cast(DType.int64), axis], DType.int64).equal(0)
+
+    return row
+
+
+# -- rows
+
+
+def _last(body: Body, x: Value, axis: int, kind: str = "ReduceSum") -> Value:
+    return body.op(kind, [x, body.ints([axis])], x.dtype, keepdims=1)
+
+
+def _below_max(body: Body, x: Value, axis: int) -> Value:
+    """The values less the greatest of their row; NaN where that is infinite."""
+    return x - _last(body, x, axis, "ReduceMax")
+
+
+def _softmax(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+    axis = symbol.attrs["axis"]
+    powers = _below_max(body, args[0], axis).op("Exp")
+    return powers / _last(body, powers, axis)
+
+
+def _logsoftmax(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+    axis = symbol.attrs["axis"]
+    below = _below_max(body, args[0], axis)
+    return below - _last(body, below.op("Exp"), axis).op("Log")
+
+
+def _layer_norm(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+    (x, scale, shift), last = args, symbol.rank - 1
+    shape: Any = symbol.shape
+    count = body.size(shape[last])
+    centred = x - _over(_last(body, x, last), count)
+    variance = _over(_last(body, centred * centred, last), count)
+    return centred / (variance + symbol.attrs["epsilon"]).op("Sqrt") * scale + shift
+
+
+def _order(body: Body, symbol: Symbol, x: Value, largest: bool) -> Value:
+    """The order that sorts, equal values in theirs, as TopK promises."""
+    axis, shape = symbol.attrs["axis"], cast(Any, symbol.shape)
+    given = [key(x), body.size(shape[axis])]
+    return body.op("TopK", given, DType.int64, of=(1, 2), axis=axis, largest=int(largest))
+
+
+def _argsort(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+    return _order(body, symbol, args[0], symbol.attrs["descending"])
+
+
+def _sort(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+    (x,), axis = args, symbol.attrs["axis"]
+    order = _order(body, symbol, x, False)
+    found = body.op("GatherElements", [x, order], x.dtype, axis=axis)
+    return backwards(body, found, [axis]) if symbol.attrs["descending"] else found
+
+
+def _searchsorted(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+    """How many values of the sorted vector are below each, or not above."""
+    x, values = map(key, args)
+    values = body.op("Unsqueeze", [values, body.ints([-1])], values.dtype)
+    before = x < values if symbol.attrs["side"] == "left" else x <= values
+    axes = body.ints([symbol.rank])
+    return body.op("ReduceSum", [before.cast(DType.int64), axes], DType.int64, keepdims=0)
+
+
+# -- contractions
+
+
+def _product(body: Body, x: Value, y: Value) -> Value:
+    if x.dtype is not DType.bool:
+        return body.op("MatMul", [x, y], x.dtype)
+    return ~body.op("MatMul", [x.cast(DType.int32), y.cast(DType.int32)], DType.int32).equal(0)
+
+
+def _matmul(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+    """The product of matrices; onnxruntime errs at vectors of none."""
+    places = body.ints([0]), body.ints([1])
+    whole = [
+        body.op("Unsqueeze", [x, place], x.dtype) if operand.rank == 1 else x
+        for x, operand, place in zip(args, symbol.args, places, strict=True)
+    ]
+    made = _product(body, *whole)
+    return made if symbol.args[0].rank > 1 < symbol.args[1].rank else reshape(body, symbol, [made])
+
+
+def _tensordot(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+    left, right = symbol.attrs["axes"]
+    x, y = symbol.args
+    rows = [i for i in range(x.rank) if i not in left]
+    columns = [i for i in range(y.rank) if i not in right]
+    one = _matrix(body, args[0], x, rows, left)
+    other = _matrix(body, args[1], y, right, columns)
+    return reshape(body, symbol, [_product(body, one, other)])
+
+
+def _matrix(
+    body: Body, x: Value, symbol: Symbol, rows: Sequence[int], columns: Sequence[int]
+) -> Value:
+    whole = turned(body, x, [*rows, *columns])
+    sizes = [product(symbol.shape[i] for i in axes) for axes in (rows, columns)]
+    return with_shape(body, whole, sizes)
+
+
+def _outer(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+    x, y = args
+    column = body.op("Unsqueeze", [x, body.ints([1])], x.dtype)
+    return column & y if x.dtype is DType.bool else column * y
+
+
+ROWS: Mapping[str, Row] = {
+    "sum": _total("ReduceSum", _any_of, "CumSum", 0),
+    "prod": _total("ReduceProd", _all_of, "CumProd", 1),
+    "max": _extreme(True, math.nan),
+    "min": _extreme(False, -math.nan),
+    "mean": _mean,
+    "var": _var,
+    "std": _std,
+    "any": _any_of,
+    "all": _all_of,
+    "argmax": _located("ArgMax", math.nan),
+    "argmin": _located("ArgMin", -math.nan),
+    "cumulative_sum": _cumulative("CumSum", "any"),
+    "cumulative_prod": _cumulative("CumProd", "all"),
+    "softmax": _softmax,
+    "logsoftmax": _logsoftmax,
+    "layer_norm": _layer_norm,
+    "sort": _sort,
+    "argsort": _argsort,
+    "searchsorted": _searchsorted,
+    "matmul": _matmul,
+    "tensordot": _tensordot,
+    "outer": _outer,
+}

@@ -1,0 +1,187 @@
+"""The ONNX target: a lowered graph as a model, in which every cast tells its reason and line."""
+
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownVariableType=false
+# (ONNX is no part of the project's own environment, and its messages have no types there.)
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from graphir import DType, Graph, Origin, Symbol, ops
+from graphir.location import CAST
+from graphir.semantics.evaluation import machine
+from passes import lower
+from passes.analysis.casts.conversion import conversion
+from runtime.targets.emission import dtypes_of, emitter, lacking, needed
+from runtime.targets.onnx_.body import Body, stored
+from runtime.targets.onnx_.casts import converted, rounded_to_tf32
+from runtime.targets.onnx_.ops import ONNX
+from runtime.targets.onnx_.values import Value
+from runtime.targets.specialize import specialized
+
+OPSET, IR_VERSION = 26, 13
+"""The first opset that has BitCast and CumProd, so that the most engines run it."""
+
+
+def onnx(graph: Graph, sizes: Mapping[str, int] | None = None) -> Any:
+    """The model, an onnx.ModelProto, that computes what a graph does.
+
+    The graph is lowered first, so that arithmetic on bfloat16, float16 and the like is float32
+    rounded after each op: onnxruntime has none of bfloat16 on the CPU, and the model's metadata
+    says so. Named dims are dim_params, or take their `sizes` if given. Inputs keep their names,
+    outputs are output0, output1, ...; index and address are uint64, tensor_float32 is float32. Each
+    node has the line of the program in its metadata_props, those of a cast also the reason, rule
+    and path of each use that it serves. Sizes that do not fit, and an integer to a negative power,
+    fail in the run, as a Gather out of range. Raises ImportError without onnx, and TargetError for
+    complex arithmetic, for dtypes that ONNX has not, and where nothing binds a dim.
+    """
+    lowered = lower(graph)
+    return model(specialized("ONNX", lowered, sizes) if sizes else lowered)
+
+
+def model(graph: Graph) -> Any:
+    """The model of a graph as it is: valid where all casts are explicit."""
+    body = Body(graph)
+    for symbol in needed(graph):
+        _check(symbol)
+    values = {symbol: _entered(body, symbol) for symbol in graph.inputs}
+    for symbol in needed(graph):
+        if symbol.op is not ops.input:
+            values[symbol] = _value(body, symbol, [values[arg] for arg in symbol.args])
+    return _assembled(body, values)
+
+
+# -- what ONNX has
+
+
+def _check(symbol: Symbol) -> None:
+    """TargetError for what the format has no way to say."""
+    if symbol.dtype in _NO_DTYPE:
+        raise lacking("ONNX", symbol, f"has no {symbol.dtype} at opset {OPSET}", _NARROW_FIX)
+    computes = symbol.op.computes or symbol.op in (ops.cast, ops.range, ops.eye)
+    if computes and any(one.dtype.is_complex for one in (symbol, *symbol.args)):
+        raise lacking("ONNX", symbol, "moves complex numbers alone", _COMPLEX_FIX)
+
+
+_NO_DTYPE = (
+    *(DType.float8_e3m4, DType.float8_e4m3, DType.float8_e4m3b11fnuz),
+    *(DType.float6_e2m3fn, DType.float6_e3m2fn),
+)
+_NARROW_FIX = "cast to float8_e4m3fn or float16"
+_COMPLEX_FIX = "compute with real and imaginary parts in two real arrays"
+
+
+# -- values
+
+
+def _entered(body: Body, symbol: Symbol) -> Value:
+    """An input; sizes that are known otherwise are asserted, and tensor_float32 rounded."""
+    _tell(body, symbol)
+    value = body.inputs[symbol]
+    if not all(isinstance(dim, int) or body.binds(symbol, i) for i, dim in enumerate(symbol.shape)):
+        value = body.shaped(value, symbol.shape)
+    if symbol.dtype is DType.tensor_float32:
+        value = rounded_to_tf32(value, symbol.graph.tf32)
+    return value
+
+
+def _value(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+    _tell(body, symbol)
+    made = emitter("ONNX", ONNX, symbol)(body, symbol, args)
+    if made.dtype is not stored(symbol.dtype):  # places and sizes, which ONNX gives as int64
+        return converted(made, symbol.dtype, symbol.graph.tf32)
+    return made
+
+
+# -- the model
+
+
+def _assembled(body: Body, values: Mapping[Symbol, Value]) -> Any:
+    graph, helper = body.graph, body.helper
+    body.prefix, body.told, body.doc = "output", {}, ""
+    outputs = _outputs(body, [values[symbol] for symbol in graph.outputs])
+    inputs = [_described(body, body.inputs[x].name, x) for x in graph.inputs]
+    results = [_described(body, *one) for one in zip(outputs, graph.outputs, strict=True)]
+    made = {values[x].name: x for x in needed(graph) if values[x].name in body.made}
+    known = [_described(body, name, symbol) for name, symbol in made.items()]
+    whole = helper.make_graph(
+        body.nodes, graph.name or "graph", inputs, results, body.initializers, value_info=known
+    )
+    opset = [helper.make_opsetid("", OPSET)]
+    new = helper.make_model(
+        whole, opset_imports=opset, ir_version=IR_VERSION, producer_name="graphir"
+    )
+    helper.set_metadata_props(new, _notes(graph))
+    return new
+
+
+def _outputs(body: Body, values: Sequence[Value]) -> list[str]:
+    """The names of the outputs: what makes them gets them, what is no node's is copied."""
+    found: dict[str, str] = {}
+    names: list[str] = []
+    for place, value in enumerate(values):
+        if value.name in found or value.name not in body.made:
+            value = body.op("Identity", [value], value.dtype)
+        found[value.name] = body.names.new(f"output{place}")
+        names.append(found[value.name])
+    for node in body.nodes:
+        node.input[:] = [found.get(name, name) for name in node.input]
+        node.output[:] = [found.get(name, name) for name in node.output]
+    body.made -= {*found}
+    return names
+
+
+def _described(body: Body, name: str, symbol: Symbol) -> Any:
+    """A value's name and type; its dtype besides where the format has none of that name."""
+    shape = [dim if isinstance(dim, int) else str(dim) for dim in symbol.shape]
+    info = body.helper.make_tensor_value_info(name, body.element(symbol.dtype), shape)
+    if stored(symbol.dtype) is not symbol.dtype:
+        body.helper.set_metadata_props(info, {"graphir.dtype": str(symbol.dtype)})
+    return info
+
+
+def _notes(graph: Graph) -> dict[str, str]:
+    """What the model as a whole is to tell: which dtypes are computed in which."""
+    legal = {
+        f"graphir.legalized.{dtype}": f"computed in {machine(dtype)}, rounded after each op"
+        for dtype in dtypes_of(graph)
+        if machine(dtype) is not dtype
+    }
+    return dict(sorted(legal.items()))
+
+
+# -- what is told
+
+
+def _tell(body: Body, symbol: Symbol) -> None:
+    """Let the nodes that follow tell of a symbol."""
+    layer = f"{symbol.location.layer}/" if symbol.location.layer else ""
+    body.prefix = f"{layer}{symbol.op.name}_{symbol.index}"
+    body.told = {"graphir.location": str(symbol.location)}
+    told: list[str] = []
+    for number, use in enumerate(_uses(symbol), 1):
+        suffix = f".{number}" if number > 1 else ""
+        body.told |= {f"graphir.{name}{suffix}": text for name, text in use.items()}
+        told.append(f"{use['reason']} at {use['location']}, {use['rule']}: {use['path']}")
+    body.doc = "\n".join(told)
+
+
+def _uses(symbol: Symbol) -> Iterator[dict[str, str]]:
+    """What a cast is for."""
+    if symbol.op is ops.cast and not symbol.origins:
+        yield _use(Origin("x", "cast", symbol.location, CAST, symbol.args[0].dtype, symbol.dtype))
+    yield from map(_use, symbol.origins)
+
+
+def _use(one: Origin) -> dict[str, str]:
+    found = conversion(one.operand, one.op, one.rule, one.source, one.target, None)
+    return {
+        "kind": found.kind,
+        "reason": f"{one.operand} of {one.op}",
+        "rule": one.rule,
+        "path": " -> ".join(map(str, found.path)),
+        "loss": str(found.loss),
+        "location": str(one.location),
+    }

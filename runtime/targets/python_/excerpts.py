@@ -1,0 +1,182 @@
+"""Pieces of graphir's own source, taken with all they refer to, so that they run alone."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import NamedTuple
+
+SOURCES = (
+    "graphir.errors",
+    "graphir.semantics.data_movement",
+    "graphir.semantics.special_functions",
+    "graphir.conversions",
+    "graphir.semantics.kernels",
+    "runtime.targets.python_.support",
+)
+"""The modules that pieces are taken from; of a name that two have, the later one's counts."""
+
+
+class Piece(NamedTuple):
+    """A definition at the top of a module: its place, its text, the names that it refers to."""
+
+    place: tuple[int, int]
+    text: str
+    names: frozenset[str]
+
+
+class Module(NamedTuple):
+    """A module's source, and what is at the top of it."""
+
+    source: str
+    statements: list[ast.stmt]
+
+
+def excerpt(names: Iterable[str]) -> tuple[dict[str, set[str]], list[str]]:
+    """The imports and the definitions that these names need.
+
+    Imports are names by module, a module itself under "". Definitions are in the order of their
+    modules, as they are written there, but for annotations.
+    """
+    pieces, imports = _known()
+    found: dict[str, Piece] = {}
+    wanted, imported = list(names), dict[str, set[str]]()
+    while wanted:
+        name = wanted.pop()
+        if name in imports:
+            imported.setdefault(imports[name][0], set()).add(imports[name][1])
+        if name in pieces and name not in found:
+            found[name] = pieces[name]
+            wanted += pieces[name].names
+    return imported, [piece.text for piece in sorted({*found.values()})]
+
+
+@cache
+def _known() -> tuple[dict[str, Piece], dict[str, tuple[str, str]]]:
+    """All pieces, and what is imported that is not the project's own, by name."""
+    pieces: dict[str, Piece] = {}
+    imports: dict[str, tuple[str, str]] = {}
+    for position, name in enumerate(SOURCES):
+        module = read(name)
+        for statement in module.statements:
+            imports |= _imported(statement)
+            if named := tuple(names_defined(statement)):
+                place = (position, statement.lineno)
+                piece = Piece(place, bare(module.source, statement), _referred(statement))
+                pieces |= dict.fromkeys(named, piece)
+    return pieces, imports
+
+
+def read(module: str) -> Module:
+    """The source of a module."""
+    file = import_module(module).__file__
+    assert file is not None  # a module of source
+    source = Path(file).read_text(encoding="utf-8")
+    return Module(source, ast.parse(source).body)
+
+
+def _imported(statement: ast.stmt) -> dict[str, tuple[str, str]]:
+    """The names that an import of another project's modules gives: each the module, and its name.
+
+    Of a module as a whole the first is "".
+    """
+    if isinstance(statement, ast.Import):
+        return {one.asname or one.name: ("", ast.unparse(one)) for one in statement.names}
+    if not isinstance(statement, ast.ImportFrom) or statement.module in (None, "typing"):
+        return {}
+    if statement.module.split(".")[0] in ("graphir", "__future__"):
+        return {}
+    return {one.name: (statement.module, one.name) for one in statement.names}
+
+
+def names_defined(statement: ast.stmt) -> Iterator[str]:
+    """The names that a statement at the top of a module defines."""
+    if isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
+        yield statement.name
+    elif isinstance(statement, ast.Assign):
+        for node in ast.walk(statement.targets[0]):
+            if isinstance(node, ast.Name):
+                yield node.id
+
+
+def _referred(statement: ast.stmt) -> frozenset[str]:
+    """The names that a definition takes from around it: what it runs, and not what it assigns."""
+    taken, own = set[str](), set[str]()
+    cuts = list(_cuts(statement))
+    for node in ast.walk(statement):
+        if isinstance(node, ast.arg):
+            own.add(node.arg)
+        elif isinstance(node, ast.Name) and not _inside(node, cuts):
+            (taken if isinstance(node.ctx, ast.Load) else own).add(node.id)
+    return frozenset(taken - own)
+
+
+# -- text without annotations
+
+Span = tuple[tuple[int, int], tuple[int, int]]
+"""From one line and column to another, as ast counts them."""
+
+
+def bare(source: str, statement: ast.stmt) -> str:
+    """The text of a definition as it is written, without what only type checkers read."""
+    first = min([statement.lineno, *(x.lineno for x in getattr(statement, "decorator_list", ()))])
+    lines = [line.encode() for line in source.splitlines(keepends=True)]
+    for (row, column), (last_row, last_column) in sorted(_cuts(statement), reverse=True):
+        lines[row - 1 : last_row] = [
+            lines[row - 1][:column] + lines[last_row - 1][last_column:],
+            *[b""] * (last_row - row),
+        ]
+    text = re.sub(r" *# pyright:.*", "", b"".join(lines[first - 1 : statement.end_lineno]).decode())
+    return re.sub(r"\(\n +([^()\n]*)\n\):", r"(\1):", text).rstrip()
+
+
+def _cuts(statement: ast.stmt) -> Iterator[Span]:
+    """The annotations, and the casts around values."""
+    for node in ast.walk(statement):
+        if isinstance(node, ast.arg) and node.annotation:
+            start = (node.lineno, node.col_offset + len(node.arg.encode()))
+            yield start, _end(node.annotation)
+        elif isinstance(node, ast.AnnAssign):
+            yield _end(node.target), _end(node.annotation)
+        elif isinstance(node, ast.arguments):
+            yield from _spaces(node)
+        elif isinstance(node, ast.FunctionDef) and node.returns:
+            yield (node.returns.lineno, node.returns.col_offset - len(" -> ")), _end(node.returns)
+        elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "cast":
+            yield _start(node), _start(node.args[1])
+            yield _end(node.args[1]), _end(node)
+
+
+def _spaces(arguments: ast.arguments) -> Iterator[Span]:
+    """The spaces around the = of defaults, which stand beside annotations alone."""
+    last = [*arguments.posonlyargs, *arguments.args][-len(arguments.defaults) or None :]
+    named = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+    for one, default in [*zip(last, arguments.defaults, strict=False), *named]:
+        if one.annotation and default:
+            row, column = _end(one.annotation)
+            yield (row, column), (row, column + 1)
+            row, column = _start(default)
+            yield (row, column - 1), (row, column)
+
+
+def _start(node: ast.expr) -> tuple[int, int]:
+    return node.lineno, node.col_offset
+
+
+def _end(node: ast.expr) -> tuple[int, int]:
+    assert node.end_lineno is not None and node.end_col_offset is not None  # of what was parsed
+    return node.end_lineno, node.end_col_offset
+
+
+def _inside(node: ast.expr, spans: Iterable[Span]) -> bool:
+    return any(start <= _start(node) and _end(node) <= end for start, end in spans)
+
+
+def defined() -> frozenset[str]:
+    """All names that pieces and imports may take."""
+    pieces, imports = _known()
+    return frozenset({*pieces, *imports})

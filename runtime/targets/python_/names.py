@@ -1,0 +1,60 @@
+"""Names of the Python target: identifiers that are valid, and distinct as Python compares them."""
+
+from __future__ import annotations
+
+import builtins
+import keyword
+import unicodedata
+from collections.abc import Mapping
+
+from graphir.ops.dims import Dim
+from runtime.targets.emission import Names
+from runtime.targets.python_.excerpts import defined
+
+_RESERVED = frozenset(
+    {*dir(builtins), *keyword.kwlist, *keyword.softkwlist, "np", "ml_dtypes", "base64"}
+)
+
+
+class Identifiers:
+    """Identifiers like the names of a graph, each given once in a module.
+
+    Python compares identifiers in the normal form NFKC, so each is in it: two that are distinct
+    texts are distinct identifiers. None is a keyword, a builtin, dunder, or a name of what the
+    module copies or imports.
+    """
+
+    def __init__(self) -> None:
+        self._names = Names({*_RESERVED, *defined()})
+
+    def new(self, wished: str) -> str:
+        """An identifier like a name: the name itself if Python takes it and nothing else has it."""
+        return self._names.new(identifier(wished))
+
+
+def identifier(wished: str) -> str:
+    """The identifier nearest to a name, in NFKC; a number may follow it."""
+    text = unicodedata.normalize("NFKC", wished)
+    text = "".join(c if f"_{c}".isidentifier() else "_" for c in text) or "graph"
+    text = text if text.isidentifier() else f"_{text}"
+    if not (text.isidentifier() and unicodedata.is_normalized("NFKC", f"{text}_2")):
+        text = "".join(c if c.isascii() else "_" for c in text)
+    dunder = text.startswith("__") and text.endswith("__")
+    return f"_{text.strip('_')}_" if dunder else text
+
+
+def dim_text(dim: Dim, names: Mapping[str, str]) -> str:
+    """The expression of a dim with other names for its sizes."""
+    text = ""
+    for atoms, coefficient in dim.terms:
+        factors = [
+            names[atom]
+            if isinstance(atom, str)
+            else f"(({dim_text(atom.dividend, names)})//{atom.divisor})"
+            for atom in atoms
+        ]
+        if abs(coefficient) != 1 or not factors:
+            factors.insert(0, str(abs(coefficient)))
+        sign = "-" if coefficient < 0 else "+" if text else ""
+        text += sign + "*".join(factors)
+    return text

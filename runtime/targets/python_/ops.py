@@ -1,0 +1,330 @@
+"""PYTHON: the expression of NumPy that each op of a lowered graph is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from graphir import DType, Symbol
+from graphir.ops.dims import Dim, Size
+from graphir.promotion.scalars import scalar
+from runtime.binding import numpy_name
+from runtime.targets.python_.values import constant, converted, word
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A symbol, the expressions of its operands and of dims, and the helpers that are used."""
+
+    symbol: Symbol
+    args: tuple[str, ...]
+    size: Callable[[Size], str]
+    uses: set[str]
+
+    def __getitem__(self, name: Any) -> Any:
+        """An operand by place, or the text of an attribute by name."""
+        return self.args[name] if isinstance(name, int) else self.text(self.symbol.attrs[name])
+
+    def text(self, value: Any) -> str:
+        """An attribute as an expression, dims by their names."""
+        if isinstance(value, (tuple, list)):
+            return self.tuple(value)  # pyright: ignore[reportUnknownArgumentType]
+        if isinstance(value, str):
+            return word(value)
+        return self.size(value) if isinstance(value, Dim) else repr(value)
+
+    def tuple(self, values: Iterable[Any]) -> str:
+        """A tuple as an expression."""
+        found = [self.text(one) for one in values]
+        return f"({', '.join(found)}{',' * (len(found) == 1)})"
+
+    def use(self, helper: str) -> str:
+        """The name of a helper, which is noted."""
+        self.uses.add(helper)
+        return helper
+
+    @property
+    def dtype(self) -> str:
+        """The dtype of the result, as an expression."""
+        return numpy_name(self.symbol.dtype)
+
+
+Row = Callable[[Line], str]
+
+
+def _call(function: str) -> Row:
+    return lambda line: f"{function}({', '.join(line.args)})"
+
+
+def _infix(sign: str, function: str) -> Row:
+    """An operator, where its operands have axes and one dtype: else NumPy's scalars have a say."""
+
+    def text(line: Line) -> str:
+        x, y = line.symbol.args
+        if x.dtype is not y.dtype or not (x.rank and y.rank):
+            return f"{function}({line[0]}, {line[1]})"
+        return f"{line[0]} {sign} {line[1]}"
+
+    return text
+
+
+def _helper(name: str, *attrs: str) -> Row:
+    def text(line: Line) -> str:
+        settings = [f"{attr}={line[attr]}" for attr in attrs]
+        return f"{line.use(name)}({', '.join([*line.args, *settings])})"
+
+    return text
+
+
+def _extreme(name: str) -> Row:
+    """The greatest or least: NumPy's own, but that of floats, which minds the sign of zero."""
+
+    def text(line: Line) -> str:
+        return (
+            f"{line.use('_extreme')}({word(name)}, np.{name}imum, {line[0]}, {line['axis']}, "
+            f"{line['keepdims']})"
+        )
+
+    return text
+
+
+def _reduced(function: str) -> Row:
+    return lambda line: (
+        f"{function}.reduce({line[0]}, axis={line['axis']}, dtype={numpy_name(_of(line))}, "
+        f"keepdims={line['keepdims']})"
+    )
+
+
+def _accumulated(function: str) -> Row:
+    return lambda line: f"{function}.accumulate({line[0]}, axis={line['axis']}, dtype={line.dtype})"
+
+
+def _of(line: Line) -> DType:
+    return line.symbol.args[0].dtype
+
+
+def _located(name: str) -> Row:
+    return lambda line: _positions(
+        line,
+        f"{line.use('_locate')}({word(name)}, np.{name}, {line[0]}, {line['axis']}, "
+        f"{line['keepdims']})",
+    )
+
+
+def _positions(line: Line, text: str) -> str:
+    """Places, which come as int64, in the dtype of the result."""
+    return converted(text, DType.int64, line.symbol.dtype, "even", line.uses)
+
+
+def _rounded(function: str) -> Row:
+    return lambda line: (
+        f"{line[0]}.copy()" if _of(line).format is None else f"{function}({line[0]})"
+    )
+
+
+def _whole(function: str) -> Row:
+    return lambda line: f"{line.use('_call_whole')}({function}, {line[0]}, {line[1]})"
+
+
+def _moved(template: str) -> Row:
+    """A view of x, copied: NumPy's functions may give other bits on strided operands."""
+
+    def text(line: Line) -> str:
+        return f"{template.format(x=line[0], **_attrs(line))}.copy()"
+
+    return text
+
+
+def _plain(template: str) -> Row:
+    return lambda line: template.format(x=line[0], all=", ".join(line.args), **_attrs(line))
+
+
+def _attrs(line: Line) -> dict[str, str]:
+    return {name: line.text(value) for name, value in line.symbol.attrs.items()}
+
+
+def _signbit(line: Line) -> str:
+    return f"np.signbit({line[0]})" if _of(line).is_float else f"{line[0]} < 0"
+
+
+def _slice(line: Line) -> str:
+    attrs = line.symbol.attrs
+    limits = list(zip(attrs["start"], attrs["stop"], line.symbol.args[0].shape, strict=True))
+    if any(not isinstance(one, int) for limit in limits for one in limit):
+        return f"{_helper('sliced', 'start', 'stop', 'step')(line)}.copy()"
+    parts = [
+        f"{start}:{stop}" + (f":{step}" if step != 1 else "")
+        for (start, stop, _), step in zip(limits, attrs["step"], strict=True)
+    ]
+    return f"{line[0]}[{', '.join([*parts, '...'])}].copy()"
+
+
+def _value(line: Line) -> str:
+    """The number of `full` or `pad`, in the dtype of the result."""
+    symbol = line.symbol
+    return constant(scalar(symbol.attrs["value"], symbol.dtype, symbol.graph.tf32), symbol.dtype)
+
+
+def _full(line: Line) -> str:
+    return f"np.full({line['shape']}, {_value(line)}, {line.dtype})"
+
+
+def _pad(line: Line) -> str:
+    value = f"np.asarray({_value(line)})"
+    return f"{line.use('pad')}({line[0]}, padding={line['padding']}, value={value})"
+
+
+def _constant(line: Line) -> str:
+    return constant(line.symbol.attrs["value"], line.symbol.dtype)
+
+
+def _range(line: Line) -> str:
+    """Start + i * step, of integers modulo 2**64, else in float64 and rounded once."""
+    symbol, dtype = line.symbol, line.symbol.dtype
+    start, step = symbol.attrs["start"], symbol.attrs["step"]
+    if dtype.is_complex:
+        wide, text = (
+            DType.complex128,
+            f"{line.use('_complexes')}({start!r}, {step!r}, {line['size']})",
+        )
+    elif dtype.is_float:
+        wide, text = DType.float64, f"{line.use('_line')}({start!r}, {step!r}, {line['size']})"
+    else:
+        wide = DType.int64 if dtype.family == "int" else DType.uint64
+        limits = f"{int(dtype.min)}, {int(dtype.max)}"
+        made = f"{line.use('integers')}({start!r}, {step!r}, {line['size']}, {limits})"
+        text = f"{made}.view({numpy_name(wide)})"
+    return converted(text, wide, dtype, symbol.graph.tf32, line.uses)
+
+
+def _eye(line: Line) -> str:
+    made = f"np.eye({line['rows']}, {line['columns']}, {line['offset']}, dtype=np.bool_)"
+    return converted(made, DType.bool, line.symbol.dtype, "even", line.uses)
+
+
+def _cast(line: Line) -> str:
+    symbol = line.symbol
+    return converted(line[0], _of(line), symbol.dtype, symbol.graph.tf32, line.uses)
+
+
+_SAME = ("sqrt", "exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "sinh")
+_INVERSE = ("asin", "acos", "atan", "asinh", "acosh", "atanh")
+
+PYTHON: Mapping[str, Row] = {
+    # -- arithmetic
+    "add": _infix("+", "np.add"),
+    "subtract": _infix("-", "np.subtract"),
+    "multiply": _infix("*", "np.multiply"),
+    "divide": _infix("/", "np.divide"),
+    "floor_divide": _infix("//", "np.floor_divide"),
+    "remainder": _infix("%", "np.remainder"),
+    "pow": _helper("_pow"),
+    "maximum": _call("np.maximum"),
+    "minimum": _call("np.minimum"),
+    "negative": _call("np.negative"),
+    "positive": _plain("{x}.copy()"),
+    "abs": _call("np.abs"),
+    "sign": lambda line: f"{line[0]}.copy()" if _of(line) is DType.bool else f"np.sign({line[0]})",
+    "square": _call("np.square"),
+    "reciprocal": lambda line: f"{line.use('_reciprocal')}({line[0]})",
+    "relu": lambda line: f"np.maximum({line[0]}, {line.dtype}(0))",
+    # -- rounding
+    "floor": _rounded("np.floor"),
+    "ceil": _rounded("np.ceil"),
+    "trunc": _rounded("np.trunc"),
+    "round": _rounded("np.rint"),
+    # -- functions of floats
+    **{name: _call(f"np.{name}") for name in (*_SAME, "cosh", "tanh")},
+    **{name: _call(f"np.arc{name[1:]}") for name in _INVERSE},
+    "rsqrt": lambda line: f"np.reciprocal(np.sqrt({line[0]}))",
+    "erf": _helper("erf"),
+    "sigmoid": _helper("sigmoid"),
+    "silu": _helper("silu"),
+    "gelu": _helper("gelu", "approximate"),
+    "atan2": _whole("np.arctan2"),
+    "hypot": _whole("np.hypot"),
+    "logaddexp": _whole("np.logaddexp"),
+    "copysign": _call("np.copysign"),
+    "nextafter": _call("np.nextafter"),
+    # -- predicates, comparison, logic
+    "is_nan": _call("np.isnan"),
+    "is_inf": _call("np.isinf"),
+    "is_finite": _call("np.isfinite"),
+    "signbit": _signbit,
+    "equal": _infix("==", "np.equal"),
+    "not_equal": _infix("!=", "np.not_equal"),
+    "less": _infix("<", "np.less"),
+    "less_equal": _infix("<=", "np.less_equal"),
+    "greater": _infix(">", "np.greater"),
+    "greater_equal": _infix(">=", "np.greater_equal"),
+    "logical_and": _call("np.logical_and"),
+    "logical_or": _call("np.logical_or"),
+    "logical_xor": _call("np.logical_xor"),
+    "logical_not": _call("np.logical_not"),
+    # -- bits
+    "bitwise_and": _infix("&", "np.bitwise_and"),
+    "bitwise_or": _infix("|", "np.bitwise_or"),
+    "bitwise_xor": _infix("^", "np.bitwise_xor"),
+    "bitwise_invert": _call("np.invert"),
+    "left_shift": _call("np.left_shift"),
+    "right_shift": _call("np.right_shift"),
+    # -- selection, conversion, complex numbers
+    "where": _call("np.where"),
+    "clip": lambda line: f"np.minimum(np.maximum({line[0]}, {line[1]}), {line[2]})",
+    "cast": _cast,
+    "real": _plain("{x}.real.copy()"),
+    "imag": _plain("{x}.imag.copy()"),
+    "conj": lambda line: f"np.conj({line[0]})" if _of(line).is_complex else f"{line[0]}.copy()",
+    "as_complex": _helper("_as_complex"),
+    # -- reductions and rows
+    "sum": _reduced("np.add"),
+    "prod": _reduced("np.multiply"),
+    "max": _extreme("max"),
+    "min": _extreme("min"),
+    "mean": _helper("mean", "axis", "keepdims"),
+    "var": _helper("var", "axis", "keepdims", "correction"),
+    "std": _helper("std", "axis", "keepdims", "correction"),
+    "any": _reduced("np.logical_or"),
+    "all": _reduced("np.logical_and"),
+    "argmax": _located("argmax"),
+    "argmin": _located("argmin"),
+    "cumulative_sum": _accumulated("np.add"),
+    "cumulative_prod": _accumulated("np.multiply"),
+    "softmax": _helper("softmax", "axis"),
+    "logsoftmax": _helper("logsoftmax", "axis"),
+    "layer_norm": _helper("layer_norm", "epsilon"),
+    "sort": _helper("_sort", "axis", "descending"),
+    "argsort": lambda line: _positions(line, _helper("_argsort", "axis", "descending")(line)),
+    "searchsorted": lambda line: _positions(line, _helper("_searchsorted", "side")(line)),
+    # -- contractions
+    "matmul": _call("np.matmul"),
+    "tensordot": _helper("_tensordot", "axes"),
+    "outer": _call("np.multiply.outer"),
+    # -- movement
+    "reshape": _plain("{x}.reshape({shape})"),
+    "broadcast_to": _moved("np.broadcast_to({x}, {shape})"),
+    "rebind": _helper("rebind", "shape"),
+    "transpose": _moved("np.swapaxes({x}, {axis1}, {axis2})"),
+    "permute": _moved("{x}.transpose({dims})"),
+    "squeeze": _plain("np.squeeze({x}, {axis})"),
+    "unsqueeze": _plain("np.expand_dims({x}, {axis})"),
+    "slice": _slice,
+    "flip": _moved("np.flip({x}, {axis})"),
+    "roll": _plain("np.roll({x}, {shift}, {axis})"),
+    "pad": _pad,
+    "tile": _plain("np.tile({x}, {repeats})"),
+    "repeat": _plain("np.repeat({x}, {repeats}, {axis})"),
+    "concat": _plain("np.concatenate([{all}], {axis})"),
+    "stack": _plain("np.stack([{all}], {axis})"),
+    "gather": _helper("gather", "axis"),
+    "take_along": _helper("take_along", "axis"),
+    "scatter": _helper("scatter", "axis"),
+    # -- creation
+    "constant": _constant,
+    "full": _full,
+    "range": _range,
+    "eye": _eye,
+    "shape_of": lambda line: _positions(line, f"np.array({line[0]}.shape, dtype=np.int64)"),
+}
+"""Each row gives an expression for a line; helpers are pieces of graphir's own source."""

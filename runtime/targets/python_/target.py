@@ -1,0 +1,174 @@
+"""The Python target: a lowered graph as a function of NumPy, in source that runs alone."""
+
+from __future__ import annotations
+
+import re
+from collections import ChainMap
+from collections.abc import Iterator, Mapping
+from textwrap import fill
+
+from graphir import DType, Graph, Symbol, ops
+from graphir.location import Location
+from graphir.ops.dims import Dim, Size
+from passes import lower
+from runtime.binding import numpy_name
+from runtime.targets.emission import bindings, emitter, needed, unbound
+from runtime.targets.python_.excerpts import excerpt
+from runtime.targets.python_.names import Identifiers, dim_text
+from runtime.targets.python_.ops import PYTHON, Line
+from runtime.targets.python_.values import word
+
+
+def python(graph: Graph) -> str:
+    """The source of a function of NumPy that computes what a graph does.
+
+    The graph is lowered first. The function is named like the graph and takes its inputs in order,
+    by position or name, as `interpret` does; its results are those of `interpret`, to the bit.
+    Casts tell, in comments, the use that they serve and its line. The source imports numpy,
+    and ml_dtypes where a dtype is of that; all else it needs is copied into it. Raises TargetError
+    where nothing binds a dim.
+    """
+    return _Writer(lower(graph)).source()
+
+
+class _Writer:
+    """One function in the making."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.names = Identifiers()
+        self.title = self.names.new(graph.name)
+        self.inputs = {
+            symbol: self.names.new(name)
+            for symbol, name in zip(graph.inputs, graph.input_names, strict=True)
+        }
+        self.sizes: dict[str, str] = {}
+        self.values: dict[Symbol, str] = dict(self.inputs)
+        self.views = {*self.inputs.values()}
+        self.uses: set[str] = {"given"} if graph.inputs else set()
+
+    def source(self) -> str:
+        """The whole module."""
+        body = [*self._bound(), *self._checked(), *self._lines(), self._returned()]
+        text = "\n".join(f"    {line}" for line in body)
+        imports, pieces = excerpt(self.uses)
+        imports.setdefault("", set()).update({"numpy as np", *self._modules(text)})
+        head = f'"""The graph {self._quoted()}, as NumPy computes it."""\n\n{_imports(imports)}'
+        function = (
+            f'@np.errstate(all="ignore")\ndef {self.title}({", ".join(self.inputs.values())}):\n'
+            f"    {self._promised()}\n{text}\n"
+        )
+        return "\n\n\n".join([head, *pieces, function])
+
+    def _promised(self) -> str:
+        """What the function returns, as its docstring."""
+        types = ", ".join(str(x.type) for x in self.graph.outputs)
+        told = f'"""Returns {_ascii(types)}."""'
+        # A break within a word would part an escape.
+        return fill(
+            told, 96, subsequent_indent=" " * 4, break_long_words=False, break_on_hyphens=False
+        )
+
+    def _quoted(self) -> str:
+        return ascii(self.graph.name).replace('"', "'").replace("\\", "/")
+
+    def _modules(self, text: str) -> Iterator[str]:
+        return (one for one in ("ml_dtypes", "base64") if re.search(rf"\b{one}\.", text))
+
+    # -- dims
+
+    def _bound(self) -> Iterator[str]:
+        """Lines that give every named dim its size."""
+        for name, symbol, axis in bindings(self.graph):
+            size, dim = f"{self.inputs[symbol]}.shape[{axis}]", symbol.shape[axis]
+            if isinstance(dim, Dim) and str(dim) != name:
+                at_0, at_1 = (
+                    dim_text(dim, ChainMap({name: n}, self.sizes)) for n in ("(0)", "(1)")
+                )
+                size = f"({size} - ({at_0})) // ({at_1} - ({at_0}))"
+            self.sizes[name] = self.names.new(name)
+            yield f"{self.sizes[name]} = {size}"
+
+    def size(self, dim: Size) -> str:
+        """The expression of a dim; TargetError where nothing binds a name in it."""
+        if not isinstance(dim, Dim):
+            return str(dim)
+        for name in dim.names():
+            if name not in self.sizes:
+                raise unbound(self.graph, name, dim)
+        return dim_text(dim, self.sizes)
+
+    def _checked(self) -> Iterator[str]:
+        for (symbol, name), wished in zip(self.inputs.items(), self.graph.input_names, strict=True):
+            shape = Line(symbol, (), self.size, self.uses).tuple(symbol.shape)
+            yield f"{name} = given({word(wished)}, {name}, {numpy_name(symbol.dtype)}, {shape})"
+            if symbol.dtype is DType.tensor_float32:
+                self.uses.add("round_to_tf32")
+                yield f"{name} = round_to_tf32({name}, {word(self.graph.tf32)})"
+
+    # -- values
+
+    def _lines(self) -> Iterator[str]:
+        for symbol in needed(self.graph):
+            if symbol.op is ops.input:
+                continue
+            line = Line(
+                symbol, tuple(self.values[arg] for arg in symbol.args), self.size, self.uses
+            )
+            text = emitter("Python", PYTHON, symbol)(line)
+            if symbol.op is ops.constant and not symbol.rank and text.startswith("np."):
+                self.values[symbol] = text
+                continue
+            yield from (f"# {reason}" for reason in _reasons(symbol))
+            if text in line.args:
+                self.values[symbol] = text
+                continue
+            self.values[symbol] = name = self.names.new(f"v{symbol.name[1:]}")
+            if symbol.op in _VIEWS:
+                self.views.add(name)
+            yield f"{name} = {text}"
+
+    def _returned(self) -> str:
+        """The results, each in memory of its own."""
+        results: list[str] = []
+        taken = set(self.views)
+        for symbol in self.graph.outputs:
+            text = self.values[symbol]
+            results.append(f"{text}.copy()" if text in taken else text)
+            taken.add(text)
+        return f"return {', '.join(results)}"
+
+
+_VIEWS = (ops.constant, ops.reshape, ops.rebind, ops.squeeze, ops.unsqueeze, ops.tile)
+"""Ops whose results may be read-only or share memory; NumPy's tile broadcasts what is empty."""
+
+
+def _imports(names: Mapping[str, set[str]]) -> str:
+    """The lines that import names by module: first what Python itself has."""
+    lines = [f"import {one}" for one in names[""]]
+    lines += [f"from {one} import {', '.join(sorted(names[one]))}" for one in names if one]
+    lines.sort(key=lambda line: (line.startswith("from"), line))
+    own = [line for line in lines if line.split()[1] not in ("numpy", "ml_dtypes")]
+    rest = [line for line in lines if line not in own]
+    return "\n\n".join("\n".join(part) for part in (own, rest) if part)
+
+
+def _reasons(symbol: Symbol) -> Iterator[str]:
+    """The uses that a cast serves."""
+    if symbol.op is not ops.cast:
+        return
+    source = symbol.args[0].type
+    if not symbol.origins:
+        yield f"{_line(symbol.location)}: cast: {source.dtype} -> {symbol.dtype}"
+    for one in symbol.origins:
+        where = f"{one.operand} of {one.op} at {_line(one.location)}"
+        yield f"{where}, {_ascii(one.rule)}: {one.source} -> {one.target}"
+
+
+def _line(location: Location) -> str:
+    """A place in one line of ASCII, whatever layers are called."""
+    return _ascii(location.layered)
+
+
+def _ascii(text: str) -> str:
+    return ascii(text)[1:-1]

@@ -1,0 +1,64 @@
+"""Products that are summed, in StableHLO."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from graphir import DType, TensorType
+from graphir.ops.shape_rules import broadcast_shapes
+from runtime.targets.stablehlo_.casts import converted
+from runtime.targets.stablehlo_.movement import axis_moved
+from runtime.targets.stablehlo_.text import fields
+from runtime.targets.stablehlo_.values import Sizes, Value
+
+
+def tensordot(x: Value, y: Value, axes: tuple[Sizes, Sizes]) -> Value:
+    """The product summed over pairs of axes."""
+    return _product(x, y, ((), ()), axes)
+
+
+def matmul(x: Value, y: Value) -> Value:
+    """The matrix product over the last two axes; the axes before broadcast."""
+    inner = max(y.rank - 2, 0)
+    if x.rank < 3 or y.rank < 3:
+        made = _product(x, y, ((), ()), ((x.rank - 1,), (inner,)))
+        # of a matrix and many, the rows of the first come before the batch
+        return axis_moved(made, 0, made.rank - 2) if x.rank == 2 and y.rank > 2 else made
+    batch: Any = broadcast_shapes((x.type.shape[:-2], y.type.shape[:-2]))
+    left, right = (one.broadcast((*batch, *one.shape[-2:])) for one in (x, y))
+    places = tuple(range(len(batch)))
+    return _product(left, right, (places, places), ((left.rank - 1,), (right.rank - 2,)))
+
+
+def _product(x: Value, y: Value, batch: tuple[Sizes, Sizes], summed: tuple[Sizes, Sizes]) -> Value:
+    """dot_general; of bools by way of int32, which counts what both have."""
+    if x.dtype is DType.bool:
+        left, right = (converted(one, DType.int32) for one in (x, y))
+        return _product(left, right, batch, summed).ne(0)
+    shape: Sizes = tuple(x.shape[i] for i in batch[0])
+    free = [
+        tuple(size for i, size in enumerate(one.shape) if i not in (*some, *others))
+        for one, some, others in zip((x, y), batch, summed, strict=True)
+    ]
+    if not all(x.shape[i] for i in summed[0]):  # the sum of nothing, of which engines abort
+        return x.number(0, (*shape, *free[0], *free[1]))
+    dimensions = fields(
+        "dot",
+        lhs_batching_dimensions=batch[0],
+        rhs_batching_dimensions=batch[1],
+        lhs_contracting_dimensions=summed[0],
+        rhs_contracting_dimensions=summed[1],
+    )
+    exact = "#stablehlo<precision HIGHEST>"
+    return x.body.one(
+        "dot_general",
+        [x, y],
+        TensorType(x.dtype, (*shape, *free[0], *free[1])),
+        dot_dimension_numbers=dimensions,
+        precision_config=f"[{exact}, {exact}]",
+    )
+
+
+def outer(x: Value, y: Value) -> Value:
+    """All products of two vectors' elements."""
+    return x.reshape((*x.shape, 1)) * y

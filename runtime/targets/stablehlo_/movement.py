@@ -1,0 +1,217 @@
+"""Movement in StableHLO: parts, repetitions, and what indices name."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from graphir import DType, TensorType
+from runtime.targets.stablehlo_.casts import converted, widened
+from runtime.targets.stablehlo_.text import fields, ints
+from runtime.targets.stablehlo_.values import Sizes, Value, where
+
+
+def permute(x: Value, dims: Sequence[int]) -> Value:
+    """Axis i of the result is axis dims[i] of x."""
+    type_ = TensorType(x.dtype, tuple(x.shape[i] for i in dims))
+    return x.body.one("transpose", [x], type_, permutation=ints(dims))
+
+
+def transpose(x: Value, axis1: int, axis2: int) -> Value:
+    """Two axes exchanged."""
+    order = list(range(x.rank))
+    order[axis1], order[axis2] = axis2, axis1
+    return permute(x, order)
+
+
+def axis_moved(x: Value, source: int, target: int) -> Value:
+    """An axis at another place, the others in their order."""
+    order = [i for i in range(x.rank) if i != source]
+    order.insert(target, source)
+    return permute(x, order)
+
+
+def squeeze(x: Value, axis: int) -> Value:
+    """Without an axis of 1."""
+    return x.reshape((*x.shape[:axis], *x.shape[axis + 1 :]))
+
+
+def unsqueeze(x: Value, axis: int) -> Value:
+    """With a new axis of 1."""
+    return x.reshape((*x.shape[:axis], 1, *x.shape[axis:]))
+
+
+def sliced(x: Value, start: Sizes, stop: Sizes, step: Sizes) -> Value:
+    """x[start:stop:step] on every axis."""
+    for low, high, size in zip(start, stop, x.shape, strict=True):
+        if not 0 <= low <= high <= size:
+            raise NotImplementedError(f"has no elements {low}:{high} of an axis of {size}")
+    bounds = zip(start, stop, step, strict=True)
+    shape = tuple(len(range(*each)) for each in bounds)
+    parts = {"start_indices": ints(start), "limit_indices": ints(stop), "strides": ints(step)}
+    return x.body.one("slice", [x], TensorType(x.dtype, shape), **parts)
+
+
+def flip(x: Value, axis: Sizes) -> Value:
+    """Backwards along axes."""
+    return x.body.one("reverse", [x], x.type, dimensions=ints(axis))
+
+
+def roll(x: Value, shift: int, axis: int) -> Value:
+    """Element i moved to place i + shift, around the end."""
+    size = x.shape[axis]
+    if not size or not shift % size:
+        return x
+    cut = size - shift % size
+    parts: list[Value] = []
+    for low, high in ((cut, size), (0, cut)):
+        start, stop = [0] * x.rank, list(x.shape)
+        start[axis], stop[axis] = low, high
+        parts.append(sliced(x, tuple(start), tuple(stop), (1,) * x.rank))
+    return concat(*parts, axis=axis)
+
+
+def pad(x: Value, padding: Sequence[tuple[int, int]], value: Any) -> Value:
+    """Surrounded by (before, after) elements of a value."""
+    edges = zip(padding, x.shape, strict=True)
+    shape = tuple(before + size + after for (before, after), size in edges)
+    low, high = (ints(one[i] for one in padding) for i in (0, 1))
+    inside = {"edge_padding_low": low, "edge_padding_high": high}
+    operands = [x, x.body.constant(value, x.dtype)]
+    none = ints([0] * x.rank)
+    return x.body.one("pad", operands, TensorType(x.dtype, shape), **inside, interior_padding=none)
+
+
+def tile(x: Value, repeats: Sizes) -> Value:
+    """The whole, so many times on each axis."""
+    return _repeated(x, [part for each in zip(repeats, x.shape, strict=True) for part in each], 1)
+
+
+def repeat(x: Value, repeats: int, axis: int) -> Value:
+    """Each element so many times along an axis."""
+    counts = [repeats if i == axis else 1 for i in range(x.rank)]
+    return _repeated(x, [part for each in zip(x.shape, counts, strict=True) for part in each], 0)
+
+
+def _repeated(x: Value, shape: list[int], first: int) -> Value:
+    """Broadcast to a shape of two axes for each, of which one is its own; then each pair one."""
+    pairs = zip(shape[::2], shape[1::2], strict=True)
+    wide = x.broadcast(tuple(shape), range(first, 2 * x.rank, 2))
+    return wide.reshape(tuple(one * other for one, other in pairs))
+
+
+def concat(*arrays: Value, axis: int) -> Value:
+    """One after another along an axis; by way of whole bytes, as XLA aborts on less."""
+    dtype = arrays[0].dtype
+    if dtype.bits < 8 and dtype is not DType.bool:
+        wide = [widened(one) for one in arrays]
+        return converted(concat(*wide, axis=axis), dtype)
+    shape = list(arrays[0].shape)
+    shape[axis] = sum(one.shape[axis] for one in arrays)
+    type_ = TensorType(arrays[0].dtype, tuple(shape))
+    return arrays[0].body.one("concatenate", arrays, type_, dimension=f"{axis} : i64")
+
+
+def stack(*arrays: Value, axis: int) -> Value:
+    """Side by side along a new axis."""
+    return concat(*(unsqueeze(one, axis) for one in arrays), axis=axis)
+
+
+def rebind(x: Value, shape: Sizes) -> Value:
+    """The value itself, which has that shape."""
+    if x.shape != shape:
+        raise NotImplementedError(f"has {x.type} there at these sizes")
+    return x
+
+
+# -- indices: of any integer dtype, negative ones counting from the end
+
+
+def _places(x: Value, indices: Value, axis: int) -> Value:
+    wide = converted(indices, DType.int64)
+    return where(wide < 0, wide + x.shape[axis], wide)
+
+
+def gather(x: Value, indices: Value, axis: int) -> Value:
+    """The slices of x that indices name, their shape in place of the axis."""
+    return picked(x, _places(x, indices, axis), axis)
+
+
+def picked(x: Value, places: Value, axis: int) -> Value:
+    """The slices of x at places, none of them negative."""
+    shape = (*x.shape[:axis], *places.shape, *x.shape[axis + 1 :])
+    if not math.prod(x.shape):
+        return x.number(0, shape)
+    sizes = [1 if i == axis else size for i, size in enumerate(x.shape)]
+    after = range(axis + places.rank, len(shape))
+    numbers = fields(
+        "gather",
+        offset_dims=(*range(axis), *after),
+        collapsed_slice_dims=(axis,),
+        start_index_map=(axis,),
+        index_vector_dim=places.rank,
+    )
+    return _gathered(x, places, shape, sizes, numbers)
+
+
+def _gathered(x: Value, places: Value, shape: Sizes, sizes: Sequence[int], numbers: str) -> Value:
+    operands, type_ = [x, places], TensorType(x.dtype, shape)
+    return x.body.one(
+        "gather",
+        operands,
+        type_,
+        dimension_numbers=numbers,
+        slice_sizes=ints(sizes),
+        indices_are_sorted="false",
+    )
+
+
+def take_along(x: Value, indices: Value, axis: int) -> Value:
+    """The elements of x that indices name along an axis, one for each index."""
+    if not math.prod(x.shape):
+        return x.number(0, indices.shape)
+    batch = [i for i in range(x.rank) if i != axis]
+    numbers = fields(
+        "gather",
+        collapsed_slice_dims=(axis,),
+        operand_batching_dims=batch,
+        start_indices_batching_dims=batch,
+        start_index_map=(axis,),
+        index_vector_dim=x.rank,
+    )
+    return _gathered(x, _places(x, indices, axis), indices.shape, [1] * x.rank, numbers)
+
+
+def scatter(x: Value, updates: Value, indices: Value, axis: int) -> Value:
+    """A copy of x with updates at indices along an axis; of those to one place the last wins.
+
+    As engines write in any order, it is the greatest place of an update that is written; no
+    element but one of x has a place below 0.
+    """
+    if not math.prod(x.shape) or not math.prod(updates.shape):
+        return x
+    mine = x.body.iota(DType.int64, updates.shape, axis)
+    last = _written(mine.number(-1, x.shape), mine, _places(x, indices, axis), axis)
+    chosen = take_along(updates, where(last < 0, 0, last), axis)
+    return where(last < 0, x, chosen)
+
+
+def _written(x: Value, updates: Value, places: Value, axis: int) -> Value:
+    """The greatest of what is there and the updates at places along an axis."""
+    batch = [i for i in range(x.rank) if i != axis]
+    numbers = fields(
+        "scatter",
+        inserted_window_dims=(axis,),
+        input_batching_dims=batch,
+        scatter_indices_batching_dims=batch,
+        scatter_dims_to_operand_dims=(axis,),
+        index_vector_dim=x.rank,
+    )
+
+    def greater(one: Value, other: Value) -> Value:
+        return one.op("maximum", other)
+
+    region = x.body.region([TensorType(x.dtype)] * 2, greater)
+    operands = [x, places, updates]
+    return x.body.one("scatter", operands, x.type, region, scatter_dimension_numbers=numbers)

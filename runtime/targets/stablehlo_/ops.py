@@ -1,0 +1,141 @@
+"""STABLEHLO: what each op is, a function of values that is called as those of kernels.py are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from runtime.targets.stablehlo_ import contractions, movement, order, rows
+from runtime.targets.stablehlo_ import elementwise as math
+from runtime.targets.stablehlo_.values import Value, where
+
+Row = Callable[..., Value]
+
+
+def _op(name: str) -> Row:
+    """An elementwise op that StableHLO, or CHLO, has by this name."""
+
+    def row(x: Value, *others: Value) -> Value:
+        return x.op(name, *others)
+
+    return row
+
+
+_DIRECT = {
+    **{name: name for name in ("add", "subtract", "multiply", "atan2")},
+    **{name: name for name in ("sqrt", "log", "tan", "tanh")},
+    "negative": "negate",
+    "exp": "exponential",
+    "expm1": "exponential_minus_one",
+    "log1p": "log_plus_one",
+    "sin": "sine",
+    "cos": "cosine",
+    "sigmoid": "logistic",
+    "logical_and": "and",
+    "logical_or": "or",
+    "logical_xor": "xor",
+    "logical_not": "not",
+    "bitwise_and": "and",
+    "bitwise_or": "or",
+    "bitwise_xor": "xor",
+    "bitwise_invert": "not",
+    **{name: f"chlo.{name}" for name in ("asin", "acos", "atan", "sinh", "cosh", "erf")},
+    **{name: f"chlo.{name}" for name in ("asinh", "acosh", "atanh")},
+    "nextafter": "chlo.next_after",
+}
+_DIRECTIONS = {
+    "equal": "EQ",
+    "not_equal": "NE",
+    "less": "LT",
+    "less_equal": "LE",
+    "greater": "GT",
+    "greater_equal": "GE",
+}
+
+STABLEHLO: Mapping[str, Row] = {
+    **{name: _op(theirs) for name, theirs in _DIRECT.items()},
+    **{name: partial(order.compared, how) for name, how in _DIRECTIONS.items()},
+    # -- arithmetic
+    "divide": Value.__truediv__,
+    "floor_divide": math.floor_divide,
+    "remainder": math.remainder,
+    "pow": math.power,
+    "maximum": order.maximum,
+    "minimum": order.minimum,
+    "positive": math.positive,
+    "abs": math.magnitude,
+    "sign": math.sign,
+    "square": math.square,
+    "reciprocal": math.reciprocal,
+    "relu": math.relu,
+    "floor": math.whole("floor"),
+    "ceil": math.whole("ceil"),
+    "trunc": math.trunc,
+    "round": math.whole("round_nearest_even"),
+    # -- functions of floats
+    "rsqrt": math.rsqrt,
+    "log2": partial(math.logarithm, base=2),
+    "log10": partial(math.logarithm, base=10),
+    "silu": math.silu,
+    "gelu": math.gelu,
+    "hypot": math.hypot,
+    "logaddexp": math.logaddexp,
+    "copysign": math.copysign,
+    # -- predicates, bits, selection
+    "is_nan": math.is_nan,
+    "is_inf": math.is_inf,
+    "is_finite": math.is_finite,
+    "signbit": math.signbit,
+    "left_shift": partial(math.shifted, "left"),
+    "right_shift": partial(math.shifted, "right"),
+    "where": where,
+    "clip": order.clip,
+    # -- complex numbers
+    "real": math.real,
+    "imag": math.imag,
+    "conj": math.conj,
+    "as_complex": math.complex_of,
+    # -- reductions and rows
+    "sum": rows.total,
+    "prod": rows.product,
+    "max": rows.greatest_of,
+    "min": rows.least_of,
+    "mean": rows.mean,
+    "var": rows.var,
+    "std": rows.std,
+    "any": rows.any_of,
+    "all": rows.all_of,
+    "argmax": rows.located("max"),
+    "argmin": rows.located("min"),
+    "cumulative_sum": rows.accumulated(Value.__add__, 0),
+    "cumulative_prod": rows.accumulated(Value.__mul__, 1),
+    "softmax": rows.softmax,
+    "logsoftmax": rows.logsoftmax,
+    "layer_norm": rows.layer_norm,
+    "sort": rows.sort,
+    "argsort": rows.argsort,
+    "searchsorted": rows.searchsorted,
+    # -- contractions
+    "matmul": contractions.matmul,
+    "tensordot": contractions.tensordot,
+    "outer": contractions.outer,
+    # -- movement
+    "reshape": Value.reshape,
+    "broadcast_to": Value.broadcast,
+    "rebind": movement.rebind,
+    "transpose": movement.transpose,
+    "permute": movement.permute,
+    "squeeze": movement.squeeze,
+    "unsqueeze": movement.unsqueeze,
+    "slice": movement.sliced,
+    "flip": movement.flip,
+    "roll": movement.roll,
+    "pad": movement.pad,
+    "tile": movement.tile,
+    "repeat": movement.repeat,
+    "concat": movement.concat,
+    "stack": movement.stack,
+    "gather": movement.gather,
+    "take_along": movement.take_along,
+    "scatter": movement.scatter,
+}

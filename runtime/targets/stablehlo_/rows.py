@@ -1,0 +1,213 @@
+"""Ops over axes in StableHLO: reductions, rows, sorting."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from graphir import DType, TensorType
+from runtime.targets.stablehlo_.elementwise import conj, imag, real
+from runtime.targets.stablehlo_.movement import flip, picked
+from runtime.targets.stablehlo_.order import before, maximum, minimum
+from runtime.targets.stablehlo_.text import dense, ints
+from runtime.targets.stablehlo_.values import Sizes, Value, where
+
+Pair = Callable[[Value, Value], Value]
+
+
+# -- reductions
+
+
+def reduced(function: Pair, init: Callable[[DType], Any]) -> Callable[..., Value]:
+    """The op that reduces by a function of two values."""
+
+    def row(x: Value, axis: Sizes, keepdims: bool) -> Value:
+        return _kept(x.reduce(function, init(x.dtype), axis), x, axis, keepdims)
+
+    return row
+
+
+def _kept(made: Value, x: Value, axis: Sizes, keepdims: bool) -> Value:
+    """With axes of 1 where they are kept."""
+    if not keepdims:
+        return made
+    return made.reshape(tuple(1 if i in axis else size for i, size in enumerate(x.shape)))
+
+
+total = reduced(Value.__add__, lambda dtype: 0)
+product = reduced(Value.__mul__, lambda dtype: 1)
+any_of = reduced(Value.__or__, lambda dtype: False)
+all_of = reduced(Value.__and__, lambda dtype: True)
+
+
+def extreme(function: Pair, ends: Callable[[DType], Any]) -> Callable[..., Value]:
+    """The greatest or the least; of no elements there is none."""
+    row = reduced(function, ends)
+
+    def checked(x: Value, axis: Sizes, keepdims: bool) -> Value:
+        if any(not x.shape[i] for i in axis):
+            raise NotImplementedError(f"has none of no elements, as in {x.type}")
+        return row(x, axis, keepdims)
+
+    return checked
+
+
+def least(dtype: DType) -> Any:
+    """What every value is at least."""
+    return dtype.min if dtype.format is None else _end(dtype, -math.inf)
+
+
+def greatest(dtype: DType) -> Any:
+    """What every value is at most."""
+    return dtype.max if dtype.format is None else _end(dtype, math.inf)
+
+
+def _end(dtype: DType, end: float) -> Any:
+    return complex(end, end) if dtype.is_complex else end
+
+
+greatest_of = extreme(maximum, least)
+least_of = extreme(minimum, greatest)
+
+
+def located(name: str) -> Callable[..., Value]:
+    """The place of the first greatest or least, NaN before all: int64."""
+
+    def row(x: Value, axis: int | None, keepdims: bool) -> Value:
+        axes = tuple(range(x.rank)) if axis is None else (axis,)
+        hit = _hits(name, x, axes)
+        if axis is None:
+            flat = x.body.iota(DType.int64, (math.prod(x.shape),), 0).reshape(x.shape)
+        else:
+            flat = x.body.iota(DType.int64, x.shape, axis)
+        first = where(hit, flat, DType.int64.max)
+        return _kept(first.reduce(minimum, DType.int64.max, axes), x, axes, keepdims)
+
+    return row
+
+
+def _hits(name: str, x: Value, axes: Sizes) -> Value:
+    """Whether elements are the greatest or least along axes, or NaN."""
+    if x.dtype.is_complex:
+        unknown = x.ne(x)
+        first = _hits(name, real(x), axes)
+        rest = where(first, imag(x), -math.inf if name == "max" else math.inf)
+        found = first & _hits(name, rest, axes)
+        lacking = unknown.reduce(Value.__or__, False, axes)
+        return where(_spread(lacking, x, axes), unknown, found)
+    over = {"max": greatest_of, "min": least_of}[name]
+    found = x.eq(_spread(over(x, axes, False), x, axes))
+    return found | x.ne(x) if x.dtype.is_float else found
+
+
+def _spread(made: Value, x: Value, axes: Sizes) -> Value:
+    """What was reduced, as often as it was."""
+    return made.broadcast(x.shape, [i for i in range(x.rank) if i not in axes])
+
+
+def mean(x: Value, axis: Sizes, keepdims: bool) -> Value:
+    """The sum by the count."""
+    return total(x, axis, keepdims) / math.prod(x.shape[i] for i in axis)
+
+
+def var(x: Value, axis: Sizes, keepdims: bool, correction: int) -> Value:
+    """The mean of |x - mean|**2, over n - correction elements."""
+    off = x - mean(x, axis, True)
+    squares = real(off * conj(off))
+    count = max(math.prod(x.shape[i] for i in axis) - correction, 0)
+    return total(squares, axis, keepdims) / count
+
+
+def std(x: Value, **settings: Any) -> Value:
+    """The square root of `var`."""
+    return var(x, **settings).op("sqrt")
+
+
+# -- rows
+
+
+def accumulated(function: Pair, init: Any) -> Callable[..., Value]:
+    """The op that gives at each place what a function made of all up to it."""
+
+    def row(x: Value, axis: int) -> Value:
+        size, shape = x.shape[axis], [1] * x.rank
+        if not math.prod(x.shape):
+            return x
+        shape[axis] = size
+        padding = np.zeros((x.rank, 2), np.int64)
+        padding[axis, 0] = size - 1
+        region = x.body.region([TensorType(x.dtype)] * 2, function)
+        windows = {"window_dimensions": ints(shape), "padding": dense(padding, DType.int64)}
+        return x.body.one("reduce_window", [x, x.number(init)], x.type, region, **windows)
+
+    return row
+
+
+def _below_greatest(x: Value, axis: int) -> Value:
+    return x - reduced(maximum, least)(x, (axis,), True)
+
+
+def softmax(x: Value, axis: int) -> Value:
+    """exp(x - max) by the sum of it."""
+    powers = _below_greatest(x, axis).op("exponential")
+    return powers / total(powers, (axis,), True)
+
+
+def logsoftmax(x: Value, axis: int) -> Value:
+    """(x - max) - log(sum(exp(x - max)))."""
+    below = _below_greatest(x, axis)
+    return below - total(below.op("exponential"), (axis,), True).op("log")
+
+
+def layer_norm(x: Value, scale: Value, shift: Value, epsilon: float) -> Value:
+    """(x - mean) / sqrt(var + epsilon) * scale + shift, along the last axis."""
+    last = (x.rank - 1,)
+    centred = x - mean(x, last, True)
+    spread = (mean(centred * centred, last, True) + epsilon).op("sqrt")
+    return centred / spread * scale + shift
+
+
+# -- sorting
+
+
+def sort(x: Value, axis: int, descending: bool) -> Value:
+    """Sorted, NaN last; descending is that backwards."""
+    ordered = _sorted([x], axis)[0]
+    return flip(ordered, (axis,)) if descending else ordered
+
+
+def argsort(x: Value, axis: int, descending: bool) -> Value:
+    """The order that sorts, equal values in theirs; descending puts NaN first."""
+    places = x.body.iota(DType.int64, x.shape, axis)
+    if not descending:
+        return _sorted([x, places], axis)[1]
+    backwards = _sorted([flip(x, (axis,)), flip(places, (axis,))], axis)[1]
+    return flip(backwards, (axis,))
+
+
+def _sorted(values: Sequence[Value], axis: int) -> list[Value]:
+    """Values in the order that sorts the first of them."""
+    scalars = [TensorType(one.dtype) for one in values for _ in range(2)]
+
+    def ordered(x: Value, y: Value, *carried: Value) -> Value:
+        return before(x, y)
+
+    region = values[0].body.region(scalars, ordered)
+    types = [one.type for one in values]
+    attrs = {"dimension": f"{axis} : i64", "is_stable": "true"}
+    return values[0].body.line("sort", values, types, region, **attrs)
+
+
+def searchsorted(x: Value, values: Value, side: str) -> Value:
+    """How many elements of a sorted vector come before values: a place found bit by bit."""
+    size = x.shape[0]
+    found = x.body.iota(DType.int64, (1,), 0).reshape(()).broadcast(values.shape)
+    for bit in reversed(range(size.bit_length())):
+        further = found + (1 << bit)
+        there = picked(x, where(further > size, size, further) - 1, 0)
+        ahead = before(there, values) if side == "left" else ~before(values, there)
+        found = where((further <= size) & ahead, further, found)
+    return found

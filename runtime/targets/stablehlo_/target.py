@@ -1,0 +1,98 @@
+"""The StableHLO target: a lowered graph as a module of StableHLO, in MLIR's text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from textwrap import indent
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphir import DType, Graph, Symbol, ops
+from graphir.semantics.evaluation import apply, settings_of
+from passes import lower
+from runtime.targets.emission import emitter, lacking, needed
+from runtime.targets.specialize import specialized
+from runtime.targets.stablehlo_.casts import converted
+from runtime.targets.stablehlo_.ops import STABLEHLO
+from runtime.targets.stablehlo_.text import location_text, signature_text, type_text
+from runtime.targets.stablehlo_.values import Body, Value
+
+
+def stablehlo(graph: Graph, sizes: Mapping[str, int] | None = None) -> str:
+    """The text of a module whose function `main` computes what a graph does, at known sizes.
+
+    The graph is lowered first, and its named dims take their `sizes`. Integers are signless,
+    unsigned ones, index and address `uiN`; tensor_float32 is f32 and rounded. Each line has the
+    `loc` of the program's line, named by its layer; an inserted cast those of the uses that it
+    serves, named by operand, op and rule. Inverse and hyperbolic functions, erf, erfc and
+    next_after are of CHLO, which engines legalize. Indices out of range and integers to a negative
+    power raise nothing. Raises TargetError where a value has no result at these sizes, and for a
+    dim without a size.
+    """
+    return module_text(specialized("StableHLO", lower(graph), sizes))
+
+
+def module_text(graph: Graph) -> str:
+    """The module of a graph as it is, of known sizes; valid where all its casts are explicit."""
+    body, values, parameters = Body(), dict[int, Value](), list[str]()
+    for position, symbol in enumerate(graph.inputs):
+        values[symbol.index] = taken = Value(body, f"%arg{position}", symbol.type)
+        parameters.append(f"{taken.name}: {type_text(taken.type)} {body.at(location_text(symbol))}")
+    for symbol in needed(graph):
+        body.at(location_text(symbol))
+        values[symbol.index] = _value(body, symbol, values)
+    return _function(graph.name, body, parameters, [values[one.index] for one in graph.outputs])
+
+
+def _function(name: str, body: Body, parameters: Sequence[str], found: Sequence[Value]) -> str:
+    """The module of a body, at the place of the last line."""
+    types = [one.type for one in found]
+    returned = ", ".join(one.name for one in found)
+    last = f"return {returned} : {', '.join(map(type_text, types))} {body.location}"
+    head = f"func.func public @main({', '.join(parameters)}) -> {signature_text(types)}"
+    lines = indent("\n".join([*body.lines, last]), "    ")
+    module = "module @_" + re.sub(r"\W", "_", name, flags=re.ASCII)
+    end = "\n".join([f"}} {body.location}", *body.locations])
+    return f"{module} {{\n  {head} {{\n{lines}\n  }} {body.location}\n{end}\n"
+
+
+def _value(body: Body, symbol: Symbol, values: Mapping[int, Value]) -> Value:
+    """What a symbol is: an input as it is taken, or the lines of its op."""
+    op, tf32 = symbol.op, symbol.graph.tf32
+    args = [values[arg.index] for arg in symbol.args]
+    if op is ops.input:
+        return _entered(values[symbol.index], tf32)
+    if op is ops.cast:
+        return converted(args[0], symbol.dtype, tf32)
+    if op is ops.shape_of or op.kind == "creation":
+        return body.constant(_known(symbol), symbol.dtype)
+    row = emitter("StableHLO", STABLEHLO, symbol)
+    settings = settings_of(op, symbol.dtype, symbol.attrs, {}, tf32)
+    try:
+        made = row(*args, **settings)
+    except NotImplementedError as error:
+        raise lacking("StableHLO", symbol, str(error), "give other sizes") from None
+    return converted(made, symbol.dtype, tf32)
+
+
+def _entered(x: Value, tf32: str) -> Value:
+    """An input; one of tensor_float32 rounded, as what is given may be any float32."""
+    if x.dtype is not DType.tensor_float32:
+        return x
+    given = Value(x.body, x.name, x.type.cast(DType.float32))
+    return converted(given, DType.tensor_float32, tf32)
+
+
+def _known(symbol: Symbol) -> NDArray[Any]:
+    """What depends on no value, computed here."""
+    inferred = symbol.graph.infer(symbol.op, symbol.args, symbol.attrs)
+    dtypes: Sequence[DType] = [arg.dtype for arg in symbol.args]
+    zeros = [np.broadcast_to(np.zeros((), x.dtype.storage), _sizes(x)) for x in symbol.args]
+    return apply(symbol.op, inferred, dtypes, zeros, {}, symbol.graph.tf32)
+
+
+def _sizes(symbol: Symbol) -> Any:
+    return symbol.shape

@@ -1,0 +1,251 @@
+"""StableHLO in the making: a body of lines, and values whose operators add lines to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import count
+from textwrap import indent
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphir import DType, TensorType
+from graphir.ops.shape_rules import broadcast_shapes
+from runtime.targets.stablehlo_.text import dense, ints, signature_text, type_text
+
+Sizes: TypeAlias = tuple[int, ...]
+
+
+class Body:
+    """The lines of a function; each has the location of the symbol at hand.
+
+    Locations are told once, and referred to by name.
+    """
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.location = "loc(unknown)"
+        self._names = count()
+        self._locations: dict[str, str] = {}
+
+    def at(self, location: str) -> str:
+        """The reference to a location, at which from now on all is."""
+        alias = self._locations.setdefault(location, f"#loc{len(self._locations)}")
+        self.location = f"loc({alias})"
+        return self.location
+
+    @property
+    def locations(self) -> list[str]:
+        """The lines that tell what is referred to."""
+        return [f"{alias} = {location}" for location, alias in self._locations.items()]
+
+    def line(
+        self,
+        name: str,
+        operands: Sequence[Value],
+        types: Sequence[TensorType],
+        *regions: str,
+        **attrs: str,
+    ) -> list[Value]:
+        """An op in the generic form, of StableHLO if it names no dialect: its results."""
+        new = f"%{next(self._names)}"
+        names = [new] if len(types) == 1 else [f"{new}#{i}" for i in range(len(types))]
+        results = f"{new}:{len(types)}" if len(types) > 1 else new
+        full = name if "." in name else f"stablehlo.{name}"
+        given = ", ".join(f"{key} = {value}" for key, value in attrs.items())
+        parts = [f"<{{{given}}}>"] if attrs else []
+        parts += [f"({', '.join(regions)})"] if regions else []
+        signature = f"{signature_text(one.type for one in operands)} -> {signature_text(types)}"
+        rest = " ".join([*parts, ":", signature, self.location])
+        self.lines.append(f'{results} = "{full}"({_names(operands)}) {rest}')
+        return [Value(self, *one) for one in zip(names, types, strict=True)]
+
+    def one(
+        self,
+        name: str,
+        operands: Sequence[Value],
+        type_: TensorType,
+        *regions: str,
+        **attrs: str,
+    ) -> Value:
+        """An op that has one result."""
+        return self.line(name, operands, [type_], *regions, **attrs)[0]
+
+    def constant(self, array: NDArray[Any], dtype: DType) -> Value:
+        """Known values, in the storage of a dtype."""
+        type_ = TensorType(dtype, array.shape)
+        return self.one("constant", (), type_, value=dense(array, dtype))
+
+    def iota(self, dtype: DType, shape: Sizes, axis: int) -> Value:
+        """At each element its place on an axis."""
+        return self.one("iota", (), TensorType(dtype, shape), iota_dimension=f"{axis} : i64")
+
+    def region(
+        self, types: Iterable[TensorType], function: Callable[..., Value | Sequence[Value]]
+    ) -> str:
+        """The lines that a function of values of these types adds, as a block that returns."""
+        outside, self.lines = self.lines, []
+        taken = [Value(self, f"%{next(self._names)}", type_) for type_ in types]
+        made = function(*taken)
+        found = [made] if isinstance(made, Value) else made
+        returned = f'"stablehlo.return"({_names(found)}) : '
+        self.lines.append(
+            f"{returned}{signature_text(one.type for one in found)} -> () {self.location}"
+        )
+        inside, self.lines = indent("\n".join(self.lines), "  "), outside
+        arguments = ", ".join(f"{one.name}: {type_text(one.type)} {self.location}" for one in taken)
+        return f"{{\n^bb0({arguments}):\n{inside}\n}}"
+
+
+class Value:
+    """A value by its name and type; operators compute on, elementwise, as NumPy broadcasts.
+
+    Nothing is promoted: operands share a dtype, and a Python number takes it.
+    """
+
+    __slots__ = ("body", "name", "type")
+
+    def __init__(self, body: Body, name: str, type_: TensorType) -> None:
+        self.body, self.name, self.type = body, name, type_
+
+    @property
+    def dtype(self) -> DType:
+        """The element type."""
+        return self.type.dtype
+
+    @property
+    def shape(self) -> Sizes:
+        """The sizes of the axes."""
+        return cast(Sizes, self.type.shape)
+
+    @property
+    def rank(self) -> int:
+        """The number of axes."""
+        return self.type.rank
+
+    def number(self, value: Any, shape: Sizes = ()) -> Value:
+        """One number of this dtype, everywhere in a shape."""
+        made = np.asarray(value).astype(self.dtype.storage)
+        return self.body.constant(np.broadcast_to(made, shape), self.dtype)
+
+    def op(self, name: str, *others: Any, to: DType | None = None, **attrs: str) -> Value:
+        """An elementwise op on this value and others, its result of this dtype or `to`."""
+        whole = together(self, self, *others)
+        type_ = whole[0].type.cast(to or self.dtype)
+        return self.body.one(name, whole, type_, **attrs)
+
+    def compare(self, direction: str, other: Any) -> Value:
+        """Whether elements are EQ, NE, LT, LE, GT or GE."""
+        how = f"#stablehlo<comparison_direction {direction}>"
+        return self.op("compare", other, to=DType.bool, comparison_direction=how)
+
+    def convert(self, to: DType) -> Value:
+        """The values in another dtype, as the engine converts."""
+        return self if self.dtype is to else self.op("convert", to=to)
+
+    def bitcast(self, to: DType) -> Value:
+        """The bits as those of another dtype."""
+        return self.op("bitcast_convert", to=to)
+
+    def broadcast(self, shape: Sizes, axes: Sequence[int] | None = None) -> Value:
+        """In another shape, of which `axes` are those of this value: by default the last."""
+        if axes is None:
+            axes = range(len(shape) - self.rank, len(shape))
+        if self.shape == shape and [*axes] == [*range(self.rank)]:
+            return self
+        places, type_ = ints(axes), TensorType(self.dtype, shape)
+        return self.body.one("broadcast_in_dim", [self], type_, broadcast_dimensions=places)
+
+    def reshape(self, shape: Sizes) -> Value:
+        """The same elements in row-major order."""
+        same = self.shape == shape
+        return self if same else self.body.one("reshape", [self], TensorType(self.dtype, shape))
+
+    def reduce(
+        self, function: Callable[[Value, Value], Value], init: Any, axis: Iterable[int]
+    ) -> Value:
+        """The values over axes, by a function of two of them that leaves `init` out."""
+        axes = tuple(axis)
+        kept = tuple(size for i, size in enumerate(self.shape) if i not in axes)
+        region = self.body.region([TensorType(self.dtype)] * 2, function)
+        type_, operands = TensorType(self.dtype, kept), [self, self.number(init)]
+        return self.body.one("reduce", operands, type_, region, dimensions=ints(axes))
+
+    def __add__(self, other: Any) -> Value:
+        return self.op("add", other)
+
+    def __sub__(self, other: Any) -> Value:
+        return self.op("subtract", other)
+
+    def __mul__(self, other: Any) -> Value:
+        return self.op("multiply", other)
+
+    def __truediv__(self, other: Any) -> Value:
+        """The quotient, rounded once.
+
+        By what is broadcast XLA would divide as a product with the reciprocal, which is 0 beside
+        great divisors. It does not see that a divisor which is x where x is NaN is one.
+        """
+        if self.dtype.is_float:
+            other = where(self.ne(self), self, other)
+        return self.op("divide", other)
+
+    def __rtruediv__(self, other: Any) -> Value:
+        return self.number(other, self.shape).op("divide", self)
+
+    def __neg__(self) -> Value:
+        return self.op("negate")
+
+    def __and__(self, other: Any) -> Value:
+        return self.op("and", other)
+
+    def __or__(self, other: Any) -> Value:
+        return self.op("or", other)
+
+    def __xor__(self, other: Any) -> Value:
+        return self.op("xor", other)
+
+    def __invert__(self) -> Value:
+        return self.op("not")
+
+    def __lt__(self, other: Any) -> Value:
+        return self.compare("LT", other)
+
+    def __le__(self, other: Any) -> Value:
+        return self.compare("LE", other)
+
+    def __gt__(self, other: Any) -> Value:
+        return self.compare("GT", other)
+
+    def __ge__(self, other: Any) -> Value:
+        return self.compare("GE", other)
+
+    def eq(self, other: Any) -> Value:
+        """Whether elements are equal."""
+        return self.compare("EQ", other)
+
+    def ne(self, other: Any) -> Value:
+        """Whether elements differ."""
+        return self.compare("NE", other)
+
+
+def together(like: Value, *operands: Any) -> list[Value]:
+    """Values and numbers, which are of the dtype of `like`, broadcast to one shape."""
+    shapes = [one.type.shape for one in operands if isinstance(one, Value)]
+    shape = cast(Sizes, broadcast_shapes(shapes))
+    return [
+        one.broadcast(shape) if isinstance(one, Value) else like.number(one, shape)
+        for one in operands
+    ]
+
+
+def where(condition: Value, x: Any, y: Any) -> Value:
+    """Elements of x where the condition holds, else of y; one of the two may be a number."""
+    like = x if isinstance(x, Value) else y
+    chosen = together(like, condition, x, y)
+    return like.body.one("select", chosen, chosen[0].type.cast(like.dtype))
+
+
+def _names(values: Iterable[Value]) -> str:
+    return ", ".join(one.name for one in values)

@@ -1,0 +1,130 @@
+"""Inputs and outputs of a run as files: .npy, .npz, and dtypes that these formats cannot name."""
+
+from __future__ import annotations
+
+import cmath
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from reprlib import repr as brief
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphir import DType, ExecutionError, GraphirError
+from graphir.errors import shortened
+from graphir.ops.grammar import bits_of, is_foreign
+from graphir.text.archives import Archive, is_archive, read_array
+from graphir.text.atomic_files import Replacement
+
+Array = NDArray[Any]
+
+
+def read_input(text: str, dtype: DType | None = None) -> Any:
+    """The value that `x.npy`, `file.npz`, `file.npz:key` or a Python number stands for.
+
+    Nothing is unpickled. `dtype` is that of the graph's input: it names the raw bits of an array
+    whose dtype the file cannot name, unless its key does (`output0.bfloat16`). Raises
+    ExecutionError that names the file.
+    """
+    path, key = _path_and_key(text)
+    if path is None:
+        value = number(text)
+        if value is not None:
+            return value
+        if not Path(text).is_file():
+            raise ExecutionError(
+                f"{text!r} is neither a number nor a file; give x.npy, file.npz:key or a number"
+            )
+    name, array = _load(path or text, key)
+    return _named(array, name, dtype)
+
+
+def number(text: str) -> bool | int | float | complex | None:
+    """The Python number that a text spells, None if none; it is parsed, never evaluated.
+
+    ExecutionError for one beyond all floats, and of more digits than Python reads.
+    """
+    if text in ("True", "False"):
+        return text == "True"
+    for parse in (_based_int, int, float, complex):
+        try:
+            found = parse(text)
+        except ValueError:
+            continue
+        if not isinstance(found, int) and cmath.isinf(found) and "inf" not in text.lower():
+            raise ExecutionError(f"{brief(text)} is beyond all floats; write inf if you mean that")
+        return found
+    return None
+
+
+def write_outputs(path: str, arrays: Iterable[Array]) -> list[str]:
+    """Save arrays as output0, output1, ... of an .npz; a note for each that is saved as raw bits.
+
+    An .npz cannot name the dtypes of ml_dtypes: such an array is saved as unsigned integers, under
+    a name that ends in its dtype, which `read_input` understands.
+    """
+    stored: dict[str, Array] = {}
+    notes: list[str] = []
+    for i, array in enumerate(arrays):
+        if not is_foreign(array.dtype):
+            stored[f"output{i}"] = array
+            continue
+        name = f"output{i}.{array.dtype.name}"
+        stored[name] = array.view(bits_of(array.dtype))
+        notes.append(f"{name} is saved as the raw bits of {array.dtype.name}, as {path}:{name}")
+    with Replacement() as files:
+        np.savez(files.open(path), **cast(Any, stored))
+    return notes
+
+
+def _based_int(text: str) -> int:
+    return int(text, 0)
+
+
+def _path_and_key(text: str) -> tuple[str | None, str | None]:
+    """What lies before and after the colon of `file.npz:key`."""
+    if text.endswith((".npy", ".npz")):
+        return text, None
+    path, colon, key = text.rpartition(".npz:")
+    return (f"{path}.npz", key) if colon else (None, None)
+
+
+def _load(path: str, key: str | None) -> tuple[str, Array]:
+    """An array of a file, and the name it has there."""
+    with open(path, "rb") as file:
+        try:
+            if not is_archive(file):
+                return "", read_array(file, os.fstat(file.fileno()).st_size)
+            archive = Archive(file)
+            name = _chosen(path, archive.names, key)
+            return name, archive.read(name)
+        except GraphirError:
+            raise
+        except Exception as error:  # zipfile, zlib, tokenize and NumPy raise a dozen kinds
+            reason = shortened(" ".join(str(error).split()).split(". ")[0])
+            raise ExecutionError(f"{path} is not a readable .npy or .npz file: {reason}") from None
+
+
+def _chosen(path: str, names: list[str], key: str | None) -> str:
+    if key is None and len(names) == 1:
+        return names[0]
+    if key in names:
+        return key
+    asked = "no array was asked for" if key is None else f"it has no {key!r}"
+    raise ExecutionError(
+        f"{path} holds {', '.join(names) or 'nothing'}, and {asked}; write {path}:NAME"
+    )
+
+
+def _named(array: Array, name: str, dtype: DType | None) -> Array:
+    """The array in the dtype that its raw bits are of, where that is known."""
+    suffix = name.rpartition(".")[2]
+    if array.dtype.kind == "u":
+        dtype = next((each for each in DType if str(each) == suffix), None)
+    elif array.dtype.kind != "V" or array.dtype.names:  # V is how NumPy reads what it cannot name
+        return array
+    if dtype is None or not is_foreign(dtype.storage):
+        return array
+    return array.view(dtype.storage) if dtype.storage.itemsize == array.dtype.itemsize else array
