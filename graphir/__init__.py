@@ -17,7 +17,7 @@ from graphir.errors import (
 from graphir.ir.graph import Graph
 from graphir.ir.symbol import Symbol
 from graphir.lattice.order import Lattice
-from graphir.lattice.published import lattice, lattices
+from graphir.lattice.published import lattices
 from graphir.location import Location, Origin
 from graphir.numpy_api.trace import Slot, Static, Traced, trace
 from graphir.ops.dims import Dim
@@ -25,15 +25,15 @@ from graphir.ops.op import Op
 from graphir.ops.types import TensorType
 from graphir.policies import Policy
 from graphir.promotion import (
-    Explanation,
     PromotionRules,
-    explain,
     implicit_cast_type,
     register,
     rule_sets,
     rules,
     set_default_rules,
 )
+from graphir.promotion.lattices import lattice
+from graphir.rule_reports.explanation import Explanation, explain
 from graphir.rule_reports.laws import laws
 
 __all__ = [

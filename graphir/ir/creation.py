@@ -9,15 +9,21 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 from graphir import ops
 from graphir.dtypes import DType, DTypeLike
 from graphir.errors import GraphError
-from graphir.ir.literals import array_of, is_literal, literal_array, range_attributes
+from graphir.ir.literals import (
+    DeferredNumber,
+    array_of,
+    is_literal,
+    literal_array,
+    range_attributes,
+)
 from graphir.location import Origin, placing
-from graphir.numpy_api.traced_numbers import NumberTrace, TracedNumber
 from graphir.ops.dims import DimLike, ShapeLike
 from graphir.ops.op import Op
 from graphir.promotion import PromotionRules
 
 if TYPE_CHECKING:
     from graphir.ir.symbol import Symbol
+    from graphir.numpy_api.traced_numbers import NumberTrace
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -72,7 +78,7 @@ class Makers:
 
         Without a dtype, a NumPy scalar keeps its own and a Python scalar takes what the rules give.
         """
-        if type(value) is TracedNumber:
+        if isinstance(value, DeferredNumber):
             return value.symbol() if dtype is None else value.filled(DType(dtype))
         literal = value if dtype is None and is_literal(value) else None
         return self.constant_of(self._literal(value, dtype), literal)
@@ -104,7 +110,7 @@ class Makers:
     @typed
     def full(self, value: Any, shape: ShapeLike, dtype: DTypeLike | None = None) -> Symbol:
         """One value everywhere."""
-        if type(value) is TracedNumber:
+        if isinstance(value, DeferredNumber):
             return ops.broadcast_to(self.scalar(value, dtype), shape)
         known = self._literal(value, dtype)[0]
         literal = value if dtype is None and is_literal(value) else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, TypeGuard, cast
+from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,23 @@ from graphir.ops.attributes import plain
 from graphir.ops.dims import Dim
 from graphir.promotion.rules import PromotionRules
 from graphir.promotion.scalars import fits, int_range, misfit, number_text, scalar
+
+if TYPE_CHECKING:
+    from graphir.ir.symbol import Symbol
+
+
+class DeferredNumber:
+    """A Python number whose value a graph takes as an input: the base of traced numbers."""
+
+    __slots__ = ()
+
+    def symbol(self) -> Symbol:
+        """The input, of the dtype that the rules give the number by itself."""
+        raise NotImplementedError
+
+    def filled(self, dtype: DType) -> Symbol:
+        """The input converted to a dtype, as a constant of the number is made."""
+        raise NotImplementedError
 
 
 def is_literal(value: object) -> TypeGuard[bool | int | float | complex]:

@@ -1,18 +1,14 @@
-"""The published lattices by name, lawful or not, and those of the rule sets."""
+"""The published lattices by name, lawful or not."""
 
 from __future__ import annotations
 
-import difflib
 from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from graphir.dtypes import DType
 from graphir.errors import GraphError
 from graphir.lattice.order import Lattice
-
-if TYPE_CHECKING:
-    from graphir.promotion import PromotionRules
 
 _JEP = "JEP 9407"
 _JAX = "JAX documentation, Type promotion semantics"
@@ -30,7 +26,7 @@ _OPTION3 = f"{_UNSIGNED}; i64 < f*"
 _BFLOAT16 = f"{_OPTION3}; f* < bf16 < f32"
 _FINAL = f"{_BFLOAT16}; u64 < f*"
 
-_PUBLISHED = {
+PUBLISHED = {
     "jep_python": "int < float < complex",
     "jep_not_lattice_left": "A < B, C",
     "jep_not_lattice_right": "A, B < C, D",
@@ -53,36 +49,7 @@ _PUBLISHED = {
 
 def lattices() -> tuple[str, ...]:
     """The names of the published lattices."""
-    return tuple(_PUBLISHED)
-
-
-def lattice(name: str) -> Lattice[Any]:
-    """The published lattice of that name, or else the lattice of the rule set of that name.
-
-    GraphError where there is neither, or a rule set that has no lattice.
-    """
-    # Imported late: a rule set may itself be made of a published lattice.
-    from graphir.promotion import rule_sets
-
-    wanted = str(name)
-    sets = {rules.name: rules for rules in rule_sets()}
-    if wanted in _PUBLISHED:
-        return published(wanted)
-    if wanted in sets:
-        return lattice_of(sets[wanted])
-    names = [*_PUBLISHED, *(each for each, rules in sets.items() if rules.lattice)]
-    near = difflib.get_close_matches(wanted, names, n=3) or names
-    raise GraphError(f"no lattice is named {name!r}; there is {', '.join(near)}")
-
-
-def lattice_of(rules: PromotionRules) -> Lattice[Any]:
-    """The lattice of a rule set; GraphError where it has none."""
-    if rules.lattice is None:
-        raise GraphError(
-            f"rule set {rules.name!r} has no lattice: its common dtypes are no joins of one order; "
-            f"`graphir table --rules {rules.name}` shows them"
-        )
-    return rules.lattice
+    return tuple(PUBLISHED)
 
 
 def element(name: str) -> DType | str:
@@ -116,7 +83,7 @@ def of_dtypes(lattice: Lattice[Any] | None) -> Lattice[DType] | None:
 def published(name: str) -> Lattice[Any]:
     """The published lattice of that name."""
     source = _JAX if name == "jax_doc" else _JEP
-    return Lattice(name, _edges(_PUBLISHED[name]), source)
+    return Lattice(name, _edges(PUBLISHED[name]), source)
 
 
 def _edges(text: str) -> dict[Any, list[Any]]:

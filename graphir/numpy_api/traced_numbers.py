@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from graphir.dtypes import DType
 from graphir.errors import GraphError
-from graphir.ir.literals import literal_array
+from graphir.ir.literals import DeferredNumber, literal_array
 from graphir.ir.operands import is_computed
 from graphir.ir.symbol import Symbol
 from graphir.numpy_api.number_questions import (
@@ -250,7 +250,7 @@ _PYTHON: Any = operator
 _PLAIN = frozenset((bool, int, float, complex))
 
 
-class TracedNumber:
+class TracedNumber(DeferredNumber):
     """A Python number of a call that is being traced: `isinstance(k, int)` says so, too.
 
     Operators give numbers that are traced again; comparisons, `bool`, `int`, `float`, `index`,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 
 from graphir.dtypes import DType
-from graphir.errors import GraphError, GraphirError
+from graphir.errors import GraphError
 from graphir.promotion.array_api import ARRAY_API
 from graphir.promotion.defaults import default, set_default
 from graphir.promotion.explicit import EXPLICIT
@@ -24,12 +24,9 @@ from graphir.promotion.tensorflow import TENSORFLOW
 from graphir.promotion.tf_legacy import TF_LEGACY
 from graphir.promotion.tf_modes import TF_ALL, TF_SAFE
 from graphir.promotion.torch import TORCH
-from graphir.rule_reports.explanation import Explanation
 
 __all__ = [
-    "Explanation",
     "PromotionRules",
-    "explain",
     "implicit_cast_type",
     "register",
     "rule_sets",
@@ -99,28 +96,6 @@ def rule_sets() -> tuple[PromotionRules, ...]:
 def set_default_rules(which: str | PromotionRules | None) -> None:
     """Make a rule set the default of the process, outside of `with rules(...)`; None: "max"."""
     set_default(None if which is None else rules(which))
-
-
-def explain(*operands: object, rules: str | PromotionRules | None = None) -> Explanation:
-    """Why operands promote as they do under a rule set, and what every other one says.
-
-    Operands are as PromotionRules.promote takes them. Raises PromotionError where they do not mix.
-    """
-    chosen = _rules(rules)
-    told = chosen.explain(*operands)
-    others = {
-        each.name: _verdict(each, operands)
-        for each in rule_sets()
-        if each is not chosen and each is not EXPLICIT
-    }
-    return told._replace(others=others)
-
-
-def _verdict(rules: PromotionRules, operands: tuple[object, ...]) -> Explanation | GraphirError:
-    try:
-        return rules.explain(*operands)
-    except GraphirError as error:
-        return error.with_traceback(None)
 
 
 def implicit_cast_type(

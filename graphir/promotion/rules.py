@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,7 +27,9 @@ from graphir.promotion.operands import (
     smallest_holding,
 )
 from graphir.promotion.scalars import fits, misfit, number_text, told_apart
-from graphir.rule_reports.explanation import Explanation, explained
+
+if TYPE_CHECKING:
+    from graphir.rule_reports.explanation import Explanation
 
 
 class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
@@ -365,6 +367,9 @@ class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
 
     def explain(self, *operands: Any) -> Explanation:
         """The same as `promote`, with each operand's path up and what it can lose on the way."""
+
+        from graphir.rule_reports.explanation import explained
+
         return explained(self, operands)
 
     def path(self, low: DTypeLike, high: DTypeLike) -> tuple[DType, ...]:
@@ -383,7 +388,7 @@ class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
 
     def laws(self) -> list[Violation]:
         """Every violation of the laws of promotion, each with its counterexample (graphir.laws)."""
-        from graphir.rule_reports.laws import laws  # which asks rule sets
+        from graphir.rule_reports.laws import laws
 
         return laws(self)
 

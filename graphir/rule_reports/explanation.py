@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from graphir.dtypes import DType
 from graphir.errors import GraphirError
+from graphir.promotion import rule_sets
+from graphir.promotion import rules as _rules
+from graphir.promotion.explicit import EXPLICIT
 from graphir.promotion.operands import Operand, Typed, operand_of, witness
-
-if TYPE_CHECKING:
-    from graphir.promotion.rules import PromotionRules
+from graphir.promotion.rules import PromotionRules
 
 WIDTH = 100
 """The columns of the terminal in which an explanation is readable."""
@@ -57,6 +58,28 @@ class Explanation(NamedTuple):
         if self.others:
             lines += ["", "Other rule sets:", *_aligned(list(map(_row, self.others.items())))]
         return "\n".join(folded for line in lines for folded in _folded(line))
+
+
+def explain(*operands: object, rules: str | PromotionRules | None = None) -> Explanation:
+    """Why operands promote as they do under a rule set, and what every other one says.
+
+    Operands are as PromotionRules.promote takes them. Raises PromotionError where they do not mix.
+    """
+    chosen = _rules(rules)
+    told = chosen.explain(*operands)
+    others = {
+        each.name: _verdict(each, operands)
+        for each in rule_sets()
+        if each is not chosen and each is not EXPLICIT
+    }
+    return told._replace(others=others)
+
+
+def _verdict(rules: PromotionRules, operands: tuple[object, ...]) -> Explanation | GraphirError:
+    try:
+        return rules.explain(*operands)
+    except GraphirError as error:
+        return error.with_traceback(None)
 
 
 def explained(rules: PromotionRules, operands: Sequence[Any]) -> Explanation:

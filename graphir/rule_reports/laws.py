@@ -11,6 +11,7 @@ from graphir.dtypes import DType, DTypeLike
 from graphir.errors import GraphError, PromotionError
 from graphir.lattice.order import LAWS as JOIN_LAWS
 from graphir.lattice.order import Lattice, Violation, Violations, violations
+from graphir.promotion import rules
 from graphir.promotion.rules import PromotionRules
 
 Table: TypeAlias = Mapping[Any, Mapping[Any, "DTypeLike | None"]]
@@ -31,8 +32,6 @@ def laws(subject: str | PromotionRules | Lattice[Any] | Table) -> Violations:
     other things than dtypes is asked for the laws of a join alone.
     """
     if isinstance(subject, str):
-        from graphir.promotion import rules  # the registry, which imports what is here
-
         subject = rules(subject)
     if isinstance(subject, Lattice):
         known: Iterable[Any] = [node for node in subject if isinstance(node, DType)]

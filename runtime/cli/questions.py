@@ -23,7 +23,8 @@ from graphir import (
 from graphir.drawing.lattices import LATTICE_FORMATS
 from graphir.lattice.order import LAWS as JOIN_LAWS
 from graphir.lattice.order import Cyclic, Lattice
-from graphir.lattice.published import element, lattice, lattice_of, lattices
+from graphir.lattice.published import element, lattices
+from graphir.promotion.lattices import lattice, lattice_of
 from graphir.rule_reports.facts import facts
 from graphir.rule_reports.findings import edges_text, report
 from graphir.rule_reports.laws import LAWS

@@ -1,0 +1,38 @@
+"""Lattices by name: the published ones, and those of the rule sets."""
+
+from __future__ import annotations
+
+import difflib
+from typing import Any
+
+from graphir.errors import GraphError
+from graphir.lattice.order import Lattice
+from graphir.lattice.published import PUBLISHED, published
+from graphir.promotion import rule_sets
+from graphir.promotion.rules import PromotionRules
+
+
+def lattice(name: str) -> Lattice[Any]:
+    """The published lattice of that name, or else the lattice of the rule set of that name.
+
+    GraphError where there is neither, or a rule set that has no lattice.
+    """
+    wanted = str(name)
+    sets = {rules.name: rules for rules in rule_sets()}
+    if wanted in PUBLISHED:
+        return published(wanted)
+    if wanted in sets:
+        return lattice_of(sets[wanted])
+    names = [*PUBLISHED, *(each for each, rules in sets.items() if rules.lattice)]
+    near = difflib.get_close_matches(wanted, names, n=3) or names
+    raise GraphError(f"no lattice is named {name!r}; there is {', '.join(near)}")
+
+
+def lattice_of(rules: PromotionRules) -> Lattice[Any]:
+    """The lattice of a rule set; GraphError where it has none."""
+    if rules.lattice is None:
+        raise GraphError(
+            f"rule set {rules.name!r} has no lattice: its common dtypes are no joins of one order; "
+            f"`graphir table --rules {rules.name}` shows them"
+        )
+    return rules.lattice
