@@ -23,7 +23,6 @@ from graphir.numpy_api.trace import Slot, Static, Traced, trace
 from graphir.ops.dims import Dim
 from graphir.ops.op import Op
 from graphir.ops.types import TensorType
-from graphir.policies import Policy
 from graphir.promotion import (
     PromotionRules,
     implicit_cast_type,
@@ -51,7 +50,6 @@ __all__ = [
     "Op",
     "Origin",
     "ParseError",
-    "Policy",
     "PromotionError",
     "PromotionRules",
     "ShapeError",

@@ -3,6 +3,7 @@
 from passes.analysis.casts import CastReport, CastRow, cast_report
 from passes.analysis.diff import diff
 from passes.analysis.graph_diff import GraphDiff
+from passes.analysis.policies import Policy
 from passes.analysis.rebuild import rebuild
 from passes.analysis.rules_diff import RulesDiff
 from passes.common_subexpressions import common_subexpressions
@@ -20,6 +21,7 @@ __all__ = [
     "CastRow",
     "GraphDiff",
     "Pipeline",
+    "Policy",
     "RulesDiff",
     "cast_report",
     "common_subexpressions",

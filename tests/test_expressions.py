@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from graphir import Graph, Location
-from graphir.expressions import expression
 from passes import cast_report
+from passes.analysis.expressions import expression
 from tests.loading import written
 
 PROGRAM = """

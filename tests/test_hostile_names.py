@@ -15,7 +15,7 @@ import pytest
 
 import runtime
 from graphir import Graph, GraphirError, Lattice, explain, laws
-from passes import cast_report, diff, draw
+from passes import Policy, cast_report, diff, draw
 from passes.reports import REPORT_FORMATS
 from runtime.cli.main import main
 
@@ -143,7 +143,7 @@ def test_errors_and_warnings() -> None:
         lambda: Lattice("l", {"a": [HOSTILE], "b": []}).join("a", "b"),
         lambda: Lattice("l", {"a": [HOSTILE]}).join("a", f"b{HOSTILE}"),
         lambda: laws({"int8": {HOSTILE: "int8"}}),
-        lambda: Graph(HOSTILE, casts="forbid").policy.check(graph, graph.outputs),
+        lambda: Graph(HOSTILE, policy=Policy(casts="forbid")).policy.check(graph, graph.outputs),
     ]
     for attempt in attempts:
         with pytest.raises((GraphirError, TypeError)) as caught:
@@ -151,7 +151,7 @@ def test_errors_and_warnings() -> None:
         assert clean(str(caught.value)), ascii(str(caught.value))
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
-        Graph("g", casts="warn").policy.check(graph, graph.outputs)
+        Graph("g", policy=Policy(casts="warn")).policy.check(graph, graph.outputs)
     assert warned
     for one in warned:
         assert clean(f"{one.message} {one.filename}")

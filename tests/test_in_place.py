@@ -23,7 +23,7 @@ from graphir import (
 )
 from graphir.drawing.graphs.levels import cast_kind
 from graphir.ir.operators.in_place import is_scalar
-from passes import cast_report, lower
+from passes import Policy, cast_report, lower
 from runtime import array_api, execute, interpret, jit
 from tests.peers import IN_PLACE
 from tests.test_numpy_functions import CALLS
@@ -155,7 +155,7 @@ def test_a_scalar_of_numpy_is_bound_anew_and_a_0d_array_is_written_to():
 
 def test_policies_judge_the_cast_of_an_assignment():
     for forbid, refused in (({"lossy"}, True), ({"to:float16"}, False)):
-        g = Graph(rules="numpy", forbid=forbid)
+        g = Graph(rules="numpy", policy=Policy(forbid=forbid))
         x, y = g.input("float32", N), g.input("float64", N)
         x += y
         if refused:

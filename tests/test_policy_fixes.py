@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from graphir import DType, Graph, GraphirError, Symbol, ops, rule_sets
+from passes import Policy
 
 RULES = [one.name for one in rule_sets() if one.name != "explicit"]
 DTYPES = [
@@ -45,7 +46,7 @@ def test_a_typed_fix_leaves_nothing_to_find(
     for (text, build), (a, b) in itertools.product(
         builders.items(), itertools.product(DTYPES, DTYPES)
     ):
-        g = Graph("fixed", rules=name, **policy)
+        g = Graph("fixed", rules=name, policy=Policy(**policy))
         try:
             x, y = g.input(a, ("n",), name="x"), g.input(b, ("n",), name="y")
             symbol = build(x, y)

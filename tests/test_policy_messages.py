@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from graphir import CastWarning, DType, Graph, Policy, PromotionError, ops
+from graphir import CastWarning, DType, Graph, PromotionError, ops
+from passes import Policy
 
 HERE = "tests/test_policy_messages.py"
 
@@ -23,7 +24,7 @@ def lines_of(refused: pytest.ExceptionInfo[PromotionError]) -> list[str]:
 
 
 def test_a_line_of_the_error_has_all_that_is_asked_for() -> None:
-    g = Graph("net", casts="forbid", allow="exact", rules="jax")
+    g = Graph("net", rules="jax", policy=Policy(casts="forbid", allow="exact"))
     x = g.input("int32", ("n",), name="x")
     w = g.input("bfloat16", ("n",), name="w")
     with g.layer("encoder"):
@@ -42,11 +43,13 @@ def test_a_line_of_the_error_has_all_that_is_asked_for() -> None:
         "(257 becomes 256.0, 23 bits fewer), forbidden by casts='forbid'; "
         'write x.astype("float64") + w[0].astype("float64")'
     )
-    assert tail.startswith("Cast there, or relax the policy: casts=, forbid=, allow=, widest=")
+    assert tail.startswith(
+        "Cast there, or relax the graph's Policy: its casts, forbid, allow or widest"
+    )
 
 
 def test_all_kinds_that_forbid_a_cast_are_named() -> None:
-    g = Graph("net", forbid={"lossy", "int32->*", "to:bool", "precision"})
+    g = Graph("net", policy=Policy(forbid={"lossy", "int32->*", "to:bool", "precision"}))
     with pytest.raises(PromotionError, match="forbidden by 'int32->\\*', 'lossy', 'precision';"):
         g.output(g.input("int32") * g.input("bfloat16"))
 
@@ -68,7 +71,7 @@ WHERE = 'ops.where(x == x, h.astype("float64"), i.astype("float64"))'
 )
 def test_the_fix_is_an_expression_that_is_allowed(build: Callable[..., Any], fix: str) -> None:
     """Under JAX's rules an int32 meets floats in their dtype; what is told is typed and passes."""
-    g = Graph("fix", rules="jax", forbid={"lossy"})
+    g = Graph("fix", rules="jax", policy=Policy(forbid={"lossy"}))
     x, h = g.input("int8", ("n",), name="x"), g.input("float16", ("n",), name="h")
     y, i = g.input("float32", ("n",), name="y"), g.input("int32", ("n",), name="i")
     with pytest.raises(PromotionError) as refused:
@@ -79,7 +82,7 @@ def test_the_fix_is_an_expression_that_is_allowed(build: Callable[..., Any], fix
 
 
 def test_the_fix_keeps_to_the_budget() -> None:
-    g = Graph("fix", rules="numpy", casts="forbid", widest="float32")
+    g = Graph("fix", rules="numpy", policy=Policy(casts="forbid", widest="float32"))
     i, y = g.input("int32", ("n",), name="i"), g.input("float32", ("n",), name="y")
     with pytest.raises(PromotionError) as refused:
         g.output(i * y)
@@ -90,7 +93,7 @@ def test_the_fix_keeps_to_the_budget() -> None:
 
 
 def test_a_hundred_are_shown_and_the_rest_counted() -> None:
-    g = Graph("many", forbid={"lossy"})
+    g = Graph("many", policy=Policy(forbid={"lossy"}))
     x, w = g.input("int32", ("n",)), g.input("bfloat16", ("n",))
     code = "\n".join(f"y{i} = x * w" for i in range(130))
     names: dict[str, Any] = {"x": x, "w": w}
@@ -104,7 +107,7 @@ def test_a_hundred_are_shown_and_the_rest_counted() -> None:
 
 
 def test_a_line_that_is_run_often_is_one_hit() -> None:
-    g = Graph("loop", forbid={"lossy"}, widest="float64")
+    g = Graph("loop", policy=Policy(forbid={"lossy"}, widest="float64"))
     x, w = g.input("int32", ("n",)), g.input("bfloat16", ("n",))
     for _ in range(1000):
         with g.layer("block"):
@@ -115,7 +118,7 @@ def test_a_line_that_is_run_often_is_one_hit() -> None:
 
 
 def test_layers_of_one_line_are_told_apart() -> None:
-    g = Graph("layers", forbid={"lossy"})
+    g = Graph("layers", policy=Policy(forbid={"lossy"}))
     x, w = g.input("int32", ("n",)), g.input("bfloat16", ("n",))
     for name in ("first", "second"):
         with g.layer(name):
@@ -158,7 +161,7 @@ def warned(build: Callable[[], object], action: Any = "default", **only: Any) ->
 
 
 def test_warnings_carry_the_lines_of_the_program(other: ModuleType) -> None:
-    g = Graph("warned", casts="warn")
+    g = Graph("warned", policy=Policy(casts="warn"))
     found = warned(lambda: g.output(other.program(g, times=1000)))
     assert {one.filename for one in found} == {other.__file__}
     assert [one.lineno for one in found] == [5, 7]
@@ -171,7 +174,7 @@ def test_warnings_carry_the_lines_of_the_program(other: ModuleType) -> None:
 
 
 def test_a_warning_of_this_file_has_its_line_and_layer() -> None:
-    g = Graph("here", warn={"to:bfloat16"})
+    g = Graph("here", policy=Policy(warn={"to:bfloat16"}))
     with g.layer("head"):
         y = g.input("int32") * g.input("bfloat16")
     (found,) = warned(lambda: g.output(y))
@@ -181,7 +184,7 @@ def test_a_warning_of_this_file_has_its_line_and_layer() -> None:
 
 def test_filters_of_modules_hold(other: ModuleType) -> None:
     def build() -> None:
-        g = Graph("filtered", casts="warn")
+        g = Graph("filtered", policy=Policy(casts="warn"))
         g.output(other.program(g))
 
     assert len(warned(build)) == 2
@@ -194,7 +197,7 @@ def test_filters_of_modules_hold(other: ModuleType) -> None:
 def test_a_line_warns_once_however_many_graphs_are_built(other: ModuleType) -> None:
     def build() -> None:
         for _ in range(10):
-            g = Graph("again", casts="warn")
+            g = Graph("again", policy=Policy(casts="warn"))
             g.output(other.program(g))
 
     assert len(warned(build, "default")) == 2
@@ -202,7 +205,7 @@ def test_a_line_warns_once_however_many_graphs_are_built(other: ModuleType) -> N
 
 
 def test_warnings_as_errors_refuse_the_output(other: ModuleType) -> None:
-    g = Graph("errors", casts="warn")
+    g = Graph("errors", policy=Policy(casts="warn"))
     y = other.program(g)
     with warnings.catch_warnings():
         warnings.simplefilter("error", CastWarning)
@@ -213,7 +216,7 @@ def test_warnings_as_errors_refuse_the_output(other: ModuleType) -> None:
 
 
 def test_what_is_forbidden_comes_before_any_warning(other: ModuleType) -> None:
-    g = Graph("both", casts="warn", forbid={"int32->*"})
+    g = Graph("both", policy=Policy(casts="warn", forbid={"int32->*"}))
 
     def build() -> None:
         with pytest.raises(PromotionError):
@@ -223,7 +226,7 @@ def test_what_is_forbidden_comes_before_any_warning(other: ModuleType) -> None:
 
 
 def test_code_of_no_file_warns_too() -> None:
-    g = Graph("nowhere", casts="warn")
+    g = Graph("nowhere", policy=Policy(casts="warn"))
     names: dict[str, Any] = {"x": g.input("int32"), "w": g.input("bfloat16")}
     exec(compile("\n\ny = x * w", "<cell 3>", "exec"), names)
     (found,) = warned(lambda: g.output(names["y"]))
@@ -233,9 +236,9 @@ def test_code_of_no_file_warns_too() -> None:
 
 def test_the_command_line_of_python_decides(tmp_path: Path) -> None:
     code = (
-        "from graphir import Graph\n"
+        "from graphir import Graph\nfrom passes import Policy\n"
         "for _ in range(3):\n"
-        "    g = Graph('g', casts='warn')\n"
+        "    g = Graph('g', policy=Policy(casts='warn'))\n"
         "    g.output(g.input('int32') * g.input('bfloat16'))\n"
     )
     script = tmp_path / "script.py"
@@ -253,7 +256,7 @@ def test_the_command_line_of_python_decides(tmp_path: Path) -> None:
 
     plain, errors = run(), run("-W", "error")
     assert plain.returncode == 0 and plain.stderr.count("CastWarning: multiply(") == 1
-    assert "script.py:4: CastWarning" in plain.stderr
+    assert "script.py:5: CastWarning" in plain.stderr
     assert errors.returncode == 1 and "graphir.errors.CastWarning" in errors.stderr
     assert run("-W", "ignore").stderr == ""
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from itertools import count
 from sys import _getframe  # pyright: ignore[reportPrivateUsage]
 from types import CodeType, FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from graphir import ops
 from graphir.dtypes import DType, DTypeLike
@@ -24,7 +24,6 @@ from graphir.ops.attributes import choice, identity
 from graphir.ops.dims import ShapeLike
 from graphir.ops.op import CURRENT, Inferred, Op
 from graphir.ops.types import TensorType, tensor_types
-from graphir.policies import Action, Policy
 from graphir.promotion import PromotionRules
 from graphir.promotion import rules as rules_named
 from graphir.promotion.operands import Operand
@@ -41,13 +40,20 @@ _OURS: dict[int, CodeType] = {}
 _MOST_CODE = 4096
 
 
+class GraphPolicy(Protocol):
+    """What a graph asks of a policy: to judge the graph as its outputs are named."""
+
+    def check(self, graph: Graph, outputs: Sequence[Symbol]) -> None:
+        """Raise for what the outputs need but the policy forbids, warn of what it warns of."""
+
+
 class Graph(Makers, Written):
     """An append-only list of symbols in topological order, with inputs, outputs and rules.
 
     `in_types` makes inputs at once; `out_types` is checked when outputs are named, never cast to.
     `rules` is a rule set or its name (default: that of the innermost `with rules(...)`, or "max");
     `tf32` is how tensor_float32 rounds ties: to "even", or "away" from zero as NVIDIA's cvt.rna.
-    `casts` and what follows is the Policy of implicit casts, by which `output` judges the graph.
+    `policy`, such as a passes.Policy, judges the graph when `output` names what it computes.
     Raises PromotionError, ShapeError or GraphError at the line that builds something wrong.
     """
 
@@ -58,19 +64,14 @@ class Graph(Makers, Written):
         out_types: Iterable[TensorType] | None = None,
         rules: str | PromotionRules | None = None,
         tf32: str = "even",
-        casts: Action = "allow",
-        *,
-        forbid: str | Iterable[str] = (),
-        warn: str | Iterable[str] = (),
-        allow: str | Iterable[str] = (),
-        widest: DTypeLike | Iterable[DTypeLike] = (),
+        policy: GraphPolicy | None = None,
     ) -> None:
         if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise GraphError(f"a graph's name is text, not {name!r}")
         self.name = name
         self.rules = rules_named(rules)
         self.tf32 = choice("even", "away")(tf32, ())
-        self.policy = Policy(casts, forbid, warn, allow, widest)
+        self.policy = policy
         self.rules_before: str | None = None
         self.symbols: list[Symbol] = []
         self.inputs: list[Symbol] = []
@@ -188,8 +189,7 @@ class Graph(Makers, Written):
     def output(self, *symbols: Symbol) -> None:
         """Name the results, once; GraphError where they are not of this graph or of out_types.
 
-        What they need is judged by the graph's policy: one PromotionError lists all the casts that
-        it forbids, and outputs may then be named anew; those it warns of are a CastWarning each.
+        The graph's policy judges what they need. Where it raises, outputs may be named anew.
         """
         if self.outputs:
             raise GraphError(
@@ -207,7 +207,8 @@ class Graph(Makers, Written):
                 f"graph {self.name!r} promises ({', '.join(map(str, self.out_types))}) and has "
                 f"({', '.join(map(str, found))}); .cast(...) or .rebind(...) the outputs"
             )
-        self.policy.check(self, symbols)
+        if self.policy is not None:
+            self.policy.check(self, symbols)
         self.outputs = symbols
 
     @contextmanager

@@ -21,12 +21,12 @@ from collections.abc import Callable
 from typing import Any
 
 from graphir import DType, Graph
-from passes import implicit_cast, lower
+from passes import Policy, implicit_cast, lower
 from runtime import Program
 
 
 def mixed(nodes: int, **policy: Any) -> Graph:
-    g = Graph("mixed", **policy)
+    g = Graph("mixed", policy=Policy(**policy))
     a, b = g.input("int16", ("n",), name="a"), g.input("uint16", ("n",), name="b")
     int16, uint16 = DType.int16, DType.uint16
     for _ in range(nodes // 3):

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from graphir import Graph
+from passes import Policy
 from tests.benchmarks.compile import mixed
 
 POLICIES: dict[str, dict[str, Any]] = {
@@ -37,7 +38,7 @@ POLICIES: dict[str, dict[str, Any]] = {
 
 
 def numbers(nodes: int, **policy: Any) -> Graph:
-    g = Graph("numbers", rules="numpy", **policy)
+    g = Graph("numbers", rules="numpy", policy=Policy(**policy))
     x = g.input("float32", ("n",), name="x")
     for _ in range(nodes // 2):
         x = x * 2.2
@@ -67,7 +68,7 @@ def a_warning_each(lines: int) -> float:
         names: dict[str, Any] = {}
         exec(compile(code, str(path), "exec"), names)
         for policy in ({}, {"casts": "warn"}):
-            g = Graph("long", **policy)
+            g = Graph("long", policy=Policy(**policy))
             x, h = g.input("int32", ("n",)), g.input("float16", ("n",))
             with warnings.catch_warnings(record=True):
                 start = time.perf_counter()

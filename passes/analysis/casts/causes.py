@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
 from graphir import DType, Graph, Location, Symbol, ops
-from graphir.expressions import Expression, expression
 from graphir.location import LEGALIZE
 from passes.analysis.casts.rows import CastRow
+from passes.analysis.expressions import Expression, expression
 
 
 class Use(NamedTuple):

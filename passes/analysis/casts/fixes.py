@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from graphir import fixes, rules
-from graphir.fixes import Promotion
+from graphir import rules
+from passes.analysis import suggestions
+from passes.analysis.suggestions import Promotion
 
 if TYPE_CHECKING:
     from passes.analysis.casts.rows import CastRow
 
 
 def fix(row: CastRow) -> str:
-    """What to type instead (see graphir.fixes.fix).
+    """What to type instead (see passes.analysis.suggestions.fix).
 
     Empty for what needs nothing: the user's own casts, what only follows exactly, numbers rounded
     as usual; and for what a function does within, which no line of the program can change.
@@ -22,7 +23,7 @@ def fix(row: CastRow) -> str:
     if row.conversion.stores:
         return " ".join(replacement(row).split())
     promotion = _promotion(row)
-    return fixes.fix(promotion, row.location) if promotion else ""
+    return suggestions.fix(promotion, row.location) if promotion else ""
 
 
 def replacement(row: CastRow) -> str:
@@ -31,9 +32,9 @@ def replacement(row: CastRow) -> str:
     Empty where there is no fix, or where the source does not tell the operands apart.
     """
     if row.conversion.stores:
-        return fixes.stored(row.location, row.target) if row.kind == "assignment" else ""
+        return suggestions.stored(row.location, row.target) if row.kind == "assignment" else ""
     promotion = _promotion(row)
-    return fixes.replacement(promotion, row.location) if promotion else ""
+    return suggestions.replacement(promotion, row.location) if promotion else ""
 
 
 def _promotion(row: CastRow) -> Promotion | None:

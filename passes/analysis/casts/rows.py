@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from graphir import DType, Location, Symbol
-from graphir.expressions import Expression
 from graphir.loss import Loss
 from graphir.ops.dims import Size
 from passes.analysis.casts import fixes
 from passes.analysis.casts.conversion import Conversion, Kind
 from passes.analysis.casts.measured import Measured
 from passes.analysis.casts.others import others
+from passes.analysis.expressions import Expression
 
 if TYPE_CHECKING:
     from passes.analysis.casts.causes import Uses

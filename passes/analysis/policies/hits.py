@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from graphir import ops
 from graphir.dtypes import DType
-from graphir.fixes import Promotion, fix, rewritten, stored
 from graphir.ir.implied_casts import ImpliedCast, implied
 from graphir.ir.operands import call_text
 from graphir.location import Location
 from graphir.loss import Loss
-from graphir.policies.budget import limits_on, too_wide, within
-from graphir.policies.policy import Action, Verdict
 from graphir.rule_reports.findings import counted
+from passes.analysis.policies.budget import limits_on, too_wide, within
+from passes.analysis.policies.policy import Action, Verdict
+from passes.analysis.suggestions import Promotion, fix, rewritten, stored
 
 if TYPE_CHECKING:
     from graphir.ir.symbol import Symbol
@@ -136,7 +136,7 @@ def refusal(name: str, hits: Sequence[Hit]) -> str:
     lines += [f"  {hit}" for hit in hits[:SHOWN]]
     if len(hits) > SHOWN:
         lines.append(f"  ... and {len(hits) - SHOWN:,} more: graph.policy.hits(graph) has all")
-    lines.append("Cast there, or relax the policy: casts=, forbid=, allow=, widest= of the graph.")
+    lines.append("Cast there, or relax the graph's Policy: its casts, forbid, allow or widest.")
     return "\n".join(lines)
 
 

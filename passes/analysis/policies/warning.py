@@ -10,7 +10,7 @@ from typing import Any
 from graphir.errors import CastWarning
 from graphir.escape import printable
 from graphir.location import user_frame
-from graphir.policies.hits import Hit
+from passes.analysis.policies.hits import Hit
 
 
 def warn_of(hits: Iterable[Hit]) -> None:

@@ -1,5 +1,5 @@
 """Policies: which implicit casts of a graph are allowed, warned of or forbidden; dtype budgets."""
 
-from graphir.policies.policy import Action, Policy, Verdict
+from passes.analysis.policies.policy import Action, Policy, Verdict
 
 __all__ = ["Action", "Policy", "Verdict"]

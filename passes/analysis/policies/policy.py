@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
 from graphir.dtypes import DType, DTypeLike
 from graphir.errors import GraphError, PromotionError
-from graphir.policies.budget import limit, too_wide
+from passes.analysis.policies.budget import limit, too_wide
 
 # What finds and tells of casts is imported where a policy asks for it: most graphs have none.
 if TYPE_CHECKING:
     from graphir.ir.graph import Graph
     from graphir.ir.symbol import Symbol
     from graphir.loss import Loss
-    from graphir.policies.hits import Hit
+    from passes.analysis.policies.hits import Hit
 
 Action: TypeAlias = Literal["allow", "warn", "forbid"]
 
@@ -80,7 +80,7 @@ class Policy:
 
     def judge(self, source: DType, target: DType, lost: Loss) -> Verdict:
         """What happens to a cast that loses this, and the words that say so."""
-        from graphir.policies.patterns import cast_pattern
+        from passes.analysis.policies.patterns import cast_pattern
 
         sets: tuple[tuple[Action, tuple[str, ...]], ...]
         sets = ("forbid", self.forbid), ("warn", self.warn), ("allow", self.allow)
@@ -96,7 +96,7 @@ class Policy:
         Casts that no output needs (of those given, or else those that the graph has) are left out.
         A graph whose casts are written down, as after `implicit_cast`, implies none.
         """
-        from graphir.policies.walk import find_hits
+        from passes.analysis.policies.walk import find_hits
 
         return find_hits(self, graph, outputs or graph.outputs)
 
@@ -104,8 +104,8 @@ class Policy:
         """Raise one PromotionError for all hits that it forbids; else warn, at their lines."""
         if self.silent:
             return
-        from graphir.policies.hits import refusal
-        from graphir.policies.warning import warn_of
+        from passes.analysis.policies.hits import refusal
+        from passes.analysis.policies.warning import warn_of
 
         hits = self.hits(graph, outputs)
         forbidden = [hit for hit in hits if hit.action == "forbid"]
@@ -124,7 +124,7 @@ def _kinds(words: str | Iterable[str]) -> tuple[str, ...]:
     """Words that each name a kind of cast, sorted; there is mostly none."""
     found = list(_several(words))
     if found:
-        from graphir.policies.patterns import cast_pattern
+        from passes.analysis.policies.patterns import cast_pattern
 
         for word in found:
             if not isinstance(word, str):

@@ -11,7 +11,6 @@ import numpy as np
 
 from graphir.dtypes import DType
 from graphir.errors import GraphirError
-from graphir.expressions import Expression, expression, primary, statement
 from graphir.ir.operands import number_of
 from graphir.ir.symbol import Symbol
 from graphir.location import Location
@@ -21,6 +20,7 @@ from graphir.ops.types import TensorType
 from graphir.promotion import PromotionRules
 from graphir.promotion.operands import smallest_holding
 from graphir.promotion.scalars import survives
+from passes.analysis.expressions import Expression, expression, primary, statement
 
 
 class Promotion(NamedTuple):

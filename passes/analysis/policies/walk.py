@@ -13,10 +13,10 @@ from graphir.ir.implied_casts import ImpliedCast, implied
 from graphir.ir.liveness import all_needed, needed
 from graphir.ir.operands import number_of
 from graphir.loss import Loss, literal_loss, loss
-from graphir.policies.budget import family
-from graphir.policies.hits import CastHit, Hit, WidthHit
-from graphir.policies.policy import Policy, Verdict
 from graphir.promotion.scalars import WEAK
+from passes.analysis.policies.budget import family
+from passes.analysis.policies.hits import CastHit, Hit, WidthHit
+from passes.analysis.policies.policy import Policy, Verdict
 
 if TYPE_CHECKING:
     from graphir.ir.graph import Graph
