@@ -60,7 +60,7 @@ def _of(name: str, one: DType, other: DType, rules: str) -> Graph | None:
 
 # -- checkers
 
-MODULES = {"jax": "jax_", "stablehlo": "stablehlo", "onnx": "onnx_"}
+MODULES = {name: f"{name}_.target" for name in ("jax", "stablehlo", "onnx")}
 """The module of each target that has a checker, in which it lowers what it is given."""
 
 
