@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from graphir import promotion
+from graphir.promotion import registry
 
 # Machine code is made anew, and nothing is left in the home of who tests.
 os.environ.setdefault("GRAPHIR_NATIVE_CACHE", "0")
@@ -39,10 +39,10 @@ os.environ.setdefault("GRAPHIR_NATIVE_CACHE", "0")
 @pytest.fixture(autouse=True)
 def _registry_as_it_was() -> Iterator[None]:
     """Rule sets that a test registers are gone after it."""
-    known = dict(promotion._REGISTRY)
+    known = dict(registry._REGISTRY)
     yield
-    promotion._REGISTRY.clear()
-    promotion._REGISTRY.update(known)
+    registry._REGISTRY.clear()
+    registry._REGISTRY.update(known)
 
 
 @pytest.fixture

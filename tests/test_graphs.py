@@ -25,8 +25,8 @@ from graphir import (
     register,
     rules,
 )
-from graphir.promotion import _REGISTRY  # type: ignore[attr-defined]
 from graphir.promotion.operands import ALONE, Place
+from graphir.promotion.registry import _REGISTRY  # type: ignore[attr-defined]
 
 
 def held(symbol: Any) -> np.ndarray[Any, Any]:

@@ -9,7 +9,8 @@ from urllib.parse import unquote
 
 import pytest
 
-from graphir import Graph, promotion, rules
+from graphir import Graph, rules
+from graphir.promotion import registry
 from passes import CastReport, cast_report
 from passes.analysis.casts import CastRow, OutputError
 from passes.reports import REPORT_FORMATS
@@ -43,7 +44,7 @@ HARMLESS = "plain"
 
 def name_rules(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a rule set be found under a name."""
-    monkeypatch.setitem(promotion._REGISTRY, text, rules("max"))
+    monkeypatch.setitem(registry._REGISTRY, text, rules("max"))
 
 
 def report_of(text: str) -> CastReport:

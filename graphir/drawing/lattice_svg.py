@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from graphir.drawing.hasse import FONT, HEIGHT, Box, Point, layout
-from graphir.drawing.lattices import ACCENT, Marks
+from graphir.drawing.marks import ACCENT, Marks
 from graphir.dtypes import DType
 from graphir.escape import printable
 from graphir.lattice.order import Lattice

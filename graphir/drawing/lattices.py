@@ -3,41 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
-from itertools import pairwise
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Callable
+from typing import Any
 
-from graphir.errors import GraphError
+from graphir.drawing.lattice_svg import picture
+from graphir.drawing.marks import ACCENT, Paths, marks
 from graphir.lattice.order import Lattice
-
-Paths: TypeAlias = Iterable[Sequence[Any]]
-"""Chains of edges from below, as `Lattice.reason` gives them; nodes may be given by their text."""
-
-ACCENT = "#c2255c"
-"""The colour of paths, which nothing else has."""
-
-
-class Marks(NamedTuple):
-    """What paths mark in a drawing: edges, nodes on the way, and joins, where paths end."""
-
-    edges: frozenset[tuple[Any, Any]] = frozenset()
-    nodes: frozenset[Any] = frozenset()
-    joins: frozenset[Any] = frozenset()
-
-
-def marks(lattice: Lattice[Any], paths: Paths) -> Marks:
-    """What paths mark; GraphError for a step that is no edge of the lattice."""
-    named = {str(node): node for node in lattice}
-    chains = [tuple(named.get(str(node), node) for node in path) for path in paths]
-    steps = [step for chain in chains for step in pairwise(chain)]
-    for low, high in steps:
-        if high not in lattice.edges.get(low, ()):
-            raise GraphError(f"{low} < {high} is no edge of lattice {lattice.name!r}")
-    nodes = [node for chain in chains for node in chain]
-    if missing := [node for node in nodes if node not in lattice]:
-        raise GraphError(f"{missing[0]} is not in lattice {lattice.name!r}")
-    joins = frozenset(chain[-1] for chain in chains if chain)
-    return Marks(frozenset(steps), frozenset(nodes), joins)
 
 
 def lattice_text(lattice: Lattice[Any], paths: Paths = ()) -> str:
@@ -100,9 +71,6 @@ def lattice_mermaid(lattice: Lattice[Any], paths: Paths = ()) -> str:
 
 def lattice_svg(lattice: Lattice[Any], paths: Paths = ()) -> str:
     """A picture, the least at the bottom, that any browser shows and scales."""
-    # Laid out at first use: the command line draws few pictures.
-    from graphir.drawing.lattice_svg import picture
-
     return picture(lattice, marks(lattice, paths))
 
 

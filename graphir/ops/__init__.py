@@ -5,3 +5,5 @@ for dtypes and shapes are the other modules.
 """
 
 from graphir.ops.catalogue import *  # noqa: F403
+from graphir.ops.op import CATALOGUE as CATALOGUE
+from graphir.ops.op import find as find

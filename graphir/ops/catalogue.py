@@ -6,7 +6,6 @@ floats follow IEEE 754 and NumPy on C-contiguous operands; integers wrap.
 
 from __future__ import annotations
 
-import difflib
 from reprlib import repr as brief
 from typing import Any
 
@@ -14,7 +13,7 @@ from graphir.errors import GraphError
 from graphir.ops import attributes as at
 from graphir.ops import dtype_rules as sig
 from graphir.ops import shape_rules as shapes
-from graphir.ops.op import Attr, Op, Signature, Value
+from graphir.ops.op import CATALOGUE, Attr, Op, Signature, Value
 
 _AXIS = Attr("axis", at.axis, -1)
 _AXES = Attr("axis", at.axes, None)
@@ -376,19 +375,10 @@ shape_of = Op(
     "movement",
 )
 
-CATALOGUE: dict[str, Op] = {op.name: op for op in list(vars().values()) if isinstance(op, Op)}
+CATALOGUE.update({op.name: op for op in list(vars().values()) if isinstance(op, Op)})
 
 # MAX's names for some of them.
 sub, mul, div, mod = subtract, multiply, divide, remainder
-
-
-def find(name: str) -> Op:
-    """The op of that name; GraphError with the nearest names if there is none."""
-    if name in CATALOGUE:
-        return CATALOGUE[name]
-    near = difflib.get_close_matches(name, CATALOGUE, n=3)
-    hint = f"; near it are {', '.join(near)}" if near else ""
-    raise GraphError(f"no op is named {name!r}{hint}")
 
 
 def split(x: Any, sizes: Any, axis: int = 0) -> tuple[Any, ...]:

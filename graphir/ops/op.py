@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -168,11 +169,17 @@ class Value:
     graph: Graph
 
 
-def find(name: str) -> Op:
-    """The op of that name in the catalogue; GraphError with the nearest names if there is none."""
-    from graphir import ops  # the catalogue imports this module
+CATALOGUE: dict[str, Op] = {}
+"""All ops by name; catalogue.py fills it."""
 
-    return ops.find(name)
+
+def find(name: str) -> Op:
+    """The op of that name; GraphError with the nearest names if there is none."""
+    if name in CATALOGUE:
+        return CATALOGUE[name]
+    near = difflib.get_close_matches(name, CATALOGUE, n=3)
+    hint = f"; near it are {', '.join(near)}" if near else ""
+    raise GraphError(f"no op is named {name!r}{hint}")
 
 
 def _graph_of(op: Op, operands: Sequence[Any]) -> Graph:

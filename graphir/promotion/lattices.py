@@ -8,7 +8,7 @@ from typing import Any
 from graphir.errors import GraphError
 from graphir.lattice.order import Lattice
 from graphir.lattice.published import PUBLISHED, published
-from graphir.promotion import rule_sets
+from graphir.promotion.registry import rule_sets
 from graphir.promotion.rules import PromotionRules
 
 

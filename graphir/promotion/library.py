@@ -10,6 +10,7 @@ from graphir.errors import PromotionError
 from graphir.lattice.order import Lattice
 from graphir.promotion.cells import cell_of
 from graphir.promotion.operands import ALONE, Place, Typed, instead_of
+from graphir.promotion.registry import rule_sets
 from graphir.promotion.rules import PromotionRules
 from graphir.promotion.scalars import WEAK, float_of, number_text
 
@@ -85,8 +86,6 @@ class LibraryRules(PromotionRules):
 
     def lacking(self, dtype: DType, why: str) -> PromotionError:
         """The error that says why there is no such dtype, and what to take instead."""
-        from graphir.promotion import rule_sets  # which are made of this
-
         near = instead_of(dtype, self.dtypes)
         fix = f"write DType.{near}, which has all its values" if near else ""
         if near is None or not dtype.exact_in(near):

@@ -26,6 +26,7 @@ from graphir.promotion.operands import (
     instead_of,
     smallest_holding,
 )
+from graphir.promotion.registry import rule_sets, rules
 from graphir.promotion.scalars import fits, misfit, number_text, told_apart
 
 if TYPE_CHECKING:
@@ -392,9 +393,13 @@ class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
 
         return laws(self)
 
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        from graphir.promotion import rule_sets, rules
+    def is_same_lattice(self, other: PromotionRules) -> bool:
+        """Whether both rule sets are one lattice and nothing besides."""
+        if not (type(self) is type(other) is PromotionRules and self.lattice and other.lattice):
+            return False
+        return self.lattice.edges == other.lattice.edges
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
         return (rules, (self.name,)) if self in rule_sets() else super().__reduce_ex__(protocol)
 
     def __repr__(self) -> str:

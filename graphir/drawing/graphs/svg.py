@@ -10,7 +10,7 @@ from graphir.drawing.graphs.levels import LEVELS
 from graphir.drawing.graphs.shades import DARK_SHADES, DASHES, SHADES, shade
 from graphir.drawing.hasse import Point
 from graphir.drawing.lattice_svg import FAMILY, curve, escaped, number, pair
-from graphir.drawing.lattices import ACCENT
+from graphir.drawing.marks import ACCENT
 from graphir.location import CastKind
 
 _INK, _FAINT, _PAPER, _LINE = "#212529", "#5c636a", "#ffffff", "#868e96"

@@ -13,7 +13,7 @@ from graphir.location import Location
 from graphir.loss import Loss
 from graphir.rule_reports.findings import counted
 from passes.analysis.policies.budget import limits_on, too_wide, within
-from passes.analysis.policies.policy import Action, Verdict
+from passes.analysis.policies.verdict import Action, Verdict
 from passes.analysis.suggestions import Promotion, fix, rewritten, stored
 
 if TYPE_CHECKING:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from graphir.dtypes import DType, DTypeLike
 from graphir.errors import GraphError, PromotionError
 from passes.analysis.policies.budget import limit, too_wide
+from passes.analysis.policies.verdict import Action, Verdict
 
 # What finds and tells of casts is imported where a policy asks for it: most graphs have none.
 if TYPE_CHECKING:
@@ -16,19 +17,6 @@ if TYPE_CHECKING:
     from graphir.ir.symbol import Symbol
     from graphir.loss import Loss
     from passes.analysis.policies.hits import Hit
-
-Action: TypeAlias = Literal["allow", "warn", "forbid"]
-
-
-class Verdict(NamedTuple):
-    """What happens to a cast, and the words of the policy that say so."""
-
-    action: Action
-    why: tuple[str, ...]
-
-    def __str__(self) -> str:
-        done = {"allow": "allowed", "warn": "warned of", "forbid": "forbidden"}[self.action]
-        return f"{done} by {', '.join(self.why)}"
 
 
 @dataclass(frozen=True, init=False)

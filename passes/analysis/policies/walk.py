@@ -16,11 +16,12 @@ from graphir.loss import Loss, literal_loss, loss
 from graphir.promotion.scalars import WEAK
 from passes.analysis.policies.budget import family
 from passes.analysis.policies.hits import CastHit, Hit, WidthHit
-from passes.analysis.policies.policy import Policy, Verdict
+from passes.analysis.policies.verdict import Verdict
 
 if TYPE_CHECKING:
     from graphir.ir.graph import Graph
     from graphir.ir.symbol import Symbol
+    from passes.analysis.policies.policy import Policy
 
 
 @uncollected

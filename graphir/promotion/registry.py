@@ -1,0 +1,67 @@
+"""The registry of rule sets: `rules(name)` finds one, `register` adds one."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING
+
+from graphir.errors import GraphError
+from graphir.promotion.defaults import DefaultInside, default, set_default
+
+if TYPE_CHECKING:
+    from graphir.promotion.rules import PromotionRules
+
+_REGISTRY: dict[str, PromotionRules] = {}
+
+
+def register(new: PromotionRules) -> PromotionRules:
+    """Make a rule set findable by its name; GraphError where the name is taken by another.
+
+    One made of an equal lattice is no other: the first is returned.
+    """
+    if not isinstance(new, DefaultInside):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise GraphError(f"register() takes a PromotionRules, not {new!r}")
+    known = _REGISTRY.setdefault(new.name, new)
+    if known is not new and not known.is_same_lattice(new):
+        raise GraphError(
+            f"a rule set named {new.name!r} is registered already, as rules({new.name!r}); give "
+            "another one another name"
+        )
+    return known
+
+
+def rules(which: str | PromotionRules | None = None) -> PromotionRules:
+    """The rule set of that name; without one, the default.
+
+    The default is that of the innermost `with rules(...)` block, else what set_default_rules() was
+    given last, else "max".
+
+    A rule set given itself is registered by that, so that text and reports find it by its name.
+    `with rules("max_strict"):` makes a rule set the default inside the block.
+    """
+    if which is None:
+        return rules_in_force(_REGISTRY["max"])
+    if isinstance(which, DefaultInside):
+        return register(which)
+    try:
+        return _REGISTRY[which]
+    except (KeyError, TypeError):
+        near = difflib.get_close_matches(str(which), _REGISTRY, n=3) or _REGISTRY
+        raise GraphError(
+            f"no rule set is named {which!r}; there is {', '.join(near)}, and register() adds one"
+        ) from None
+
+
+def rules_in_force(otherwise: PromotionRules) -> PromotionRules:
+    """The rule set of the innermost `with rules(...)`, else the process's, else another."""
+    return default() or otherwise
+
+
+def rule_sets() -> tuple[PromotionRules, ...]:
+    """Every registered rule set, in order of registration."""
+    return tuple(_REGISTRY.values())
+
+
+def set_default_rules(which: str | PromotionRules | None) -> None:
+    """Make a rule set the default of the process, outside of `with rules(...)`; None: "max"."""
+    set_default(None if which is None else rules(which))

@@ -1,0 +1,18 @@
+"""What a policy says of a cast."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple, TypeAlias
+
+Action: TypeAlias = Literal["allow", "warn", "forbid"]
+
+
+class Verdict(NamedTuple):
+    """What happens to a cast, and the words of the policy that say so."""
+
+    action: Action
+    why: tuple[str, ...]
+
+    def __str__(self) -> str:
+        done = {"allow": "allowed", "warn": "warned of", "forbid": "forbidden"}[self.action]
+        return f"{done} by {', '.join(self.why)}"
