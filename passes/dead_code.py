@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from graphir import Graph
 from graphir.gc_pause import uncollected
-from graphir.ir.liveness import needed
+from graphir.ir.liveness import live_mask
 from passes.rewriter import Rewriter
 
 
 @uncollected
 def dead_code(graph: Graph) -> Graph:
     """Keep the symbols that outputs depend on, and all inputs, which callers count on."""
-    kept = needed(graph, graph.outputs)
+    kept = live_mask(graph, graph.outputs)
     if all(kept):
         return graph
     rewriter = Rewriter(graph)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from graphir import Graph, GraphirError, Symbol, ops
 from graphir.conversions import convert
 from graphir.ir.implied_casts import implied
+from graphir.ir.liveness import last_uses
 from graphir.ops.attributes import with_dtypes
 from graphir.ops.op import Inferred
 from graphir.semantics.evaluation import apply
@@ -116,21 +117,3 @@ class Run:
             tuple(wanted),
             with_dtypes(symbol.attrs, committed),
         )
-
-
-def last_uses(graph: Graph, watched: Iterable[int] = ()) -> list[int]:
-    """For each symbol, the place of the symbol that uses it last.
-
-    The number of symbols for an output, its own place for a symbol of `watched` that nothing else
-    uses, -1 for what neither an output nor a watched symbol depends on.
-    """
-    last = [-1] * len(graph.symbols)
-    for at in watched:
-        last[at] = at
-    for output in graph.outputs:
-        last[output.index] = len(graph.symbols)
-    for symbol in reversed(graph.symbols):
-        if last[symbol.index] >= 0:
-            for arg in symbol.args:
-                last[arg.index] = max(last[arg.index], symbol.index)
-    return last

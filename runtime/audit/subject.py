@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from graphir import ShapeError, Symbol, ops
+from graphir.ir.liveness import last_uses
 from graphir.ops.dims import Size, evaluate
 from passes.analysis.casts import CastReport
 from runtime.audit.opaque import NOTHING, Beyond
 from runtime.audit.wide import Array, WideRun
-from runtime.interpreter import Run, last_uses
+from runtime.interpreter import Run
 
 
 class Subject:

@@ -258,7 +258,7 @@ def scalar_of(symbol: Symbol) -> NDArray[Any] | None:
     return convert(array, symbol.dtype, machine(symbol.dtype))
 
 
-def needed_in(graph: Graph, steps: Sequence[Region | Call]) -> set[int]:
+def materialized(graph: Graph, steps: Sequence[Region | Call]) -> set[int]:
     """The symbols whose values lie in memory: what steps read, and outputs."""
     needed = {symbol.index for symbol in graph.outputs}
     for step in reversed(steps):

@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from graphir import Graph, Symbol, TensorType, ops
+from graphir.ir.liveness import last_uses
 from graphir.ops.dims import Shape
-from runtime.interpreter import last_uses
 from runtime.program.rows import sums_by_halves
 
 

@@ -22,7 +22,7 @@ from runtime.binding import bind
 from runtime.native import Native, tier
 from runtime.program.assembly import Body, assemble
 from runtime.program.blocks import cores, counted
-from runtime.program.code import Code, entering, needed_in
+from runtime.program.code import Code, entering, materialized
 from runtime.program.cutting import Call, Region, cut
 from runtime.program.expansion import expanded
 from runtime.program.memory import Lane, Recycler
@@ -69,7 +69,7 @@ class Program:
         self.native, self.why_numpy = tier(native)
         self.lowered = expanded(lowered) if self.native else lowered
         steps = cut(self.lowered)
-        self.needed = needed_in(self.lowered, steps)
+        self.needed = materialized(self.lowered, steps)
         made = [Call(one) for one in self.lowered.symbols if one.op is ops.full]
         self.steps = [
             one

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
+from itertools import compress
 from typing import Any, TypeVar
 
 from graphir import DType, Graph, GraphirError, Symbol
+from graphir.ir.liveness import live_mask
 from graphir.ops.dims import Dim
 from runtime.binding import unknown_of
-from runtime.interpreter import last_uses
 from runtime.results import require_outputs
 
 T = TypeVar("T")
@@ -30,11 +31,10 @@ def lacking(target: str, symbol: Symbol, why: str, fix: str) -> TargetError:
     return error
 
 
-def needed(graph: Graph) -> Iterator[Symbol]:
+def live_symbols(graph: Graph) -> Iterator[Symbol]:
     """The symbols that the outputs depend on, and all inputs, operands before their users."""
     require_outputs(graph)
-    last, inputs = last_uses(graph), set(graph.inputs)
-    return (symbol for symbol in graph.symbols if last[symbol.index] >= 0 or symbol in inputs)
+    return compress(graph.symbols, live_mask(graph, graph.outputs))
 
 
 def emitter(target: str, table: Mapping[str, Callable[..., T]], symbol: Symbol) -> Callable[..., T]:
@@ -47,7 +47,7 @@ def emitter(target: str, table: Mapping[str, Callable[..., T]], symbol: Symbol) 
 
 def dtypes_of(graph: Graph) -> set[DType]:
     """The dtypes of all symbols that are needed."""
-    return {symbol.dtype for symbol in needed(graph)}
+    return {symbol.dtype for symbol in live_symbols(graph)}
 
 
 def optional(module: str, package: str, what: str) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 from graphir import Graph, Symbol, TensorType
 from graphir.ops.dims import Dim, evaluate
 from passes.rewriter import Rewriter
-from runtime.targets.emission import TargetError, needed
+from runtime.targets.emission import TargetError, live_symbols
 
 
 def specialized(target: str, graph: Graph, sizes: Mapping[str, int] | None) -> Graph:
@@ -17,7 +17,7 @@ def specialized(target: str, graph: Graph, sizes: Mapping[str, int] | None) -> G
     Sizes are given by name: `{"n": 4}`. Raises TargetError where one is missing, or is of no dim.
     """
     bound = dict(sizes or {})
-    names = {*_names(needed(graph))}
+    names = {*_names(live_symbols(graph))}
     if strange := sorted({*bound} - {*_names(graph.symbols)}):
         has = f"; it has {', '.join(sorted(names))}" if names else ", nor any other by name"
         raise TargetError(f"graph {graph.name!r} has no dim {', '.join(strange)}{has}")

@@ -10,7 +10,7 @@ from graphir import ops
 from graphir.dtypes import DType
 from graphir.gc_pause import uncollected
 from graphir.ir.implied_casts import ImpliedCast, implied
-from graphir.ir.liveness import all_needed, needed
+from graphir.ir.liveness import all_live, live_mask
 from graphir.ir.operands import number_of
 from graphir.loss import Loss, literal_loss, loss
 from graphir.promotion.scalars import WEAK
@@ -31,9 +31,9 @@ def find_hits(policy: Policy, graph: Graph, outputs: Sequence[Symbol]) -> list[H
     Where outputs are given, only in what they need, and in the inputs.
     """
     hits = _walked(policy, graph, graph.symbols)
-    if not hits or not outputs or all_needed(graph, outputs):
+    if not hits or not outputs or all_live(graph, outputs):
         return hits
-    return _walked(policy, graph, compress(graph.symbols, needed(graph, outputs)))
+    return _walked(policy, graph, compress(graph.symbols, live_mask(graph, outputs)))
 
 
 def _walked(policy: Policy, graph: Graph, symbols: Iterable[Symbol]) -> list[Hit]:

@@ -21,7 +21,7 @@ from runtime.results import require_outputs
 from runtime.targets.dask_.movement import given, solid
 from runtime.targets.dask_.ops import Step, step_of
 from runtime.targets.dask_.pieces import dask_array, entered, operands_of, region
-from runtime.targets.emission import lacking, needed, optional
+from runtime.targets.emission import lacking, live_symbols, optional
 
 
 def dask(graph: Graph) -> Callable[..., Any]:
@@ -110,7 +110,7 @@ def _entered(graph: Graph, symbol: Symbol, name: str, value: Any) -> Any:
 def _steps(graph: Graph) -> Iterator[Step]:
     """The steps that compute what the outputs of a lowered graph need."""
     users = _users(graph)
-    yield from (step_of(one) for one in needed(graph) if one.op in (ops.constant, ops.full))
+    yield from (step_of(one) for one in live_symbols(graph) if one.op in (ops.constant, ops.full))
     for step in cut(graph):
         if isinstance(step, Call):
             symbol = step.symbol  # elementwise, if it is alone because it may refuse its operands
@@ -126,7 +126,7 @@ def _steps(graph: Graph) -> Iterator[Step]:
 def _users(graph: Graph) -> Mapping[Symbol, list[Symbol | None]]:
     """The symbols that take each symbol; None stands for who called."""
     users: dict[Symbol, list[Symbol | None]] = {symbol: [] for symbol in graph.symbols}
-    for symbol in needed(graph):
+    for symbol in live_symbols(graph):
         for arg in symbol.args:
             users[arg].append(symbol)
     for symbol in graph.outputs:

@@ -11,7 +11,7 @@ from graphir import DType, ExecutionError, Graph, Symbol, ops
 from graphir.semantics.evaluation import settings_of
 from passes import lower
 from runtime.binding import matched, numpy_name, sizes_of
-from runtime.targets.emission import emitter, lacking, needed, optional
+from runtime.targets.emission import emitter, lacking, live_symbols, optional
 from runtime.targets.jax_.casts import converted, jnp_
 from runtime.targets.jax_.ops import table
 
@@ -32,7 +32,7 @@ def jax(graph: Graph) -> Callable[..., Any]:
 def function_of(graph: Graph) -> Callable[..., Any]:
     """The function of a graph as it is; it runs where all casts are explicit."""
     module = optional("jax", "jax", "the JAX target")
-    symbols = list(needed(graph))
+    symbols = list(live_symbols(graph))
     for symbol in symbols:
         _check(symbol)
         if symbol.op not in (ops.input, ops.cast):

@@ -14,7 +14,7 @@ from graphir.location import CAST
 from graphir.semantics.evaluation import machine
 from passes import lower
 from passes.analysis.casts.conversion import conversion
-from runtime.targets.emission import dtypes_of, emitter, lacking, needed
+from runtime.targets.emission import dtypes_of, emitter, lacking, live_symbols
 from runtime.targets.onnx_.body import Body, stored
 from runtime.targets.onnx_.casts import converted, rounded_to_tf32
 from runtime.targets.onnx_.ops import ONNX
@@ -44,10 +44,10 @@ def onnx(graph: Graph, sizes: Mapping[str, int] | None = None) -> Any:
 def model(graph: Graph) -> Any:
     """The model of a graph as it is: valid where all casts are explicit."""
     body = Body(graph)
-    for symbol in needed(graph):
+    for symbol in live_symbols(graph):
         _check(symbol)
     values = {symbol: _entered(body, symbol) for symbol in graph.inputs}
-    for symbol in needed(graph):
+    for symbol in live_symbols(graph):
         if symbol.op is not ops.input:
             values[symbol] = _value(body, symbol, [values[arg] for arg in symbol.args])
     return _assembled(body, values)
@@ -104,7 +104,7 @@ def _assembled(body: Body, values: Mapping[Symbol, Value]) -> Any:
     outputs = _outputs(body, [values[symbol] for symbol in graph.outputs])
     inputs = [_described(body, body.inputs[x].name, x) for x in graph.inputs]
     results = [_described(body, *one) for one in zip(outputs, graph.outputs, strict=True)]
-    made = {values[x].name: x for x in needed(graph) if values[x].name in body.made}
+    made = {values[x].name: x for x in live_symbols(graph) if values[x].name in body.made}
     known = [_described(body, name, symbol) for name, symbol in made.items()]
     whole = helper.make_graph(
         body.nodes, graph.name or "graph", inputs, results, body.initializers, value_info=known

@@ -12,7 +12,7 @@ from graphir.location import Location
 from graphir.ops.dims import Dim, Size
 from passes import lower
 from runtime.binding import numpy_name
-from runtime.targets.emission import bindings, emitter, needed, unbound
+from runtime.targets.emission import bindings, emitter, live_symbols, unbound
 from runtime.targets.python_.excerpts import excerpt
 from runtime.targets.python_.names import Identifiers, dim_text
 from runtime.targets.python_.ops import PYTHON, Line
@@ -109,7 +109,7 @@ class _Writer:
     # -- values
 
     def _lines(self) -> Iterator[str]:
-        for symbol in needed(self.graph):
+        for symbol in live_symbols(self.graph):
             if symbol.op is ops.input:
                 continue
             line = Line(

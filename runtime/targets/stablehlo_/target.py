@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from graphir import DType, Graph, Symbol, ops
 from graphir.semantics.evaluation import apply, settings_of
 from passes import lower
-from runtime.targets.emission import emitter, lacking, needed
+from runtime.targets.emission import emitter, lacking, live_symbols
 from runtime.targets.specialize import specialized
 from runtime.targets.stablehlo_.casts import converted
 from runtime.targets.stablehlo_.ops import STABLEHLO
@@ -41,7 +41,7 @@ def module_text(graph: Graph) -> str:
     for position, symbol in enumerate(graph.inputs):
         values[symbol.index] = taken = Value(body, f"%arg{position}", symbol.type)
         parameters.append(f"{taken.name}: {type_text(taken.type)} {body.at(location_text(symbol))}")
-    for symbol in needed(graph):
+    for symbol in live_symbols(graph):
         body.at(location_text(symbol))
         values[symbol.index] = _value(body, symbol, values)
     return _function(graph.name, body, parameters, [values[one.index] for one in graph.outputs])
