@@ -1,5 +1,6 @@
 """The machines that run graphs."""
 
+import runtime.native  # noqa: F401  # pyright: ignore[reportUnusedImport] -- provides the tier
 from runtime.audit import audit
 from runtime.execution import execute
 from runtime.interpreter import interpret

@@ -58,7 +58,6 @@ FACADES = {
     "passes.analysis.casts.report": "passes.reports.json_ passes.reports.notebook "
     "passes.reports.text",
     "passes.analysis.casts.rows": "passes.analysis.casts.sites",  # CastRow.to_json
-    "runtime.program.program": "runtime.native",  # the tier of machine code
     "runtime.array_api.array": "runtime.array_api runtime.array_api.indexing "
     "runtime.array_api.views",
     "runtime.array_api.wording": "runtime.array_api",  # the names to suggest

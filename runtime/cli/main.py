@@ -21,8 +21,8 @@ from runtime.cli.output import add_program
 from runtime.cli.programs import load_graph
 from runtime.cli.questions import add_questions, path
 from runtime.execution import execute
-from runtime.native import Native
 from runtime.program import Program
+from runtime.program.tier import Mode
 from runtime.value_files import write_outputs
 
 
@@ -179,7 +179,7 @@ def _add_graphs(command: Callable[..., Any]) -> None:
     )
     add_inputs(run)
     add_inputs(plan)
-    plan.add_argument("--native", choices=get_args(Native), default="auto", help="machine code")
+    plan.add_argument("--native", choices=get_args(Mode), default="auto", help="machine code")
     plan.add_argument(
         "--ir", type=int, metavar="STEP", help="the LLVM IR and assembly of a step's region instead"
     )

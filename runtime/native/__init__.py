@@ -4,19 +4,10 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Collection
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from graphir import ExecutionError
-
-if TYPE_CHECKING:
-    from runtime.native.kernels import Dropped, Kernels
-    from runtime.program.cutting import Region
-
-Native: TypeAlias = Literal["auto", "now", "off"]
-Tier: TypeAlias = "Callable[[Region, Collection[int], Dropped], Kernels]"
-
+from runtime.program.tier import Mode, Tier, provide
 
 PROCESSORS: dict[str, tuple[str, ...]] = {
     "x86-64": (),
@@ -28,7 +19,7 @@ A closed list, since LLVM aborts the process on a name that it does not know.
 """
 
 
-def tier(mode: Native) -> tuple[Tier | None, str]:
+def tier(mode: Mode) -> tuple[Tier | None, str]:
     """What makes the kernels of regions; None, and why, where there are to be none.
 
     GRAPHIR_NATIVE=0 in the environment switches the tier off, 1 compiles at once;
@@ -56,3 +47,6 @@ def tier(mode: Native) -> tuple[Tier | None, str]:
 def installed() -> bool:
     """Whether llvmlite is there."""
     return find_spec("llvmlite") is not None
+
+
+provide(tier)

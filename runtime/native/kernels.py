@@ -131,10 +131,28 @@ class Kernels:
         last, inputs = self.region.shape[-1:], self.code.inputs.values()
         return tuple([int(one.rank > 0 and one.shape[-1:] == last) for one in inputs])
 
-    def listing(self, kinds: Kinds) -> tuple[str, str] | None:
+    def listing(self, step: AnyStep | None, values: Sequence[Any]) -> tuple[str, str] | None:
         """A kernel as LLVM IR and assembly; None where it cannot be compiled."""
+        kinds = self.kinds(step, values) if step else self.usual
+        if kinds is None:
+            return None
         with LOCK:
             return self.compiled(kinds) and engine().listing(self._written(kinds).text)
+
+    def status(self, step: AnyStep | None, values: Sequence[Any]) -> str:
+        """Which tier runs the region for such values, or for any, and why NumPy does."""
+        if self.why:
+            return f"NumPy: {self.why}"
+        kinds = self.kinds(step, values) if step else None
+        if step and kinds is None:
+            return "NumPy: rows of its inputs have no common stride, or are too short"
+        known = [*self.made] if kinds is None else [kinds]
+        if known and all(one in self.made for one in known):
+            return f"native for strides {' and '.join(map(_strides, known))}"
+        if self.now or self.earned:
+            return f"NumPy: to be compiled{', if such calls take long enough' if kinds else ''}"
+        spent = f"{self.spent / 1e6:.1f} of the {self.due / 1e6:.0f} ms spent"
+        return f"NumPy: {spent} after which it is compiled"
 
     # -- running
 
@@ -266,3 +284,8 @@ def _price(function: Any, size: int) -> float:
     if function in EMITTERS:
         return 0.0025 * size
     return 0.5 if isinstance(function, np.ufunc) else 0.04
+
+
+def _strides(kinds: Kinds) -> str:
+    """The kinds of inputs, as text."""
+    return f"({', '.join('any' if kind is None else str(kind) for kind in kinds)})"

@@ -8,7 +8,7 @@ from contextvars import copy_context
 from functools import partial
 from operator import attrgetter
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 from weakref import WeakMethod
 
 import numpy as np
@@ -19,7 +19,6 @@ from graphir.gc_pause import uncollected
 from graphir.semantics.evaluation import contiguous
 from passes import lower
 from runtime.binding import bind
-from runtime.native import Native, tier
 from runtime.program.assembly import Body, assemble
 from runtime.program.blocks import cores, counted
 from runtime.program.code import Code, entering, materialized
@@ -31,10 +30,8 @@ from runtime.program.report import MachineCode, Profile, explain, machine_code, 
 from runtime.program.scalars import Scalars
 from runtime.program.steps import SMALL, CallStep, RegionStep, Run, ScalarStep, shape_of
 from runtime.program.targets import checked, writable_at_once
+from runtime.program.tier import CompiledRegion, Mode, tier
 from runtime.results import owned, require_outputs
-
-if TYPE_CHECKING:
-    from runtime.native.kernels import Kernels
 
 Progress: TypeAlias = Callable[[int, int], None]
 
@@ -58,7 +55,7 @@ class Program:
         graph: Graph,
         threads: int | None = None,
         block: int | None = None,
-        native: Native = "auto",
+        native: Mode = "auto",
         beside: Program | None = None,
     ) -> None:
         require_outputs(graph)
@@ -90,7 +87,7 @@ class Program:
         self._plans: dict[Any, tuple[Plan, bool]] = {}
         self._bodies: dict[tuple[int, bool], Body] = {}
         self._scalars: dict[int, Scalars] = {}
-        self._kernels: dict[int, Kernels] = {}
+        self._kernels: dict[int, CompiledRegion] = {}
         self._single = len(self.exit) == 1
         self._recent: Plan | None = None
         self._native: Callable[..., Any] | None = None
@@ -305,7 +302,7 @@ class Program:
             found = self._scalars[number] = Scalars(Code(region, self.needed, bits=False))
         return found
 
-    def kernels(self, number: int) -> Kernels | None:
+    def kernels(self, number: int) -> CompiledRegion | None:
         """The machine code of a region, by the number of its step, in the native tier."""
         if self.native is None:
             return None

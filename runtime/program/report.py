@@ -19,8 +19,6 @@ from runtime.program.steps import CallStep, RegionStep, Run, shape_of
 from runtime.program.straight import alone
 
 if TYPE_CHECKING:
-    from runtime.native.kernels import Kernels
-    from runtime.native.layout import Kinds
     from runtime.program.program import Program
 
 Given: TypeAlias = "tuple[Sequence[Any], Mapping[str, int]]"
@@ -145,32 +143,10 @@ def machine_code(
     given = _given(program, inputs, named)
     bound: Any = program.bound(given[1])[number] if given else None
     values = _values(program, *given) if given else []
-    kinds = kernels.kinds(bound, values) if bound else kernels.usual
-    found = kinds is not None and kernels.listing(kinds)
-    if not found:
-        raise ExecutionError(f"the region stays in {_tier(kernels, bound, values)}")
-    return MachineCode(*found)
-
-
-def _tier(kernels: Kernels, step: Any, values: Sequence[Any]) -> str:
-    """Which tier runs a region, of such values or of any, and why NumPy does."""
-    if kernels.why:
-        return f"NumPy: {kernels.why}"
-    kinds = kernels.kinds(step, values) if step else None
-    if step and kinds is None:
-        return "NumPy: rows of its inputs have no common stride, or are too short"
-    known = [*kernels.made] if kinds is None else [kinds]
-    if known and all(one in kernels.made for one in known):
-        return f"native for strides {' and '.join(map(_strides, known))}"
-    if kernels.now or kernels.earned:
-        return f"NumPy: to be compiled{', if such calls take long enough' if kinds else ''}"
-    spent = f"{kernels.spent / 1e6:.1f} of the {kernels.due / 1e6:.0f} ms spent"
-    return f"NumPy: {spent} after which it is compiled"
-
-
-def _strides(kinds: Kinds) -> str:
-    """The kinds of inputs, as text."""
-    return f"({', '.join('any' if kind is None else str(kind) for kind in kinds)})"
+    listing = kernels.listing(bound, values)
+    if not listing:
+        raise ExecutionError(f"the region stays in {kernels.status(bound, values)}")
+    return MachineCode(*listing)
 
 
 def _values(program: Program, inputs: Sequence[Any], sizes: Mapping[str, int]) -> list[Any]:
@@ -210,7 +186,7 @@ def explain(program: Program, inputs: Sequence[Any], named: Mapping[str, Any]) -
             continue
         lines += _region_text(program, number, step, bound)
         if kernels := program.kernels(number):
-            lines.append(f"       {_tier(kernels, bound, values)}")
+            lines.append(f"       {kernels.status(bound, values)}")
     return "\n".join(lines)
 
 
