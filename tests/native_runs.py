@@ -15,7 +15,7 @@ from graphir import DType, Graph, Op, PromotionError, Symbol, ops
 from graphir.conversions import convert
 from runtime import Program, interpret
 from runtime.native import tier
-from runtime.program import straight as programs
+from runtime.program.codegen import straight as programs
 from runtime.program.cutting import Region
 from runtime.program.rows import sums_by_halves
 from tests.evaluator import same

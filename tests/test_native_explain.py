@@ -177,7 +177,7 @@ def test_the_environment_compiles_now(monkeypatch: pytest.MonkeyPatch) -> None:
 @needs_llvmlite
 def test_an_op_without_an_emitter_stays_in_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
     from runtime.native.emitters import EMITTERS, has_code
-    from runtime.program.tracing import select
+    from runtime.program.codegen.tracing import select
 
     monkeypatch.delitem(EMITTERS, select)
     monkeypatch.setattr("runtime.native.regions.has_code", has_code.__wrapped__)  # it remembers

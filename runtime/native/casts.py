@@ -1,7 +1,7 @@
 """Conversions in machine code: what graphir.conversions and NumPy's own casts compute, to the bit.
 
 They are functions of NumPy on what is being written, emitters.Value. A value lies in a register of
-its machine dtype, as in runtime/program/casting.py, whose roundings these are.
+its machine dtype, as in runtime/program/codegen/casting.py, whose roundings these are.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from graphir.conversions import narrow_patterns, narrow_values, round_to_odd, st
 from graphir.semantics.evaluation import machine
 from runtime.native.code import Conversion
 from runtime.native.vectors import Table, where
-from runtime.program.casting import ROUNDINGS, STORES, halves, register
+from runtime.program.codegen.casting import ROUNDINGS, STORES, halves, register
 
 _F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
 _U16, _U32 = np.dtype(np.uint16), np.dtype(np.uint32)

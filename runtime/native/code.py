@@ -14,9 +14,9 @@ from graphir.semantics import special_functions as functions
 from graphir.semantics.evaluation import machine
 from graphir.semantics.kernels import KERNELS
 from runtime.native.vectors import Table, where
-from runtime.program.casting import register
-from runtime.program.code import Code, entering
-from runtime.program.tracing import Step, Storage, Trace
+from runtime.program.codegen.casting import register
+from runtime.program.codegen.instructions import Code, entering
+from runtime.program.codegen.tracing import Step, Storage, Trace
 
 
 class Conversion(NamedTuple):

@@ -17,7 +17,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from runtime.native.casts import converted
 from runtime.native.code import Conversion, as_complex
 from runtime.native.vectors import Table, Vectors, lane, splat, where
-from runtime.program.tracing import Storage, assign, select
+from runtime.program.codegen.tracing import Storage, assign, select
 
 One: TypeAlias = Callable[[Any], Any]
 Two: TypeAlias = Callable[[Any, Any], Any]

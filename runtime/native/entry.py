@@ -17,7 +17,7 @@ import numpy as np
 
 from runtime.native.loops import low, words
 from runtime.native.vectors import words_of
-from runtime.program.tracing import Storage
+from runtime.program.codegen.tracing import Storage
 
 _POINTERS = ("type", "none", "empty", "kernel", "context", "template")
 _HEAD = (*_POINTERS, "bytes", "inputs", "outs", "arrays", "elements", "long")

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from runtime.program.tracing import Storage
+from runtime.program.codegen.tracing import Storage
 
 # PyUFuncObject of numpy/_core/include/numpy/ufuncobject.h, in words: two counts fill one
 _NIN_NOUT, _NARGS, _FUNCTIONS, _DATA, _NTYPES = 2, 3, 4, 5, 6

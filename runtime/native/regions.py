@@ -12,8 +12,8 @@ from runtime.native.emitters import Value, emitted, has_code
 from runtime.native.loops import loop_of
 from runtime.native.rows import ARGS, BLOCK, WIDTH, rows
 from runtime.native.vectors import Vectors, lane, splat, words_of
-from runtime.program.code import Instruction
-from runtime.program.tracing import Storage
+from runtime.program.codegen.instructions import Instruction
+from runtime.program.codegen.tracing import Storage
 
 Kind: TypeAlias = int | None
 """The stride of an input along rows, in elements, if it is among KINDS; else None: any."""

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from runtime.program.tracing import Storage
+from runtime.program.codegen.tracing import Storage
 
 where: Callable[..., Any] = np.where
 """np.where, of what is not known to be arrays."""

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from graphir.lazy import lazy
+from runtime.program.codegen.straight import Straight, alone, ends, fits
 from runtime.program.memory import LARGE
 from runtime.program.steps import CallStep, RegionStep, ScalarStep, shape_of
-from runtime.program.straight import Straight, alone, ends, fits
 
 if TYPE_CHECKING:
     from runtime.program.program import Program

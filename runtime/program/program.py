@@ -19,17 +19,17 @@ from graphir.gc_pause import uncollected
 from graphir.semantics.evaluation import contiguous
 from passes import lower
 from runtime.binding import bind
-from runtime.program.assembly import Body, assemble
 from runtime.program.blocks import cores, counted
-from runtime.program.code import Code, entering, materialized
+from runtime.program.codegen.assembly import Body, assemble
+from runtime.program.codegen.instructions import Code, entering, materialized
+from runtime.program.codegen.scalars import Scalars
 from runtime.program.cutting import Call, Region, cut
 from runtime.program.expansion import expanded
 from runtime.program.memory import Lane, Recycler
+from runtime.program.outputs import checked, writable_at_once
 from runtime.program.plans import Plan, Step
 from runtime.program.report import MachineCode, Profile, explain, machine_code, profile
-from runtime.program.scalars import Scalars
 from runtime.program.steps import SMALL, CallStep, RegionStep, Run, ScalarStep, shape_of
-from runtime.program.targets import checked, writable_at_once
 from runtime.program.tier import CompiledRegion, Mode, tier
 from runtime.results import owned, require_outputs
 

@@ -12,11 +12,11 @@ import numpy as np
 from graphir import ExecutionError, Symbol
 from graphir.escape import printable
 from runtime.binding import bind
-from runtime.program.assembly import Body, prepared
+from runtime.program.codegen.assembly import Body, prepared
+from runtime.program.codegen.straight import alone
 from runtime.program.cutting import Call, Region
 from runtime.program.memory import Lane, Recycler
 from runtime.program.steps import CallStep, RegionStep, Run, shape_of
-from runtime.program.straight import alone
 
 if TYPE_CHECKING:
     from runtime.program.program import Program

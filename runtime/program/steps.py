@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from graphir import GraphirError, Symbol
 from graphir.ops.dims import evaluate
 from graphir.semantics.evaluation import contiguous, settings_of
-from runtime.program.assembly import Body
 from runtime.program.blocks import Entering, Flat, Operand, Range, Uniform, laid_out, share
-from runtime.program.code import entering
+from runtime.program.codegen.assembly import Body
+from runtime.program.codegen.instructions import entering
+from runtime.program.codegen.scalars import Scalars
+from runtime.program.codegen.tracing import Storage, assign, select
 from runtime.program.memory import Lane, Need, Recycler, View
 from runtime.program.rows import LEAF, Parts, Rows, Tree, caller, halves, in_parts
-from runtime.program.scalars import Scalars
-from runtime.program.tracing import Storage, assign, select
 from runtime.results import REFUSED, refused
 
 Array: TypeAlias = NDArray[Any]

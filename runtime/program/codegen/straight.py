@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from graphir.semantics.evaluation import contiguous
-from runtime.program.assembly import Walk, Writer
+from runtime.program.codegen.assembly import Walk, Writer
+from runtime.program.codegen.tracing import Storage
 from runtime.program.memory import Need, View
 from runtime.program.rows import caller
 from runtime.program.steps import CHEAP, CallStep, RegionStep, Run, ScalarStep
-from runtime.program.tracing import Storage
 
 Step = ScalarStep | CallStep | RegionStep
 

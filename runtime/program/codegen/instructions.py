@@ -14,9 +14,9 @@ from graphir.conversions import convert
 from graphir.promotion.scalars import scalar
 from graphir.semantics.evaluation import machine
 from graphir.semantics.kernels import KERNELS
-from runtime.program import casting
+from runtime.program.codegen import casting
+from runtime.program.codegen.tracing import Storage, Trace, Whole, assign, trace
 from runtime.program.cutting import Call, Region, source_of
-from runtime.program.tracing import Storage, Trace, Whole, assign, trace
 from runtime.results import REFUSED, refused
 
 Attributes: TypeAlias = tuple[tuple[str, Any], ...]

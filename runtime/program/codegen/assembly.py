@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir import Symbol
-from runtime.program.code import Code, Instruction
-from runtime.program.tracing import Storage, assign, select
+from runtime.program.codegen.instructions import Code, Instruction
+from runtime.program.codegen.tracing import Storage, assign, select
 
 Call: TypeAlias = tuple[Callable[..., Any], tuple[int, ...], Symbol]
 """A function, the places of its operands and of its result, and the symbol it is a part of."""

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from graphir import DType
 from graphir.conversions import convert, round_to_tf32
 from graphir.semantics.evaluation import machine
-from runtime.program.tracing import Trace, trace
+from runtime.program.codegen.tracing import Trace, trace
 
 _FRACTION = DType.float32.mantissa_bits
 _F32, _U32, _U16 = np.dtype(np.float32), np.dtype(np.uint32), np.dtype(np.uint16)

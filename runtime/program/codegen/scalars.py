@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from graphir import Symbol
-from runtime.program.assembly import Writer, prepared
-from runtime.program.code import Code, Instruction, entering
-from runtime.program.tracing import assign, select
+from runtime.program.codegen.assembly import Writer, prepared
+from runtime.program.codegen.instructions import Code, Instruction, entering
+from runtime.program.codegen.tracing import assign, select
 
 _OPERATORS: dict[Any, str] = {
     np.add: "+",

@@ -1,0 +1,1 @@
+"""Regions as Python functions: instructions over registers, conversions."""
