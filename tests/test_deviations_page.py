@@ -12,7 +12,7 @@ from tests.peers.table import DEVIATIONS, page
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "deviations.md"
 
 
-README = (PAGE.parent.parent / "README.md").read_text(encoding="utf-8")
+RULE_SETS = (PAGE.parent / "rule-sets.md").read_text(encoding="utf-8")
 
 
 def test_the_page_is_what_the_table_writes():
@@ -26,7 +26,7 @@ def test_each_row_has_its_words_and_its_source_once():
 
 def test_the_page_says_of_each_rule_set_what_it_was_checked_against():
     documented = set(
-        re.findall(r"`([a-z_0-9]+)`", README.split("| rule set |")[1].split("\n\n")[0])
+        re.findall(r"`([a-z_0-9]+)`", RULE_SETS.split("| rule set |")[1].split("\n\n")[0])
     )
     assert page.CHECKED.keys() == documented and all(rules(name) for name in documented)
     live = {name for name, what in page.CHECKED.items() if "random programs" in what}

@@ -1,0 +1,89 @@
+"""Every page of documentation: its blocks run and print what it shows; its links and paths lead."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.pages import PAGES, ROOT, Block, blocks, links, outputs
+
+RUN = [block for page in PAGES for block in blocks(page) if block.language in ("python", "console")]
+
+
+@pytest.mark.parametrize("block", RUN, ids=str)
+def test_a_block_prints_what_its_page_shows(block: Block) -> None:
+    if block.missing:
+        pytest.skip(f"not installed: {', '.join(block.missing)}")
+    assert outputs(block.page)[block.line] == block.output
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_no_block_escapes_the_test(page: Path) -> None:
+    for block in blocks(page):
+        assert block.language in ("python", "console") or block.file, block
+        if block.language == "console":
+            commands = re.findall(r"^\$ (.*)$", block.text, re.M)
+            assert commands and block.text.startswith("$ "), block
+            assert all(re.match(r"(python -m )?graphir\b", line) for line in commands), block
+    fences = re.findall(r"^\s*(?:```|~~~)", page.read_text(encoding="utf-8"), re.M)
+    shown = sum(1 + bool(b.output and b.language == "python") for b in blocks(page))
+    assert len(fences) == 2 * shown
+
+
+def headings(page: Path) -> set[str]:
+    """The anchors of a page's headings, as code hosts make them."""
+    lines = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.M)
+    return {re.sub(r"[^\w\- ]", "", line).strip().lower().replace(" ", "-") for line in lines}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_to_files_and_headings(page: Path) -> None:
+    for link in links(page):
+        path, _, heading = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists() and target.is_relative_to(ROOT), link
+        assert not heading or heading in headings(target), link
+
+
+def test_each_page_is_two_clicks_from_the_readme() -> None:
+    reached = {ROOT / "README.md"}
+    for _ in range(2):
+        reached |= {
+            (page.parent / link.partition("#")[0]).resolve()
+            for page in reached
+            if page.suffix == ".md"
+            for link in links(page)
+        }
+    assert reached.issuperset(PAGES)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_paths_named_in_prose_exist(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    for path in re.findall(r"`((?:graphir|passes|runtime|tests|docs|examples)/[\w./]*)`", text):
+        assert (ROOT / path).exists(), path
+    for module in re.findall(r"python -m (tests\.[\w.]+)", text):
+        assert (ROOT / f"{module.replace('.', '/')}.py").exists(), module
+
+
+def test_the_mechanism_sees_what_a_page_does(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(
+        "```text data.txt\nseven\n```\n"
+        "```python\nx = 7\n```\n"
+        "```python\nprint(x, open('data.txt').read(), end='')\n```\n```text\n8\n```\n"
+        "```python\nx / 0\n```\n"
+        "```python needs=no_such_package\nx\n```\n"
+        "```console\n$ graphir promote int8\nother\n$ python -m graphir x || echo $?\n```\n"
+    )
+    data, before, second, raising, missing, console = blocks(page)
+    assert (data.file, second.output, missing.missing) == ("data.txt", "8\n", ["no_such_package"])
+    shown = outputs(page)
+    assert shown.keys() == {before.line, second.line, raising.line, console.line}
+    assert (shown[before.line], shown[second.line]) == ("", "7 seven\n")
+    assert shown[raising.line].endswith("ZeroDivisionError: division by zero\n")
+    first, other, *_, last = shown[console.line].splitlines()
+    assert (first, last) == ("$ graphir promote int8", "2")
+    assert other.startswith("int8 promote") and "invalid choice: 'x'" in shown[console.line]
