@@ -68,6 +68,16 @@ def test_paths_named_in_prose_exist(page: Path) -> None:
         assert (ROOT / f"{module.replace('.', '/')}.py").exists(), module
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_names_stand_in_the_files_named_beside_them(page: Path) -> None:
+    pairs = re.findall(r"`([\w.]+)`\s\(`([\w/]+\.py)`", page.read_text(encoding="utf-8"))
+    assert pairs or page.name != "architecture.md"
+    for name, path in pairs:
+        for part in name.split("."):
+            defined = rf"^\s*(def|class) {part}\b|^{part}\b.* = "
+            assert re.search(defined, (ROOT / path).read_text(encoding="utf-8"), re.M), name
+
+
 def test_the_mechanism_sees_what_a_page_does(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(
