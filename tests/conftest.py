@@ -15,7 +15,9 @@ from graphir.promotion import registry
 # Machine code is made anew, and nothing is left in the home of who tests.
 os.environ.setdefault("GRAPHIR_NATIVE_CACHE", "0")
 
-pytest.register_assert_rewrite("tests.evaluator", "tests.rewrites")
+pytest.register_assert_rewrite(
+    "tests.evaluator", "tests.native_runs", "tests.numpy_calls", "tests.replays", "tests.rewrites"
+)
 
 # The same examples on every machine and run, and no time limits that a busy machine would miss.
 settings.register_profile(

@@ -134,11 +134,6 @@ def same(one: Any, other: Any) -> bool:
     return bool(np.all(equal | (np.not_equal(one, one) & np.not_equal(other, other))))
 
 
-def _whole(function: Any) -> Any:
-    # NumPy before 2.1 made floats of integers here.
-    return lambda x: x if x.dtype.kind in "biu" else function(x)
-
-
 def _reduction(function: Any) -> Any:
     return lambda x, axis, keepdims, dtype=None: function(x, axis=axis, keepdims=keepdims)
 
@@ -148,6 +143,7 @@ def _sum(function: Any) -> Any:
 
 
 def _whole(function: Any) -> Any:
+    """A function that returns integers as they are: NumPy before 2.1 returned floats."""
     return lambda x: x if x.dtype.kind in "bui" else function(x)
 
 

@@ -17,10 +17,9 @@ import numpy as np
 from hypothesis import HealthCheck, given, seed, settings
 
 from graphir import DType
-from tests.native_runs import casts, check, every_op, graph_of, step_by_step, values
+from tests.native_runs import casts, check, every_op, graph_of, run_drawn, step_by_step, values
+from tests.program_calls import calls
 from tests.strategies import STRONG
-from tests.test_native_layouts import run_drawn
-from tests.test_program import calls
 
 
 def graphs(number: int) -> None:

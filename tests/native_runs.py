@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from typing import Any
 from unittest.mock import patch
 
@@ -18,7 +18,7 @@ from runtime.native import tier
 from runtime.program.codegen import straight as programs
 from runtime.program.cutting import Region
 from runtime.program.rows import sums_by_halves
-from tests.evaluator import same
+from tests.evaluator import agree, outcome, same
 from tests.rounding import edges, float_edges, integer_traps
 from tests.strategies import STRONG, pool
 
@@ -195,3 +195,14 @@ def ties(dtype: DType) -> Any:
 def around(x: Any) -> Any:
     """Float64 and what is beside it."""
     return np.concatenate([x, np.nextafter(x, np.inf), np.nextafter(x, -np.inf)])
+
+
+def run_drawn(graph: Graph, inputs: Any, block: Any, threads: Any) -> None:
+    """Machine code gives the outcome of `interpret`, step by step and as a whole."""
+    meaning = outcome(interpret, graph, *inputs)
+    make = partial(Program, graph, threads=threads, block=block, native="now")
+    with step_by_step():
+        assert agree(outcome(make(), *inputs), meaning)
+    program = make()
+    for _ in range(3):
+        assert agree(outcome(program, *inputs), meaning)

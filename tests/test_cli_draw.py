@@ -8,7 +8,7 @@ from graphir import Graph
 from graphir.drawing.graphs import GRAPH_FORMATS
 from passes import draw
 from tests.commands import cli, refused
-from tests.test_graph_pictures import mixed
+from tests.pictured_graphs import mixed
 
 
 def test_draw_prints_or_writes(tmp_path: Path) -> None:

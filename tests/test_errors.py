@@ -129,12 +129,12 @@ def test_graphs_whose_types_have_met_before_do_not_mix_either():
 
 
 @pytest.mark.parametrize(
-    ("name", "near"), [("ad", "add"), ("matmull", "matmul"), ("reduce_sum", "sum")]
+    ("name", "near"),
+    [("ad", "; near it are .*add"), ("matmull", "; near it are matmul"), ("reduce_sum", "$")],
 )
 def test_an_unknown_op(name: str, near: str):
-    with pytest.raises(GraphError, match=f"no op is named '{name}'") as caught:
+    with pytest.raises(GraphError, match=f"^no op is named '{name}'{near}"):
         ops.find(name)
-    assert near in str(caught.value) or name == "reduce_sum"
 
 
 @pytest.mark.parametrize("name", ["flaot32", "unit8", "bflot16"])

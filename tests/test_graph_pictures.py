@@ -34,38 +34,10 @@ from graphir.loss import loss
 from passes import cast_report, draw, implicit_cast, lower
 from passes.reports.picture import marks_of
 from tests.drawing import Program, programs
+from tests.pictured_graphs import hostile, mixed
 from tests.pictures import SVG
 from tests.reports import assigned
 from tests.strategies import STRONG
-
-EVIL = '<script>alert("x")</script> & \'q\' \\ \n ]]> --> %%{init}%% "] end; \x00\x1b \u202e\ud800'
-"""What means something to XML, HTML, DOT or Mermaid, and what cannot be written at all."""
-
-
-def mixed() -> Graph:
-    """Each level of loss, and casts that are implied and that the user wrote."""
-    g = Graph("mixed")
-    x = g.input("int16", ("n",), name="x")
-    w = g.input("float16", ("n",), name="w")
-    with g.layer("encoder"):
-        y = x * w + g.input("float32", ("n",), name="y")
-        with g.layer("attention"):
-            z = y * 0.5
-    g.output(z.cast("float16"), z.cast("uint8"), ops.sum(z))
-    return g
-
-
-def hostile() -> Graph:
-    g = Graph(EVIL)
-    x = g.input("int16", ("n",), name="x")
-    y = g.input("float16", ("n",), name="y" * 10_000)
-    with g.layer(EVIL), g.layer("z" * 10_000):
-        a = x * y
-    with g.layer("end"):
-        b = a * 2
-    with g.layer("subgraph"):
-        g.output(b + g.constant(np.float16("nan")))
-    return g
 
 
 def texts(svg: str) -> list[str]:
@@ -127,9 +99,9 @@ def test_titles_tell_the_line_of_text_the_place_and_the_reason() -> None:
     text, lost, use = cast.split("\n")
     assert text == "%0 = cast(%x) {to=float16} : float16[n]"
     assert lost.startswith("loses precision: 2049 becomes 2048")
-    assert use.startswith("lhs of multiply at tests/test_graph_pictures.py:")
+    assert use.startswith("lhs of multiply at tests/pictured_graphs.py:")
     assert use.endswith("[encoder], max: int16 -> float16")
-    assert any(re.search(r"= sum\(.*\nat tests/test_graph_pictures.py:\d+", t) for t in found)
+    assert any(re.search(r"= sum\(.*\nat tests/pictured_graphs.py:\d+", t) for t in found)
     assert "layer encoder/attention" in found
 
 
@@ -341,7 +313,7 @@ def test_any_graph_is_drawn(program: Program) -> None:
 
 def test_the_same_bytes_every_time() -> None:
     code = (
-        "from tests.test_graph_pictures import hostile, mixed; from passes import draw\n"
+        "from tests.pictured_graphs import hostile, mixed; from passes import draw\n"
         "for g in (mixed(), hostile()):\n"
         "    for format in ('svg', 'dot', 'mermaid'): print(draw(g, format))"
     )

@@ -23,8 +23,8 @@ from graphir.drawing.lattices import (
     lattice_mermaid,
     lattice_svg,
 )
+from tests.partial_orders import orders
 from tests.pictures import SVG, Picture, Rect, cross, sampled
-from tests.test_lattice import orders
 
 KNOWN: dict[str, Lattice[Any]] = {
     **{name: lattice(name) for name in lattices()},

@@ -25,10 +25,8 @@ from graphir.drawing.graphs.levels import cast_kind
 from graphir.ir.operators.in_place import is_scalar
 from passes import Policy, cast_report, lower
 from runtime import array_api, execute, interpret, jit
+from tests.numpy_calls import COMPOSITE_CALLS, FUNCTION_CALLS, UFUNCS
 from tests.peers import IN_PLACE
-from tests.test_numpy_functions import CALLS
-from tests.test_numpy_symbols import CALLS as FUNCTIONS
-from tests.test_numpy_symbols import UFUNCS
 
 N = ("n",)
 
@@ -180,7 +178,7 @@ def test_no_0d_array_of_numpys_functions_counts_as_a_scalar(shape: tuple[int, ..
     """A scalar may be bound anew in a traced function, where an array may have other names."""
     ufuncs = [partial(_on_itself, ufunc) for ufunc in UFUNCS]
     count = 0
-    for call in (*FUNCTIONS.values(), *CALLS.values(), *ufuncs):
+    for call in (*FUNCTION_CALLS.values(), *COMPOSITE_CALLS.values(), *ufuncs):
         x = np.arange(1.0, 1 + math.prod(shape)).reshape(shape)
         g = Graph(rules="numpy")
         try:

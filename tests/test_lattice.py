@@ -8,13 +8,13 @@ from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
-import networkx as nx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphir import GraphError, GraphirError, Lattice, PromotionError
 from graphir.lattice.order import NoUpperBound, SeveralUpperBounds, Violation, violations
+from tests.partial_orders import minimal_bounds, orders
 
 PRINTED: dict[str, Any] = json.loads((Path(__file__).parent / "golden/lattices.json").read_text())
 LAWFUL = ["jep_python", "jep_scalar_types_signed_int", "jep_jax_final", "jax_doc"]
@@ -22,14 +22,6 @@ LAWFUL = ["jep_python", "jep_scalar_types_signed_int", "jep_jax_final", "jax_doc
 
 def printed(name: str) -> Lattice[str]:
     return Lattice(name, PRINTED[name]["edges"])
-
-
-def minimal_bounds(edges: Mapping[Any, Any], *nodes: Any) -> set[Any]:
-    """The minimal common upper bounds, by networkx's reachability alone."""
-    graph = nx.DiGraph((a, b) for a, above in edges.items() for b in above)
-    graph.add_nodes_from(edges)
-    common = set.intersection(*({n} | nx.descendants(graph, n) for n in nodes))
-    return {n for n in common if not any(m != n and nx.has_path(graph, m, n) for m in common)}
 
 
 def laws_by_definition(edges: Mapping[Any, Any], nodes: tuple[Any, ...]) -> set[tuple[Any, ...]]:
@@ -139,19 +131,6 @@ def test_what_is_undefined_one_way_round_breaks_commutativity():
     # The node 0 is a node, however false it is.
     swapped = violations((0, 1), lambda a, b: a)
     assert Violation("commutativity", (0, 1), "0, swapped 1") in swapped
-
-
-@st.composite
-def orders(draw: st.DrawFn) -> dict[int, list[int]]:
-    """A random acyclic order over at most 7 nodes, mentioned in random order."""
-    size = draw(st.integers(1, 7))
-    names = draw(st.permutations(range(size)))
-    pairs = [(i, j) for i in range(size) for j in range(i + 1, size)]
-    chosen = draw(st.lists(st.sampled_from(pairs), unique=True) if pairs else st.just([]))
-    edges: dict[int, list[int]] = {name: [] for name in draw(st.permutations(names))}
-    for i, j in chosen:
-        edges[names[i]].append(names[j])
-    return edges
 
 
 @given(orders())

@@ -18,7 +18,7 @@ import graphir
 from graphir import DType, GraphError, Lattice, lattice, lattices, rule_sets
 from graphir.lattice.order import LAWS, Cyclic, Violation, violations
 from graphir.rule_reports.findings import edges_text, report
-from tests.test_lattice import minimal_bounds, orders
+from tests.partial_orders import minimal_bounds, orders
 
 GOLDEN: dict[str, Any] = json.loads((Path(__file__).parent / "golden/lattices.json").read_text())
 KINDS = {"u": "uint", "i": "int", "f": "float", "c": "complex", "bf": "bfloat"}

@@ -16,7 +16,7 @@ from hypothesis import given, note, settings
 from graphir import DType, Graph, Symbol, ops
 from runtime import Program, interpret
 from runtime.native.kernels import Task
-from tests.evaluator import agree, outcome, same
+from tests.evaluator import agree, same
 from tests.layouts import LAYOUTS
 from tests.native_runs import (
     check,
@@ -24,10 +24,11 @@ from tests.native_runs import (
     left,
     needs_llvmlite,
     needs_sums,
+    run_drawn,
     step_by_step,
     values,
 )
-from tests.test_program import calls
+from tests.program_calls import calls
 
 pytestmark = needs_llvmlite
 
@@ -282,16 +283,6 @@ def test_drawn_graphs(call: Any) -> None:
     graph, inputs, block, threads = call
     note(f"{graph}\nblock={block}, threads={threads}, {[(x.dtype, x.shape) for x in inputs]}")
     run_drawn(graph, inputs, block, threads)
-
-
-def run_drawn(graph: Graph, inputs: Any, block: Any, threads: Any) -> None:
-    meaning = outcome(interpret, graph, *inputs)
-    make = partial(Program, graph, threads=threads, block=block, native="now")
-    with step_by_step():
-        assert agree(outcome(make(), *inputs), meaning)
-    program = make()
-    for _ in range(3):
-        assert agree(outcome(program, *inputs), meaning)
 
 
 @needs_sums

@@ -378,7 +378,6 @@ def test_complex_from_parts():
 
 
 def test_every_op_of_the_catalogue_says_what_it_does():
-    assert len(ops.CATALOGUE) >= 105
     for name, each in ops.CATALOGUE.items():
         assert each.name == name and each.doc.endswith(".") and ops.find(name) is each
         assert getattr(ops, name) is each

@@ -9,20 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given, note, seed, settings
-from hypothesis import strategies as st
 
-from graphir import DType, ExecutionError, Graph, GraphirError, Op, ops
+from graphir import DType, ExecutionError, Graph, Op, ops
 from graphir.conversions import convert
-from graphir.ops.dims import evaluate
 from runtime import Program, execute, interpret
-from tests.drawing import graphs
 from tests.evaluator import agree, outcome, same
 from tests.layouts import LAYOUTS
-from tests.strategies import NAMES, SIZES, STRONG, arrays, count
+from tests.program_calls import BLOCKS, calls
+from tests.strategies import STRONG
 
-SMALL = (2, 3, 1, 0)
 LARGE = (1, 5, 17, 40, 129)
-BLOCKS = (None, 1, 3, 7, 64, 127, 1000)
 LAYOUT = pytest.mark.parametrize("layout", LAYOUTS, ids=lambda one: one.__name__)
 
 
@@ -33,29 +29,6 @@ def check(graph: Graph, *inputs: Any, blocks: Any = BLOCKS, threads: Any = (1, 3
         for number in threads:
             program = Program(graph, threads=number, block=block)
             assert agree(outcome(program, *inputs), meaning), (block, number)
-
-
-@st.composite
-def calls(draw: Any, largest: int, pool: Any = SMALL, **wanted: Any) -> Any:
-    """A graph, inputs that lie in memory in any way, and how to run it."""
-    graph = draw(graphs(**wanted))
-    sizes = {name: draw(st.sampled_from(pool)) for name in NAMES}
-    if not _fits(graph, sizes, largest):
-        sizes = SIZES
-    inputs: list[Any] = []
-    for x in graph.inputs:
-        shape = [evaluate(dim, sizes) for dim in x.shape]
-        few = draw(arrays(x.dtype, [min(count(x.shape, sizes), 200)]))
-        given = np.resize(few, shape) if len(few) else few.reshape(shape)
-        inputs.append(draw(st.sampled_from(LAYOUTS))(given))
-    return graph, inputs, draw(st.sampled_from(BLOCKS)), draw(st.sampled_from((1, 2, 3, 4)))
-
-
-def _fits(graph: Graph, sizes: dict[str, int], largest: int) -> bool:
-    try:
-        return all(0 <= count(x.shape, sizes) <= largest for x in graph.symbols)
-    except GraphirError:
-        return False
 
 
 def is_interpreted(call: Any) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from graphir import GraphError
 from runtime import record
-from tests.test_recording import EXACT, gives_again, identical, same_results
+from tests.replays import EXACT, gives_again, identical, same_results
 
 
 def functions_of(*modules):

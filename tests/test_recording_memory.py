@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from passes import cast_report
 from runtime import record
-from tests.test_recording import EXACT, gives_again, identical, same_results
+from tests.replays import EXACT, gives_again, identical, same_results
 
 
 def both(function, *arrays):

@@ -11,7 +11,7 @@ import pytest
 from runtime import record
 from runtime.recording import recorder
 from tests.recorded_libraries import installed
-from tests.test_recording import EXACT, gives_again, identical, same_results
+from tests.replays import EXACT, gives_again, identical, same_results
 
 
 def ran(call, *args):

@@ -11,7 +11,7 @@ import pytest
 
 from graphir import ExecutionError
 from runtime import record
-from tests.test_recording import gives_again
+from tests.replays import gives_again
 
 
 def grid():

@@ -7,7 +7,7 @@ import pytest
 
 from graphir.numpy_api.ufuncs import COMPOUNDS, OPS, REDUCTIONS
 from runtime import record
-from tests.test_recording import EXACT, gives_again, same_results
+from tests.replays import EXACT, gives_again, same_results
 
 DTYPES = [np.dtype(code) for code in "?bhilBHILefdFD"]
 CLOSE = {"rtol": 1e-3, "atol": 1e-3}

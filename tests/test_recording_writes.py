@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from runtime import record
-from tests.test_recording import EXACT, gives_again, identical, same_results
+from tests.replays import EXACT, gives_again, identical, same_results
 
 
 def flat_copies(x, y):

@@ -13,9 +13,9 @@ from passes.reports import words
 from passes.reports.html import report_html
 from tests.benchmarks.compile import mixed as long_graph
 from tests.browser import CHROMIUM, Browser, Page, browser
+from tests.hostile_reports import HOSTILE, name_rules, report_of
 from tests.loading import example
 from tests.reports import audited, mixed
-from tests.test_reports_hostile import HOSTILE, name_rules, report_of
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium is installed")
 

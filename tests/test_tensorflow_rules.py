@@ -133,15 +133,18 @@ def test_twelve_ops_promote_and_the_others_do_not(rules: PromotionRules):
     a = symbols(rules, *STRONG)
     assert (a.i8 + a.i16).dtype is DType.int16 and (a.u8 == a.f32).dtype is DType.bool
     assert ops.maximum(a.bool, a.i8).dtype is DType.int8
-    for call in (
-        lambda: a.i8 != a.i16,
-        lambda: a.i8 < a.i16,
-        lambda: a.i8 & a.i16,
-        lambda: ops.where(a.bool, a.i8, a.i16),
-        lambda: ops.concat([a.i8, a.i16]),
-        lambda: ops.atan2(a.f16, a.f32),
-    ):
-        with pytest.raises(PromotionError, match=r"int8|float16"):
+    refused = {
+        "not_equal": lambda: a.i8 != a.i16,
+        "less": lambda: a.i8 < a.i16,
+        "bitwise_and": lambda: a.i8 & a.i16,
+        "where": lambda: ops.where(a.bool, a.i8, a.i16),
+        "concat": lambda: ops.concat([a.i8, a.i16]),
+        "atan2": lambda: ops.atan2(a.f16, a.f32),
+    }
+    for name, call in refused.items():
+        lhs, rhs = ("float16", "float32") if name == "atan2" else ("int8", "int16")
+        cause = rf"{name}\(.*: {lhs} and {rhs} do not promote under '{rules.name}'"
+        with pytest.raises(PromotionError, match=cause):
             call()
 
 
@@ -214,10 +217,13 @@ def test_a_mask_times_what_int32_keeps_is_a_mask(rules: PromotionRules):
     a = symbols(rules, DType.bool, DType.uint32, DType.int64, DType.float32)
     for made in (a.bool * a.bool, a.bool * True, a.bool * 2, a.u32 * a.bool):
         assert made.dtype is DType.bool
-    for call in (lambda: a.bool * a.i64, lambda: a.f32 * a.bool, lambda: a.bool * 0.5):
-        with pytest.raises(
-            PromotionError, match=r"0\.5 and 2\*\*32.*cast\(DType\.(int64|float32)\)"
-        ):
+    for call, other in (
+        (lambda: a.bool * a.i64, "int64"),
+        (lambda: a.f32 * a.bool, "float32"),
+        (lambda: a.bool * 0.5, "float32"),
+    ):
+        near = rf"0\.5 and 2\*\*32.*cast the bool.*\.cast\(DType\.{other}\)"
+        with pytest.raises(PromotionError, match=near):
             call()
 
 

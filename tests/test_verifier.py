@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import pickle
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -157,7 +158,7 @@ CORRUPTIONS: list[tuple[Callable[[Graph], None], str]] = [
     (argument_past_the_end, r"\(add\).*operand 0"),
     (foreign_symbol, r"\(add\).*another graph"),
     (symbol_of_no_graph, r"\(add\).*another graph"),
-    (removed_symbol, "another graph or place"),
+    (removed_symbol, r"\(add\).*another graph or place"),
     (unknown_op, r"\(plus\).*not in the catalogue"),
     (impostor_op, r"\(add\).*not in the catalogue"),
     (too_few_operands, r"\(add\).*1 operands, not 2"),
@@ -176,10 +177,10 @@ def test_a_corrupt_symbol_is_refused_by_name(corrupt: Callable[[Graph], None], n
     g = good()
     g.verify()
     corrupt(g)
-    with pytest.raises(GraphError, match=rf"symbol \d+ \(\w+\) of graph 'g': .*|{near}"):
-        g.verify()
-    with pytest.raises(GraphError, match=near):
-        g.verify()
+    for _ in range(2):  # an error leaves nothing behind that the next check would trust
+        with pytest.raises(GraphError, match=rf"symbol \d+ {near}") as error:
+            g.verify()
+        assert re.match(r"symbol \d+ \(\w+\) of graph 'g': ", str(error.value))
 
 
 @pytest.mark.parametrize(
@@ -353,5 +354,5 @@ def test_every_op_is_infered_with_bad_operands_without_a_crash(op: str):
             g = Graph("g")
             args = tuple(g.input(dtype, shape) for _ in range(count))
             g.append(each, args, {}, TensorType("float4_e2m1fn", (99,)), HERE)
-            with pytest.raises(GraphError, match=rf"symbol {count} \({op}\) of graph 'g'|inputs"):
+            with pytest.raises(GraphError, match=rf"symbol {count} \({op}\) of graph 'g': "):
                 g.verify()
