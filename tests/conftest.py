@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from hypothesis import HealthCheck, settings
 
 from graphir.promotion import registry
 
-# Machine code is made anew, and nothing is left in the home of who tests.
+# Kernels are compiled anew: no test reads or writes the user's cache directory.
 os.environ.setdefault("GRAPHIR_NATIVE_CACHE", "0")
 
 pytest.register_assert_rewrite(
@@ -34,8 +35,32 @@ settings.register_profile(
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
-# Nothing is left in the user's cache directory, and nothing that lies there is used.
-os.environ.setdefault("GRAPHIR_NATIVE_CACHE", "0")
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add `--only-skip REASONS`, with which any other skip fails the run."""
+    parser.addoption("--only-skip", metavar="REASONS", help="a regular expression: else a failure")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail a run in which tests were skipped for reasons that `--only-skip` does not match."""
+    allowed = session.config.getoption("--only-skip")
+    reporter = session.config.pluginmanager.getplugin("terminalreporter")
+    if allowed is None or reporter is None:  # a worker of pytest-xdist has no reporter
+        return
+    reasons = {report.longrepr[2] for report in reporter.stats.get("skipped", ())}
+    for reason in sorted(reason for reason in reasons if not re.search(allowed, reason)):
+        reporter.write_line(f"\nnot among the skips allowed: {reason}", red=True)
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Count the exhaustive tests that the run left out, and print the command that runs them."""
+    deselected = terminalreporter.stats.get("deselected", ())
+    count = sum(item.get_closest_marker("exhaustive") is not None for item in deselected)
+    if count:
+        command = "python -m pytest -m exhaustive"
+        terminalreporter.write_line(f"{count} exhaustive tests were left out; run them: {command}")
 
 
 @pytest.fixture(autouse=True)

@@ -65,6 +65,7 @@ def check(seed):
     return told
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_elements_that_differ_are_those_of_exact_arithmetic_or_unknown(part: int) -> None:

@@ -158,6 +158,7 @@ def items(array: Any) -> list[Any]:
     return [one.item() for one in array]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("source", ALL, ids=str)
 def test_what_is_measured_equals_fractions_for_every_pair(source: DType) -> None:
     before = data(source)

@@ -253,6 +253,7 @@ def test_the_small_dtypes_are_23():
     assert len(SMALL) == 23
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("source", SMALL, ids=str)
 def test_exact_in_and_witness_by_brute_force(source: DType):
     values = all_values(source)

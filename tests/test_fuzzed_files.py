@@ -24,6 +24,7 @@ from tests.fuzzing import corpus, mutated
 ROOT = Path(__file__).resolve().parent.parent
 
 
+@pytest.mark.exhaustive
 def test_1500_files_load_or_are_refused():
     command = [sys.executable, "-m", "tests.fuzz_loading", "--files", "1500", "--first", "7000000"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)

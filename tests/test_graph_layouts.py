@@ -109,6 +109,7 @@ def check_line(
         assert not [p for p in way if name.holds(*p)], (a, b, frame.cluster.name)
 
 
+@pytest.mark.exhaustive
 @given(graphs())
 def test_everything_has_its_place(g: Graph) -> None:
     check(diagram(g))

@@ -177,6 +177,7 @@ def test_ops(line: str):
         assert computed(RULES[name], *asked.split()) == result, call
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", RULES)
 def test_every_op_means_the_same_when_lowered_and_reads_back(name: str):
     count = 0

@@ -161,6 +161,7 @@ def _difference(name: str, ours: Any, theirs: Any) -> str:
     return "" if alike else f"{ours}, not {theirs}"
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.filterwarnings("ignore")
 def test_numbers_give_what_plain_numpy_gives(name: str) -> None:
@@ -343,6 +344,7 @@ def _members(cell: Interval) -> list[int]:
     return [low, (low + high) // 2, high - 1]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", ["numpy", "cupy", "torch", "array_api", "jax_2020"])
 def test_numbers_of_a_cell_are_taken_alike(name: str) -> None:
     """In every op, beside every dtype; so a function need not be traced for each of them."""

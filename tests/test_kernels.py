@@ -114,6 +114,7 @@ def check_pairs(name, dtype, a, b):
     assert result.tolist() == (expected if truth else [wrap(v, dtype) for v in expected])
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("dtype", [np.dtype("i1"), np.dtype("u1")], ids=str)
 @pytest.mark.parametrize("name", INTEGER_PAIRS)
 def test_all_pairs_of_bytes(name, dtype):
@@ -201,6 +202,7 @@ def test_single_bools(name, expected):
 # -- the layout of operands
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("name", "dtype"),
     [case for case in CASES if case[0] in ("atan2", "hypot", "logaddexp")]

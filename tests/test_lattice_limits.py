@@ -49,6 +49,7 @@ LARGE: dict[str, Callable[[], dict[str, list[str]]]] = {
 }
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", LARGE)
 @pytest.mark.parametrize("form", ["laws", *LATTICE_FORMATS])
 def test_large_orders_take_bounded_work(name: str, form: str) -> None:

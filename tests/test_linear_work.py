@@ -90,6 +90,7 @@ def work_of(argv: list[str]) -> Work:
     return count_work(lambda: main(argv))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_commands_on_graphs(command: str, program: str, tmp_path: Path) -> None:
