@@ -64,6 +64,7 @@ def test_vecdot_adds_in_the_dtype_of_the_products():
 DEFAULTS: list[Any] = [0, 1.5, 1j, True, 100, np.int64(1), np.float32(1), None]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("default", DEFAULTS)
 def test_select_promotes_all_choices_at_once(default: Any):

@@ -108,6 +108,7 @@ def test_commands_on_graphs(command: str, program: str, tmp_path: Path) -> None:
     assert works[-1].calls > 1000
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("command", [*LATTICE_FORMATS, "laws"])
 def test_commands_on_lattices(command: str, tmp_path: Path) -> None:
     works: list[Work] = []

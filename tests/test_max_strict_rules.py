@@ -23,6 +23,7 @@ def sample(dtype: str, shape: tuple[int, ...] = (2, 2)) -> Any:
     return Graph(rules="max_strict").input(dtype, shape, name="x")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("section", max_questions.SECTIONS)
 def test_every_answer_is_the_measured_one(section: str):
     measured = golden()[section]

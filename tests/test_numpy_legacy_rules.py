@@ -108,6 +108,7 @@ def test_scalars_beside_arrays_by_promote():
                 assert CHAR_OF[NUMPY_LEGACY.answer(*pair)] == char, pair
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("op", BY_VALUE)
 def test_scalars_beside_arrays_in_graphs(op: str):
     for name, row in rows_of(op).items():

@@ -65,6 +65,7 @@ def alike(a: Any, b: Any) -> bool:
     return same and np.array_equal(a, b, equal_nan=kind not in "?biu")
 
 
+@pytest.mark.exhaustive
 def test_numpy():
     count = 0
     for x, low, high in cells(list(numpy.DTYPES)):

@@ -89,6 +89,7 @@ def compared(name: str, count: int) -> tuple[list[str], int]:
     return unexplained, steps
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", LIBRARIES)
 def test_random_programs(name: str):
     _needed(name)

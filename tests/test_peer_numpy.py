@@ -229,6 +229,7 @@ def literal_differences() -> Iterator[Difference]:
                 yield op, (dtype, literal), mine, theirs
 
 
+@pytest.mark.exhaustive
 def test_literals_are_taken_as_there_and_give_the_same_values():
     assert unexplained(literal_differences(), LITERAL_DEVIATIONS) == ([], [])
 

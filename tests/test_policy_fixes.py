@@ -36,6 +36,7 @@ def builders(tmp_path: Path) -> dict[str, Build]:
     return {text: builder(i, text) for i, text in enumerate(EXPRESSIONS)}
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("policy", [{"casts": "forbid"}, {"forbid": {"lossy"}}], ids=str)
 @pytest.mark.parametrize("name", RULES)
 def test_a_typed_fix_leaves_nothing_to_find(

@@ -131,6 +131,7 @@ _EXPONENTS = (
 )
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("char", "?bhilBHILefdFD")
 @pytest.mark.parametrize("shape", [(101,), ()])
 def test_replays_of_recorded_powers_have_numpys_bits(char: str, shape: tuple[int, ...]):

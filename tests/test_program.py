@@ -48,6 +48,7 @@ def is_interpreted(call: Any) -> None:
         assert {step.symbol.op.name for step in program.steps if hasattr(step, "symbol")} <= named
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("op", ops.CATALOGUE.values(), ids=ops.CATALOGUE)
 def test_every_op(op: Op) -> None:
     @seed(zlib.crc32(op.name.encode()))
@@ -59,12 +60,14 @@ def test_every_op(op: Op) -> None:
     each()
 
 
+@pytest.mark.exhaustive
 @settings(max_examples=settings().max_examples * 8)
 @given(calls(largest=60000, pool=LARGE))
 def test_graphs_of_many_blocks(call: Any) -> None:
     is_interpreted(call)
 
 
+@pytest.mark.exhaustive
 @settings(max_examples=settings().max_examples * 4)
 @given(calls(largest=2000, steps=25))
 def test_large_graphs(call: Any) -> None:

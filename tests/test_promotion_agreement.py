@@ -68,6 +68,7 @@ def entered(rules: PromotionRules, operands: Sequence[Any]) -> Sequence[Any]:
     return operands
 
 
+@pytest.mark.exhaustive
 @RULES
 def test_promote_explain_and_the_operator_agree(chosen: PromotionRules):
     for pair in pairs(chosen):

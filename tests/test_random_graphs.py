@@ -100,6 +100,7 @@ def is_final(graph: Graph) -> None:
         assert each(parsed) is parsed, each.__name__
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("op", ops.CATALOGUE.values(), ids=ops.CATALOGUE)
 def test_graphs_of_every_op(op: Op) -> None:
     """Every op of the catalogue is drawn, so that one added to it is tested by being there."""
@@ -118,6 +119,7 @@ def test_graphs_of_every_op(op: Op) -> None:
     assert drawn >= 5
 
 
+@pytest.mark.exhaustive
 @settings(max_examples=settings().max_examples * 4)
 @given(programs(steps=25))
 def test_large_graphs(program: Program) -> None:
@@ -159,6 +161,7 @@ def test_the_independent_evaluator_on_every_op_it_knows(op: Op) -> None:
     each()
 
 
+@pytest.mark.exhaustive
 def test_every_dtype_is_drawn() -> None:
     seen: set[DType] = set()
 

@@ -110,6 +110,7 @@ VALUES += [[1, 2, 3], np.arange(3), np.ones(3) * 1j, np.array(2), np.array([2.5]
 DTYPES = [np.float64, np.int32, np.float16, np.bool_, np.complex64]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("how", ["real", "imag", "fill"])

@@ -108,6 +108,7 @@ FUNCTIONS = {
 }
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.filterwarnings("ignore")
 def test_results_are_numpys_in_every_layout(name: str) -> None:

@@ -192,6 +192,7 @@ def test_as_json(before: str, after: str):
     assert read["only_before"] == [str(dtype) for dtype in found.only(rules(before))]
 
 
+@pytest.mark.exhaustive
 def test_a_rule_set_does_not_differ_from_itself():
     for name in NAMES:
         found = diff(name, rules(name))

@@ -73,6 +73,7 @@ def _near(dtype: DType) -> Any:
         return both.astype(dtype.storage)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("first", DType, ids=str)
 def test_every_chain_of_two_casts_keeps_its_bits(first: DType) -> None:
     merged = 0

@@ -41,6 +41,7 @@ def runs(target: str) -> dict[str, list[DType]]:
     }
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("engine", HERE)
 @pytest.mark.parametrize("row", rows(), ids=[row.name for row in rows()])
 @np.errstate(all="ignore")

@@ -64,6 +64,7 @@ def agree(program: Program) -> None:
         assert not any(np.may_share_memory(one, x) for x in (*inputs, *owned[:i])), python(graph)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", sorted(ops.CATALOGUE))
 @given(st.data())
 @settings(max_examples=15, deadline=None)
