@@ -58,7 +58,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     """Count the exhaustive tests that the run left out, and print the command that runs them."""
     deselected = terminalreporter.stats.get("deselected", ())
     count = sum(item.get_closest_marker("exhaustive") is not None for item in deselected)
-    if count:
+    if count and terminalreporter.config.option.markexpr == "not exhaustive":
         command = "python -m pytest -m exhaustive"
         terminalreporter.write_line(f"{count} exhaustive tests were left out; run them: {command}")
 

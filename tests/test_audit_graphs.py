@@ -37,6 +37,7 @@ def check(program: Program, graph: Any) -> None:
             assert row.measured.changed == 0 or not row.source.exact_in(row.target)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("op", ops.CATALOGUE.values(), ids=ops.CATALOGUE)
 def test_every_op(op: Any) -> None:
     @settings(max_examples=10)

@@ -111,6 +111,7 @@ def test_shares_that_nobody_measured_are_unknown(monkeypatch: pytest.MonkeyPatch
             assert "unknown" in document and "unknown" not in write(full), name
 
 
+@pytest.mark.exhaustive
 def test_the_work_of_many_places_is_in_proportion(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blame, "MOST", 1000)
     graphs = [written(n) for n in (100, 200, 400, 800)]

@@ -17,6 +17,7 @@ from tests.commands import cli, refused
 # -- laws of rule sets
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", [each.name for each in rule_sets()])
 def test_laws_of_a_rule_set_are_asked_of_the_rule_set(name: str):
     found = laws(rules(name))

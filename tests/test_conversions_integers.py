@@ -27,6 +27,7 @@ from tests.rounding import (
 # --- integers to floats --------------------------------------------------------------------------
 
 
+@pytest.mark.exhaustive
 @spelled(FORMATS)
 @pytest.mark.parametrize("source", INTEGERS)
 def test_integers_are_rounded_once(name: str, source: str) -> None:

@@ -313,6 +313,7 @@ def seconds(graph: Graph, after: str) -> float:
     return time.perf_counter() - start
 
 
+@pytest.mark.exhaustive
 def test_time_grows_with_the_graph_and_not_with_its_square():
     small, large = refused(2_000), refused(32_000)
     times = [min(seconds(graph, "jax") for _ in range(3)) for graph in (small, large)]

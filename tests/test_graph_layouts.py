@@ -276,6 +276,7 @@ def test_a_layer_that_is_come_back_to_is_one_frame_if_it_can_be() -> None:
     assert [part.path for part in parts_of(g) if isinstance(part, Group)] == ["a", "b", "a"]
 
 
+@pytest.mark.exhaustive
 def test_100_000_symbols_are_drawn_as_a_few_boxes() -> None:
     g = Graph("huge")
     x = g.input("float32", ("n",), name="x")

@@ -61,6 +61,7 @@ def check_line(found: Picture, low: str, high: str, points: list[tuple[float, fl
         assert not [p for p in points if room.holds(*p)], (low, high, name)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", ALL)
 def test_boxes_lie_apart_and_lines_pass_them(name: str):
     check(KNOWN[name])
@@ -98,6 +99,7 @@ def test_labels_are_legible_400_pixels_wide(name: str):
         assert box.top < float(found.texts[text].attrib["y"]) - 3 < box.bottom - 6
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", ["max", "max_strict", "python", *lattices()])
 def test_hardly_any_lines_cross(name: str):
     # The first cannot be drawn otherwise; fewer in the second would be welcome.

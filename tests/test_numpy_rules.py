@@ -158,6 +158,7 @@ def test_scatter_keeps_the_dtype_that_it_puts_into():
         ops.scatter(g.input("float32", (2,)), g.input("complex64", (2,)), g.input("int64", (2,)))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("rules", [NUMPY, CUPY, DASK], ids=lambda rules: rules.name)
 def test_what_it_answers_lowers_to_the_same_dtype(rules: Any):
     for name, dtype in product(CALLS, DTYPES):

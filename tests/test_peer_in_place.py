@@ -69,6 +69,7 @@ def raises_at_run_time(name: str, x: Any, y: Any) -> bool:
     return name == "pow" and x[0].is_integer and bool(negative)
 
 
+@pytest.mark.exhaustive
 def test_numpy_on_all_pairs_of_arrays_and_numbers():
     scalars = [dtype.storage.type(1) for dtype in numpy.DTYPES]
     asked = (

@@ -56,6 +56,7 @@ def of_kind(text: str) -> set[tuple[str, str]]:
     return {(str(a), str(b)) for a, b in PAIRS if kind.matches(a, b, loss(a, b))}
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("word", WORDS)
 def test_a_side_names_the_dtypes_that_it_says(word: str) -> None:
     names, every = WORDS[word], WORDS["*"]

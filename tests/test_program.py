@@ -101,6 +101,7 @@ def normal(dtype: DType, shape: Any, seed: int) -> Any:
 LAID_OUT = (DType.float32, DType.bfloat16, DType.float16, DType.tensor_float32, DType.complex64)
 
 
+@pytest.mark.exhaustive
 @LAYOUT
 @pytest.mark.parametrize("dtype", LAID_OUT, ids=str)
 def test_layouts(layout: Any, dtype: DType) -> None:
@@ -124,6 +125,7 @@ SHAPES = (
 )
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("dtype", [DType.float32, DType.bfloat16, DType.complex128], ids=str)
 @pytest.mark.parametrize("shapes", SHAPES, ids=str)
 def test_broadcast_operands(shapes: Any, dtype: DType) -> None:
@@ -168,6 +170,7 @@ def every(dtype: DType) -> Any:
     return patterns.astype(f"u{dtype.storage.itemsize}").view(dtype.storage)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("dtype", NARROW, ids=str)
 def test_chains_on_every_pattern(dtype: DType) -> None:
     x = every(dtype)

@@ -53,6 +53,7 @@ WAYS = pytest.mark.parametrize(
 # -- results
 
 
+@pytest.mark.exhaustive
 @FUNCTION
 @WAYS
 @pytest.mark.parametrize("size", [0, 1, 100, LARGE])

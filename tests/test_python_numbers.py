@@ -67,6 +67,7 @@ def python_allows(call: Callable[[Any, Any], Any], k: Any, x: Any) -> Any:
         return None
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("k", NUMBERS, ids=str)
 @pytest.mark.parametrize("name", [*EXPRESSIONS, *FUNCTIONS])
 def test_under_numpys_rules_dtypes_and_values_are_those_of_plain_numpy(name: str, k: Any) -> None:

@@ -26,6 +26,7 @@ def in_place(name: str, rules_: str, a: str, b: str) -> Graph:
     return g
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("before", WRITING)
 @pytest.mark.parametrize("after", WRITING)
 def test_an_in_place_operator_does_what_that_of_the_other_library_does(before: str, after: str):

@@ -156,6 +156,7 @@ def keys(draw):
     return tuple(key)
 
 
+@pytest.mark.exhaustive
 @settings(max_examples=120, deadline=None)
 @given(st.lists(st.tuples(keys(), st.sampled_from(["view", "set", "add", "turn"])), max_size=5))
 def test_any_chain_of_views_and_writes(steps):

@@ -44,6 +44,7 @@ def allowed(function, args):
     return True
 
 
+@pytest.mark.exhaustive
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("ufunc", UFUNCS, ids=lambda one: one.__name__)
 def test_every_ufunc_on_all_dtypes(ufunc):

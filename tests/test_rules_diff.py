@@ -52,6 +52,7 @@ def rows(found: RulesDiff) -> list[tuple[list[DType], list[DType], str, str]]:
     return read
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("before, after", PAIRS)
 def test_every_cell_that_differs_and_no_other(before: str, after: str):
     found = diff(before, after)

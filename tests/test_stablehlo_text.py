@@ -20,6 +20,7 @@ def test_every_op_has_a_row() -> None:
     assert set(ops.CATALOGUE) - set(STABLEHLO) == CREATED
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", CALLS)
 def test_every_op_is_written_for_every_dtype(name: str) -> None:
     for dtype in STRONG:

@@ -21,6 +21,7 @@ from tests.commands import cli, refused
 # -- table
 
 
+@pytest.mark.exhaustive
 def test_every_format_of_every_rule_set():
     for each in graphir.rule_sets():
         for kind in FORMATS:

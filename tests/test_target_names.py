@@ -119,6 +119,7 @@ def test_any_character_has_an_identifier(character: str) -> None:
         assert name.isidentifier() and unicodedata.is_normalized("NFKC", name)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", ODD)
 def test_stablehlo_and_drawings_take_the_same_names(name: str) -> None:
     try:

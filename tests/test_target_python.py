@@ -72,6 +72,7 @@ def test_programs_of_every_op_give_the_same_bits(name: str, data: st.DataObject)
     agree(data.draw(programs(op=ops.CATALOGUE[name], steps=3)))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("source", STRONG, ids=str)
 def test_every_cast_gives_the_same_bits(source: DType) -> None:
     for target in STRONG:

@@ -13,6 +13,7 @@ from tests.target_refusals import REFUSALS, Refusal
 from tests.target_table import TARGETS, golden, installed, lettered, rows, verdicts
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("target", TARGETS)
 def test_the_table_is_what_is_kept(target: str) -> None:
     if not installed(target):

@@ -215,6 +215,7 @@ def test_other_ways_to_write_values():
     assert round_trip(g).count("axis=[1]") == 1
 
 
+@pytest.mark.exhaustive
 def test_speed():
     g = Graph("big", [T(f32, "n"), T("int16", "n")])
     x, y = g.inputs

@@ -261,6 +261,7 @@ def test_texts_cut_anywhere(text):
         parses_or_refuses(text[:at] + text[at + 1 :])
 
 
+@pytest.mark.exhaustive
 @settings(max_examples=20 * settings().max_examples)
 @given(mutations())
 def test_mutated_texts(text):
