@@ -29,14 +29,14 @@ def interpret(graph: Graph, /, *inputs: Any, **named: Any) -> Any:
     """
     require_outputs(graph)
     arrays, sizes = bind(graph, inputs, named)
-    run = Run(graph, arrays, sizes)
+    run = ReferenceRun(graph, arrays, sizes)
     with np.errstate(all="ignore"):
         for _ in run.walk():
             pass
         return results(run.outputs(), arrays)
 
 
-class Run:
+class ReferenceRun:
     """One walk over the symbols of a graph, for inputs and sizes of dims as `bind` gives them.
 
     Symbols that no output depends on are not computed, but for those `watched`, by place, and what

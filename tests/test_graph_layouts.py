@@ -14,7 +14,7 @@ from graphir import Graph, Symbol
 from graphir.drawing.graphs import folding
 from graphir.drawing.graphs.diagram import Cluster, Diagram, Item, diagram
 from graphir.drawing.graphs.folding import Fold, Group, Part, parts_of
-from graphir.drawing.graphs.layout import FONT, Layout, Place, layout, width
+from graphir.drawing.graphs.layout import FONT, GraphLayout, Placement, layout, width
 from graphir.drawing.lattice_svg import curve
 from tests.pictures import Rect, sampled
 
@@ -47,7 +47,7 @@ def inside(items: list[Item]) -> set[int]:
     }
 
 
-def rect(place: Place) -> Rect:
+def rect(place: Placement) -> Rect:
     return Rect(place.x, place.y, place.x + place.width, place.y + place.height)
 
 
@@ -60,7 +60,7 @@ def holds(outer: Rect, inner: Rect) -> bool:
     )
 
 
-def check(drawn: Diagram) -> Layout:
+def check(drawn: Diagram) -> GraphLayout:
     """The layout of a diagram, which must be right whatever the diagram."""
     plan = layout(drawn)
     boxes = {i: rect(place) for i, place in plan.boxes.items()}
@@ -78,7 +78,7 @@ def check(drawn: Diagram) -> Layout:
     return plan
 
 
-def check_frames(plan: Layout, boxes: dict[int, Rect]) -> None:
+def check_frames(plan: GraphLayout, boxes: dict[int, Rect]) -> None:
     frames = [(rect(frame.place), inside(frame.cluster.items)) for frame in plan.frames]
     for frame, members in frames:
         for i, box in boxes.items():
@@ -89,7 +89,7 @@ def check_frames(plan: Layout, boxes: dict[int, Rect]) -> None:
 
 
 def check_line(
-    plan: Layout, boxes: dict[int, Rect], a: int, b: int, points: list[tuple[float, float]]
+    plan: GraphLayout, boxes: dict[int, Rect], a: int, b: int, points: list[tuple[float, float]]
 ) -> None:
     """A line goes down from the foot of one box to the head of another, past boxes and names."""
     (x, y), (to_x, to_y) = points[0], points[-1]

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from graphir import DType, GraphirError, PromotionRules, TensorType, ops, rules
-from graphir.numpy_api.number_questions import Reference, Use
+from graphir.numpy_api.number_questions import NumberUse, Reference
 from graphir.promotion.cells import INT_EDGES, Interval, cell_of
 from graphir.promotion.numpy_ import Numpy
 from runtime import jit
@@ -334,7 +334,7 @@ def test_inner_functions_take_numbers_as_they_are() -> None:
 
 def _outcome(rules: PromotionRules, op: Any, types: list[Any], place: int, value: Any) -> Any:
     operands = [*types[:place], Reference(0), *types[place:]]
-    return Use(rules, op, tuple(operands), False, ()).answer([value])
+    return NumberUse(rules, op, tuple(operands), False, ()).answer([value])
 
 
 def _members(cell: Interval) -> list[int]:

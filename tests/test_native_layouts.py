@@ -15,7 +15,7 @@ from hypothesis import given, note, settings
 
 from graphir import DType, Graph, Symbol, ops
 from runtime import Program, interpret
-from runtime.native.kernels import Task
+from runtime.native.kernels import KernelCall
 from tests.evaluator import agree, same
 from tests.layouts import LAYOUTS
 from tests.native_runs import (
@@ -255,16 +255,16 @@ def test_ranges_of_strided_inputs_may_be_less_than_a_vector() -> None:
     """They are read element by element, not beyond their ends."""
     found: list[Any] = []
 
-    def cut(self: Task, *args: Any) -> Any:
+    def cut(self: KernelCall, *args: Any) -> Any:
         made = whole(self, *args)
         found.extend(made[0])
         return made
 
-    whole = Task.cut
+    whole = KernelCall.cut
     program = Program(
         graph_of(lambda x: [ops.square(x)], (DType.float32, ("n",))), 3, block=1, native="now"
     )
-    with patch.object(Task, "cut", cut):
+    with patch.object(KernelCall, "cut", cut):
         for size in range(1, 300):
             x = values(DType.float32, 2 * size)[::2]
             wanted = np.square(x)

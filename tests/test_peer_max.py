@@ -19,7 +19,7 @@ from max.graph import TensorValue
 from max.graph import ops as max_ops
 
 from graphir import DType, ops, rules
-from graphir.ir.operators.arithmetic import Operators
+from graphir.ir.operators.arithmetic import SymbolOperators
 from tests.peers import CALLS, max_questions, ours
 from tests.peers import max_ as peer
 from tests.peers.max_questions import DTYPES, MEASURED, golden, questions
@@ -78,7 +78,7 @@ def test_constants_of_a_byte_and_more():
 
 def test_operators_in_place_are_the_plain_ones():
     names = [name for name in dir(operator) if name.startswith("__i") and name[3:5] != "n"]
-    reflected = [name for name in names if hasattr(Operators, "__" + name[3:])]
+    reflected = [name for name in names if hasattr(SymbolOperators, "__" + name[3:])]
     assert reflected and not any(hasattr(TensorValue, name) for name in reflected)
     for a, b in product(DTYPES, repeat=2):
         x, y = peer.tensor(a, (2, 2)), peer.tensor(b, (2, 2))

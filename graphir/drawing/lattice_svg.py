@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-from graphir.drawing.hasse import FONT, HEIGHT, Box, Point, layout
+from graphir.drawing.hasse import FONT, HEIGHT, LatticeBox, Point, layout
 from graphir.drawing.marks import ACCENT, Marks
 from graphir.dtypes import DType
 from graphir.escape import printable
@@ -76,7 +76,7 @@ def curve(points: Sequence[Point]) -> str:
     return " ".join(parts)
 
 
-def _node(node: Any, box: Box, marks: Marks) -> str:
+def _node(node: Any, box: LatticeBox, marks: Marks) -> str:
     fill, stroke, ink = *TINTS[kind_of(node)], "#212529"
     frame, bold = "1.2", ""
     if node in marks.nodes:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from graphir import ops
 from graphir.dtypes import DType, DTypeLike, numpy_code
 from graphir.errors import GraphError
-from graphir.ir.operators.arithmetic import Operators
+from graphir.ir.operators.arithmetic import SymbolOperators
 from graphir.ir.operators.in_place import WRITING, refuse_write
 from graphir.ir.operators.indexing import index, pieces
 from graphir.location import Location, Origin, Source, placing, user_location
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from graphir.ops.types import TensorType
 
 
-class Symbol(Operators):
+class Symbol(SymbolOperators):
     """A value in a graph: an op applied to earlier symbols, with its type inferred at once.
 
     Never changes. `x + 1`, `x[1:]`, `x.sum(axis=0)` add symbols to the same graph; `==` does too,

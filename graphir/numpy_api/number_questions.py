@@ -71,7 +71,7 @@ class Computation(NamedTuple):
         return told_apart(found), found
 
 
-class Use(NamedTuple):
+class NumberUse(NamedTuple):
     """Numbers among the operands of an op: the number and dtype that each literal is taken as.
 
     Operands are TensorTypes, References and literals, `computed` as for `taken`; `op` is None of a
@@ -124,7 +124,7 @@ class Use(NamedTuple):
         return found
 
 
-Question: TypeAlias = Computation | Use
+Question: TypeAlias = Computation | NumberUse
 """What a trace asked about the numbers of its call.
 
 `key` is what calls share that give the same answer, `answer` the answer once `key` has been asked
@@ -146,7 +146,7 @@ class Feed(NamedTuple):
     at: int
     dtype: DType
     rules: PromotionRules
-    use: Use | None = None
+    use: NumberUse | None = None
     place: int = 0
 
     def storage(self, graph: Graph) -> np.dtype[Any] | None:

@@ -27,9 +27,9 @@ from graphir.ir.symbol import Symbol
 from graphir.numpy_api.number_questions import (
     Computation,
     Feed,
+    NumberUse,
     Question,
     Reference,
-    Use,
     Values,
     is_same,
 )
@@ -99,7 +99,7 @@ class NumberTrace:
         )  # fmt: skip
         computed = is_computed(operands)
         shown = op, computed, *map(_shown, references)
-        use = Use(graph.rules, op, references, computed, shown)
+        use = NumberUse(graph.rules, op, references, computed, shown)
         if use.shown not in self._results:
             key, answer = use.key(self.values), use.answer(self.values)
             if key is not None:

@@ -55,7 +55,7 @@ NEUTRAL: dict[Any, Any] = {
 PARTS: dict[np.ufunc, tuple[Op, Op]] = {np.divmod: (ops.floor_divide, ops.remainder)}
 
 
-class Builder(Protocol):
+class OpAdder(Protocol):
     """What adds ops to a graph, and knows the place in the program that they have there."""
 
     @property
@@ -86,25 +86,25 @@ Compound: TypeAlias = Callable[..., Symbol]
 def _in_floats(op: Op) -> Compound:
     """An op that takes integers as they are, where NumPy's function makes floats of them."""
 
-    def compute(build: Builder, x: Symbol) -> Symbol:
+    def compute(build: OpAdder, x: Symbol) -> Symbol:
         return build.emit(op, (_floating(build, x, op, "x"),))
 
     return compute
 
 
-def _floating(build: Builder, x: Symbol, op: Op, operand: str) -> Symbol:
+def _floating(build: OpAdder, x: Symbol, op: Op, operand: str) -> Symbol:
     return build.cast(x, build.graph.rules.floating(x.dtype, op.name), operand, op.name)
 
 
 def _scaled(factor: float) -> Compound:
-    def scale(build: Builder, x: Symbol) -> Symbol:
+    def scale(build: OpAdder, x: Symbol) -> Symbol:
         x = _floating(build, x, ops.multiply, "lhs")
         return build.emit(ops.multiply, build.operands(ops.multiply, (x, factor)))
 
     return scale
 
 
-def _exp2(build: Builder, x: Symbol) -> Symbol:
+def _exp2(build: OpAdder, x: Symbol) -> Symbol:
     x = _floating(build, x, ops.pow, "rhs")
     return build.emit(ops.pow, build.operands(ops.pow, (2.0, x)))
 
@@ -112,7 +112,7 @@ def _exp2(build: Builder, x: Symbol) -> Symbol:
 def _known_of(op: Op) -> Compound:
     """Fmax and fmin: of the two, the one that is no NaN."""
 
-    def choose(build: Builder, x: Symbol, y: Symbol) -> Symbol:
+    def choose(build: OpAdder, x: Symbol, y: Symbol) -> Symbol:
         both = build.emit(op, (x, y))
         left = build.emit(ops.where, (build.emit(ops.is_nan, (x,)), y, both))
         return build.emit(ops.where, (build.emit(ops.is_nan, (y,)), x, left))
@@ -120,13 +120,13 @@ def _known_of(op: Op) -> Compound:
     return choose
 
 
-def _float_power(build: Builder, x: Symbol, y: Symbol) -> Symbol:
+def _float_power(build: OpAdder, x: Symbol, y: Symbol) -> Symbol:
     wide = DType.complex128 if x.dtype.is_complex or y.dtype.is_complex else DType.float64
     args = build.cast(x, wide, "lhs", "pow"), build.cast(y, wide, "rhs", "pow")
     return build.emit(ops.pow, args)
 
 
-def _vecdot(build: Builder, x: Symbol, y: Symbol) -> Symbol:
+def _vecdot(build: OpAdder, x: Symbol, y: Symbol) -> Symbol:
     """The sum over the last axis in the dtype of the products, in which the ufunc's loop adds."""
     x = build.emit(ops.conj, (x,)) if x.dtype.is_complex else x
     product = build.emit(ops.multiply, (x, y))

@@ -13,7 +13,7 @@ from graphir.errors import GraphError
 from graphir.ops import attributes as at
 from graphir.ops import dtype_rules as sig
 from graphir.ops import shape_rules as shapes
-from graphir.ops.op import CATALOGUE, Attr, Op, Signature, Value
+from graphir.ops.op import CATALOGUE, Attr, GraphValue, Op, Signature
 
 _AXIS = Attr("axis", at.axis, -1)
 _AXES = Attr("axis", at.axes, None)
@@ -383,7 +383,7 @@ sub, mul, div, mod = subtract, multiply, divide, remainder
 
 def split(x: Any, sizes: Any, axis: int = 0) -> tuple[Any, ...]:
     """A tuple of slices along an axis: `sizes` is a list of dims, or the size of each piece."""
-    if not isinstance(x, Value):
+    if not isinstance(x, GraphValue):
         raise GraphError(f"split takes a symbol, not {brief(x)}; g.constant(...) makes one")
     symbol: Any = x
     return symbol.split(sizes, axis)

@@ -162,7 +162,7 @@ class Inferred(NamedTuple):
     attrs: dict[str, Any]
 
 
-class Value:
+class GraphValue:
     """What a graph's symbols are, as far as ops must know: something that has a graph."""
 
     __slots__ = ("graph",)
@@ -184,7 +184,7 @@ def find(name: str) -> Op:
 
 def _graph_of(op: Op, operands: Sequence[Any]) -> Graph:
     for operand in operands:
-        if isinstance(operand, Value):
+        if isinstance(operand, GraphValue):
             return operand.graph
     if not CURRENT.get():
         raise GraphError(

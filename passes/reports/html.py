@@ -13,7 +13,7 @@ from graphir.gc_pause import uncollected
 from passes.reports import words
 from passes.reports.listing import Listing
 from passes.reports.markup import tag, text
-from passes.reports.rows_html import Table
+from passes.reports.rows_html import RowsTable
 
 if TYPE_CHECKING:
     from passes.analysis.casts import CastReport, OutputError
@@ -60,7 +60,7 @@ def _policy(script: str) -> str:
 
 def _sections(report: CastReport, title: str, most: int) -> Iterator[str]:
     listing = Listing(report)
-    table = Table(report, listing, most)
+    table = RowsTable(report, listing, most)
     yield tag(
         "header", tag("h1", text(title)), _unseen(report), _subtitle(report), _summary(report)
     )

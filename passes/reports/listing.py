@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from graphir.escape import printable
 from passes.reports import words
 from passes.reports.markup import chip, reason, tag, text
-from passes.reports.places import Region, line_at, region
+from passes.reports.places import SourceRegion, line_at, region
 
 if TYPE_CHECKING:
     from passes.analysis.casts import CastReport
@@ -29,7 +29,7 @@ LINES = 3000
 class Highlight(NamedTuple):
     """Sites that stand in one region and are alike but for their layers."""
 
-    place: Region
+    place: SourceRegion
     sites: list[CastSite]
 
     @property
@@ -49,9 +49,9 @@ class Listing:
     def __init__(self, report: CastReport) -> None:
         self.files: dict[str, dict[int, list[Highlight]]] = {}
         self._further: dict[tuple[str, int], list[Highlight]] = {}  # on lines after their first
-        self._places: dict[int, Region] = {}
+        self._places: dict[int, SourceRegion] = {}
         self._sources: dict[str, str] = {}
-        highlights: dict[tuple[Region, int], Highlight] = {}
+        highlights: dict[tuple[SourceRegion, int], Highlight] = {}
         for site in report.sites:
             place = self._places[site.row.place] = region(site.row)
             key = place, id(site.row.conversion)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from passes.analysis.casts import CastRow
 
 
-class Region(NamedTuple):
+class SourceRegion(NamedTuple):
     """A stretch of a source file: lines and columns from 1 in characters, the end exclusive.
 
     `source` is the path from which its lines may be read, empty where there is none.
@@ -36,22 +36,22 @@ class Region(NamedTuple):
         return min(start, len(text)), min(end, len(text))
 
 
-def whole(location: Location) -> Region:
+def whole(location: Location) -> SourceRegion:
     """The region of what is computed at a location."""
     ends = location.end_line, location.end_column
-    return Region(location.file, location.line, location.column, *ends, location.source)
+    return SourceRegion(location.file, location.line, location.column, *ends, location.source)
 
 
-def region(row: CastRow) -> Region:
+def region(row: CastRow) -> SourceRegion:
     """The region of the operand that is cast, where it is known; else of what it is used in."""
     found, (start, end), location = row.expression, row.span, row.location
     if found is None or start == end:
         return whole(location)
     first, last = _moved(location, found.text[:start]), _moved(location, found.text[:end])
-    return Region(location.file, *first, *last, location.source)
+    return SourceRegion(location.file, *first, *last, location.source)
 
 
-def line_of(place: Region) -> str:
+def line_of(place: SourceRegion) -> str:
     """The first line of a region, without its end; empty where the source is not at hand."""
     return line_at(place.source, place.line)
 

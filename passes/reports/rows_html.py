@@ -42,7 +42,7 @@ AUDITED = (
 REPEATED = (Column("Times", True, "uses of casts that the row stands for"),)
 
 
-class Table:
+class RowsTable:
     """The sites of a report as a table; each has an id, `anchors`, by the place of its row."""
 
     def __init__(self, report: CastReport, listing: Listing, most: int) -> None:

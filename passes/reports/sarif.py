@@ -18,7 +18,7 @@ from passes.analysis.casts.conversion import SILENT
 from passes.analysis.casts.fixes import replacement
 from passes.reports import words
 from passes.reports.json_ import listed, text
-from passes.reports.places import Region, region, whole
+from passes.reports.places import SourceRegion, region, whole
 
 if TYPE_CHECKING:
     from passes.analysis.casts import CastReport, CastRow, Unseen
@@ -166,7 +166,7 @@ def _location(row: CastRow) -> dict[str, Any]:
     return _place(region(row), layer)
 
 
-def _place(place: Region, layer: str) -> dict[str, Any]:
+def _place(place: SourceRegion, layer: str) -> dict[str, Any]:
     layer = layer or "graph"
     found: dict[str, Any] = {"logicalLocations": [{"fullyQualifiedName": layer}]}
     if place.file and place.line > 0:
@@ -188,7 +188,7 @@ def _plain(message: str) -> str:
     return message.replace("\\", "\\\\").replace("[", "\\[").replace("]", "\\]")
 
 
-def _of(place: Region) -> dict[str, int]:
+def _of(place: SourceRegion) -> dict[str, int]:
     found = {"startLine": place.line}
     if place.known:
         ends = {"endLine": place.end_line, "endColumn": max(place.end_column, 1)}

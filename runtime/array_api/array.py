@@ -17,17 +17,17 @@ from graphir.promotion.scalars import WEAK
 from runtime.array_api.devices import CPU, device_of
 from runtime.array_api.evaluation.forcing import bounded, value_of
 from runtime.array_api.evaluation.lazy import TAPE, Lazy
-from runtime.array_api.operators import Operators
+from runtime.array_api.operators import ArrayOperators
 from runtime.array_api.wording import no_method
 
 if TYPE_CHECKING:
-    from runtime.array_api.views import View
+    from runtime.array_api.views import ArrayView
 
 _SCALARS = tuple(WEAK)
 _NONE: Mapping[str, Any] = {}
 
 
-class Array(Operators):
+class Array(ArrayOperators):
     """An array of the Array API standard 2024.12: made by the functions of the namespace.
 
     Ops are recorded, their dtype and shape inferred at once, and computed when a value is asked
@@ -39,7 +39,7 @@ class Array(Operators):
 
     __slots__ = ("__weakref__", "_symbol", "changes", "part")
 
-    def __init__(self, symbol: Lazy, part: View | None = None) -> None:
+    def __init__(self, symbol: Lazy, part: ArrayView | None = None) -> None:
         if symbol.__class__ is not Lazy:
             raise TypeError("an Array is not made directly; call asarray(...)")
         self._symbol, self.part, self.changes = symbol, part, 0

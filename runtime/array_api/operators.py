@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from runtime.array_api.array import Array
 
 
-class Operators:
+class ArrayOperators:
     """What Array inherits: each operator, its reflection, and its in-place form."""
 
     __slots__ = ()

@@ -29,7 +29,7 @@ _MOST = 32
 """The moves of one view; more are put together as one."""
 
 
-class View:
+class ArrayView:
     """How an array lies in the memory of another, `base`, as it was after `seen` changes."""
 
     __slots__ = ("base", "in_order", "moves", "seen")
@@ -90,7 +90,7 @@ def viewed(x: Array, made: Lazy, steps: Steps) -> Array:
         moves = (*moves, partial(KERNELS[op.name], **attrs))
     if len(moves) > _MOST:
         moves = (_together(base, moves),)
-    return Array(made, View(base, moves, in_order))
+    return Array(made, ArrayView(base, moves, in_order))
 
 
 def _together(base: Array, moves: Moves) -> Callable[[NDArray[Any]], NDArray[Any]]:

@@ -20,26 +20,26 @@ Floats: TypeAlias = NDArray[np.float64]
 Flags: TypeAlias = NDArray[np.bool_]
 
 
-class Part(NamedTuple):
+class ExactPart(NamedTuple):
     """Real numbers, high + low."""
 
     high: Floats
     low: Floats
 
-    def at(self, places: Any) -> Part:
+    def at(self, places: Any) -> ExactPart:
         """Those at some places."""
-        return Part(self.high[places], self.low[places])
+        return ExactPart(self.high[places], self.low[places])
 
-    def minus(self, other: Part) -> Part:
+    def minus(self, other: ExactPart) -> ExactPart:
         """The differences: within 2**-100 of them, and exact where they have 106 bits."""
         high, rest = _two_sum(self.high, -other.high)
-        return Part(*_two_sum(high, rest + (self.low - other.low)))
+        return ExactPart(*_two_sum(high, rest + (self.low - other.low)))
 
 
 class Numbers(NamedTuple):
     """Real numbers, of one part, or complex ones, of two."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[ExactPart, ...]
 
     def at(self, places: Any) -> Numbers:
         """Those at some places."""
@@ -103,16 +103,16 @@ def numbers(array: NDArray[Any], dtype: DType, parts: int = 1) -> Numbers:
     split: Any = array  # NumPy's types do not say that every array has parts
     if parts == 1 or not dtype.is_complex:
         nothing = np.zeros(array.shape)
-        return Numbers((_part(split.real, dtype.part), Part(nothing, nothing))[:parts])
+        return Numbers((_part(split.real, dtype.part), ExactPart(nothing, nothing))[:parts])
     return Numbers((_part(split.real, dtype.part), _part(split.imag, dtype.part)))
 
 
-def _part(array: NDArray[Any], dtype: DType) -> Part:
+def _part(array: NDArray[Any], dtype: DType) -> ExactPart:
     if dtype.exact_in(DType.float64):
         high = convert(array, dtype, DType.float64)
-        return Part(high, np.zeros(high.shape))
+        return ExactPart(high, np.zeros(high.shape))
     low = array & array.dtype.type(2**32 - 1)
-    return Part(*_two_sum((array - low).astype(np.float64), low.astype(np.float64)))
+    return ExactPart(*_two_sum((array - low).astype(np.float64), low.astype(np.float64)))
 
 
 def _two_sum(x: Floats, y: Floats) -> tuple[Floats, Floats]:
@@ -127,7 +127,7 @@ def _two_sum(x: Floats, y: Floats) -> tuple[Floats, Floats]:
     return high, rest
 
 
-def _quotient(x: Part, y: Part) -> Floats:
+def _quotient(x: ExactPart, y: ExactPart) -> Floats:
     """The quotients; where both are of one float64, its own division is rounded once already."""
     if not (x.low.any() or y.low.any()):
         return x.high / y.high
@@ -153,8 +153,8 @@ def _halves(x: Floats) -> tuple[Floats, Floats]:
     return upper, x - upper
 
 
-def _rescaled(part: Part, exponent: NDArray[Any]) -> Part:
-    return Part(np.ldexp(part.high, exponent), np.ldexp(part.low, exponent))
+def _rescaled(part: ExactPart, exponent: NDArray[Any]) -> ExactPart:
+    return ExactPart(np.ldexp(part.high, exponent), np.ldexp(part.low, exponent))
 
 
 def _scaled(these: Numbers, exponent: NDArray[Any]) -> Numbers:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from graphir import DType
 from graphir.dtypes import Float
 from passes.analysis.casts.measured import Measured
-from runtime.audit.exact import Flags, Floats, Numbers, Part, numbers
+from runtime.audit.exact import ExactPart, Flags, Floats, Numbers, numbers
 
 BLOCK = 1 << 16
 """Elements that are looked at together: temporaries are no larger."""
@@ -93,7 +93,7 @@ def _errors(old: Numbers, new: Numbers, target: DType) -> tuple[Floats, float]:
     return lost.relative(old), float(max(ulps))
 
 
-def _beyond(x: Part, target: DType) -> Flags:
+def _beyond(x: ExactPart, target: DType) -> Flags:
     """Which values wrap or saturate: those that become inf or NaN show by themselves."""
     if target.is_integer:
         # x >= max + 1 or x <= min - 1; the differences have the right sign and side of -1.
@@ -105,7 +105,7 @@ def _beyond(x: Part, target: DType) -> Flags:
     return np.zeros(x.high.shape, np.bool_)
 
 
-def _ulps(lost: Part, x: Part, target: DType) -> Floats:
+def _ulps(lost: ExactPart, x: ExactPart, target: DType) -> Floats:
     """|lost| in units that the target has at x: powers of two, so that only the loss is rounded."""
     if not target.format:
         return abs(lost.high)

@@ -12,7 +12,7 @@ from graphir.ops.dims import Size, evaluate
 from passes.analysis.casts import CastReport
 from runtime.audit.opaque import NOTHING, Beyond
 from runtime.audit.wide import Array, WideRun
-from runtime.interpreter import Run
+from runtime.interpreter import ReferenceRun
 
 
 class Subject:
@@ -43,7 +43,7 @@ class Subject:
 
     def run(self) -> WideRun:
         """A run and its wide twin, before their first symbol."""
-        beside = Run(self.graph, self.arrays, self.sizes, self.beyond.watched)
+        beside = ReferenceRun(self.graph, self.arrays, self.sizes, self.beyond.watched)
         return WideRun(beside, self.literals, self.beyond.pins, self.beyond.masks)
 
     def may_lose(self, site: Symbol) -> bool:

@@ -27,7 +27,7 @@ from graphir.semantics.evaluation import apply
 from passes.rewriter import origins_of
 from runtime.audit.exact import numbers
 from runtime.audit.measuring import blocks
-from runtime.interpreter import Run
+from runtime.interpreter import ReferenceRun
 
 Array: TypeAlias = NDArray[Any]
 
@@ -70,7 +70,7 @@ class Effect(NamedTuple):
     target: DType
 
 
-class WideRun(Run):
+class WideRun(ReferenceRun):
     """A run in wide arithmetic, beside one that has not begun.
 
     From that it has inputs, constants and what else is made of nothing; and the value of an op
@@ -83,7 +83,7 @@ class WideRun(Run):
 
     def __init__(
         self,
-        beside: Run,
+        beside: ReferenceRun,
         literals: Mapping[int, complex],
         pins: Mapping[int, Symbol],
         masks: Mapping[Symbol, Symbol],

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from graphir.location import CALLERS
-from graphir.numpy_api.number_questions import Computation, Feed, Reference, Use
+from graphir.numpy_api.number_questions import Computation, Feed, NumberUse, Reference
 from graphir.promotion.cells import Interval
 from graphir.promotion.scalars import told_apart
 from runtime.jit.guards import Guards, Variants
-from runtime.jit.specialization import Specializations, Step
+from runtime.jit.specialization import GraphStep, Specializations
 
 CALLERS.add(__name__)  # so inputs are of the line that calls what is jitted
 
@@ -85,7 +85,7 @@ class NumberCalls:
 
 def straight(
     places: Places,
-    path: Sequence[Step],
+    path: Sequence[GraphStep],
     feeds: Sequence[tuple[int, np.dtype[Any] | None, Feed]],
     results: Callable[..., Any],
     otherwise: Callable[..., Any],
@@ -126,10 +126,10 @@ class _Code:
         """Go back to the walk unless a condition holds."""
         self._conditions.append(condition)
 
-    def ask(self, step: Step) -> None:
+    def ask(self, step: GraphStep) -> None:
         """Ask a question."""
         question, answer = step.question, step.answer
-        if isinstance(question, Use):
+        if isinstance(question, NumberUse):
             self.require(self._cells(question, step))
             return
         call = self._call(question)
@@ -149,7 +149,7 @@ class _Code:
         )
         return f"{self.name(question.function)}({operands})"
 
-    def _cells(self, question: Use, step: Step) -> str:
+    def _cells(self, question: NumberUse, step: GraphStep) -> str:
         """The condition that numbers are in cells that are known to answer so."""
         numbers = [one.at for one in question.operands if type(one) is Reference]
         if len(numbers) == 1 and isinstance(step.key, Interval):

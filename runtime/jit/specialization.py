@@ -39,7 +39,7 @@ class _Fork:
         return found
 
 
-class Step(NamedTuple):
+class GraphStep(NamedTuple):
     """A question on the way to a leaf, its key and answer, and all keys known to have that."""
 
     question: Question
@@ -76,15 +76,15 @@ class Specializations(Generic[Leaf]):
             node = node.branches.get(answer)
         return node
 
-    def path(self, values: Values) -> list[Step]:
+    def path(self, values: Values) -> list[GraphStep]:
         """The questions on the way to what `find` gives for these numbers."""
-        found: list[Step] = []
+        found: list[GraphStep] = []
         node = self._top.get(None)
         while type(node) is _Fork:
             key = node.question.key(values)
             answer = node.answers.get(key)
             keys = [key for key, one in list(node.answers.items()) if one == answer]
-            found.append(Step(node.question, key, answer, keys))
+            found.append(GraphStep(node.question, key, answer, keys))
             node = node.branches.get(answer)
         return found
 

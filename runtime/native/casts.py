@@ -14,15 +14,15 @@ import numpy as np
 from graphir import DType
 from graphir.conversions import narrow_patterns, narrow_values, round_to_odd, sticky
 from graphir.semantics.evaluation import machine
-from runtime.native.code import Conversion
-from runtime.native.vectors import Table, where
+from runtime.native.code import NativeConversion
+from runtime.native.vectors import ConstantTable, where
 from runtime.program.codegen.casting import ROUNDINGS, STORES, halves, register
 
 _F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
 _U16, _U32 = np.dtype(np.uint16), np.dtype(np.uint32)
 
 
-def converted(made: Conversion, x: Any) -> Any:
+def converted(made: NativeConversion, x: Any) -> Any:
     """The result of a conversion."""
     if made.kind == "load":
         return _loaded(made.source, x)
@@ -41,7 +41,7 @@ def _loaded(dtype: DType, x: Any) -> Any:
     if dtype.is_integer:
         return _last_bits(dtype, x)
     values = halves() if dtype is DType.float16 else narrow_values(dtype)
-    found = x.view(f"u{x.dtype.itemsize}").astype(_U32).looked_up(Table.of(values))
+    found = x.view(f"u{x.dtype.itemsize}").astype(_U32).looked_up(ConstantTable.of(values))
     return found.astype(register(dtype))
 
 
@@ -53,7 +53,7 @@ def _stored(dtype: DType, x: Any) -> Any:
         return STORES[dtype](x)
     if dtype.is_integer:
         return x & x.dtype.type((1 << dtype.bits) - 1)
-    return _upper(x.astype(_F32)).looked_up(Table.of(narrow_patterns(dtype)))
+    return _upper(x.astype(_F32)).looked_up(ConstantTable.of(narrow_patterns(dtype)))
 
 
 def _last_bits(dtype: DType, x: Any) -> Any:
@@ -65,7 +65,7 @@ def _last_bits(dtype: DType, x: Any) -> Any:
 # -- casts
 
 
-def _cast(made: Conversion, x: Any) -> Any:
+def _cast(made: NativeConversion, x: Any) -> Any:
     source, target = made.source, made.target
     if source.is_complex or target.is_complex:
         return _complex(made, x)
@@ -94,7 +94,7 @@ def _single(source: DType, x: Any) -> Any:
     return round_to_odd(sticky(x) if wide else x.astype(_F64))
 
 
-def _rounded(made: Conversion, x: Any) -> Any:
+def _rounded(made: NativeConversion, x: Any) -> Any:
     """Float32 rounded to a narrower format, within float32."""
     target = made.target
     if made.source.exact_in(target):
@@ -112,7 +112,7 @@ def _rounded(made: Conversion, x: Any) -> Any:
 _NAN = np.float32(np.nan)
 
 
-def _complex(made: Conversion, x: Any) -> Any:
+def _complex(made: NativeConversion, x: Any) -> Any:
     """The parts converted each; of a real number the imaginary one is 0."""
     source, target = made.source, made.target
     if not source.is_complex:
@@ -125,7 +125,7 @@ def _complex(made: Conversion, x: Any) -> Any:
     return real.with_imaginary(imaginary, register(target))
 
 
-def _part(made: Conversion, source: DType, x: Any) -> Any:
+def _part(made: NativeConversion, source: DType, x: Any) -> Any:
     part = made.target.part
     return x if source is part else _cast(made._replace(source=source, target=part), x)
 
@@ -140,5 +140,5 @@ def _upper(x: Any) -> Any:
 
 
 @cache
-def _rounded_values(dtype: DType) -> Table:
-    return Table.of(narrow_values(dtype).take(narrow_patterns(dtype)))
+def _rounded_values(dtype: DType) -> ConstantTable:
+    return ConstantTable.of(narrow_values(dtype).take(narrow_patterns(dtype)))

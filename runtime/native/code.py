@@ -13,13 +13,13 @@ from graphir import DType, Symbol
 from graphir.semantics import special_functions as functions
 from graphir.semantics.evaluation import machine
 from graphir.semantics.kernels import KERNELS
-from runtime.native.vectors import Table, where
+from runtime.native.vectors import ConstantTable, where
 from runtime.program.codegen.casting import register
-from runtime.program.codegen.instructions import Code, entering
-from runtime.program.codegen.tracing import Step, Storage, Trace
+from runtime.program.codegen.instructions import RegionCode, entering
+from runtime.program.codegen.tracing import KernelTrace, Storage, UfuncStep
 
 
-class Conversion(NamedTuple):
+class NativeConversion(NamedTuple):
     """A function of one operand: a value loaded from storage, stored to it, or cast.
 
     A cast is between registers, each of which holds the values of its dtype exactly. `quiet`: NaN
@@ -40,7 +40,7 @@ def _power(x: Any, y: Any) -> Any:
 
 
 def _taken(values: NDArray[Any], places: Any) -> Any:
-    return places.tracer.emit(Table.of(values), [places], values.dtype)
+    return places.tracer.emit(ConstantTable.of(values), [places], values.dtype)
 
 
 def _part(function: Callable[..., Any], x: Any) -> Any:
@@ -67,7 +67,7 @@ _KERNELS: Mapping[str, Callable[..., Any]] = KERNELS | {
 """Those of the ops, in a form that can be traced where their own cannot."""
 
 
-class NativeCode(Code):
+class NativeCode(RegionCode):
     """Instructions over registers, for code generation: see Code.
 
     `results` are the registers that are stored: outs, then the operands of rows that are neither
@@ -96,20 +96,20 @@ class NativeCode(Code):
         self.alone = [symbol.dtype.storage for symbol, _ in self.rows] == summed
         self.places = [*self.inputs.values(), *self.outs, *[symbol for symbol, _ in self.rows]]
 
-    def _load(self, symbol: Symbol) -> Trace:
+    def _load(self, symbol: Symbol) -> KernelTrace:
         dtype = symbol.dtype
         kind, source = ("cast", DType.float32) if entering(symbol) else ("load", dtype)
-        made = Conversion(kind, source, dtype, self.tf32)
+        made = NativeConversion(kind, source, dtype, self.tf32)
         return _converted(made, dtype.storage, register(dtype))
 
-    def _store(self, dtype: DType) -> Trace:
-        return _converted(Conversion("store", dtype, dtype), register(dtype), dtype.storage)
+    def _store(self, dtype: DType) -> KernelTrace:
+        return _converted(NativeConversion("store", dtype, dtype), register(dtype), dtype.storage)
 
-    def _cast(self, source: DType, target: DType, spare: int) -> Trace:
+    def _cast(self, source: DType, target: DType, spare: int) -> KernelTrace:
         quiet = spare >= DType.float32.mantissa_bits - target.mantissa_bits
-        made = Conversion("cast", source, target, self.tf32, quiet)
+        made = NativeConversion("cast", source, target, self.tf32, quiet)
         if machine(source) is machine(target) and source.exact_in(target):
-            return Trace((), (0, register(source)), (), False)
+            return KernelTrace((), (0, register(source)), (), False)
         return _converted(made, register(source), register(target))
 
 
@@ -124,8 +124,8 @@ def is_mean(symbol: Symbol) -> bool:
     return symbol.op.name == "mean"
 
 
-def _converted(made: Conversion, source: Storage, target: Storage) -> Trace:
+def _converted(made: NativeConversion, source: Storage, target: Storage) -> KernelTrace:
     if made.kind != "cast" and source == target:
-        return Trace((), (0, source), (), False)
+        return KernelTrace((), (0, source), (), False)
     function: Any = made
-    return Trace((Step(function, ((0, source),), target),), (1, target), (), True)
+    return KernelTrace((UfuncStep(function, ((0, source),), target),), (1, target), (), True)

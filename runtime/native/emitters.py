@@ -15,8 +15,8 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from runtime.native.casts import converted
-from runtime.native.code import Conversion, as_complex
-from runtime.native.vectors import Table, Vectors, lane, splat, where
+from runtime.native.code import NativeConversion, as_complex
+from runtime.native.vectors import ConstantTable, Vectors, lane, splat, where
 from runtime.program.codegen.tracing import Storage, assign, select
 
 One: TypeAlias = Callable[[Any], Any]
@@ -24,11 +24,11 @@ Two: TypeAlias = Callable[[Any, Any], Any]
 Emitter: TypeAlias = Two | Callable[[Any, Any, Any], Any] | Callable[[Any, Any, Any, Any], Any]
 
 
-def emitted(function: Any, result: Storage, args: Sequence[Value]) -> Value | None:
+def emitted(function: Any, result: Storage, args: Sequence[LlvmValue]) -> LlvmValue | None:
     """The result of an instruction of such operands; None where it has no code."""
-    if isinstance(function, Conversion):
+    if isinstance(function, NativeConversion):
         return converted(function, *args)
-    if isinstance(function, Table):
+    if isinstance(function, ConstantTable):
         return args[0].looked_up(function)
     emitter: Any = EMITTERS.get(function)
     return emitter(result, *args) if emitter else None
@@ -38,10 +38,12 @@ def emitted(function: Any, result: Storage, args: Sequence[Value]) -> Value | No
 def has_code(function: Any, dtypes: tuple[Storage, ...], features: frozenset[str]) -> bool:
     """Whether an instruction of such operands and result has code of its own."""
     code, (*operands, result) = Vectors(1, features), dtypes
-    return emitted(function, result, [Value(code, "%x", dtype) for dtype in operands]) is not None
+    return (
+        emitted(function, result, [LlvmValue(code, "%x", dtype) for dtype in operands]) is not None
+    )
 
 
-class Value(NDArrayOperatorsMixin):
+class LlvmValue(NDArrayOperatorsMixin):
     """A vector in the code: NumPy's functions of it, those in EMITTERS, are instructions there.
 
     `number` is what is in every lane, where that is known; `str()` has its type too.
@@ -69,26 +71,26 @@ class Value(NDArrayOperatorsMixin):
         x, y = (self._value(one, dtype) for one in chosen)
         return self.made(f"select {condition}, {x}, {y}", dtype)
 
-    def _value(self, x: Any, dtype: Storage) -> Value:
-        return x.astype(dtype) if isinstance(x, Value) else self.constant(x, dtype)
+    def _value(self, x: Any, dtype: Storage) -> LlvmValue:
+        return x.astype(dtype) if isinstance(x, LlvmValue) else self.constant(x, dtype)
 
-    def constant(self, value: Any, dtype: Any) -> Value:
+    def constant(self, value: Any, dtype: Any) -> LlvmValue:
         """A number in every lane."""
-        return Value(self.code, splat(value, np.dtype(dtype)), dtype, value)
+        return LlvmValue(self.code, splat(value, np.dtype(dtype)), dtype, value)
 
-    def made(self, text: str, dtype: Any) -> Value:
+    def made(self, text: str, dtype: Any) -> LlvmValue:
         """The value of an instruction."""
-        return Value(self.code, self.code.op(text), dtype)
+        return LlvmValue(self.code, self.code.op(text), dtype)
 
-    def cast(self, name: str, dtype: Any) -> Value:
+    def cast(self, name: str, dtype: Any) -> LlvmValue:
         """The value of an instruction that converts."""
         return self.made(f"{name} {self} to {self.code.of(lane(np.dtype(dtype)))}", dtype)
 
-    def view(self, dtype: Any) -> Value:
+    def view(self, dtype: Any) -> LlvmValue:
         """The same bits as another dtype of the same width."""
         wanted = lane(np.dtype(dtype))
         if wanted == self.lane:
-            return Value(self.code, self.name, dtype)
+            return LlvmValue(self.code, self.name, dtype)
         if wanted == "i1":
             return self.made(f"icmp ne {self}, zeroinitializer", dtype)
         return self.cast("zext" if self.lane == "i1" else "bitcast", dtype)
@@ -114,12 +116,12 @@ class Value(NDArrayOperatorsMixin):
             name = ("sext" if signed else "zext") if wider or source.kind == "b" else "trunc"
         return self.cast(name, target)
 
-    def intrinsic(self, name: str, *others: Value) -> Value:
+    def intrinsic(self, name: str, *others: LlvmValue) -> LlvmValue:
         """An LLVM intrinsic of one type, of this operand and others."""
         given = ", ".join([*map(str, (self, *others)), *_FLAGS.get(name, [])])
         return self.made(f"call {self.type} @llvm.{name}({given})", self.dtype)
 
-    def looked_up(self, table: Table) -> Value:
+    def looked_up(self, table: ConstantTable) -> LlvmValue:
         """The elements of a table at these places."""
         code, one = self.code, lane(table.dtype)
         at = f"$(getelementptr {one}, ptr {code.pointer(table.address)}, {self})"
@@ -127,15 +129,15 @@ class Value(NDArrayOperatorsMixin):
         given = f"{code.of('ptr')} {at}, i32 {table.dtype.itemsize}, {every}, {found} poison"
         return self.made(f"call {found} @llvm.masked.gather({given})", table.dtype)
 
-    def part(self, imaginary: bool) -> Value:
+    def part(self, imaginary: bool) -> LlvmValue:
         """The real or the imaginary parts of complex numbers."""
         code, part = self.code, np.dtype(f"f{self.dtype.itemsize // 2}")
         both = f"<{2 * code.width} x {lane(part)}>"
         x = code.op(f"bitcast {self} to {both}")
         lanes = range(imaginary, 2 * code.width, 2)
-        return Value(code, code.shuffled(both, x, "poison", lanes), part)
+        return LlvmValue(code, code.shuffled(both, x, "poison", lanes), part)
 
-    def with_imaginary(self, other: Value, dtype: Storage) -> Value:
+    def with_imaginary(self, other: LlvmValue, dtype: Storage) -> LlvmValue:
         """The complex numbers of these real parts and other imaginary ones."""
         code, w = self.code, self.code.width
         lanes = [k + i for k in range(w) for i in (0, w)]
@@ -154,7 +156,7 @@ def of(**by_kinds: str | One | Two) -> Emitter:
     """By the kinds of operands, which are of one dtype: an instruction, or a function of Values."""
     by_kind = {kind: made for kinds, made in by_kinds.items() for kind in kinds}
 
-    def emit(to: Storage, *args: Value) -> Any:
+    def emit(to: Storage, *args: LlvmValue) -> Any:
         x, made = args[0], by_kind.get(args[0].dtype.kind)
         if made is None or any(one.dtype != x.dtype for one in args):
             return None
@@ -168,7 +170,7 @@ def of(**by_kinds: str | One | Two) -> Emitter:
 def intrinsic(name: str, *extensions: str) -> One:
     """An LLVM intrinsic; of some, LLVM calls libm where the processor has no such extension."""
 
-    def emit(x: Value, *others: Value) -> Value | None:
+    def emit(x: LlvmValue, *others: LlvmValue) -> LlvmValue | None:
         return None if extensions and not x.code.has(*extensions) else x.intrinsic(name, *others)
 
     return emit
@@ -227,7 +229,7 @@ def always(value: bool) -> One:
     return lambda x: x.constant(value, bool)
 
 
-def _same(x: Value) -> Value:
+def _same(x: LlvmValue) -> LlvmValue:
     return x
 
 

@@ -103,7 +103,7 @@ def object_code(text: str, opt: int) -> bytes:
     return disk.kept(made, text, opt, machine.triple, cpu.name, cpu.flags, *versions)
 
 
-class Code:
+class CompiledCode:
     """A function in memory that may be executed, for as long as this object is held."""
 
     def __init__(self, text: str, name: str, opt: int = OPT) -> None:
@@ -115,7 +115,7 @@ class Code:
         self.address: int = self._held[name]
 
 
-class Compiled(Code):
+class Compiled(CompiledCode):
     """A kernel that can be called.
 
     It marks the word before its context: whether it ran since that was cleared.

@@ -19,16 +19,16 @@ from runtime.native.background import LOCK, submit
 from runtime.native.code import NativeCode, is_mean, is_sum
 from runtime.native.emitters import EMITTERS
 from runtime.native.entry import Spec
-from runtime.native.layout import Kinds, Layout, laid
+from runtime.native.layout import Kinds, StrideLayout, laid
 from runtime.native.probe import engine, told
-from runtime.native.regions import Kernel, UnsupportedError, Writer
+from runtime.native.regions import Kernel, ModuleWriter, UnsupportedError
 from runtime.program.blocks import Operand, laid_out
 from runtime.program.cutting import Region
 from runtime.program.memory import Lane
 from runtime.program.steps import CHEAP, WORTH, shape_of
 
 if TYPE_CHECKING:
-    from runtime.program.steps import Cut, RegionStep, Run, ScalarStep, Taker, Work
+    from runtime.program.steps import Cut, PlanRun, RegionStep, ScalarStep, Taker, Work
 
     AnyStep: TypeAlias = RegionStep | ScalarStep
 
@@ -85,7 +85,7 @@ class Kernels:
             return found
 
     def _written(self, kinds: Kinds) -> Kernel:
-        return Writer(self.code, kinds, engine().processor().features).kernel()
+        return ModuleWriter(self.code, kinds, engine().processor().features).kernel()
 
     def let_go(self, kernel: Any) -> None:
         """Hold a kernel no more, here and in the program: it is made again if it is called."""
@@ -183,16 +183,18 @@ class Kernels:
         long = step.size * self.cost > _LONG
         return kernel.entry(specs, len(reads), record, step.size, long)
 
-    def task(self, step: RegionStep, values: Sequence[Any]) -> Task | None:
+    def task(self, step: RegionStep, values: Sequence[Any]) -> KernelCall | None:
         """A call of the kernel; None where the region stays in NumPy."""
         if not (self.worth and step.size):
             return None
         arrays, layout = self._read(step, values)
         if not (layout and (kernel := self.kernel(layout.kinds))):
             return None
-        return Task(self, kernel, layout.record, step, layout.read(arrays))
+        return KernelCall(self, kernel, layout.record, step, layout.read(arrays))
 
-    def _read(self, step: AnyStep, values: Sequence[Any]) -> tuple[list[Array], Layout | None]:
+    def _read(
+        self, step: AnyStep, values: Sequence[Any]
+    ) -> tuple[list[Array], StrideLayout | None]:
         """What the region reads, aligned, and its layout; what is not known is contiguous."""
         arrays: list[Array] = []
         for one in self.code.inputs.values():
@@ -224,7 +226,7 @@ class Kernels:
 
 
 @dataclass
-class Task:
+class KernelCall:
     """One call of a region: its kernel, the record for it, and the inputs as it reads them."""
 
     kernels: Kernels
@@ -233,7 +235,7 @@ class Task:
     step: RegionStep
     arrays: Sequence[Array]
 
-    def cut(self, run: Run, threads: int) -> Cut:
+    def cut(self, run: PlanRun, threads: int) -> Cut:
         """The ranges: some for each thread, as one may be slower; the blocks if told of them."""
         step = self.step
         if run.progress or not all(is_sum(rows.symbol) for rows in step.rows):

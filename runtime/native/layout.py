@@ -27,7 +27,7 @@ Made: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
 """The sizes of the elements of results, and of sums of rows."""
 
 
-class Layout(NamedTuple):
+class StrideLayout(NamedTuple):
     """The kinds of inputs, the record of a kernel, and of which inputs it reads copies.
 
     The record is in words: the bases of inputs, results and sums, to be filled in; the number of
@@ -50,7 +50,7 @@ class Layout(NamedTuple):
 @lru_cache(_LAYOUTS)
 def laid(
     shape: Shape, axes: int, inputs: tuple[Operand, ...], made: Made, short: int
-) -> Layout | None:
+) -> StrideLayout | None:
     """The layout of inputs, and of results in C order, the last `axes` of which are one row.
 
     Inputs of which more than `short` rows are less than a vector, or which have no common rows, are
@@ -77,7 +77,7 @@ def laid(
 
 def _rows(
     shape: Shape, axes: int, inputs: Sequence[Operand], made: Made, short: int
-) -> Layout | None:
+) -> StrideLayout | None:
     """The layout of inputs as they lie."""
     lead, (results, sums) = len(shape) - axes if axes else 0, made
     summed = (*shape[:lead], *[1] * axes)
@@ -94,7 +94,7 @@ def _rows(
         return None
     kinds = tuple([_kind(inner, stride, *one) for stride, one in zip(by, inputs, strict=False)])
     words = [word for size, steps in found for word in (size, *steps)]
-    return Layout(kinds, (*[0] * len(operands), len(found), *words))
+    return StrideLayout(kinds, (*[0] * len(operands), len(found), *words))
 
 
 def _merged(axes: Sequence[Axis]) -> list[Axis]:

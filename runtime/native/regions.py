@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from runtime.native.code import NativeCode
-from runtime.native.emitters import Value, emitted, has_code
+from runtime.native.emitters import LlvmValue, emitted, has_code
 from runtime.native.loops import loop_of
 from runtime.native.rows import ARGS, BLOCK, WIDTH, rows
 from runtime.native.vectors import Vectors, lane, splat, words_of
@@ -110,7 +110,7 @@ def segments_of(code: NativeCode, features: Collection[str]) -> list[Segment]:
     return found
 
 
-class Writer:
+class ModuleWriter:
     """The assembly of a region whose inputs are each of a kind.
 
     Its places, the operands that lie in memory, are inputs, then results, then sums.
@@ -130,7 +130,7 @@ class Writer:
         if self.block < _LEAST:
             raise UnsupportedError(f"{len(self.scratch)} values between functions of NumPy")
         self.text = Vectors(WIDTH, features)
-        self.same: dict[int, Value] = {}
+        self.same: dict[int, LlvmValue] = {}
 
     def kernel(self) -> Kernel:
         """The whole of it."""
@@ -214,9 +214,9 @@ class Writer:
                 one = f"<1 x {lane(dtype)}>"
                 x = f"$(load {one}, ptr %p{place}, align 1)"
                 name = text.shuffled(one, x, "poison", [0] * text.width)
-                self.same[base] = Value(text, name, dtype).view(self.dtypes[base])
+                self.same[base] = LlvmValue(text, name, dtype).view(self.dtypes[base])
         for base, value in self.code.constants.items():
-            self.same[base] = Value(text, splat(value, value.dtype), value.dtype, value)
+            self.same[base] = LlvmValue(text, splat(value, value.dtype), value.dtype, value)
             bits = int.from_bytes(value.tobytes(), "little")
             lines.append(f"%n{base} = alloca i{8 * value.itemsize}, align 16")
             lines.append(f"store i{8 * value.itemsize} {bits}, ptr %n{base}")
@@ -236,7 +236,7 @@ class Writer:
     def _vectors(self, n: int, instructions: Sequence[Instruction], given: Sequence[int]) -> None:
         values = dict(self.same)
 
-        def value(register: int) -> Value:
+        def value(register: int) -> LlvmValue:
             base = self.bases[register]
             if base not in values:
                 values[base] = self._loaded(base, n)
@@ -251,7 +251,7 @@ class Writer:
             if out in self.outs or out in self.scratch:
                 self._store(out, made, n)
 
-    def _loaded(self, base: int, n: int) -> Value:
+    def _loaded(self, base: int, n: int) -> LlvmValue:
         """A vector of a value that another segment, or nothing here, computes."""
         text, dtype, kind = self.text, _stored(self.dtypes[base]), self.kinds.get(base, 1)
         one, whole, w = lane(dtype), text.of(lane(dtype)), text.width
@@ -276,7 +276,7 @@ class Writer:
             found = text.shuffled(whole, load(1 - w), "poison", range(w - 1, -1, -1))
         else:
             found = load(0)
-        return Value(text, found, dtype).view(self.dtypes[base])
+        return LlvmValue(text, found, dtype).view(self.dtypes[base])
 
     def _prefetched(self, at: str, stride: int) -> None:
         """Have memory bring the next block, while functions and sums are computed of this one."""
@@ -284,7 +284,7 @@ class Writer:
             ahead = f"$(getelementptr i8, ptr {at}, i64 {self.block * stride + line})"
             self.text.lines.append(f"call void @llvm.prefetch(ptr {ahead}, i32 0, i32 3, i32 1)")
 
-    def _store(self, base: int, value: Value, n: int) -> None:
+    def _store(self, base: int, value: LlvmValue, n: int) -> None:
         at, _ = self._operand(base, f"%at{n}", f"%in{n}")
         self.text.lines.append(f"store {value.view(_stored(value.dtype))}, ptr {at}, align 1")
 

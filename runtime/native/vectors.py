@@ -55,17 +55,17 @@ _LOADED = r"\1_at = getelementptr i64, ptr \3, i64 \4\n\1 = load \2, ptr \1_at, 
 _PUT = re.compile(r"put (.+), (%\w+)\[(\S+)\]")
 
 
-class Table(NamedTuple):
+class ConstantTable(NamedTuple):
     """A function of places: the elements of an array, by its address."""
 
     address: int
     dtype: Storage
 
     @staticmethod
-    def of(values: NDArray[Any]) -> Table:
+    def of(values: NDArray[Any]) -> ConstantTable:
         """That of an array, which lives as long as the process from now on, as code may."""
         _KEPT[values.ctypes.data] = values
-        return Table(values.ctypes.data, values.dtype)
+        return ConstantTable(values.ctypes.data, values.dtype)
 
 
 _KEPT: dict[int, NDArray[Any]] = {}

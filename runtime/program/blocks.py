@@ -58,7 +58,7 @@ def boxes(a: int, b: int, shape: Sequence[int]) -> Iterator[tuple[slice | int, .
         yield from ((last, *rest) for rest in boxes(0, high, shape[1:]))
 
 
-class Flat:
+class FlatSpace:
     """An operand, or a result, whose elements lie one after another."""
 
     def __init__(self, array: Array) -> None:
@@ -121,13 +121,13 @@ class Entering:
         return self.function(self.operand.block(a, b))
 
 
-Operand: TypeAlias = "Flat | Same | Tiled | Strided | Entering"
+Operand: TypeAlias = "FlatSpace | Same | Tiled | Strided | Entering"
 
 
 def laid_out(array: Array, shape: tuple[int, ...], block: int) -> Operand:
     """An operand along an iteration space of that shape, into which it broadcasts."""
     if array.shape == shape and array.flags.c_contiguous:
-        return Flat(array)
+        return FlatSpace(array)
     if array.size == 1:
         return Same(array)
     dims = array.shape

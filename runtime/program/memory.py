@@ -21,7 +21,7 @@ _KEPT = 1 << 28
 _VIEWS = 1024
 
 
-class View(NamedTuple):
+class ScratchView(NamedTuple):
     """Scratch memory that is needed: a slot, and how its first elements are read."""
 
     slot: int
@@ -32,7 +32,7 @@ class View(NamedTuple):
 class Need:
     """The scratch memory that something needs; known by identity, as the key of what was found."""
 
-    def __init__(self, views: Iterable[View]) -> None:
+    def __init__(self, views: Iterable[ScratchView]) -> None:
         self.views = tuple(views)
 
 

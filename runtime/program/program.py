@@ -20,8 +20,8 @@ from graphir.semantics.evaluation import contiguous
 from passes import lower
 from runtime.binding import bind
 from runtime.program.blocks import cores, counted
-from runtime.program.codegen.assembly import Body, assemble
-from runtime.program.codegen.instructions import Code, entering, materialized
+from runtime.program.codegen.assembly import RegionBody, assemble
+from runtime.program.codegen.instructions import RegionCode, entering, materialized
 from runtime.program.codegen.scalars import Scalars
 from runtime.program.cutting import Call, Region, cut
 from runtime.program.expansion import expanded
@@ -29,7 +29,7 @@ from runtime.program.memory import Lane, Recycler
 from runtime.program.outputs import checked, writable_at_once
 from runtime.program.plans import Plan, Step
 from runtime.program.report import MachineCode, Profile, explain, machine_code, profile
-from runtime.program.steps import SMALL, CallStep, RegionStep, Run, ScalarStep, shape_of
+from runtime.program.steps import SMALL, CallStep, PlanRun, RegionStep, ScalarStep, shape_of
 from runtime.program.tier import CompiledRegion, Mode, tier
 from runtime.results import owned, require_outputs
 
@@ -85,7 +85,7 @@ class Program:
         self.rounded = self._rounded()
         self._own = self._has_own_outputs()
         self._plans: dict[Any, tuple[Plan, bool]] = {}
-        self._bodies: dict[tuple[int, bool], Body] = {}
+        self._bodies: dict[tuple[int, bool], RegionBody] = {}
         self._scalars: dict[int, Scalars] = {}
         self._kernels: dict[int, CompiledRegion] = {}
         self._single = len(self.exit) == 1
@@ -206,7 +206,7 @@ class Program:
         progress: Progress | None,
     ) -> tuple[Any, ...]:
         values = self.values(inputs)
-        run = Run(values, lane, self._free, self._recycler, targets, progress, plan.blocks)
+        run = PlanRun(values, lane, self._free, self._recycler, targets, progress, plan.blocks)
         for step, dead in zip(plan.steps, plan.dead, strict=True):
             step.run(run)
             run.done += step.blocks
@@ -299,7 +299,7 @@ class Program:
     def _scalar(self, number: int, region: Region) -> Scalars:
         found = self._scalars.get(number)
         if found is None:
-            found = self._scalars[number] = Scalars(Code(region, self.needed, bits=False))
+            found = self._scalars[number] = Scalars(RegionCode(region, self.needed, bits=False))
         return found
 
     def kernels(self, number: int) -> CompiledRegion | None:
@@ -313,13 +313,13 @@ class Program:
             found = self._kernels[number] = self.native(region, self.needed, anew)
         return found
 
-    def body(self, number: int, bits: bool) -> Body:
+    def body(self, number: int, bits: bool) -> RegionBody:
         """The body of a region, by the number of its step; `bits` as for Code."""
         found = self._bodies.get((number, bits))
         if found is None:
             region = self.steps[number]
             assert isinstance(region, Region)
-            found = self._bodies[number, bits] = assemble(Code(region, self.needed, bits))
+            found = self._bodies[number, bits] = assemble(RegionCode(region, self.needed, bits))
         return found
 
     # -- questions

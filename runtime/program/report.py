@@ -12,11 +12,11 @@ import numpy as np
 from graphir import ExecutionError, Symbol
 from graphir.escape import printable
 from runtime.binding import bind
-from runtime.program.codegen.assembly import Body, prepared
+from runtime.program.codegen.assembly import RegionBody, prepared
 from runtime.program.codegen.straight import alone
 from runtime.program.cutting import Call, Region
 from runtime.program.memory import Lane, Recycler
-from runtime.program.steps import CallStep, RegionStep, Run, shape_of
+from runtime.program.steps import CallStep, PlanRun, RegionStep, shape_of
 
 if TYPE_CHECKING:
     from runtime.program.program import Program
@@ -68,7 +68,7 @@ def profile(program: Program, arrays: Sequence[Any], sizes: Mapping[str, int]) -
     steps = program.bound(sizes, threads=1)
     clock: dict[tuple[int, Symbol], float] = {}
     lane = Lane()
-    run = Run(program.values(arrays), lane, [], Recycler(), {})
+    run = PlanRun(program.values(arrays), lane, [], Recycler(), {})
     native: set[int] = set()
     begin = perf_counter()
     for number, step in enumerate(steps):
@@ -103,7 +103,7 @@ def _first(step: Region | Call) -> Symbol:
     return step.rows[-1] if step.rows else step.symbols[-1]
 
 
-def _timed(body: Body, number: int, clock: dict[tuple[int, Symbol], float]) -> Body:
+def _timed(body: RegionBody, number: int, clock: dict[tuple[int, Symbol], float]) -> RegionBody:
     """A body that keeps time."""
 
     def function(*slots: Any) -> None:

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from graphir import GraphirError, Symbol
 from graphir.ops.dims import evaluate
 from graphir.semantics.evaluation import contiguous, settings_of
-from runtime.program.blocks import Entering, Flat, Operand, Range, Uniform, laid_out, share
-from runtime.program.codegen.assembly import Body
+from runtime.program.blocks import Entering, FlatSpace, Operand, Range, Uniform, laid_out, share
+from runtime.program.codegen.assembly import RegionBody
 from runtime.program.codegen.instructions import entering
 from runtime.program.codegen.scalars import Scalars
 from runtime.program.codegen.tracing import Storage, assign, select
-from runtime.program.memory import Lane, Need, Recycler, View
+from runtime.program.memory import Lane, Need, Recycler, ScratchView
 from runtime.program.rows import LEAF, Parts, Rows, Tree, caller, halves, in_parts
 from runtime.results import REFUSED, refused
 
@@ -50,7 +50,7 @@ CHEAP = frozenset(
 """What does not take long, and whose results do not depend on how their operands lie in memory."""
 
 
-class Run:
+class PlanRun:
     """One call of a program: values by cell, where results are to be, and who is told of it."""
 
     def __init__(
@@ -109,7 +109,7 @@ class CallStep:
         self.write = cells[symbol.index]
         self.kernel = caller(symbol, _settings(symbol, sizes))
 
-    def run(self, run: Run) -> None:
+    def run(self, run: PlanRun) -> None:
         """Call it."""
         run.values[self.write] = self.call(*[run.values[cell] for cell in self.reads])
 
@@ -141,7 +141,7 @@ class RegionStep:
 
     def __init__(
         self,
-        body: Body,
+        body: RegionBody,
         shape: tuple[int, ...],
         axes: int,
         cells: Mapping[int, int],
@@ -204,11 +204,11 @@ class RegionStep:
             return ranges, [halves(a, a + self.length, block, ranges) for a in starts]
         return Uniform(self.size, max(1, block // self.length) * self.length), []
 
-    def views(self, shape: tuple[int, ...]) -> tuple[View, ...]:
+    def views(self, shape: tuple[int, ...]) -> tuple[ScratchView, ...]:
         """The scratch memory for a block."""
-        return tuple(View(slot, dtype, shape) for _, slot, dtype in self.scratch)
+        return tuple(ScratchView(slot, dtype, shape) for _, slot, dtype in self.scratch)
 
-    def run(self, run: Run) -> None:
+    def run(self, run: PlanRun) -> None:
         """Compute all results, block by block."""
         native = self.native.task(self, run.values) if self.native else None
         start = perf_counter_ns()
@@ -240,7 +240,7 @@ class RegionStep:
         if self.native:
             self.native.spent += perf_counter_ns() - start
 
-    def _work(self, run: Run, outs: Sequence[Array], takers: Sequence[Taker]) -> Work:
+    def _work(self, run: PlanRun, outs: Sequence[Array], takers: Sequence[Taker]) -> Work:
         """The instructions, one after another, on each block."""
         sources: list[tuple[int, Operand]] = []
         for k, cell, dtype in self.ins:
@@ -249,7 +249,7 @@ class RegionStep:
             operand = laid_out(array, self.shape, self.longest)
             function = self.entering.get(k)
             sources.append((k, Entering(operand, function) if function else operand))
-        sources += [(k, Flat(outs[index].view(dtype))) for k, index, dtype in self.outs]
+        sources += [(k, FlatSpace(outs[index].view(dtype))) for k, index, dtype in self.outs]
 
         def work(lane: Lane, numbers: Iterator[int]) -> None:
             for i in numbers:
@@ -266,13 +266,13 @@ class RegionStep:
 
         return work
 
-    def _empty(self, run: Run, cell: int, dtype: Storage) -> Array:
+    def _empty(self, run: PlanRun, cell: int, dtype: Storage) -> Array:
         try:
             return run.empty(cell, self.shape, dtype)
         except REFUSED as error:
             raise refused(error, self.body.outs[0]) from None
 
-    def _taker(self, rows: RowsOf, run: Run, cut: Cut) -> Taker:
+    def _taker(self, rows: RowsOf, run: PlanRun, cut: Cut) -> Taker:
         ranges, trees = cut
         if trees:
             return Parts(rows.symbol, trees, len(ranges), self.length)
@@ -296,7 +296,7 @@ def _settings(symbol: Symbol, sizes: Mapping[str, int]) -> Settings:
         raise refused(error, symbol) from None
 
 
-def cost(body: Body) -> float:
+def cost(body: RegionBody) -> float:
     """Nanoseconds an element, roughly."""
     return sum(
         0.06 if function in CHEAP else 0.3 if isinstance(function, np.ufunc) else 1.5
@@ -304,7 +304,7 @@ def cost(body: Body) -> float:
     )
 
 
-def _block(body: Body) -> int:
+def _block(body: RegionBody) -> int:
     """The elements of a block of which all slots together fit the cache."""
     outside = {(slot.kind, slot.number): slot.dtype.itemsize for slot in body.slots}
     width = sum(body.widths) + sum(n for (kind, _), n in outside.items() if kind != "scratch")

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 if TYPE_CHECKING:
     from graphir import Symbol
     from runtime.program.cutting import Region
-    from runtime.program.steps import Cut, RegionStep, Run, ScalarStep, Taker, Work
+    from runtime.program.steps import Cut, PlanRun, RegionStep, ScalarStep, Taker, Work
 
 Mode: TypeAlias = Literal["auto", "now", "off"]
 """When regions become machine code: once that is worth it, at once, or never."""
 
 
-class Task(Protocol):
+class RegionTask(Protocol):
     """One call of a compiled region."""
 
-    def cut(self, run: Run, threads: int) -> Cut:
+    def cut(self, run: PlanRun, threads: int) -> Cut:
         """The ranges of the iteration space for the threads, and the trees of its sums."""
         ...
 
@@ -36,7 +36,7 @@ class CompiledRegion(Protocol):
     spent: float
     """Nanoseconds that the region has taken in NumPy."""
 
-    def task(self, step: RegionStep, values: Sequence[Any]) -> Task | None:
+    def task(self, step: RegionStep, values: Sequence[Any]) -> RegionTask | None:
         """A call for such values; None where the region stays in NumPy."""
         ...
 

@@ -19,7 +19,7 @@ from runtime.recording.values import plains
 Array: TypeAlias = NDArray[Any]
 
 
-class Builder:
+class RecordingBuilder:
     """Enters symbols under the line `here`; `inputs` are the arrays for those of the graph.
 
     What is inferred, and constants, are kept: a loop meets the same ones again and again.

@@ -16,7 +16,7 @@ import numpy as np
 
 from graphir import Symbol
 from runtime.recording.recorder import UNDONE, Recorder
-from runtime.recording.values import Traced, active, recording_with, trace_of, view_of
+from runtime.recording.values import RecordedValue, active, recording_with, trace_of, view_of
 from runtime.recording.views.steps import UnrecordedError
 
 Handler = Callable[..., Any]
@@ -72,27 +72,27 @@ def opaque(recorder: Recorder, name: str, plainly: Handler, args: Any, kwargs: A
     return given(recorder, name, real, arrays)
 
 
-def _kept(recorder: Recorder, name: str, real: Any, arrays: Sequence[Traced]) -> Any:
+def _kept(recorder: Recorder, name: str, real: Any, arrays: Sequence[RecordedValue]) -> Any:
     """The result of a call that has been made; nobody knows what it wrote."""
     _written(recorder, name, [one for one in arrays if one.flags.writeable])
     return given(recorder, name, real, arrays)
 
 
-def _written(recorder: Recorder, name: str, arrays: Sequence[Traced]) -> None:
+def _written(recorder: Recorder, name: str, arrays: Sequence[RecordedValue]) -> None:
     for one in arrays:
         trace_of(one, recorder).write(recorder.checked(name, one.plain, _nothing))
 
 
-def arrays_of(value: Any) -> list[Traced]:
+def arrays_of(value: Any) -> list[RecordedValue]:
     """The recorded arrays in lists, tuples and dicts."""
-    if isinstance(value, Traced):
+    if isinstance(value, RecordedValue):
         return [value]
     if isinstance(value, (tuple, list)):
         return [found for one in value for found in arrays_of(one)]  # pyright: ignore
     return arrays_of(list(value.values())) if isinstance(value, dict) else []  # pyright: ignore
 
 
-def given(recorder: Recorder, name: str, real: Any, arrays: Sequence[Traced]) -> Any:
+def given(recorder: Recorder, name: str, real: Any, arrays: Sequence[RecordedValue]) -> Any:
     """A result as the program goes on with it: one of the arrays, a view of one, or an input."""
     kind: Any = cast("object", type(real))
     if kind is tuple or kind is list:
@@ -118,7 +118,7 @@ def repeatable(recorder: Recorder, value: Any, since: int) -> bool:
     It has written to none of them since that many writes; and functions among them, which are the
     program's, are called once.
     """
-    if isinstance(value, Traced):
+    if isinstance(value, RecordedValue):
         recorder.before(value)  # which sees what compiled code wrote
         known = trace_of(value, recorder)
         return (known.root or known).version <= since

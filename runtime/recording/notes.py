@@ -8,10 +8,10 @@ from typing import Any
 
 from graphir import Graph, Location, Symbol
 from runtime.audit.opaque import OpaqueStep
-from runtime.recording.builder import Builder
+from runtime.recording.builder import RecordingBuilder
 from runtime.recording.operands import operands as operands_of
 from runtime.recording.operands import traced_leaves
-from runtime.recording.values import Array, Trace, Traced, TracedScalar, plains
+from runtime.recording.values import Array, RecordedValue, RecordingTrace, TracedScalar, plains
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Note:
         return f"{self.what} at {self.location} {self.reason}"
 
 
-class NotingBuilder(Builder):
+class NotingBuilder(RecordingBuilder):
     """A builder that knows what its graph does not contain: notes for people, steps for audits."""
 
     def __init__(self, graph: Graph) -> None:
@@ -41,7 +41,7 @@ class NotingBuilder(Builder):
         """The symbol of what is there before NumPy may write to it, if it has one."""
         raise NotImplementedError
 
-    def owner(self, array: Array) -> Trace | None:
+    def owner(self, array: Array) -> RecordingTrace | None:
         """The trace of the array of this recording in whose memory a plain one lies."""
         raise NotImplementedError
 
@@ -74,7 +74,9 @@ class NotingBuilder(Builder):
         if isinstance(value, Symbol):
             symbols: tuple[Symbol, ...] | None = (value,)
         else:
-            symbol = self.before(value) if isinstance(value, (Traced, TracedScalar)) else None
+            symbol = (
+                self.before(value) if isinstance(value, (RecordedValue, TracedScalar)) else None
+            )
             symbols = operands_of(self, value) if symbol is None else (symbol,)
         if symbols and self._read.issuperset((symbol.index, truth) for symbol in symbols):
             return

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from graphir import Symbol
-from runtime.recording.values import Trace, Traced, TracedScalar
+from runtime.recording.values import RecordedValue, RecordingTrace, TracedScalar
 
 if TYPE_CHECKING:
     from runtime.recording.notes import NotingBuilder
@@ -68,15 +68,15 @@ def _required(symbol: Symbol | None) -> Symbol:
 
 def _known(recorder: NotingBuilder, array: Any) -> Symbol | None:
     """The symbol of the memory of an array, all of it, as it was recorded last."""
-    trace = _trace(array) if isinstance(array, Traced) else recorder.owner(array)
+    trace = _trace(array) if isinstance(array, RecordedValue) else recorder.owner(array)
     if trace is None or trace.recorder is not recorder:
-        return None if isinstance(array, Traced) else recorder.of_plain(array)
+        return None if isinstance(array, RecordedValue) else recorder.of_plain(array)
     return (trace.root or trace).symbol
 
 
-def _trace(array: Any) -> Trace | None:
+def _trace(array: Any) -> RecordingTrace | None:
     """The trace of an array, or of the one that it is a view of."""
-    while isinstance(array, Traced):
+    while isinstance(array, RecordedValue):
         if array.known is not None:
             return array.known
         array = array.source
@@ -102,7 +102,7 @@ def is_wide(name: str, function: Any, operands: Iterable[Symbol] | None, real: A
     exact for integers too.
     """
     own = isinstance(function, np.ufunc) and getattr(np, function.__name__, None) is function
-    own = own or isinstance(function, (_DISPATCHER, Traced))
+    own = own or isinstance(function, (_DISPATCHER, RecordedValue))
     if operands is None or not (own or name.startswith("numpy.")):
         return False
     if name.rpartition(".")[2] in _WHOLE:
@@ -122,7 +122,7 @@ def leaves(value: Any) -> Iterator[Any]:
 
 def traced_leaves(value: Any) -> list[Any]:
     """All that is recorded in a value, in lists, tuples, dicts and slices."""
-    if isinstance(value, (Traced, TracedScalar)):
+    if isinstance(value, (RecordedValue, TracedScalar)):
         return [value]
     if isinstance(value, slice):
         bounds = cast("Any", value)
@@ -136,4 +136,4 @@ def traced_leaves(value: Any) -> list[Any]:
 
 def holds_traced(value: Any) -> bool:
     """Whether something recorded is among the leaves of lists."""
-    return any(isinstance(one, (Traced, TracedScalar)) for one in leaves(value))
+    return any(isinstance(one, (RecordedValue, TracedScalar)) for one in leaves(value))

@@ -17,10 +17,10 @@ from runtime.recording.captured import Brought
 from runtime.recording.notes import NotingBuilder
 from runtime.recording.operands import holds_traced, is_wide, leaves, traced_leaves
 from runtime.recording.operands import operands as operands_of
-from runtime.recording.sites import Sites
+from runtime.recording.sites import CallSites
 from runtime.recording.values import (
-    Trace,
-    Traced,
+    RecordedValue,
+    RecordingTrace,
     TracedScalar,
     plain,
     plains,
@@ -42,10 +42,10 @@ class Recorder(NotingBuilder):
     scalars by their own.
     """
 
-    array: type[Traced] = Traced
+    array: type[RecordedValue] = RecordedValue
     scalars: Mapping[type[Any], type[Any]] = MappingProxyType({})
 
-    def __init__(self, graph: Graph, sites: Sites) -> None:
+    def __init__(self, graph: Graph, sites: CallSites) -> None:
         super().__init__(graph)
         self.sites = sites
         self.enter()
@@ -62,12 +62,12 @@ class Recorder(NotingBuilder):
         """Lists among the arguments, each with the one that the program got instead."""
         self.writes = 0
         """How often something recorded has been written to."""
-        self.moved: dict[int, tuple[Traced, Array]] = {}
+        self.moved: dict[int, tuple[RecordedValue, Array]] = {}
         """Arrays with other memory than they began with, by id, with what they began with."""
-        self._arguments: list[Traced] = []
+        self._arguments: list[RecordedValue] = []
         self._outside: dict[int, tuple[Array, Array, Symbol]] = {}
         self.brought = Brought(())
-        self._owners: dict[int, ref[Trace]] = {}
+        self._owners: dict[int, ref[RecordingTrace]] = {}
 
     # -- where, and what could not be
 
@@ -137,7 +137,7 @@ class Recorder(NotingBuilder):
         with recording_with(None):
             return self.outside(array)
 
-    def owner(self, array: Array) -> Trace | None:
+    def owner(self, array: Array) -> RecordingTrace | None:
         """The trace of the array of this recording in whose memory a plain one lies."""
         base: Any = array
         while base is not None:
@@ -162,7 +162,7 @@ class Recorder(NotingBuilder):
 
     def symbol(self, value: Any) -> Symbol:
         """The symbol of an array or scalar; UnrecordedError of what can have none."""
-        if isinstance(value, Traced):
+        if isinstance(value, RecordedValue):
             return trace_of(value, self).read()
         if isinstance(value, TracedScalar):
             return value.symbol if value.recorder is self else self.constant(value.plain)
@@ -188,7 +188,7 @@ class Recorder(NotingBuilder):
         found: list[Any] = []
         literals = False
         for value in values:
-            if isinstance(value, Traced):
+            if isinstance(value, RecordedValue):
                 symbol = trace_of(value, self).read()
             elif is_literal(value):
                 symbol, literals = value, True
@@ -220,7 +220,7 @@ class Recorder(NotingBuilder):
             return real
         if kind is np.ndarray:
             made = real.view(self.array)
-            made.known = trace = Trace(self, real, symbol)
+            made.known = trace = RecordingTrace(self, real, symbol)
             made._plain = real  # pyright: ignore[reportPrivateUsage]
             self._owners[id(real)] = ref(trace)
             return made
@@ -237,22 +237,22 @@ class Recorder(NotingBuilder):
             if known.plain is value:
                 return known
         made = self.wrapped(value, self.input(value, name))
-        if not isinstance(made, Traced):
+        if not isinstance(made, RecordedValue):
             return made
         self._arguments.append(made)
         return made
 
-    def written_arguments(self) -> list[Traced]:
+    def written_arguments(self) -> list[RecordedValue]:
         """The arguments that hold something else than what the program was called on."""
         known = {symbol.index for symbol in self.graph.inputs}
         symbols = ((one, self.before(one)) for one in self._arguments)
         return [one for one, found in symbols if found is not None and found.index not in known]
 
-    def adopt(self, array: Traced, name: str, symbolic: Callable[[], Symbol]) -> None:
+    def adopt(self, array: RecordedValue, name: str, symbolic: Callable[[], Symbol]) -> None:
         """Note that an array has other memory now."""
         array._plain = array.source = None  # pyright: ignore[reportPrivateUsage]
         symbol = self.checked(name, array.plain, symbolic)
-        array.known = trace = Trace(self, array.plain, symbol)
+        array.known = trace = RecordingTrace(self, array.plain, symbol)
         self._owners[id(array.plain)] = ref(trace)
 
     def moved_back(self) -> None:
@@ -262,7 +262,7 @@ class Recorder(NotingBuilder):
             original[...] = array.plain
             array._plain = original  # pyright: ignore[reportPrivateUsage]
 
-    def viewed(self, real: Any, trace: Trace) -> Any:
+    def viewed(self, real: Any, trace: RecordingTrace) -> Any:
         """A plain view of recorded memory as the program goes on with it."""
         made = real.view(self.array)
         made.known, made._plain = trace, real  # pyright: ignore[reportPrivateUsage]

@@ -29,7 +29,7 @@ from runtime.recording.results import (
     plain_again,
     plain_result,
 )
-from runtime.recording.sites import Sites
+from runtime.recording.sites import CallSites
 from runtime.recording.values import Array, active, recording_with
 
 
@@ -97,7 +97,7 @@ def record(
         raise GraphError(
             "a recording within a recording has no graph of its own; call the function itself"
         )
-    recorder = ArrayRecorder(Graph(_name(function), rules=known), Sites(_run.__code__))
+    recorder = ArrayRecorder(Graph(_name(function), rules=known), CallSites(_run.__code__))
     recorder.brought = Brought(brought_arrays(function))
     names = _names(function, arrays)
     with makers_recorded(), recording_with(recorder), plain_again(recorder.containers):

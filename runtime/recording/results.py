@@ -10,8 +10,8 @@ from typing import Any, cast
 import numpy as np
 
 from runtime.recording.recorder import Recorder
-from runtime.recording.values import Traced, TracedScalar, plain
-from runtime.recording.views.indexing import Flat
+from runtime.recording.values import RecordedValue, TracedScalar, plain
+from runtime.recording.views.indexing import FlatIterator
 
 _ATOMS = (str, bytes, int, float, complex, type(None), type, ModuleType, FunctionType)
 
@@ -31,7 +31,7 @@ def leaves(result: Any, left: Any, recorder: Recorder) -> Iterator[Any]:
 def _walk(
     value: Any, found: dict[int, Any], seen: set[int], recorder: Recorder, plainly: bool
 ) -> None:
-    if isinstance(value, (Traced, TracedScalar)):
+    if isinstance(value, (RecordedValue, TracedScalar)):
         found.setdefault(id(value), value)
     elif isinstance(value, np.ndarray):
         if plainly and type(cast("Any", value)) is np.ndarray:
@@ -75,9 +75,9 @@ def plain_result(result: Any) -> Any:
 
 
 def _plain(value: Any, seen: dict[int, Any]) -> Any:
-    if isinstance(value, (Traced, TracedScalar)):
+    if isinstance(value, (RecordedValue, TracedScalar)):
         return plain(value)
-    if isinstance(value, Flat):
+    if isinstance(value, FlatIterator):
         return value.plain
     if isinstance(value, _ATOMS):
         return value

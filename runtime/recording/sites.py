@@ -40,7 +40,7 @@ class Site(NamedTuple):
     call: Callable[..., Any]
 
 
-class Sites:
+class CallSites:
     """Locations of user frames, one object for each way to a place.
 
     Frames of NumPy and of this project are not the user's. The layer of a location names the

@@ -53,7 +53,7 @@ class recording_with:  # noqa: N801 -- a context manager, and one that is quick
         _ACTIVE.recorder = self._outer
 
 
-class Trace:
+class RecordingTrace:
     """What the graph knows of one array: its symbol, while its memory has not been written to.
 
     The trace of an array that has memory of its own, the root of its views, counts the writes. A
@@ -79,12 +79,12 @@ class Trace:
         recorder: Recorder,
         plain: Array,
         symbol: Symbol | None,
-        parent: Trace | None = None,
+        parent: RecordingTrace | None = None,
         steps: steps.Steps | None = (),
     ) -> None:
         self.recorder, self.plain, self.symbol = recorder, plain, symbol
         self.parent, self.steps = parent, steps
-        self.root: Trace | None = None if parent is None else parent.root or parent
+        self.root: RecordingTrace | None = None if parent is None else parent.root or parent
         self.version: int = -1 if parent else 0
         self.held = 0 if parent else _print_of(plain)
 
@@ -136,12 +136,12 @@ def _print_of(array: Array) -> int:
 _WHOLE, _SAMPLE = 4096, 256
 
 
-class Traced(np.ndarray[Any, Any]):
+class RecordedValue(np.ndarray[Any, Any]):
     """An ndarray of a recording program; `plain` is the same memory without its trace."""
 
     __slots__ = ("_plain", "known", "source")
 
-    known: Trace | None
+    known: RecordingTrace | None
     source: Any
     _plain: Any
 
@@ -166,7 +166,7 @@ class TracedScalar:
 
 def plain(value: Any) -> Any:
     """What plain NumPy would have in the place of a value."""
-    return value.plain if isinstance(value, (Traced, TracedScalar)) else value
+    return value.plain if isinstance(value, (RecordedValue, TracedScalar)) else value
 
 
 def plains(value: Any) -> Any:
@@ -182,14 +182,16 @@ def plains(value: Any) -> Any:
     return plain(value)
 
 
-def view_of(array: Traced, real: Array, known: Trace | None = None) -> Traced:
+def view_of(
+    array: RecordedValue, real: Array, known: RecordingTrace | None = None
+) -> RecordedValue:
     """A view of an array as the program goes on with it; its trace is found when it is needed."""
     view = real.view(type(array))
     view._plain, view.source, view.known = real, array, known  # pyright: ignore[reportPrivateUsage]
     return view
 
 
-def trace_of(array: Traced, recorder: Recorder) -> Trace:
+def trace_of(array: RecordedValue, recorder: Recorder) -> RecordingTrace:
     """The trace of an array under a recorder, found from its memory where C code made it."""
     known = array.known
     if known is None or known.recorder is not recorder:
@@ -198,20 +200,20 @@ def trace_of(array: Traced, recorder: Recorder) -> Trace:
     return known
 
 
-def _found(array: Traced, recorder: Recorder) -> Trace:
+def _found(array: RecordedValue, recorder: Recorder) -> RecordingTrace:
     source = array.source
-    if isinstance(source, Traced) and (
+    if isinstance(source, RecordedValue) and (
         not array.size or np.may_share_memory(source.plain, array.plain)
     ):
         parent = trace_of(source, recorder)
         return view_trace(parent, array.plain)
-    return Trace(recorder, array.plain, recorder.retaken(array.plain))
+    return RecordingTrace(recorder, array.plain, recorder.retaken(array.plain))
 
 
-def view_trace(parent: Trace, view: Array) -> Trace:
+def view_trace(parent: RecordingTrace, view: Array) -> RecordingTrace:
     """The trace of a view of an array."""
     found = steps_between(parent.plain, view)
     if found is None and parent.root is not None:  # of more than its parent shows
         parent = parent.root
         found = steps_between(parent.plain, view)
-    return Trace(parent.recorder, view, None, parent, found)
+    return RecordingTrace(parent.recorder, view, None, parent, found)

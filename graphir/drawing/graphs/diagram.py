@@ -28,7 +28,7 @@ from graphir.text.printer import definitions
 Look: TypeAlias = Literal["input", "constant", "op", "cast", "fold", "output"]
 
 
-class Box(NamedTuple):
+class NodeBox(NamedTuple):
     """One box: lines of writing, the first in bold, and a title for who points at it.
 
     `level` is that of the loss of a cast, or the gravest of those folded in; `kind` who asked for
@@ -58,7 +58,7 @@ class Diagram(NamedTuple):
     """What is drawn. Boxes go by their numbers; `links` has a title for each pair from, to."""
 
     title: str
-    boxes: list[Box]
+    boxes: list[NodeBox]
     items: list[Item]
     links: dict[tuple[int, int], str]
 
@@ -137,16 +137,16 @@ class _Drawing:
             given[self.owner[symbol.index]].add(symbol.dtype)
         return taken, given
 
-    def symbol(self, symbol: Symbol) -> Box:
+    def symbol(self, symbol: Symbol) -> NodeBox:
         kind, mark = cast_kind(symbol), self.mark(symbol)
         line = self.line(symbol)
         title = labels.title(line, symbol, mark)
         level = mark.level if mark else None
         if kind and level:
             lines = labels.cast_lines(symbol, kind, LEVELS[level])
-            return Box(lines, title, "cast", symbol.dtype, level, kind)
+            return NodeBox(lines, title, "cast", symbol.dtype, level, kind)
         lines = labels.op_lines(symbol, line.partition(":")[0])
-        return Box(lines, title, _LOOKS.get(symbol.op.name, "op"), symbol.dtype, level)
+        return NodeBox(lines, title, _LOOKS.get(symbol.op.name, "op"), symbol.dtype, level)
 
     def mark(self, symbol: Symbol) -> Mark | None:
         """What was told of a symbol; of a cast that nothing was told of, what its dtypes say."""
@@ -155,7 +155,7 @@ class _Drawing:
             return dtype_mark(symbol.args[0].dtype, symbol.dtype)
         return told
 
-    def fold(self, fold: Fold, taken: set[DType], given: set[DType]) -> Box:
+    def fold(self, fold: Fold, taken: set[DType], given: set[DType]) -> NodeBox:
         marks = [mark for symbol in fold.symbols if (mark := self.mark(symbol))]
         found: list[Level] = [mark.level for mark in marks]
         lossy = sum(level != "exact" for level in found)
@@ -163,19 +163,19 @@ class _Drawing:
         name = fold.path.rpartition("/")[2] or labels.lines_text(fold.symbols)
         lines = labels.fold_lines(name, fold.symbols, taken, given, casts)
         title = labels.fold_title(fold.path or name, fold.symbols)
-        return Box(lines, title, "fold", level=gravest(found))
+        return NodeBox(lines, title, "fold", level=gravest(found))
 
-    def outputs(self) -> Iterator[tuple[Box, Sequence[Symbol]]]:
+    def outputs(self) -> Iterator[tuple[NodeBox, Sequence[Symbol]]]:
         """A box for each output, or for all of many."""
         outputs = self.graph.outputs
         if len(outputs) > _MANY:
             lines = f"{len(outputs)} outputs", labels.dtypes_text(s.dtype for s in outputs)
-            yield Box(lines, ", ".join(lines), "output"), outputs
+            yield NodeBox(lines, ", ".join(lines), "output"), outputs
             return
         for i, symbol in enumerate(outputs):
             lines = f"output {i}", clipped(labels.type_text(symbol.type))
             title = clipped(f"output {i}: {symbol.type}", TITLE)
-            yield Box(lines, title, "output", symbol.dtype), (symbol,)
+            yield NodeBox(lines, title, "output", symbol.dtype), (symbol,)
 
     def told(self, symbols: Sequence[Symbol]) -> str:
         """The title of a line: the values that go along it."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 from unicodedata import east_asian_width
 
-from graphir.drawing.graphs.diagram import Box, Cluster, Diagram, Item
+from graphir.drawing.graphs.diagram import Cluster, Diagram, Item, NodeBox
 from graphir.drawing.graphs.sheet import sheet
 from graphir.drawing.graphs.web import LANE, Tile, Wire
 from graphir.drawing.hasse import Point
@@ -32,7 +32,7 @@ Ends: TypeAlias = tuple[int, int]
 """The numbers of the boxes that a line goes from and to."""
 
 
-class Place(NamedTuple):
+class Placement(NamedTuple):
     """A rectangle, by its upper left corner."""
 
     x: float
@@ -45,11 +45,11 @@ class Frame(NamedTuple):
     """A layer's frame, and how many others it is in."""
 
     cluster: Cluster
-    place: Place
+    place: Placement
     depth: int
 
 
-class Layout(NamedTuple):
+class GraphLayout(NamedTuple):
     """A picture's size, its boxes by number, its frames from the outermost, its lines.
 
     Points of a line come in pairs, as in a sheet; y grows downwards.
@@ -57,17 +57,17 @@ class Layout(NamedTuple):
 
     width: float
     height: float
-    boxes: dict[int, Place]
+    boxes: dict[int, Placement]
     frames: list[Frame]
     lines: dict[tuple[int, int], list[Point]]
 
 
-def layout(diagram: Diagram) -> Layout:
+def layout(diagram: Diagram) -> GraphLayout:
     """Where everything goes, what is needed above what needs it; the same for the same diagram."""
     fed = {to for _, to in diagram.links}
     tiles = [_tile(box, low=i not in fed) for i, box in enumerate(diagram.boxes)]
     root = _Node(tiles, diagram.items, list(diagram.links), None)
-    found = Layout(root.sheet.width, root.sheet.height, {}, [], {})
+    found = GraphLayout(root.sheet.width, root.sheet.height, {}, [], {})
     root.put((0.0, 0.0), 0, found)
     for ends in diagram.links:
         found.lines[ends] = root.line(*ends, (0.0, 0.0))
@@ -80,7 +80,7 @@ def width(text: str, font: float = FONT) -> float:
     return sum(2 if east_asian_width(c) in "WF" else 1 for c in text) * _CELL * font
 
 
-def _tile(box: Box, low: bool) -> Tile:
+def _tile(box: NodeBox, low: bool) -> Tile:
     first, *rest = box.lines
     writing = max(width(first), *(width(line, SMALL) for line in rest), 30.0)
     beside, above = _PADDING
@@ -149,17 +149,17 @@ class _Node:
         )
         return Tile(*size, ins, outs)
 
-    def put(self, at: Point, depth: int, layout: Layout) -> None:
+    def put(self, at: Point, depth: int, layout: GraphLayout) -> None:
         """Enter the places of what is inside into a layout."""
         for i, item in enumerate(self.items):
             x, y = self._corner(i, at)
             if isinstance(item, Cluster):
                 tile = self.inner[i].framed()
-                layout.frames.append(Frame(item, Place(x, y, tile.width, tile.height), depth))
+                layout.frames.append(Frame(item, Placement(x, y, tile.width, tile.height), depth))
                 self.inner[i].put((x + _FRAME, y + _INSET), depth + 1, layout)
             else:
                 tile = self.sheet.tiles[i]
-                layout.boxes[item] = Place(x, y, tile.width, tile.height)
+                layout.boxes[item] = Placement(x, y, tile.width, tile.height)
 
     def line(self, source: int, to: int, at: Point) -> list[Point]:
         """The points of a line as far as it is inside."""
@@ -192,7 +192,7 @@ def _inside(item: Item) -> Iterator[int]:
         yield item
 
 
-def _spread(layout: Layout) -> None:
+def _spread(layout: GraphLayout) -> None:
     """Let lines enter a box side by side, in the order in which they come from above."""
     entering: dict[int, list[list[Point]]] = {}
     for (_, to), line in layout.lines.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from graphir.drawing.graphs.diagram import Box, Cluster, Diagram, Item, Look
+from graphir.drawing.graphs.diagram import Cluster, Diagram, Item, Look, NodeBox
 from graphir.drawing.graphs.shades import shade
 from graphir.location import CastKind
 
@@ -66,7 +66,7 @@ def _dot_items(diagram: Diagram, items: Sequence[Item], path: str) -> Iterator[s
         yield f"{space}}}"
 
 
-def _dot_box(box: Box) -> str:
+def _dot_box(box: NodeBox) -> str:
     shape, corners = _DOT_SHAPES[box.look]
     fill, stroke = shade(box)[1]
     style = ",".join(filter(None, ("filled", corners, _DOT_DASHES.get(box.kind))))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphir.drawing.graphs.diagram import Box
+from graphir.drawing.graphs.diagram import NodeBox
 from graphir.drawing.graphs.levels import Level
 from graphir.drawing.lattice_svg import TINTS, kind_of
 from graphir.location import CastKind
@@ -39,7 +39,7 @@ DARK_SHADES: dict[str, tuple[str, str]] = {
 """The same fills and frames on dark paper."""
 
 
-def shade(box: Box) -> tuple[str, tuple[str, str]]:
+def shade(box: NodeBox) -> tuple[str, tuple[str, str]]:
     """The name of a box's colours, and what fills and what frames it.
 
     Those of its loss, if it is a cast or has lost something; else those of its dtype.

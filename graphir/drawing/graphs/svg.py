@@ -4,8 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from graphir.drawing.graphs.diagram import Box, Diagram
-from graphir.drawing.graphs.layout import FONT, LEADING, SMALL, Frame, Layout, Place, layout, width
+from graphir.drawing.graphs.diagram import Diagram, NodeBox
+from graphir.drawing.graphs.layout import (
+    FONT,
+    LEADING,
+    SMALL,
+    Frame,
+    GraphLayout,
+    Placement,
+    layout,
+    width,
+)
 from graphir.drawing.graphs.levels import LEVELS
 from graphir.drawing.graphs.shades import DARK_SHADES, DASHES, SHADES, shade
 from graphir.drawing.hasse import Point
@@ -69,7 +78,7 @@ def _frame(frame: Frame) -> str:
     )
 
 
-def _lines(diagram: Diagram, plan: Layout) -> Iterator[str]:
+def _lines(diagram: Diagram, plan: GraphLayout) -> Iterator[str]:
     for ends, points in plan.lines.items():
         x, y = points[-1]
         head = f"M{pair(x - 3.5, y - 6)} L{pair(x, y)} L{pair(x + 3.5, y - 6)}"
@@ -86,7 +95,7 @@ def _curve(points: Sequence[Point]) -> str:
     return curve([*kept, points[-1]])
 
 
-def _box(box: Box, place: Place) -> str:
+def _box(box: NodeBox, place: Placement) -> str:
     name, (fill, stroke) = shade(box)
     frame = _frame_of(box.kind) if box.kind else 'stroke-width="1.2"'
     title = "\n".join(escaped(line) for line in box.title.split("\n"))
@@ -102,7 +111,7 @@ def _frame_of(kind: CastKind) -> str:
     return f'stroke-width="2"{broken}'
 
 
-def _shape(look: str, place: Place) -> str:
+def _shape(look: str, place: Placement) -> str:
     """The outline: pills for inputs and outputs, hexagons for casts, and boxes for the rest."""
     if look == "cast":
         x, y, right, foot = place.x, place.y, place.x + place.width, place.y + place.height
@@ -114,7 +123,7 @@ def _shape(look: str, place: Place) -> str:
     return f'<rect {_place(place)} rx="{number(radius)}"'
 
 
-def _writing(lines: Sequence[str], place: Place) -> Iterator[str]:
+def _writing(lines: Sequence[str], place: Placement) -> Iterator[str]:
     x = number(place.x + place.width / 2)
     # The line of writing is set by hand: dominant-baseline is not known everywhere.
     y = place.y + place.height / 2 - (len(lines) - 1) * LEADING / 2 + FONT * 0.34
@@ -127,7 +136,7 @@ _FIRST = f'fill="{_INK}" font-weight="bold"'
 _FURTHER = f'class="g-faint" fill="{_FAINT}" font-size="{number(SMALL)}"'
 
 
-def _place(place: Place) -> str:
+def _place(place: Placement) -> str:
     x, y, wide, tall = map(number, place)
     return f'x="{x}" y="{y}" width="{wide}" height="{tall}"'
 
@@ -159,7 +168,7 @@ def _legend(diagram: Diagram) -> Iterator[tuple[str, float]]:
     ]
     x = 0.0
     for text, name, frame, (fill, stroke) in told:
-        shape = _shape("cast", Place(x, 0.0, 30.0, _KEY))
+        shape = _shape("cast", Placement(x, 0.0, 30.0, _KEY))
         at = f'x="{number(x + 36)}" y="{number(_KEY / 2 + SMALL * 0.34)}"'
         yield (
             f'<g class="g-{name}">{shape} fill="{fill}" stroke="{stroke}" {frame}/>'

@@ -12,7 +12,7 @@ from graphir.drawing.hasse.grid import FONT, GAP, PADDING, Grid
 from graphir.drawing.hasse.order import Rows, crossings, orders
 from graphir.lattice.order import Lattice
 
-__all__ = ["FONT", "HEIGHT", "Box", "Layout", "Point", "layout"]
+__all__ = ["FONT", "HEIGHT", "LatticeBox", "LatticeLayout", "Point", "layout"]
 
 HEIGHT = 26.0
 """The height of a box, and so of a row."""
@@ -25,7 +25,7 @@ _PORT = 10.0  # between lines that leave a box side by side
 Point: TypeAlias = tuple[float, float]
 
 
-class Box(NamedTuple):
+class LatticeBox(NamedTuple):
     """A node's box, by its middle and its width."""
 
     x: float
@@ -33,7 +33,7 @@ class Box(NamedTuple):
     width: float
 
 
-class Layout(NamedTuple):
+class LatticeLayout(NamedTuple):
     """A picture's size, its boxes and its lines; y grows downwards.
 
     A line is a list of points from the top of the lower box to the bottom of the higher one, in
@@ -42,16 +42,16 @@ class Layout(NamedTuple):
 
     width: float
     height: float
-    boxes: dict[Any, Box]
+    boxes: dict[Any, LatticeBox]
     lines: dict[tuple[Any, Any], list[Point]]
 
 
-def layout(lattice: Lattice[Any]) -> Layout:
+def layout(lattice: Lattice[Any]) -> LatticeLayout:
     """Where everything goes, the least at the bottom; the same for the same lattice.
 
     The first plan that is narrow enough, or else the narrowest.
     """
-    found: list[Layout] = []
+    found: list[LatticeLayout] = []
     for plan in _plans(lattice):
         if plan.width <= _ENOUGH:
             return plan
@@ -59,7 +59,7 @@ def layout(lattice: Lattice[Any]) -> Layout:
     return min(found, key=lambda plan: plan.width)
 
 
-def _plans(lattice: Lattice[Any]) -> Iterator[Layout]:
+def _plans(lattice: Lattice[Any]) -> Iterator[LatticeLayout]:
     """Pictures with fuller rows before others, and those with straight long lines before bent."""
     first = Grid(lattice, _FULL[0])
     for full in _FULL[: first.effort(len(_FULL))]:
@@ -78,16 +78,16 @@ def _tidiest(grid: Grid) -> Rows:
     return min(orders(grid), key=ugliness)
 
 
-def _drawn(lattice: Lattice[Any], grid: Grid, rows: Rows, x: Sequence[float]) -> Layout:
+def _drawn(lattice: Lattice[Any], grid: Grid, rows: Rows, x: Sequence[float]) -> LatticeLayout:
     halves = [width / 2 for width in grid.widths]
     left = min(map(sub, x, halves), default=0.0) - GAP
     right = max(map(add, x, halves), default=0.0) + GAP
     x = [each - left for each in x]
     y, height = _heights(grid, rows, x)
-    boxes = [Box(x[i], y[grid.row[i]], grid.widths[i]) for i in range(grid.nodes)]
+    boxes = [LatticeBox(x[i], y[grid.row[i]], grid.widths[i]) for i in range(grid.nodes)]
     ports = _Ports(grid, x)
     lines = [_line(ports, chain, y) for chain in grid.chains]
-    return Layout(
+    return LatticeLayout(
         right - left,
         height,
         dict(zip(lattice.nodes, boxes, strict=True)),

@@ -10,14 +10,14 @@ from graphir.errors import GraphError
 from graphir.ir.operators.in_place import in_place
 from graphir.ir.operators.powers import power
 from graphir.location import placing
-from graphir.ops.op import Value
+from graphir.ops.op import GraphValue
 from graphir.promotion.python import PYTHON, ruling
 
 if TYPE_CHECKING:
     from graphir.ir.symbol import Symbol
 
 
-class Operators(Value):
+class SymbolOperators(GraphValue):
     """What a symbol inherits: each operator, its reflection, and its in-place form."""
 
     __slots__ = ()

@@ -12,7 +12,7 @@ from graphir.errors import GraphError, ShapeError
 from graphir.ops.attributes import axis as axis_of
 from graphir.ops.attributes import integer, natural
 from graphir.ops.dims import Dim, DimLike, Size
-from graphir.ops.op import Value
+from graphir.ops.op import GraphValue
 
 if TYPE_CHECKING:
     from graphir.ir.symbol import Symbol
@@ -33,7 +33,7 @@ def index(x: Symbol, key: Any) -> Symbol:
     """
     if x.graph.numbers is not None:
         key = x.graph.numbers.place(key)
-    if isinstance(key, (Value, np.ndarray, list)):
+    if isinstance(key, (GraphValue, np.ndarray, list)):
         return _gathered(x, key)
     keys = _expanded(x, cast("tuple[Any, ...]", key) if isinstance(key, tuple) else (key,))
     spans: list[_Span] = []
@@ -71,7 +71,7 @@ def pieces(x: Symbol, sizes: int | list[DimLike], axis: int) -> tuple[Symbol, ..
 
 def _gathered(x: Symbol, key: Any) -> Symbol:
     try:
-        indices: Any = key if isinstance(key, Value) else np.asarray(key)
+        indices: Any = key if isinstance(key, GraphValue) else np.asarray(key)
     except ValueError:
         raise GraphError(f"{key!r} is no array of indices") from None
     if indices.dtype in (DType.bool, np.bool_):

@@ -17,7 +17,7 @@ import numpy as np
 
 from graphir import ops
 from graphir.dtypes import DType
-from graphir.ops.op import Op, Value
+from graphir.ops.op import GraphValue, Op
 from graphir.ops.types import TensorType
 from graphir.promotion.library import LibraryRules
 from graphir.promotion.operands import Number, Place
@@ -73,7 +73,7 @@ def power(base: Symbol, exponent: Any, operator: bool = True) -> Symbol | None:
         return None
     if isinstance(exponent, np.ndarray) and not exponent.ndim:
         exponent = graph.entering(exponent)
-    if isinstance(exponent, Value):
+    if isinstance(exponent, GraphValue):
         symbol = cast("Symbol", exponent)
         if symbol.rank or symbol.graph is not graph or symbol.weak:
             return None

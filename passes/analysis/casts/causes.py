@@ -13,7 +13,7 @@ from passes.analysis.casts.rows import CastRow
 from passes.analysis.expressions import Expression, expression
 
 
-class Use(NamedTuple):
+class CastUse(NamedTuple):
     """The symbol that a cast serves, at which operand, and the row that caused it if another."""
 
     user: Symbol | None = None
@@ -47,7 +47,7 @@ class Uses:
         self._operands: dict[int, list[Symbol]] = {}
         self._storing: dict[int, frozenset[_UseKey]] = {}
 
-    def of(self, row: CastRow) -> Use:
+    def of(self, row: CastRow) -> CastUse:
         """The use that a row is about."""
         return self._by_place.get(row.place, _NONE)
 
@@ -89,7 +89,7 @@ class Uses:
         return served is _ANY or key in served
 
     @cached_property
-    def _by_place(self) -> dict[int, Use]:
+    def _by_place(self) -> dict[int, CastUse]:
         walk = _Walk(self.rows)
         for symbol in self.graph.symbols:
             if symbol.args:
@@ -97,7 +97,7 @@ class Uses:
         return walk.uses
 
 
-_NONE = Use()
+_NONE = CastUse()
 
 _UseKey: TypeAlias = tuple[str, str, Location]
 """The op, the operand and the place in the program by which an origin names its use."""
@@ -138,7 +138,7 @@ class _Queues:
 
 class _Walk:
     def __init__(self, rows: Sequence[CastRow]) -> None:
-        self.uses: dict[int, Use] = {}
+        self.uses: dict[int, CastUse] = {}
         by_cast: dict[int, list[CastRow]] = {}
         for row in rows:
             by_cast.setdefault(row.symbol.index, []).append(row)
@@ -162,7 +162,7 @@ class _Walk:
             if implicit and target not in causes:
                 causes[target] = self._cause(symbol, target)
             cause = (causes[target] if implicit else None) or row
-            self.uses[row.place] = Use(symbol, position, None if cause is row else cause)
+            self.uses[row.place] = CastUse(symbol, position, None if cause is row else cause)
             if implicit and target is dtype:
                 made[symbol.index] = cause
         if not asking and made:

@@ -19,7 +19,7 @@ SILENT: tuple[Kind, ...] = ("implicit", "assignment")
 
 
 @dataclass(frozen=True)
-class Conversion:
+class CastConversion:
     """What the uses of casts that are alike share: see the properties of CastRow."""
 
     kind: Kind
@@ -64,7 +64,7 @@ class Conversion:
 
 def conversion(
     operand: str, op: str, rule: str, source: DType, target: DType, number: complex | None
-) -> Conversion:
+) -> CastConversion:
     """That of an operand of an op, which is a known number or not, under the rule of an Origin."""
     kind: Kind = kind_of_rule(rule)
     path = (source, target)
@@ -72,4 +72,4 @@ def conversion(
         path = rules(rule).path(source, target)
         kind = "literal" if source.weak and number is not None else kind
     lost = loss(source, target) if number is None else literal_loss(number, target)
-    return Conversion(kind, op, operand, rule, source, target, path, lost)
+    return CastConversion(kind, op, operand, rule, source, target, path, lost)

@@ -6,10 +6,10 @@ import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from passes.analysis.casts.conversion import Conversion
+    from passes.analysis.casts.conversion import CastConversion
 
 
-def relative_error(conversion: Conversion) -> float:
+def relative_error(conversion: CastConversion) -> float:
     """The relative error that a conversion gives a value, estimated from its dtypes.
 
     Of a known number, its own. Else the unit roundoff of the target where significant bits go, and
@@ -30,7 +30,7 @@ def relative_error(conversion: Conversion) -> float:
 _SELDOM = {"sign": 2.0**-12, "range": 2.0**-16, "underflow": 2.0**-30, "special": 2.0**-40}
 
 
-def _affected(conversion: Conversion) -> float:
+def _affected(conversion: CastConversion) -> float:
     """The part of the values whose bits are more than the target has."""
     source, target = conversion.source, conversion.target
     return 1.0 if source.format else max(1 - target.precision / source.precision, 0.0)

@@ -18,10 +18,10 @@ from graphir.location import CAST
 from graphir.loss import LOSS_KINDS, LossKind, literal_loss
 from graphir.promotion.scalars import WEAK
 from passes.analysis.casts.causes import Uses
-from passes.analysis.casts.conversion import Conversion, Kind, conversion
+from passes.analysis.casts.conversion import CastConversion, Kind, conversion
 from passes.analysis.casts.measured import Measured, OutputError, Unseen
 from passes.analysis.casts.rows import CastRow
-from passes.analysis.casts.sites import Sites
+from passes.analysis.casts.sites import CastSites
 from passes.analysis.graph_diff import GraphDiff
 from passes.implicit_cast import implicit_cast
 
@@ -99,9 +99,9 @@ class CastReport(Sequence[CastRow]):
         return found
 
     @cached_property
-    def sites(self) -> Sites:
+    def sites(self) -> CastSites:
         """The rows merged by place, as every format writes them."""
-        return Sites(self.rows)
+        return CastSites(self.rows)
 
     @property
     def hidden(self) -> bool:
@@ -206,7 +206,7 @@ class _Making:
         self.explicit = explicit
         self.rows: list[CastRow] = []
         self.uses = Uses(explicit, self.rows)
-        self._conversions: dict[Any, Conversion] = {}
+        self._conversions: dict[Any, CastConversion] = {}
 
     def add_casts(self) -> None:
         """The rows of casts, and of constants that casts were folded into."""
@@ -251,7 +251,7 @@ class _Making:
         one = self._conversions.get(key)
         if one is None:
             lost = literal_loss(number, target)
-            one = Conversion("literal", op.name, key[0], rule, *both, both, lost)
+            one = CastConversion("literal", op.name, key[0], rule, *both, both, lost)
             self._conversions[key] = one
         self.rows.append(CastRow(one, user.location, new, len(self.rows), self.uses))
 

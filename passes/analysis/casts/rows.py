@@ -9,7 +9,7 @@ from graphir import DType, Location, Symbol
 from graphir.loss import Loss
 from graphir.ops.dims import Size
 from passes.analysis.casts import fixes
-from passes.analysis.casts.conversion import Conversion, Kind
+from passes.analysis.casts.conversion import CastConversion, Kind
 from passes.analysis.casts.measured import Measured
 from passes.analysis.casts.others import others
 from passes.analysis.expressions import Expression
@@ -32,7 +32,7 @@ class CastRow:
     shares: tuple[float, ...] | None = ()
 
     def __init__(
-        self, conversion: Conversion, location: Location, symbol: Symbol, place: int, uses: Uses
+        self, conversion: CastConversion, location: Location, symbol: Symbol, place: int, uses: Uses
     ) -> None:
         self.conversion = conversion
         self.location = location

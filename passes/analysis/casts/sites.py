@@ -115,7 +115,7 @@ class Cascade(NamedTuple):
     following: list[CastRow]
 
 
-class Sites(Sequence[CastSite]):
+class CastSites(Sequence[CastSite]):
     """The sites of some rows, in the order of their first rows."""
 
     def __init__(self, rows: Iterable[CastRow]) -> None:

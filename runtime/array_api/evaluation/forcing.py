@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from graphir import ExecutionError, GraphirError
 from runtime.array_api.evaluation.calls import call_of
 from runtime.array_api.evaluation.lazy import PENDING, Lazy
-from runtime.array_api.evaluation.pieces import Piece, Programs
+from runtime.array_api.evaluation.pieces import PendingPiece, Programs
 from runtime.array_api.wording import in_namespace
 from runtime.results import REFUSED, refused
 
@@ -101,7 +101,7 @@ _UNHELD = _references()
 
 def _computed(todo: Pending, kept: Sequence[Lazy]) -> list[Array]:
     if len(todo) > 1:
-        piece = Piece(todo, kept)
+        piece = PendingPiece(todo, kept)
         program = PROGRAMS.of(piece)
         if program is not None:
             try:

@@ -20,7 +20,7 @@ _LARGE = 1 << 16
 """The elements of an op for which a Program, though made for one run, pays."""
 
 
-class Piece:
+class PendingPiece:
     """Symbols to compute, as a structure in which inputs are known by their types alone.
 
     `todo` has each symbol after its operands, with these; `kept` are the results.
@@ -72,7 +72,7 @@ class Programs:
         self._met: dict[Any, tuple[int, Program | None, list[Any]]] = {}
         self._lock = Lock()
 
-    def of(self, piece: Piece) -> Program | None:
+    def of(self, piece: PendingPiece) -> Program | None:
         """The Program of a piece; None of one that is small and new."""
         with self._lock:
             times, program, attrs = self._met.pop(piece.key, (0, None, None))

@@ -13,14 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir import Symbol
-from runtime.program.codegen.instructions import Code, Instruction
+from runtime.program.codegen.instructions import Instruction, RegionCode
 from runtime.program.codegen.tracing import Storage, assign, select
 
 Call: TypeAlias = tuple[Callable[..., Any], tuple[int, ...], Symbol]
 """A function, the places of its operands and of its result, and the symbol it is a part of."""
 
 
-class Slot(NamedTuple):
+class RegisterSlot(NamedTuple):
     """Memory of a block, read as some dtype: of an input, of a result, or scratch."""
 
     kind: str
@@ -28,7 +28,7 @@ class Slot(NamedTuple):
     dtype: Storage
 
 
-class Body(NamedTuple):
+class RegionBody(NamedTuple):
     """A region as a function of its slots, views of one block each.
 
     `inputs` are the symbols it reads, `outs` those it stores; `widths` are the bytes an element of
@@ -37,7 +37,7 @@ class Body(NamedTuple):
     """
 
     function: Callable[..., Any]
-    slots: tuple[Slot, ...]
+    slots: tuple[RegisterSlot, ...]
     inputs: tuple[Symbol, ...]
     outs: tuple[Symbol, ...]
     widths: tuple[int, ...]
@@ -46,7 +46,7 @@ class Body(NamedTuple):
     constants: tuple[NDArray[Any], ...]
 
 
-def assemble(code: Code) -> Body:
+def assemble(code: RegionCode) -> RegionBody:
     """The body of a region: for each register the memory that is free first, and the calls."""
     places, live, widths = _allocated(code)
     at, slots, constants = _slots(code, places, live)
@@ -57,7 +57,7 @@ def assemble(code: Code) -> Body:
         ]
     )
     walks = Walk(calls, slots, constants) if code.long else None
-    return Body(
+    return RegionBody(
         walks or _written(calls, len(slots), constants),
         slots,
         tuple(code.inputs.values()),
@@ -70,11 +70,11 @@ def assemble(code: Code) -> Body:
 
 
 def _slots(
-    code: Code, places: Sequence[tuple[str, int] | None], live: Sequence[Instruction]
-) -> tuple[list[int], tuple[Slot, ...], tuple[NDArray[Any], ...]]:
+    code: RegionCode, places: Sequence[tuple[str, int] | None], live: Sequence[Instruction]
+) -> tuple[list[int], tuple[RegisterSlot, ...], tuple[NDArray[Any], ...]]:
     """For each register its place among the slots, those of constants following; and both."""
     at = [-1] * len(places)
-    slots: dict[Slot, int] = {}
+    slots: dict[RegisterSlot, int] = {}
     constants: list[int] = []
     bases, dtypes = code.bases, code.dtypes
     used = [register for _, register in code.rows]
@@ -89,7 +89,7 @@ def _slots(
             constants.append(register)
             at[register] = 0  # for now
         else:
-            slot = Slot(*place, dtypes[register])
+            slot = RegisterSlot(*place, dtypes[register])
             at[register] = slots.setdefault(slot, len(slots))
     for i, register in enumerate(constants):
         at[register] = len(slots) + i
@@ -98,7 +98,7 @@ def _slots(
 
 
 def _allocated(
-    code: Code,
+    code: RegionCode,
 ) -> tuple[list[tuple[str, int] | None], list[Instruction], list[int]]:
     """Where each register lies, the instructions that matter, and the width of each scratch slot.
 
@@ -156,13 +156,13 @@ def _written(
     calls: Sequence[Call], count: int, constants: Sequence[NDArray[Any]]
 ) -> Callable[..., Any]:
     """The calls as Python source, compiled; equal sources share their code."""
-    writer = Writer()
+    writer = FunctionWriter()
     names = [f"s{k}" for k in range(count)]
     writer.call(calls, [*names, *map(writer.name, constants)])
     return writer.function(names)
 
 
-class Writer:
+class FunctionWriter:
     """Python source being written, and what its names stand for."""
 
     def __init__(self) -> None:
@@ -215,7 +215,10 @@ class Walk:
     """
 
     def __init__(
-        self, calls: Sequence[Call], slots: Sequence[Slot], constants: Sequence[NDArray[Any]]
+        self,
+        calls: Sequence[Call],
+        slots: Sequence[RegisterSlot],
+        constants: Sequence[NDArray[Any]],
     ) -> None:
         self.calls, self.constants = calls, constants
         self.scratch = [k for k, slot in enumerate(slots) if slot.kind == "scratch"]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from graphir import DType
 from graphir.conversions import convert, round_to_tf32
 from graphir.semantics.evaluation import machine
-from runtime.program.codegen.tracing import Trace, trace
+from runtime.program.codegen.tracing import KernelTrace, trace
 
 _FRACTION = DType.float32.mantissa_bits
 _F32, _U32, _U16 = np.dtype(np.float32), np.dtype(np.uint32), np.dtype(np.uint16)
@@ -29,7 +29,7 @@ def register(dtype: DType) -> np.dtype[Any]:
 
 
 @cache
-def cast(source: DType, target: DType, tf32: str, bits: bool, spare: int = 0) -> Trace:
+def cast(source: DType, target: DType, tf32: str, bits: bool, spare: int = 0) -> KernelTrace:
     """From register to register, NaN having at least so many spare bits."""
     quiet = spare >= _FRACTION - target.mantissa_bits
     made = partial(_cast, source=source, target=target, tf32=tf32, bits=bits, quiet=quiet)
@@ -37,7 +37,7 @@ def cast(source: DType, target: DType, tf32: str, bits: bool, spare: int = 0) ->
 
 
 @cache
-def load(dtype: DType, bits: bool) -> Trace:
+def load(dtype: DType, bits: bool) -> KernelTrace:
     """From storage to register, exactly."""
     made = _from_float16 if bits and dtype is DType.float16 else partial(_load, dtype=dtype)
     return trace(made, [dtype.storage], register(dtype), bits)
@@ -52,7 +52,7 @@ def entered(array: NDArray[Any], tf32: str) -> NDArray[Any]:
 
 
 @cache
-def store(dtype: DType, bits: bool) -> Trace:
+def store(dtype: DType, bits: bool) -> KernelTrace:
     """From register to storage, exactly."""
     made = STORES.get(dtype, _by_cast(dtype)) if bits else _by_cast(dtype)
     return trace(made, [register(dtype)], dtype.storage, bits)

@@ -15,7 +15,7 @@ from graphir.promotion.scalars import scalar
 from graphir.semantics.evaluation import machine
 from graphir.semantics.kernels import KERNELS
 from runtime.program.codegen import casting
-from runtime.program.codegen.tracing import Storage, Trace, Whole, assign, trace
+from runtime.program.codegen.tracing import KernelTrace, Storage, Whole, assign, trace
 from runtime.program.cutting import Call, Region, source_of
 from runtime.results import REFUSED, refused
 
@@ -31,7 +31,7 @@ WRITTEN = 400
 _SPREADING = (np.maximum, np.minimum)
 
 
-class Code:
+class RegionCode:
     """The instructions of a region, over registers that are each written once.
 
     `dtypes` has the dtype of each register. A register may be another one read as another dtype:
@@ -60,7 +60,7 @@ class Code:
         self._spare: dict[int, int] = {}
         self._views: dict[tuple[int, Storage], int] = {}
         self._filled_with: dict[int, int] = {}
-        self._traces: dict[Any, tuple[Trace, int]] = {}
+        self._traces: dict[Any, tuple[KernelTrace, int]] = {}
         self._add(region.symbols)
         for symbol in region.symbols:
             if symbol.index in needed:
@@ -128,7 +128,7 @@ class Code:
         self.constants[register] = value
         return register
 
-    def _run(self, trace: Trace, operands: Sequence[int], symbol: Symbol) -> int:
+    def _run(self, trace: KernelTrace, operands: Sequence[int], symbol: Symbol) -> int:
         """The result of a trace on operands."""
         registers = [*operands]
         constants = [self._constant(one) for one in trace.constants]
@@ -189,7 +189,9 @@ class Code:
             values[symbol] = found
             spares[found] = spare
 
-    def _traced(self, symbol: Symbol, operands: Sequence[int], spare: int) -> tuple[Trace, int]:
+    def _traced(
+        self, symbol: Symbol, operands: Sequence[int], spare: int
+    ) -> tuple[KernelTrace, int]:
         """What a symbol does, and the spare bits of its result."""
         if symbol.op is ops.cast:
             source, target = symbol.args[0].dtype, symbol.dtype
@@ -200,16 +202,18 @@ class Code:
 
     # -- how values are converted and computed
 
-    def _load(self, symbol: Symbol) -> Trace:
+    def _load(self, symbol: Symbol) -> KernelTrace:
         return casting.load(symbol.dtype, self.bits)
 
-    def _store(self, dtype: DType) -> Trace:
+    def _store(self, dtype: DType) -> KernelTrace:
         return casting.store(dtype, self.bits)
 
-    def _cast(self, source: DType, target: DType, spare: int) -> Trace:
+    def _cast(self, source: DType, target: DType, spare: int) -> KernelTrace:
         return casting.cast(source, target, self.tf32, self.bits, spare)
 
-    def _computed(self, op: Op, attrs: Attributes, dtypes: Sequence[Storage], to: DType) -> Trace:
+    def _computed(
+        self, op: Op, attrs: Attributes, dtypes: Sequence[Storage], to: DType
+    ) -> KernelTrace:
         kernel = self.kernels[op.name]
         return _traced(kernel, attrs, tuple(dtypes), casting.register(to), self.bits)
 
@@ -285,7 +289,7 @@ def _traced(
     dtypes: tuple[Storage, ...],
     result: Storage,
     bits: bool,
-) -> Trace:
+) -> KernelTrace:
     return trace(partial(kernel, **dict(attrs)) if attrs else kernel, dtypes, result, bits)
 
 

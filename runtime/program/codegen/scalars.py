@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from graphir import Symbol
-from runtime.program.codegen.assembly import Writer, prepared
-from runtime.program.codegen.instructions import Code, Instruction, entering
+from runtime.program.codegen.assembly import FunctionWriter, prepared
+from runtime.program.codegen.instructions import Instruction, RegionCode, entering
 from runtime.program.codegen.tracing import assign, select
 
 _OPERATORS: dict[Any, str] = {
@@ -31,13 +31,13 @@ _OPERATORS: dict[Any, str] = {
 class Scalars:
     """A region of 0-d values, to be written as Python expressions."""
 
-    def __init__(self, code: Code) -> None:
+    def __init__(self, code: RegionCode) -> None:
         self.code = code
         self.inputs: tuple[Symbol, ...] = tuple(code.inputs.values())
         self.outs: tuple[Symbol, ...] = tuple(code.outs)
         self.live = code.live(code.outs.values())
 
-    def write(self, writer: Writer, reads: Sequence[str], writes: Sequence[str]) -> None:
+    def write(self, writer: FunctionWriter, reads: Sequence[str], writes: Sequence[str]) -> None:
         """Write the statements that compute 0-d arrays from 0-d arrays or scalars, by name."""
         code = self.code
         names = {k: f"r{len(writer.lines)}_{k}" for k in range(len(code.dtypes))}
@@ -54,7 +54,7 @@ class Scalars:
         for name, register in zip(writes, code.outs.values(), strict=True):
             writer.lines.append(f"{name} = {writer.name(np.asarray)}({names[register]})")
 
-    def _line(self, one: Instruction, writer: Writer, names: Mapping[int, str]) -> str:
+    def _line(self, one: Instruction, writer: FunctionWriter, names: Mapping[int, str]) -> str:
         function, args, out, _ = one
         read = [names[arg] for arg in args]
         dtypes = self.code.dtypes

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from graphir.semantics.evaluation import contiguous
-from runtime.program.codegen.assembly import Walk, Writer
+from runtime.program.codegen.assembly import FunctionWriter, Walk
 from runtime.program.codegen.tracing import Storage
-from runtime.program.memory import Need, View
+from runtime.program.memory import Need, ScratchView
 from runtime.program.rows import caller
-from runtime.program.steps import CHEAP, CallStep, RegionStep, Run, ScalarStep
+from runtime.program.steps import CHEAP, CallStep, PlanRun, RegionStep, ScalarStep
 
 Step = ScalarStep | CallStep | RegionStep
 
@@ -44,8 +44,8 @@ class Straight:
         entries: Mapping[Step, Callable[..., Any]] | None = None,
     ) -> None:
         self.reads, self.writes = reads, writes
-        self._views: list[View] = []
-        writer = Writer()
+        self._views: list[ScratchView] = []
+        writer = FunctionWriter()
         for cell, array in (constants or {}).items():
             writer.lines.append(f"{_cell(cell)} = {writer.name(array)}")
         for step in steps:
@@ -68,7 +68,7 @@ class Straight:
         )
 
     def _tests(
-        self, types: Sequence[tuple[Storage, tuple[int, ...]]], writer: Writer
+        self, types: Sequence[tuple[Storage, tuple[int, ...]]], writer: FunctionWriter
     ) -> Iterator[str]:
         """The statements that test the inputs."""
         yield "if more: return None"
@@ -80,20 +80,20 @@ class Straight:
                 f"or {name}.dtype is not {writer.name(dtype)} or {other}: return None"
             )
 
-    def _scratch(self, writer: Writer) -> Iterator[str]:
+    def _scratch(self, writer: FunctionWriter) -> Iterator[str]:
         """The statement that takes the scratch memory."""
         if self._views:
             names = ", ".join([f"s{k}" for k in range(len(self._views))])
             yield f"{names}, = lane.views({writer.name(Need(self._views))})"
 
-    def run(self, run: Run) -> None:
+    def run(self, run: PlanRun) -> None:
         """Run as a step."""
         found = self.function(run.lane, *[run.values[cell] for cell in self.reads])
         assert found is not None
         for cell, value in zip(self.writes, found, strict=True):
             run.values[cell] = value
 
-    def _entry(self, step: Step, entry: Callable[..., Any], writer: Writer) -> None:
+    def _entry(self, step: Step, entry: Callable[..., Any], writer: FunctionWriter) -> None:
         """The step by machine code, which gives None for arrays that are not plain."""
         whole = alone(step)
         read, made = ", ".join(_cells(whole.reads)), ", ".join(_cells(whole.writes))
@@ -102,7 +102,7 @@ class Straight:
         other = f"{writer.name(whole.function)}(lane, {read})"
         writer.lines.append(f"{made}, = {other} if r is None else {result}")
 
-    def _region(self, step: RegionStep, writer: Writer) -> None:
+    def _region(self, step: RegionStep, writer: FunctionWriter) -> None:
         body = step.body
         names = [""] * len(body.slots)
         for at, (k, _, _) in enumerate(step.scratch):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 Storage: TypeAlias = "np.dtype[Any]"
 
 
-class Step(NamedTuple):
+class UfuncStep(NamedTuple):
     """One call, `function(*args, out)`.
 
     An arg is an index and the dtype as which it is read: from 0 on those of the operands, then
@@ -24,13 +24,13 @@ class Step(NamedTuple):
     dtype: Storage
 
 
-class Trace(NamedTuple):
+class KernelTrace(NamedTuple):
     """What a kernel does with its operands, and which value is its result.
 
     `plain`: it is one step, on all operands as they are.
     """
 
-    steps: tuple[Step, ...]
+    steps: tuple[UfuncStep, ...]
     result: tuple[int, Storage]
     constants: tuple[NDArray[Any], ...]
     plain: bool
@@ -51,7 +51,7 @@ def select(condition: Any, x: Any, y: Any, out: Any) -> None:
     np.copyto(out, x, where=condition)
 
 
-class Traced(NDArrayOperatorsMixin):
+class TracedKernel(NDArrayOperatorsMixin):
     """An operand, or a result, of a kernel being traced: NumPy functions on it are recorded."""
 
     def __init__(self, tracer: Tracer, index: int, dtype: Storage) -> None:
@@ -70,15 +70,15 @@ class Traced(NDArrayOperatorsMixin):
             raise UntraceableError
         return self.tracer.where(*args)
 
-    def copy(self) -> Traced:
+    def copy(self) -> TracedKernel:
         """Itself: nothing that is traced writes to its operands."""
         return self
 
-    def view(self, dtype: Any) -> Traced:
+    def view(self, dtype: Any) -> TracedKernel:
         """The same bits as another dtype of the same width."""
-        return Traced(self.tracer, self.index, np.dtype(dtype))
+        return TracedKernel(self.tracer, self.index, np.dtype(dtype))
 
-    def astype(self, dtype: Any) -> Traced:
+    def astype(self, dtype: Any) -> TracedKernel:
         """Converted by NumPy's own cast."""
         return self.tracer.emit(assign, [self], np.dtype(dtype))
 
@@ -87,31 +87,33 @@ class Tracer:
     """A recording. `bits` selects by masks, in five passes that do not branch."""
 
     def __init__(self, dtypes: Sequence[Storage], bits: bool) -> None:
-        self.operands = [Traced(self, i, dtype) for i, dtype in enumerate(dtypes)]
+        self.operands = [TracedKernel(self, i, dtype) for i, dtype in enumerate(dtypes)]
         self.bits = bits
-        self.steps: list[Step] = []
+        self.steps: list[UfuncStep] = []
         self.constants: list[NDArray[Any]] = []
 
-    def emit(self, function: Any, args: Sequence[Traced], dtype: Storage) -> Traced:
+    def emit(self, function: Any, args: Sequence[TracedKernel], dtype: Storage) -> TracedKernel:
         """The result of a step."""
         read = tuple([(one.index, one.dtype) for one in args])
-        self.steps.append(Step(function, read, dtype))
-        return Traced(self, len(self.operands) + len(self.steps) - 1, dtype)
+        self.steps.append(UfuncStep(function, read, dtype))
+        return TracedKernel(self, len(self.operands) + len(self.steps) - 1, dtype)
 
-    def read(self, value: Any, dtype: Storage) -> Traced:
+    def read(self, value: Any, dtype: Storage) -> TracedKernel:
         """A value as an operand of that dtype; a scalar becomes a constant."""
         if getattr(value, "dtype", dtype) != dtype:
             raise UntraceableError
-        if isinstance(value, Traced):
+        if isinstance(value, TracedKernel):
             return value
         if np.ndim(value):
             raise UntraceableError
         self.constants.append(np.asarray(value, dtype))
-        return Traced(self, -len(self.constants), dtype)
+        return TracedKernel(self, -len(self.constants), dtype)
 
-    def where(self, condition: Any, x: Any, y: Any) -> Traced:
+    def where(self, condition: Any, x: Any, y: Any) -> TracedKernel:
         """np.where of one dtype: y ^ ((x ^ y) & mask), or `select` where no mask is as wide."""
-        dtype: Storage = next(one.dtype for one in (x, y, condition) if isinstance(one, Traced))
+        dtype: Storage = next(
+            one.dtype for one in (x, y, condition) if isinstance(one, TracedKernel)
+        )
         condition = self.read(condition, np.dtype(bool))
         x, y = self.read(x, dtype), self.read(y, dtype)
         if not self.bits or dtype.itemsize > 8:
@@ -122,7 +124,7 @@ class Tracer:
         x, y = x.view(width), y.view(width)
         return (((x ^ y) & mask) ^ y).view(dtype)
 
-    def finish(self, result: Traced) -> Trace:
+    def finish(self, result: TracedKernel) -> KernelTrace:
         """The trace that ends in a value."""
         all_operands = tuple([(one.index, one.dtype) for one in self.operands])
         plain = [step.args for step in self.steps] == [all_operands] and (
@@ -130,19 +132,19 @@ class Tracer:
             result.dtype,
         ) == (len(self.operands), self.steps[0].dtype)
         end = result.index, result.dtype
-        return Trace(tuple(self.steps), end, tuple(self.constants), plain)
+        return KernelTrace(tuple(self.steps), end, tuple(self.constants), plain)
 
 
 def trace(
     kernel: Callable[..., Any], dtypes: Sequence[Storage], result: Storage, bits: bool
-) -> Trace:
+) -> KernelTrace:
     """What a kernel does with operands of some dtypes; one step where it cannot be taken apart."""
     tracer = Tracer(dtypes, bits)
     try:
         made = kernel(*tracer.operands)
     except (UntraceableError, AttributeError, TypeError):
         made = None
-    if isinstance(made, Traced) and made.dtype == result:
+    if isinstance(made, TracedKernel) and made.dtype == result:
         return tracer.finish(made)
     whole = Tracer(dtypes, bits)
     return whole.finish(whole.emit(Whole(kernel), whole.operands, result))

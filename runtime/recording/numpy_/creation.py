@@ -30,7 +30,7 @@ from runtime.recording.operands import holds_traced
 from runtime.recording.recorder import Recorder
 from runtime.recording.sites import is_ours
 from runtime.recording.values import (
-    Traced,
+    RecordedValue,
     TracedScalar,
     active,
     plains,
@@ -139,7 +139,7 @@ def _converted(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> 
     value: Any = args[0] if args else kwargs.get("object", kwargs.get("a"))
     with recording_with(None):
         real = recorder.call(original, plains(args), plains(kwargs))
-    if isinstance(value, Traced):
+    if isinstance(value, RecordedValue):
         if real is value.plain:
             return value
         if np.may_share_memory(real, value.plain):
@@ -265,7 +265,7 @@ def _number(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> Any
     args = tuple(_listed(arg) for arg in args)
     recorder.setting(original.__name__, [list(args), kwargs])
     for arg in args:
-        if isinstance(arg, Traced):
+        if isinstance(arg, RecordedValue):
             recorder.note(original.__name__, "makes Python numbers: they are taken as literals")
     return recorder.call(original, plains(args), plains(kwargs))
 

@@ -17,7 +17,7 @@ from runtime.recording.numpy_.method_ops import filled, numpy_settings
 from runtime.recording.numpy_.outs import store
 from runtime.recording.recorder import Recorder
 from runtime.recording.values import (
-    Traced,
+    RecordedValue,
     plain,
     plains,
     recording,
@@ -106,7 +106,7 @@ def _computed(
     return out
 
 
-def _sharing(real: Any, args: Any) -> Traced | None:
+def _sharing(real: Any, args: Any) -> RecordedValue | None:
     """The argument whose memory a result has."""
     if type(real) is not np.ndarray:
         return None
@@ -204,14 +204,14 @@ def _copyto(
         return recorder.emit(ops.where, (mask, new, before))
 
     new = recorder.checked("copyto", plain(dst), enter)
-    if isinstance(dst, Traced):
+    if isinstance(dst, RecordedValue):
         trace_of(dst, recorder).write(new)
     else:
         recorder.written(dst, new)
 
 
 def _put(recorder: Recorder, a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
-    if isinstance(a, Traced):
+    if isinstance(a, RecordedValue):
         a.put(ind, v, mode=mode)  # pyright: ignore[reportArgumentType]
     else:
         np.put(plain(a), plains(ind), plains(v), mode=mode)  # pyright: ignore

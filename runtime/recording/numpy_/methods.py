@@ -22,15 +22,15 @@ from runtime.recording.numpy_.method_ops import (
 from runtime.recording.numpy_.outs import store
 from runtime.recording.recorder import Recorder
 from runtime.recording.values import (
-    Trace,
-    Traced,
+    RecordedValue,
+    RecordingTrace,
     active,
     plains,
     recording_with,
     trace_of,
     view_of,
 )
-from runtime.recording.views.indexing import Flat, get, put, put_flat
+from runtime.recording.views.indexing import FlatIterator, get, put, put_flat
 from runtime.recording.views.resizing import resize, shape_in_place
 from runtime.recording.views.steps import Reshape, UnrecordedError
 
@@ -43,7 +43,7 @@ def traced(name: str, symbolic: Symbolic) -> Callable[..., Any]:
     `symbolic(recorder, x, values, *args, **kwargs)` has the symbol of the array and its values.
     """
 
-    def method(self: Traced, *args: Any, **kwargs: Any) -> Any:
+    def method(self: RecordedValue, *args: Any, **kwargs: Any) -> Any:
         recorder, function = active(), getattr(self.plain, name)
         if recorder is None:
             real = function(*plains(args), **plains(kwargs))
@@ -71,7 +71,7 @@ def traced(name: str, symbolic: Symbolic) -> Callable[..., Any]:
 def _reordered(name: str) -> Callable[..., None]:
     """Of sort and partition, which work in place: the array in the order that NumPy gave it."""
 
-    def method(self: Traced, *args: Any, **kwargs: Any) -> None:
+    def method(self: RecordedValue, *args: Any, **kwargs: Any) -> None:
         recorder = active()
         if recorder is None:
             getattr(self.plain, name)(*plains(args), **plains(kwargs))
@@ -110,7 +110,7 @@ def _moving(name: str) -> Callable[..., Any]:
             return recorder.reshaped(x, real.shape)
         return places(recorder, x, real, *args, **kwargs)
 
-    def method(self: Traced, *args: Any, **kwargs: Any) -> Any:
+    def method(self: RecordedValue, *args: Any, **kwargs: Any) -> Any:
         recorder = active()
         real = getattr(self.plain, name)(*plains(args), **plains(kwargs))
         if recorder is None:
@@ -120,7 +120,7 @@ def _moving(name: str) -> Callable[..., Any]:
         if name != "flatten" and np.may_share_memory(real, self.plain):
             parent = trace_of(self, recorder)
             in_order = kwargs.get("order", "C") == "C" and name == "reshape"
-            known = Trace(recorder, real, None, parent, (Reshape(real.shape),))
+            known = RecordingTrace(recorder, real, None, parent, (Reshape(real.shape),))
             return view_of(self, real, known if in_order else None)
         x = trace_of(self, recorder)
         return recorder.outcome(
@@ -134,7 +134,7 @@ def _moving(name: str) -> Callable[..., Any]:
 _byteswapped = traced("byteswap", not_an_op)
 
 
-class Methods(Traced):
+class Methods(RecordedValue):
     """The methods of ndarray, under their names."""
 
     __slots__ = ()
@@ -188,7 +188,7 @@ class Methods(Traced):
         """Rounded to decimals."""
         found = _NDARRAY.round(self, decimals, out)
         # Of what C code makes the plain array is a view; a copy has its own memory, as NumPy's has.
-        compiled = out is None and isinstance(found, Traced) and self.dtype.kind in "iuc"
+        compiled = out is None and isinstance(found, RecordedValue) and self.dtype.kind in "iuc"
         return found.copy("K") if compiled else found
 
     def copy(self, order: Any = "C") -> Any:
@@ -290,7 +290,7 @@ class Methods(Traced):
     @property
     def flat(self) -> Any:
         """The elements in row-major order."""
-        return Flat(self)
+        return FlatIterator(self)
 
     @flat.setter
     def flat(self, value: Any) -> None:
@@ -329,7 +329,7 @@ def _fill(array: Any, key: Any, value: Any) -> None:
     array.fill(value)
 
 
-def _put_part(x: Traced, name: str, value: Any) -> None:
+def _put_part(x: RecordedValue, name: str, value: Any) -> None:
     """NumPy makes an array of a number first, which it casts as it does arrays."""
 
     def write(*_: Any) -> None:

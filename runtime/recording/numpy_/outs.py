@@ -9,7 +9,7 @@ from graphir import Symbol
 from graphir.location import ASSIGN
 from runtime.recording.builder import is_truncation
 from runtime.recording.recorder import Recorder
-from runtime.recording.values import Traced, plain, plains, trace_of
+from runtime.recording.values import RecordedValue, plain, plains, trace_of
 
 
 def outs_of(out: Any, count: int) -> tuple[Any, ...]:
@@ -53,7 +53,7 @@ def store(recorder: Recorder, name: str, out: Any, symbolic: Callable[[], Symbol
         return recorder.broadcast(cast, out.shape)
 
     symbol = recorder.checked(name, real, stored)
-    if isinstance(out, Traced):
+    if isinstance(out, RecordedValue):
         trace_of(out, recorder).write(symbol)
     else:
         recorder.written(out, symbol)

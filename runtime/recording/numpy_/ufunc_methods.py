@@ -13,7 +13,7 @@ from runtime.recording.builder import is_truncation
 from runtime.recording.numpy_.outs import outs_of, plain_kwargs, store
 from runtime.recording.numpy_.ufunc_ops import op_of
 from runtime.recording.recorder import Recorder
-from runtime.recording.values import Traced, plain, plains, trace_of
+from runtime.recording.values import RecordedValue, plain, plains, trace_of
 from runtime.recording.views.steps import UnrecordedError
 
 
@@ -22,7 +22,7 @@ def at(recorder: Recorder, ufunc: np.ufunc, inputs: tuple[Any, ...]) -> None:
     recorder.call(ufunc.at, map(plains, inputs), {})
     target = inputs[0]
     recorder.note(f"{ufunc.__name__}.at", "is taken as given: it has no op")
-    if isinstance(target, Traced):
+    if isinstance(target, RecordedValue):
         trace_of(target, recorder).write(None)
 
 

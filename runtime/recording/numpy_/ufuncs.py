@@ -17,7 +17,7 @@ from runtime.recording.numpy_.outs import outs_of, plain_kwargs, returned, store
 from runtime.recording.numpy_.ufunc_methods import at, method_of
 from runtime.recording.numpy_.ufunc_ops import emit
 from runtime.recording.recorder import Recorder
-from runtime.recording.values import Traced, plain, plains, recording
+from runtime.recording.values import RecordedValue, plain, plains, recording
 from runtime.recording.views.steps import UnrecordedError
 
 Kwargs: TypeAlias = Mapping[str, Any]
@@ -35,7 +35,7 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str
     recorder.locate()
     if method == "__call__" and not kwargs and ufunc.nout == 1:
         args = _operands(recorder, ufunc, inputs)
-        values = [one.plain if isinstance(one, Traced) else plain(one) for one in inputs]
+        values = [one.plain if isinstance(one, RecordedValue) else plain(one) for one in inputs]
         real = recorder.call(ufunc, values, {})
         return recorder.outcome(ufunc.__name__, real, lambda: emit(recorder, ufunc, args))
     if method == "__call__":

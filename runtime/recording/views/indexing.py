@@ -15,8 +15,8 @@ from graphir.location import ASSIGN
 from runtime.recording.recorder import Recorder
 from runtime.recording.values import (
     Array,
-    Trace,
-    Traced,
+    RecordedValue,
+    RecordingTrace,
     active,
     plain,
     plains,
@@ -36,7 +36,7 @@ def is_basic(key: Any) -> bool:
     return all(isinstance(one, _BASIC) and one is not True and one is not False for one in keys)
 
 
-def get(x: Traced, key: Any) -> Any:
+def get(x: RecordedValue, key: Any) -> Any:
     """x[key], recorded."""
     recorder, real_key = active(), plains(key)
     real: Any = x.plain[real_key]
@@ -54,7 +54,7 @@ def get(x: Traced, key: Any) -> Any:
     )
 
 
-def element(trace: Trace, key: Any) -> Trace:
+def element(trace: RecordingTrace, key: Any) -> RecordingTrace:
     """The trace of a 0-d view of one element, or of the view that a basic key makes."""
     keys = _keys(key)
     shape = trace.plain.shape
@@ -63,10 +63,10 @@ def element(trace: Trace, key: Any) -> Trace:
     start = tuple(int(at) % size for at, size in zip(keys, shape, strict=True))
     stop = tuple(at + 1 for at in start)
     found = (Cut(start, stop, (1,) * len(start), ()),)
-    return Trace(trace.recorder, trace.plain[(*keys, Ellipsis)], None, trace, found)
+    return RecordingTrace(trace.recorder, trace.plain[(*keys, Ellipsis)], None, trace, found)
 
 
-def _picked(recorder: Recorder, x: Traced, key: Any, real_key: Any) -> Symbol:
+def _picked(recorder: Recorder, x: RecordedValue, key: Any, real_key: Any) -> Symbol:
     """What places in an array name: along one axis by their own symbol, else by flat places."""
     symbol = recorder.symbol(x)
     axis = _one_axis(key)
@@ -97,7 +97,7 @@ def _dtype(array: Any) -> np.dtype[Any]:
     return array.dtype
 
 
-def placed(recorder: Recorder, x: Traced, key: Any) -> Any:
+def placed(recorder: Recorder, x: RecordedValue, key: Any) -> Any:
     """`places` of a recorded key: how many they are, or where, the program goes on by."""
     recorder.setting("an index", key)
     return places(x.plain, plains(key))
@@ -108,7 +108,9 @@ def places(array: Array, key: Any) -> Any:
     return np.asarray(np.arange(array.size).reshape(array.shape)[key])
 
 
-def put(x: Traced, key: Any, value: Any, write: Callable[..., None] = operator.setitem) -> None:
+def put(
+    x: RecordedValue, key: Any, value: Any, write: Callable[..., None] = operator.setitem
+) -> None:
     """x[key] = value, recorded; `write(array, key, value)` is how NumPy does it."""
     recorder, real_key = active(), plains(key)
     if recorder is None or not recorder.has(x.dtype):
@@ -133,7 +135,7 @@ def put(x: Traced, key: Any, value: Any, write: Callable[..., None] = operator.s
     trace.write(recorder.checked("assignment", trace.plain, enter))
 
 
-def _reads(value: Any, x: Traced) -> bool:
+def _reads(value: Any, x: RecordedValue) -> bool:
     """Whether a key, or an array in a list, has the memory of the array that is written."""
     if isinstance(value, (list, tuple)):
         return any(_reads(one, x) for one in cast("list[Any]", value))
@@ -145,7 +147,7 @@ def _unknown() -> Symbol:
 
 
 def _scattered(
-    recorder: Recorder, x: Traced, before: Symbol, key: Any, value: Any, known: Any
+    recorder: Recorder, x: RecordedValue, before: Symbol, key: Any, value: Any, known: Any
 ) -> Symbol:
     """All of x once a value is put where a mask is true or places are named."""
     if _is_mask(key, x) and np.ndim(plain(value)) == 0:
@@ -158,7 +160,7 @@ def _scattered(
     return steps.Pick(at).backward(recorder, before, new)
 
 
-def _is_mask(key: Any, x: Traced) -> bool:
+def _is_mask(key: Any, x: RecordedValue) -> bool:
     return (
         isinstance(key, np.ndarray)
         and _dtype(key) == np.bool_
@@ -182,7 +184,7 @@ def assigned(
     return recorder.broadcast(cast, into.shape)
 
 
-def put_flat(x: Traced, write: Callable[..., None], args: Any, key: Any, value: Any) -> None:
+def put_flat(x: RecordedValue, write: Callable[..., None], args: Any, key: Any, value: Any) -> None:
     """`write(*args)`: values put at places in row-major order, repeated or cut; recorded."""
     recorder, values = active(), np.asarray(plains(value))
     if recorder is None or not recorder.has(x.dtype):
@@ -213,22 +215,22 @@ def put_flat(x: Traced, write: Callable[..., None], args: Any, key: Any, value: 
     trace.write(recorder.checked("assignment", x.plain, enter))
 
 
-class Flat:
+class FlatIterator:
     """`x.flat` of a traced array: its elements in row-major order, by their places."""
 
-    def __init__(self, array: Traced) -> None:
+    def __init__(self, array: RecordedValue) -> None:
         self._array = array
         self.plain: Any = array.plain.flat
         """NumPy's iterator, which is as far."""
 
     @property
-    def base(self) -> Traced:
+    def base(self) -> RecordedValue:
         """The array."""
         return self._array
 
     def __getitem__(self, key: Any) -> Any:
         found: Any = self._array.reshape(-1)[key]
-        return found.copy() if isinstance(found, Traced) else found  # never a view
+        return found.copy() if isinstance(found, RecordedValue) else found  # never a view
 
     def __setitem__(self, key: Any, value: Any) -> None:
         array, at = self._array, plains(key)

@@ -13,19 +13,19 @@ from runtime.recording.views.steps import (
     Broadcast,
     Cut,
     Flip,
-    Part,
     Permute,
     Pick,
     Reshape,
-    Step,
     Steps,
+    ViewPart,
+    ViewStep,
 )
 
 Array: TypeAlias = NDArray[Any]
 Sizes: TypeAlias = tuple[int, ...]
 
 
-class Layout(NamedTuple):
+class ViewLayout(NamedTuple):
     """Where the elements of an array lie: shape, and strides in bytes."""
 
     shape: Sizes
@@ -57,7 +57,7 @@ def steps_between(whole: Array, view: Array) -> Steps | None:
     dtypes = whole.dtype, view.dtype
     if dtypes[0] != dtypes[1]:
         return _part(whole, view, offset)
-    outer, inner = Layout(whole.shape, whole.strides), Layout(view.shape, view.strides)
+    outer, inner = ViewLayout(whole.shape, whole.strides), ViewLayout(view.shape, view.strides)
     key = outer, inner, offset, whole.itemsize
     if key not in _KNOWN:
         if len(_KNOWN) > _MOST:
@@ -73,10 +73,10 @@ def _part(whole: Any, view: Array, offset: int) -> Steps | None:
     imaginary = bool(offset % whole.itemsize)
     parts = whole.imag if imaginary else whole.real
     rest = steps_between(parts, view)
-    return None if rest is None else (Part(imaginary), *rest)
+    return None if rest is None else (ViewPart(imaginary), *rest)
 
 
-def _steps(whole: Layout, view: Layout, offset: int, itemsize: int) -> Steps | None:
+def _steps(whole: ViewLayout, view: ViewLayout, offset: int, itemsize: int) -> Steps | None:
     if whole == view and not offset:
         return ()
     if not math.prod(view.shape):
@@ -87,7 +87,7 @@ def _steps(whole: Layout, view: Layout, offset: int, itemsize: int) -> Steps | N
     return _picked(whole, view, offset) if found is None else found
 
 
-def _empty(whole: Layout, view: Layout) -> Steps:
+def _empty(whole: ViewLayout, view: ViewLayout) -> Steps:
     """An empty view, of an array of any size."""
     none = (0,) * len(whole.shape)
     cut = Cut(none, none, (1,) * len(none))
@@ -96,13 +96,13 @@ def _empty(whole: Layout, view: Layout) -> Steps:
     return (*start, *end, Reshape(view.shape))
 
 
-def _same_elements(whole: Layout, view: Layout, itemsize: int) -> bool:
+def _same_elements(whole: ViewLayout, view: ViewLayout, itemsize: int) -> bool:
     last = [layout.strides[-1] == itemsize for layout in (whole, view) if layout.shape]
     same = math.prod(whole.shape) == math.prod(view.shape)
     return same and all(last) and whole.contiguous and view.contiguous
 
 
-def _cut(whole: Layout, view: Layout, offset: int) -> Steps | None:
+def _cut(whole: ViewLayout, view: ViewLayout, offset: int) -> Steps | None:
     """A slice of each axis, reordered and broadcast, if the view is that."""
     starts = _starts(whole, offset)
     axes = None if starts is None else _matched(whole, view, starts)
@@ -111,7 +111,7 @@ def _cut(whole: Layout, view: Layout, offset: int) -> Steps | None:
     flips, cut, shape = _spans(whole, view, starts, axes)
     order = [axis for axis in axes if axis is not None]
     seen = tuple(1 if axis is None else size for axis, size in zip(axes, view.shape, strict=True))
-    found: list[Step] = [Flip(flips)] if flips else []
+    found: list[ViewStep] = [Flip(flips)] if flips else []
     if cut is not None and order == sorted(order):
         found.append(replace(cut, shape=seen))
         shape = seen
@@ -128,7 +128,7 @@ def _cut(whole: Layout, view: Layout, offset: int) -> Steps | None:
     return tuple(found)
 
 
-def _starts(whole: Layout, offset: int) -> list[int] | None:
+def _starts(whole: ViewLayout, offset: int) -> list[int] | None:
     """The index of the view's first element, where an offset says it: no axes overlap."""
     starts, reach = [0] * len(whole.shape), 0
     axes = sorted(range(len(whole.shape)), key=lambda i: abs(whole.strides[i]))
@@ -148,7 +148,7 @@ def _starts(whole: Layout, offset: int) -> list[int] | None:
     return starts if within and not offset else None
 
 
-def _matched(whole: Layout, view: Layout, starts: list[int]) -> list[int | None] | None:
+def _matched(whole: ViewLayout, view: ViewLayout, starts: list[int]) -> list[int | None] | None:
     """For each axis of the view the one it runs along; None of those that add or repeat."""
     free = [i for i, size in enumerate(whole.shape) if size > 1]
     free.sort(key=lambda i: -abs(whole.strides[i]))
@@ -169,7 +169,7 @@ def _matched(whole: Layout, view: Layout, starts: list[int]) -> list[int | None]
 
 
 def _spans(
-    whole: Layout, view: Layout, starts: list[int], axes: list[int | None]
+    whole: ViewLayout, view: ViewLayout, starts: list[int], axes: list[int | None]
 ) -> tuple[Sizes, Cut | None, Sizes]:
     """The axes to flip, the slice to take and its shape."""
     spans = {i: (at, at + 1, 1) for i, at in enumerate(starts)}
@@ -188,7 +188,7 @@ def _spans(
     return tuple(sorted(flips)), cut, shape
 
 
-def _picked(whole: Layout, view: Layout, offset: int) -> Steps | None:
+def _picked(whole: ViewLayout, view: ViewLayout, offset: int) -> Steps | None:
     """The places of the view's elements among those of the whole, by address."""
     known, wanted = _addresses(whole), _addresses(view) + offset
     order = np.argsort(known.ravel(), kind="stable")
@@ -199,7 +199,7 @@ def _picked(whole: Layout, view: Layout, offset: int) -> Steps | None:
     return (Pick(places.reshape(view.shape)),)
 
 
-def _addresses(layout: Layout) -> NDArray[np.int64]:
+def _addresses(layout: ViewLayout) -> NDArray[np.int64]:
     found = np.zeros((), np.int64)
     for size, stride in zip(layout.shape, layout.strides, strict=True):
         found = found[..., None] + np.arange(size, dtype=np.int64) * stride

@@ -10,14 +10,14 @@ import numpy as np
 
 from graphir import Symbol, ops
 from runtime.recording.recorder import Recorder
-from runtime.recording.values import Trace, Traced, active, trace_of
+from runtime.recording.values import RecordedValue, RecordingTrace, active, trace_of
 from runtime.recording.views.steps import Cut, Reshape, UnrecordedError
 
 _ALONE = 6
 """References to an array of which the program has no view: a Traced's, its trace's, and calls'."""
 
 
-def resize(x: Traced, *shape: Any, refcheck: bool = True) -> None:
+def resize(x: RecordedValue, *shape: Any, refcheck: bool = True) -> None:
     """More elements, which are 0, or fewer; recorded.
 
     NumPy moves the memory, which no other array may then have. Here `x` gets memory of its own, and
@@ -51,7 +51,7 @@ def resize(x: Traced, *shape: Any, refcheck: bool = True) -> None:
     recorder.adopt(x, "resize", enter)
 
 
-def shape_in_place(x: Traced, change: Callable[[Any], None]) -> None:
+def shape_in_place(x: RecordedValue, change: Callable[[Any], None]) -> None:
     """The same elements in another shape, which `change` gives an array and the plain one."""
     recorder = active()
     before = trace_of(x, recorder) if recorder else None
@@ -60,7 +60,7 @@ def shape_in_place(x: Traced, change: Callable[[Any], None]) -> None:
     change(x.plain)
     change(x)
     if before is not None:
-        x.known = Trace(before.recorder, x.plain, None, before, (Reshape(x.shape),))
+        x.known = RecordingTrace(before.recorder, x.plain, None, before, (Reshape(x.shape),))
 
 
 def _refused() -> None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from graphir import GraphirError, Symbol, ops
 
 if TYPE_CHECKING:
-    from runtime.recording.builder import Builder
+    from runtime.recording.builder import RecordingBuilder
 
 Sizes: TypeAlias = tuple[int, ...]
 
@@ -24,66 +24,66 @@ class UnrecordedError(GraphirError):
     """What no op says; the values are taken as given."""
 
 
-class Step:
+class ViewStep:
     """One difference between a view and what it looks at."""
 
-    def forward(self, builder: Builder, x: Symbol) -> Symbol:
+    def forward(self, builder: RecordingBuilder, x: Symbol) -> Symbol:
         """The view of x."""
         raise NotImplementedError
 
-    def backward(self, builder: Builder, x: Symbol, new: Symbol) -> Symbol:
+    def backward(self, builder: RecordingBuilder, x: Symbol, new: Symbol) -> Symbol:
         """The whole once its view is `new`; UnrecordedError where no graph says that."""
         raise UnrecordedError("what is written there has no one place")
 
 
 @dataclass(frozen=True, slots=True)
-class Flip(Step):
+class Flip(ViewStep):
     """Backwards along axes."""
 
     axes: Sizes
 
-    def forward(self, builder: Builder, x: Symbol) -> Symbol:
+    def forward(self, builder: RecordingBuilder, x: Symbol) -> Symbol:
         """Flipped."""
         return builder.emit(ops.flip, (x,), axis=self.axes)
 
-    def backward(self, builder: Builder, x: Symbol, new: Symbol) -> Symbol:
+    def backward(self, builder: RecordingBuilder, x: Symbol, new: Symbol) -> Symbol:
         """Flipped back."""
         return self.forward(builder, new)
 
 
 @dataclass(frozen=True, slots=True)
-class Permute(Step):
+class Permute(ViewStep):
     """Axes in another order."""
 
     dims: Sizes
 
-    def forward(self, builder: Builder, x: Symbol) -> Symbol:
+    def forward(self, builder: RecordingBuilder, x: Symbol) -> Symbol:
         """Permuted."""
         return builder.emit(ops.permute, (x,), dims=self.dims)
 
-    def backward(self, builder: Builder, x: Symbol, new: Symbol) -> Symbol:
+    def backward(self, builder: RecordingBuilder, x: Symbol, new: Symbol) -> Symbol:
         """Permuted back."""
         inverse = tuple(self.dims.index(i) for i in range(len(self.dims)))
         return builder.emit(ops.permute, (new,), dims=inverse)
 
 
 @dataclass(frozen=True, slots=True)
-class Reshape(Step):
+class Reshape(ViewStep):
     """The same elements in another shape."""
 
     shape: Sizes
 
-    def forward(self, builder: Builder, x: Symbol) -> Symbol:
+    def forward(self, builder: RecordingBuilder, x: Symbol) -> Symbol:
         """Reshaped."""
         return builder.reshaped(x, self.shape)
 
-    def backward(self, builder: Builder, x: Symbol, new: Symbol) -> Symbol:
+    def backward(self, builder: RecordingBuilder, x: Symbol, new: Symbol) -> Symbol:
         """Reshaped back."""
         return builder.reshaped(new, x.shape)
 
 
 @dataclass(frozen=True, slots=True)
-class Cut(Step):
+class Cut(ViewStep):
     """The elements from start to stop by a positive step, on every axis; in a shape, if given."""
 
     start: Sizes
@@ -91,12 +91,12 @@ class Cut(Step):
     step: Sizes
     shape: Sizes | None = None
 
-    def forward(self, builder: Builder, x: Symbol) -> Symbol:
+    def forward(self, builder: RecordingBuilder, x: Symbol) -> Symbol:
         """Sliced."""
         found = builder.emit(ops.slice, (x,), start=self.start, stop=self.stop, step=self.step)
         return found if self.shape is None else builder.reshaped(found, self.shape)
 
-    def backward(self, builder: Builder, x: Symbol, new: Symbol) -> Symbol:
+    def backward(self, builder: RecordingBuilder, x: Symbol, new: Symbol) -> Symbol:
         """Scattered, axis by axis: the outer slices with the inner ones put into them."""
         spans = zip(self.start, self.stop, self.step, strict=True)
         new = builder.reshaped(new, (-(-(stop - start) // step) for start, stop, step in spans))
@@ -108,7 +108,7 @@ class Cut(Step):
 
 
 def _scattered(
-    builder: Builder, x: Symbol, new: Symbol, cuts: list[tuple[int, int, int, int]]
+    builder: RecordingBuilder, x: Symbol, new: Symbol, cuts: list[tuple[int, int, int, int]]
 ) -> Symbol:
     if not cuts:
         return new
@@ -124,17 +124,17 @@ def _scattered(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Pick(Step):
+class Pick(ViewStep):
     """The elements at some places, counted in row-major order."""
 
     places: NDArray[np.int64]
 
-    def forward(self, builder: Builder, x: Symbol) -> Symbol:
+    def forward(self, builder: RecordingBuilder, x: Symbol) -> Symbol:
         """Gathered."""
         flat = builder.reshaped(x, (x.size,))
         return builder.emit(ops.gather, (flat, builder.held(self.places)), axis=0)
 
-    def backward(self, builder: Builder, x: Symbol, new: Symbol) -> Symbol:
+    def backward(self, builder: RecordingBuilder, x: Symbol, new: Symbol) -> Symbol:
         """Scattered, the last winning."""
         flat = builder.reshaped(x, (x.size,))
         updates = builder.reshaped(new, (new.size,))
@@ -143,44 +143,44 @@ class Pick(Step):
 
 
 @dataclass(frozen=True, slots=True)
-class Broadcast(Step):
+class Broadcast(ViewStep):
     """Repeated along axes: what is written there has no one place."""
 
     shape: Sizes
 
-    def forward(self, builder: Builder, x: Symbol) -> Symbol:
+    def forward(self, builder: RecordingBuilder, x: Symbol) -> Symbol:
         """Broadcast."""
         return builder.broadcast(x, self.shape)
 
 
 @dataclass(frozen=True, slots=True)
-class Part(Step):
+class ViewPart(ViewStep):
     """The real or the imaginary part of complex numbers."""
 
     imaginary: bool
 
-    def forward(self, builder: Builder, x: Symbol) -> Symbol:
+    def forward(self, builder: RecordingBuilder, x: Symbol) -> Symbol:
         """The part."""
         return builder.emit(ops.imag if self.imaginary else ops.real, (x,))
 
-    def backward(self, builder: Builder, x: Symbol, new: Symbol) -> Symbol:
+    def backward(self, builder: RecordingBuilder, x: Symbol, new: Symbol) -> Symbol:
         """The part beside the other one."""
-        other = Part(not self.imaginary).forward(builder, x)
+        other = ViewPart(not self.imaginary).forward(builder, x)
         parts = (other, new) if self.imaginary else (new, other)
         return builder.emit(ops.as_complex, parts)
 
 
-Steps: TypeAlias = "tuple[Step, ...]"
+Steps: TypeAlias = "tuple[ViewStep, ...]"
 
 
-def forward(steps: Steps, builder: Builder, x: Symbol) -> Symbol:
+def forward(steps: Steps, builder: RecordingBuilder, x: Symbol) -> Symbol:
     """The view that steps lead to."""
     for step in steps:
         x = step.forward(builder, x)
     return x
 
 
-def backward(steps: Steps, builder: Builder, x: Symbol, new: Symbol) -> Symbol:
+def backward(steps: Steps, builder: RecordingBuilder, x: Symbol, new: Symbol) -> Symbol:
     """The whole once the view that steps lead to is `new`."""
     wholes = [x] if steps else []
     for step in steps[:-1]:

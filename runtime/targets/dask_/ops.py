@@ -14,12 +14,12 @@ from graphir.conversions import convert
 from graphir.semantics.evaluation import settings_of
 from runtime.results import REFUSED, refused
 from runtime.targets.dask_.movement import MOVES
-from runtime.targets.dask_.pieces import Arrays, Labels, Piece, meta, numbered, quiet, single
+from runtime.targets.dask_.pieces import Arrays, BlockPiece, Labels, meta, numbered, quiet, single
 from runtime.targets.dask_.reductions import PARTIAL, SCANS, contracted, reduced
 from runtime.targets.emission import emitter
 
 
-class Step(Protocol):
+class BlockStep(Protocol):
     """What computes some symbols as arrays of Dask, from those of others."""
 
     @property
@@ -59,7 +59,7 @@ class Moved:
 class Along:
     """An op over axes: by one Program where they are whole, else as `parts` has it."""
 
-    def __init__(self, symbol: Symbol, piece: Piece, parts: Callable[..., Any]) -> None:
+    def __init__(self, symbol: Symbol, piece: BlockPiece, parts: Callable[..., Any]) -> None:
         self.needs, self.results = symbol.args, (symbol,)
         self.piece, self.parts = piece, parts
 
@@ -132,7 +132,7 @@ _WHOLE = (*SCANS, "softmax", "logsoftmax", "sort", "argsort", "layer_norm", "sca
 """Ops whose result has the axis that they take whole."""
 
 
-def step_of(symbol: Symbol) -> Step:
+def step_of(symbol: Symbol) -> BlockStep:
     """The step of an op that is not elementwise; TargetError for one that Dask has no way to do."""
     name = symbol.op.name
     if name not in LABELS:

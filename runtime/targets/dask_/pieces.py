@@ -46,7 +46,7 @@ def _quietly(function: Callable[..., Any], *arrays: Any, **settings: Any) -> Any
         return function(*arrays, **settings)
 
 
-class Task:
+class BlockTask:
     """A Program as the function of tasks: pickled once, and unpickled once by a process."""
 
     def __init__(self, graph: Graph) -> None:
@@ -67,13 +67,13 @@ class Task:
 
 
 @lru_cache(maxsize=1024)
-def _task(name: str, pickled: bytes) -> Task:
-    task = Task.__new__(Task)
+def _task(name: str, pickled: bytes) -> BlockTask:
+    task = BlockTask.__new__(BlockTask)
     task.program, task.pickled, task.__name__ = pickle.loads(pickled), pickled, name
     return task
 
 
-class Piece:
+class BlockPiece:
     """Symbols that one task computes for each block of its operands.
 
     `operands` are symbols that others compute, with labels for their axes. A result has the labels
@@ -93,7 +93,7 @@ class Piece:
             str(dim) if isinstance(dim, Dim) else f"new{axis}"
             for axis, dim in enumerate(graph.outputs[0].shape)
         )
-        self.task = Task(graph)
+        self.task = BlockTask(graph)
 
     @property
     def needs(self) -> list[Symbol]:
@@ -145,7 +145,7 @@ class Piece:
         )
 
 
-def region(symbols: Sequence[Symbol], results: Sequence[Symbol]) -> Piece:
+def region(symbols: Sequence[Symbol], results: Sequence[Symbol]) -> BlockPiece:
     """Elementwise symbols of one shape; known numbers are part of the task, unless all are."""
     extract, inside, values = _Extract(results), set(symbols), dict[Symbol, Symbol]()
     args = {arg for symbol in symbols for arg in operands_of(symbol, inside)} - inside
@@ -157,22 +157,22 @@ def region(symbols: Sequence[Symbol], results: Sequence[Symbol]) -> Piece:
         given = [values[arg] for arg in operands_of(symbol, inside)]
         values[symbol] = extract.copy(symbol, given)
     outputs = [values[one] for one in results]
-    return Piece(extract.finished(outputs), extract.operands, results)
+    return BlockPiece(extract.finished(outputs), extract.operands, results)
 
 
-def single(symbol: Symbol, labels: Sequence[Labels], whole: str = "") -> Piece:
+def single(symbol: Symbol, labels: Sequence[Labels], whole: str = "") -> BlockPiece:
     """One op, on operands whose axes have these labels."""
     extract = _Extract([symbol])
     inputs = [extract.input(*one) for one in zip(symbol.args, labels, strict=True)]
     made = extract.copy(symbol, inputs)
-    return Piece(extract.finished([made]), extract.operands, [symbol], whole)
+    return BlockPiece(extract.finished([made]), extract.operands, [symbol], whole)
 
 
-def entered(symbol: Symbol) -> Piece:
+def entered(symbol: Symbol) -> BlockPiece:
     """An input by itself: Programs round one of tensor_float32 as it enters."""
     extract = _Extract([symbol])
     given = extract.input(symbol, numbered(symbol))
-    return Piece(extract.finished([given]), extract.operands, [symbol])
+    return BlockPiece(extract.finished([given]), extract.operands, [symbol])
 
 
 def numbered(symbol: Symbol, name: str = "a") -> Labels:

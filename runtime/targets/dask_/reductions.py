@@ -19,13 +19,13 @@ import numpy as np
 
 from graphir import Symbol
 from graphir.semantics.kernels import KERNELS
-from runtime.targets.dask_.pieces import Arrays, Piece, dask_array, meta, quiet
+from runtime.targets.dask_.pieces import Arrays, BlockPiece, dask_array, meta, quiet
 
 Axes: TypeAlias = tuple[int, ...]
 Function: TypeAlias = Callable[..., Any]
 
 
-def reduced(piece: Piece, symbol: Symbol, values: Arrays) -> Any:
+def reduced(piece: BlockPiece, symbol: Symbol, values: Arrays) -> Any:
     """An op along axes: by one Program where each lies in one block, else by partial results."""
     x, axis = values[symbol.args[0]], symbol.attrs["axis"]
     axes = tuple(range(x.ndim)) if axis is None else (axis,) if isinstance(axis, int) else axis
@@ -34,7 +34,7 @@ def reduced(piece: Piece, symbol: Symbol, values: Arrays) -> Any:
     return PARTIAL[symbol.op.name](x, symbol, axes)
 
 
-def contracted(piece: Piece, symbol: Symbol, values: Arrays) -> Any:
+def contracted(piece: BlockPiece, symbol: Symbol, values: Arrays) -> Any:
     """A product summed over axes: by one Program where each lies in one block, else as Dask sums.
 
     Then block is multiplied by block, and the products are added by a tree.

@@ -19,7 +19,7 @@ from runtime.binding import checked, matched, require_type, sizes_of
 from runtime.program.cutting import Call, cut
 from runtime.results import require_outputs
 from runtime.targets.dask_.movement import given, solid
-from runtime.targets.dask_.ops import Step, step_of
+from runtime.targets.dask_.ops import BlockStep, step_of
 from runtime.targets.dask_.pieces import dask_array, entered, operands_of, region
 from runtime.targets.emission import lacking, live_symbols, optional
 
@@ -59,7 +59,7 @@ def dask(graph: Graph) -> Callable[..., Any]:
 def _run(
     graph: Graph,
     lowered: Graph,
-    steps: Sequence[Step],
+    steps: Sequence[BlockStep],
     lost: Sequence[Symbol],
     /,
     *inputs: Any,
@@ -107,7 +107,7 @@ def _entered(graph: Graph, symbol: Symbol, name: str, value: Any) -> Any:
 # -- what is done, and in which order
 
 
-def _steps(graph: Graph) -> Iterator[Step]:
+def _steps(graph: Graph) -> Iterator[BlockStep]:
     """The steps that compute what the outputs of a lowered graph need."""
     users = _users(graph)
     yield from (step_of(one) for one in live_symbols(graph) if one.op in (ops.constant, ops.full))
@@ -146,7 +146,7 @@ def _connected(symbols: Sequence[Symbol]) -> Iterator[list[Symbol]]:
         yield sorted(part, key=attrgetter("index"))
 
 
-def _ordered(steps: Iterable[Step]) -> list[Step]:
+def _ordered(steps: Iterable[BlockStep]) -> list[BlockStep]:
     """The steps, each after those whose results it takes."""
     maker = {symbol: step for step in steps for symbol in step.results}
     order = TopologicalSorter(

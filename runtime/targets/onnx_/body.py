@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from graphir import DType, Graph, Symbol
 from graphir.ops.dims import Dim, Size
 from runtime.targets.emission import Names, bindings, optional, unbound
-from runtime.targets.onnx_.values import Value
+from runtime.targets.onnx_.values import OnnxValue
 
 _SMALL = frozenset(map(DType, ("int8", "int16", "uint8", "uint16")))
 _HALF = frozenset({DType.int16, DType.uint16})
@@ -52,7 +52,7 @@ def stored(dtype: DType) -> DType:
     return DType.from_numpy(dtype.storage)
 
 
-class Body:
+class OnnxBody:
     """The nodes of a graph; what is added tells the line of the symbol at hand."""
 
     def __init__(self, graph: Graph) -> None:
@@ -66,11 +66,11 @@ class Body:
         self.initializers: list[Any] = []
         self.prefix, self.told, self.doc = "sizes", dict[str, str](), ""
         self._bindings = {name: (symbol, axis) for name, symbol, axis in bindings(graph)}
-        self._numbers: dict[tuple[Any, ...], Value] = {}
-        self._sizes: dict[Size, Value] = {}
-        self._shapes: dict[tuple[Size, ...], Value] = {}
+        self._numbers: dict[tuple[Any, ...], OnnxValue] = {}
+        self._sizes: dict[Size, OnnxValue] = {}
+        self._shapes: dict[tuple[Size, ...], OnnxValue] = {}
         self.inputs = {
-            symbol: Value(self, name, stored(symbol.dtype))
+            symbol: OnnxValue(self, name, stored(symbol.dtype))
             for symbol, name in zip(graph.inputs, graph.input_names, strict=True)
         }
 
@@ -83,11 +83,11 @@ class Body:
     def op(
         self,
         kind: str,
-        args: Sequence[Value],
+        args: Sequence[OnnxValue],
         dtype: DType,
         of: tuple[int, int] = (0, 1),
         **attrs: Any,
-    ) -> Value:
+    ) -> OnnxValue:
         """A node, by a detour where it takes one: `of` says which of how many outputs it is."""
         first = 1 if kind == "Where" else 0  # whose condition is none of the values
         by = args[first].dtype
@@ -101,11 +101,11 @@ class Body:
     def _node(
         self,
         kind: str,
-        args: Sequence[Value],
+        args: Sequence[OnnxValue],
         dtype: DType,
         of: tuple[int, int],
         attrs: Mapping[str, Any],
-    ) -> Value:
+    ) -> OnnxValue:
         place, count = of
         names = [self.names.new(f"{self.prefix}/{kind}") for _ in range(count)]
         given = [x.name for x in args]
@@ -113,9 +113,9 @@ class Body:
         self.helper.set_metadata_props(node, self.told)
         self.nodes.append(node)
         self.made.update(names)
-        return Value(self, names[place], dtype)
+        return OnnxValue(self, names[place], dtype)
 
-    def cast(self, x: Value, dtype: DType) -> Value:
+    def cast(self, x: OnnxValue, dtype: DType) -> OnnxValue:
         """The format's own conversion: float8 overflows as IEEE 754 has it, and e8m0 rounds."""
         small = {"saturate": 0} if dtype.narrow and dtype.bits == 8 else {}
         scale = {"round_mode": "nearest"} if dtype is DType.float8_e8m0fnu else {}
@@ -123,7 +123,7 @@ class Body:
 
     # -- what is known
 
-    def constant(self, array: NDArray[Any], dtype: DType, name: str = "") -> Value:
+    def constant(self, array: NDArray[Any], dtype: DType, name: str = "") -> OnnxValue:
         """Known values, which tell the line of the symbol at hand if they have its name."""
         new = self.names.new(name or f"constant/{len(self.initializers)}")
         tensor = self._arrays.from_array(np.asarray(array, order="C"), new)
@@ -131,9 +131,9 @@ class Body:
             tensor.doc_string = self.doc
             self.helper.set_metadata_props(tensor, self.told)
         self.initializers.append(tensor)
-        return Value(self, new, dtype)
+        return OnnxValue(self, new, dtype)
 
-    def number(self, value: Any, dtype: DType) -> Value:
+    def number(self, value: Any, dtype: DType) -> OnnxValue:
         """A 0-d constant; the same one for the same bits."""
         array = np.asarray(value).astype(dtype.storage)
         key = dtype.storage, array.tobytes()
@@ -141,7 +141,7 @@ class Body:
             self._numbers[key] = self.constant(array, dtype)
         return self._numbers[key]
 
-    def ints(self, values: Iterable[int]) -> Value:
+    def ints(self, values: Iterable[int]) -> OnnxValue:
         """A vector of known sizes, axes or places."""
         array = np.array([*values], np.int64)
         key = "ints", array.tobytes()
@@ -151,7 +151,7 @@ class Body:
 
     # -- sizes
 
-    def shape(self, shape: Sequence[Size]) -> Value:
+    def shape(self, shape: Sequence[Size]) -> OnnxValue:
         """Sizes as a vector, computed from those of inputs where they are symbolic."""
         if all(isinstance(dim, int) for dim in shape):
             return self.ints(shape)  # pyright: ignore[reportArgumentType]
@@ -162,7 +162,7 @@ class Body:
             self._shapes[key] = self.op("Concat", sizes, DType.int64, axis=0)
         return self._shapes[key]
 
-    def size(self, dim: Size) -> Value:
+    def size(self, dim: Size) -> OnnxValue:
         """A vector of one size; TargetError where nothing binds a name in it."""
         if isinstance(dim, int):
             return self.ints([dim])
@@ -190,13 +190,13 @@ class Body:
             total = term + total
         return total
 
-    def _named(self, dim: Dim, name: str) -> Value:
+    def _named(self, dim: Dim, name: str) -> OnnxValue:
         if name not in self._bindings:
             raise unbound(self.graph, name, dim)
         named = Dim.of(name)
         return self.size(named)
 
-    def _solved(self, named: Dim) -> Value:
+    def _solved(self, named: Dim) -> OnnxValue:
         """A name by the size of an axis, which is linear in it."""
         name = str(named)
         symbol, axis = self._bindings[name]
@@ -215,7 +215,7 @@ class Body:
 
     # -- assertions
 
-    def require(self, x: Value, condition: Value) -> Value:
+    def require(self, x: OnnxValue, condition: OnnxValue) -> OnnxValue:
         """The value; where the condition fails anywhere, the run does: an index is out of range."""
         failed = (~condition).cast(DType.int64)
         zeros = self.op("Gather", [self.ints([0]), failed], DType.int64)
@@ -223,7 +223,7 @@ class Body:
         shape = self.op("Shape", [x], DType.int64) + zero
         return self.op("Reshape", [x, shape], x.dtype, allowzero=1)
 
-    def shaped(self, x: Value, shape: Sequence[Size]) -> Value:
+    def shaped(self, x: OnnxValue, shape: Sequence[Size]) -> OnnxValue:
         """The value, which has this shape."""
         if not shape:
             return x
@@ -240,5 +240,5 @@ def _detour(kind: str, dtype: DType) -> DType | None:
     return _DETOURS[dtype] if dtype in LACKS.get(kind, ()) else None
 
 
-Row = Callable[[Body, Symbol, Sequence[Value]], Value]
+Row = Callable[[OnnxBody, Symbol, Sequence[OnnxValue]], OnnxValue]
 """What an op becomes: the value of a symbol, from those of its operands."""

@@ -8,10 +8,10 @@ import numpy as np
 
 from graphir import DType
 from runtime.targets.onnx_.functions import greater, lesser
-from runtime.targets.onnx_.values import Value
+from runtime.targets.onnx_.values import OnnxValue
 
 
-def converted(x: Value, target: DType, tf32: str = "even") -> Value:
+def converted(x: OnnxValue, target: DType, tf32: str = "even") -> OnnxValue:
     """The values in another dtype, rounded once, as graphir.conversions has it."""
     source = x.dtype
     if target is source:
@@ -33,7 +33,7 @@ def _plain(dtype: DType) -> DType:
     return small if dtype.narrow else DType.from_numpy(dtype.storage)
 
 
-def _truncated(x: Value, target: DType) -> Value:
+def _truncated(x: OnnxValue, target: DType) -> OnnxValue:
     """Floats as integers, saturating, NaN as 0: what is out of range the format leaves open."""
     x, plain = x.cast(_plain(x.dtype)), _plain(target)
     low, above = float(target.min), 2.0**target.precision
@@ -43,7 +43,7 @@ def _truncated(x: Value, target: DType) -> Value:
     return found.cast(DType.from_numpy(target.storage))
 
 
-def _narrowed(x: Value, target: DType, tf32: str) -> Value:
+def _narrowed(x: OnnxValue, target: DType, tf32: str) -> OnnxValue:
     """Rounded once, from float32 that is exact or was rounded to odd."""
     wide = x.cast(DType.float32) if x.dtype.exact_in(DType.float32) else _to_odd(x)
     if target is DType.tensor_float32:
@@ -51,7 +51,7 @@ def _narrowed(x: Value, target: DType, tf32: str) -> Value:
     return _limited(wide, target).cast(target)
 
 
-def _limited(x: Value, target: DType) -> Value:
+def _limited(x: OnnxValue, target: DType) -> OnnxValue:
     """Float32 as the format's conversion takes it: what it leaves open, or engines err at, settled.
 
     What rounds beyond the greatest value is infinity, or NaN where there is none; so is what is not
@@ -71,7 +71,7 @@ def _limited(x: Value, target: DType) -> Value:
     return inside.where(x, x * np.inf if specials == "ieee" else np.nan)
 
 
-def _to_odd(x: Value) -> Value:
+def _to_odd(x: OnnxValue) -> OnnxValue:
     """As float32, cut off towards zero, the last bit set where anything was cut off."""
     x = (_sticky(x) if x.dtype.is_integer and x.dtype.bits == 64 else x).cast(DType.float64)
     near = x.cast(DType.float32)
@@ -80,14 +80,14 @@ def _to_odd(x: Value) -> Value:
     return (bits | (~wide.equal(x)).cast(DType.int32)).bits(DType.float32)
 
 
-def _sticky(x: Value) -> Value:
+def _sticky(x: OnnxValue) -> OnnxValue:
     """64-bit integers as float64, on the same side of every number of at most 41 bits."""
     exact, low = x.cast(DType.float64), x & 0xFFF
     kept = (abs(exact) < 2.0**53) | low.equal(0)
     return kept.where(exact, (x - low + 0x800).cast(DType.float64))
 
 
-def rounded_to_tf32(x: Value, tf32: str) -> Value:
+def rounded_to_tf32(x: OnnxValue, tf32: str) -> OnnxValue:
     """Float32 rounded to the 10 fraction bits of tensor_float32."""
     bits = x.bits(DType.uint32)
     even = (bits.op("BitShift", 13, direction="RIGHT") & 1) + 0xFFF
@@ -95,7 +95,7 @@ def rounded_to_tf32(x: Value, tf32: str) -> Value:
     return x.nan().where(x, rounded.bits(DType.float32))
 
 
-def key(x: Value, nan: float = np.nan, *, zeros: bool = False) -> Value:
+def key(x: OnnxValue, nan: float = np.nan, *, zeros: bool = False) -> OnnxValue:
     """Integers in the order of values: NaN above all, or below if `nan` is -NaN.
 
     Zeros are alike, or where `zeros` says so 0.0 is above -0.0.
@@ -112,7 +112,7 @@ def key(x: Value, nan: float = np.nan, *, zeros: bool = False) -> Value:
     return (bits < 0).where(bits ^ bits.dtype.max, bits)
 
 
-def unkeyed(key: Value, dtype: DType) -> Value:
+def unkeyed(key: OnnxValue, dtype: DType) -> OnnxValue:
     """The values that have these keys."""
     if dtype is DType.uint64:
         return (key ^ DType.int64.min).bits(DType.uint64)

@@ -11,21 +11,21 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from graphir import DType
-from runtime.targets.onnx_.values import Value
+from runtime.targets.onnx_.values import OnnxValue
 
-Function: TypeAlias = Callable[..., Value]
+Function: TypeAlias = Callable[..., OnnxValue]
 
 
 def direct(kind: str) -> Function:
     """The function that is one op."""
 
-    def function(x: Value, *others: Value) -> Value:
+    def function(x: OnnxValue, *others: OnnxValue) -> OnnxValue:
         return x.op(kind, *others)
 
     return function
 
 
-def less_of(x: Value, y: Value) -> tuple[Value, Value]:
+def less_of(x: OnnxValue, y: OnnxValue) -> tuple[OnnxValue, OnnxValue]:
     """Two values as ONNX orders them: bools as integers."""
     return (x.cast(DType.uint8), y.cast(DType.uint8)) if x.dtype is DType.bool else (x, y)
 
@@ -33,7 +33,7 @@ def less_of(x: Value, y: Value) -> tuple[Value, Value]:
 def compared(kind: str) -> Function:
     """A comparison; int64 and uint64, which compare exactly, by sign and then as uint64."""
 
-    def function(x: Value, y: Value) -> Value:
+    def function(x: OnnxValue, y: OnnxValue) -> OnnxValue:
         if {x.dtype, y.dtype} != {DType.int64, DType.uint64}:
             x, y = less_of(x, y)
             return x.asked(kind, y)
@@ -45,12 +45,12 @@ def compared(kind: str) -> Function:
     return function
 
 
-def greater(x: Value, y: Any) -> Value:
+def greater(x: OnnxValue, y: Any) -> OnnxValue:
     """The greater of two; integers by a comparison, as onnxruntime's Max of int64 errs."""
     return x.op("Max", y) if x.dtype.is_float else (x > y).where(x, y)
 
 
-def lesser(x: Value, y: Any) -> Value:
+def lesser(x: OnnxValue, y: Any) -> OnnxValue:
     """The lesser of two."""
     return x.op("Min", y) if x.dtype.is_float else (x < y).where(x, y)
 
@@ -58,7 +58,7 @@ def lesser(x: Value, y: Any) -> Value:
 def or_of_bools(kind: str, function: Function) -> Function:
     """A function; of bools a logical op."""
 
-    def chosen(x: Value, y: Any) -> Value:
+    def chosen(x: OnnxValue, y: Any) -> OnnxValue:
         return x.op(kind, y) if x.dtype is DType.bool else function(x, y)
 
     return chosen
@@ -67,42 +67,42 @@ def or_of_bools(kind: str, function: Function) -> Function:
 def rounded(kind: str) -> Function:
     """A rounding of floats, which leaves integers as they are."""
 
-    def function(x: Value) -> Value:
+    def function(x: OnnxValue) -> OnnxValue:
         return x.op(kind) if x.dtype.is_float else x
 
     return function
 
 
-def everywhere(number: Any, x: Value) -> Value:
+def everywhere(number: Any, x: OnnxValue) -> OnnxValue:
     """A number in the dtype and the shape of a value."""
     shape = x.body.op("Shape", [x], DType.int64)
     return x.body.op("Expand", [x.body.number(number, x.dtype), shape], x.dtype)
 
 
-def trunc(x: Value) -> Value:
+def trunc(x: OnnxValue) -> OnnxValue:
     """Towards zero."""
     return (x < 0).where(x.op("Ceil"), x.op("Floor")) if x.dtype.is_float else x
 
 
-def sign(x: Value) -> Value:
+def sign(x: OnnxValue) -> OnnxValue:
     """The sign; NaN of NaN."""
     if x.dtype is DType.bool:
         return x
     return x.nan().where(x, x.op("Sign")) if x.dtype.is_float else x.op("Sign")
 
 
-def reciprocal(x: Value) -> Value:
+def reciprocal(x: OnnxValue) -> OnnxValue:
     """1 / x; of an integer 0 unless that is 1 or -1."""
     return 1 / x if x.dtype.is_float else abs(x).equal(1).where(x, 0)
 
 
-def _divisor(x: Value, y: Value) -> Value:
+def _divisor(x: OnnxValue, y: OnnxValue) -> OnnxValue:
     """An integer divisor that no engine stumbles over: 1 instead of 0 and -1."""
     awkward = y.equal(0) | y.equal(-1) if y.dtype.family == "int" else y.equal(0)
     return awkward.where(1, y)
 
 
-def floor_divide(x: Value, y: Value) -> Value:
+def floor_divide(x: OnnxValue, y: OnnxValue) -> OnnxValue:
     """The quotient's floor as NumPy finds it; integers by 0 are 0."""
     if x.dtype.is_float:
         return _float_floor_divide(x, y)
@@ -115,7 +115,7 @@ def floor_divide(x: Value, y: Value) -> Value:
     return y.equal(0).where(0, quotient)
 
 
-def _float_floor_divide(x: Value, y: Value) -> Value:
+def _float_floor_divide(x: OnnxValue, y: OnnxValue) -> OnnxValue:
     rest = x % y
     crossed = ~rest.equal(0) & ((rest < 0) ^ (y < 0))
     whole = (x - rest) / y - crossed.cast(x.dtype)
@@ -125,7 +125,7 @@ def _float_floor_divide(x: Value, y: Value) -> Value:
     return y.equal(0).where(ratio, whole.equal(0).where(copysign(whole, ratio), near))
 
 
-def remainder(x: Value, y: Value) -> Value:
+def remainder(x: OnnxValue, y: OnnxValue) -> OnnxValue:
     """What the floor of the quotient leaves, of the divisor's sign; of integers by 0, 0."""
     if not x.dtype.is_float:
         return y.equal(0).where(0, x % _divisor(x, y))
@@ -134,12 +134,12 @@ def remainder(x: Value, y: Value) -> Value:
     return rest.equal(0).where(copysign(rest, y), crossed.where(rest + y, rest))
 
 
-def float_pow(x: Value, y: Value) -> Value:
+def float_pow(x: OnnxValue, y: OnnxValue) -> OnnxValue:
     """The power; x * x where y is 2."""
     return y.equal(2).where(x * x, x.op("Pow", y))
 
 
-def integer_pow(x: Value, y: Value, bits: int) -> Value:
+def integer_pow(x: OnnxValue, y: OnnxValue, bits: int) -> OnnxValue:
     """The power modulo 2**width, by squaring; `bits` of the exponent may be set."""
     found = None
     for bit in range(bits):
@@ -155,7 +155,7 @@ def integer_pow(x: Value, y: Value, bits: int) -> Value:
 def shifted(direction: str) -> Function:
     """A shift; past the width, or by less than 0, it is 0 or the sign."""
 
-    def function(x: Value, y: Value) -> Value:
+    def function(x: OnnxValue, y: OnnxValue) -> OnnxValue:
         if direction == "LEFT" or x.dtype.family == "uint":
             return _shifted(direction, x, y)
         sign = -(x < 0).cast(x.dtype)
@@ -164,7 +164,7 @@ def shifted(direction: str) -> Function:
     return function
 
 
-def _shifted(direction: str, x: Value, y: Value) -> Value:
+def _shifted(direction: str, x: OnnxValue, y: OnnxValue) -> OnnxValue:
     """A shift of the same bits in uint64; 0 past the width."""
     inside = y.cast(DType.uint64) < x.dtype.bits  # negative ones are great there
     by = inside.where(y, 0).cast(DType.uint64)
@@ -172,20 +172,20 @@ def _shifted(direction: str, x: Value, y: Value) -> Value:
     return inside.where(moved.cast(x.dtype), 0)
 
 
-def signbit(x: Value) -> Value:
+def signbit(x: OnnxValue) -> OnnxValue:
     """Whether the sign is set."""
     if x.dtype.is_float:
         return x.negative()
     return x ^ x if x.dtype is DType.bool else x < 0
 
 
-def copysign(x: Value, y: Value) -> Value:
+def copysign(x: OnnxValue, y: OnnxValue) -> OnnxValue:
     """The magnitude of x with the sign of y."""
     size = abs(x)
     return y.negative().where(-size, size)
 
 
-def nextafter(x: Value, y: Value) -> Value:
+def nextafter(x: OnnxValue, y: OnnxValue) -> OnnxValue:
     """The float after x towards y."""
     bits = x.pattern()
     away = ((y > x) ^ x.negative()).where(bits + 1, bits - 1).bits(x.dtype)
@@ -197,7 +197,7 @@ def nextafter(x: Value, y: Value) -> Value:
 # -- floats
 
 
-def expm1(x: Value) -> Value:
+def expm1(x: OnnxValue) -> OnnxValue:
     """exp(x) - 1, by what the rounding of exp(x) is worth (Kahan)."""
     power = x.op("Exp")
     less = power - 1
@@ -205,7 +205,7 @@ def expm1(x: Value) -> Value:
     return (abs(x) < 1).where(near, less)
 
 
-def log1p(x: Value) -> Value:
+def log1p(x: OnnxValue) -> OnnxValue:
     """log(1 + x), by what the rounding of 1 + x is worth (Kahan)."""
     whole = x + 1
     back = whole - 1
@@ -216,24 +216,24 @@ def log1p(x: Value) -> Value:
 def log_to(base: float) -> Function:
     """The logarithm to a base; that of float32 in float64."""
 
-    def function(x: Value) -> Value:
+    def function(x: OnnxValue) -> OnnxValue:
         return (x.cast(DType.float64).op("Log") / math.log(base)).cast(x.dtype)
 
     return function
 
 
-def sigmoid(x: Value) -> Value:
+def sigmoid(x: OnnxValue) -> OnnxValue:
     """1 / (1 + exp(-x)), without overflow."""
     small = (-abs(x)).op("Exp")
     return (x >= 0).where(1, small) / (small + 1)
 
 
-def silu(x: Value) -> Value:
+def silu(x: OnnxValue) -> OnnxValue:
     """X * sigmoid(x)."""
     return x * sigmoid(x)
 
 
-def gelu(x: Value, approximate: str) -> Value:
+def gelu(x: OnnxValue, approximate: str) -> OnnxValue:
     """X * Phi(x)."""
     if approximate == "quick":
         return x * sigmoid(x * 1.702)
@@ -243,7 +243,7 @@ def gelu(x: Value, approximate: str) -> Value:
     return x * 0.5 * ((x * math.sqrt(0.5)).op("Erf") + 1.0)
 
 
-def atan2(y: Value, x: Value) -> Value:
+def atan2(y: OnnxValue, x: OnnxValue) -> OnnxValue:
     """The angle of a point, by that of its reflection in the first quadrant."""
     above, right = abs(y), abs(x)
     ratio = above.equal(right).where(above.equal(0).where(above, 1), above / right)
@@ -251,7 +251,7 @@ def atan2(y: Value, x: Value) -> Value:
     return copysign(x.negative().where(math.pi - angle, angle), y)
 
 
-def hypot(x: Value, y: Value) -> Value:
+def hypot(x: OnnxValue, y: OnnxValue) -> OnnxValue:
     """The length of a vector, in units of its longer part."""
     x, y = abs(x), abs(y)
     longer, shorter = (x > y).where(x, y), (x > y).where(y, x)
@@ -260,7 +260,7 @@ def hypot(x: Value, y: Value) -> Value:
     return (x.equal(math.inf) | y.equal(math.inf)).where(math.inf, length)
 
 
-def logaddexp(x: Value, y: Value) -> Value:
+def logaddexp(x: OnnxValue, y: OnnxValue) -> OnnxValue:
     """log(exp(x) + exp(y)) by the greater."""
     apart = log1p((-abs(x - y)).op("Exp"))
     return x.equal(y).where(x + math.log(2), greater(x, y) + apart)

@@ -9,54 +9,54 @@ from graphir import DType, Symbol
 from graphir.ops.dims import Size
 from graphir.promotion.scalars import scalar
 from graphir.semantics.data_movement import ranged
-from runtime.targets.onnx_.body import Body, Row, stored
+from runtime.targets.onnx_.body import OnnxBody, Row, stored
 from runtime.targets.onnx_.casts import converted
 from runtime.targets.onnx_.functions import greater, lesser
-from runtime.targets.onnx_.values import Value
+from runtime.targets.onnx_.values import OnnxValue
 
 # -- movement
 
 
-def with_shape(body: Body, x: Value, shape: Sequence[Size]) -> Value:
+def with_shape(body: OnnxBody, x: OnnxValue, shape: Sequence[Size]) -> OnnxValue:
     """The same elements in a shape."""
     return body.op("Reshape", [x, body.shape(shape)], x.dtype, allowzero=1)
 
 
-def reshape(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+def reshape(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
     """The same elements in the shape of a symbol."""
     return with_shape(body, args[0], symbol.shape)
 
 
-def _expand(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+def _expand(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
     return body.op("Expand", [args[0], body.shape(symbol.shape)], args[0].dtype)
 
 
-def turned(body: Body, x: Value, order: Sequence[int]) -> Value:
+def turned(body: OnnxBody, x: OnnxValue, order: Sequence[int]) -> OnnxValue:
     """The axes in another order."""
     return x if [*order] == sorted(order) else body.op("Transpose", [x], x.dtype, perm=order)
 
 
-def _transposed(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+def _transposed(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
     order = list(range(symbol.rank))
     one, other = symbol.attrs["axis1"], symbol.attrs["axis2"]
     order[one], order[other] = order[other], order[one]
     return turned(body, args[0], order)
 
 
-def _permute(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+def _permute(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
     return turned(body, args[0], symbol.attrs["dims"])
 
 
 def _along(kind: str) -> Row:
     """An op whose axis is an operand."""
 
-    def row(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+    def row(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
         return body.op(kind, [args[0], body.ints([symbol.attrs["axis"]])], args[0].dtype)
 
     return row
 
 
-def _sliced(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+def _sliced(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
     """A part, within what is there: where that is symbolic it is asserted."""
     (x,), attrs = args, symbol.attrs
     limits = list(zip(attrs["start"], attrs["stop"], symbol.args[0].shape, strict=True))
@@ -68,26 +68,26 @@ def _sliced(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
     return body.op("Slice", [x, *parts, axes, step], x.dtype) if symbol.rank else x
 
 
-def backwards(body: Body, x: Value, axes: Sequence[int]) -> Value:
+def backwards(body: OnnxBody, x: OnnxValue, axes: Sequence[int]) -> OnnxValue:
     """The other way round along axes."""
     ends = [[value] * len(axes) for value in (-1, -(2**63), -1)]
     start, stop, step = map(body.ints, ends)
     return body.op("Slice", [x, start, stop, body.ints(axes), step], x.dtype)
 
 
-def _flipped(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+def _flipped(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
     axes = symbol.attrs["axis"]
     return backwards(body, args[0], axes) if axes else args[0]
 
 
-def _counted(body: Body, size: Size) -> Value:
+def _counted(body: OnnxBody, size: Size) -> OnnxValue:
     """The numbers 0, 1, ... below a size."""
     end = body.op("Reshape", [body.size(size), body.ints([])], DType.int64)
     ends = [body.number(0, DType.int64), end, body.number(1, DType.int64)]
     return body.op("Range", ends, DType.int64)
 
 
-def _rolled(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+def _rolled(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
     axis = symbol.attrs["axis"]
     shape: Any = symbol.shape
     size = shape[axis]
@@ -95,7 +95,7 @@ def _rolled(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
     return body.op("Gather", [args[0], places], args[0].dtype, axis=axis)
 
 
-def _padded(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+def _padded(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
     padding = symbol.attrs["padding"]
     if not padding:
         return args[0]
@@ -105,23 +105,23 @@ def _padded(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
     return body.op("Pad", [args[0], sizes, number], args[0].dtype, mode="constant")
 
 
-def _tiled(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+def _tiled(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
     repeats = body.shape(symbol.attrs["repeats"])
     return body.op("Tile", [args[0], repeats], args[0].dtype) if symbol.rank else args[0]
 
 
-def _repeated(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+def _repeated(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
     (x,), axis, rank = args, symbol.attrs["axis"], symbol.rank
     single = body.op("Unsqueeze", [x, body.ints([axis + 1])], x.dtype)
     times = [symbol.attrs["repeats"] if i == axis + 1 else 1 for i in range(rank + 1)]
     return reshape(body, symbol, [body.op("Tile", [single, body.shape(times)], x.dtype)])
 
 
-def _concat(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+def _concat(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
     return body.op("Concat", args, args[0].dtype, axis=symbol.attrs["axis"])
 
 
-def _stack(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+def _stack(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
     axis = body.ints([symbol.attrs["axis"]])
     return _concat(body, symbol, [body.op("Unsqueeze", [x, axis], x.dtype) for x in args])
 
@@ -129,7 +129,7 @@ def _stack(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
 def _indexed(kind: str) -> Row:
     """An op with indices last; those that no int64 is stay out of range."""
 
-    def row(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+    def row(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
         *data, places = args
         if places.dtype is DType.uint64:
             places = lesser(places, DType.int64.max)
@@ -143,16 +143,16 @@ def _indexed(kind: str) -> Row:
 # -- creation
 
 
-def _constant(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+def _constant(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
     return body.constant(symbol.attrs["value"], stored(symbol.dtype), body.prefix)
 
 
-def _full(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+def _full(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
     value = scalar(symbol.attrs["value"], symbol.dtype, symbol.graph.tf32)
     return _expand(body, symbol, [body.number(value, stored(symbol.dtype))])
 
 
-def _range_of(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+def _range_of(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
     start, step, size = (symbol.attrs[name] for name in ("start", "step", "size"))
     places = _counted(body, size)
     ranged(symbol.dtype, start, step, 0)  # which refuses numbers that are not of the dtype
@@ -173,13 +173,13 @@ def _wrapped(value: int) -> int:
     return (int(value) + 2**63) % 2**64 - 2**63
 
 
-def _eye(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+def _eye(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
     rows, columns = (_counted(body, symbol.attrs[name]) for name in ("rows", "columns"))
     rows = body.op("Unsqueeze", [rows + symbol.attrs["offset"], body.ints([1])], DType.int64)
     return converted(rows.equal(columns), symbol.dtype, symbol.graph.tf32)
 
 
-def _shape_of(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+def _shape_of(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
     return body.op("Shape", args, DType.int64)
 
 

@@ -11,14 +11,14 @@ from collections.abc import Callable, Mapping, Sequence
 
 from graphir import DType, Symbol, ops
 from runtime.targets.onnx_ import functions as fn
-from runtime.targets.onnx_.body import Body, Row
+from runtime.targets.onnx_.body import OnnxBody, Row
 from runtime.targets.onnx_.casts import converted
 from runtime.targets.onnx_.movement import MOVES
 from runtime.targets.onnx_.rows import ROWS
-from runtime.targets.onnx_.values import Value
+from runtime.targets.onnx_.values import OnnxValue
 
 
-def _of(function: Callable[..., Value]) -> Row:
+def _of(function: Callable[..., OnnxValue]) -> Row:
     """A function of values, and of the op's attributes if it has any."""
     return lambda body, symbol, args: function(*args, **symbol.attrs)
 
@@ -26,17 +26,17 @@ def _of(function: Callable[..., Value]) -> Row:
 def _logical(kind: str) -> Row:
     """An op on truth values."""
 
-    def row(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+    def row(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
         first, *rest = args
         return first.op(kind, *rest)
 
     return row
 
 
-def _asked(of_floats: Callable[[Value], Value], otherwise: bool) -> Row:
+def _asked(of_floats: Callable[[OnnxValue], OnnxValue], otherwise: bool) -> Row:
     """A question about floats, to which integers have one answer."""
 
-    def row(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+    def row(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
         (x,) = args
         if x.dtype.is_float:
             return of_floats(x)
@@ -45,7 +45,7 @@ def _asked(of_floats: Callable[[Value], Value], otherwise: bool) -> Row:
     return row
 
 
-def _pow(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+def _pow(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
     x, y = args
     if x.dtype.is_float:
         return fn.float_pow(x, y)
@@ -58,7 +58,7 @@ def _pow(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
     return fn.integer_pow(x, y, bits)
 
 
-def _cast(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+def _cast(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
     known_exact = symbol.args[0].dtype.exact_in(symbol.dtype)
     if symbol.dtype is DType.tensor_float32 and known_exact:
         return args[0].cast(DType.float32)
@@ -87,9 +87,9 @@ ONNX: Mapping[str, Row] = {
     "floor_divide": _of(fn.floor_divide),
     "remainder": _of(fn.remainder),
     "pow": _pow,
-    "negative": _of(Value.__neg__),
+    "negative": _of(OnnxValue.__neg__),
     "positive": _of(lambda x: x),
-    "abs": _of(Value.__abs__),
+    "abs": _of(OnnxValue.__abs__),
     "sign": _of(fn.sign),
     "square": _of(lambda x: _PRODUCT(x, x)),
     "reciprocal": _of(fn.reciprocal),
@@ -111,7 +111,7 @@ ONNX: Mapping[str, Row] = {
     "logaddexp": _of(fn.logaddexp),
     "copysign": _of(fn.copysign),
     "nextafter": _of(fn.nextafter),
-    "is_nan": _asked(Value.nan, False),
+    "is_nan": _asked(OnnxValue.nan, False),
     "is_inf": _asked(lambda x: x.asked("IsInf"), False),
     "is_finite": _asked(lambda x: abs(x) < math.inf, True),
     "signbit": _of(fn.signbit),

@@ -8,16 +8,16 @@ from typing import Any, cast
 
 from graphir import DType, Symbol
 from graphir.ops.dims import product
-from runtime.targets.onnx_.body import Body, Row
+from runtime.targets.onnx_.body import OnnxBody, Row
 from runtime.targets.onnx_.casts import key, unkeyed
 from runtime.targets.onnx_.functions import greater
 from runtime.targets.onnx_.movement import backwards, reshape, turned, with_shape
-from runtime.targets.onnx_.values import Value
+from runtime.targets.onnx_.values import OnnxValue
 
 # -- reductions
 
 
-def _reduce(body: Body, symbol: Symbol, x: Value, kind: str = "ReduceSum") -> Value:
+def _reduce(body: OnnxBody, symbol: Symbol, x: OnnxValue, kind: str = "ReduceSum") -> OnnxValue:
     keep = int(symbol.attrs["keepdims"])
     given = [x, body.ints(symbol.attrs["axis"])]
     return body.op(kind, given, x.dtype, keepdims=keep, noop_with_empty_axes=1)
@@ -26,7 +26,7 @@ def _reduce(body: Body, symbol: Symbol, x: Value, kind: str = "ReduceSum") -> Va
 def _total(reducing: str, of_bools: Row, adding: str, unit: int) -> Row:
     """A sum or a product; of integers the last of those so far: reductions pass through float64."""
 
-    def row(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+    def row(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
         (x,), axes = args, symbol.attrs["axis"]
         if x.dtype is DType.bool:
             return of_bools(body, symbol, args)
@@ -44,17 +44,17 @@ def _total(reducing: str, of_bools: Row, adding: str, unit: int) -> Row:
     return row
 
 
-def _any_of(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+def _any_of(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
     true = args[0].cast(DType.bool).cast(DType.int64)
     return _reduce(body, symbol, true) > 0
 
 
-def _all_of(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+def _all_of(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
     false = (~args[0].cast(DType.bool)).cast(DType.int64)
     return _reduce(body, symbol, false).equal(0)
 
 
-def _not_empty(body: Body, symbol: Symbol, x: Value, axes: Sequence[int]) -> Value:
+def _not_empty(body: OnnxBody, symbol: Symbol, x: OnnxValue, axes: Sequence[int]) -> OnnxValue:
     """The operand; the run fails where there is nothing to choose from."""
     shape = symbol.args[0].shape
     sizes = [shape[i] for i in axes if not (isinstance(shape[i], int) and shape[i])]
@@ -64,7 +64,7 @@ def _not_empty(body: Body, symbol: Symbol, x: Value, axes: Sequence[int]) -> Val
 def _extreme(largest: bool, nan: float) -> Row:
     """The greatest or least, by keys, an axis at a time: NaN if any is, 0.0 above -0.0."""
 
-    def row(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+    def row(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
         axes = symbol.attrs["axis"]
         x = _not_empty(body, symbol, args[0], axes)
         keys = key(x, nan, zeros=True)
@@ -77,7 +77,7 @@ def _extreme(largest: bool, nan: float) -> Row:
 
 
 def _located(kind: str, nan: float) -> Row:
-    def row(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+    def row(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
         axis, x = symbol.attrs["axis"], args[0]
         x = _not_empty(body, symbol, x, range(symbol.args[0].rank) if axis is None else [axis])
         flat = key(x, nan)
@@ -90,23 +90,23 @@ def _located(kind: str, nan: float) -> Row:
     return row
 
 
-def _count(body: Body, symbol: Symbol) -> Value:
+def _count(body: OnnxBody, symbol: Symbol) -> OnnxValue:
     """How many elements each result is made of, a vector of one."""
     shape: Any = symbol.args[0].shape
     return body.size(product(shape[i] for i in symbol.attrs["axis"]))
 
 
-def _over(x: Value, count: Value) -> Value:
+def _over(x: OnnxValue, count: OnnxValue) -> OnnxValue:
     """A total divided by a count, in float64."""
     shape = x.body.op("Reshape", [count, x.body.ints([])], count.dtype)
     return (x.cast(DType.float64) / shape.cast(DType.float64)).cast(x.dtype)
 
 
-def _mean(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+def _mean(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
     return _over(_reduce(body, symbol, args[0]), _count(body, symbol))
 
 
-def _var(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+def _var(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
     x, count = args[0], _count(body, symbol)
     axes = body.ints(symbol.attrs["axis"])
     total = body.op("ReduceSum", [x, axes], x.dtype, keepdims=1, noop_with_empty_axes=1)
@@ -115,12 +115,12 @@ def _var(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
     return _over(_reduce(body, symbol, off * off), divisor)
 
 
-def _std(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+def _std(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
     return _var(body, symbol, args).op("Sqrt")
 
 
 def _cumulative(kind: str, of_bools: str) -> Row:
-    def row(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+    def row(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
         x, axis = args[0], body.number(symbol.attrs["axis"], DType.int64)
         if symbol.dtype is not DType.bool:
             return body.op(kind, [x, axis], x.dtype)
@@ -134,28 +134,28 @@ def _cumulative(kind: str, of_bools: str) -> Row:
 # -- rows
 
 
-def _last(body: Body, x: Value, axis: int, kind: str = "ReduceSum") -> Value:
+def _last(body: OnnxBody, x: OnnxValue, axis: int, kind: str = "ReduceSum") -> OnnxValue:
     return body.op(kind, [x, body.ints([axis])], x.dtype, keepdims=1)
 
 
-def _below_max(body: Body, x: Value, axis: int) -> Value:
+def _below_max(body: OnnxBody, x: OnnxValue, axis: int) -> OnnxValue:
     """The values less the greatest of their row; NaN where that is infinite."""
     return x - _last(body, x, axis, "ReduceMax")
 
 
-def _softmax(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+def _softmax(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
     axis = symbol.attrs["axis"]
     powers = _below_max(body, args[0], axis).op("Exp")
     return powers / _last(body, powers, axis)
 
 
-def _logsoftmax(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+def _logsoftmax(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
     axis = symbol.attrs["axis"]
     below = _below_max(body, args[0], axis)
     return below - _last(body, below.op("Exp"), axis).op("Log")
 
 
-def _layer_norm(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+def _layer_norm(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
     (x, scale, shift), last = args, symbol.rank - 1
     shape: Any = symbol.shape
     count = body.size(shape[last])
@@ -164,25 +164,25 @@ def _layer_norm(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
     return centred / (variance + symbol.attrs["epsilon"]).op("Sqrt") * scale + shift
 
 
-def _order(body: Body, symbol: Symbol, x: Value, largest: bool) -> Value:
+def _order(body: OnnxBody, symbol: Symbol, x: OnnxValue, largest: bool) -> OnnxValue:
     """The order that sorts, equal values in theirs, as TopK promises."""
     axis, shape = symbol.attrs["axis"], cast(Any, symbol.shape)
     given = [key(x), body.size(shape[axis])]
     return body.op("TopK", given, DType.int64, of=(1, 2), axis=axis, largest=int(largest))
 
 
-def _argsort(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+def _argsort(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
     return _order(body, symbol, args[0], symbol.attrs["descending"])
 
 
-def _sort(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+def _sort(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
     (x,), axis = args, symbol.attrs["axis"]
     order = _order(body, symbol, x, False)
     found = body.op("GatherElements", [x, order], x.dtype, axis=axis)
     return backwards(body, found, [axis]) if symbol.attrs["descending"] else found
 
 
-def _searchsorted(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+def _searchsorted(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
     """How many values of the sorted vector are below each, or not above."""
     x, values = map(key, args)
     values = body.op("Unsqueeze", [values, body.ints([-1])], values.dtype)
@@ -194,13 +194,13 @@ def _searchsorted(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
 # -- contractions
 
 
-def _product(body: Body, x: Value, y: Value) -> Value:
+def _product(body: OnnxBody, x: OnnxValue, y: OnnxValue) -> OnnxValue:
     if x.dtype is not DType.bool:
         return body.op("MatMul", [x, y], x.dtype)
     return ~body.op("MatMul", [x.cast(DType.int32), y.cast(DType.int32)], DType.int32).equal(0)
 
 
-def _matmul(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+def _matmul(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
     """The product of matrices; onnxruntime errs at vectors of none."""
     places = body.ints([0]), body.ints([1])
     whole = [
@@ -211,7 +211,7 @@ def _matmul(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
     return made if symbol.args[0].rank > 1 < symbol.args[1].rank else reshape(body, symbol, [made])
 
 
-def _tensordot(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+def _tensordot(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
     left, right = symbol.attrs["axes"]
     x, y = symbol.args
     rows = [i for i in range(x.rank) if i not in left]
@@ -222,14 +222,14 @@ def _tensordot(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
 
 
 def _matrix(
-    body: Body, x: Value, symbol: Symbol, rows: Sequence[int], columns: Sequence[int]
-) -> Value:
+    body: OnnxBody, x: OnnxValue, symbol: Symbol, rows: Sequence[int], columns: Sequence[int]
+) -> OnnxValue:
     whole = turned(body, x, [*rows, *columns])
     sizes = [product(symbol.shape[i] for i in axes) for axes in (rows, columns)]
     return with_shape(body, whole, sizes)
 
 
-def _outer(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+def _outer(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
     x, y = args
     column = body.op("Unsqueeze", [x, body.ints([1])], x.dtype)
     return column & y if x.dtype is DType.bool else column * y

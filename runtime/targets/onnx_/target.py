@@ -15,10 +15,10 @@ from graphir.semantics.evaluation import machine
 from passes import lower
 from passes.analysis.casts.conversion import conversion
 from runtime.targets.emission import dtypes_of, emitter, lacking, live_symbols
-from runtime.targets.onnx_.body import Body, stored
+from runtime.targets.onnx_.body import OnnxBody, stored
 from runtime.targets.onnx_.casts import converted, rounded_to_tf32
 from runtime.targets.onnx_.ops import ONNX
-from runtime.targets.onnx_.values import Value
+from runtime.targets.onnx_.values import OnnxValue
 from runtime.targets.specialize import specialized
 
 OPSET, IR_VERSION = 26, 13
@@ -43,7 +43,7 @@ def onnx(graph: Graph, sizes: Mapping[str, int] | None = None) -> Any:
 
 def model(graph: Graph) -> Any:
     """The model of a graph as it is: valid where all casts are explicit."""
-    body = Body(graph)
+    body = OnnxBody(graph)
     for symbol in live_symbols(graph):
         _check(symbol)
     values = {symbol: _entered(body, symbol) for symbol in graph.inputs}
@@ -76,7 +76,7 @@ _COMPLEX_FIX = "compute with real and imaginary parts in two real arrays"
 # -- values
 
 
-def _entered(body: Body, symbol: Symbol) -> Value:
+def _entered(body: OnnxBody, symbol: Symbol) -> OnnxValue:
     """An input; sizes that are known otherwise are asserted, and tensor_float32 rounded."""
     _tell(body, symbol)
     value = body.inputs[symbol]
@@ -87,7 +87,7 @@ def _entered(body: Body, symbol: Symbol) -> Value:
     return value
 
 
-def _value(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
+def _value(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
     _tell(body, symbol)
     made = emitter("ONNX", ONNX, symbol)(body, symbol, args)
     if made.dtype is not stored(symbol.dtype):  # places and sizes, which ONNX gives as int64
@@ -98,7 +98,7 @@ def _value(body: Body, symbol: Symbol, args: Sequence[Value]) -> Value:
 # -- the model
 
 
-def _assembled(body: Body, values: Mapping[Symbol, Value]) -> Any:
+def _assembled(body: OnnxBody, values: Mapping[Symbol, OnnxValue]) -> Any:
     graph, helper = body.graph, body.helper
     body.prefix, body.told, body.doc = "output", {}, ""
     outputs = _outputs(body, [values[symbol] for symbol in graph.outputs])
@@ -117,7 +117,7 @@ def _assembled(body: Body, values: Mapping[Symbol, Value]) -> Any:
     return new
 
 
-def _outputs(body: Body, values: Sequence[Value]) -> list[str]:
+def _outputs(body: OnnxBody, values: Sequence[OnnxValue]) -> list[str]:
     """The names of the outputs: what makes them gets them, what is no node's is copied."""
     found: dict[str, str] = {}
     names: list[str] = []
@@ -133,7 +133,7 @@ def _outputs(body: Body, values: Sequence[Value]) -> list[str]:
     return names
 
 
-def _described(body: Body, name: str, symbol: Symbol) -> Any:
+def _described(body: OnnxBody, name: str, symbol: Symbol) -> Any:
     """A value's name and type; its dtype besides where the format has none of that name."""
     shape = [dim if isinstance(dim, int) else str(dim) for dim in symbol.shape]
     info = body.helper.make_tensor_value_info(name, body.element(symbol.dtype), shape)
@@ -155,7 +155,7 @@ def _notes(graph: Graph) -> dict[str, str]:
 # -- what is told
 
 
-def _tell(body: Body, symbol: Symbol) -> None:
+def _tell(body: OnnxBody, symbol: Symbol) -> None:
     """Let the nodes that follow tell of a symbol."""
     layer = f"{symbol.location.layer}/" if symbol.location.layer else ""
     body.prefix = f"{layer}{symbol.op.name}_{symbol.index}"

@@ -9,7 +9,7 @@ import numpy as np
 from graphir import DType
 
 if TYPE_CHECKING:
-    from runtime.targets.onnx_.body import Body
+    from runtime.targets.onnx_.body import OnnxBody
 
 _BITS = {DType.float32: DType.int32, DType.float64: DType.int64}
 """The signed integers of the width of floats."""
@@ -19,125 +19,127 @@ def _pattern(number: Any, dtype: DType) -> int:
     return int(np.asarray(number, dtype.storage).view(_BITS[dtype].storage))
 
 
-class Value:
+class OnnxValue:
     """A value by its name, and its dtype; what it meets is a value of that dtype or a number."""
 
     __slots__ = ("body", "dtype", "name")
 
-    def __init__(self, body: Body, name: str, dtype: DType) -> None:
+    def __init__(self, body: OnnxBody, name: str, dtype: DType) -> None:
         self.body, self.name, self.dtype = body, name, dtype
 
-    def op(self, kind: str, *others: Any, **attrs: Any) -> Value:
+    def op(self, kind: str, *others: Any, **attrs: Any) -> OnnxValue:
         """A node on this and others, whose result has this dtype."""
         args = [self, *map(self._lifted, others)]
         return self.body.op(kind, args, self.dtype, **attrs)
 
-    def asked(self, kind: str, *others: Any, **attrs: Any) -> Value:
+    def asked(self, kind: str, *others: Any, **attrs: Any) -> OnnxValue:
         """A node on this and others, whose result is bool."""
         args = [self, *map(self._lifted, others)]
         return self.body.op(kind, args, DType.bool, **attrs)
 
-    def _lifted(self, other: Any) -> Value:
-        return other if isinstance(other, Value) else self.body.number(other, self.dtype)
+    def _lifted(self, other: Any) -> OnnxValue:
+        return other if isinstance(other, OnnxValue) else self.body.number(other, self.dtype)
 
-    def __add__(self, other: Any) -> Value:
+    def __add__(self, other: Any) -> OnnxValue:
         return self.op("Add", other)
 
     __radd__ = __add__
 
-    def __sub__(self, other: Any) -> Value:
+    def __sub__(self, other: Any) -> OnnxValue:
         return self.op("Sub", other)
 
-    def __rsub__(self, other: Any) -> Value:
+    def __rsub__(self, other: Any) -> OnnxValue:
         return self._lifted(other) - self
 
-    def __mul__(self, other: Any) -> Value:
+    def __mul__(self, other: Any) -> OnnxValue:
         return self.op("Mul", other)
 
     __rmul__ = __mul__
 
-    def __truediv__(self, other: Any) -> Value:
+    def __truediv__(self, other: Any) -> OnnxValue:
         return self.op("Div", other)
 
-    def __rtruediv__(self, other: Any) -> Value:
+    def __rtruediv__(self, other: Any) -> OnnxValue:
         return self._lifted(other) / self
 
-    def __mod__(self, other: Any) -> Value:
+    def __mod__(self, other: Any) -> OnnxValue:
         """The remainder of integers, of the divisor's sign; of floats C's fmod."""
         return self.op("Mod", other, fmod=int(self.dtype.is_float))
 
-    def __floordiv__(self, other: int) -> Value:
+    def __floordiv__(self, other: int) -> OnnxValue:
         """The floor of a quotient of sizes; the divisor is positive."""
         return (self - self % other) / other
 
-    def __neg__(self) -> Value:
+    def __neg__(self) -> OnnxValue:
         return 0 - self if self.dtype.family == "uint" else self.op("Neg")
 
-    def __abs__(self) -> Value:
+    def __abs__(self) -> OnnxValue:
         return self if self.dtype.family in ("bool", "uint") else self.op("Abs")
 
-    def __and__(self, other: Any) -> Value:
+    def __and__(self, other: Any) -> OnnxValue:
         return self.op(self._bits("And"), other)
 
-    def __or__(self, other: Any) -> Value:
+    def __or__(self, other: Any) -> OnnxValue:
         return self.op(self._bits("Or"), other)
 
-    def __xor__(self, other: Any) -> Value:
+    def __xor__(self, other: Any) -> OnnxValue:
         return self.op(self._bits("Xor"), other)
 
-    def __invert__(self) -> Value:
+    def __invert__(self) -> OnnxValue:
         return self.op(self._bits("Not"))
 
     def _bits(self, name: str) -> str:
         return name if self.dtype is DType.bool else f"Bitwise{name}"
 
-    def __lt__(self, other: Any) -> Value:
+    def __lt__(self, other: Any) -> OnnxValue:
         return self.asked("Less", other)
 
-    def __le__(self, other: Any) -> Value:
+    def __le__(self, other: Any) -> OnnxValue:
         return self.asked("LessOrEqual", other)
 
-    def __gt__(self, other: Any) -> Value:
+    def __gt__(self, other: Any) -> OnnxValue:
         return self.asked("Greater", other)
 
-    def __ge__(self, other: Any) -> Value:
+    def __ge__(self, other: Any) -> OnnxValue:
         return self.asked("GreaterOrEqual", other)
 
-    def equal(self, other: Any) -> Value:
+    def equal(self, other: Any) -> OnnxValue:
         """Where the two are equal."""
         return self.asked("Equal", other)
 
-    def where(self, x: Any, y: Any) -> Value:
+    def where(self, x: Any, y: Any) -> OnnxValue:
         """Where this is true x, else y, one of which is a value.
 
         Floats are chosen as their bits are: onnxruntime's Where makes 0.0 of -0.0.
         """
-        dtype = next(one.dtype for one in (x, y) if isinstance(one, Value))
+        dtype = next(one.dtype for one in (x, y) if isinstance(one, OnnxValue))
         given = [x, y]
         if dtype in _BITS:
-            given = [one if isinstance(one, Value) else _pattern(one, dtype) for one in given]
-            given = [one.bits(_BITS[dtype]) if isinstance(one, Value) else one for one in given]
+            given = [one if isinstance(one, OnnxValue) else _pattern(one, dtype) for one in given]
+            given = [one.bits(_BITS[dtype]) if isinstance(one, OnnxValue) else one for one in given]
         wanted = _BITS.get(dtype, dtype)
-        args = [one if isinstance(one, Value) else self.body.number(one, wanted) for one in given]
+        args = [
+            one if isinstance(one, OnnxValue) else self.body.number(one, wanted) for one in given
+        ]
         found = self.body.op("Where", [self, *args], wanted)
         return found.bits(dtype) if dtype in _BITS else found
 
-    def cast(self, dtype: DType) -> Value:
+    def cast(self, dtype: DType) -> OnnxValue:
         """The format's own conversion; nothing where the dtype is the same."""
         return self if dtype is self.dtype else self.body.cast(self, dtype)
 
-    def bits(self, dtype: DType) -> Value:
+    def bits(self, dtype: DType) -> OnnxValue:
         """The same bits as another dtype of that width."""
         return self.body.op("BitCast", [self], dtype, to=self.body.element(dtype))
 
-    def nan(self) -> Value:
+    def nan(self) -> OnnxValue:
         """Where it is NaN."""
         return self.asked("IsNaN")
 
-    def pattern(self) -> Value:
+    def pattern(self) -> OnnxValue:
         """The bits of a float as a signed integer."""
         return self.bits(_BITS[self.dtype])
 
-    def negative(self) -> Value:
+    def negative(self) -> OnnxValue:
         """Where the sign is set, of -0.0 and NaN too."""
         return self.pattern() < 0

@@ -21,7 +21,7 @@ SOURCES = (
 """The modules that pieces are taken from; of a name that two have, the later one's counts."""
 
 
-class Piece(NamedTuple):
+class Excerpt(NamedTuple):
     """A definition at the top of a module: its place, its text, the names that it refers to."""
 
     place: tuple[int, int]
@@ -43,7 +43,7 @@ def excerpt(names: Iterable[str]) -> tuple[dict[str, set[str]], list[str]]:
     modules, as they are written there, but for annotations.
     """
     pieces, imports = _known()
-    found: dict[str, Piece] = {}
+    found: dict[str, Excerpt] = {}
     wanted, imported = list(names), dict[str, set[str]]()
     while wanted:
         name = wanted.pop()
@@ -56,9 +56,9 @@ def excerpt(names: Iterable[str]) -> tuple[dict[str, set[str]], list[str]]:
 
 
 @cache
-def _known() -> tuple[dict[str, Piece], dict[str, tuple[str, str]]]:
+def _known() -> tuple[dict[str, Excerpt], dict[str, tuple[str, str]]]:
     """All pieces, and what is imported that is not the project's own, by name."""
-    pieces: dict[str, Piece] = {}
+    pieces: dict[str, Excerpt] = {}
     imports: dict[str, tuple[str, str]] = {}
     for position, name in enumerate(SOURCES):
         module = read(name)
@@ -66,7 +66,7 @@ def _known() -> tuple[dict[str, Piece], dict[str, tuple[str, str]]]:
             imports |= _imported(statement)
             if named := tuple(names_defined(statement)):
                 place = (position, statement.lineno)
-                piece = Piece(place, bare(module.source, statement), _referred(statement))
+                piece = Excerpt(place, bare(module.source, statement), _referred(statement))
                 pieces |= dict.fromkeys(named, piece)
     return pieces, imports
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 from graphir import DType
-from runtime.targets.stablehlo_.values import Value, where
+from runtime.targets.stablehlo_.values import HloValue, where
 
 
-def converted(x: Value, to: DType, tf32: str = "even") -> Value:
+def converted(x: HloValue, to: DType, tf32: str = "even") -> HloValue:
     """The values in another dtype, as graphir.conversions has it.
 
     What StableHLO leaves to engines is written out: floats beyond an integer's range, 64 bits to
@@ -19,7 +19,7 @@ def converted(x: Value, to: DType, tf32: str = "even") -> Value:
     if source is to:
         return x
     if source.storage == to.storage and to is not DType.tensor_float32:
-        return Value(x.body, x.name, x.type.cast(to))
+        return HloValue(x.body, x.name, x.type.cast(to))
     if to is DType.bool:
         return widened(x).ne(0)
     if to.is_complex:
@@ -32,7 +32,7 @@ def converted(x: Value, to: DType, tf32: str = "even") -> Value:
     return _rounded(_single(wide), to, tf32)
 
 
-def widened(x: Value) -> Value:
+def widened(x: HloValue) -> HloValue:
     """Exactly, in a dtype that every engine computes in."""
     if x.dtype is DType.tensor_float32:
         return converted(x, DType.float32)
@@ -45,13 +45,13 @@ def widened(x: Value) -> Value:
     return x
 
 
-def _complex(x: Value, to: DType, tf32: str) -> Value:
+def _complex(x: HloValue, to: DType, tf32: str) -> HloValue:
     if x.dtype.is_complex:
         return x.convert(to)
     return converted(x, to.part, tf32).op("complex", 0, to=to)
 
 
-def _integer(x: Value, to: DType) -> Value:
+def _integer(x: HloValue, to: DType) -> HloValue:
     """Integers wrap; floats truncate and saturate, NaN being 0."""
     plain = (DType.int8 if to.family == "int" else DType.uint8) if to.narrow else to
     if not x.dtype.is_float:
@@ -64,7 +64,7 @@ def _integer(x: Value, to: DType) -> Value:
     return made.convert(to)
 
 
-def _single(x: Value) -> Value:
+def _single(x: HloValue) -> HloValue:
     """As float32: exact, or cut off towards zero with the last bit set where anything was."""
     if x.dtype.exact_in(DType.float32):
         return x.convert(DType.float32)
@@ -77,14 +77,14 @@ def _single(x: Value) -> Value:
     return (bits | again.ne(wide).convert(DType.uint32)).bitcast(DType.float32)
 
 
-def _sticky(x: Value) -> Value:
+def _sticky(x: HloValue) -> HloValue:
     """64-bit integers as float64, on the same side of every number of at most 41 bits."""
     exact, low = x.convert(DType.float64), x & 0xFFF
     kept = (exact.op("abs") < 2.0**53) | low.eq(0)
     return where(kept, exact, (x - low + 0x800).convert(DType.float64))
 
 
-def _rounded(x: Value, to: DType, tf32: str) -> Value:
+def _rounded(x: HloValue, to: DType, tf32: str) -> HloValue:
     """Float32, perhaps rounded to odd, in a format that has less."""
     if to is DType.tensor_float32:
         return _tf32(x, tf32)
@@ -92,15 +92,15 @@ def _rounded(x: Value, to: DType, tf32: str) -> Value:
     return made.op("optimization_barrier")
 
 
-def _tf32(x: Value, tf32: str) -> Value:
+def _tf32(x: HloValue, tf32: str) -> HloValue:
     bits = x.bitcast(DType.uint32)
     half = 0x1000 if tf32 == "away" else (bits.op("shift_right_logical", 13) & 1) + 0xFFF
     rounded = ((bits + half) & 0xFFFFE000).bitcast(DType.float32)
     made = where(x.ne(x), x, rounded)
-    return Value(x.body, made.name, made.type.cast(DType.tensor_float32))
+    return HloValue(x.body, made.name, made.type.cast(DType.tensor_float32))
 
 
-def _special(x: Value, to: DType) -> Value:
+def _special(x: HloValue, to: DType) -> HloValue:
     """With what a format lacks as its row in graphir.conversions says."""
     assert to.format is not None
     if to.format.specials == "finite":

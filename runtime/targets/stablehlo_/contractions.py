@@ -9,15 +9,15 @@ from graphir.ops.shape_rules import broadcast_shapes
 from runtime.targets.stablehlo_.casts import converted
 from runtime.targets.stablehlo_.movement import axis_moved
 from runtime.targets.stablehlo_.text import fields
-from runtime.targets.stablehlo_.values import Sizes, Value
+from runtime.targets.stablehlo_.values import HloValue, Sizes
 
 
-def tensordot(x: Value, y: Value, axes: tuple[Sizes, Sizes]) -> Value:
+def tensordot(x: HloValue, y: HloValue, axes: tuple[Sizes, Sizes]) -> HloValue:
     """The product summed over pairs of axes."""
     return _product(x, y, ((), ()), axes)
 
 
-def matmul(x: Value, y: Value) -> Value:
+def matmul(x: HloValue, y: HloValue) -> HloValue:
     """The matrix product over the last two axes; the axes before broadcast."""
     inner = max(y.rank - 2, 0)
     if x.rank < 3 or y.rank < 3:
@@ -30,7 +30,9 @@ def matmul(x: Value, y: Value) -> Value:
     return _product(left, right, (places, places), ((left.rank - 1,), (right.rank - 2,)))
 
 
-def _product(x: Value, y: Value, batch: tuple[Sizes, Sizes], summed: tuple[Sizes, Sizes]) -> Value:
+def _product(
+    x: HloValue, y: HloValue, batch: tuple[Sizes, Sizes], summed: tuple[Sizes, Sizes]
+) -> HloValue:
     """dot_general; of bools by way of int32, which counts what both have."""
     if x.dtype is DType.bool:
         left, right = (converted(one, DType.int32) for one in (x, y))
@@ -59,6 +61,6 @@ def _product(x: Value, y: Value, batch: tuple[Sizes, Sizes], summed: tuple[Sizes
     )
 
 
-def outer(x: Value, y: Value) -> Value:
+def outer(x: HloValue, y: HloValue) -> HloValue:
     """All products of two vectors' elements."""
     return x.reshape((*x.shape, 1)) * y

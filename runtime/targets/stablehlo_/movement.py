@@ -9,40 +9,40 @@ from typing import Any
 from graphir import DType, TensorType
 from runtime.targets.stablehlo_.casts import converted, widened
 from runtime.targets.stablehlo_.text import fields, ints
-from runtime.targets.stablehlo_.values import Sizes, Value, where
+from runtime.targets.stablehlo_.values import HloValue, Sizes, where
 
 
-def permute(x: Value, dims: Sequence[int]) -> Value:
+def permute(x: HloValue, dims: Sequence[int]) -> HloValue:
     """Axis i of the result is axis dims[i] of x."""
     type_ = TensorType(x.dtype, tuple(x.shape[i] for i in dims))
     return x.body.one("transpose", [x], type_, permutation=ints(dims))
 
 
-def transpose(x: Value, axis1: int, axis2: int) -> Value:
+def transpose(x: HloValue, axis1: int, axis2: int) -> HloValue:
     """Two axes exchanged."""
     order = list(range(x.rank))
     order[axis1], order[axis2] = axis2, axis1
     return permute(x, order)
 
 
-def axis_moved(x: Value, source: int, target: int) -> Value:
+def axis_moved(x: HloValue, source: int, target: int) -> HloValue:
     """An axis at another place, the others in their order."""
     order = [i for i in range(x.rank) if i != source]
     order.insert(target, source)
     return permute(x, order)
 
 
-def squeeze(x: Value, axis: int) -> Value:
+def squeeze(x: HloValue, axis: int) -> HloValue:
     """Without an axis of 1."""
     return x.reshape((*x.shape[:axis], *x.shape[axis + 1 :]))
 
 
-def unsqueeze(x: Value, axis: int) -> Value:
+def unsqueeze(x: HloValue, axis: int) -> HloValue:
     """With a new axis of 1."""
     return x.reshape((*x.shape[:axis], 1, *x.shape[axis:]))
 
 
-def sliced(x: Value, start: Sizes, stop: Sizes, step: Sizes) -> Value:
+def sliced(x: HloValue, start: Sizes, stop: Sizes, step: Sizes) -> HloValue:
     """x[start:stop:step] on every axis."""
     for low, high, size in zip(start, stop, x.shape, strict=True):
         if not 0 <= low <= high <= size:
@@ -53,18 +53,18 @@ def sliced(x: Value, start: Sizes, stop: Sizes, step: Sizes) -> Value:
     return x.body.one("slice", [x], TensorType(x.dtype, shape), **parts)
 
 
-def flip(x: Value, axis: Sizes) -> Value:
+def flip(x: HloValue, axis: Sizes) -> HloValue:
     """Backwards along axes."""
     return x.body.one("reverse", [x], x.type, dimensions=ints(axis))
 
 
-def roll(x: Value, shift: int, axis: int) -> Value:
+def roll(x: HloValue, shift: int, axis: int) -> HloValue:
     """Element i moved to place i + shift, around the end."""
     size = x.shape[axis]
     if not size or not shift % size:
         return x
     cut = size - shift % size
-    parts: list[Value] = []
+    parts: list[HloValue] = []
     for low, high in ((cut, size), (0, cut)):
         start, stop = [0] * x.rank, list(x.shape)
         start[axis], stop[axis] = low, high
@@ -72,7 +72,7 @@ def roll(x: Value, shift: int, axis: int) -> Value:
     return concat(*parts, axis=axis)
 
 
-def pad(x: Value, padding: Sequence[tuple[int, int]], value: Any) -> Value:
+def pad(x: HloValue, padding: Sequence[tuple[int, int]], value: Any) -> HloValue:
     """Surrounded by (before, after) elements of a value."""
     edges = zip(padding, x.shape, strict=True)
     shape = tuple(before + size + after for (before, after), size in edges)
@@ -83,25 +83,25 @@ def pad(x: Value, padding: Sequence[tuple[int, int]], value: Any) -> Value:
     return x.body.one("pad", operands, TensorType(x.dtype, shape), **inside, interior_padding=none)
 
 
-def tile(x: Value, repeats: Sizes) -> Value:
+def tile(x: HloValue, repeats: Sizes) -> HloValue:
     """The whole, so many times on each axis."""
     return _repeated(x, [part for each in zip(repeats, x.shape, strict=True) for part in each], 1)
 
 
-def repeat(x: Value, repeats: int, axis: int) -> Value:
+def repeat(x: HloValue, repeats: int, axis: int) -> HloValue:
     """Each element so many times along an axis."""
     counts = [repeats if i == axis else 1 for i in range(x.rank)]
     return _repeated(x, [part for each in zip(x.shape, counts, strict=True) for part in each], 0)
 
 
-def _repeated(x: Value, shape: list[int], first: int) -> Value:
+def _repeated(x: HloValue, shape: list[int], first: int) -> HloValue:
     """Broadcast to a shape of two axes for each, of which one is its own; then each pair one."""
     pairs = zip(shape[::2], shape[1::2], strict=True)
     wide = x.broadcast(tuple(shape), range(first, 2 * x.rank, 2))
     return wide.reshape(tuple(one * other for one, other in pairs))
 
 
-def concat(*arrays: Value, axis: int) -> Value:
+def concat(*arrays: HloValue, axis: int) -> HloValue:
     """One after another along an axis; by way of whole bytes, as XLA aborts on less."""
     dtype = arrays[0].dtype
     if dtype.bits < 8 and dtype is not DType.bool:
@@ -113,12 +113,12 @@ def concat(*arrays: Value, axis: int) -> Value:
     return arrays[0].body.one("concatenate", arrays, type_, dimension=f"{axis} : i64")
 
 
-def stack(*arrays: Value, axis: int) -> Value:
+def stack(*arrays: HloValue, axis: int) -> HloValue:
     """Side by side along a new axis."""
     return concat(*(unsqueeze(one, axis) for one in arrays), axis=axis)
 
 
-def rebind(x: Value, shape: Sizes) -> Value:
+def rebind(x: HloValue, shape: Sizes) -> HloValue:
     """The value itself, which has that shape."""
     if x.shape != shape:
         raise NotImplementedError(f"has {x.type} there at these sizes")
@@ -128,17 +128,17 @@ def rebind(x: Value, shape: Sizes) -> Value:
 # -- indices: of any integer dtype, negative ones counting from the end
 
 
-def _places(x: Value, indices: Value, axis: int) -> Value:
+def _places(x: HloValue, indices: HloValue, axis: int) -> HloValue:
     wide = converted(indices, DType.int64)
     return where(wide < 0, wide + x.shape[axis], wide)
 
 
-def gather(x: Value, indices: Value, axis: int) -> Value:
+def gather(x: HloValue, indices: HloValue, axis: int) -> HloValue:
     """The slices of x that indices name, their shape in place of the axis."""
     return picked(x, _places(x, indices, axis), axis)
 
 
-def picked(x: Value, places: Value, axis: int) -> Value:
+def picked(x: HloValue, places: HloValue, axis: int) -> HloValue:
     """The slices of x at places, none of them negative."""
     shape = (*x.shape[:axis], *places.shape, *x.shape[axis + 1 :])
     if not math.prod(x.shape):
@@ -155,7 +155,9 @@ def picked(x: Value, places: Value, axis: int) -> Value:
     return _gathered(x, places, shape, sizes, numbers)
 
 
-def _gathered(x: Value, places: Value, shape: Sizes, sizes: Sequence[int], numbers: str) -> Value:
+def _gathered(
+    x: HloValue, places: HloValue, shape: Sizes, sizes: Sequence[int], numbers: str
+) -> HloValue:
     operands, type_ = [x, places], TensorType(x.dtype, shape)
     return x.body.one(
         "gather",
@@ -167,7 +169,7 @@ def _gathered(x: Value, places: Value, shape: Sizes, sizes: Sequence[int], numbe
     )
 
 
-def take_along(x: Value, indices: Value, axis: int) -> Value:
+def take_along(x: HloValue, indices: HloValue, axis: int) -> HloValue:
     """The elements of x that indices name along an axis, one for each index."""
     if not math.prod(x.shape):
         return x.number(0, indices.shape)
@@ -183,7 +185,7 @@ def take_along(x: Value, indices: Value, axis: int) -> Value:
     return _gathered(x, _places(x, indices, axis), indices.shape, [1] * x.rank, numbers)
 
 
-def scatter(x: Value, updates: Value, indices: Value, axis: int) -> Value:
+def scatter(x: HloValue, updates: HloValue, indices: HloValue, axis: int) -> HloValue:
     """A copy of x with updates at indices along an axis; of those to one place the last wins.
 
     As engines write in any order, it is the greatest place of an update that is written; no
@@ -197,7 +199,7 @@ def scatter(x: Value, updates: Value, indices: Value, axis: int) -> Value:
     return where(last < 0, x, chosen)
 
 
-def _written(x: Value, updates: Value, places: Value, axis: int) -> Value:
+def _written(x: HloValue, updates: HloValue, places: HloValue, axis: int) -> HloValue:
     """The greatest of what is there and the updates at places along an axis."""
     batch = [i for i in range(x.rank) if i != axis]
     numbers = fields(
@@ -209,7 +211,7 @@ def _written(x: Value, updates: Value, places: Value, axis: int) -> Value:
         index_vector_dim=x.rank,
     )
 
-    def greater(one: Value, other: Value) -> Value:
+    def greater(one: HloValue, other: HloValue) -> HloValue:
         return one.op("maximum", other)
 
     region = x.body.region([TensorType(x.dtype)] * 2, greater)

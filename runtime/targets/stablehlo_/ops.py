@@ -7,15 +7,15 @@ from functools import partial
 
 from runtime.targets.stablehlo_ import contractions, movement, order, rows
 from runtime.targets.stablehlo_ import elementwise as math
-from runtime.targets.stablehlo_.values import Value, where
+from runtime.targets.stablehlo_.values import HloValue, where
 
-Row = Callable[..., Value]
+Row = Callable[..., HloValue]
 
 
 def _op(name: str) -> Row:
     """An elementwise op that StableHLO, or CHLO, has by this name."""
 
-    def row(x: Value, *others: Value) -> Value:
+    def row(x: HloValue, *others: HloValue) -> HloValue:
         return x.op(name, *others)
 
     return row
@@ -56,7 +56,7 @@ STABLEHLO: Mapping[str, Row] = {
     **{name: _op(theirs) for name, theirs in _DIRECT.items()},
     **{name: partial(order.compared, how) for name, how in _DIRECTIONS.items()},
     # -- arithmetic
-    "divide": Value.__truediv__,
+    "divide": HloValue.__truediv__,
     "floor_divide": math.floor_divide,
     "remainder": math.remainder,
     "pow": math.power,
@@ -107,8 +107,8 @@ STABLEHLO: Mapping[str, Row] = {
     "all": rows.all_of,
     "argmax": rows.located("max"),
     "argmin": rows.located("min"),
-    "cumulative_sum": rows.accumulated(Value.__add__, 0),
-    "cumulative_prod": rows.accumulated(Value.__mul__, 1),
+    "cumulative_sum": rows.accumulated(HloValue.__add__, 0),
+    "cumulative_prod": rows.accumulated(HloValue.__mul__, 1),
     "softmax": rows.softmax,
     "logsoftmax": rows.logsoftmax,
     "layer_norm": rows.layer_norm,
@@ -120,8 +120,8 @@ STABLEHLO: Mapping[str, Row] = {
     "tensordot": contractions.tensordot,
     "outer": contractions.outer,
     # -- movement
-    "reshape": Value.reshape,
-    "broadcast_to": Value.broadcast,
+    "reshape": HloValue.reshape,
+    "broadcast_to": HloValue.broadcast,
     "rebind": movement.rebind,
     "transpose": movement.transpose,
     "permute": movement.permute,

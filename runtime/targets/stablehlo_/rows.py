@@ -13,41 +13,41 @@ from runtime.targets.stablehlo_.elementwise import conj, imag, real
 from runtime.targets.stablehlo_.movement import flip, picked
 from runtime.targets.stablehlo_.order import before, maximum, minimum
 from runtime.targets.stablehlo_.text import dense, ints
-from runtime.targets.stablehlo_.values import Sizes, Value, where
+from runtime.targets.stablehlo_.values import HloValue, Sizes, where
 
-Pair = Callable[[Value, Value], Value]
+Pair = Callable[[HloValue, HloValue], HloValue]
 
 
 # -- reductions
 
 
-def reduced(function: Pair, init: Callable[[DType], Any]) -> Callable[..., Value]:
+def reduced(function: Pair, init: Callable[[DType], Any]) -> Callable[..., HloValue]:
     """The op that reduces by a function of two values."""
 
-    def row(x: Value, axis: Sizes, keepdims: bool) -> Value:
+    def row(x: HloValue, axis: Sizes, keepdims: bool) -> HloValue:
         return _kept(x.reduce(function, init(x.dtype), axis), x, axis, keepdims)
 
     return row
 
 
-def _kept(made: Value, x: Value, axis: Sizes, keepdims: bool) -> Value:
+def _kept(made: HloValue, x: HloValue, axis: Sizes, keepdims: bool) -> HloValue:
     """With axes of 1 where they are kept."""
     if not keepdims:
         return made
     return made.reshape(tuple(1 if i in axis else size for i, size in enumerate(x.shape)))
 
 
-total = reduced(Value.__add__, lambda dtype: 0)
-product = reduced(Value.__mul__, lambda dtype: 1)
-any_of = reduced(Value.__or__, lambda dtype: False)
-all_of = reduced(Value.__and__, lambda dtype: True)
+total = reduced(HloValue.__add__, lambda dtype: 0)
+product = reduced(HloValue.__mul__, lambda dtype: 1)
+any_of = reduced(HloValue.__or__, lambda dtype: False)
+all_of = reduced(HloValue.__and__, lambda dtype: True)
 
 
-def extreme(function: Pair, ends: Callable[[DType], Any]) -> Callable[..., Value]:
+def extreme(function: Pair, ends: Callable[[DType], Any]) -> Callable[..., HloValue]:
     """The greatest or the least; of no elements there is none."""
     row = reduced(function, ends)
 
-    def checked(x: Value, axis: Sizes, keepdims: bool) -> Value:
+    def checked(x: HloValue, axis: Sizes, keepdims: bool) -> HloValue:
         if any(not x.shape[i] for i in axis):
             raise NotImplementedError(f"has none of no elements, as in {x.type}")
         return row(x, axis, keepdims)
@@ -73,10 +73,10 @@ greatest_of = extreme(maximum, least)
 least_of = extreme(minimum, greatest)
 
 
-def located(name: str) -> Callable[..., Value]:
+def located(name: str) -> Callable[..., HloValue]:
     """The place of the first greatest or least, NaN before all: int64."""
 
-    def row(x: Value, axis: int | None, keepdims: bool) -> Value:
+    def row(x: HloValue, axis: int | None, keepdims: bool) -> HloValue:
         axes = tuple(range(x.rank)) if axis is None else (axis,)
         hit = _hits(name, x, axes)
         if axis is None:
@@ -89,31 +89,31 @@ def located(name: str) -> Callable[..., Value]:
     return row
 
 
-def _hits(name: str, x: Value, axes: Sizes) -> Value:
+def _hits(name: str, x: HloValue, axes: Sizes) -> HloValue:
     """Whether elements are the greatest or least along axes, or NaN."""
     if x.dtype.is_complex:
         unknown = x.ne(x)
         first = _hits(name, real(x), axes)
         rest = where(first, imag(x), -math.inf if name == "max" else math.inf)
         found = first & _hits(name, rest, axes)
-        lacking = unknown.reduce(Value.__or__, False, axes)
+        lacking = unknown.reduce(HloValue.__or__, False, axes)
         return where(_spread(lacking, x, axes), unknown, found)
     over = {"max": greatest_of, "min": least_of}[name]
     found = x.eq(_spread(over(x, axes, False), x, axes))
     return found | x.ne(x) if x.dtype.is_float else found
 
 
-def _spread(made: Value, x: Value, axes: Sizes) -> Value:
+def _spread(made: HloValue, x: HloValue, axes: Sizes) -> HloValue:
     """What was reduced, as often as it was."""
     return made.broadcast(x.shape, [i for i in range(x.rank) if i not in axes])
 
 
-def mean(x: Value, axis: Sizes, keepdims: bool) -> Value:
+def mean(x: HloValue, axis: Sizes, keepdims: bool) -> HloValue:
     """The sum by the count."""
     return total(x, axis, keepdims) / math.prod(x.shape[i] for i in axis)
 
 
-def var(x: Value, axis: Sizes, keepdims: bool, correction: int) -> Value:
+def var(x: HloValue, axis: Sizes, keepdims: bool, correction: int) -> HloValue:
     """The mean of |x - mean|**2, over n - correction elements."""
     off = x - mean(x, axis, True)
     squares = real(off * conj(off))
@@ -121,7 +121,7 @@ def var(x: Value, axis: Sizes, keepdims: bool, correction: int) -> Value:
     return total(squares, axis, keepdims) / count
 
 
-def std(x: Value, **settings: Any) -> Value:
+def std(x: HloValue, **settings: Any) -> HloValue:
     """The square root of `var`."""
     return var(x, **settings).op("sqrt")
 
@@ -129,10 +129,10 @@ def std(x: Value, **settings: Any) -> Value:
 # -- rows
 
 
-def accumulated(function: Pair, init: Any) -> Callable[..., Value]:
+def accumulated(function: Pair, init: Any) -> Callable[..., HloValue]:
     """The op that gives at each place what a function made of all up to it."""
 
-    def row(x: Value, axis: int) -> Value:
+    def row(x: HloValue, axis: int) -> HloValue:
         size, shape = x.shape[axis], [1] * x.rank
         if not math.prod(x.shape):
             return x
@@ -146,23 +146,23 @@ def accumulated(function: Pair, init: Any) -> Callable[..., Value]:
     return row
 
 
-def _below_greatest(x: Value, axis: int) -> Value:
+def _below_greatest(x: HloValue, axis: int) -> HloValue:
     return x - reduced(maximum, least)(x, (axis,), True)
 
 
-def softmax(x: Value, axis: int) -> Value:
+def softmax(x: HloValue, axis: int) -> HloValue:
     """exp(x - max) by the sum of it."""
     powers = _below_greatest(x, axis).op("exponential")
     return powers / total(powers, (axis,), True)
 
 
-def logsoftmax(x: Value, axis: int) -> Value:
+def logsoftmax(x: HloValue, axis: int) -> HloValue:
     """(x - max) - log(sum(exp(x - max)))."""
     below = _below_greatest(x, axis)
     return below - total(below.op("exponential"), (axis,), True).op("log")
 
 
-def layer_norm(x: Value, scale: Value, shift: Value, epsilon: float) -> Value:
+def layer_norm(x: HloValue, scale: HloValue, shift: HloValue, epsilon: float) -> HloValue:
     """(x - mean) / sqrt(var + epsilon) * scale + shift, along the last axis."""
     last = (x.rank - 1,)
     centred = x - mean(x, last, True)
@@ -173,13 +173,13 @@ def layer_norm(x: Value, scale: Value, shift: Value, epsilon: float) -> Value:
 # -- sorting
 
 
-def sort(x: Value, axis: int, descending: bool) -> Value:
+def sort(x: HloValue, axis: int, descending: bool) -> HloValue:
     """Sorted, NaN last; descending is that backwards."""
     ordered = _sorted([x], axis)[0]
     return flip(ordered, (axis,)) if descending else ordered
 
 
-def argsort(x: Value, axis: int, descending: bool) -> Value:
+def argsort(x: HloValue, axis: int, descending: bool) -> HloValue:
     """The order that sorts, equal values in theirs; descending puts NaN first."""
     places = x.body.iota(DType.int64, x.shape, axis)
     if not descending:
@@ -188,11 +188,11 @@ def argsort(x: Value, axis: int, descending: bool) -> Value:
     return flip(backwards, (axis,))
 
 
-def _sorted(values: Sequence[Value], axis: int) -> list[Value]:
+def _sorted(values: Sequence[HloValue], axis: int) -> list[HloValue]:
     """Values in the order that sorts the first of them."""
     scalars = [TensorType(one.dtype) for one in values for _ in range(2)]
 
-    def ordered(x: Value, y: Value, *carried: Value) -> Value:
+    def ordered(x: HloValue, y: HloValue, *carried: HloValue) -> HloValue:
         return before(x, y)
 
     region = values[0].body.region(scalars, ordered)
@@ -201,7 +201,7 @@ def _sorted(values: Sequence[Value], axis: int) -> list[Value]:
     return values[0].body.line("sort", values, types, region, **attrs)
 
 
-def searchsorted(x: Value, values: Value, side: str) -> Value:
+def searchsorted(x: HloValue, values: HloValue, side: str) -> HloValue:
     """How many elements of a sorted vector come before values: a place found bit by bit."""
     size = x.shape[0]
     found = x.body.iota(DType.int64, (1,), 0).reshape(()).broadcast(values.shape)

@@ -18,7 +18,7 @@ from runtime.targets.specialize import specialized
 from runtime.targets.stablehlo_.casts import converted
 from runtime.targets.stablehlo_.ops import STABLEHLO
 from runtime.targets.stablehlo_.text import location_text, signature_text, type_text
-from runtime.targets.stablehlo_.values import Body, Value
+from runtime.targets.stablehlo_.values import HloBody, HloValue
 
 
 def stablehlo(graph: Graph, sizes: Mapping[str, int] | None = None) -> str:
@@ -37,9 +37,9 @@ def stablehlo(graph: Graph, sizes: Mapping[str, int] | None = None) -> str:
 
 def module_text(graph: Graph) -> str:
     """The module of a graph as it is, of known sizes; valid where all its casts are explicit."""
-    body, values, parameters = Body(), dict[int, Value](), list[str]()
+    body, values, parameters = HloBody(), dict[int, HloValue](), list[str]()
     for position, symbol in enumerate(graph.inputs):
-        values[symbol.index] = taken = Value(body, f"%arg{position}", symbol.type)
+        values[symbol.index] = taken = HloValue(body, f"%arg{position}", symbol.type)
         parameters.append(f"{taken.name}: {type_text(taken.type)} {body.at(location_text(symbol))}")
     for symbol in live_symbols(graph):
         body.at(location_text(symbol))
@@ -47,7 +47,9 @@ def module_text(graph: Graph) -> str:
     return _function(graph.name, body, parameters, [values[one.index] for one in graph.outputs])
 
 
-def _function(name: str, body: Body, parameters: Sequence[str], found: Sequence[Value]) -> str:
+def _function(
+    name: str, body: HloBody, parameters: Sequence[str], found: Sequence[HloValue]
+) -> str:
     """The module of a body, at the place of the last line."""
     types = [one.type for one in found]
     returned = ", ".join(one.name for one in found)
@@ -59,7 +61,7 @@ def _function(name: str, body: Body, parameters: Sequence[str], found: Sequence[
     return f"{module} {{\n  {head} {{\n{lines}\n  }} {body.location}\n{end}\n"
 
 
-def _value(body: Body, symbol: Symbol, values: Mapping[int, Value]) -> Value:
+def _value(body: HloBody, symbol: Symbol, values: Mapping[int, HloValue]) -> HloValue:
     """What a symbol is: an input as it is taken, or the lines of its op."""
     op, tf32 = symbol.op, symbol.graph.tf32
     args = [values[arg.index] for arg in symbol.args]
@@ -78,11 +80,11 @@ def _value(body: Body, symbol: Symbol, values: Mapping[int, Value]) -> Value:
     return converted(made, symbol.dtype, tf32)
 
 
-def _entered(x: Value, tf32: str) -> Value:
+def _entered(x: HloValue, tf32: str) -> HloValue:
     """An input; one of tensor_float32 rounded, as what is given may be any float32."""
     if x.dtype is not DType.tensor_float32:
         return x
-    given = Value(x.body, x.name, x.type.cast(DType.float32))
+    given = HloValue(x.body, x.name, x.type.cast(DType.float32))
     return converted(given, DType.tensor_float32, tf32)
 
 

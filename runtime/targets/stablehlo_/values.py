@@ -17,7 +17,7 @@ from runtime.targets.stablehlo_.text import dense, ints, signature_text, type_te
 Sizes: TypeAlias = tuple[int, ...]
 
 
-class Body:
+class HloBody:
     """The lines of a function; each has the location of the symbol at hand.
 
     Locations are told once, and referred to by name.
@@ -43,11 +43,11 @@ class Body:
     def line(
         self,
         name: str,
-        operands: Sequence[Value],
+        operands: Sequence[HloValue],
         types: Sequence[TensorType],
         *regions: str,
         **attrs: str,
-    ) -> list[Value]:
+    ) -> list[HloValue]:
         """An op in the generic form, of StableHLO if it names no dialect: its results."""
         new = f"%{next(self._names)}"
         names = [new] if len(types) == 1 else [f"{new}#{i}" for i in range(len(types))]
@@ -59,36 +59,36 @@ class Body:
         signature = f"{signature_text(one.type for one in operands)} -> {signature_text(types)}"
         rest = " ".join([*parts, ":", signature, self.location])
         self.lines.append(f'{results} = "{full}"({_names(operands)}) {rest}')
-        return [Value(self, *one) for one in zip(names, types, strict=True)]
+        return [HloValue(self, *one) for one in zip(names, types, strict=True)]
 
     def one(
         self,
         name: str,
-        operands: Sequence[Value],
+        operands: Sequence[HloValue],
         type_: TensorType,
         *regions: str,
         **attrs: str,
-    ) -> Value:
+    ) -> HloValue:
         """An op that has one result."""
         return self.line(name, operands, [type_], *regions, **attrs)[0]
 
-    def constant(self, array: NDArray[Any], dtype: DType) -> Value:
+    def constant(self, array: NDArray[Any], dtype: DType) -> HloValue:
         """Known values, in the storage of a dtype."""
         type_ = TensorType(dtype, array.shape)
         return self.one("constant", (), type_, value=dense(array, dtype))
 
-    def iota(self, dtype: DType, shape: Sizes, axis: int) -> Value:
+    def iota(self, dtype: DType, shape: Sizes, axis: int) -> HloValue:
         """At each element its place on an axis."""
         return self.one("iota", (), TensorType(dtype, shape), iota_dimension=f"{axis} : i64")
 
     def region(
-        self, types: Iterable[TensorType], function: Callable[..., Value | Sequence[Value]]
+        self, types: Iterable[TensorType], function: Callable[..., HloValue | Sequence[HloValue]]
     ) -> str:
         """The lines that a function of values of these types adds, as a block that returns."""
         outside, self.lines = self.lines, []
-        taken = [Value(self, f"%{next(self._names)}", type_) for type_ in types]
+        taken = [HloValue(self, f"%{next(self._names)}", type_) for type_ in types]
         made = function(*taken)
-        found = [made] if isinstance(made, Value) else made
+        found = [made] if isinstance(made, HloValue) else made
         returned = f'"stablehlo.return"({_names(found)}) : '
         self.lines.append(
             f"{returned}{signature_text(one.type for one in found)} -> () {self.location}"
@@ -98,7 +98,7 @@ class Body:
         return f"{{\n^bb0({arguments}):\n{inside}\n}}"
 
 
-class Value:
+class HloValue:
     """A value by its name and type; operators compute on, elementwise, as NumPy broadcasts.
 
     Nothing is promoted: operands share a dtype, and a Python number takes it.
@@ -106,7 +106,7 @@ class Value:
 
     __slots__ = ("body", "name", "type")
 
-    def __init__(self, body: Body, name: str, type_: TensorType) -> None:
+    def __init__(self, body: HloBody, name: str, type_: TensorType) -> None:
         self.body, self.name, self.type = body, name, type_
 
     @property
@@ -124,31 +124,31 @@ class Value:
         """The number of axes."""
         return self.type.rank
 
-    def number(self, value: Any, shape: Sizes = ()) -> Value:
+    def number(self, value: Any, shape: Sizes = ()) -> HloValue:
         """One number of this dtype, everywhere in a shape."""
         made = np.asarray(value).astype(self.dtype.storage)
         return self.body.constant(np.broadcast_to(made, shape), self.dtype)
 
-    def op(self, name: str, *others: Any, to: DType | None = None, **attrs: str) -> Value:
+    def op(self, name: str, *others: Any, to: DType | None = None, **attrs: str) -> HloValue:
         """An elementwise op on this value and others, its result of this dtype or `to`."""
         whole = together(self, self, *others)
         type_ = whole[0].type.cast(to or self.dtype)
         return self.body.one(name, whole, type_, **attrs)
 
-    def compare(self, direction: str, other: Any) -> Value:
+    def compare(self, direction: str, other: Any) -> HloValue:
         """Whether elements are EQ, NE, LT, LE, GT or GE."""
         how = f"#stablehlo<comparison_direction {direction}>"
         return self.op("compare", other, to=DType.bool, comparison_direction=how)
 
-    def convert(self, to: DType) -> Value:
+    def convert(self, to: DType) -> HloValue:
         """The values in another dtype, as the engine converts."""
         return self if self.dtype is to else self.op("convert", to=to)
 
-    def bitcast(self, to: DType) -> Value:
+    def bitcast(self, to: DType) -> HloValue:
         """The bits as those of another dtype."""
         return self.op("bitcast_convert", to=to)
 
-    def broadcast(self, shape: Sizes, axes: Sequence[int] | None = None) -> Value:
+    def broadcast(self, shape: Sizes, axes: Sequence[int] | None = None) -> HloValue:
         """In another shape, of which `axes` are those of this value: by default the last."""
         if axes is None:
             axes = range(len(shape) - self.rank, len(shape))
@@ -157,14 +157,14 @@ class Value:
         places, type_ = ints(axes), TensorType(self.dtype, shape)
         return self.body.one("broadcast_in_dim", [self], type_, broadcast_dimensions=places)
 
-    def reshape(self, shape: Sizes) -> Value:
+    def reshape(self, shape: Sizes) -> HloValue:
         """The same elements in row-major order."""
         same = self.shape == shape
         return self if same else self.body.one("reshape", [self], TensorType(self.dtype, shape))
 
     def reduce(
-        self, function: Callable[[Value, Value], Value], init: Any, axis: Iterable[int]
-    ) -> Value:
+        self, function: Callable[[HloValue, HloValue], HloValue], init: Any, axis: Iterable[int]
+    ) -> HloValue:
         """The values over axes, by a function of two of them that leaves `init` out."""
         axes = tuple(axis)
         kept = tuple(size for i, size in enumerate(self.shape) if i not in axes)
@@ -172,16 +172,16 @@ class Value:
         type_, operands = TensorType(self.dtype, kept), [self, self.number(init)]
         return self.body.one("reduce", operands, type_, region, dimensions=ints(axes))
 
-    def __add__(self, other: Any) -> Value:
+    def __add__(self, other: Any) -> HloValue:
         return self.op("add", other)
 
-    def __sub__(self, other: Any) -> Value:
+    def __sub__(self, other: Any) -> HloValue:
         return self.op("subtract", other)
 
-    def __mul__(self, other: Any) -> Value:
+    def __mul__(self, other: Any) -> HloValue:
         return self.op("multiply", other)
 
-    def __truediv__(self, other: Any) -> Value:
+    def __truediv__(self, other: Any) -> HloValue:
         """The quotient, rounded once.
 
         By what is broadcast XLA would divide as a product with the reciprocal, which is 0 beside
@@ -191,61 +191,61 @@ class Value:
             other = where(self.ne(self), self, other)
         return self.op("divide", other)
 
-    def __rtruediv__(self, other: Any) -> Value:
+    def __rtruediv__(self, other: Any) -> HloValue:
         return self.number(other, self.shape).op("divide", self)
 
-    def __neg__(self) -> Value:
+    def __neg__(self) -> HloValue:
         return self.op("negate")
 
-    def __and__(self, other: Any) -> Value:
+    def __and__(self, other: Any) -> HloValue:
         return self.op("and", other)
 
-    def __or__(self, other: Any) -> Value:
+    def __or__(self, other: Any) -> HloValue:
         return self.op("or", other)
 
-    def __xor__(self, other: Any) -> Value:
+    def __xor__(self, other: Any) -> HloValue:
         return self.op("xor", other)
 
-    def __invert__(self) -> Value:
+    def __invert__(self) -> HloValue:
         return self.op("not")
 
-    def __lt__(self, other: Any) -> Value:
+    def __lt__(self, other: Any) -> HloValue:
         return self.compare("LT", other)
 
-    def __le__(self, other: Any) -> Value:
+    def __le__(self, other: Any) -> HloValue:
         return self.compare("LE", other)
 
-    def __gt__(self, other: Any) -> Value:
+    def __gt__(self, other: Any) -> HloValue:
         return self.compare("GT", other)
 
-    def __ge__(self, other: Any) -> Value:
+    def __ge__(self, other: Any) -> HloValue:
         return self.compare("GE", other)
 
-    def eq(self, other: Any) -> Value:
+    def eq(self, other: Any) -> HloValue:
         """Whether elements are equal."""
         return self.compare("EQ", other)
 
-    def ne(self, other: Any) -> Value:
+    def ne(self, other: Any) -> HloValue:
         """Whether elements differ."""
         return self.compare("NE", other)
 
 
-def together(like: Value, *operands: Any) -> list[Value]:
+def together(like: HloValue, *operands: Any) -> list[HloValue]:
     """Values and numbers, which are of the dtype of `like`, broadcast to one shape."""
-    shapes = [one.type.shape for one in operands if isinstance(one, Value)]
+    shapes = [one.type.shape for one in operands if isinstance(one, HloValue)]
     shape = cast(Sizes, broadcast_shapes(shapes))
     return [
-        one.broadcast(shape) if isinstance(one, Value) else like.number(one, shape)
+        one.broadcast(shape) if isinstance(one, HloValue) else like.number(one, shape)
         for one in operands
     ]
 
 
-def where(condition: Value, x: Any, y: Any) -> Value:
+def where(condition: HloValue, x: Any, y: Any) -> HloValue:
     """Elements of x where the condition holds, else of y; one of the two may be a number."""
-    like = x if isinstance(x, Value) else y
+    like = x if isinstance(x, HloValue) else y
     chosen = together(like, condition, x, y)
     return like.body.one("select", chosen, chosen[0].type.cast(like.dtype))
 
 
-def _names(values: Iterable[Value]) -> str:
+def _names(values: Iterable[HloValue]) -> str:
     return ", ".join(one.name for one in values)
