@@ -70,7 +70,7 @@ def test_the_order_of_asking_changes_no_bit(steps: list[Step], some: set[int], b
 def test_a_piece_is_what_interpret_says_of_its_graph(steps: list[Step]):
     last = run(steps, lambda *_: None)[-1]
     todo = pending(last.symbol)
-    piece = forcing.Piece(todo, [last.symbol])
+    piece = forcing.PendingPiece(todo, [last.symbol])
     graph: Graph = piece.program().graph
     graph.verify()
     found = interpret(graph, *[forcing.value_of(one) for one in piece.inputs])

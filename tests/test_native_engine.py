@@ -167,7 +167,7 @@ def test_a_missing_symbol_is_an_error_and_nothing_is_printed(
 ) -> None:
     call = "declare void @no_such()\ndefine void @f() {\ncall void @no_such()\nret void\n}"
     with pytest.raises(RuntimeError, match="materialize"):
-        engine.Code(call, "f")
+        engine.CompiledCode(call, "f")
     assert capfd.readouterr() == ("", "")
 
 

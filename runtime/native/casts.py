@@ -1,6 +1,6 @@
 """Conversions in machine code: what graphir.conversions and NumPy's own casts compute, to the bit.
 
-They are functions of NumPy on what is being written, emitters.Value. A value lies in a register of
+They are functions of NumPy on what is being written, `LlvmValue`. A value lies in a register of
 its machine dtype, as in runtime/program/codegen/casting.py, whose roundings these are.
 """
 

@@ -87,7 +87,7 @@ def _wrong(found: Any) -> str:
     if made.tobytes() != wanted:
         return "machine code computes other values than NumPy"
     if arrays_are_as_declared():
-        found.call = found.Code(assembly(), "call", 0)
+        found.call = found.CompiledCode(assembly(), "call", 0)
         entry = kernel.entry(
             [Spec(single, x.shape, place) for place in (0, 1)], 1, record, 32, False
         )
