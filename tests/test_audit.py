@@ -366,6 +366,7 @@ def test_without_blame_there_are_no_shares() -> None:
     assert report.outputs[0].differing > 0
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("settings", [{"blame": False}, {"memory": 0}], ids=str)
 def test_memory_is_that_of_values_alone(settings: Any) -> None:
     n = 10**6

@@ -72,6 +72,7 @@ def as_ints(x: Any, name: str) -> list[int]:
     return x.tolist()
 
 
+@pytest.mark.exhaustive
 @spelled(INTEGERS)
 @pytest.mark.parametrize("source", FORMATS)
 def test_floats_truncate_and_saturate(name: str, source: str) -> None:

@@ -24,6 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # -- universal functions
 
 
+@pytest.mark.exhaustive
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("ufunc", UFUNCS, ids=lambda one: one.__name__)

@@ -224,6 +224,7 @@ LENGTHS = (
 )
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("shape", LENGTHS, ids=str)
 @pytest.mark.parametrize("dtype", [DType.float32, DType.float16, DType.int16], ids=str)
 def test_reductions(dtype: DType, shape: tuple[int, ...]) -> None:

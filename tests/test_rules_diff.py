@@ -65,6 +65,7 @@ def test_every_cell_that_differs_and_no_other(before: str, after: str):
     assert found.both_refuse == asked.count((None, None))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("before, after", PAIRS)
 def test_the_groups_are_the_cells(before: str, after: str):
     found = diff(before, after)

@@ -85,6 +85,7 @@ def test_sources_of_any_names_run(title: str, inputs: list[str], sizes: list[str
     same_results(graph)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", ODD)
 def test_each_odd_name_of_a_graph_an_input_and_a_dim(name: str) -> None:
     for title, given_, size in ((name, "x", "n"), ("g", name, "n"), ("g", "x", name)):
