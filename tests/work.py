@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import sys
 from collections.abc import Callable
@@ -74,11 +75,14 @@ class Counter:
 def count_work(function: Callable[[], Any]) -> Work:
     """The work of one call of a function without arguments, whatever the machine is busy with."""
     counter, out = Counter(), io.StringIO()
+    gc.collect()  # finalizers of what others left behind are no work of the function
+    gc.disable()
     with redirect_stdout(out), redirect_stderr(out):
         sys.setprofile(counter)
         try:
             function()
         finally:
             sys.setprofile(None)
+            gc.enable()
     work = counter.total()
     return work._replace(handled=work.handled + len(out.getvalue()))
