@@ -1,0 +1,6 @@
+"""Tests, in folders that mirror the rooms of the packages; `support` has what several share."""
+
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+GOLDEN = ROOT / "tests" / "golden"

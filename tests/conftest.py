@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,20 @@ from hypothesis import HealthCheck, settings
 
 from graphir.promotion import registry
 
+# An interrupt stops the programs that tests start, also where the suite runs in the background of a
+# shell, which has its processes ignore SIGINT.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 # Kernels are compiled anew: no test reads or writes the user's cache directory.
 os.environ.setdefault("GRAPHIR_NATIVE_CACHE", "0")
 
 pytest.register_assert_rewrite(
-    "tests.evaluator", "tests.native_runs", "tests.numpy_calls", "tests.replays", "tests.rewrites"
+    "tests.support.evaluator",
+    "tests.support.native_runs",
+    "tests.support.numpy_calls",
+    "tests.support.replays",
+    "tests.support.rewrites",
 )
 
 # The same examples on every machine and run, and no time limits that a busy machine would miss.

@@ -17,7 +17,7 @@ from tests.benchmarks.execution import equal
 from tests.benchmarks.recording import Record
 from tests.benchmarks.targets import Target, missed
 from tests.benchmarks.workloads import BY_NAME, WORKLOADS, dag, names
-from tests.native_runs import needs_llvmlite
+from tests.support.native_runs import needs_llvmlite
 
 ROOT = Path(__file__).resolve().parent.parent
 SLOW = ("torch.compile", "MAX", "numba", "jax.jit")  # to compile

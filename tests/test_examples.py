@@ -17,8 +17,8 @@ import pytest
 from graphir import DType, Graph
 from passes import CastReport, cast_report, lower
 from runtime import execute, interpret
-from tests.loading import EXAMPLES
-from tests.loading import example as module
+from tests.support.loading import EXAMPLES
+from tests.support.loading import example as module
 
 ROOT = Path(__file__).parent.parent
 NAMES = sorted(path.stem for path in EXAMPLES.glob("*.py"))

@@ -42,7 +42,7 @@ def test_there_are_two_commands_each_on_a_line_of_its_own() -> None:
     commands = re.findall(r"^    (python3 -m venv .*)$", README, re.M)
     assert commands == [
         f"{install} -q . && .venv/bin/graphir demo",
-        f"{install} -q '.[test]' && .venv/bin/python -m pytest -q",
+        f"{install} -q '.[test]' && .venv/bin/python -m pytest -q -n auto",
     ]
 
 

@@ -115,6 +115,13 @@ def test_a_room_imports_only_from_rooms_before_it(module: str) -> None:
     assert not {name for name in reached if room_of(name) > room_of(module)}
 
 
+def test_folders_of_tests_mirror_the_rooms() -> None:
+    for floor in FLOORS:
+        for path in (ROOT / "tests" / floor).rglob("test_*.py"):
+            room = path.parent.relative_to(ROOT / "tests")
+            assert list((ROOT / room).glob("*.py")), path
+
+
 def test_modules_import_in_no_circle() -> None:
     edges = {
         module: set(dependencies(path)) - set(FACADES.get(module, "").split()) - {module}

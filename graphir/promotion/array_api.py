@@ -2,7 +2,7 @@
 
 Sources: data-apis.org/array-api 2025.12, "Type Promotion Rules" and the data types that each
 function names; array-api-strict 2.6.1, against which every op is measured
-(tests/test_peer_array_api.py).
+(tests/peers/test_peer_array_api.py).
 """
 
 from __future__ import annotations

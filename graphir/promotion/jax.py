@@ -2,7 +2,7 @@
 
 Sources: JAX documentation, "Type promotion semantics", and JEP 9407; of JAX 0.10.2 jax/_src:
 dtypes.py (the lattices, to_inexact_dtype, to_numeric_dtype), numpy/ufuncs.py, numpy/reductions.py,
-nn/functions.py, lax/lax.py (naryop_dtype_rule). All is measured (tests/test_peer_jax.py).
+nn/functions.py, lax/lax.py (naryop_dtype_rule). All is measured (tests/peers/test_peer_jax.py).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The rules of jax.lax, which converts nothing.
 
-Source: jax/_src/lax/lax.py of 0.10.2, measured (tests/test_peer_jax.py).
+Source: jax/_src/lax/lax.py of 0.10.2, measured (tests/peers/test_peer_jax.py).
 """
 
 from __future__ import annotations

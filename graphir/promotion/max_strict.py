@@ -3,7 +3,7 @@
 MAX 26.7 joins the dtypes of two tensors by the wider family and the wider width, each for itself,
 and refuses a join that does not hold both operands exactly. Each op then has a rule of its own.
 tests/golden/max_ops.json is the measurement, every op on all pairs of dtypes;
-tests/test_peer_max.py repeats it with the live library.
+tests/peers/test_peer_max.py repeats it with the live library.
 
 The builder infers types of more than MAX compiles: `sin` of int32 is int32, and the compiler then
 refuses the model. Here too a symbol has the builder's type; no kernel computes it, and lowering and

@@ -3,7 +3,7 @@
 Sources: NEP 50; numpy/_core/src/multiarray: common_dtype.c (all operands at once), dtypemeta.c (the
 table of pairs), abstractdtypes.c (literals); the loops of numpy/_core/code_generators/
 generate_umath.py; numpy/_core/_methods.py (mean, var). Every cell and every op is measured, on
-NumPy 2.0.0, 2.4.6 and 2.5.5; tests/test_peer_numpy.py names what the first and the last do else.
+NumPy 2.0.0, 2.4.6 and 2.5.5; test_peer_numpy.py names what the first and the last do else.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Sources: the table of JEP 9407; tensorflow/python/framework/flexible_dtypes.py and ops/math_ops.py,
 weak_tensor_ops.py of 2.21, against which every op is measured, eagerly and on CPU
-(tests/test_peer_tensorflow.py).
+(tests/peers/test_peer_tensorflow.py).
 
 Where TensorFlow's operators and functions differ, ops are its operators: `1 + x` is `x + 1`, where
 tf.add(1, x) makes 1 an int32 first; & | ^ ~ of bools are the logical functions, where tf.bitwise

@@ -3,7 +3,7 @@
 Sources, all of 2.13: c10/core/ScalarType.cpp (promoteTypes, toComplexType), c10/core/Scalar.h;
 aten/src/ATen/native: TypeProperties.cpp (combine_categories, result_type), BinaryOps.cpp and .h,
 UnaryOps.cpp, ReduceOps.cpp, TensorCompare.cpp, TensorAdvancedIndexing.cpp, LinearAlgebra.cpp,
-layer_norm.cpp; measured for every op (tests/test_peer_torch.py).
+layer_norm.cpp; measured for every op (tests/peers/test_peer_torch.py).
 """
 
 from __future__ import annotations

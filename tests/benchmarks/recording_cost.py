@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from runtime import record
-from tests.recorded_programs import PROGRAMS
+from tests.support.recorded_programs import PROGRAMS
 
 LIMIT = 20.0
 """Microseconds an op may cost over NumPy."""

@@ -17,7 +17,6 @@ import numpy as np
 import runtime
 from graphir import DType, Graph, GraphirError, PromotionRules, Symbol, ops
 from graphir.conversions import convert
-from tests.evaluator import same
 from tests.peers.steps import (
     IN_PLACE,
     LITERALS,
@@ -33,7 +32,8 @@ from tests.peers.steps import (
     Step,
     Value,
 )
-from tests.strategies import pool, whole_bytes
+from tests.support.evaluator import same
+from tests.support.strategies import pool, whole_bytes
 
 Array: TypeAlias = np.ndarray[Any, Any]
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from itertools import product
-from pathlib import Path
 from string import ascii_lowercase
 from typing import Any, TypeAlias
 
@@ -17,9 +16,10 @@ import ml_dtypes
 import numpy as np
 
 from graphir import DType
+from tests import GOLDEN
 from tests.peers import CALLS
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "max_ops.json"
+TABLE = GOLDEN / "max_ops.json"
 DTYPES = tuple(
     DType(name)
     for name in (
@@ -175,7 +175,7 @@ def measurement(version: str, result: Callable[..., DType | None]) -> dict[str, 
 
 def golden() -> dict[str, Any]:
     """The answers of MAX, as they were measured."""
-    return json.loads(GOLDEN.read_text())
+    return json.loads(TABLE.read_text())
 
 
 def golden_rows(section: str, op: str) -> list[str]:

@@ -25,9 +25,9 @@ rule sets whose library differs, an example, what graphir gives and what the lib
 the CPU, on x86-64 where C leaves them open.
 
 Random programs in each library and in graphir search for differences
-(`tests/test_peer_graphs.py`); each one that they meet is a row here, or is mended. A test runs
-every example on both sides, so a row that is no longer true fails, and another test compares this
-page with the table that it is written from (`python -m tests.peers.table.page >
+(`tests/peers/test_peer_graphs.py`); each one that they meet is a row here, or is mended. A test
+runs every example on both sides, so a row that is no longer true fails, and another test compares
+this page with the table that it is written from (`python -m tests.peers.table.page >
 docs/deviations.md`).
 
 Measured with NumPy 2.4.6 and 1.26.4 (`numpy_legacy`), Dask 2026.8, array-api-strict 2.6.1,

@@ -1,0 +1,337 @@
+"""The forms of the report: what each must say, and that all say the same."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import pty
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TextIO
+
+import pytest
+
+from graphir import Graph
+from graphir.escape import printable
+from passes import CastReport, cast_report
+from passes.reports import REPORT_FORMATS, words
+from passes.reports.html import report_html
+from passes.reports.markdown import report_markdown
+from passes.reports.notebook import report_fragment
+from passes.reports.places import region
+from passes.reports.terminal import show
+from passes.reports.text import report_details, report_text
+from tests.support.reports import REPORTS, Elements, assigned, audited, mixed, program, source_of
+from tests.support.scaling import layers, lines, uses
+
+
+@pytest.fixture(params=list(REPORTS))
+def report(request: pytest.FixtureRequest) -> CastReport:
+    return REPORTS[request.param]()
+
+
+# -- all forms
+
+
+def test_the_formats() -> None:
+    assert list(REPORT_FORMATS) == ["text", "details", "markdown", "html", "json", "sarif"]
+    report = mixed()
+    for name, write in REPORT_FORMATS.items():
+        assert write(report) == write(mixed()), name  # the same each time
+        assert "mixed" in write(report) or name == "sarif"
+    assert str(report) == REPORT_FORMATS["text"](report)
+    assert report.to_json() == REPORT_FORMATS["json"](report)
+
+
+def test_each_form_names_each_lossy_cast(report: CastReport) -> None:
+    lossy = report.only(exact=False)
+    for name in ("text", "details", "markdown", "html", "sarif"):
+        written = REPORT_FORMATS[name](report)
+        for row in lossy:
+            assert row.location.file.rpartition("/")[2] in written, (name, row)
+            assert f"{row.location.line}" in written, (name, row)
+        if lossy and name != "text":
+            assert written.count("becomes") >= len({row.location.line for row in lossy}), name
+
+
+# -- words
+
+
+def test_cascades_tell_each_row_once(report: CastReport) -> None:
+    told = [
+        row
+        for cascade in report.sites.cascades()
+        for row in (*cascade.site.rows, *cascade.following)
+    ]
+    assert Counter(map(id, told)) == Counter(map(id, report))
+    shown = set(map(id, report))
+    for cascade in report.sites.cascades():
+        lead = cascade.site.row
+        first = lead.cause is None or id(lead.cause) not in shown
+        assert first or (lead.cause.exact and not lead.exact)
+        assert all(row.cause in cascade.site.rows for row in cascade.following)
+
+
+def test_what_loses_leads_and_what_follows_exactly_is_folded() -> None:
+    graph = Graph("leading")
+    wide = graph.input("int8", (4,)) + graph.input("float16", (4,))  # exact
+    total = wide * graph.input("int16", (4,))  # the first loss
+    graph.output(total + graph.input("int16", (4,)), total - graph.input("int8", (4,)))
+    report = cast_report(graph)
+    exact, lossy, again, folded = report.in_order()
+    assert lossy.cause is again.cause is folded.cause is exact
+    leading = {id(site.row): following for site, following in report.sites.cascades()}
+    assert set(leading) == {id(exact), id(lossy), id(again)}
+    assert leading[id(exact)] == [folded]
+
+
+def test_other_rule_sets_are_grouped_by_what_they_do() -> None:
+    report = cast_report(Graph.parse(str(mixed().graph)))
+    row = next(row for row in report if row.op == "multiply" and row.kind == "implicit")
+    told = words.elsewhere(row).split("; ")
+    assert told[-1].startswith("refuse: ") and len(told) > 1
+    names = [name for part in told for name in part.partition(": ")[2].split(", ")]
+    assert sorted(names) == sorted(row.others)
+    for part in told[:-1]:
+        answer, _, rest = part.partition(": ")
+        assert all(str(row.others[name]) == answer for name in rest.split(", "))
+
+
+def test_the_bytes_of_a_cast_that_serves_two_uses_count_once() -> None:
+    graph = Graph("shared")
+    x, y = graph.input("int16", (10,)), graph.input("float32", (10,))
+    graph.output(x + y, y * x)
+    report = cast_report(graph)
+    assert len(report) == 2 and words.added(report) == 40
+
+
+def test_texts_are_cut_and_cleaned() -> None:
+    assert printable("a\x1b[31m\nb\u202ec") == "a\ufffd[31m\ufffdb\ufffdc"
+    assert printable("x" * 10_000, 20) == "x" * 19 + "…"
+    assert printable("a\tb\n", None, keep="\t") == "a\tb\ufffd"
+    assert words.percent(0.004) == "< 1 %" and words.percent(0.25) == "25 %"
+
+
+# -- places
+
+
+def test_the_region_is_the_text_of_the_operand() -> None:
+    report = REPORTS["image"]()
+    found: list[tuple[str, str]] = []
+    for row in report:
+        place = region(row)
+        line = source_of(row)[place.line - 1]
+        assert place.line == place.end_line
+        found.append((line[place.column - 1 : place.end_column - 1], str(row.source)))
+    assert sorted(found) == [
+        ("(1 / GAMMA)", "weak_float"),
+        ("GAMMA", "weak_float"),
+        ("image", "uint8"),
+        ("ops.round(x.clip(0, 255))", "tensor_float32"),
+        ("x", "float32"),
+    ]
+
+
+def test_the_region_of_an_operand_on_another_line() -> None:
+    (row,) = [row for row in mixed() if row.op == "maximum"]
+    place = region(row)
+    assert place.line == row.location.line + 1
+    assert source_of(row)[place.line - 1][place.column - 1 : place.end_column - 1] == "big"
+
+
+# -- text
+
+
+def test_details_point_at_the_operand() -> None:
+    report = REPORTS["image"]()
+    lines = report_details(report).splitlines()
+    at = next(i for i, line in enumerate(lines) if "x * g.scalar[dtype]" in line)
+    start = lines[at].index("x * g.scalar")
+    assert lines[at + 1][start:] == "^"
+    assert lines[at - 3] == "precision: float32 -> tensor_float32 under max (f32 -> tf32)"
+    assert lines[at - 2].endswith(":38:13 [normalise], lhs of multiply")
+
+
+def test_details_are_limited_and_say_so() -> None:
+    report = mixed()
+    cascades = len(report.sites.cascades())
+    assert cascades > 2
+    assert report_details(report, most=2).endswith(f"\n\n... and {cascades - 2} more")
+    assert " more\n" not in report_details(report, most=cascades)
+
+
+def test_what_a_run_saw_is_told_where_there_was_one() -> None:
+    titles = report_text(audited()).splitlines()[4]
+    assert titles.split()[-3:] == ["changed", "error", "share"]
+    assert "changed" not in report_text(mixed())
+    details = report_details(audited())
+    assert "12 of 1000 elements changed, 3 overflowed, 4 underflowed, 1 made NaN" in details
+    assert "at worst 2049 -> 2048.0" in details.replace("2048,", "2048.0,")
+    assert "75 % of the error of total" in details
+    assert "total: float16, 12 of 1000 differ from wide arithmetic" in details
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_what_goes_to_no_terminal_is_plain() -> None:
+    stream = io.StringIO()
+    show(mixed(), stream)
+    assert stream.getvalue() == report_details(mixed()) + "\n"
+
+
+def test_no_color_is_respected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    stream = Terminal()
+    show(mixed(), stream)
+    assert stream.getvalue() == report_details(mixed()) + "\n"
+
+
+def test_without_rich_a_terminal_gets_it_plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setattr("passes.reports.terminal.find_spec", lambda name: None)
+    stream = Terminal()
+    show(mixed(), stream)
+    assert stream.getvalue() == report_details(mixed()) + "\n"
+
+
+@contextmanager
+def pseudo_terminal() -> Iterator[tuple[TextIO, Callable[[], str]]]:
+    reader, writer = pty.openpty()
+    stream = os.fdopen(writer, "w", encoding="utf-8")
+
+    def read() -> str:
+        print("END", file=stream, flush=True)
+        found = b""
+        while not found.endswith(b"END\r\n"):
+            found += os.read(reader, 1 << 16)
+        return found.removesuffix(b"END\r\n").decode()
+
+    try:
+        yield stream, read
+    finally:
+        stream.close()
+        os.close(reader)
+
+
+def test_with_rich_a_terminal_gets_the_same_text_in_colour(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ansi = pytest.importorskip("rich.ansi", reason="rich is not installed")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    report = mixed()
+    with pseudo_terminal() as (stream, read):
+        show(report, stream, most=1)
+        written = read().replace("\r\n", "\n")
+    assert "\x1b[1;31mrange\x1b[0m" in written
+    plain = "\n".join(line.plain for line in ansi.AnsiDecoder().decode(written))
+    assert plain.rstrip("\n") == report_details(report, most=1)
+
+
+# -- Markdown
+
+
+def test_markdown_has_a_table_of_one_width(report: CastReport) -> None:
+    written = report_markdown(report)
+    assert written.startswith("### Casts of `")
+    table = [line for line in written.splitlines() if line.startswith("|")]
+    if report.rows:
+        own = table[-len(report) - 2 :]
+        assert len({line.replace("\\|", "").count("|") for line in own}) == 1
+        assert len(own) == len(report) + 2
+
+
+def test_markdown_is_limited_and_says_so() -> None:
+    report = cast_report(layers(500))
+    written = report_markdown(report, most=5, details=2)
+    assert f"... and {len(report) - 5} more" in written
+    assert f"*... and {len(report.sites.cascades()) - 2} more*" in written
+    assert len(report_markdown(report)) < 65_000
+
+
+# -- HTML
+
+
+def test_the_page_is_whole_and_its_links_lead_somewhere(report: CastReport) -> None:
+    page = Elements(report_html(report))
+    ids = page.ids()
+    assert len(set(ids)) == len(ids)
+    assert all(link.startswith("#") and link[1:] in ids for link in page.links())
+    assert sum(name == "tbody" for name in page.names) >= len(report)
+    text = " ".join(page.texts)
+    for row in report:
+        assert f"{row.location.line}" in text
+
+
+def test_the_page_marks_operands_in_their_lines() -> None:
+    page = report_html(REPORTS["image"]())
+    assert '">image</mark> * gains' in page
+    assert '">GAMMA</mark></code>' in page
+    assert '">(1 / GAMMA)</mark> * 255' in page
+
+
+def test_an_operand_of_several_lines_is_marked_on_each() -> None:
+    text = "def build(g, x, y):\n    return (\n        x.reshape(\n            -1) * y\n    )\n"
+    graph = Graph("lines")
+    x, y = graph.input("int16", (4,)), graph.input("float16", (4,))
+    graph.output(program(text, "several.py")["build"](graph, x, y))
+    page = report_html(cast_report(graph))
+    assert re.findall(r"<mark[^>]*>([^<]*)</mark>", page) == ["x.reshape(", "-1)"]
+
+
+def test_a_huge_page_is_cut_and_says_so() -> None:
+    report = cast_report(lines(1000))
+    page = report_html(report, most=100)
+    assert page.count("<tbody") == 100
+    assert f"The 100 worst of {len(report):,} rows are here" in page
+    assert "&times;" not in page
+    assert "&times; 1,000" in report_html(cast_report(uses(1000)))
+
+
+def test_lines_are_left_out_where_they_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    report = mixed()
+    for most in (1, 2):
+        monkeypatch.setattr("passes.reports.listing.LINES", most)
+        page = Elements(report_html(report, most=most))
+        assert all(link[1:] in page.ids() for link in page.links())
+        shown = sum(one.startswith("l0-") for one in page.ids())
+        lines = {region(row).line for row in report}
+        assert most <= shown < len(lines)
+        assert f"... and {len(lines) - shown} more lines" in " ".join(page.texts)
+
+
+def test_the_page_tells_what_a_run_saw() -> None:
+    page = report_html(audited())
+    for told in ("12 of 1,000", "75 %", "at worst 2049", "Beside the same program"):
+        assert told in page, told
+    assert "Share" not in report_html(mixed())
+
+
+def test_a_notebook_shows_a_table(report: CastReport) -> None:
+    fragment = report._repr_html_()
+    page = Elements(fragment)
+    assert page.names[:2] == ["div", "style"] and not page.links()
+    assert page.names.count("tr") == (len(report) + 1 if report.rows else 0)
+    assert report_fragment(report, most=1).count("<tr>") == (2 if report.rows else 0)
+
+
+WRITTEN = "written to an array of that dtype"
+
+
+@pytest.mark.parametrize("name", REPORT_FORMATS)
+def test_casts_of_assignments_are_of_that_kind(name: str) -> None:
+    report = assigned().only("assignment")
+    assert len(report) == 2
+    document = REPORT_FORMATS[name](report)
+    if name == "json":
+        kinds = [(cast["kind"], cast["rule"]) for cast in json.loads(document)["casts"]]
+        assert kinds == [("assignment", "assign")] * 2
+    else:
+        said = "result of add  float64  float32  assignment  assign: f64 -> f32"
+        assert (" ".join(said.split()) if name == "text" else WRITTEN) in " ".join(document.split())

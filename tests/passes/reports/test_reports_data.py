@@ -1,0 +1,161 @@
+"""The report as JSON and as SARIF: by their schemas, and the same as the rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from graphir import Graph
+from passes import CastReport, cast_report
+from passes.analysis.casts.fixes import replacement
+from passes.reports import words
+from passes.reports.json_ import report_json, schema
+from passes.reports.sarif import SEVERITIES, report_sarif
+from tests import GOLDEN
+from tests.support.reports import REPORTS, program, source_of
+
+
+@pytest.fixture(params=list(REPORTS))
+def report(request: pytest.FixtureRequest) -> CastReport:
+    return REPORTS[request.param]()
+
+
+# -- JSON
+
+
+def walked(value: Any, described: Any, defs: Any, path: str = "") -> None:
+    """A small reading of a schema: types, properties, consts, enums, references and items."""
+    if "$ref" in described:
+        described = defs[described["$ref"].rpartition("/")[2]]
+    if "oneOf" in described:
+        described = described["oneOf"][value is None]
+        return walked(value, described, defs, path)
+    kinds = {"string": str, "integer": int, "boolean": bool, "array": list, "object": dict}
+    kinds |= {"number": (int, float), "null": type(None)}
+    if "type" in described:
+        named = described["type"]
+        allowed = [named] if isinstance(named, str) else named
+        assert any(isinstance(value, kinds[one]) for one in allowed), (path, value)
+    assert "const" not in described or value == described["const"], path
+    assert "enum" not in described or value in described["enum"], path
+    if isinstance(value, dict) and "properties" in described:
+        assert set(value) == set(described["properties"]) == set(described["required"]), path
+        for name, one in value.items():
+            walked(one, described["properties"][name], defs, f"{path}/{name}")
+    for one in value if isinstance(value, list) else ():
+        walked(one, described["items"], defs, f"{path}[]")
+    return None
+
+
+def test_json_is_as_its_schema_says(report: CastReport) -> None:
+    document = json.loads(report_json(report))
+    walked(document, schema(), schema()["$defs"])
+    assert len(document["casts"]) == len(report)
+    assert document["version"] == 2
+
+
+def test_json_has_what_the_rows_have(report: CastReport) -> None:
+    document = json.loads(report_json(report))
+    assert document["casts"] == [json.loads(json.dumps(row.to_json())) for row in report]
+    assert document["outputs"] == [json.loads(json.dumps(one.to_json())) for one in report.outputs]
+
+
+def test_json_validates(report: CastReport) -> None:
+    jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed")
+    jsonschema.Draft202012Validator.check_schema(schema())
+    validator = jsonschema.Draft202012Validator(schema())
+    document = json.loads(report_json(report))
+    assert not list(validator.iter_errors(document))
+    if document["casts"]:
+        document["casts"][0]["loss"]["kinds"] = ["everything"]
+        assert list(validator.iter_errors(document))
+
+
+def described(value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict):
+        for name, one in value.get("properties", {}).items():
+            yield name, one
+        for one in value.values():
+            yield from described(one)
+
+
+def test_every_field_of_the_schema_is_described() -> None:
+    found = list(described(schema()))
+    assert len(found) > 40
+    for name, one in found:
+        assert "$ref" in one or one["description"].endswith("."), name
+    assert all("description" in one for one in schema()["$defs"].values())
+
+
+# -- SARIF
+
+
+def results(report: CastReport) -> list[Any]:
+    return json.loads(report_sarif(report))["runs"][0]["results"]
+
+
+def test_sarif_validates_against_the_official_schema(report: CastReport) -> None:
+    jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed")
+    official = json.loads((GOLDEN / "sarif-2.1.0.json").read_text(encoding="utf-8"))
+    validator = jsonschema.Draft202012Validator(official)
+    log = json.loads(report_sarif(report))
+    assert not [error.message for error in validator.iter_errors(log)]
+    log["runs"][0]["results"] = [{"level": "bad"}]
+    assert list(validator.iter_errors(log))
+
+
+def test_sarif_has_a_result_for_each_row(report: CastReport) -> None:
+    log = json.loads(report_sarif(report))
+    (run,) = log["runs"]
+    assert (log["version"], run["columnKind"]) == ("2.1.0", "unicodeCodePoints")
+    ids = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
+    assert len(run["results"]) == len(report)
+    for result, row in zip(run["results"], report, strict=True):
+        assert ids[result["ruleIndex"]] == result["ruleId"] == f"cast/{words.level(row)}"
+        implicit = row.kind in ("implicit", "literal", "assignment")
+        assert result["level"] == (SEVERITIES[words.level(row)] if implicit else "note")
+        assert ("relatedLocations" in result) == (row.cause is not None)
+    prints = [result["partialFingerprints"]["cast/v1"] for result in run["results"]]
+    assert len(set(prints)) == len(prints)
+
+
+def test_sarif_marks_the_operand_and_replaces_the_expression() -> None:
+    report = REPORTS["image"]()
+    for result, row in zip(results(report), report, strict=True):
+        lines = source_of(row)
+        (location,) = result["locations"]
+        physical = location["physicalLocation"]
+        assert physical["artifactLocation"] == {
+            "uri": "examples/image_pipeline.py",
+            "uriBaseId": "%SRCROOT%",
+        }
+        assert " ".join(cut(lines, physical["region"]).split()).strip("()") == row.text.strip("()")
+        for fix in result.get("fixes", ()):
+            (change,) = fix["artifactChanges"]
+            (one,) = change["replacements"]
+            assert row.expression is not None
+            assert cut(lines, one["deletedRegion"]) == row.expression.text
+            assert one["insertedContent"]["text"] == replacement(row) == row.fix
+    assert sum("fixes" in result for result in results(report)) == 2
+
+
+def cut(lines: list[str], place: dict[str, int]) -> str:
+    assert place["startLine"] == place["endLine"]
+    return lines[place["startLine"] - 1][place["startColumn"] - 1 : place["endColumn"] - 1]
+
+
+def test_fingerprints_stay_while_lines_move() -> None:
+    text = "def build(g, x, y):\n    g.output(x * y)\n"
+    moved = "# a line more\n\n" + text
+    found: list[str] = []
+    for version in (text, moved):
+        graph = Graph("moving")
+        x, y = graph.input("int16", "n"), graph.input("float16", "n")
+        program(version, "moving.py")["build"](graph, x, y)
+        (result,) = results(cast_report(graph))
+        found.append(result["partialFingerprints"]["cast/v1"])
+        found.append(str(result["locations"][0]["physicalLocation"]["region"]["startLine"]))
+    assert found[0] == found[2] and (found[1], found[3]) == ("2", "4")

@@ -1,0 +1,120 @@
+"""Loops: many casts of one place in the program, blamed and told together."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from graphir import Graph
+from passes.reports import REPORT_FORMATS
+from passes.reports.text import report_details
+from runtime import audit, record
+from runtime.audit import blame
+from runtime.audit.subject import MANY
+from tests.support.reports import program
+from tests.support.work import count_work
+
+
+def stepped(times: int) -> Graph:
+    """A float16 value that two loops round: the first from float32, the second from float64."""
+    g = Graph("loops", rules="max")
+    x, y, z = (g.input(d, ("n",)) for d in ("float16", "float32", "float64"))
+    for _ in range(times):
+        x = (x.cast("float32") + y).cast("float16")
+    for _ in range(times):
+        x = (x.cast("float64") - z).cast("float16")
+    g.output(x)
+    return g
+
+
+def run(times: int) -> list[tuple[int, float]]:
+    """The line of each lossy cast, counted from the first, and its share."""
+    rng = np.random.default_rng(3)
+    given = (
+        np.zeros(500, np.float16),
+        rng.uniform(0.001, 0.002, 500).astype(np.float32),
+        rng.uniform(0.0001, 0.0002, 500),
+    )
+    report = audit(stepped(times), *given).only(exact=False).in_order()
+    return [(row.location.line - report[0].location.line, row.shares[0]) for row in report]
+
+
+@pytest.mark.parametrize("times", [3, MANY // 2 + 1])
+def test_the_shares_of_a_place_are_those_of_its_casts(times: int) -> None:
+    found = run(times)
+    assert [line for line, _ in found] == [0] * times + [2] * times
+    assert sum(share for _, share in found) == pytest.approx(1, abs=0.02)
+
+
+def test_many_casts_of_a_place_share_evenly() -> None:
+    found = run(MANY)
+    first, second = ([share for line, share in found if line == at] for at in (0, 2))
+    assert len(set(first)) == len(set(second)) == 1
+    assert first[0] != second[0]
+    few = run(MANY // 2)
+    assert len({share for _, share in few}) > MANY // 2
+
+
+def test_a_place_has_one_line_that_counts_its_casts() -> None:
+    def scaled(x: np.ndarray) -> np.ndarray:
+        for _ in range(7):
+            x = x * np.float64(0.9)
+        return x.astype(np.float32)
+
+    report = record(scaled, np.ones(4, np.float32)).audit()
+    (widened,) = report.only("implicit")
+    assert widened.exact  # the first step alone widens
+    g = stepped(7)
+    report = audit(g, np.zeros(2, np.float16), np.ones(2, np.float32), np.ones(2))
+    lines = str(report).splitlines()
+    assert lines[2].endswith("times")
+    assert [line.split()[-1] for line in lines[3:]] == ["7"] * 4
+    assert report_details(report).count("= times     7") == 4
+    for write in REPORT_FORMATS.values():
+        assert write(report)
+
+
+def written(lines: int) -> Graph:
+    """As many lines, each of which rounds a float64 value."""
+    line = "    x = (x * (1 + 2.0**-{})).cast('float32').cast('float64')\n"
+    body = "".join(line.format(20 - i % 19) for i in range(lines))
+    text = f"def build(x):\n{body}    return x\n"
+    g = Graph("written", rules="max")
+    g.output(program(text, f"written_{lines}.py")["build"](g.input("float64", (3,))))
+    return g
+
+
+VALUES = np.array([0.1, 0.7, 1.3])
+
+
+def test_shares_that_nobody_measured_are_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    g = written(12)
+    full = audit(g, VALUES).in_order()
+    monkeypatch.setattr(blame, "MOST", 100)
+    some = audit(g, VALUES).in_order()
+    pairs = list(zip(full, some, strict=True))
+    assert all(row.shares in (of_all.shares, None) for of_all, row in pairs)
+    known = [row for row in some if not row.exact and row.shares is not None]
+    unknown = [row for row in some if row.shares is None]
+    assert known and unknown and all(row.measured.changed for row in unknown)
+    least = min(row.measured.relative for row in known)
+    assert all(row.measured.relative <= least for row in unknown)
+    for name, write in REPORT_FORMATS.items():
+        document = write(some)
+        if name == "json":
+            shares = [cast["shares"] for cast in json.loads(document)["casts"]]
+            assert shares.count(None) == len(unknown)
+        elif name != "sarif":  # which has no shares
+            assert "unknown" in document and "unknown" not in write(full), name
+
+
+@pytest.mark.exhaustive
+def test_the_work_of_many_places_is_in_proportion(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blame, "MOST", 1000)
+    graphs = [written(n) for n in (100, 200, 400, 800)]
+    works = [count_work(lambda g=g: audit(g, VALUES)) for g in graphs][1:]
+    for less, more in pairwise(works):
+        assert all(b <= 2.2 * a for a, b in zip(less, more, strict=True)), works

@@ -1,0 +1,209 @@
+"""What an audit did not see: the first line says so in every format, and so does the status."""
+
+from __future__ import annotations
+
+import json
+import math
+import operator
+import pickle
+
+import numpy as np
+import pytest
+
+from passes.reports import REPORT_FORMATS
+from passes.reports.json_ import schema
+from runtime import record
+from tests.support.commands import cli
+
+X = np.random.default_rng(0).normal(size=24)
+DATA = np.arange(24.0)
+
+
+def half(x):
+    return x.astype("f2").astype("f8")
+
+
+def branch(x):
+    return x * 2 if half(x)[0] == x[0] else x * 3
+
+
+def looked_up(x):
+    return x * {half(x)[0]: 2}.get(x[0], 3)
+
+
+def in_place(x):
+    y = half(x)
+    np.add.at(y, [1, 2], 1.0)
+    return y
+
+
+def written_unseen(x):
+    y = np.zeros(24)
+    memoryview(y)[:] = memoryview(np.ascontiguousarray(half(x)))
+    return y * 2
+
+
+def kept_in_a_global(x):
+    DATA[:] = half(x)
+    return DATA * 2
+
+
+def counted(x):
+    return np.zeros(int(half(x)[0] * 10) + 99)
+
+
+OPAQUE = {
+    "rfft": lambda x: np.fft.rfft(half(x)).real,
+    "inv": lambda x: np.linalg.inv(half(x)[:16].reshape(4, 4)),
+    "eig": lambda x: np.linalg.eigvals(half(x)[:16].reshape(4, 4)).real,
+    "interp": lambda x: np.interp(half(x), [-1.0, 1.0], [0.0, 1.0]),
+    "apply_along_axis": lambda x: (
+        np.apply_along_axis(np.linalg.norm, 0, half(x)) * np.fft.fft(half(x))
+    ),
+    "vectorize": lambda x: np.vectorize(lambda v: v * 2)(half(x)),
+    "frompyfunc": lambda x: np.frompyfunc(lambda v: v + 1, 1, 1)(half(x)).astype("f8"),
+    "piecewise": lambda x: np.piecewise(x, [half(x) == x], [1.0, 2.0]),
+    "reduceat": lambda x: np.add.reduceat(half(x), [0, 3]),
+    "at": in_place,
+    "a branch": branch,
+    "a key of a dict": looked_up,
+    "a mask": lambda x: x[half(x) == x],
+    "nonzero": lambda x: np.flatnonzero(half(x) == x) * 1.0,
+    "where it is": lambda x: np.zeros(24)[np.argwhere(half(x) == x)],
+    "an index": lambda x: x[int(half(x)[0] * 1000) % 7],
+    "a size": counted,
+    "item": lambda x: x * half(x)[3].item(),
+    "tolist": lambda x: np.array(half(x).tolist()) * 2,
+    "float": lambda x: x * float(half(x)[3]),
+    "round": lambda x: x * round(half(x)[3] * 1000),
+    "math": lambda x: x * math.exp(half(x)[3]),
+    "fsum": lambda x: x * math.fsum(half(x)),
+    "of an iterator": lambda x: x * math.fsum(v for v in half(x)),
+    "index": lambda x: x[operator.index((half(x) * 1000).astype(int)[0]) % 7],
+    "index that is off": lambda x: x[operator.index((half(x) * 1e9).astype(int)[0]) % 7],
+    "hex": lambda x: x * float.fromhex(half(x)[3].hex()),
+    "bytes": lambda x: np.frombuffer(half(x).tobytes()) * 2,
+    "a buffer": lambda x: np.frombuffer(half(x)) * 2,
+    "pickle": lambda x: pickle.loads(pickle.dumps(half(x))) * 2,
+    "another dtype's bits": lambda x: half(x).view("i8") >> 3,
+    "written by others": written_unseen,
+    "a global": kept_in_a_global,
+    "long double": lambda x: half(x).astype("g").astype("f8"),
+    "an iterator's array": lambda x: np.nditer(half(x)).operands[0] * 2,
+    "random numbers": lambda x: np.random.default_rng(0).normal(half(x), 1.0),
+    "sorted keys": lambda x: np.lexsort((half(x), x)) * 1.0,
+}
+
+
+def audited(program):
+    DATA[:] = np.arange(24)
+    recording = record(program, X.copy())
+    return recording, recording.audit()
+
+
+FOLLOWED = {"piecewise", "an iterator's array", "index"}
+"""Those that are no opaque steps after all: their error is known."""
+
+
+@pytest.mark.parametrize("name", OPAQUE)
+def test_the_error_before_what_is_not_seen_is_unknown(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recording, report = audited(OPAQUE[name])
+    (output,) = report.outputs
+    assert output.known == (name in FOLLOWED)
+    if output.known:
+        real = np.asarray(recording.result)
+        monkeypatch.setattr("tests.runtime.audit.test_audit_unseen.half", lambda x: x)
+        assert output.differing == np.count_nonzero(real != OPAQUE[name](X))
+        return
+    assert report.hidden
+    first = str(report).splitlines()[0]
+    assert "the error of 1 of 1 output is unknown" in first
+    assert "test_audit_unseen.py:" in first
+
+
+@pytest.mark.parametrize("form", REPORT_FORMATS)
+def test_every_format_says_first_what_was_not_seen(form: str) -> None:
+    _, report = audited(OPAQUE["rfft"])
+    text = REPORT_FORMATS[form](report)
+    if form == "json":
+        document = json.loads(text)
+        (step,) = document["unseen"]
+        assert (step["what"], step["hides"]) == ("numpy.fft.rfft", True)
+        assert document["outputs"][0]["differing"] is None
+        return
+    if form == "sarif":
+        result = json.loads(text)["runs"][0]["results"][0]
+        assert (result["ruleId"], result["level"]) == ("audit/unseen", "warning")
+        assert "numpy.fft.rfft" in result["message"]["text"]
+        return
+    at = text.replace("\\", "").find("the error of 1 of 1 output is unknown: numpy.fft.rfft")
+    assert 0 <= at < (text.find("<body") + 200 if form == "html" else 40)
+    assert "of 13 differ" not in text
+
+
+def test_the_document_is_as_its_schema_says() -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    for name in ("rfft", "a branch"):
+        jsonschema.validate(json.loads(audited(OPAQUE[name])[1].to_json()), schema())
+
+
+def test_operands_without_error_hide_none() -> None:
+    def program(x):
+        y = np.linalg.inv(x[:16].reshape(4, 4)) @ np.ones(4)
+        return (y if y[0] > 0 else -y).astype("f4")
+
+    _, report = audited(program)
+    (output,) = report.outputs
+    assert output.differing == 4
+    assert [(step.what, step.hides) for step in report.unseen] == [("numpy.linalg.inv", False)]
+    assert "no error is hidden" in str(report).splitlines()[0]
+    # In narrow arithmetic the step rounds by itself.
+    report = record(lambda x: np.linalg.inv(x[:16].reshape(4, 4)), X.astype("f4")).audit()
+    assert not report.outputs[0].known
+
+
+def test_outputs_that_do_not_depend_on_it_are_known() -> None:
+    _, report = audited(lambda x: (half(x), np.fft.fft(half(x)).real))
+    assert [output.known for output in report.outputs] == [True, False]
+    assert report.outputs[0].differing == np.count_nonzero(half(X) != X)
+    for row in report.only(exact=False):  # those of the operand of the step too
+        assert row.measured.changed == np.count_nonzero(half(X) != X)
+
+
+def test_data_of_the_program_is_data() -> None:
+    held = np.arange(24.0)
+    for program in (
+        lambda x: (x * held).astype("f4"),
+        lambda x: (x * DATA).astype("f4"),
+        lambda x: (x * np.random.rand(24)).astype("f4"),
+        lambda x: (x * np.frombuffer(b"\0" * 192)).astype("f4"),
+    ):
+        report = audited(program)[1]
+        assert report.outputs[0].known, report
+
+
+SCRIPT = """
+import numpy as np
+def hidden(x):
+    return np.fft.rfft(x.astype("f2")).real
+def seen(x):
+    return x * 2
+"""
+
+
+def test_the_status_of_fail_on(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "program.py").write_text(SCRIPT, encoding="utf-8")
+    np.save("x.npy", X)
+    given = ("--input", "x.npy")
+    for on in ("lossy", "any"):
+        status, out, err = cli("audit", "program.py:hidden", *given, "--fail-on", on)
+        assert (status, "is unknown" in out.splitlines()[0]) == (1, True)
+        assert f"--fail-on {on}: status 1, since graph hidden: the error of 1 of 1 output" in err
+        assert "--allow-unseen" in err
+        allowed = ("--fail-on", on, "--allow-unseen")
+        assert cli("audit", "program.py:hidden", *given, *allowed)[0] == 0
+        assert cli("audit", "program.py:seen", *given, "--fail-on", on)[0] == 0
+    assert cli("audit", "program.py:hidden", *given)[0] == 0

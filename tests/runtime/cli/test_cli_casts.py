@@ -1,0 +1,177 @@
+"""The commands that report on casts: what they take, what they print, their status."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from graphir import Graph
+from passes.reports import REPORT_FORMATS
+from tests.support.commands import cli
+
+SCRIPT = """
+import numpy as np
+from beside import SCALE
+from graphir import Graph
+
+def normalise(x, w):
+    y = (x - x.mean()) * np.float64(SCALE)
+    out = np.zeros(x.shape, np.float32)
+    out += y
+    return out * w
+
+def build():
+    g = Graph("built", rules="max")
+    with g.layer("encoder"):
+        y = g.input("int32", (3,), name="x") + g.input("bfloat16", (3,), name="y")
+    g.output(y)
+    return g
+
+graph = build()
+exact = Graph("exact")
+exact.output(exact.input("int8", (3,), name="x") + exact.input("int16", (3,), name="y"))
+none = Graph("none")
+none.output(none.input("int8", (3,), name="x"))
+stored = Graph("stored", rules="numpy")
+z = stored.input("float32", (3,), name="z")
+z += stored.input("float64", (3,), name="w")
+stored.output(z)
+number = 3
+"""
+TWO = ("--input", "x.npy", "--input", "w.npy")
+
+
+@pytest.fixture
+def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    (tmp_path / "program.py").write_text(SCRIPT, encoding="utf-8")
+    (tmp_path / "beside.py").write_text("SCALE = 0.1\n", encoding="utf-8")
+    rng = np.random.default_rng(1)
+    np.save(tmp_path / "x.npy", rng.normal(100, 1, 50).astype(np.float32))
+    np.save(tmp_path / "w.npy", rng.normal(0, 1, 50).astype(np.float16))
+    np.save(tmp_path / "i.npy", np.array([1, 257, 3], np.int32))
+    monkeypatch.chdir(tmp_path)
+    return "program.py"
+
+
+def told(*argv: str) -> list[dict[str, object]]:
+    status, out, _ = cli(*argv, "--format", "json")
+    assert status == 0
+    return json.loads(out)["casts"]
+
+
+def test_a_graph_of_a_script_or_of_a_function_in_it(script: str) -> None:
+    out = cli("casts", f"{script}:graph")[1]
+    assert out == cli("casts", f"{script}:build")[1]
+    assert "program.py:15:13 [encoder]" in out
+    assert "loses 257" in out
+
+
+def test_every_format_and_a_file_to_write(script: str, tmp_path: Path) -> None:
+    for name in REPORT_FORMATS:
+        status, out, _ = cli("casts", f"{script}:graph", "--format", name)
+        assert status == 0
+        assert cli("casts", f"{script}:graph", "--format", name, "-o", "told")[1] == ""
+        assert (tmp_path / "told").read_text(encoding="utf-8").strip() == out.strip()
+
+
+@pytest.mark.parametrize(
+    ("name", "on", "status"),
+    [
+        *(("graph", "lossy", 1), ("graph", "any", 1)),
+        *(("exact", "lossy", 0), ("exact", "any", 1)),
+        *(("none", "lossy", 0), ("none", "any", 0)),
+        *(("stored", "lossy", 1), ("stored", "any", 1)),
+    ],
+)
+@pytest.mark.parametrize("command", ["casts", "draw"])
+def test_fail_on(script: str, command: str, name: str, on: str, status: int) -> None:
+    found, out, _ = cli(command, f"{script}:{name}", "--fail-on", on)
+    assert found == status
+    assert out  # what is amiss is told all the same
+
+
+def test_filters_choose_what_is_told_and_not_the_status(script: str) -> None:
+    assert "none of 1 use" in cli("casts", f"{script}:graph", "--loss", "sign")[1]
+    assert cli("casts", f"{script}:graph", "--layer", "decoder", "--fail-on", "lossy")[0] == 1
+    assert "int32" in cli("casts", f"{script}:graph", "--dtype", "int32", "--layer", "encoder")[1]
+
+
+def test_audit_of_a_function_on_numpy_arrays(script: str) -> None:
+    status, out, _ = cli("audit", f"{script}:normalise", "--input", "x.npy", "--input", "w.npy")
+    assert status == 0
+    assert "program.py:9:5" in out
+    assert "result of add" in out
+    named = ("--input", "w=w.npy", "--input", "x=x.npy")
+    casts = json.loads(cli("audit", f"{script}:normalise", *named, "--format", "json")[1])["casts"]
+    (lossy,) = [one for one in casts if one["measured"]["changed"]]
+    assert (lossy["location"]["line"], lossy["to"]) == (9, "float32")
+
+
+def test_audit_tells_what_was_taken_as_given(tmp_path: Path) -> None:
+    source = "import numpy as np\ndef f(x):\n    return x * np.linalg.svd(np.diag(x))[1]\n"
+    (tmp_path / "given.py").write_text(source)
+    np.save(tmp_path / "x.npy", np.ones(3))
+    status, _, err = cli("audit", f"{tmp_path}/given.py:f", "--input", f"{tmp_path}/x.npy")
+    assert status == 0
+    assert "numpy.linalg.svd at " in err
+    assert "given.py:3:16 is taken as given" in err
+
+
+def test_audit_fails_on_what_was_lost(script: str) -> None:
+    given = ("--input", "x.npy", "--input", "w.npy")
+    assert cli("audit", f"{script}:normalise", *given, "--fail-on", "lossy")[0] == 1
+    np.save("small.npy", np.array([1, 2, 3], np.int32))
+    ones = ("--input", "y=ones.npz:y")
+    graph = Graph.parse(
+        "graph @g rules=max (%x: int32[3], %y: float16[3]) -> (float16[3]) {\n"
+        '  %0 = add(%x, %y) : float16[3] loc("a.py":1:1)\n  return %0\n}'
+    )
+    graph.save("g.gir")
+    np.savez("ones.npz", y=np.ones(3, np.float16))
+    assert cli("audit", "g.gir", "--input", "x=small.npy", *ones, "--fail-on", "lossy")[0] == 0
+    assert cli("audit", "g.gir", "--input", "x=small.npy", *ones, "--fail-on", "any")[0] == 1
+    np.save("large.npy", np.array([1, 2049, 3], np.int32))
+    assert cli("audit", "g.gir", "--input", "x=large.npy", *ones, "--fail-on", "lossy")[0] == 1
+
+
+def test_against_tells_what_other_rules_change(script: str) -> None:
+    out = cli("casts", f"{script}:graph", "--against", "jax_strict")[1]
+    assert "jax_strict" in out
+    given = ("--input", "x.npy", "--input", "w.npy", "--against", "jax_x32")
+    out = cli("audit", f"{script}:normalise", *given)[1]
+    assert "numpy -> jax_x32" in out
+
+
+@pytest.mark.parametrize(
+    ("argv", "error"),
+    [
+        (("casts", "program.py"), "name what it defines, as in program.py:function"),
+        (("casts", "program.py:nothing"), "defines no 'nothing'; it has"),
+        (("casts", "program.py:number"), "neither a Graph nor a function"),
+        (("casts", "absent.py:f"), "absent.py: no such file"),
+        (("audit", "program.py:normalise", "--input", "absent.npy"), "absent.npy: No such file"),
+        (("audit", "program.py:graph", "--input", "i.npy"), "is missing y; it takes"),
+        (("audit", "program.py:graph", "--input", "x=i.npy", "--input", "x=i.npy"), "given twice"),
+        (("audit", "program.py:normalise", *TWO, "--rules", "jax"), "jax"),
+        (("audit", "program.py:normalise"), "(x, w): missing a required argument: 'x'"),
+        (("audit", "program.py:normalise", "--input", "z=i.npy"), "--input NAME=VALUE"),
+        (("casts", "program.py:normalise"), "graphir audit program.py:normalise --input x.npy"),
+        (("draw", "program.py:normalise"), "graphir audit program.py:normalise --input x.npy"),
+    ],
+)
+def test_what_cannot_be_asked(script: str, argv: tuple[str, ...], error: str) -> None:
+    assert script
+    status, out, err = cli(*argv)
+    assert (status, out) == (1, "")
+    assert error in err
+
+
+def test_a_function_that_returns_no_graph_is_for_audit(script: str, tmp_path: Path) -> None:
+    assert script
+    (tmp_path / "plain.py").write_text("def f():\n    return 3\n", encoding="utf-8")
+    status, _, err = cli("casts", "plain.py:f")
+    assert status == 1
+    assert "graphir audit plain.py:f --input x.npy" in err

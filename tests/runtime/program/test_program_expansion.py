@@ -1,0 +1,87 @@
+"""Ops over rows written out where machine code computes them: the bits of their kernels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graphir import DType, Graph, Symbol, ops
+from passes import lower
+from runtime import Program, interpret
+from runtime.program.expansion import expanded
+from tests.support.evaluator import same
+from tests.support.native_runs import needs_llvmlite
+
+DTYPES = [DType.float16, DType.bfloat16, DType.float32, DType.float64]
+SHAPES = [(7,), (3, 70), (2, 5, 129), (4, 3, 1), (0, 8), (3, 0), (40, 1000)]
+
+
+def _norm(x: Symbol, axis: Any) -> Symbol:
+    sizes = [x.graph.input(x.dtype, x.shape[-1:]) for _ in range(2)]
+    return ops.layer_norm(x * 2.0, *sizes, epsilon=1e-3)
+
+
+CASES = {
+    "var": lambda x, axis: ops.var(x, axis=axis),
+    "var of computed": lambda x, axis: ops.var(x * x + 1.0, axis=axis, keepdims=True) + x,
+    "corrected": lambda x, axis: ops.var(x, axis=axis, correction=1),
+    "std": lambda x, axis: x / ops.std(x, axis=axis, keepdims=True),
+    "layer_norm": _norm,
+}
+
+
+def graph_of(case: str, dtype: DType, shape: tuple[int, ...], axis: Any = -1) -> Graph:
+    graph = Graph("rows")
+    x = graph.input(dtype, shape)
+    graph.output(CASES[case](x, axis))
+    return graph
+
+
+def inputs_of(graph: Graph) -> list[Any]:
+    draw = np.random.default_rng(3)
+    found: list[Any] = []
+    for one in graph.inputs:
+        values = draw.standard_normal(one.shape)
+        values.flat[::71] = draw.choice([np.nan, np.inf, -0.0, 1e-40, 300.0])
+        found.append(values.astype(np.float32).astype(one.dtype.storage))
+    return found
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_same_bits(case: str, dtype: DType) -> None:
+    for shape in SHAPES:
+        for axis in (-1, None) if case != "layer_norm" else (-1,):
+            graph = graph_of(case, dtype, shape, axis)
+            inputs = inputs_of(graph)
+            with np.errstate(all="ignore"):
+                wanted = interpret(graph, *inputs)
+                assert same(interpret(expanded(lower(graph)), *inputs), wanted)
+            for native in ("now", "off"):
+                assert same(Program(graph, native=native)(*inputs), wanted), (shape, axis, native)
+
+
+def test_what_is_written_out() -> None:
+    """What reads rows in one piece; not over other axes, nor of complex numbers, nor corrected."""
+    names = {
+        one.op.name for one in expanded(lower(graph_of("std", DType.bfloat16, (3, 4)))).symbols
+    }
+    assert "std" not in names
+    for kept in (
+        graph_of("corrected", DType.float32, (3, 4)),
+        graph_of("var", DType.complex64, (3, 4)),
+        graph_of("var", DType.float32, (3, 4), 0),
+    ):
+        lowered = lower(kept)
+        assert expanded(lowered) is lowered
+
+
+@needs_llvmlite
+def test_rows_are_machine_code() -> None:
+    program = Program(graph_of("layer_norm", DType.float32, (40, 1000)), native="now")
+    program(*inputs_of(program.graph))
+    told = program.explain()
+    assert "layer_norm" not in told
+    assert "NumPy" not in told

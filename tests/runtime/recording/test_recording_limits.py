@@ -1,0 +1,255 @@
+"""What is not recorded, and that it says so; errors, threads, and NumPy left as it was."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import sys
+import threading
+import warnings
+from collections.abc import Iterable
+
+import numpy as np
+import pytest
+
+from graphir import GraphError
+from runtime import record
+from tests.support.replays import EXACT, gives_again, identical, same_results
+
+
+def functions_of(*modules):
+    return {(m, n): id(v) for m in modules for n, v in vars(sys.modules[m]).items() if callable(v)}
+
+
+MODULES = ("numpy", "numpy.linalg", "numpy._core.numeric", "numpy.lib._function_base_impl")
+
+
+def test_numpy_is_left_as_it_was():
+    before = functions_of(*MODULES)
+    during = record(lambda x: (functions_of(*MODULES), x)[0], np.ones(2)).result
+    assert before != during
+    assert functions_of(*MODULES) == before
+
+    def fails(x):
+        raise LookupError(np.zeros(2) + x)
+
+    with pytest.raises(LookupError):
+        record(fails, np.ones(2))
+    assert functions_of(*MODULES) == before
+
+
+def test_exceptions_of_the_program_pass_as_they_are():
+    for program in (
+        lambda x: x + np.ones(3),
+        lambda x: x[5],
+        lambda x: x @ x.reshape(1, 2) @ np.zeros(7),
+        lambda x: np.concatenate([x, x[None]]),
+        lambda x: x.view("i8").__iadd__(0.5),
+        lambda x: np.linalg.inv(x),
+        lambda x: np.reshape(x, 5),
+        lambda x: np.float32(3) + "x",
+        lambda x: x.nothing,
+        lambda x: np.arange(2, dtype=np.int8) + 300,
+    ):
+        with pytest.raises(Exception) as plain:
+            program(np.ones(2))
+        with pytest.raises(plain.type) as recorded:
+            record(program, np.ones(2))
+        assert str(recorded.value).replace("RecordedArray", "numpy.ndarray") == str(plain.value)
+
+
+def test_warnings_of_the_program_pass():
+    def program(x):
+        nothing = x[:0].mean()
+        return x / 0, np.array([1e300])[0] * 1e300, nothing, (x * np.nan).astype(int)
+
+    with warnings.catch_warnings(record=True) as plain:
+        warnings.simplefilter("always")
+        program(np.ones(1))
+    with warnings.catch_warnings(record=True) as recorded:
+        warnings.simplefilter("always")
+        record(program, np.ones(1))
+    assert len(plain) == 5
+    told = [[(str(w.message), w.filename, w.lineno) for w in each] for each in (plain, recorded)]
+    assert told[0] == told[1]
+
+
+def test_compiled_functions_are_taken_as_given_and_said_once():
+    def program(x):
+        for _ in range(3):
+            values = np.linalg.svd(x, compute_uv=False)
+        return values * 2, np.interp(x[0], [0, 1], [2, 3])
+
+    recording = record(program, np.eye(2))
+    assert [one.what for one in recording.notes] == ["numpy.linalg.svd", "numpy.interp"]
+    assert "test_recording_limits.py" in str(recording.notes[0])
+    gives_again(recording, **EXACT)
+
+
+EINSUMS = [
+    *("ij,jk->ik", "ij,jk", "bij,bjk->bik", "bqd,bkd->bqk", "ij->ji", "ij->", "ij->j", "ii->i"),
+    *("ii", "i,i->", "i,j->ij", "ij,ij->i", "ijk,jil->kl", "ij,jk,kl->il", "i,ij,j", "abc,c"),
+]
+
+
+@pytest.mark.parametrize("subscripts", EINSUMS)
+def test_einsum_is_ops(subscripts):
+    sizes = dict(zip("abcdijklq", (2, 3, 4, 2, 3, 3, 2, 4, 2), strict=True))
+    terms = subscripts.partition("->")[0].split(",")
+    shapes = [tuple(sizes[axis] for axis in term) for term in terms]
+    random = np.random.default_rng(1)
+    for dtype in (np.float64, np.int16):
+        arrays = [random.integers(-9, 9, shape).astype(dtype) for shape in shapes]
+        arrays[0] = arrays[0].astype(np.float32 if dtype is np.float64 else dtype)
+        recording = record(lambda *given: np.einsum(subscripts, *given), *arrays)
+        assert recording.notes == ()
+        assert same_results(np.einsum(subscripts, *arrays), recording.result)
+        assert gives_again(recording, **EXACT) == 1
+
+
+GLOBAL = np.array([1.0, 2.0])
+
+
+def test_arrays_from_elsewhere_are_inputs_as_they_were_met():
+    def program(x):
+        y = x * GLOBAL
+        GLOBAL[0] += 1
+        return y + GLOBAL
+
+    recording = record(program, np.ones(2))
+    assert len(recording.inputs) == 3
+    assert [one.what for one in recording.notes] == ["an array of float64[2]"]
+    gives_again(recording, **EXACT)
+
+
+def test_values_that_steer_the_program_are_those_of_the_run():
+    def program(x):
+        if x.sum() > 2 and bool(x[0] > 0):
+            x = x[x > 0.5]
+        return x * len(x), float(x[0]), [int(one) for one in x]
+
+    recording = record(program, np.array([1.0, 0.2, 3.0]))
+    assert same_results(program(np.array([1.0, 0.2, 3.0])), recording.result)
+    assert gives_again(recording, **EXACT) == 4  # the numbers returned are outputs too
+
+
+def test_scalars_are_those_of_numpy():
+    def program(x, n):
+        mean, count = x.mean(), n[0]
+        assert isinstance(mean, (np.float64, float))
+        assert isinstance(count, np.int64)
+        assert hash(mean) == hash(float(mean))
+        assert {count: 1}[3] == 1
+        assert f"{mean:.1f} {count}" == "2.0 3"
+        assert repr(mean) == "np.float64(2.0)"
+        assert [0, 1, 2, 4][count] == 4
+        assert np.arange(count).shape == (3,)
+        assert not np.iterable(mean)
+        assert not isinstance(mean, Iterable)
+        assert np.ndim(mean) == mean.ndim == 0
+        assert copy.deepcopy(mean) == pickle.loads(pickle.dumps(mean)) == 2
+        return mean - 1, 2 * count, count / mean, -mean, abs(count), mean**2, mean[()], round(mean)
+
+    recording = record(program, np.array([1.0, 3.0]), np.array([3]))
+    assert same_results(program(np.array([1.0, 3.0]), np.array([3])), recording.result)
+    assert gives_again(recording, **EXACT) == 7
+
+
+@pytest.mark.parametrize("dtype", ["O", "U3", "M8[s]", "V4", "g"])
+def test_dtypes_that_graphs_lack_run_all_the_same(dtype):
+    values = np.zeros(3, dtype)
+
+    def program(x, values):
+        return values[x > 0], values.copy(), x + 1, values.reshape(3, 1)
+
+    x = np.array([1.0, -1.0, 2.0])
+    recording = record(program, x, values)
+    assert same_results(program(x, values), recording.result)
+    assert len(recording.notes) == 1
+    assert gives_again(recording, **EXACT) == 1
+
+
+def test_another_thread_is_not_recorded():
+    made = []
+
+    def program(x):
+        thread = threading.Thread(target=lambda: made.append(np.zeros(3) + np.ones(3)))
+        thread.start()
+        thread.join()
+        return x + 1
+
+    recording = record(program, np.ones(2))
+    assert [type(one) for one in made] == [np.ndarray]
+    assert sum(bool(one.args) for one in recording.graph) == 1
+
+
+def test_threads_record_side_by_side():
+    start, found = threading.Barrier(4), {}
+
+    def work(n):
+        def program(x):
+            for _ in range(50):
+                x = np.asarray(x * n) - np.ones(2)
+            return x
+
+        start.wait()
+        found[n] = record(program, np.ones(2))
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    sizes = {len(one.graph) for one in found.values()}
+    assert len(found) == 4
+    assert len(sizes) == 1
+    for one in found.values():
+        gives_again(one, **EXACT)
+
+
+KEPT = []
+
+
+def test_what_outlives_its_recording_is_a_plain_array():
+    def program(x):
+        KEPT.append(x * 2)
+        return x.sum()
+
+    record(program, np.ones(2))
+    later = KEPT.pop()
+    assert type(later + 1) is np.ndarray
+    assert type(np.concatenate([later, later])) is np.ndarray
+    assert type(later[0]) is np.float64
+    assert identical(np.sum(later), np.float64(4.0))
+    assert repr(later) == "array([2., 2.])"
+
+
+def test_a_recording_within_one_is_refused():
+    with pytest.raises(GraphError, match="recording within a recording"):
+        record(lambda x: record(np.sum, x), np.ones(2))
+
+
+@pytest.mark.parametrize("name", ["max", "jax", "torch", "numpy_legacy", "tensorflow", "python"])
+def test_rules_of_others_are_refused(name):
+    with pytest.raises(GraphError, match=f"{name}.*record under rules='numpy'"):
+        record(np.sum, np.ones(2), rules=name)
+
+
+@pytest.mark.parametrize("name", ["numpy", "cupy", "dask"])
+def test_rules_that_promote_as_numpy_are_taken(name):
+    recording = record(lambda x: x * 2 + np.float64(1), np.ones(2, np.float16), rules=name)
+    assert recording.graph.rules.name == name
+    gives_again(recording, **EXACT)
+
+
+def test_modules_imported_meanwhile_keep_plain_arrays(tmp_path, monkeypatch):
+    (tmp_path / "made_meanwhile.py").write_text("import numpy as np\nTABLE = np.zeros(3)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def program(x):
+        import made_meanwhile
+
+        return x + made_meanwhile.TABLE
+
+    record(program, np.ones(3))
+    assert type(sys.modules.pop("made_meanwhile").TABLE) is np.ndarray

@@ -1,0 +1,165 @@
+"""A recorded program returns NumPy's very results: dtype, shape, strides, flags, class, bytes."""
+
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+
+import numpy as np
+import pytest
+
+from graphir import ExecutionError
+from runtime import record
+from tests.support.replays import gives_again
+
+
+def grid():
+    return np.random.default_rng(3).normal(size=(3, 4))
+
+
+def read_only():
+    array = grid()
+    array.flags.writeable = False
+    return array
+
+
+LAYOUTS = {
+    "rows": grid,
+    "transposed": lambda: grid().T,
+    "columns": lambda: np.asfortranarray(grid()),
+    "strided": lambda: np.repeat(grid(), 2, 0)[::2, ::3],
+    "reversed": lambda: grid()[::-1],
+    "read only": read_only,
+    "permuted": lambda: np.random.default_rng(1).normal(size=(2, 3, 4)).transpose(2, 0, 1),
+    "float32": lambda: grid().astype("f4").T,
+    "int16": lambda: (grid() * 9).astype("i2").T,
+    "bool": lambda: (grid() > 0).T,
+    "complex": lambda: (grid() + 1j).T,
+    "big endian": lambda: grid().astype(">f8"),
+    "a number": lambda: np.array(2.5),
+    "nothing": lambda: np.zeros((0, 3)),
+    "a vector": lambda: grid()[0],
+}
+
+
+def description(value):
+    if isinstance(value, np.ndarray):
+        flags = value.flags
+        orders = flags.c_contiguous, flags.f_contiguous, flags.writeable, flags.owndata
+        return type(value), value.dtype.str, value.shape, value.strides, *orders, value.tobytes()
+    if isinstance(value, np.generic):
+        return type(value), value.dtype.str, value.tobytes()
+    if isinstance(value, (list, tuple)):
+        return type(value), *map(description, value)
+    return type(value), repr(value)
+
+
+def outcome(function, *args):
+    try:
+        return description(function(*args))
+    except Exception as error:
+        return type(error)
+
+
+METHODS = [
+    name
+    for name in dir(np.ndarray)
+    if not name.startswith("_")
+    and name not in ("tofile", "dump", "ctypes", "data", "flags", "device", "to_device", "resize")
+]
+
+
+SCALAR_METHODS = (
+    *("all", "any", "argmax", "conj", "copy", "cumsum", "flatten", "max", "mean", "min", "prod"),
+    *("ravel", "round", "squeeze", "std", "sum", "transpose", "var", "tolist"),
+)
+
+
+def called(name):
+    """A method without arguments, or an attribute; and what the array is afterwards."""
+
+    def function(x):
+        found = getattr(x, name)
+        return (found() if callable(found) else found), x.copy("K")
+
+    return function
+
+
+FUNCTIONS = {
+    **{name: called(name) for name in METHODS},
+    "copy.copy": copy.copy,
+    "copy.deepcopy": copy.deepcopy,
+    "deepcopy in a list": lambda x: copy.deepcopy([x, x[..., ::2]]),
+    "pickle": lambda x: [pickle.loads(pickle.dumps(x, protocol)) for protocol in (2, 4, 5)],
+    "copies": lambda x: [x.copy(), x.copy("F"), x.copy("K"), np.copy(x), np.array(x)],
+    "ndenumerate": lambda x: list(np.ndenumerate(x)),
+    "flat": lambda x: (list(x.flat), x.flat.index, x.flat.coords, x.flat.copy(), x.flat[:2]),
+    "iteration": lambda x: list(x) if x.ndim else None,
+    "byteswap in place": lambda x: (x.byteswap(True), x.byteswap()),
+    "partition": lambda x: (x.argpartition(0), np.argpartition(x, 0, axis=None)),
+    "in": lambda x: 0.5 in x,
+    "scalar": lambda x: [getattr(x.sum(), name)() for name in SCALAR_METHODS],
+    "scalar's numbers": lambda x: [
+        *(divmod(x.sum(), 2), divmod(7, x.sum()), round(x.sum(), 2), round(x.sum())),
+        *(math.floor(x.sum()), int(x.sum()), float(x.sum()), bool(x.sum()), x.sum().T),
+        hash(x.sum()) == hash(x.sum().item()),
+    ],
+}
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.filterwarnings("ignore")
+def test_results_are_numpys_in_every_layout(name: str) -> None:
+    for layout, make in LAYOUTS.items():
+        recording = outcome(lambda make=make: record(FUNCTIONS[name], make()).result)
+        assert recording == outcome(FUNCTIONS[name], make()), layout
+
+
+CODES = {
+    "mean": lambda x: x.mean(dtype="f4"),
+    "mean over an axis": lambda x: np.mean(x, 0, "f4"),
+    "var": lambda x: x.var(dtype="f4"),
+    "std": lambda x: x.std(0, "f4"),
+    "trace": lambda x: x.trace(0, 0, 1, "f4"),
+    "sum": lambda x: x.sum(0, "f4"),
+    "cumsum": lambda x: np.cumsum(x, dtype=float),
+    "concatenate": lambda x: np.concatenate([x, x], dtype="f4"),
+    "stack": lambda x: np.stack([x, x], dtype="f4", casting="same_kind"),
+    "einsum": lambda x: np.einsum("ij->j", x),
+    "reduce": lambda x: np.add.reduce(x, dtype="f8"),
+    "accumulate": lambda x: np.multiply.accumulate(x, dtype="f8"),
+    "astype": lambda x: x.astype("<f4"),
+    "full_like": lambda x: np.full_like(x, 3, dtype="i8"),
+}
+
+
+@pytest.mark.parametrize("name", CODES)
+def test_numpys_dtype_codes_are_recorded(name: str) -> None:
+    recording = record(CODES[name], grid())
+    assert description(recording.result) == description(CODES[name](grid()))
+    assert recording.notes == ()
+    gives_again(recording, rtol=1e-6, atol=1e-7)
+
+
+def test_blas_gets_the_layout_that_it_gets_from_numpy() -> None:
+    x = np.random.default_rng(0).normal(size=(40, 30)).astype("f4").T
+    for program in (lambda x: copy.deepcopy(x) @ x.T, lambda x: copy.copy(x) @ copy.copy(x).T):
+        assert record(program, x).result.tobytes() == program(x).tobytes()
+
+
+def test_an_audit_without_outputs_says_what_the_result_is(tmp_path) -> None:
+    file = tmp_path / "x.npy"
+    np.save(file, np.arange(3.0))
+    report = record(lambda: np.load(file) * 2).audit()  # data of a file are recorded
+    assert report.outputs[0].differing == 0
+    np.save(file, np.zeros(2, [("a", "f8")]))
+    with pytest.raises(ExecutionError) as caught:
+        record(lambda: np.load(file)).audit()
+    message = str(caught.value)
+    assert message.startswith("audit: nothing that was recorded reached the result of '<lambda>'")
+    assert "got ndarray of [('a', '<f8')][2]" in message
+    assert "return arrays of numbers" in message
+    with pytest.raises(ExecutionError, match=r"got a str; tolist at .* makes Python numbers"):
+        record(lambda x: str(x.tolist()), np.ones(2)).audit()

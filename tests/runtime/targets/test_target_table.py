@@ -1,0 +1,53 @@
+"""What each target does with every op at every dtype: the table is what is kept, and it is true."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from graphir import ops
+from tests.runtime.targets.target_refusals import REFUSALS, Refusal
+from tests.runtime.targets.target_table import TARGETS, golden, installed, lettered, rows, verdicts
+from tests.support.strategies import STRONG
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("target", TARGETS)
+def test_the_table_is_what_is_kept(target: str) -> None:
+    if not installed(target):
+        pytest.skip(f"{TARGETS[target].package} is not installed: the target says nothing")
+    found, kept = lettered(verdicts(target)), golden()[target]
+    assert found["impossible"] == kept["impossible"]
+    for name, line in found["rows"].items():
+        assert line == kept["rows"].get(name), f"{name}: write the table anew"
+    assert [*found["rows"]] == [*kept["rows"]]
+
+
+@pytest.mark.parametrize("row", REFUSALS, ids=lambda row: f"{row.target}-{row.reason}")
+def test_what_is_impossible_is_refused_by_the_engine(row: Refusal) -> None:
+    if not installed(row.target):
+        pytest.skip(f"{TARGETS[row.target].package} is not installed: nothing refuses it")
+    with pytest.raises((TypeError, ValueError, RuntimeError)):
+        row.attempt()
+
+
+def test_every_reason_is_one_that_the_engine_has() -> None:
+    for target, table in golden().items():
+        if target == "dtypes":
+            continue
+        rows = [row.reason for row in REFUSALS if row.target == target]
+        for reason in table["impossible"].values():
+            assert any(re.fullmatch(row, reason) for row in rows), reason
+        for row in rows:
+            assert any(re.fullmatch(row, reason) for reason in table["impossible"].values()), row
+
+
+def test_every_op_and_every_dtype_is_asked_about() -> None:
+    table: dict[str, Any] = golden()
+    assert table.pop("dtypes") == " ".join(map(str, STRONG))
+    assert {*table} == {*TARGETS}
+    assert {row.op.name for row in rows()} == {*ops.CATALOGUE} - {"input"}
+    for name, line in table["python"]["rows"].items():
+        assert line.strip("-"), name
