@@ -1,0 +1,111 @@
+"""Forty NumPy kernels under record and jit: NumPy's results and arguments, or a reason."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from graphir import GraphirError
+from runtime import Program, jit, record
+from tests.numpy_kernels import KERNELS, KINDS
+from tests.support.replays import leaves, same_results
+
+# Kernels that jit refuses, by a part of the reason. Those without control by values are to go.
+REFUSED = {
+    "bool() of": ["needleman_wunsch"],
+    "iteration of": ["burning_ship"],
+    "np.asarray: an array does not keep the kind of a number": ["unsharp_mask", "one_hot_means"],
+    "a change of an item of": [
+        *("floyd_warshall", "fft_in_place", "gauss_seidel", "cholesky", "odd_even_transposition"),
+        *("batcher_merge", "jacobi_1d", "fdtd_2d", "heat_3d", "seidel_2d", "thomas"),
+    ],
+    "is not an int, a slice, None or ...": ["viterbi", "mlp_step", "bitonic"],
+    "a NumPy array of": ["conv2d_bias", "mandelbrot", "lstm", "rk4_lorenz"],
+    "of symbols it takes no out=": ["julia"],
+    "has no attribute 'ravel'": ["fft_blocked", "equalize"],
+    "has no attribute 'copy'": ["lloyd", "until_settled", "gauss_pivot"],
+    "the shape of x[mask] would depend on values": ["histogram_loop", "azimuthal_mean"],
+    "a traced function writes to no array in place": [
+        *("leapfrog", "pairwise_steps", "spring_chain", "cyclic_reduction"),
+    ],
+}
+# Kernels under which jit raises an error of NumPy or Python: wrong, and to be mended.
+RAISES = {
+    "setting an array element with a sequence": ["convolve_valid", "back_substitution"],
+    "Symbol.transpose() takes from 1 to 3": ["causal_attention"],
+}
+_REASONS = {name: reason for reason, names in REFUSED.items() for name in names}
+_RAISED = {name: reason for reason, names in RAISES.items() for name in names}
+
+# Kernels with other bits in a graph than in NumPy: relative differences, and why.
+CLOSE = {
+    # NumPy multiplies complex scalars without fused multiply-add, arrays with it.
+    "fft_in_place": 1e-14,
+    # NumPy raises scalars to a power by the C library, arrays by its own code.
+    "pairwise_steps": 1e-14,
+    # BLAS multiplies by a transposed matrix in another order of summation than by its copy.
+    "one_hot_means": 1e-5,
+}
+
+
+def test_three_kernels_of_each_kind_and_one_more():
+    kinds = Counter(each.function.__module__ for each in KERNELS)
+    assert set(kinds) == {kind.__name__ for kind in KINDS} and len(KINDS) == 13
+    assert min(kinds.values()) == 3 and len(KERNELS) == 40
+    followed = [each for each in KERNELS if each.depends != "control"]
+    assert sum(each.writes for each in followed) >= 10
+    assert sum(each.scalars for each in followed) >= 10
+    assert Counter(each.depends for each in KERNELS) == {"": 32, "control": 4, "shapes": 4}
+
+
+@pytest.mark.parametrize("each", KERNELS, ids=lambda each: each.name)
+def test_record_returns_numpys_result_and_a_graph_that_gives_it_again(each):
+    plain, args = each.arguments(), each.arguments()
+    expected = each.function(*plain)
+    recording = record(each.function, *args)
+    assert same_results(expected, recording.result)
+    assert same_results(plain, args)
+    computed = Program(recording.graph)(*recording.inputs)
+    computed = computed if isinstance(computed, tuple) else (computed,)
+    for output, value in zip(recording.outputs, computed, strict=True):
+        if each.name in CLOSE:
+            np.testing.assert_allclose(output, value, rtol=CLOSE[each.name])
+        else:
+            assert _same_values(output, value)
+
+
+@pytest.mark.parametrize("each", KERNELS, ids=lambda each: each.name)
+def test_jit_gives_numpys_bits_or_a_reason(each):
+    plain, args = each.arguments(), each.arguments()
+    if each.name in _RAISED or each.name in _REASONS:
+        reason = _RAISED.get(each.name) or _REASONS[each.name]
+        error = Exception if each.name in _RAISED else GraphirError
+        with pytest.raises(error, match=re.escape(reason)):
+            jit(each.function)(*args)
+        assert same_results(plain, args)  # nothing was written before the refusal
+        return
+    jitted = jit(each.function)
+    for seed in (0, 0, 1):  # traced, called again, called with other values
+        plain, args = (each.make(np.random.default_rng(seed)) for _ in range(2))
+        assert _same_values(each.function(*plain), jitted(*args))
+        assert same_results(plain, args)
+
+
+def test_the_lists_name_kernels_once():
+    listed = [name for names in (REFUSED | RAISES).values() for name in names]
+    assert len(listed) == len(set(listed))
+    assert {*listed, *CLOSE} <= {each.name for each in KERNELS}
+
+
+def _same_values(expected, got):
+    """The same structure, dtypes, shapes and bytes; a 0-d array counts as a NumPy scalar."""
+    pairs = list(zip(leaves(expected), leaves(got), strict=True))
+    if not all(isinstance(leaf, (np.ndarray, np.generic)) for pair in pairs for leaf in pair):
+        return expected == got
+    arrays = [(np.asarray(a), np.asarray(b)) for a, b in pairs]
+    return all(
+        (a.dtype, a.shape, a.tobytes()) == (b.dtype, b.shape, b.tobytes()) for a, b in arrays
+    )
