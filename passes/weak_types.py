@@ -21,7 +21,7 @@ def weak_types(graph: Graph) -> Graph:
     require_explicit(graph, "weak_types")
     if not any(symbol.type.dtype.weak for symbol in graph.symbols):
         return graph
-    committed = graph.committed
+    committed = graph.concrete_dtype
     types: dict[TensorType, TensorType] = {}
     attributes: dict[int, dict[str, Any]] = {}  # by id: what shares a dict goes on to share one
     rewriter = Rewriter(graph)

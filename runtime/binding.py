@@ -65,7 +65,7 @@ def checked(graph: Graph, symbol: Symbol, name: str, value: Any) -> NDArray[Any]
 
     Raises ExecutionError that says how the input is wrong.
     """
-    dtype = graph.committed(symbol.dtype)
+    dtype = graph.concrete_dtype(symbol.dtype)
     what = f"input {name!r} of graph {graph.name!r} is {symbol.type}"
     if is_literal(value):
         if symbol.rank:
@@ -86,7 +86,7 @@ def require_type(graph: Graph, symbol: Symbol, name: str, array: Any, kind: type
 
     Arrays of other libraries that hold NumPy's have these too.
     """
-    dtype = graph.committed(symbol.dtype)
+    dtype = graph.concrete_dtype(symbol.dtype)
     what = f"input {name!r} of graph {graph.name!r} is {symbol.type}"
     # numpy.ma is a module that a process may never need.
     masked = kind is not np.ndarray and issubclass(kind, np.ma.MaskedArray)

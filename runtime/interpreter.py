@@ -87,7 +87,7 @@ class ReferenceRun:
 
     def _committed(self, symbol: Symbol) -> NDArray[Any]:
         """A result; a literal that is one has the dtype that its rules commit it to."""
-        dtype = self.graph.committed(symbol.dtype)
+        dtype = self.graph.concrete_dtype(symbol.dtype)
         return convert(self.known(symbol), self.graph.stored(symbol), dtype, self.graph.tf32)
 
     def value(self, symbol: Symbol) -> NDArray[Any]:
@@ -104,7 +104,7 @@ class ReferenceRun:
 
     def concrete(self, symbol: Symbol) -> Inferred:
         """What inference says of a symbol, weak dtypes as they are committed."""
-        graph, committed = self.graph, self.graph.committed
+        graph, committed = self.graph, self.graph.concrete_dtype
         inferred = graph.infer(symbol.op, symbol.args, symbol.attrs)
         # What is cast is converted by that alone.
         wanted = (

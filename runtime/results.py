@@ -67,7 +67,7 @@ def _written_type(operand: Symbol) -> TensorType:
     while operand.op is ops.cast and operand.origins:
         operand = operand.args[0]
     dtype = operand.origins[0].source if operand.origins else operand.dtype
-    return shape.cast(operand.graph.committed(dtype))
+    return shape.cast(operand.graph.concrete_dtype(dtype))
 
 
 def _text(error: BaseException) -> str:

@@ -36,34 +36,34 @@ def lattice_text(lattice: Lattice[Any], paths: Paths = ()) -> str:
 
 def lattice_dot(lattice: Lattice[Any], paths: Paths = ()) -> str:
     """A digraph for Graphviz, growing upwards, each level in one rank."""
-    marked = marks(lattice, paths)
-    lines = [f"digraph {_quoted(lattice.name)} {{", "  rankdir=BT;", "  node [shape=box];"]
+    highlights = marks(lattice, paths)
+    lines = [f"digraph {_quote(lattice.name)} {{", "  rankdir=BT;", "  node [shape=box];"]
     for layer in lattice.levels():
-        lines += [f"  {{ rank=same; {' '.join(f'{_quoted(node)};' for node in layer)} }}"]
+        lines += [f"  {{ rank=same; {' '.join(f'{_quote(node)};' for node in layer)} }}"]
     for node in lattice:
-        if node in marked.joins:
+        if node in highlights.joins:
             style = f'style=filled, fillcolor="{ACCENT}", color="{ACCENT}", fontcolor=white'
-            lines.append(f"  {_quoted(node)} [{style}];")
-        elif node in marked.nodes:
-            lines.append(f'  {_quoted(node)} [color="{ACCENT}", penwidth=2];')
+            lines.append(f"  {_quote(node)} [{style}];")
+        elif node in highlights.nodes:
+            lines.append(f'  {_quote(node)} [color="{ACCENT}", penwidth=2];')
     for low, high in lattice.pairs():
-        style = f' [color="{ACCENT}", penwidth=3]' if (low, high) in marked.edges else ""
-        lines.append(f"  {_quoted(low)} -> {_quoted(high)}{style};")
+        style = f' [color="{ACCENT}", penwidth=3]' if (low, high) in highlights.edges else ""
+        lines.append(f"  {_quote(low)} -> {_quote(high)}{style};")
     return "\n".join([*lines, "}"])
 
 
 def lattice_mermaid(lattice: Lattice[Any], paths: Paths = ()) -> str:
     """A Mermaid flowchart, growing upwards."""
-    marked = marks(lattice, paths)
+    highlights = marks(lattice, paths)
     ids = {node: f"n{i}" for i, node in enumerate(lattice)}
-    lines = ["flowchart BT", *(f"  {ids[node]}[{_quoted(node)}]" for node in lattice)]
+    lines = ["flowchart BT", *(f"  {ids[node]}[{_quote(node)}]" for node in lattice)]
     lines += [f"  {ids[a]} --> {ids[b]}" for a, b in lattice.pairs()]
     for node in lattice:
-        if node in marked.joins:
+        if node in highlights.joins:
             lines.append(f"  style {ids[node]} fill:{ACCENT},stroke:{ACCENT},color:#ffffff")
-        elif node in marked.nodes:
+        elif node in highlights.nodes:
             lines.append(f"  style {ids[node]} stroke:{ACCENT},stroke-width:2px")
-    numbers = [str(i) for i, edge in enumerate(lattice.pairs()) if edge in marked.edges]
+    numbers = [str(i) for i, edge in enumerate(lattice.pairs()) if edge in highlights.edges]
     if numbers:
         lines.append(f"  linkStyle {','.join(numbers)} stroke:{ACCENT},stroke-width:3px")
     return "\n".join(lines)
@@ -83,5 +83,5 @@ LATTICE_FORMATS: dict[str, Callable[[Lattice[Any], Paths], str]] = {
 """The functions that draw a lattice with paths, by the name of what they make."""
 
 
-def _quoted(node: Any) -> str:
+def _quote(node: Any) -> str:
     return json.dumps(str(node), ensure_ascii=False)

@@ -26,8 +26,8 @@ class Marks(NamedTuple):
 
 def marks(lattice: Lattice[Any], paths: Paths) -> Marks:
     """What paths mark; GraphError for a step that is no edge of the lattice."""
-    named = {str(node): node for node in lattice}
-    chains = [tuple(named.get(str(node), node) for node in path) for path in paths]
+    nodes_by_name = {str(node): node for node in lattice}
+    chains = [tuple(nodes_by_name.get(str(node), node) for node in path) for path in paths]
     steps = [step for chain in chains for step in pairwise(chain)]
     for low, high in steps:
         if high not in lattice.edges.get(low, ()):

@@ -127,10 +127,10 @@ class Graph(Makers, Written):
         new.policy, new.rules_before = self.policy, self.rules.name if rules else self.rules_before
         return new
 
-    def committed(self, dtype: DType) -> DType:
+    def concrete_dtype(self, dtype: DType) -> DType:
         """The dtype of values: of a weak one, what the rules that made it commit it to."""
         rules = rules_named(self.rules_before) if self.rules_before else self.rules
-        return rules.committed(dtype)
+        return rules.concrete_dtype(dtype)
 
     def stored(self, symbol: Symbol) -> DType:
         """The dtype that a symbol's values have: a weak literal keeps its 64 bits until it is used.
@@ -138,7 +138,7 @@ class Graph(Makers, Written):
         Other weak values have the dtype that they are committed to.
         """
         literal = symbol.op is ops.constant and symbol.weak
-        return symbol.dtype if literal else self.committed(symbol.dtype)
+        return symbol.dtype if literal else self.concrete_dtype(symbol.dtype)
 
     def verify(self) -> Graph:
         """Infer every symbol again and compare; GraphError names the first that is wrong."""
@@ -293,7 +293,7 @@ class Graph(Makers, Written):
     def binary(self, op: Op, lhs: Any, rhs: Any, depth: int = 2) -> Symbol:
         """What an operator, `depth` calls up, adds; NotImplemented for a foreign operand."""
         if lhs.__class__ is Symbol and rhs.__class__ is Symbol and lhs.graph is rhs.graph:
-            inferred = self.rules.inferred_by_types.get((op, lhs.type, rhs.type))
+            inferred = self.rules.inferences_by_types.get((op, lhs.type, rhs.type))
             if inferred is not None:
                 # The common case, in line: two symbols whose types have met under this op.
                 frame = _getframe(depth)
@@ -335,7 +335,7 @@ class Graph(Makers, Written):
 
     def infer_of(self, op: Op, types: Any, attrs: Mapping[str, Any]) -> Inferred:
         """The same of operands that are known by their types alone, or by those and a value."""
-        known: dict[Any, Inferred] = self.rules.inferred
+        known: dict[Any, Inferred] = self.rules.inferences
         if op is ops.constant:  # each has values of its own
             return op.infer(self.rules, types, attrs)
         # A cast, the most frequent of ops with attributes, is found by the code of its dtype.

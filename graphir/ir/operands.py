@@ -80,7 +80,7 @@ def taken(
     ]
     place = Place(types, position, op.name, computed or is_computed(operands))
     rules = ruling(rules, op.name, types)
-    number = rules.meant(value, place)
+    number = rules.literal_value(value, place)
     return number, rules.literal(number, place)
 
 

@@ -32,19 +32,19 @@ def read_lattice(path: str | os.PathLike[str]) -> Lattice[Any]:
             "make one by Lattice('mine', {low: [high, ...]})"
         )
     try:
-        name, source, edges = _fields(_parsed(Path(path)))
+        name, source, edges = _fields(_load(Path(path)))
         return Lattice(name or Path(path).stem, _edges(edges), source)
     except OSError as error:
         near = difflib.get_close_matches(Path(path).name, lattices(), n=1)
-        named = f"; there is a published lattice({near[0]!r})" if near else ""
-        raise GraphError(f"{path}: {error.strerror}{named}") from None
+        hint = f"; there is a published lattice({near[0]!r})" if near else ""
+        raise GraphError(f"{path}: {error.strerror}{hint}") from None
     except Cyclic as error:
         raise Cyclic(f"{path}: {shortened(str(error))}", error.cycle) from None
     except GraphError as error:
         raise GraphError(f"{path}: {shortened(str(error))}") from None
 
 
-def _parsed(path: Path) -> Any:
+def _load(path: Path) -> Any:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
@@ -66,27 +66,27 @@ class _TwiceError(Exception):
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for key, value in pairs:
-        if key in found:
+        if key in fields:
             raise _TwiceError(key)
-        found[key] = value
-    return found
+        fields[key] = value
+    return fields
 
 
 def _lines(text: str, key: str) -> list[int]:
     """The lines on which a key is written."""
-    written = re.escape(json.dumps(key, ensure_ascii=False)) + r"\s*:"
-    return [text.count("\n", 0, match.start()) + 1 for match in re.finditer(written, text)]
+    pattern = re.escape(json.dumps(key, ensure_ascii=False)) + r"\s*:"
+    return [text.count("\n", 0, match.start()) + 1 for match in re.finditer(pattern, text)]
 
 
-def _fields(found: Any) -> tuple[str, str, Mapping[str, Any]]:
+def _fields(content: Any) -> tuple[str, str, Mapping[str, Any]]:
     """The name, the source and the edges of what a file holds."""
-    whole = _object(found)
+    whole = _object(content)
     if not isinstance(whole.get("edges"), dict):
         return "", "", whole
-    if unknown := whole.keys() - {"name", "source", "edges"}:
-        raise GraphError(f"{min(unknown)!r} is no field; there are name, source and edges")
+    if extra := whole.keys() - {"name", "source", "edges"}:
+        raise GraphError(f"{min(extra)!r} is no field; there are name, source and edges")
     name, source = whole.get("name", ""), whole.get("source", "")
     if not (isinstance(name, str) and isinstance(source, str)):
         raise GraphError("name and source must be text")
@@ -111,7 +111,9 @@ def _edges(edges: Mapping[str, Any]) -> dict[Any, list[Any]]:
 def _names(low: str, above: Any) -> list[str]:
     _check_name(low, "a key")
     if not isinstance(above, list):
-        raise GraphError(f"{low}: must be a list of what lies directly above, not {_shown(above)}")
+        raise GraphError(
+            f"{low}: must be a list of what lies directly above, not {_value_text(above)}"
+        )
     for i, name in enumerate(cast("list[Any]", above)):
         _check_name(name, f"{low}[{i}]")
     return cast("list[str]", above)
@@ -119,7 +121,7 @@ def _names(low: str, above: Any) -> list[str]:
 
 def _check_name(name: Any, place: str) -> None:
     if not (isinstance(name, str) and name.strip() and name.isprintable()):
-        raise GraphError(f"{place}: must be a name, not {_shown(name)}")
+        raise GraphError(f"{place}: must be a name, not {_value_text(name)}")
     if len(name) > LONGEST_NAME:
         count = f"{len(name):,} characters"
         raise GraphError(f"{place}: too long a name; got {count}; use at most {LONGEST_NAME}")
@@ -132,11 +134,11 @@ _IN_EITHER = frozenset(["i2", "i4", "i8", "u2", "u4", "u8"])
 
 def _check_spelling(names: list[str]) -> None:
     """GraphError where a dtype has two names, or it is unclear which dtype a name means."""
-    spelled: dict[DType, str] = {}
+    spellings: dict[DType, str] = {}
     for name in names:
-        one = element(name)
-        if isinstance(one, DType) and spelled.setdefault(one, name) != name:
-            raise GraphError(f"{one} is there under two names, {spelled[one]!r} and {name!r}")
+        dtype = element(name)
+        if isinstance(dtype, DType) and spellings.setdefault(dtype, name) != name:
+            raise GraphError(f"{dtype} is there under two names, {spellings[dtype]!r} and {name!r}")
     if (bytewise := _IN_BYTES & set(names)) and (either := _IN_EITHER & set(names)):
         raise GraphError(
             f"{min(bytewise)!r} counts bytes, as NumPy does, and short names such as "
@@ -144,12 +146,12 @@ def _check_spelling(names: list[str]) -> None:
         )
 
 
-def _object(found: Any) -> dict[str, Any]:
-    if not isinstance(found, dict):
-        raise GraphError(f"must be an object, not {_shown(found)}")
-    return cast("dict[str, Any]", found)
+def _object(content: Any) -> dict[str, Any]:
+    if not isinstance(content, dict):
+        raise GraphError(f"must be an object, not {_value_text(content)}")
+    return cast("dict[str, Any]", content)
 
 
-def _shown(value: Any) -> str:
+def _value_text(value: Any) -> str:
     text = json.dumps(value)
     return text if len(text) <= 40 else f"{text[:37]}..."

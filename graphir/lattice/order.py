@@ -39,10 +39,10 @@ class Violation(NamedTuple):
 
     law: str
     elements: tuple[Any, ...]
-    found: str
+    finding: str
 
     def __str__(self) -> str:
-        return f"{self.law}: {', '.join(map(str, self.elements))} -- {self.found}"
+        return f"{self.law}: {', '.join(map(str, self.elements))} -- {self.finding}"
 
 
 class Lattice(Generic[Node]):
@@ -57,8 +57,8 @@ class Lattice(Generic[Node]):
     def __init__(self, name: str, edges: Mapping[Node, Iterable[Node]], source: str = "") -> None:
         self.name, self.source = name, source
         self.edges = _edges(name, edges)
-        mentioned = [n for low, above in self.edges.items() for n in (low, *above)]
-        self.nodes: tuple[Node, ...] = tuple(dict.fromkeys(mentioned))
+        all_nodes = [n for low, above in self.edges.items() for n in (low, *above)]
+        self.nodes: tuple[Node, ...] = tuple(dict.fromkeys(all_nodes))
         # Sets are bit masks; an element's bit is its place in a topological order from above, so
         # that the least bit of a mask is an element with nothing of the mask below it.
         self._order = self._downwards()
@@ -108,13 +108,13 @@ class Lattice(Generic[Node]):
 
     def below(self, a: Node, b: Node) -> bool:
         """Whether a <= b."""
-        return bool(self._up[self._known(a)] & self._bit[self._known(b)])
+        return bool(self._up[self._node(a)] & self._bit[self._node(b)])
 
     def upper_bounds(self, *nodes: Node) -> tuple[Node, ...]:
         """The minimal elements above all of `nodes`, themselves included; none, one or several."""
         mask = -1
         for node in nodes:
-            mask &= self._up[self._known(node)]
+            mask &= self._up[self._node(node)]
         least: list[int] = []
         while mask:  # its least bit is minimal; what lies above that is not
             at = (mask & -mask).bit_length() - 1
@@ -139,25 +139,25 @@ class Lattice(Generic[Node]):
                 raise NoUpperBound(f"{names} have no upper bound in lattice {self.name!r}")
             raise SeveralUpperBounds(
                 f"{names} have several minimal upper bounds in lattice {self.name!r}: "
-                f"{_listed(least)}"
+                f"{_nodes_text(least)}"
             )
         self._joins[nodes] = least[0]
         return least[0]
 
-    def _known(self, node: Any) -> Node:
+    def _node(self, node: Any) -> Node:
         """A node, which may be given by its text."""
         if node in self._bit:
             return node
-        named = [one for one in self.nodes if str(one) == node]
-        if not named:
+        matches = [each for each in self.nodes if str(each) == node]
+        if not matches:
             raise PromotionError(
-                f"{node} is not in lattice {self.name!r}, which has {_listed(self.nodes, 50)}"
+                f"{node} is not in lattice {self.name!r}, which has {_nodes_text(self.nodes, 50)}"
             )
-        return named[0]
+        return matches[0]
 
     def path(self, low: Node, high: Node) -> tuple[Node, ...]:
         """A shortest chain of edges from `low` up to `high`, both included."""
-        ends = self._known(low), self._known(high)
+        ends = self._node(low), self._node(high)
         if not self.below(*ends):
             raise PromotionError(f"{low} does not lie below {high} in {self.name!r}")
         if ends not in self._paths:
@@ -200,13 +200,13 @@ class Lattice(Generic[Node]):
 
     def redundant(self) -> list[tuple[Node, Node]]:
         """The edges a < c that the others imply, since some b has a < b < c."""
-        implied: list[tuple[Node, Node]] = []
+        edges: list[tuple[Node, Node]] = []
         for low, above in self.edges.items():
             beyond = 0
             for node in above:
                 beyond |= self._up[node] & ~self._bit[node]
-            implied += [(low, high) for high in above if self._bit[high] & beyond]
-        return implied
+            edges += [(low, high) for high in above if self._bit[high] & beyond]
+        return edges
 
 
 LAWS = ("existence", "uniqueness", "idempotence", "commutativity", "associativity")
@@ -216,23 +216,23 @@ LAWS = ("existence", "uniqueness", "idempotence", "commutativity", "associativit
 MOST_NODES = 512
 """The most nodes of a lattice that is asked for its laws, which are those of all triples."""
 
-LISTED = 10_000
+MAX_LISTED = 10_000
 """The most triples that break associativity of which each is listed."""
 
 
 class Violations(list[Violation]):
     """Violations law by law; `counts` has how many each law has, which may be more than listed."""
 
-    def __init__(self, listed: Iterable[Violation] = (), more: Mapping[str, int] | None = None):
-        super().__init__(listed)
+    def __init__(self, violations: Iterable[Violation] = (), more: Mapping[str, int] | None = None):
+        super().__init__(violations)
         self.counts = Counter(violation.law for violation in self)
         self.counts.update(more or {})
 
     def of(self, laws: Collection[str]) -> Violations:
         """The violations of some laws."""
-        listed = [violation for violation in self if violation.law in laws]
+        violations = [violation for violation in self if violation.law in laws]
         counts = Counter({law: n for law, n in self.counts.items() if law in laws})
-        return Violations(listed, counts - Counter(violation.law for violation in listed))
+        return Violations(violations, counts - Counter(violation.law for violation in violations))
 
 
 def violations(nodes: Sequence[Node], join: Callable[[Node, Node], Node]) -> Violations:
@@ -241,7 +241,7 @@ def violations(nodes: Sequence[Node], join: Callable[[Node, Node], Node]) -> Vio
     It exists and is unique, is commutative and idempotent for all pairs, and associative for all
     triples in which not every way is undefined. `join` raises PromotionError where undefined.
     Violations come law by law, those of the nodes given first before others; of associativity, the
-    first LISTED. GraphError for more than MOST_NODES nodes.
+    first MAX_LISTED. GraphError for more than MOST_NODES nodes.
     """
     if len(nodes) > MOST_NODES:
         raise GraphError(
@@ -249,7 +249,7 @@ def violations(nodes: Sequence[Node], join: Callable[[Node, Node], Node]) -> Vio
             f"use a lattice of at most {MOST_NODES} nodes"
         )
     joins: dict[tuple[Node, Node], Node] = {}
-    found: list[Violation] = []
+    failures: list[Violation] = []
     place = {node: i for i, node in enumerate(nodes)}
     for a, b in product(nodes, repeat=2):
         try:
@@ -257,14 +257,14 @@ def violations(nodes: Sequence[Node], join: Callable[[Node, Node], Node]) -> Vio
         except PromotionError as error:
             law = "uniqueness" if isinstance(error, SeveralUpperBounds) else "existence"
             if (b, a) in joins or place[a] <= place[b]:
-                found.append(Violation(law, (a, b), str(error)))
+                failures.append(Violation(law, (a, b), str(error)))
 
-    def first(one: Violation) -> tuple[int, int, list[int]]:
-        places = [place[node] for node in one.elements]
-        return LAWS.index(one.law), sum(places), places
+    def first(violation: Violation) -> tuple[int, int, list[int]]:
+        places = [place[node] for node in violation.elements]
+        return LAWS.index(violation.law), sum(places), places
 
     triples, more = _of_triples(nodes, joins)
-    pairs = sorted([*found, *_of_pairs(nodes, joins)], key=first)
+    pairs = sorted([*failures, *_of_pairs(nodes, joins)], key=first)
     return Violations([*pairs, *triples], {"associativity": more})
 
 
@@ -277,19 +277,21 @@ def _of_pairs(
     for a, b in combinations(nodes, 2):
         left, right = joins.get((a, b)), joins.get((b, a))
         if left != right:
-            yield Violation("commutativity", (a, b), f"{_shown(left)}, swapped {_shown(right)}")
+            yield Violation(
+                "commutativity", (a, b), f"{_node_text(left)}, swapped {_node_text(right)}"
+            )
 
 
 def _of_triples(
     nodes: Sequence[Node], joins: Mapping[tuple[Node, Node], Node]
 ) -> tuple[list[Violation], int]:
-    """The first LISTED triples that break associativity, and the number of the others."""
-    n, found = len(nodes), [*dict.fromkeys((*nodes, *joins.values()))]
-    number = {node: i for i, node in enumerate(found)}
-    undefined = len(found)
-    table = np.full((undefined + 1, undefined + 1), undefined, np.int32)
-    for (a, b), joined in joins.items():
-        table[number[a], number[b]] = number[joined]
+    """The first MAX_LISTED triples that break associativity, and the number of the others."""
+    n, elements = len(nodes), [*dict.fromkeys((*nodes, *joins.values()))]
+    number = {node: i for i, node in enumerate(elements)}
+    bottom = len(elements)
+    table = np.full((bottom + 1, bottom + 1), bottom, np.int32)
+    for (a, b), result in joins.items():
+        table[number[a], number[b]] = number[result]
     of_pairs = table[:n, :n]
     keys, count = np.empty(0, np.int64), 0
     for a in range(n):
@@ -298,32 +300,35 @@ def _of_triples(
         count += len(b)
         # By the sum of the places, then the places: the least nodes come first.
         keys = np.concatenate([keys, (((a + b + c) * n + a) * n + b) * n + c])
-        if len(keys) > 4 * LISTED:
-            keys = np.partition(keys, LISTED)[:LISTED]
-    listed = [_broken(found, table, key, n) for key in np.sort(keys)[:LISTED].tolist()]
-    return listed, count - len(listed)
+        if len(keys) > 4 * MAX_LISTED:
+            keys = np.partition(keys, MAX_LISTED)[:MAX_LISTED]
+    violations = [
+        _associativity_violation(elements, table, key, n)
+        for key in np.sort(keys)[:MAX_LISTED].tolist()
+    ]
+    return violations, count - len(violations)
 
 
-def _broken(nodes: Sequence[Any], table: Any, key: int, n: int) -> Violation:
+def _associativity_violation(nodes: Sequence[Any], table: Any, key: int, n: int) -> Violation:
     """The violation of associativity whose triple a key numbers."""
     places = key // n // n % n, key // n % n, key % n
     i, j, k = places
     a, b, c = (nodes[place] for place in places)
     left, right = (
-        _shown(nodes[at]) if at < len(nodes) else _shown(None)
+        _node_text(nodes[at]) if at < len(nodes) else _node_text(None)
         for at in (table[table[i, j], k], table[i, table[j, k]])
     )
     text = f"({a} v {b}) v {c} = {left}, {a} v ({b} v {c}) = {right}"
     return Violation("associativity", (a, b, c), text)
 
 
-def _listed(nodes: Sequence[Any], most: int = 10) -> str:
+def _nodes_text(nodes: Sequence[Any], most: int = 10) -> str:
     """Nodes in a message: the first, and how many more there are."""
     more = f" and {len(nodes) - most:,} more" if len(nodes) > most else ""
     return ", ".join(map(str, nodes[:most])) + more
 
 
-def _shown(node: Any) -> str:
+def _node_text(node: Any) -> str:
     return "undefined" if node is None else str(node)
 
 
@@ -333,18 +338,18 @@ def _edges(name: str, edges: Any) -> dict[Any, tuple[Any, ...]]:
         raise GraphError(
             f"lattice {name!r} is made of {{node: [nodes directly above it]}}, not {edges!r}"
         )
-    found: dict[Any, tuple[Any, ...]] = {}
+    edges_above: dict[Any, tuple[Any, ...]] = {}
     for low, above in cast("Mapping[Any, Any]", edges).items():
         try:
             if isinstance(above, str):
                 raise TypeError("its letters would be nodes")
-            found[low] = tuple(dict.fromkeys(above))
+            edges_above[low] = tuple(dict.fromkeys(above))
         except TypeError as error:
             raise GraphError(
                 f"lattice {name!r}: what lies directly above {low} is a list of nodes, not "
                 f"{above!r}: {error}"
             ) from None
-    return found
+    return edges_above
 
 
 def _networkx() -> Any:

@@ -142,8 +142,8 @@ def _arrays(graph: Graph, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
 def _array(graph: Graph, one: Any, whole: bool) -> Any:
     """A number as an array; among several ints one of int64, as NumPy takes these."""
     if type(one) is TracedNumber:
-        return one.filled(graph.committed(DType.weak_int)) if whole else one.symbol()
-    return one.cast(graph.committed(one.dtype)) if isinstance(one, Symbol) else one
+        return one.filled(graph.concrete_dtype(DType.weak_int)) if whole else one.symbol()
+    return one.cast(graph.concrete_dtype(one.dtype)) if isinstance(one, Symbol) else one
 
 
 def call_function(

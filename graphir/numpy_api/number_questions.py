@@ -152,7 +152,7 @@ class Feed(NamedTuple):
     def storage(self, graph: Graph) -> np.dtype[Any] | None:
         """The dtype of np.array(number, dtype) if that is all there is to it, None if it is not."""
         plain = self.use is None and self.dtype.weak
-        return graph.committed(self.dtype).storage if plain else None
+        return graph.concrete_dtype(self.dtype).storage if plain else None
 
     def array(self, values: Values) -> NDArray[Any]:
         """The 0-d array that it is in a call."""

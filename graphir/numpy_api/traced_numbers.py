@@ -350,7 +350,7 @@ class TracedNumber(DeferredNumber):
     def symbol(self) -> Symbol:
         """The 0-d array that NumPy makes of the number, in the dtype of its own."""
         (made,) = self.trace.entered(None, (self,))
-        return made.cast(made.graph.committed(made.dtype)) if made.weak else made
+        return made.cast(made.graph.concrete_dtype(made.dtype)) if made.weak else made
 
     def filled(self, dtype: DType) -> Symbol:
         """The number in a dtype that holds it; GraphError where it does not."""

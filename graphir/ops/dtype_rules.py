@@ -32,7 +32,7 @@ def _all(types: Types, dtype: DType) -> tuple[DType, ...]:
 def _met(family: Family, rules: PromotionRules, op: Op, types: Types) -> DType:
     """The dtype in which an op of a family happens on operands that promote together."""
     rules = ruling(rules, op.name, types)
-    return rules.computed(family, rules.meeting(types, op.name), op.name)
+    return rules.family_dtype(family, rules.meeting(types, op.name), op.name)
 
 
 def _together(family: Family, *, real: bool = False) -> Rule:
@@ -40,7 +40,7 @@ def _together(family: Family, *, real: bool = False) -> Rule:
 
     def resolve(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
         if op.name in rules.unconverted:
-            dtypes = tuple([rules.known(type_.dtype) for type_ in types])
+            dtypes = tuple([rules.supported(type_.dtype) for type_ in types])
             return Resolved(dtypes, dtypes[0])
         dtype = _met(family, rules, op, types)
         return Resolved(_all(types, _no_complex(op, dtype) if real else dtype), dtype)
@@ -59,18 +59,18 @@ def _alone(family: Family) -> Rule:
 
 
 def _comparison(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
-    return Resolved(ruling(rules, op.name, types).compared(types, op.name), DType.bool)
+    return Resolved(ruling(rules, op.name, types).comparison_dtypes(types, op.name), DType.bool)
 
 
 def _order(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
     rules = ruling(rules, op.name, types)
-    dtypes = rules.compared(types, op.name)
-    return Resolved(tuple(rules.computed("ordered", d, op.name) for d in dtypes), DType.bool)
+    dtypes = rules.comparison_dtypes(types, op.name)
+    return Resolved(tuple(rules.family_dtype("ordering", d, op.name) for d in dtypes), DType.bool)
 
 
 def _step(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
     resolved = _together("floating", real=True)(rules, op, types, attrs)
-    if rules.committed(resolved.result) not in (DType.float32, DType.float64):
+    if rules.concrete_dtype(resolved.result) not in (DType.float32, DType.float64):
         raise PromotionError(
             f"{op.name} steps through float32 or float64, not {resolved.result}, whose arithmetic "
             "is float32's rounded; .cast(DType.float32) first"
@@ -79,61 +79,61 @@ def _step(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Res
 
 
 def _predicate(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
-    return Resolved((_met("tested", rules, op, types),), DType.bool)
+    return Resolved((_met("inspection", rules, op, types),), DType.bool)
 
 
 def _sign_predicate(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
-    return Resolved((_no_complex(op, _met("tested", rules, op, types)),), DType.bool)
+    return Resolved((_no_complex(op, _met("inspection", rules, op, types)),), DType.bool)
 
 
 def _logical(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
     """Each operand as a truth value by itself, of dtypes that mix."""
-    truths = tuple(rules.computed("truth", type_.dtype, op.name) for type_ in types)
+    truths = tuple(rules.family_dtype("truth", type_.dtype, op.name) for type_ in types)
     rules.meeting(types, op.name)
     return Resolved(truths, rules.verdict(types[0].dtype, op.name))
 
 
 def _select(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
-    condition = rules.computed("truth", types[0].dtype, op.name)
-    dtype = _met("moved", rules, op, types[1:])
+    condition = rules.family_dtype("truth", types[0].dtype, op.name)
+    dtype = _met("movement", rules, op, types[1:])
     return Resolved((condition, dtype, dtype), dtype)
 
 
 def _accumulation(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
-    source, asked = rules.taken(types[0].dtype, op.name), _asked(rules, attrs)
+    source, asked = rules.source_dtype(types[0].dtype, op.name), _asked(rules, attrs)
     if asked not in (None, source) and not rules.implicit:
         rules.join((source, asked))
     if asked is not None:
         dtype = rules.accumulator(asked, op.name)
     else:
-        dtype = _met("accumulated", rules, op, types)
+        dtype = _met("accumulation", rules, op, types)
     _castable(op, source, dtype)
     return Resolved((dtype,), dtype)
 
 
 def _clip(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
-    dtype = _met("ordered", rules, op, types)
-    return Resolved(_all(types, dtype), rules.clipped(types[0].dtype, dtype))
+    dtype = _met("ordering", rules, op, types)
+    return Resolved(_all(types, dtype), rules.clip_dtype(types[0].dtype, dtype))
 
 
 def _position(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
-    dtype = _met("ordered", rules, op, types)
+    dtype = _met("ordering", rules, op, types)
     result = _asked(rules, attrs) or rules.position(op.name)
     return Resolved(_all(types, dtype), _integer(op, result))
 
 
 def _lookup(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
     """Data operands join; the last operand holds indices."""
-    data = _met("moved", rules, op, types[:-1])
+    data = _met("movement", rules, op, types[:-1])
     for type_ in types[:-1]:
         _castable(op, type_.dtype, data)
-    indices = rules.indexed(types[-1].dtype, op.name)
+    indices = rules.index_dtype(types[-1].dtype, op.name)
     return Resolved((*_all(types[:-1], data), indices), data)
 
 
 def _asked(rules: PromotionRules, attrs: Attributes) -> DType | None:
     """The dtype that the user asked for, if any, which the rules must have."""
-    return attrs["dtype"] and rules.known(attrs["dtype"])
+    return attrs["dtype"] and rules.supported(attrs["dtype"])
 
 
 def _integer(op: Op, dtype: DType) -> DType:
@@ -142,12 +142,12 @@ def _integer(op: Op, dtype: DType) -> DType:
     return dtype
 
 
-_same = _together("moved")
+_same = _together("movement")
 
 
 def _padding(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
     found = _same(rules, op, types, attrs)
-    _number(op, attrs["value"], rules.committed(found.result))
+    _number(op, attrs["value"], rules.concrete_dtype(found.result))
     return found
 
 
@@ -165,14 +165,14 @@ def _castable(op: Op, source: DType, target: DType) -> None:
 
 
 def _cast(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
-    _castable(op, types[0].dtype, rules.known(attrs["to"]))
+    _castable(op, types[0].dtype, rules.supported(attrs["to"]))
     return Resolved((types[0].dtype,), attrs["to"])
 
 
 def _created(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
     if "value" in attrs:
-        _number(op, attrs["value"], rules.committed(attrs["dtype"]))
-    return Resolved((), rules.known(attrs["dtype"]))
+        _number(op, attrs["value"], rules.concrete_dtype(attrs["dtype"]))
+    return Resolved((), rules.supported(attrs["dtype"]))
 
 
 def _known(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
@@ -182,7 +182,7 @@ def _known(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Re
             f"a constant of {dtype} is stored as {dtype.storage}, not {stored}; "
             f"g.constant[DType.{dtype}](...) converts what fits"
         )
-    return Resolved((), rules.known(dtype))
+    return Resolved((), rules.supported(dtype))
 
 
 def _sized(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
@@ -208,25 +208,25 @@ def _signature(name: str, resolve: Rule, *joined: int, other: Any = DType.int64)
 ARITHMETIC = _signature("arithmetic", _together("arithmetic"))
 REAL_ARITHMETIC = _signature("real arithmetic", _together("arithmetic", real=True))
 JOIN = _signature("join", _same)
-ORDERED = _signature("ordered", _together("ordered"))
+ORDERED = _signature("ordering", _together("ordering"))
 CLIP = _signature("clip", _clip)
 COMPARISON = _signature("comparison", _comparison)
 ORDER = _signature("order", _order)
-DIVISION = _signature("division", _together("divided"))
+DIVISION = _signature("division", _together("division"))
 FLOATING = _signature("floating", _together("floating"))
 REAL_FLOATING = _signature("real floating", _together("floating", real=True))
 STEP = _signature("step", _step)
 MAGNITUDE = _signature("magnitude", _alone("arithmetic"))
-PART = _signature("part", _alone("tested"))
+PART = _signature("part", _alone("inspection"))
 PREDICATE = _signature("predicate", _predicate)
 SIGN_PREDICATE = _signature("sign predicate", _sign_predicate)
 LOGICAL = _signature("logical", _logical)
 BITWISE = _signature("bitwise", _together("bitwise"))
-SHIFT = _signature("shift", _together("shifted"))
+SHIFT = _signature("shift", _together("shift"))
 SELECT = _signature("select", _select, 1, 2, other=DType.bool)
 ACCUMULATION = _signature("accumulation", _accumulation)
-MEAN = _signature("mean", _together("averaged"))
-SPREAD = _signature("spread", _alone("averaged"))
+MEAN = _signature("mean", _together("average"))
+SPREAD = _signature("spread", _alone("average"))
 POSITION = _signature("position", _position)
 LOOKUP = _signature("lookup", _lookup, 0)
 SCATTER = _signature("scatter", _lookup, 0, 1)

@@ -72,7 +72,7 @@ Ops that the standard has not (relu, rsqrt, as_complex, erf to layer_norm) are w
 """
 
 _ARRAYS_ONLY = {"concat", "stack", "matmul", "tensordot", "outer"}
-_UNDEFINED = "the standard does not define this"
+_NOT_DEFINED = "the standard does not define this"
 
 
 class ArrayApi(LibraryRules):
@@ -90,16 +90,16 @@ class ArrayApi(LibraryRules):
 
     cell = LibraryRules.cell
 
-    def known(self, dtype: DType) -> DType:
+    def supported(self, dtype: DType) -> DType:
         """One of the standard's data types."""
-        if dtype.code in self._known:
+        if dtype.code in self._dtype_codes:
             return dtype
-        raise self.lacking(dtype, f"{dtype} is no data type of {self.name!r}: {_UNDEFINED}")
+        raise self.lacking(dtype, f"{dtype} is no data type of {self.name!r}: {_NOT_DEFINED}")
 
     def entering(self, scalar: Any) -> Any:
         """Refused: only Python scalars mix with arrays."""
         raise PromotionError(
-            f"{scalar!r} is neither an array nor a Python scalar: {_UNDEFINED}; write "
+            f"{scalar!r} is neither an array nor a Python scalar: {_NOT_DEFINED}; write "
             f"{scalar.item()!r}, or g.constant(...)"
         )
 
@@ -108,7 +108,7 @@ class ArrayApi(LibraryRules):
         dtype = super().common(operands)
         if all(operand.dtype.weak for operand in operands):
             what = [operand.dtype for operand in operands]
-            raise self.refusal(what, f"no array is among the operands, and {_UNDEFINED}")
+            raise self.refusal(what, f"no array is among the operands, and {_NOT_DEFINED}")
         return dtype
 
     def join(self, dtypes: tuple[DType, ...]) -> DType:
@@ -116,40 +116,40 @@ class ArrayApi(LibraryRules):
         try:
             return super().join(dtypes)
         except NoUpperBound:
-            raise self.refusal(dtypes, _UNDEFINED) from None
+            raise self.refusal(dtypes, _NOT_DEFINED) from None
 
     def meeting(self, operands: Sequence[Typed], op: str) -> DType:
         """The join; of clip between bounds of the same kind."""
-        met = self.common(operands)
+        join = self.common(operands)
         if op != "clip":
-            return met
+            return join
         first = operands[0].dtype
         for bound in (operand.dtype for operand in operands[1:]):
             same = (bound.is_integer, bound.is_float) == (first.is_integer, first.is_float)
             if not same and bound is not DType.weak_int:
-                raise self.refusal([first, bound], f"clip by another kind: {_UNDEFINED}")
-        return met
+                raise self.refusal([first, bound], f"clip by another kind: {_NOT_DEFINED}")
+        return join
 
-    def clipped(self, first: DType, met: DType) -> DType:
+    def clip_dtype(self, first: DType, join: DType) -> DType:
         """That of the first operand."""
         return first
 
-    def compared(self, operands: Sequence[Typed], op: str) -> tuple[DType, ...]:
+    def comparison_dtypes(self, operands: Sequence[Typed], op: str) -> tuple[DType, ...]:
         """All at their join, if the function takes that."""
-        return (self.computed("moved", self.meeting(operands, op), op),) * len(operands)
+        return (self.family_dtype("movement", self.meeting(operands, op), op),) * len(operands)
 
-    def computed(self, family: Family, dtype: DType, op: str) -> DType:
+    def family_dtype(self, family: Family, dtype: DType, op: str) -> DType:
         """The dtype in which a function happens, if its category has the operands'."""
-        return super().computed(family, self.taken(dtype, op), op)
+        return super().family_dtype(family, self.source_dtype(dtype, op), op)
 
-    def taken(self, dtype: DType, op: str) -> DType:
+    def source_dtype(self, dtype: DType, op: str) -> DType:
         """The dtype of an operand, if the function's category has it."""
         category = _TAKES.get(op)
         if category and dtype not in category:
-            raise self._undefined(dtype, op, category[0])
+            raise self._undefined_error(dtype, op, category[0])
         return dtype
 
-    def accumulated(self, dtype: DType, op: str) -> DType:
+    def accumulation(self, dtype: DType, op: str) -> DType:
         """Integers in the default integer dtype, int64, or unsigned in uint64."""
         wide = {"int": DType.int64, "uint": DType.uint64}
         return wide.get(dtype.family, dtype)
@@ -157,30 +157,30 @@ class ArrayApi(LibraryRules):
     def truth(self, dtype: DType, op: str) -> DType:
         """Bool; any and all take every dtype, where what is not 0 is true."""
         if dtype is not DType.bool and op not in ("any", "all"):
-            raise self._undefined(dtype, op, DType.bool)
+            raise self._undefined_error(dtype, op, DType.bool)
         return DType.bool
 
     def literal(self, value: Any, place: Place = ALONE) -> DType:
         """Weak; an int must be in the range of the integers beside it."""
         if place.op in _ARRAYS_ONLY or (place.op and not place.partners):
             raise PromotionError(
-                f"{place.op} of the Python scalar {number_text(value)}: {_UNDEFINED} under "
+                f"{place.op} of the Python scalar {number_text(value)}: {_NOT_DEFINED} under "
                 f"{self.name!r}; write g.scalar[DType....]({number_text(value)})"
             )
         if isinstance(value, int) and not isinstance(value, bool) and place.partners:
             clips = place.op == "clip"  # by bounds that the dtype of x has
             beside = self.common(place.operands[:1] if clips else place.partners)
             if beside.is_integer and not fits(value, beside):
-                raise PromotionError(f"{self.misfit(value, beside)}; {_UNDEFINED}")
+                raise PromotionError(f"{self.misfit(value, beside)}; {_NOT_DEFINED}")
             if beside is DType.uint64:
                 return beside
         return super().literal(value, place)
 
-    def _undefined(self, dtype: DType, op: str, taken: DType) -> PromotionError:
-        way = f"cast first, for example .cast(DType.{taken})"
-        if dtype.is_complex and taken is not DType.bool:
+    def _undefined_error(self, dtype: DType, op: str, target: DType) -> PromotionError:
+        way = f"cast first, for example .cast(DType.{target})"
+        if dtype.is_complex and target is not DType.bool:
             way = "take .real, .imag or abs() first"
-        return PromotionError(f"{op} of {dtype}: {_UNDEFINED} under {self.name!r}; {way}")
+        return PromotionError(f"{op} of {dtype}: {_NOT_DEFINED} under {self.name!r}; {way}")
 
 
 ARRAY_API = ArrayApi(

@@ -44,7 +44,9 @@ class Interval(NamedTuple):
 
 INT_EDGES = tuple(sorted(set(_int_edges())))
 _INTERVALS = tuple(map(Interval, (-math.inf, *INT_EDGES), (*INT_EDGES, math.inf)))
-FLOAT_EDGES = tuple(sorted({float(one.part.max) for one in DType if one.format is not None}))
+FLOAT_EDGES = tuple(
+    sorted({float(dtype_.part.max) for dtype_ in DType if dtype_.format is not None})
+)
 """The greatest finite magnitude of each cell but the last."""
 
 

@@ -21,16 +21,16 @@ class Explicit(PromotionRules):
     exceptions = by_op({"reciprocal": {dtype: dtype for dtype in DType if dtype.is_integer}})
     bool_arithmetic = PromotionRules.bool_arithmetic | {"abs", "floor", "ceil", "trunc", "sign"}
 
-    def compared(self, operands: Sequence[Typed], op: str) -> tuple[DType, ...]:
+    def comparison_dtypes(self, operands: Sequence[Typed], op: str) -> tuple[DType, ...]:
         """One dtype; or int64 and uint64, which compare exactly though neither holds the other."""
         dtypes = tuple([operand.dtype for operand in operands])
-        return dtypes if {*dtypes} == _EXACT else super().compared(operands, op)
+        return dtypes if {*dtypes} == _EXACT else super().comparison_dtypes(operands, op)
 
-    def divided(self, dtype: DType, op: str) -> DType:
+    def division(self, dtype: DType, op: str) -> DType:
         """A float or complex divides as it is."""
         return self.floating(dtype, op)
 
-    def ordered(self, dtype: DType, op: str) -> DType:
+    def ordering(self, dtype: DType, op: str) -> DType:
         """Any; complex numbers by their real parts, then by their imaginary parts."""
         return dtype
 

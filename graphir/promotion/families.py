@@ -9,16 +9,16 @@ from graphir.promotion.operands import Place
 
 Family: TypeAlias = Literal[
     "arithmetic",
-    "divided",
+    "division",
     "floating",
-    "averaged",
-    "accumulated",
-    "ordered",
+    "average",
+    "accumulation",
+    "ordering",
     "bitwise",
-    "shifted",
+    "shift",
     "truth",
-    "tested",
-    "moved",
+    "inspection",
+    "movement",
 ]
 """The methods of PromotionRules that name the dtype in which an op happens."""
 
@@ -30,10 +30,10 @@ class FamilyRules:
         """The dtype in which a sum accumulates whose caller names one: that."""
         return dtype
 
-    def clipped(self, first: DType, met: DType) -> DType:
+    def clip_dtype(self, first: DType, join: DType) -> DType:
         """The dtype of clip, of which the first operand has one dtype and all meet in another."""
-        return met
+        return join
 
-    def unbounded(self, value: Any, place: Place) -> bool:
+    def omits_bound(self, value: Any, place: Place) -> bool:
         """Whether clip leaves out a bound, since no value of the first operand is beyond it."""
         return False

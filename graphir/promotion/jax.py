@@ -119,11 +119,11 @@ class Jax(LibraryRules):
         """The join; its default dtype of weak operands of an n-d hypot or the power of an array."""
         dtype = self.common(operands)
         if op == "scatter":
-            return self.put(*operands)
-        if op == "hypot" and any(one.rank for one in operands):
-            return self.committed(dtype)
+            return self.scatter_dtype(*operands)
+        if op == "hypot" and any(operand.rank for operand in operands):
+            return self.concrete_dtype(dtype)
         if op == "pow" and operands[0].dtype.weak and operands[1].dtype in INTS:
-            return self.committed(dtype)
+            return self.concrete_dtype(dtype)
         return dtype
 
     def exponent_of(self, base: Typed | None, exponent: Any) -> tuple[Any, int | None]:
@@ -131,17 +131,17 @@ class Jax(LibraryRules):
 
         JAX knows such an exponent while it traces (jnp.power), and has no other power of these.
         """
-        known: Any = exponent
-        static = issubclass(type(known), (np.ndarray, np.generic)) and known.dtype.kind in "iu"
-        exponent = known.item() if static and not known.ndim else known
+        number: Any = exponent
+        static = issubclass(type(number), (np.ndarray, np.generic)) and number.dtype.kind in "iu"
+        exponent = number.item() if static and not number.ndim else number
         dtype = None if base is None else self.common([base])
-        multiplied = dtype in (DType.weak_int, *SMALL_INTS)
-        if dtype is None or not (multiplied and isinstance(exponent, int)):
+        by_multiplication = dtype in (DType.weak_int, *SMALL_INTS)
+        if dtype is None or not (by_multiplication and isinstance(exponent, int)):
             return exponent, None
         self.exponent(exponent, dtype)
-        return exponent, _exponent(int(exponent), self.committed(dtype))
+        return exponent, _exponent(int(exponent), self.concrete_dtype(dtype))
 
-    def meant(self, value: Any, place: Place) -> Any:
+    def literal_value(self, value: Any, place: Place) -> Any:
         """An exponent that the base has, with the same powers; a lower bound of clip wrapped.
 
         JAX multiplies as often as an int says (lax.integer_pow), in the dtype of the base; bool has
@@ -153,15 +153,19 @@ class Jax(LibraryRules):
         first = self.common(place.operands[:1])
         if place.op == "clip":
             self.literal(value, place)
-            wraps = first in INTS and first.bits < self.committed(DType.weak_int).bits
-            return _wrapped(value, first) if wraps and type(value) is int else value
+            wraps = first in INTS and first.bits < self.concrete_dtype(DType.weak_int).bits
+            return _wrap(value, first) if wraps and type(value) is int else value
         value = int(value)  # of True
-        if first.is_float and value % 2 == 0 and not fits(value, self.committed(DType.weak_int)):
+        if (
+            first.is_float
+            and value % 2 == 0
+            and not fits(value, self.concrete_dtype(DType.weak_int))
+        ):
             return float(value) if abs(value) < 2**1023 else value  # which no int of JAX's holds
         if first.is_float or first.is_complex:
             return value
         self.exponent(value, first)
-        return bool(value) if first is DType.bool else _exponent(value, self.committed(first))
+        return bool(value) if first is DType.bool else _exponent(value, self.concrete_dtype(first))
 
     def floating(self, dtype: DType, op: str) -> DType:
         """float32 of integers up to 32 bits, float64 of those of 64; none of those of 2 bits."""
@@ -171,25 +175,25 @@ class Jax(LibraryRules):
                 "for example .cast(DType.int8)"
             )
         dtype = self.inexact.get(dtype, dtype)
-        return self.committed(dtype) if op in self.strong else dtype
+        return self.concrete_dtype(dtype) if op in self.strong else dtype
 
-    def divided(self, dtype: DType, op: str) -> DType:
+    def division(self, dtype: DType, op: str) -> DType:
         """As functions of floats."""
         return self.floating(dtype, op)
 
-    def accumulated(self, dtype: DType, op: str) -> DType:
+    def accumulation(self, dtype: DType, op: str) -> DType:
         """Integers in 64 bits, but in cumulative_prod as they are."""
         if dtype is DType.bool:
             return DType.int64
         if op == "cumulative_prod" or not dtype.is_integer:
-            return self.committed(dtype)
+            return self.concrete_dtype(dtype)
         return DType.int64 if dtype.family == "int" else DType.uint64
 
-    def ordered(self, dtype: DType, op: str) -> DType:
+    def ordering(self, dtype: DType, op: str) -> DType:
         """Any dtype: complex numbers by their real parts, then by their imaginary parts."""
         if op in self.unordered:
-            return super().ordered(dtype, op)
-        return self.committed(dtype) if op in self.strong else dtype
+            return super().ordering(dtype, op)
+        return self.concrete_dtype(dtype) if op in self.strong else dtype
 
     def boolean(self, op: str) -> DType:
         """Bool: + is or, * is and."""
@@ -204,7 +208,7 @@ class Jax(LibraryRules):
         return DType.int32 if op == "searchsorted" else DType.int64
 
 
-def _wrapped(value: int, dtype: DType) -> int:
+def _wrap(value: int, dtype: DType) -> int:
     low = int(dtype.min)
     return (value - low) % 2**dtype.bits + low
 
@@ -222,7 +226,7 @@ JAX = Jax(
     "JAX documentation; JEP 9407",
 )
 
-_DEMOTED = {
+_DEMOTION = {
     DType.int64: DType.int32,
     DType.uint64: DType.uint32,
     DType.float64: DType.float32,
@@ -230,9 +234,9 @@ _DEMOTED = {
 }
 
 
-def demoted(dtype: DType) -> DType:
+def demote(dtype: DType) -> DType:
     """The dtype that JAX puts in the place of one with 64 bits where these are off."""
-    return _DEMOTED.get(dtype, dtype)
+    return _DEMOTION.get(dtype, dtype)
 
 
 class JaxX32(Jax):
@@ -244,20 +248,20 @@ class JaxX32(Jax):
 
     def common(self, operands: Sequence[Typed]) -> DType:
         """demote(join(demote a, demote b))."""
-        narrow = [Operand(demoted(operand.dtype), operand.rank) for operand in operands]
-        return demoted(super().common(narrow))
+        narrow = [Operand(demote(operand.dtype), operand.rank) for operand in operands]
+        return demote(super().common(narrow))
 
-    def computed(self, family: Family, dtype: DType, op: str) -> DType:
+    def family_dtype(self, family: Family, dtype: DType, op: str) -> DType:
         """As with 64 bits, in 32."""
-        return demoted(super().computed(family, dtype, op))
+        return demote(super().family_dtype(family, dtype, op))
 
     def position(self, op: str) -> DType:
         """int32."""
         return DType.int32
 
-    def committed(self, weak: DType) -> DType:
+    def concrete_dtype(self, weak: DType) -> DType:
         """int32, float32 and complex64."""
-        return demoted(super().committed(weak)) if weak.weak else weak
+        return demote(super().concrete_dtype(weak)) if weak.weak else weak
 
     def literal(self, value: Any, place: Place = ALONE) -> DType:
         """An int has 32 bits: JAX raises OverflowError for others, whatever is beside them."""
@@ -282,7 +286,9 @@ class JaxStrict(Jax):
     def meeting(self, operands: Sequence[Typed], op: str) -> DType:
         """As usual; what scatter puts must have the dtype already."""
         dtype = super().meeting(operands, op)
-        if op == "scatter" and self.committed(self.common(operands)) is not self.committed(dtype):
+        if op == "scatter" and self.concrete_dtype(
+            self.common(operands)
+        ) is not self.concrete_dtype(dtype):
             dtypes = [operand.dtype for operand in operands]
             raise self.refusal(dtypes, f"scatter would convert {dtypes[1]} to {dtype}")
         return dtype

@@ -32,22 +32,22 @@ class Jax2020(Jax):
 
     def common(self, operands: Sequence[Typed]) -> DType:
         """The join of the arrays, and of the scalars whose kind is higher; never weak."""
-        arrays = [one for one in operands if not one.dtype.weak]
-        highest = max((_kind(one.dtype) for one in arrays), default=())
+        arrays = [operand for operand in operands if not operand.dtype.weak]
+        highest = max((_kind(operand.dtype) for operand in arrays), default=())
         scalars = [
-            Operand(self.committed(one.dtype), one.rank)
-            for one in operands
-            if one.dtype.weak and _kind(one.dtype) > highest
+            Operand(self.concrete_dtype(operand.dtype), operand.rank)
+            for operand in operands
+            if operand.dtype.weak and _kind(operand.dtype) > highest
         ]
         return super().common([*arrays, *scalars])
 
     def join(self, dtypes: tuple[DType, ...]) -> DType:
         """One after the other; what would be weak today has 64 bits."""
-        return reduce(lambda a, b: self.committed(JAX_LATTICE.join(a, b)), dtypes)
+        return reduce(lambda a, b: self.concrete_dtype(JAX_LATTICE.join(a, b)), dtypes)
 
-    def computed(self, family: Family, dtype: DType, op: str) -> DType:
+    def family_dtype(self, family: Family, dtype: DType, op: str) -> DType:
         """As today, but never weak."""
-        return self.committed(super().computed(family, dtype, op))
+        return self.concrete_dtype(super().family_dtype(family, dtype, op))
 
 
 def _kind(dtype: DType) -> tuple[bool, ...]:

@@ -69,14 +69,14 @@ class JaxLax(Jax):
         """The one dtype of all; of a float or complex to the power of any integer the base's."""
         if op == "pow" and operands[1].dtype.is_integer and not operands[0].dtype.is_integer:
             dtype = self.common(operands[:1])
-            return self.committed(dtype) if operands[1].dtype in INTS else dtype
+            return self.concrete_dtype(dtype) if operands[1].dtype in INTS else dtype
         return self.common(operands)
 
     def exponent_of(self, base: Typed | None, exponent: Any) -> tuple[Any, int | None]:
         """Itself, for the op pow."""
         return exponent, None
 
-    def meant(self, value: Any, place: Place) -> Any:
+    def literal_value(self, value: Any, place: Place) -> Any:
         """Itself: lax.pow takes an exponent as it is."""
         return value
 
@@ -91,15 +91,15 @@ class JaxLax(Jax):
         """Integers are refused."""
         return PromotionRules.floating(self, dtype, op)
 
-    def accumulated(self, dtype: DType, op: str) -> DType:
+    def accumulation(self, dtype: DType, op: str) -> DType:
         """The dtype itself."""
-        return PromotionRules.accumulated(self, dtype, op)
+        return PromotionRules.accumulation(self, dtype, op)
 
     def truth(self, dtype: DType, op: str) -> DType:
         """Bool alone."""
         return PromotionRules.truth(self, dtype, op)
 
-    def tested(self, dtype: DType, op: str) -> DType:
+    def inspection(self, dtype: DType, op: str) -> DType:
         """Any dtype; real and imag take complex numbers alone."""
         if op in ("real", "imag") and not dtype.is_complex:
             raise PromotionError(

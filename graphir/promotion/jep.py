@@ -25,7 +25,7 @@ class Jep(LibraryRules):
             return dtype
         return self.common((Operand(dtype), Operand(DType.weak_float)))
 
-    def divided(self, dtype: DType, op: str) -> DType:
+    def division(self, dtype: DType, op: str) -> DType:
         """As functions of floats."""
         return self.floating(dtype, op)
 

@@ -17,14 +17,14 @@ def lattice(name: str) -> Lattice[Any]:
 
     GraphError where there is neither, or a rule set that has no lattice.
     """
-    wanted = str(name)
+    text = str(name)
     sets = {rules.name: rules for rules in rule_sets()}
-    if wanted in PUBLISHED:
-        return published(wanted)
-    if wanted in sets:
-        return lattice_of(sets[wanted])
+    if text in PUBLISHED:
+        return published(text)
+    if text in sets:
+        return lattice_of(sets[text])
     names = [*PUBLISHED, *(each for each, rules in sets.items() if rules.lattice)]
-    near = difflib.get_close_matches(wanted, names, n=3) or names
+    near = difflib.get_close_matches(text, names, n=3) or names
     raise GraphError(f"no lattice is named {name!r}; there is {', '.join(near)}")
 
 

@@ -49,13 +49,13 @@ class LibraryRules(PromotionRules):
     ) -> None:
         super().__init__(name, doc, lattice, source)
         self.dtypes = tuple(dtypes) or self.dtypes
-        self._known = frozenset(dtype.code for dtype in (*self.dtypes, *more, *WEAK.values()))
+        self._dtype_codes = frozenset(dtype.code for dtype in (*self.dtypes, *more, *WEAK.values()))
 
     def __init_subclass__(cls, **settings: Any) -> None:
         """Tell numbers apart in a subclass that changes the rules of literals and has no cells."""
         super().__init_subclass__(**settings)
-        changed = vars(cls).keys() & {"literal", "meant", "fits", "common", "shortcut"}
-        if changed and "cell" not in vars(cls):
+        overrides = vars(cls).keys() & {"literal", "literal_value", "fits", "common", "shortcut"}
+        if overrides and "cell" not in vars(cls):
             cls.cell = PromotionRules.cell
 
     def cell(self, value: Any, op: str) -> Hashable:
@@ -65,20 +65,20 @@ class LibraryRules(PromotionRules):
     def common(self, operands: Sequence[Typed]) -> DType:
         """The dtype in which operands meet, all of which the library has."""
         for operand in operands:
-            self.known(operand.dtype)
+            self.supported(operand.dtype)
         return super().common(operands)
 
-    def put(self, into: Typed, updates: Typed) -> DType:
+    def scatter_dtype(self, into: Typed, updates: Typed) -> DType:
         """The dtype of what scatter puts into, where libraries only warn of imaginary parts."""
-        dtype, put = self.common([into]), self.known(updates.dtype)
-        if put.is_complex and not dtype.is_complex:
+        dtype, source = self.common([into]), self.supported(updates.dtype)
+        if source.is_complex and not dtype.is_complex:
             why = "scatter would drop the imaginary part of what it puts"
-            raise self.refusal((dtype, put), why)
+            raise self.refusal((dtype, source), why)
         return dtype
 
-    def known(self, dtype: DType) -> DType:
+    def supported(self, dtype: DType) -> DType:
         """The dtype, if the library has it."""
-        if dtype.code not in self._known:
+        if dtype.code not in self._dtype_codes:
             raise self.lacking(
                 dtype, f"{self.library} has no {dtype}, so there is none under {self.name!r}"
             )
@@ -121,8 +121,8 @@ Facts: TypeAlias = Mapping[str, Mapping[DType, "DType | None"]]
 
 def by_op(facts: Facts) -> Facts:
     """Exceptions for each op, from exceptions for names of ops in one string: `"floor ceil"`."""
-    found: dict[str, dict[DType, DType | None]] = {}
+    facts_by_op: dict[str, dict[DType, DType | None]] = {}
     for names, dtypes in facts.items():
         for name in names.split():
-            found.setdefault(name, {}).update(dtypes)
-    return found
+            facts_by_op.setdefault(name, {}).update(dtypes)
+    return facts_by_op

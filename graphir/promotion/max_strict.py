@@ -56,7 +56,7 @@ MAX_TODAY_LATTICE = Lattice(
 )
 """Measured from MAX 26.7: `add` on all pairs (tests/golden/max_today.json)."""
 
-_UNCHECKED = frozenset({DType.bool, *_NARROW})
+_LOSS_ALLOWED = frozenset({DType.bool, *_NARROW})
 
 _PROMOTING = frozenset(
     {
@@ -71,7 +71,7 @@ _PROMOTING = frozenset(
 _OF_ONE_DTYPE = frozenset({"concat", "stack", "scatter"})
 """The ops whose operands must already share one dtype."""
 
-_MEASURED = frozenset(
+_MEASURED_OPS = frozenset(
     {
         *_PROMOTING,
         *_OF_ONE_DTYPE,
@@ -130,7 +130,7 @@ class Strict(LibraryRules):
 
     def admit(self, op: str, attrs: Mapping[str, Any]) -> None:
         """Refuse an op that MAX lacks, a dtype that its op does not take, and small constants."""
-        if op not in _MEASURED:
+        if op not in _MEASURED_OPS:
             fix = f"write {_INSTEAD[op]}, or " if op in _INSTEAD else ""
             raise PromotionError(
                 f"{op} is not measured under {self.name!r}, because MAX 26.7 has no such op; "
@@ -144,21 +144,21 @@ class Strict(LibraryRules):
                 f"{op} takes no dtype under {self.name!r}, since MAX's {op} has none; cast the "
                 f"operand or the result by .cast(DType.{dtype})"
             )
-        if op != "input" and self.known(dtype).bits < 8 and dtype is not DType.bool:
+        if op != "input" and self.supported(dtype).bits < 8 and dtype is not DType.bool:
             raise self._sub_byte(f"{op} makes no {dtype}", dtype)
 
     def join(self, dtypes: tuple[DType, ...]) -> DType:
         """The join of all, if it holds each of them."""
         result = super().join(dtypes)
         for dtype in dtypes:
-            if dtype not in _UNCHECKED and (lost := dtype.witness(result)) is not None:
-                why = f"they would meet in {result}, which does not hold {lost} of {dtype}"
+            if dtype not in _LOSS_ALLOWED and (witness := dtype.witness(result)) is not None:
+                why = f"they would meet in {result}, which does not hold {witness} of {dtype}"
                 raise self.refusal(dtypes, why)
         return result
 
     def meeting(self, operands: Sequence[Typed], op: str) -> DType:
         """The join; of two integers that divide, float64; one dtype alone where MAX wants that."""
-        dtypes = tuple(dict.fromkeys([self.known(operand.dtype) for operand in operands]))
+        dtypes = tuple(dict.fromkeys([self.supported(operand.dtype) for operand in operands]))
         if op in _OF_ONE_DTYPE and len(dtypes) > 1:
             raise self.refusal(dtypes, f"the operands of {op} must share one dtype")
         if op == "divide" and all(dtype.is_integer for dtype in dtypes):
@@ -220,8 +220,8 @@ class Strict(LibraryRules):
             why = "MAX takes no 0-d NumPy array of bool"
         elif dtype.is_float and target.is_integer:
             why = f"a float array does not become {target}"
-        elif dtype.is_integer and (lost := self._misfit_in(value, target)) is not None:
-            why = f"{target} does not hold its element {lost} exactly"
+        elif dtype.is_integer and (witness := self._misfit_in(value, target)) is not None:
+            why = f"{target} does not hold its element {witness} exactly"
         else:
             return target
         raise PromotionError(
@@ -242,7 +242,7 @@ class Strict(LibraryRules):
         """Bool, of every op."""
         return DType.bool
 
-    def divided(self, dtype: DType, op: str) -> DType:
+    def division(self, dtype: DType, op: str) -> DType:
         """The join itself, which is an integer's where one operand is bool."""
         return dtype
 
@@ -250,7 +250,7 @@ class Strict(LibraryRules):
         """The operand's own, whatever it is."""
         return dtype
 
-    def averaged(self, dtype: DType, op: str) -> DType:
+    def average(self, dtype: DType, op: str) -> DType:
         """The operand's own; var and std write `** 2`, and so want a dtype that takes the int 2."""
         if op in ("var", "std"):
             self.literal(2, Place((Operand(dtype),)))
@@ -266,7 +266,7 @@ class Strict(LibraryRules):
             "rules='max'"
         )
 
-    def indexed(self, dtype: DType, op: str) -> DType:
+    def index_dtype(self, dtype: DType, op: str) -> DType:
         """Integers or bool for gather, int32 or int64 for scatter."""
         if dtype in _INDICES[op]:
             return dtype
@@ -275,7 +275,7 @@ class Strict(LibraryRules):
             f"{self.name!r}, not {dtype}; .cast(DType.int64)"
         )
 
-    def moved(self, dtype: DType, op: str) -> DType:
+    def movement(self, dtype: DType, op: str) -> DType:
         """The operand's own; pad makes a constant, and so wants a dtype of a byte or more."""
         if op == "pad" and dtype.narrow and dtype.bits < 8:
             raise self._sub_byte(f"pad makes no {dtype}", dtype)

@@ -72,20 +72,20 @@ class Numpy(LibraryRules):
 
     def common(self, operands: Sequence[Typed]) -> DType:
         """What np.result_type answers; never a weak dtype."""
-        return self.committed(super().common(operands))
+        return self.concrete_dtype(super().common(operands))
 
     def join(self, dtypes: tuple[DType, ...]) -> DType:
         """The join of all at once: first the kinds and widths of arrays, then the literals."""
-        sized = [dtype for dtype in dtypes if not dtype.weak and dtype is not DType.bool]
+        arrays = [dtype for dtype in dtypes if not dtype.weak and dtype is not DType.bool]
         weak = max((dtype for dtype in dtypes if dtype.weak), key=_WEAK.index, default=None)
-        if any(not dtype.is_integer for dtype in sized):
-            part = _widest(FLOATS.get(dtype, dtype).part for dtype in sized)
+        if any(not dtype.is_integer for dtype in arrays):
+            part = _widest(FLOATS.get(dtype, dtype).part for dtype in arrays)
             return _WITH_PARTS[part] if any(dtype.is_complex for dtype in dtypes) else part
-        if weak and (weak is not DType.weak_int or not sized):
-            return self.committed(weak)
-        return _integer(sized)
+        if weak and (weak is not DType.weak_int or not arrays):
+            return self.concrete_dtype(weak)
+        return _integer(arrays)
 
-    def known(self, dtype: DType) -> DType:
+    def supported(self, dtype: DType) -> DType:
         """A dtype of NumPy's own."""
         if dtype is DType.bfloat16 or dtype.narrow:
             why = (
@@ -94,25 +94,28 @@ class Numpy(LibraryRules):
                 "np.add float32; of bfloat16 and int16 np.result_type raises)"
             )
             raise self.lacking(dtype, why)
-        return super().known(dtype)
+        return super().supported(dtype)
 
     def meeting(self, operands: Sequence[Typed], op: str) -> DType:
         """The join; of functions of two floats, the join of the float of each operand."""
         if op == "scatter":
-            return self.put(*operands)
+            return self.scatter_dtype(*operands)
         if op not in BINARY_FLOATS:
             return self.common(operands)
-        dtypes = [self.common(operands) if one.dtype.weak else one.dtype for one in operands]
-        return self.common([Operand(self.floating(self.known(d), op)) for d in dtypes])
+        dtypes = [
+            self.common(operands) if operand.dtype.weak else operand.dtype for operand in operands
+        ]
+        return self.common([Operand(self.floating(self.supported(d), op)) for d in dtypes])
 
-    def compared(self, operands: Sequence[Typed], op: str) -> tuple[DType, ...]:
+    def comparison_dtypes(self, operands: Sequence[Typed], op: str) -> tuple[DType, ...]:
         """Their join; integers whose join is a float, in 64 bits each, which compare exactly."""
-        met = self.common(operands)
-        if met.is_float and all(one.dtype.is_integer for one in operands):
+        join = self.common(operands)
+        if join.is_float and all(operand.dtype.is_integer for operand in operands):
             return tuple(
-                DType.int64 if one.dtype.family == "int" else DType.uint64 for one in operands
+                DType.int64 if operand.dtype.family == "int" else DType.uint64
+                for operand in operands
             )
-        return (met,) * len(operands)
+        return (join,) * len(operands)
 
     # -- literals
 
@@ -129,19 +132,19 @@ class Numpy(LibraryRules):
         weak = WEAK[type(value)]
         if weak is not DType.weak_int:
             if op in BINARY_FLOATS and place.operands[place.at].dtype is DType.weak_int:
-                return self._taken(self.common(place.operands), op)
+                return self._literal_dtype(self.common(place.operands), op)
             return weak if partners else own
-        met = self.common(place.operands)
-        if own is DType.int64 and (op in _ANY_INT or self.fits(value, met)):
+        join = self.common(place.operands)
+        if own is DType.int64 and (op in _ANY_INT or self.fits(value, join)):
             return weak if partners else own
-        if op in _COMPARISONS and any(one.dtype.is_integer for one in partners):
+        if op in _COMPARISONS and any(operand.dtype.is_integer for operand in partners):
             return own
-        taken = self._taken(met, op)
-        if not self.fits(value, taken):
-            raise self.misfit(value, taken)
-        return taken
+        dtype = self._literal_dtype(join, op)
+        if not self.fits(value, dtype):
+            raise self.misfit(value, dtype)
+        return dtype
 
-    def meant(self, value: Any, place: Place) -> Any:
+    def literal_value(self, value: Any, place: Place) -> Any:
         """True for the exponent 2 of n-d bools, which `**` squares; the limit for an idle bound.
 
         A bool of rank 0 is a NumPy scalar, whose `**` has no such short cut. Sources:
@@ -149,14 +152,14 @@ class Numpy(LibraryRules):
         """
         if type(value) is not int or len(place.operands) < 2:
             return value
-        if place.op == "clip" and self.unbounded(value, place):
+        if place.op == "clip" and self.omits_bound(value, place):
             return self._idle_bound(place)
         if not -(2**63) <= value < 2**64:
             return self._beyond(value, place)
         squares = place.op == "pow" and place.at and self.shortcut(value, place)
         return True if squares else value
 
-    def unbounded(self, value: Any, place: Place) -> bool:
+    def omits_bound(self, value: Any, place: Place) -> bool:
         """A Python int that clips none of the integers of the first operand."""
         first = place.operands[0].dtype
         if place.op != "clip" or not place.at or type(value) is not int:
@@ -167,11 +170,11 @@ class Numpy(LibraryRules):
 
     def _idle_bound(self, place: Place) -> Any:
         """The bound of clip that clips nothing, in the dtype in which its other operands meet."""
-        met, low = self.common(place.others), place.at == 1
-        if met.is_integer:
-            return int(met.min if low else met.max)
+        join, low = self.common(place.others), place.at == 1
+        if join.is_integer:
+            return int(join.min if low else join.max)
         end = -math.inf if low else math.inf
-        return complex(end, end) if met.is_complex else end
+        return complex(end, end) if join.is_complex else end
 
     def shortcut(self, value: Any, place: Place) -> bool:
         """`**` squares n-d bools, in int8."""
@@ -180,24 +183,24 @@ class Numpy(LibraryRules):
 
     def _beyond(self, value: int, place: Place) -> Any:
         """The float that NumPy makes of an int beyond 64 bits; itself where NumPy refuses it."""
-        op, integers = place.op, all(one.dtype.is_integer for one in place.partners)
+        op, integers = place.op, all(operand.dtype.is_integer for operand in place.partners)
         if op in _COMPARISONS and place.partners and integers:
             return math.inf if value > 0 else -math.inf
-        dtype = self._taken(self.common(place.operands), op)
+        dtype = self._literal_dtype(self.common(place.operands), op)
         if op in OF_ARRAYS or not (dtype.is_float or dtype.is_complex):
             return value
-        found = float_of(value)
-        if math.isinf(found):
+        number = float_of(value)
+        if math.isinf(number):
             return value
-        return rounded(found, dtype) if op in BINARY_FLOATS else found
+        return rounded(number, dtype) if op in BINARY_FLOATS else number
 
-    def _taken(self, met: DType, op: str) -> DType:
+    def _literal_dtype(self, join: DType, op: str) -> DType:
         """The dtype that an op makes of an int literal: the float it computes in, or int64."""
         if op == "divide":
-            return self.divided(met, op)
+            return self.division(join, op)
         if op in BINARY_FLOATS:
-            return self.floating(met, op)
-        return DType.int64 if op in LOGICAL else met
+            return self.floating(join, op)
+        return DType.int64 if op in LOGICAL else join
 
     def own(self, value: Any) -> DType:
         """The dtype that NumPy gives a Python scalar by itself."""
@@ -207,12 +210,12 @@ class Numpy(LibraryRules):
                 f"for {self.library} to make of it here; write it as a float"
             )
         huge = isinstance(value, int) and value >= 2**63
-        return DType.uint64 if huge else self.committed(WEAK[type(value)])
+        return DType.uint64 if huge else self.concrete_dtype(WEAK[type(value)])
 
     def fits(self, value: Any, dtype: DType) -> bool:
         """An int becomes a float by rounding."""
-        rounded = isinstance(value, int) and (dtype.is_float or dtype.is_complex)
-        return rounded or super().fits(value, dtype)
+        rounds = isinstance(value, int) and (dtype.is_float or dtype.is_complex)
+        return rounds or super().fits(value, dtype)
 
     # -- what NumPy does besides
 
@@ -224,11 +227,11 @@ class Numpy(LibraryRules):
         """float16 of integers of 8 bits, float32 of those of 16, else float64."""
         return FLOATS.get(dtype, dtype)
 
-    def averaged(self, dtype: DType, op: str) -> DType:
+    def average(self, dtype: DType, op: str) -> DType:
         """float64 of all integers, as `/`."""
-        return self.divided(dtype, op)
+        return self.division(dtype, op)
 
-    def accumulated(self, dtype: DType, op: str) -> DType:
+    def accumulation(self, dtype: DType, op: str) -> DType:
         """Integers in 64 bits."""
         return WIDE.get(dtype, dtype)
 
@@ -236,7 +239,7 @@ class Numpy(LibraryRules):
         """Whether casting="same_kind" allows it: to the same kind, or to a later of _FAMILIES."""
         return _FAMILIES.index(source.family) <= _FAMILIES.index(target.family)
 
-    def ordered(self, dtype: DType, op: str) -> DType:
+    def ordering(self, dtype: DType, op: str) -> DType:
         """Any dtype: complex numbers by their real parts, then by their imaginary parts."""
         return dtype
 

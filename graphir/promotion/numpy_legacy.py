@@ -68,20 +68,24 @@ class NumpyLegacy(Numpy):
     scalar_exponents = True
     exceptions = by_op({**FACTS, "floor ceil trunc": FLOATS})
 
-    def operands(self, given: Sequence[Any]) -> list[Typed]:
+    def operands(self, values: Sequence[Any]) -> list[Typed]:
         """No dtype is weak: the type `int` is that of a 0-d int64 whose value is not known."""
         return [
-            Operand(one.dtype, 0) if one.dtype.weak and isinstance(one, Operand) else one
-            for one in super().operands(given)
+            Operand(operand.dtype, 0)
+            if operand.dtype.weak and isinstance(operand, Operand)
+            else operand
+            for operand in super().operands(values)
         ]
 
     def _strong(self, operands: Sequence[Typed]) -> Sequence[Typed]:
         """The operands, a weak one as the array of 64 bits that it is."""
-        if not any(one.dtype.weak for one in operands):
+        if not any(operand.dtype.weak for operand in operands):
             return operands
         return [
-            Operand(self.committed(one.dtype), one.rank, _value(one)) if one.dtype.weak else one
-            for one in operands
+            Operand(self.concrete_dtype(operand.dtype), operand.rank, _value(operand))
+            if operand.dtype.weak
+            else operand
+            for operand in operands
         ]
 
     def common(self, operands: Sequence[Typed]) -> DType:
@@ -89,28 +93,30 @@ class NumpyLegacy(Numpy):
         operands = self._strong(operands)
         if not _values_count(operands):
             return super().common(operands)
-        return self._settled(operands, self._folds)
+        return self._unanimous(operands, self._folds)
 
     def meeting(self, operands: Sequence[Typed], op: str) -> DType:
         """The join; of some ops the first loop to which all operands cast."""
         operands = self._strong(operands)
         if op in _LOOPS:
-            return self._settled(operands, partial(self._loops, op))
-        if op == "divide" and all(one.dtype in FLOATS for one in operands):
+            return self._unanimous(operands, partial(self._loops, op))
+        if op == "divide" and all(operand.dtype in FLOATS for operand in operands):
             return DType.float64
         return super().meeting(_as_arrays(operands) if op in OF_ARRAYS | LOGICAL else operands, op)
 
-    def compared(self, operands: Sequence[Typed], op: str) -> tuple[DType, ...]:
+    def comparison_dtypes(self, operands: Sequence[Typed], op: str) -> tuple[DType, ...]:
         """As in NumPy 2; where a value is not known, integers by dtype, which is as exact."""
         operands = self._strong(operands)
-        integers = all(one.dtype.is_integer for one in operands)
-        unknown = any(not one.rank and _value(one) is None for one in operands)
-        return super().compared(_as_arrays(operands) if integers and unknown else operands, op)
+        integers = all(operand.dtype.is_integer for operand in operands)
+        no_value = any(not operand.rank and _value(operand) is None for operand in operands)
+        return super().comparison_dtypes(
+            _as_arrays(operands) if integers and no_value else operands, op
+        )
 
-    def meant(self, value: Any, place: Place) -> Any:
+    def literal_value(self, value: Any, place: Place) -> Any:
         """True for the exponent 2 or 2.0 of a bool; a bound of clip is an operand like others."""
-        squared = self.shortcut(value, place) and place.operands[0].dtype is DType.bool
-        return True if squared else value
+        squares = self.shortcut(value, place) and place.operands[0].dtype is DType.bool
+        return True if squares else value
 
     def literal(self, value: Any, place: Place = ALONE) -> DType:
         """The dtype of its own: that it gives way is for its value to decide.
@@ -121,7 +127,7 @@ class NumpyLegacy(Numpy):
         """
         return place.operands[0].dtype if self.shortcut(value, place) else self.own(value)
 
-    def unbounded(self, value: Any, place: Place) -> bool:
+    def omits_bound(self, value: Any, place: Place) -> bool:
         """Never: clip leaves out bounds since NumPy 2.1."""
         return False
 
@@ -129,37 +135,38 @@ class NumpyLegacy(Numpy):
         """`**` makes a function of x of some exponents, in the dtype of x."""
         return _quick(value, place)
 
-    def _settled(
+    def _unanimous(
         self,
         operands: Sequence[Typed],
         answers: Callable[[Sequence[Sequence[Least]]], Iterable[DType]],
     ) -> DType:
         """The answer for the values that operands have, or may have, if there is just one."""
         for operand in operands:
-            self.known(operand.dtype)
+            self.supported(operand.dtype)
         count = _values_count(operands)
-        cases = [_least(one) if count else [Least(one.dtype)] for one in operands]
-        found = dict.fromkeys(answers(cases))
-        if len(found) == 1:
-            return next(iter(found))
-        unknown = [one.dtype for one in operands if not one.rank and _value(one) is None]
+        cases = [_least(each) if count else [Least(each.dtype)] for each in operands]
+        answer_set = dict.fromkeys(answers(cases))
+        if len(answer_set) == 1:
+            return next(iter(answer_set))
+        open_dtypes = [each.dtype for each in operands if not each.rank and _value(each) is None]
         raise PromotionError(
             f"under {self.name!r} the dtype here depends on the value of the 0-d operand of "
-            f"{' and '.join(map(str, unknown))}, which is not known before the graph runs: it may "
-            f"be {' or '.join(map(str, found))}; .cast(...) that operand to the dtype of the "
+            f"{' and '.join(map(str, open_dtypes))}, "
+            f"which is not known before the graph runs: it may "
+            f"be {' or '.join(map(str, answer_set))}; .cast(...) that operand to the dtype of the "
             "other, make it a constant, or give it an axis"
         )
 
     def _folds(self, cases: Sequence[Sequence[Least]]) -> Iterable[DType]:
         """The joins of pairs, each result before the next; it is small where both are."""
-        found = dict.fromkeys(cases[0])
+        joins = dict.fromkeys(cases[0])
         for case in cases[1:]:
-            found = dict.fromkeys(self._pair(answer, one) for answer in found for one in case)
-        return [answer.dtype for answer in found]
+            joins = dict.fromkeys(self._pair(answer, least) for answer in joins for least in case)
+        return [answer.dtype for answer in joins]
 
-    def _pair(self, answer: Least, one: Least) -> Least:
-        both = one.beside(answer.dtype), answer.beside(one.dtype)
-        return Least(self.promote(*both), one.small and answer.small)
+    def _pair(self, answer: Least, other: Least) -> Least:
+        both = other.beside(answer.dtype), answer.beside(other.dtype)
+        return Least(self.promote(*both), other.small and answer.small)
 
     def _loops(self, op: str, cases: Sequence[Sequence[Least]]) -> Iterable[DType]:
         """The first loop to which all cast; where there is none, the join, which the op refuses."""
@@ -167,9 +174,9 @@ class NumpyLegacy(Numpy):
             fitting = (
                 loop
                 for loop in _LOOPS[op]
-                if all(self.promote(one.beside(loop), loop) is loop for one in operands)
+                if all(self.promote(operand.beside(loop), loop) is loop for operand in operands)
             )
-            yield next(fitting, None) or self.promote(*(one.dtype for one in operands))
+            yield next(fitting, None) or self.promote(*(operand.dtype for operand in operands))
 
 
 def _quick(value: Any, place: Place) -> bool:
@@ -191,13 +198,13 @@ def _category(operand: Typed) -> int:
 
 def _values_count(operands: Sequence[Typed]) -> bool:
     """Whether there are n-d operands, one of a category not below that of any 0-d one."""
-    arrays = [_category(one) for one in operands if one.rank]
-    scalars = [_category(one) for one in operands if not one.rank]
+    arrays = [_category(operand) for operand in operands if operand.rank]
+    scalars = [_category(operand) for operand in operands if not operand.rank]
     return bool(arrays and scalars) and max(arrays) >= max(scalars)
 
 
 def _as_arrays(operands: Sequence[Typed]) -> list[Operand]:
-    return [Operand(one.dtype) for one in operands]
+    return [Operand(operand.dtype) for operand in operands]
 
 
 def _value(operand: Typed) -> Any:
@@ -226,10 +233,10 @@ def _least(operand: Typed) -> list[Least]:
 def least(dtype: DType, value: Any) -> Least:
     """What np.min_scalar_type makes of a 0-d value: the least of its kind that holds it."""
     if dtype.is_integer and value < 0:
-        return Least(next(one for one in SIGNED if value >= one.min))
+        return Least(next(each for each in SIGNED if value >= each.min))
     if dtype.is_integer:
-        found = next(one for one in UNSIGNED if value <= one.max)
-        return Least(found, value <= found.max // 2)
+        unsigned = next(each for each in UNSIGNED if value <= each.max)
+        return Least(unsigned, value <= unsigned.max // 2)
     if dtype in (DType.float32, DType.float64):
         if abs(value) < 65000 or not math.isfinite(value):
             return Least(DType.float16)

@@ -37,11 +37,11 @@ class Cupy(Numpy):
 
     cell = Numpy.cell
 
-    def meant(self, value: Any, place: Place) -> Any:
+    def literal_value(self, value: Any, place: Place) -> Any:
         """Itself: bounds of clip are operands like others."""
         return value
 
-    def unbounded(self, value: Any, place: Place) -> bool:
+    def omits_bound(self, value: Any, place: Place) -> bool:
         """Never."""
         return False
 

@@ -76,12 +76,12 @@ class Place(NamedTuple):
     @property
     def others(self) -> list[Typed]:
         """The operands beside it, Numbers among them."""
-        return [one for i, one in enumerate(self.operands) if i != self.at]
+        return [operand for i, operand in enumerate(self.operands) if i != self.at]
 
     @property
     def partners(self) -> list[Typed]:
         """The operands that are no literals."""
-        return [one for one in self.operands if not isinstance(one, Number)]
+        return [operand for operand in self.operands if not isinstance(operand, Number)]
 
 
 ALONE = Place()
@@ -109,22 +109,22 @@ def operand_of(operand: Any) -> Typed:
     return Operand(DType(operand))
 
 
-def beside_tensors(given: Sequence[Any], array: Callable[..., DType]) -> list[Typed]:
+def beside_tensors(values: Sequence[Any], array: Callable[..., DType]) -> list[Typed]:
     """The operands, NumPy's scalars and arrays by the dtype that `array` gives them.
 
     `array` takes their own dtype, the tensors among the operands, and the array as `value`.
     """
-    typed = [operand_of(one) for one in given]
-    arrays = [i for i, one in enumerate(given) if isinstance(one, (np.ndarray, np.generic))]
+    operands = [operand_of(value) for value in values]
+    arrays = [i for i, value in enumerate(values) if isinstance(value, (np.ndarray, np.generic))]
     if not arrays:
-        return typed
-    others = [one for i, one in enumerate(typed) if i not in arrays]
-    tensors = [one for one in others if not isinstance(one, Number)]
+        return operands
+    others = [value for i, value in enumerate(operands) if i not in arrays]
+    tensors = [value for value in others if not isinstance(value, Number)]
     for i in arrays:
-        dtype = array(typed[i].dtype, tensors, value=given[i])
-        if dtype is not typed[i].dtype:
-            typed[i] = Operand(dtype, typed[i].rank)
-    return typed
+        dtype = array(operands[i].dtype, tensors, value=values[i])
+        if dtype is not operands[i].dtype:
+            operands[i] = Operand(dtype, operands[i].rank)
+    return operands
 
 
 def witness(operand: Typed, dtype: DType) -> complex | None:
@@ -138,15 +138,17 @@ def witness(operand: Typed, dtype: DType) -> complex | None:
 def smallest_holding(dtypes: Sequence[DType]) -> DType | None:
     """The smallest dtype that has every value of these."""
     for dtype in sorted(filter(_usual, DType), key=lambda dtype: dtype.bits):
-        if all(one.exact_in(dtype) for one in dtypes):
+        if all(each.exact_in(dtype) for each in dtypes):
             return dtype
     return None
 
 
 def instead_of(dtype: DType, among: Iterable[DType]) -> DType | None:
     """The dtype to take instead of one: the smallest that has all its values, else one as wide."""
-    wide = [one for one in among if _usual(one) and one.bits >= dtype.bits]
-    return min(wide, key=lambda one: (not dtype.exact_in(one), one.bits), default=None)
+    wide = [candidate for candidate in among if _usual(candidate) and candidate.bits >= dtype.bits]
+    return min(
+        wide, key=lambda candidate: (not dtype.exact_in(candidate), candidate.bits), default=None
+    )
 
 
 def _usual(dtype: DType) -> bool:

@@ -39,14 +39,14 @@ class Python(LibraryRules):
 
     cell = LibraryRules.cell
 
-    def meant(self, value: Any, place: Place) -> Any:
+    def literal_value(self, value: Any, place: Place) -> Any:
         """A float for a negative int exponent, with which an int gives one; 1 for True."""
         if place.op not in OPERATORS or place.op in _BITWISE or not isinstance(value, int):
             return value
         whole = place.op == "pow" and place.at == 1 and place.operands[0].dtype.is_integer
         return float(value) if whole and value < 0 else int(value)
 
-    def divided(self, dtype: DType, op: str) -> DType:
+    def division(self, dtype: DType, op: str) -> DType:
         """1 / 2 is 0.5."""
         return self.floating(dtype, op)
 
@@ -56,7 +56,7 @@ class Python(LibraryRules):
             return DType.weak_float
         return super().floating(dtype, op)
 
-    def accumulated(self, dtype: DType, op: str) -> DType:
+    def accumulation(self, dtype: DType, op: str) -> DType:
         """sum([True, True]) is 2."""
         return DType.weak_int if dtype is DType.bool else dtype
 
@@ -103,10 +103,10 @@ def ruling(rules: PromotionRules, op: str, operands: Sequence[Typed]) -> Promoti
     """
     if op not in OPERATORS or not rules.of_numbers:
         return rules
-    unknown = False
-    for one in operands:
-        literal = type(one) is Number
-        if one.rank or not (literal or one.dtype.weak):
+    weak_type = False
+    for operand in operands:
+        literal = type(operand) is Number
+        if operand.rank or not (literal or operand.dtype.weak):
             return rules
-        unknown |= not literal
-    return PYTHON if unknown else rules
+        weak_type |= not literal
+    return PYTHON if weak_type else rules

@@ -21,13 +21,13 @@ def register(new: PromotionRules) -> PromotionRules:
     """
     if not isinstance(new, DefaultInside):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise GraphError(f"register() takes a PromotionRules, not {new!r}")
-    known = _REGISTRY.setdefault(new.name, new)
-    if known is not new and not known.is_same_lattice(new):
+    present = _REGISTRY.setdefault(new.name, new)
+    if present is not new and not present.is_same_lattice(new):
         raise GraphError(
             f"a rule set named {new.name!r} is registered already, as rules({new.name!r}); give "
             "another one another name"
         )
-    return known
+    return present
 
 
 def rules(which: str | PromotionRules | None = None) -> PromotionRules:

@@ -79,11 +79,11 @@ class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
         self.name, self.doc, self.lattice, self.source = name, doc, of_dtypes(lattice), source
         self.dtypes: tuple[DType, ...] = self.lattice.nodes if self.lattice else tuple(DType)
         # What `promote` answered of dtypes, by their codes; of pairs row by row, to be read faster.
-        self._promoted: dict[tuple[int, ...] | None, DType] = {}
+        self._promote_dtypes: dict[tuple[int, ...] | None, DType] = {}
         self._pairs: dict[int, dict[int, DType]] = {dtype.code: {} for dtype in DType}
         # What ops come to, which graphs share; by types alone, where these are all that counts.
-        self.inferred: dict[Any, Any] = {}
-        self.inferred_by_types: dict[Any, Any] = {} if self.by_value else self.inferred
+        self.inferences: dict[Any, Any] = {}
+        self.inferences_by_types: dict[Any, Any] = {} if self.by_value else self.inferences
 
     @classmethod
     def from_lattice(
@@ -129,38 +129,38 @@ class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
             why = str(error).replace(" and ".join(map(str, dtypes)), "they", 1)
             raise type(error)(str(self.refusal(dtypes, why))) from None
 
-    def known(self, dtype: DType) -> DType:
+    def supported(self, dtype: DType) -> DType:
         """A dtype that a graph may have under these rules; PromotionError where there is none."""
         return dtype
 
     def has(self, dtype: DType) -> bool:
         """Whether a graph may have a dtype under these rules."""
         with suppress(PromotionError):
-            return self.known(dtype) is dtype
+            return self.supported(dtype) is dtype
         return False
 
     def meeting(self, operands: Sequence[Typed], op: str) -> DType:
         """The dtype in which the operands of an op meet."""
         return self.common(operands)
 
-    def compared(self, operands: Sequence[Typed], op: str) -> tuple[DType, ...]:
+    def comparison_dtypes(self, operands: Sequence[Typed], op: str) -> tuple[DType, ...]:
         """The dtypes at which operands are compared: all at their join."""
         return (self.meeting(operands, op),) * len(operands)
 
     def literal(self, value: Any, place: Place = ALONE) -> DType:
         """The dtype that a Python scalar takes: here its partners', where exact or rounded."""
         if not place.partners:
-            shown = number_text(value)
+            text = number_text(value)
             raise PromotionError(
-                f"the literal {shown} has no dtype of its own under {self.name!r} and nothing "
-                f"beside it has one; write g.scalar({shown}, DType....)"
+                f"the literal {text} has no dtype of its own under {self.name!r} and nothing "
+                f"beside it has one; write g.scalar({text}, DType....)"
             )
         dtype = self.common(place.partners)
         if self.fits(value, dtype):
             return dtype
         raise self.misfit(value, dtype)
 
-    def meant(self, value: Any, place: Place) -> Any:
+    def literal_value(self, value: Any, place: Place) -> Any:
         """The number that a Python scalar stands for in an op: itself."""
         return value
 
@@ -195,20 +195,20 @@ class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
 
     # -- what the library does besides: the dtype in which an op happens whose operands met in one
 
-    def computed(self, family: Family, dtype: DType, op: str) -> DType:
+    def family_dtype(self, family: Family, dtype: DType, op: str) -> DType:
         """The dtype in which an op of a family happens: what `exceptions` or its method says."""
         special = self.exceptions.get(op)
         if special is None or dtype not in special:
             return getattr(self, family)(dtype, op)
-        found = special[dtype]
-        if found is None:
-            taken = [d for d in _USUAL if special.get(d, d) is not None]
-            fix = f"cast first, for example .cast(DType.{taken[0]})" if taken else "no cast helps"
+        dtype_found = special[dtype]
+        if dtype_found is None:
+            takes = [d for d in _USUAL if special.get(d, d) is not None]
+            fix = f"cast first, for example .cast(DType.{takes[0]})" if takes else "no cast helps"
             fix = "take .real, .imag or abs() first" if dtype.is_complex else fix
             raise PromotionError(f"{op} is not defined for {dtype} under {self.name!r}; {fix}")
-        return found
+        return dtype_found
 
-    def taken(self, dtype: DType, op: str) -> DType:
+    def source_dtype(self, dtype: DType, op: str) -> DType:
         """The dtype of an operand that an op converts to a dtype which its caller names."""
         return dtype
 
@@ -225,7 +225,7 @@ class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
             "for example .cast(DType.int32)"
         )
 
-    def divided(self, dtype: DType, op: str) -> DType:
+    def division(self, dtype: DType, op: str) -> DType:
         """The dtype in which `/` happens; float64 for bool and integers, as MAX does."""
         return dtype if dtype.is_float or dtype.is_complex else DType.float64
 
@@ -238,15 +238,15 @@ class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
             f".cast(DType.float32)"
         )
 
-    def averaged(self, dtype: DType, op: str) -> DType:
+    def average(self, dtype: DType, op: str) -> DType:
         """The float in which mean, var and std happen."""
         return self.floating(dtype, op)
 
-    def accumulated(self, dtype: DType, op: str) -> DType:
+    def accumulation(self, dtype: DType, op: str) -> DType:
         """The dtype in which sum, prod and their cumulative forms accumulate."""
         return self.boolean(op) if dtype is DType.bool else dtype
 
-    def ordered(self, dtype: DType, op: str) -> DType:
+    def ordering(self, dtype: DType, op: str) -> DType:
         """The dtype in which values are put in order; "max" has no order of complex numbers."""
         if not dtype.is_complex:
             return dtype
@@ -263,7 +263,7 @@ class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
             f"{op} takes integers or bool, not {dtype}; cast first, for example .cast(DType.int64)"
         )
 
-    def shifted(self, dtype: DType, op: str) -> DType:
+    def shift(self, dtype: DType, op: str) -> DType:
         """The dtype of << and >>: an integer's."""
         if dtype.is_integer:
             return dtype
@@ -283,17 +283,17 @@ class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
         """The dtype of the result of logical ops, any and all."""
         return DType.bool
 
-    def indexed(self, dtype: DType, op: str) -> DType:
+    def index_dtype(self, dtype: DType, op: str) -> DType:
         """The dtype of indices, in gather and the like: their own, an integer's."""
         if dtype.is_integer:
             return dtype
         raise PromotionError(f"the indices of {op} are integers, not {dtype}; .cast(DType.int64)")
 
-    def tested(self, dtype: DType, op: str) -> DType:
+    def inspection(self, dtype: DType, op: str) -> DType:
         """The dtype in which is_nan and the like, real, imag and abs look at a value."""
         return dtype
 
-    def moved(self, dtype: DType, op: str) -> DType:
+    def movement(self, dtype: DType, op: str) -> DType:
         """The dtype of what is only moved, or chosen among."""
         return dtype
 
@@ -301,9 +301,9 @@ class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
         """The dtype of argmax, argsort, searchsorted and shape_of."""
         return DType.int64
 
-    def committed(self, weak: DType) -> DType:
+    def concrete_dtype(self, weak: DType) -> DType:
         """The concrete dtype that a weak one has where nothing decided otherwise."""
-        return _COMMITTED[weak.code] if weak.weak else weak
+        return _CONCRETE[weak.code] if weak.weak else weak
 
     # -- questions
 
@@ -321,7 +321,7 @@ class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
 
     def misfit(self, value: Any, dtype: DType) -> PromotionError:
         """The error that says a literal does not fit the dtype it would take."""
-        wide = instead_of(dtype, [one for one in self.dtypes if self.fits(value, one)]) or "..."
+        wide = instead_of(dtype, [each for each in self.dtypes if self.fits(value, each)]) or "..."
         return PromotionError(
             f"the literal {misfit(value, dtype, f' under {self.name!r}')}; .cast(DType.{wide}) the "
             f"other operand, or write g.scalar({number_text(value)}, DType.{wide})"
@@ -341,30 +341,33 @@ class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
             pass  # other than two dtypes, or not asked yet
         codes = [operand.code for operand in operands if isinstance(operand, DType)]
         key = tuple(codes) if len(codes) == len(operands) else None
-        found = self._promoted.get(key) or self.common(self.operands(operands))
+        result = self._promote_dtypes.get(key) or self.common(self.operands(operands))
         if key:
-            self._promoted[key] = found
+            self._promote_dtypes[key] = result
             if len(key) == 2:
-                self._pairs[key[0]][key[1]] = found
-        return found
+                self._pairs[key[0]][key[1]] = result
+        return result
 
     def answer(self, *operands: Any) -> DType | None:
         """What `promote` answers, None where it refuses."""
         with suppress(PromotionError):
             return self.promote(*operands)
 
-    def operands(self, given: Sequence[Any]) -> list[Typed]:
+    def operands(self, values: Sequence[Any]) -> list[Typed]:
         """What `promote` takes, each by its dtype, rank and value; literals as they enter here."""
-        if not given:
+        if not values:
             raise PromotionError("promote() needs at least one operand")
-        given = [self.entering(one) if isinstance(one, np.generic) else one for one in given]
-        found = list(typed := beside_tensors(given, self.array))
-        for i, one in enumerate(typed):
-            if isinstance(one, Number):
-                place = Place(typed, i)
-                dtype = self.literal(self.meant(one.value, place), place)
-                found[i] = Operand(dtype, 0, one.value)
-        return found
+        values = [
+            self.entering(operand) if isinstance(operand, np.generic) else operand
+            for operand in values
+        ]
+        resolved = list(entries := beside_tensors(values, self.array))
+        for i, operand in enumerate(entries):
+            if isinstance(operand, Number):
+                place = Place(entries, i)
+                dtype = self.literal(self.literal_value(operand.value, place), place)
+                resolved[i] = Operand(dtype, 0, operand.value)
+        return resolved
 
     def explain(self, *operands: Any) -> Explanation:
         """The same as `promote`, with each operand's path up and what it can lose on the way."""
@@ -407,4 +410,4 @@ class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
 
 
 _USUAL = (DType.int32, DType.float32, DType.bool, DType.int64)
-_COMMITTED = {dtype.code: DType.from_numpy(dtype.storage) for dtype in DType if dtype.weak}
+_CONCRETE = {dtype.code: DType.from_numpy(dtype.storage) for dtype in DType if dtype.weak}

@@ -62,16 +62,16 @@ def _odd_float(value: int) -> float:
 
 def rounded(value: Any, dtype: DType, tf32: str = "even") -> Any:
     """The Python number that one becomes in a dtype."""
-    made = scalar(value, dtype, tf32)
-    return made.item() if dtype.storage.kind in "biufc" else float(made)
+    number = scalar(value, dtype, tf32)
+    return number.item() if dtype.storage.kind in "biufc" else float(number)
 
 
 def survives(value: Any, dtype: DType) -> bool:
     """Whether a dtype has the very value of a Python number of at most 64 bits."""
     if isinstance(value, complex) and not dtype.is_complex:
         return False
-    found = rounded(value, dtype)
-    return found == value or (found != found and value != value)
+    number = rounded(value, dtype)
+    return number == value or (number != number and value != value)
 
 
 def number_text(value: Any) -> str:

@@ -73,8 +73,8 @@ def _facts() -> Facts:
     """What is computed for each dtype; a weak one is taken where its strong one is."""
     strong = {dtype: dtype for dtype in _ALL} | _WEAK
     facts: dict[str, dict[DType, DType | None]] = {
-        names: {dtype: dtype if of in taken else None for dtype, of in strong.items()}
-        for names, taken in _TAKES.items()
+        names: {dtype: dtype if of in takes else None for dtype, of in strong.items()}
+        for names, takes in _TAKES.items()
     }
     facts["divide"] = {
         **dict.fromkeys(_ALL),
@@ -130,17 +130,17 @@ class TensorFlow(LibraryRules):
 
     def beside(self, dtype: DType, partners: Sequence[Typed], op: str) -> DType:
         """The dtype that an array has beside tensors."""
-        tensors = [one.dtype for one in partners if not one.dtype.weak]
+        tensors = [operand.dtype for operand in partners if not operand.dtype.weak]
         if not tensors or op in _BY_THEMSELVES or (op == "multiply" and tensors[0] is DType.bool):
             return dtype
         return tensors[0]
 
-    def meant(self, value: Any, place: Place) -> Any:
+    def literal_value(self, value: Any, place: Place) -> Any:
         """The int that an int wraps to in the dtype of the integers that it divides, or divide it.
 
         Elsewhere an op computes in that dtype itself, where the literal wraps by its cast.
         """
-        beside = next((one.dtype for one in place.partners if not one.dtype.weak), None)
+        beside = next((operand.dtype for operand in place.partners if not operand.dtype.weak), None)
         wraps = place.op == "divide" and type(value) is int and -(2**63) <= value < 2**63
         if not (wraps and beside and beside.is_integer):
             return value
@@ -148,25 +148,27 @@ class TensorFlow(LibraryRules):
 
     def common(self, operands: Sequence[Typed]) -> DType:
         """What `+` gives, which takes no bool; of bare dtypes tf.add, where the first decides."""
-        dtype = self._coerced(sorted(operands, key=_gives_way))
-        return dtype if len(operands) == 1 else self.computed("arithmetic", dtype, "add")
+        dtype = self._coerce(sorted(operands, key=_gives_way))
+        return dtype if len(operands) == 1 else self.family_dtype("arithmetic", dtype, "add")
 
     def meeting(self, operands: Sequence[Typed], op: str) -> DType:
         """The dtype of the tensors, wherever literals stand; tf.add alone heeds that."""
-        dtypes = {one.dtype for one in operands}
+        dtypes = {operand.dtype for operand in operands}
         if op in ("matmul", "tensordot") and dtypes == _MIXED_PRODUCT:
             return DType.float32
         if op == "multiply" and DType.bool in dtypes:
-            return self._masked(dtypes)
-        return self._coerced(sorted(self._made(operands, op), key=lambda one: one.dtype.weak))
+            return self._mask_product(dtypes)
+        return self._coerce(
+            sorted(self._as_tensors(operands, op), key=lambda operand: operand.dtype.weak)
+        )
 
-    def _masked(self, dtypes: Iterable[DType]) -> DType:
+    def _mask_product(self, dtypes: Iterable[DType]) -> DType:
         """The operator * where one is bool: all become int32, then bool (_mul_dispatch_factory).
 
         So a mask times x is bool. What may be 0 in int32 alone is refused: fractions, 64 bits.
         """
         for dtype in dtypes:
-            if dtype not in _MASKED:
+            if dtype not in _MASK_DTYPES:
                 raise PromotionError(
                     f"bool and {dtype} do not multiply under {self.name!r}: * makes both int32, "
                     "then bool, so that 0.5 and 2**32 would count as False; cast the bool, for "
@@ -174,21 +176,21 @@ class TensorFlow(LibraryRules):
                 )
         return DType.bool
 
-    def _made(self, operands: Sequence[Typed], op: str) -> Sequence[Typed]:
+    def _as_tensors(self, operands: Sequence[Typed], op: str) -> Sequence[Typed]:
         """The operands, made tensors by themselves where the function begins with that."""
         if op not in ("as_complex", "tensordot"):
             return operands
-        return [Operand(self.by_itself(one)) for one in operands]
+        return [Operand(self.by_itself(operand)) for operand in operands]
 
     def by_itself(self, operand: Typed) -> DType:
         """The dtype of the tensor that an operand is, or becomes where nothing is beside it."""
-        return self.committed(self.known(operand.dtype))
+        return self.concrete_dtype(self.supported(operand.dtype))
 
-    def _coerced(self, operands: Sequence[Typed]) -> DType:
+    def _coerce(self, operands: Sequence[Typed]) -> DType:
         """The dtype of the first, that the others have or, being Python scalars, take."""
         first = self.by_itself(operands[0])
-        for one in operands[1:]:
-            dtype = self.known(one.dtype)
+        for operand in operands[1:]:
+            dtype = self.supported(operand.dtype)
             if dtype is first or (dtype.weak and _RANK[dtype.family] <= _RANK.get(first.family, 0)):
                 continue
             why = f"only Python scalars, of no higher kind, become {first}"
@@ -197,24 +199,26 @@ class TensorFlow(LibraryRules):
             raise self.refusal([operands[0].dtype, dtype], why)
         return first
 
-    def compared(self, operands: Sequence[Typed], op: str) -> tuple[DType, ...]:
+    def comparison_dtypes(self, operands: Sequence[Typed], op: str) -> tuple[DType, ...]:
         """All at their one dtype, if the op takes that."""
-        return (self.computed("moved", self.meeting(operands, op), op),) * len(operands)
+        return (self.family_dtype("movement", self.meeting(operands, op), op),) * len(operands)
 
-    def computed(self, family: Family, dtype: DType, op: str) -> DType:
+    def family_dtype(self, family: Family, dtype: DType, op: str) -> DType:
         """As the tables have it; a condition is bool, whatever `where` may choose among."""
         if op == "mean" and dtype.is_integer:
             raise PromotionError(
                 f"the mean of {dtype} is {dtype} under {self.name!r}, with its fraction cut off, "
                 "which no kernel computes; take ops.mean(x.cast(DType.float64)), and of that, for "
-                f"TensorFlow's number, ops.trunc(...).cast(DType.{self.committed(dtype)})"
+                f"TensorFlow's number, ops.trunc(...).cast(DType.{self.concrete_dtype(dtype)})"
             )
-        return self.truth(dtype, op) if family == "truth" else super().computed(family, dtype, op)
+        return (
+            self.truth(dtype, op) if family == "truth" else super().family_dtype(family, dtype, op)
+        )
 
     def literal(self, value: Any, place: Place = ALONE) -> DType:
         """Weak; True as eager TensorFlow converts it; alone, int64 where int32 does not hold it."""
         partners = place.partners
-        beside = next((one.dtype for one in partners if not one.dtype.weak), None)
+        beside = next((operand.dtype for operand in partners if not operand.dtype.weak), None)
         if not self.masks_first(value, place, beside):
             raise self.refusal((WEAK[type(value)], DType.bool), "a number comes after its mask")
         if isinstance(value, bool) and beside and beside in _TAKE_TRUE:
@@ -232,14 +236,14 @@ class TensorFlow(LibraryRules):
 
     def masks_first(self, value: Any, place: Place, beside: DType | None) -> bool:
         """Whether a literal may stand where it does: not as `5 * mask`, which makes 5 a bool."""
-        reflected = place.op == "multiply" and place.at == 0 and beside is DType.bool
-        return isinstance(value, bool) or not reflected
+        literal_first = place.op == "multiply" and place.at == 0 and beside is DType.bool
+        return isinstance(value, bool) or not literal_first
 
     def position(self, op: str) -> DType:
         """int32, but of argmax and argmin int64."""
         return DType.int64 if op in ("argmax", "argmin") else DType.int32
 
-    def committed(self, weak: DType) -> DType:
+    def concrete_dtype(self, weak: DType) -> DType:
         """int32, float32 and complex128."""
         return _WEAK.get(weak, weak)
 
@@ -252,7 +256,11 @@ def _gives_way(operand: Typed) -> bool:
 _BY_THEMSELVES = ("as_complex", "tensordot", "searchsorted")
 """The functions that convert each operand by itself, as far as NumPy arrays are concerned."""
 
-_MASKED = {DType.bool, DType.weak_int, *(d for d in (*INTS, *_SMALL_INTS) if 4 <= d.bits <= 32)}
+_MASK_DTYPES = {
+    DType.bool,
+    DType.weak_int,
+    *(d for d in (*INTS, *_SMALL_INTS) if 4 <= d.bits <= 32),
+}
 """What a mask multiplies: int32 keeps it apart from 0 (int2 it does not take)."""
 
 _MIXED_PRODUCT = {DType.bfloat16, DType.float32}

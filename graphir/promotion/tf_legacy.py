@@ -95,29 +95,29 @@ class TensorFlowLegacy(TensorFlow):
         """The join, to which an operator casts it by NumPy; elsewhere as without the switch."""
         if op and op not in _OPERATORS:
             return super().array(dtype, partners, op)
-        return self._joined([*partners, Operand(dtype)])
+        return self._numpy_join([*partners, Operand(dtype)])
 
     def common(self, operands: Sequence[Typed]) -> DType:
         """What np.result_type gives, if TensorFlow casts the operands to it; never weak."""
-        dtype = self._joined(operands)
+        dtype = self._numpy_join(operands)
         for operand in operands:
             if operand.dtype is not dtype and not _is_cast(operand.dtype, dtype):
                 why = f"they would meet in {dtype}, and TensorFlow casts no {operand.dtype} to it"
                 raise self.refusal([each.dtype for each in operands], why)
         return dtype
 
-    def _joined(self, operands: Sequence[Typed]) -> DType:
+    def _numpy_join(self, operands: Sequence[Typed]) -> DType:
         """What np.result_type gives."""
-        return NUMPY.committed(LibraryRules.common(self, operands))
+        return NUMPY.concrete_dtype(LibraryRules.common(self, operands))
 
     def join(self, dtypes: tuple[DType, ...]) -> DType:
         """NumPy's join; one of ml_dtypes must have a join with each of the others."""
         strange = {DType.bfloat16, *SMALL}
         if not strange.intersection(dtypes):
-            return NUMPY.committed(NUMPY.join(dtypes))
+            return NUMPY.concrete_dtype(NUMPY.join(dtypes))
         first = next(dtype for dtype in dtypes if dtype in strange)
-        met = dict.fromkeys([self._pair(first, dtype) for dtype in dtypes if dtype is not first])
-        return self.join(tuple(met)) if len(met) > 1 else next(iter(met))
+        joins = dict.fromkeys([self._pair(first, dtype) for dtype in dtypes if dtype is not first])
+        return self.join(tuple(joins)) if len(joins) > 1 else next(iter(joins))
 
     def _pair(self, a: DType, b: DType) -> DType:
         for low, high in ((a, b), (b, a)):
@@ -140,7 +140,7 @@ class TensorFlowLegacy(TensorFlow):
         """A weak number beside an operator; elsewhere, and a bool, as without the switch."""
         if not isinstance(value, bool) and (place.op in _OPERATORS or not place.op):
             unsigned = isinstance(value, int) and 2**63 <= value < 2**64
-            beside = any(one.dtype is DType.uint64 for one in place.partners)
+            beside = any(operand.dtype is DType.uint64 for operand in place.partners)
             return DType.uint64 if unsigned and beside else LibraryRules.literal(self, value, place)
         return super().literal(value, place)
 

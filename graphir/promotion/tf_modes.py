@@ -77,38 +77,40 @@ class TensorFlowAll(TensorFlow):
         """The join, if the op promotes; clip is maximum(minimum(x, high), low)."""
         if op == "clip":
             x, low, high = operands
-            lesser = self.computed("ordered", self.meeting([x, high], "minimum"), op)
+            lesser = self.family_dtype("ordering", self.meeting([x, high], "minimum"), op)
             return self.meeting([Operand(lesser), low], "maximum")
-        masked = op == "multiply" and any(one.dtype is DType.bool for one in operands)
-        if op not in _ROLES or masked:
+        by_mask = op == "multiply" and any(operand.dtype is DType.bool for operand in operands)
+        if op not in _ROLES or by_mask:
             return super().meeting(operands, op)
-        dtype = self.common(self._made(operands, op))
-        return self.committed(dtype) if _ROLES[op] == "commits" else dtype
+        dtype = self.common(self._as_tensors(operands, op))
+        return self.concrete_dtype(dtype) if _ROLES[op] == "commits" else dtype
 
     def by_itself(self, operand: Typed) -> DType:
         """float32 of a Python float, float64 of a weak result."""
         narrow = operand.dtype is DType.weak_float and _is_narrow(operand)
         return DType.float32 if narrow else super().by_itself(operand)
 
-    def meant(self, value: Any, place: Place) -> Any:
+    def number(self, value: Any, place: Place) -> Any:
         """As without promotion, of an int of 32 bits."""
-        meant = super().meant(value, place)
-        if meant is not value and not fits(value, DType.int32):
+        number = super().literal_value(value, place)
+        if number is not value and not fits(value, DType.int32):
             raise self.misfit(value, DType.int32)
-        return meant
+        return number
 
     def masks_first(self, value: Any, place: Place, beside: DType | None) -> bool:
         """A number may come before its mask."""
         return True
 
-    def committed(self, weak: DType) -> DType:
+    def concrete_dtype(self, weak: DType) -> DType:
         """int32, float64 and complex128."""
-        return DType.float64 if weak is DType.weak_float else super().committed(weak)
+        return DType.float64 if weak is DType.weak_float else super().concrete_dtype(weak)
 
     def literal(self, value: Any, place: Place = ALONE) -> DType:
         """As without promotion; where the op promotes, an int has 32 bits."""
         promotes = place.op in _ROLES or place.op in ("", "clip")
-        divides = place.op == "divide" and any(one.dtype.is_integer for one in place.partners)
+        divides = place.op == "divide" and any(
+            operand.dtype.is_integer for operand in place.partners
+        )
         if promotes and not divides and isinstance(value, int) and not fits(value, DType.int32):
             raise self.misfit(value, DType.int32)
         return super().literal(value, place)
@@ -156,9 +158,11 @@ class TensorFlowSafe(TensorFlowAll):
             return True
         if result is DType.weak_float and any(dtype.is_integer for dtype in pair):
             return False  # a Python float is a weak float32, which the result is not
-        held = self.committed(result)
+        strong_result = self.concrete_dtype(result)
         strong = [dtype for dtype in pair if not dtype.weak]
-        return held in map(self.committed, pair) and all(dtype.exact_in(held) for dtype in strong)
+        return strong_result in map(self.concrete_dtype, pair) and all(
+            dtype.exact_in(strong_result) for dtype in strong
+        )
 
 
 TF_ALL = TensorFlowAll("tf_all", 'TensorFlow in its mode "all".', TF_LATTICE, SOURCE, more=SMALL)

@@ -65,7 +65,7 @@ _INTS = tuple(d for d in TORCH_LATTICE if d.is_integer)
 _NO_INTS = dict.fromkeys((DType.bool, *_INTS))
 _NO_COMPLEX = dict.fromkeys(d for d in TORCH_LATTICE if d.is_complex)
 
-_CHECKED = {
+_RANGE_CHECKED = {
     "clip": {*_INTS, *_HALVES, DType.float32},
     "where": {*_INTS, DType.float32, DType.complex64},
     "pow": {*_INTS, *_HALVES},
@@ -127,7 +127,7 @@ class Torch(LibraryRules):
         products = base is not None and base.dtype is DType.bool and isinstance(exponent, bool)
         return exponent, int(exponent) if products else None
 
-    def meant(self, value: Any, place: Place) -> Any:
+    def literal_value(self, value: Any, place: Place) -> Any:
         """1 for True beside 0-d tensors that promote with no bool: a number is below their rung."""
         if type(value) is not bool or not place.partners or place.op == "subtract":
             return value
@@ -138,18 +138,18 @@ class Torch(LibraryRules):
         """Each rung joins in the order of its operands, then the rungs combine from the lowest."""
         rungs: tuple[list[DType], ...] = ([], [], [])  # numbers, 0-d, n-d
         for operand in operands:
-            dtype = self.known(operand.dtype)
+            dtype = self.supported(operand.dtype)
             rungs[0 if dtype.weak else 2 if operand.rank else 1].append(_NUMBERS.get(dtype, dtype))
         lowest, *others = [self.join(tuple(rung)) for rung in rungs if rung]
-        found: DType | None = lowest
+        dtype_found: DType | None = lowest
         for higher in others:
-            found = self._combined(found, higher)
-        if found is None:
+            dtype_found = self._combine_categories(dtype_found, higher)
+        if dtype_found is None:
             dtypes = [operand.dtype for operand in operands]
             raise self.refusal(dtypes, "they meet in complex32, which graphir does not have")
-        return found
+        return dtype_found
 
-    def _combined(self, lower: DType | None, higher: DType) -> DType | None:
+    def _combine_categories(self, lower: DType | None, higher: DType) -> DType | None:
         """combine_categories; None is complex32, which a higher rung may still outweigh."""
         if lower is not None and _category(lower) <= _category(higher):
             return higher
@@ -161,13 +161,13 @@ class Torch(LibraryRules):
 
     def join(self, dtypes: tuple[DType, ...]) -> DType:
         """promoteTypes, from the left: int8, float32, uint16 join; int8, uint16, float32 do not."""
-        return reduce(self._promoted_pair, dtypes)
+        return reduce(self._promote_pair, dtypes)
 
-    def _promoted_pair(self, a: DType, b: DType) -> DType:
-        for one, other in ((a, b), (b, a)) if a is not b else ():
-            if one.narrow:
+    def _promote_pair(self, a: DType, b: DType) -> DType:
+        for dtype, other in ((a, b), (b, a)) if a is not b else ():
+            if dtype.narrow:
                 raise self.refusal((a, b), "floats of 8 bits promote with none")
-            if one in _WITHOUT_INTS and not other.is_float:
+            if dtype in _WITHOUT_INTS and not other.is_float:
                 raise self.refusal((a, b), "uint16, uint32 and uint64 promote with floats alone")
         return TORCH_LATTICE.join(a, b)
 
@@ -178,12 +178,12 @@ class Torch(LibraryRules):
             raise self.refusal(dtypes, f"{op} takes operands of one dtype")
         if op == "subtract" and DType.bool in dtypes:
             self.boolean(op)
-        return self.common(self._bounded(operands) if op == "clip" else operands)
+        return self.common(self._clamp_operands(operands) if op == "clip" else operands)
 
-    def _bounded(self, operands: Sequence[Typed]) -> Sequence[Typed]:
+    def _clamp_operands(self, operands: Sequence[Typed]) -> Sequence[Typed]:
         """The operands of clamp: beside a number for a bound, a 0-d tensor counts as one too."""
         x, *bounds = operands
-        numbers = [one.dtype.weak for one in bounds]
+        numbers = [operand.dtype.weak for operand in bounds]
         if all(numbers) or not any(numbers):
             return operands
         tensor = bounds[numbers.index(False)]
@@ -193,14 +193,14 @@ class Torch(LibraryRules):
                 f"number and {tensor.dtype} of rank {tensor.rank}; make a tensor of the number by "
                 "g.scalar(...)"
             )
-        kinds = [_category(one.dtype) for one in bounds]
+        kinds = [_category(operand.dtype) for operand in bounds]
         least = 0 if x.dtype is DType.bool else 1  # of which bool is none
         return [x, *(Operand(_AS_NUMBER[max(kind, least)], 0) for kind in kinds)]
 
     def _true_bound(self, place: Place) -> DType:
         """The dtype of True for a bound of clamp: a number, where the other bound is a tensor."""
-        tensors = [one for one in place.others[1:] if not isinstance(one, Number)]
-        beside = any(one.rank or one.dtype is not DType.bool for one in tensors)
+        tensors = [operand for operand in place.others[1:] if not isinstance(operand, Number)]
+        beside = any(operand.rank or operand.dtype is not DType.bool for operand in tensors)
         return DType.weak_int if beside else DType.bool
 
     def literal(self, value: Any, place: Place = ALONE) -> DType:
@@ -212,26 +212,32 @@ class Torch(LibraryRules):
         wide = isinstance(value, int) and 2**63 <= value < 2**64
         dtype = DType.uint64 if wide else super().literal(value, place)
         op = place.op
-        if op == "clip" and wide and any(not isinstance(one, Number) for one in place.others[1:]):
+        if (
+            op == "clip"
+            and wide
+            and any(not isinstance(operand, Number) for operand in place.others[1:])
+        ):
             raise self.misfit(value, DType.int64)
         if op == "clip" and place.at and isinstance(value, bool):
             dtype = self._true_bound(place)
-        if op in _CHECKED and (op != "pow" or place.at):
-            taken = [
+        if op in _RANGE_CHECKED and (op != "pow" or place.at):
+            operands_taken = [
                 Operand(dtype, 0) if i == place.at else x for i, x in enumerate(place.operands)
             ]
-            found = self.common(self._bounded(taken) if op == "clip" else taken)
-            if op == "pow" and found.is_integer:
-                self.exponent(value, found)
-            if found in _CHECKED[op] and not _converts(value, found):
-                raise self.misfit(value, found)
+            dtype_found = self.common(
+                self._clamp_operands(operands_taken) if op == "clip" else operands_taken
+            )
+            if op == "pow" and dtype_found.is_integer:
+                self.exponent(value, dtype_found)
+            if dtype_found in _RANGE_CHECKED[op] and not _converts(value, dtype_found):
+                raise self.misfit(value, dtype_found)
         return dtype
 
     def floating(self, dtype: DType, op: str) -> DType:
         """float32 of integers and bool."""
         return dtype if dtype.is_float or dtype.is_complex else DType.float32
 
-    def divided(self, dtype: DType, op: str) -> DType:
+    def division(self, dtype: DType, op: str) -> DType:
         """As functions of floats."""
         return self.floating(dtype, op)
 
@@ -248,11 +254,11 @@ class Torch(LibraryRules):
             )
         return dtype
 
-    def averaged(self, dtype: DType, op: str) -> DType:
+    def average(self, dtype: DType, op: str) -> DType:
         """Integers are refused."""
         return PromotionRules.floating(self, dtype, op)
 
-    def accumulated(self, dtype: DType, op: str) -> DType:
+    def accumulation(self, dtype: DType, op: str) -> DType:
         """int64 of all integers, uint64 too, and of bool."""
         return DType.int64 if dtype.is_integer or dtype is DType.bool else dtype
 
@@ -262,7 +268,7 @@ class Torch(LibraryRules):
             return super().truth(dtype, op)
         return DType.bool
 
-    def indexed(self, dtype: DType, op: str) -> DType:
+    def index_dtype(self, dtype: DType, op: str) -> DType:
         """int64; of gather and scatter int32 too."""
         if dtype is DType.int64 or (dtype is DType.int32 and op != "take_along"):
             return dtype
@@ -270,7 +276,7 @@ class Torch(LibraryRules):
             f"the indices of {op} are int64 under {self.name!r}, not {dtype}; .cast(DType.int64)"
         )
 
-    def tested(self, dtype: DType, op: str) -> DType:
+    def inspection(self, dtype: DType, op: str) -> DType:
         """Any dtype; imag takes complex numbers alone."""
         if op == "imag" and not dtype.is_complex:
             raise PromotionError(

@@ -45,19 +45,19 @@ class Explanation(NamedTuple):
     def losses(self) -> tuple[str, ...]:
         """What each operand can lose, in a phrase: `257 of int32`."""
         return tuple(
-            f"{witness} of {one}" if isinstance(one, DType) else f"the literal {one!r}"
-            for one, witness in dict.fromkeys(zip(self.operands, self.witnesses, strict=True))
+            f"{witness} of {operand}" if isinstance(operand, DType) else f"the literal {operand!r}"
+            for operand, witness in dict.fromkeys(zip(self.operands, self.witnesses, strict=True))
             if witness is not None
         )
 
     def __str__(self) -> str:
-        operands = " and ".join(map(_named, self.operands))
+        operands = " and ".join(map(_operand_name, self.operands))
         lines = [f"{operands} promote to {self.result} under {self.rules!r}"]
         ways = zip(self.operands, self.paths, self.witnesses, strict=True)
         lines += [_way(*way) for way in ways if len(way[1]) > 1 or way[2] is not None]
         if self.others:
-            lines += ["", "Other rule sets:", *_aligned(list(map(_row, self.others.items())))]
-        return "\n".join(folded for line in lines for folded in _folded(line))
+            lines += ["", "Other rule sets:", *_align(list(map(_row, self.others.items())))]
+        return "\n".join(piece for line in lines for piece in _wrap(line))
 
 
 def explain(*operands: object, rules: str | PromotionRules | None = None) -> Explanation:
@@ -65,14 +65,14 @@ def explain(*operands: object, rules: str | PromotionRules | None = None) -> Exp
 
     Operands are as PromotionRules.promote takes them. Raises PromotionError where they do not mix.
     """
-    chosen = _rules(rules)
-    told = chosen.explain(*operands)
+    rule_set = _rules(rules)
+    explanation = rule_set.explain(*operands)
     others = {
         each.name: _verdict(each, operands)
         for each in rule_sets()
-        if each is not chosen and each is not EXPLICIT
+        if each is not rule_set and each is not EXPLICIT
     }
-    return told._replace(others=others)
+    return explanation._replace(others=others)
 
 
 def _verdict(rules: PromotionRules, operands: tuple[object, ...]) -> Explanation | GraphirError:
@@ -84,19 +84,19 @@ def _verdict(rules: PromotionRules, operands: tuple[object, ...]) -> Explanation
 
 def explained(rules: PromotionRules, operands: Sequence[Any]) -> Explanation:
     """What a rule set answers, with each operand's path up and what it can lose on the way."""
-    typed = rules.operands(operands)
-    result = rules.common(typed)
-    typed = [
-        operand_of(given) if isinstance(given, _ARRAYS) and _is_cast(one) else one
-        for one, given in zip(typed, operands, strict=True)
+    types = rules.operands(operands)
+    result = rules.common(types)
+    types = [
+        operand_of(operand) if isinstance(operand, _ARRAYS) and _is_cast(dtype) else dtype
+        for dtype, operand in zip(types, operands, strict=True)
     ]
-    named = tuple(
-        given if isinstance(one, Operand) and one.value is given else one.dtype
-        for one, given in zip(typed, operands, strict=True)
+    names = tuple(
+        operand if isinstance(dtype, Operand) and dtype.value is operand else dtype.dtype
+        for dtype, operand in zip(types, operands, strict=True)
     )
-    paths = tuple(rules.path(one.dtype, result) for one in typed)
-    losses = tuple(witness(one, result) for one in typed)
-    return Explanation(rules.name, named, result, paths, losses)
+    paths = tuple(rules.path(dtype.dtype, result) for dtype in types)
+    losses = tuple(witness(dtype, result) for dtype in types)
+    return Explanation(rules.name, names, result, paths, losses)
 
 
 _ARRAYS = (np.ndarray, np.generic)
@@ -109,11 +109,11 @@ def _is_cast(operand: Typed) -> bool:
 
 def reason(error: GraphirError) -> str:
     """The first clause of why: what an error says before it tells the ways out."""
-    said, _, why = str(error).partition("; ")[0].partition(": ")
-    return (why or said).partition(", so there is none")[0]
+    problem, _, why = str(error).partition("; ")[0].partition(": ")
+    return (why or problem).partition(", so there is none")[0]
 
 
-def _named(operand: Any) -> str:
+def _operand_name(operand: Any) -> str:
     return str(operand) if isinstance(operand, DType) else f"the literal {operand!r}"
 
 
@@ -124,7 +124,7 @@ def _way(operand: Any, path: tuple[DType, ...], witness: complex | None) -> str:
     elif isinstance(operand, DType):
         cost = f"loses values, the simplest is {witness}"
     else:
-        cost = f"loses {_named(operand)}"
+        cost = f"loses {_operand_name(operand)}"
     return f"  {' -> '.join(map(str, path))}: {cost}"
 
 
@@ -136,7 +136,7 @@ def _row(other: tuple[str, Explanation | GraphirError]) -> tuple[str, str, str]:
     return name, str(verdict.result), f"loses {losses}" if losses else "exact"
 
 
-def _aligned(rows: Sequence[tuple[str, str, str]]) -> Iterator[str]:
+def _align(rows: Sequence[tuple[str, str, str]]) -> Iterator[str]:
     """A line for each row, its last cell shortened to fit."""
     name, answer = (max(len(row[column]) for row in rows) for column in (0, 1))
     for row in rows:
@@ -144,7 +144,7 @@ def _aligned(rows: Sequence[tuple[str, str, str]]) -> Iterator[str]:
         yield start + textwrap.shorten(row[2], max(WIDTH - len(start), 20), placeholder=" ...")
 
 
-def _folded(line: str) -> list[str]:
+def _wrap(line: str) -> list[str]:
     """A line as lines that are not too wide, broken between words."""
     if len(line) <= WIDTH:
         return [line]

@@ -28,25 +28,30 @@ def facts(rules: PromotionRules, among: Iterable[DType] = tuple(DType)) -> tuple
     Each answer is that of an op on arrays of the dtypes that the rules have, among those given. A
     question about dtypes of which there is none is left out.
     """
-    asked = {*among} & {*rules.dtypes}
-    known = [
-        dtype for dtype in DType if dtype in asked and dtype in rules.dtypes and rules.has(dtype)
+    requested = {*among} & {*rules.dtypes}
+    dtypes = [
+        dtype
+        for dtype in DType
+        if dtype in requested and dtype in rules.dtypes and rules.has(dtype)
     ]
-    strong = [dtype for dtype in known if not dtype.weak and not dtype.narrow] or known
+    strong = [dtype for dtype in dtypes if not dtype.weak and not dtype.narrow] or dtypes
     whole = [dtype for dtype in strong if dtype.is_integer or dtype is DType.bool]
-    found = [
+    answers = [
         *(Fact(subject, _over(rules, op, whole)) for subject, op in _OF_INTS.items()),
         *(Fact(subject, _over(rules, op, strong)) for subject, op in _OF_ALL.items()),
-        Fact("bool arithmetic", _of_bool(rules) if DType.bool in known else ""),
+        Fact("bool arithmetic", _of_bool(rules) if DType.bool in dtypes else ""),
         Fact("is a truth value", _over(rules, ops.logical_not, strong, lambda _: "yes")),
         Fact("places", _places(rules, strong)),
-        Fact("comparison", "; ".join(_compared(rules, pair) for pair in _pairs(_COMPARED, known))),
-        Fact("in place", _in_place(rules, _pairs(_STORED, known))),
-        Fact("0-d operands", _beside(rules) if {DType.int8, DType.int64} <= {*known} else ""),
-        *(Fact(f"{x} + {value!r}", _with(rules, x, value)) for x, value in _pairs(_FITS, known)),
+        Fact(
+            "comparison",
+            "; ".join(_comparison(rules, pair) for pair in _pairs(_COMPARISON_PAIRS, dtypes)),
+        ),
+        Fact("in place", _in_place(rules, _pairs(_IN_PLACE_PAIRS, dtypes))),
+        Fact("0-d operands", _beside(rules) if {DType.int8, DType.int64} <= {*dtypes} else ""),
+        *(Fact(f"{x} + {value!r}", _with(rules, x, value)) for x, value in _pairs(_FITS, dtypes)),
         *(Fact(f"{value!r} alone", _alone(rules, value)) for value in (True, 1, 1.5, 1j)),
     ]
-    return tuple(fact for fact in found if fact.answer)
+    return tuple(fact for fact in answers if fact.answer)
 
 
 _OF_INTS = {"int / int": ops.divide, "sin(int)": ops.sin, "mean(int)": ops.mean}
@@ -65,12 +70,12 @@ _OF_BOOL = {
     "~x": ops.bitwise_invert,
 }
 _PLACES = (ops.argmax, ops.argsort, ops.searchsorted, ops.shape_of)
-_COMPARED = (
+_COMPARISON_PAIRS = (
     (DType.int64, DType.uint64),
     (DType.int64, DType.float32),
     (DType.float16, DType.bfloat16),
 )
-_STORED = (
+_IN_PLACE_PAIRS = (
     (DType.float32, DType.float64),
     (DType.int8, DType.int16),
     (DType.uint8, DType.int8),
@@ -89,12 +94,12 @@ _FITS: tuple[tuple[DType, Any], ...] = (
     (DType.float32, 0.1),
     (DType.float32, 1j),
 )
-_REFUSED = "refused"
+_REFUSAL = "refused"
 
 
-def _pairs(asked: Iterable[tuple[DType, Any]], known: Sequence[DType]) -> list[tuple[DType, Any]]:
+def _pairs(pairs: Iterable[tuple[DType, Any]], dtypes: Sequence[DType]) -> list[tuple[DType, Any]]:
     """Those whose dtypes a rule set has."""
-    return [(x, y) for x, y in asked if x in known and (not isinstance(y, DType) or y in known)]
+    return [(x, y) for x, y in pairs if x in dtypes and (not isinstance(y, DType) or y in dtypes)]
 
 
 def inferred(rules: PromotionRules, op: Op, *dtypes: DType) -> Inferred | None:
@@ -114,12 +119,14 @@ def _over(
     """What an op of one dtype gives for each, those that give the same named together."""
     groups: dict[str, list[DType]] = {}
     for dtype in dtypes:
-        found = inferred(rules, op, *(dtype,) * len(op.operands))
-        told = _REFUSED if found is None else answer(found.type.dtype)
-        groups.setdefault("its own" if told == str(dtype) else told, []).append(dtype)
-    *first, last = sorted(groups, key=lambda told: len(groups[told])) or [""]
-    named = [f"{told} of {' '.join(map(str, groups[told]))}" for told in groups if told in first]
-    return "; ".join([*named, f"else {last}" if first else last])
+        inference = inferred(rules, op, *(dtype,) * len(op.operands))
+        text = _REFUSAL if inference is None else answer(inference.type.dtype)
+        groups.setdefault("its own" if text == str(dtype) else text, []).append(dtype)
+    *first, last = sorted(groups, key=lambda text: len(groups[text])) or [""]
+    groups_text = [
+        f"{text} of {' '.join(map(str, groups[text]))}" for text in groups if text in first
+    ]
+    return "; ".join([*groups_text, f"else {last}" if first else last])
 
 
 def _of_bool(rules: PromotionRules) -> str:
@@ -131,21 +138,23 @@ def _of_bool(rules: PromotionRules) -> str:
 
 def _places(rules: PromotionRules, dtypes: Sequence[DType]) -> str:
     """The dtypes of places, asked of the first dtype that each op takes."""
-    told: list[str] = []
+    places: list[str] = []
     for op in _PLACES:
-        tried = (inferred(rules, op, *(dtype,) * len(op.operands)) for dtype in dtypes)
-        told.append(f"{op.name} {_name(next((one for one in tried if one), None))}")
-    return ", ".join(told)
+        attempts = (inferred(rules, op, *(dtype,) * len(op.operands)) for dtype in dtypes)
+        places.append(
+            f"{op.name} {_name(next((attempt for attempt in attempts if attempt), None))}"
+        )
+    return ", ".join(places)
 
 
-def _name(found: Inferred | None) -> str:
-    return _REFUSED if found is None else str(found.type.dtype)
+def _name(inference: Inferred | None) -> str:
+    return _REFUSAL if inference is None else str(inference.type.dtype)
 
 
-def _compared(rules: PromotionRules, pair: tuple[DType, DType]) -> str:
-    found = inferred(rules, ops.less, *pair)
-    met = dict.fromkeys(found.operands) if found else ()
-    return f"{pair[0]} < {pair[1]} {'at ' + ' and '.join(map(str, met)) if met else _REFUSED}"
+def _comparison(rules: PromotionRules, pair: tuple[DType, DType]) -> str:
+    inference = inferred(rules, ops.less, *pair)
+    common = dict.fromkeys(inference.operands) if inference else ()
+    return f"{pair[0]} < {pair[1]} {'at ' + ' and '.join(map(str, common)) if common else _REFUSAL}"
 
 
 def _in_place(rules: PromotionRules, pairs: Sequence[tuple[DType, DType]]) -> str:
@@ -154,16 +163,16 @@ def _in_place(rules: PromotionRules, pairs: Sequence[tuple[DType, DType]]) -> st
         return ""
     if not rules.in_place:
         return "x += y is x = x + y"
-    told: list[str] = []
+    answers: list[str] = []
     for target, other in pairs:
         graph = _graph(rules)
         x = graph.input(target, ("n",))
         try:
             x += graph.input(other, ("n",))
-            told.append(f"{target} += {other} is {x.dtype}")
+            answers.append(f"{target} += {other} is {x.dtype}")
         except GraphirError:
-            told.append(f"{target} += {other} {_REFUSED}")
-    return "; ".join(told if "matmul" in rules.in_place else [*told, "x @= y is x = x @ y"])
+            answers.append(f"{target} += {other} {_REFUSAL}")
+    return "; ".join(answers if "matmul" in rules.in_place else [*answers, "x @= y is x = x @ y"])
 
 
 def _graph(rules: PromotionRules) -> Graph:
@@ -179,27 +188,27 @@ def _with(rules: PromotionRules, dtype: DType, value: Any) -> str:
     try:
         result = (graph.input(dtype, ("n",)) + value).dtype
     except GraphirError:
-        return _REFUSED
-    kept = rules.committed(result)
-    if survives(value, kept):
+        return _REFUSAL
+    committed_dtype = rules.concrete_dtype(result)
+    if survives(value, committed_dtype):
         return str(result)
-    return f"{result}, where it is {rounded(value, kept, graph.tf32)}"
+    return f"{result}, where it is {rounded(value, committed_dtype, graph.tf32)}"
 
 
 def _beside(rules: PromotionRules) -> str:
     """What an array and a 0-d operand of a wider dtype give, by its value where that counts."""
     graph = _graph(rules)
     x = graph.input(DType.int8, ("n",))
-    told: dict[str, str] = {}
+    answers: dict[str, str] = {}
     for which, value in {"1": 1, "300": 300, "not known": None}.items():
         y = graph.input(DType.int64) if value is None else graph.scalar(value, DType.int64)
         try:
-            told[which] = str((x + y).dtype)
+            answers[which] = str((x + y).dtype)
         except GraphirError:
-            told[which] = _REFUSED
-    if len({*told.values()}) == 1:
-        return f"int8 beside a 0-d int64 is {told['1']}"
-    by_value = ", ".join(f"{found} where that is {which}" for which, found in told.items())
+            answers[which] = _REFUSAL
+    if len({*answers.values()}) == 1:
+        return f"int8 beside a 0-d int64 is {answers['1']}"
+    by_value = ", ".join(f"{dtype} where that is {which}" for which, dtype in answers.items())
     return f"int8 beside a 0-d int64 is {by_value}"
 
 
@@ -208,6 +217,6 @@ def _alone(rules: PromotionRules, value: Any) -> str:
     try:
         dtype = _graph(rules).scalar(value).dtype
     except GraphirError:
-        return _REFUSED
-    kept = rules.committed(dtype)
-    return str(dtype) if kept is dtype else f"{dtype}, {kept} in the end"
+        return _REFUSAL
+    committed_dtype = rules.concrete_dtype(dtype)
+    return str(dtype) if committed_dtype is dtype else f"{dtype}, {committed_dtype} in the end"

@@ -19,28 +19,30 @@ def report(
     """
     counts = findings.counts if isinstance(findings, Violations) else Counter[str]()
     by_law: dict[str, list[Violation]] = {}
-    for one in findings:
-        by_law.setdefault(one.law, []).append(one)
-    named = dict.fromkeys((*laws, *by_law))
+    for violation in findings:
+        by_law.setdefault(violation.law, []).append(violation)
+    all_laws = dict.fromkeys((*laws, *by_law))
     lines: list[str] = []
-    for law in named:
-        found = by_law.get(law, [])
-        count = max(counts[law], len(found))
-        lines.append(f"{law}: {_summary(found, count, brief=everything)}")
-        lines += [f"  {one.found}" for one in found if everything]
-        if everything and count > len(found):
-            lines.append(f"  ... and {count - len(found):,} more")
+    for law in all_laws:
+        of_law = by_law.get(law, [])
+        count = max(counts[law], len(of_law))
+        lines.append(f"{law}: {_summary(of_law, count, brief=everything)}")
+        lines += [f"  {violation.finding}" for violation in of_law if everything]
+        if everything and count > len(of_law):
+            lines.append(f"  ... and {count - len(of_law):,} more")
     return "\n".join(lines)
 
 
-def _summary(found: Sequence[Violation], total: int, brief: bool) -> str:
-    if not found:
+def _summary(violations: Sequence[Violation], total: int, brief: bool) -> str:
+    if not violations:
         return "holds"
-    count = counted(total, _UNITS.get(len(found[0].elements), "case"))
+    count = counted(total, _UNITS.get(len(violations[0].elements), "case"))
     if brief:
         return count
     return (
-        f"{count}: {found[0].found}" if len(found) == 1 else f"{count}; the first: {found[0].found}"
+        f"{count}: {violations[0].finding}"
+        if len(violations) == 1
+        else f"{count}; the first: {violations[0].finding}"
     )
 
 
@@ -56,5 +58,5 @@ def edges_text(edges: Sequence[tuple[Any, Any]]) -> str:
     """Redundant edges in a line: how many, and which."""
     if not edges:
         return "redundant edges: none"
-    shown = ", ".join(f"{low} < {high}" for low, high in edges)
-    return f"redundant edges: {len(edges)}, implied by others: {shown}"
+    pairs = ", ".join(f"{low} < {high}" for low, high in edges)
+    return f"redundant edges: {len(edges)}, implied by others: {pairs}"

@@ -34,8 +34,8 @@ def laws(subject: str | PromotionRules | Lattice[Any] | Table) -> Violations:
     if isinstance(subject, str):
         subject = rules(subject)
     if isinstance(subject, Lattice):
-        known: Iterable[Any] = [node for node in subject if isinstance(node, DType)]
-        return _with(subject.laws(), _conversions(_sorted(known), subject.join))
+        nodes: Iterable[Any] = [node for node in subject if isinstance(node, DType)]
+        return _with(subject.laws(), _conversions(_sorted(nodes), subject.join))
     if isinstance(subject, PromotionRules):
         dtypes, join = _sorted(subject.dtypes), _asker(subject)
     else:
@@ -45,14 +45,14 @@ def laws(subject: str | PromotionRules | Lattice[Any] | Table) -> Violations:
 
 
 def _with(of_join: Violations, others: Iterable[Violation]) -> Violations:
-    listed = Counter(violation.law for violation in of_join)
-    return Violations([*of_join, *others], of_join.counts - listed)
+    counts = Counter(violation.law for violation in of_join)
+    return Violations([*of_join, *others], of_join.counts - counts)
 
 
 def _sorted(dtypes: Iterable[DType]) -> list[DType]:
     """The narrow first; of equal width, in the order of DType."""
-    known = {*dtypes}
-    return sorted((d for d in DType if d in known), key=lambda dtype: dtype.bits)
+    present = {*dtypes}
+    return sorted((d for d in DType if d in present), key=lambda dtype: dtype.bits)
 
 
 def _asker(rules: PromotionRules) -> Join:
@@ -66,25 +66,25 @@ def _asker(rules: PromotionRules) -> Join:
 
 
 def _cells(table: Table) -> dict[tuple[DType, DType], DType | None]:
-    given: Any = table
-    rows: list[Any] = [*table.values()] if isinstance(given, Mapping) else [given]
+    subject: Any = table
+    rows: list[Any] = [*table.values()] if isinstance(subject, Mapping) else [subject]
     if not all(isinstance(row, Mapping) for row in rows):
         raise GraphError(
             f"laws are those of a rule set, its name, a lattice or a table such as "
-            f"{{'int8': {{'int16': 'int16'}}}}, not of {given!r}"
+            f"{{'int8': {{'int16': 'int16'}}}}, not of {subject!r}"
         )
     return {
-        (DType(a), DType(b)): None if found is None else DType(found)
+        (DType(a), DType(b)): None if cell is None else DType(cell)
         for a, row in table.items()
-        for b, found in row.items()
+        for b, cell in row.items()
     }
 
 
 def _reader(cells: Mapping[tuple[DType, DType], DType | None]) -> Join:
     def join(a: DType, b: DType) -> DType:
-        if (found := cells.get((a, b))) is None:
+        if (cell := cells.get((a, b))) is None:
             raise PromotionError(f"{a} and {b} have no common dtype in this table")
-        return found
+        return cell
 
     return join
 
@@ -99,8 +99,8 @@ def _conversions(dtypes: list[DType], join: Join) -> Iterator[Violation]:
             yield Violation("width", (a, b), text)
     for (a, b), result in results.items():
         for operand in dict.fromkeys((a, b)):
-            if (lost := operand.witness(result)) is not None:
-                text = f"{a} v {b} = {result}, which lacks {lost} of {operand}"
+            if (witness := operand.witness(result)) is not None:
+                text = f"{a} v {b} = {result}, which lacks {witness} of {operand}"
                 yield Violation("exactness", (a, b), text)
                 break
 
@@ -108,10 +108,10 @@ def _conversions(dtypes: list[DType], join: Join) -> Iterator[Violation]:
 def _results(dtypes: list[DType], join: Join) -> dict[tuple[DType, DType], DType]:
     """What the pairs that mix give, those of the first dtypes first."""
     place = {dtype: i for i, dtype in enumerate(dtypes)}
-    found: dict[tuple[DType, DType], DType] = {}
+    results: dict[tuple[DType, DType], DType] = {}
     for a, b in sorted(product(dtypes, dtypes), key=lambda pair: place[pair[0]] + place[pair[1]]):
         try:
-            found[a, b] = join(a, b)
+            results[a, b] = join(a, b)
         except PromotionError:
             continue
-    return found
+    return results

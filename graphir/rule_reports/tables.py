@@ -51,35 +51,37 @@ def text_table(rules: PromotionRules, color: bool = False) -> str:
     table = ordered(rules)
     rows = [(a.short, *map(_short, row.values())) for a, row in table.items()]
     lines = aligned([("", *(b.short for b in table)), *rows])
-    counts = [_ansi(_ANSI[k], told) if color else told for k, told in _counts(table).items()]
-    notes = [f"{counted(len(table) ** 2, 'pair')}: {', '.join(counts)}", *_swapped(table)]
+    counts = [
+        _ansi(_ANSI[k], meaning) if color else meaning for k, meaning in _counts(table).items()
+    ]
+    notes = [f"{counted(len(table) ** 2, 'pair')}: {', '.join(counts)}", *_asymmetry(table)]
     if color:
-        lines[1:] = [_painted(line, a, table) for line, a in zip(lines[1:], table, strict=True)]
+        lines[1:] = [_paint(line, a, table) for line, a in zip(lines[1:], table, strict=True)]
     return "\n".join([*lines, "", *notes])
 
 
-def _painted(line: str, a: DType, table: Table) -> str:
+def _paint(line: str, a: DType, table: Table) -> str:
     """A line of a table, each cell but the first in the colour of what it loses."""
     pieces = re.split(r"( +)", line)
     cells = iter(table[a].items())
     for place in range(2, len(pieces), 2):
-        b, found = next(cells)
-        style = _ANSI[_loss(a, b, found)] + (_UNDERLINED if found is not table[b][a] else "")
+        b, cell = next(cells)
+        style = _ANSI[_loss(a, b, cell)] + (_UNDERLINE if cell is not table[b][a] else "")
         pieces[place] = _ansi(style, pieces[place])
     return "".join(pieces)
 
 
 def _counts(table: Table) -> dict[Loss, str]:
     """How many cells there are of each kind."""
-    found = [_loss(a, b, cell) for a, row in table.items() for b, cell in row.items()]
-    return {loss: f"{found.count(loss)} {meaning}" for loss, meaning in _MEANINGS.items()}
+    losses = [_loss(a, b, cell) for a, row in table.items() for b, cell in row.items()]
+    return {loss: f"{losses.count(loss)} {meaning}" for loss, meaning in _MEANINGS.items()}
 
 
-def _swapped(table: Table) -> list[str]:
+def _asymmetry(table: Table) -> list[str]:
     """That the table is not symmetric, where it is not."""
     pairs = unlike(table)
-    told = f"row = lhs, column = rhs; not symmetric in {counted(len(pairs), 'pair')}"
-    return [told] if pairs else []
+    note = f"row = lhs, column = rhs; not symmetric in {counted(len(pairs), 'pair')}"
+    return [note] if pairs else []
 
 
 def _ansi(style: str, text: str) -> str:
@@ -107,7 +109,7 @@ def csv_table(rules: PromotionRules) -> str:
 def json_table(rules: PromotionRules) -> str:
     """`{"rules", "source", "dtypes", "table": {row: {column: dtype or null}}}`."""
     table = {
-        str(a): {str(b): None if found is None else str(found) for b, found in row.items()}
+        str(a): {str(b): None if cell is None else str(cell) for b, cell in row.items()}
         for a, row in ordered(rules).items()
     }
     names = {"rules": rules.name, "source": rules.source, "dtypes": list(table)}
@@ -142,45 +144,45 @@ FORMATS: dict[str, Callable[[PromotionRules], str]] = {
 """The functions that make a rule set's table, by the name of what they make."""
 
 
-def losses(a: DType, b: DType, found: DType) -> list[str]:
+def losses(a: DType, b: DType, common: DType) -> list[str]:
     """A phrase for each operand of a pair that can lose something in their common dtype."""
     return [
-        f"{operand} loses {operand.witness(found)}"
+        f"{operand} loses {operand.witness(common)}"
         for operand in dict.fromkeys((a, b))
-        if not operand.exact_in(found)
+        if not operand.exact_in(common)
     ]
 
 
-def named(found: DType | None) -> str:
+def named(cell: DType | None) -> str:
     """A cell of a table in full."""
-    return ABSENT if found is None else str(found)
+    return ABSENT if cell is None else str(cell)
 
 
-def _short(found: DType | None) -> str:
-    return ABSENT if found is None else found.short
+def _short(cell: DType | None) -> str:
+    return ABSENT if cell is None else cell.short
 
 
-def _loss(a: DType, b: DType, found: DType | None) -> Loss:
-    if found is None:
+def _loss(a: DType, b: DType, cell: DType | None) -> Loss:
+    if cell is None:
         return "raises"
-    return "loses" if losses(a, b, found) else "exact"
+    return "loses" if losses(a, b, cell) else "exact"
 
 
 def _html_cell(a: DType, b: DType, table: Table) -> str:
-    found, swapped = table[a][b], table[b][a]
-    title = f"{a} with {b}: {found or 'an error'}"
-    if found is not None:
-        title += f"; {' and '.join(losses(a, b, found)) or 'exact'}"
-    kind: str = _loss(a, b, found)
-    if found is not swapped:
-        kind, title = f"{kind} unlike", f"{title}; swapped: {swapped or 'an error'}"
-    return f'<td class="{kind}" title="{html.escape(title)}">{html.escape(_short(found))}</td>'
+    cell, mirror = table[a][b], table[b][a]
+    title = f"{a} with {b}: {cell or 'an error'}"
+    if cell is not None:
+        title += f"; {' and '.join(losses(a, b, cell)) or 'exact'}"
+    kind: str = _loss(a, b, cell)
+    if cell is not mirror:
+        kind, title = f"{kind} unlike", f"{title}; swapped: {mirror or 'an error'}"
+    return f'<td class="{kind}" title="{html.escape(title)}">{html.escape(_short(cell))}</td>'
 
 
 def _legend(table: Table) -> str:
     """The colours, what they mean and how many pairs have each."""
-    spans = [f'<span class="{loss}">{told}</span>' for loss, told in _counts(table).items()]
-    spans += [f'<span class="unlike">{told}</span>' for told in _swapped(table)]
+    spans = [f'<span class="{loss}">{text}</span>' for loss, text in _counts(table).items()]
+    spans += [f'<span class="unlike">{text}</span>' for text in _asymmetry(table)]
     return "\n".join(spans)
 
 
@@ -190,7 +192,7 @@ _MEANINGS: dict[Loss, str] = {
     "raises": "do not mix (-)",
 }
 _ANSI: dict[Loss, str] = {"exact": "32", "loses": "33", "raises": "90"}
-_UNDERLINED = ";4"
+_UNDERLINE = ";4"
 
 _PAGE = """<!DOCTYPE html>
 <html lang="en">

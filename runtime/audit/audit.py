@@ -140,7 +140,7 @@ def _outputs(
     for i, (symbol, array) in enumerate(zip(graph.outputs, real, strict=True)):
         bits = moduli.get(symbol.index)
         far = 0.0 if bits is None else 2.0**bits
-        dtype = graph.committed(symbol.dtype)
+        dtype = graph.concrete_dtype(symbol.dtype)
         outputs.append(Output(f"output{i}", dtype, array, wide.known(symbol), far))
     return outputs
 

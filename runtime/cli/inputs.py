@@ -25,7 +25,7 @@ def add_inputs(command: Any) -> None:
 def of_graph(graph: Graph, given: Sequence[str]) -> list[Any]:
     """The values of a graph's inputs, in its order; ExecutionError says which is missing or bad."""
     texts = matched(graph, *_parted(given))
-    dtypes = [graph.committed(symbol.dtype) for symbol in graph.inputs]
+    dtypes = [graph.concrete_dtype(symbol.dtype) for symbol in graph.inputs]
     return [read_input(text, dtype) for text, dtype in zip(texts, dtypes, strict=True)]
 
 

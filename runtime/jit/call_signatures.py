@@ -112,7 +112,7 @@ def _takes_weak(rules: PromotionRules) -> bool:
         found = [rules.promote(x, DType.weak_float) for x in (DType.float32, DType.float64)]
     except PromotionError:
         return False
-    kept = rules.committed(DType.weak_float)
+    kept = rules.concrete_dtype(DType.weak_float)
     return not rules.by_value and all(one.exact_in(kept) for one in found)
 
 

@@ -246,7 +246,7 @@ class _Compiled:
         numbers, graph = traced.numbers, traced.graph
         self.feeds = [] if numbers is None else [(f.at, f.storage(graph), f) for f in numbers.feeds]
         self._numbers = [
-            (place, traced.graph.committed(one.dtype))
+            (place, traced.graph.concrete_dtype(one.dtype))
             for place, one in enumerate(traced.graph.inputs)
             if one.dtype.weak and not traced.numbers
         ]

@@ -176,7 +176,9 @@ class Kernels:
         places = dict.fromkeys(reads, len(layout.record))  # of those that no kernel reads
         places |= {one: i for i, one in enumerate(self.code.places)}
         specs = [
-            Spec(one.graph.committed(one.dtype).storage, shape_of(one, step.sizes), places[one])
+            Spec(
+                one.graph.concrete_dtype(one.dtype).storage, shape_of(one, step.sizes), places[one]
+            )
             for one in (*reads, *writes)
         ]
         record = [*[one.ctypes.data for one in arrays], *layout.record[len(arrays) :]]

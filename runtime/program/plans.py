@@ -83,7 +83,7 @@ class Plan:
 
     def _written(self, program: Program) -> Straight:
         types = [
-            (program.lowered.committed(one.dtype).storage, shape)
+            (program.lowered.concrete_dtype(one.dtype).storage, shape)
             for one, shape in zip(program.lowered.inputs, self.inputs, strict=True)
         ]
         both = program.entry, program.exit

@@ -77,15 +77,15 @@ class Parts:
     def __init__(self, symbol: Symbol, trees: Sequence[Tree], leaves: int, length: int) -> None:
         self.symbol, self.trees, self.length = symbol, trees, length
         self.sums = symbol.op.name in _SUMS
-        self.found: Any = [None] * leaves
+        self.finding: Any = [None] * leaves
 
     def take(self, index: int, a: int, b: int, values: Array) -> None:
         """Reduce the leaf of that index."""
-        self.found[index] = self._reduced(contiguous(values))
+        self.finding[index] = self._reduced(contiguous(values))
 
     def expect(self, sums: Array) -> None:
         """Take the sums of the leaves, which are there before the result."""
-        self.found = sums
+        self.finding = sums
 
     def _reduced(self, values: Array) -> Any:
         if self.sums:
@@ -94,7 +94,7 @@ class Parts:
 
     def result(self, shape: tuple[int, ...]) -> Array:
         """The reduction of every row."""
-        rows = np.array([_combined(tree, self.found, self._joined) for tree in self.trees])
+        rows = np.array([_combined(tree, self.finding, self._joined) for tree in self.trees])
         if self.symbol.op.name == "mean":  # as np.mean divides
             rows = np.true_divide(rows, np.intp(self.length), out=rows, casting="unsafe")
         return rows.reshape(shape)
@@ -121,7 +121,7 @@ class Rows:
         if "keepdims" in settings:
             of_rows["keepdims"] = False
         self.call = caller(symbol, of_rows)
-        self.found: Array | None = None
+        self.finding: Array | None = None
 
     def take(self, index: int, a: int, b: int, values: Array) -> None:
         """Compute the rows of elements a to b."""
@@ -133,12 +133,12 @@ class Rows:
 
     def expect(self, results: Array) -> None:
         """Take those of all rows, as they are computed, which are there before the result."""
-        self.found = results
+        self.finding = results
 
     def result(self, shape: tuple[int, ...]) -> Array:
         """The results of all rows."""
-        if self.found is not None:
-            made = convert(self.found, DType.from_numpy(self.found.dtype), self.symbol.dtype)
+        if self.finding is not None:
+            made = convert(self.finding, DType.from_numpy(self.finding.dtype), self.symbol.dtype)
             self.out.reshape(-1)[:] = made
         return self.out
 

@@ -133,7 +133,7 @@ class RecordingBuilder:
         """The DType of a NumPy dtype; UnrecordedError where graphs under these rules have none."""
         found = self._dtypes.get(dtype)
         if found is None:
-            found = self._dtypes[dtype] = self.graph.rules.known(DType.from_numpy(dtype))
+            found = self._dtypes[dtype] = self.graph.rules.supported(DType.from_numpy(dtype))
         return found
 
     def has(self, dtype: Any) -> bool:
@@ -198,7 +198,7 @@ class RecordingBuilder:
             return self.constant(into.storage.type(value))
         weak = WEAK[type(value)]
         huge = isinstance(value, int) and not -(2**63) <= value < 2**63
-        if huge or self.graph.committed(weak) is into:
+        if huge or self.graph.concrete_dtype(weak) is into:
             return self.constant(into.storage.type(value))
         key = "assigned", weak, repr(value)
         if key not in self._constants:

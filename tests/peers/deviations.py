@@ -75,7 +75,7 @@ class Deviation(NamedTuple):
 
     def example(self, library: Library) -> Case:
         """The last step of the example as it was run, with the value of a side alone taken."""
-        stored = library.rules.committed
+        stored = library.rules.concrete_dtype
         inputs = [(dtype, np.array(x).astype(stored(dtype).storage)) for dtype, x in self.inputs]
         run = Run(Program(tuple(inputs), self.steps), library)
         if self.libraries == "jitted":
@@ -87,7 +87,7 @@ class Deviation(NamedTuple):
         """The dtype and the value of the example under a rule set, without its library."""
         g = Graph(rules=name)
         known: list[Any] = [g.input(dtype, np.shape(x)) for dtype, x in self.inputs]
-        arrays = [np.array(x).astype(g.committed(dtype).storage) for dtype, x in self.inputs]
+        arrays = [np.array(x).astype(g.concrete_dtype(dtype).storage) for dtype, x in self.inputs]
         try:
             for step in self.steps:
                 operands = [known[x.place] if isinstance(x, Value) else x for x in step.operands]
@@ -240,7 +240,7 @@ def close(ulps: float) -> Callable[[Case], Any]:
     """Where inexact results differ by so many roundings; complex ones as wholes, or overflowing."""
 
     def where(case: Case) -> Any:
-        dtype = case.library.rules.committed(case.dtypes[0])
+        dtype = case.library.rules.concrete_dtype(case.dtypes[0])
         if not (dtype.is_float or dtype.is_complex):
             return False
         ours, theirs = (x.astype(np.complex128) for x in case.values)
@@ -255,7 +255,7 @@ def close(ulps: float) -> Callable[[Case], Any]:
 
 def accumulated(case: Case) -> Any:
     """Where sums and products differ by a rounding for each element, or one overflows early."""
-    dtype = case.library.rules.committed(case.dtypes[0])
+    dtype = case.library.rules.concrete_dtype(case.dtypes[0])
     if not (dtype.is_float or dtype.is_complex):
         return False
     ours, theirs = (x.astype(np.complex128) for x in case.values)

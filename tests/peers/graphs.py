@@ -44,7 +44,7 @@ def program(seed: int, library: Library, size: int = 10) -> Program:
     chosen = [random.choice(library.dtypes) for _ in range(3)]
     inputs = [(dtype, random.choice(library.shapes)) for dtype in chosen]
     return Program(
-        tuple((d, _array(random, library.rules.committed(d), shape)) for d, shape in inputs),
+        tuple((d, _array(random, library.rules.concrete_dtype(d), shape)) for d, shape in inputs),
         tuple(_step(random, library) for _ in range(size)),
     )
 
@@ -272,7 +272,7 @@ class Run:
             case.conversions = self._conversions(symbol, found)
 
     def _conversions(self, symbol: Symbol, found: Mapping[int, Array]) -> list[Conversion]:
-        committed, made = self.graph.committed, []
+        committed, made = self.graph.concrete_dtype, []
         wanted = self.graph.infer(symbol.op, symbol.args, symbol.attrs).operands
         for arg, target in zip(symbol.args, wanted, strict=True):
             # a literal is not rounded before it is used

@@ -83,11 +83,13 @@ class _Drawing:
 
     def diagram(self) -> Diagram:
         graph = self.graph
-        items = self.numbered(parts_of(graph))
+        items = self.boxes_and_frames(parts_of(graph))
         links = self.links()
-        taken, given = self.borders(links)
+        entering, leaving = self.borders(links)
         boxes = [
-            self.fold(unit, taken[i], given[i]) if isinstance(unit, Fold) else self.symbol(unit)
+            self.fold(unit, entering[i], leaving[i])
+            if isinstance(unit, Fold)
+            else self.symbol(unit)
             for i, unit in enumerate(self.units)
         ]
         for box, symbols in self.outputs():
@@ -95,16 +97,18 @@ class _Drawing:
             for symbol in symbols:
                 links.setdefault((self.owner[symbol.index], len(boxes)), []).append(symbol)
             boxes.append(box)
-        titles = {ends: self.told(symbols) for ends, symbols in links.items()}
+        titles = {ends: self.line_title(symbols) for ends, symbols in links.items()}
         return Diagram(f"Graph {clipped(graph.name, TITLE)}", boxes, items, titles)
 
-    def numbered(self, parts: Sequence[Part]) -> list[Item]:
+    def boxes_and_frames(self, parts: Sequence[Part]) -> list[Item]:
         """Numbers for boxes, and which frame each is in."""
         items: list[Item] = []
         for part in parts:
             if isinstance(part, Group):
                 name = clipped(part.path.rpartition("/")[2])
-                items.append(Cluster(name, clipped(part.path, TITLE), self.numbered(part.parts)))
+                items.append(
+                    Cluster(name, clipped(part.path, TITLE), self.boxes_and_frames(part.parts))
+                )
                 continue
             for symbol in part.symbols if isinstance(part, Fold) else (part,):
                 self.owner[symbol.index] = len(self.units)
@@ -127,15 +131,15 @@ class _Drawing:
         self, links: Mapping[tuple[int, int], Sequence[Symbol]]
     ) -> tuple[list[set[DType]], list[set[DType]]]:
         """The dtypes that go into each box, and those that come out of it."""
-        taken: list[set[DType]] = [set() for _ in self.units]
-        given: list[set[DType]] = [set() for _ in self.units]
+        entering: list[set[DType]] = [set() for _ in self.units]
+        leaving: list[set[DType]] = [set() for _ in self.units]
         for (low, high), symbols in links.items():
             dtypes = {symbol.dtype for symbol in symbols}
-            given[low] |= dtypes
-            taken[high] |= dtypes
+            leaving[low] |= dtypes
+            entering[high] |= dtypes
         for symbol in self.graph.outputs:
-            given[self.owner[symbol.index]].add(symbol.dtype)
-        return taken, given
+            leaving[self.owner[symbol.index]].add(symbol.dtype)
+        return entering, leaving
 
     def symbol(self, symbol: Symbol) -> NodeBox:
         kind, mark = cast_kind(symbol), self.mark(symbol)
@@ -150,20 +154,20 @@ class _Drawing:
 
     def mark(self, symbol: Symbol) -> Mark | None:
         """What was told of a symbol; of a cast that nothing was told of, what its dtypes say."""
-        told = self.marks.get(symbol.index)
-        if told is None and symbol.op is ops.cast:
+        mark = self.marks.get(symbol.index)
+        if mark is None and symbol.op is ops.cast:
             return dtype_mark(symbol.args[0].dtype, symbol.dtype)
-        return told
+        return mark
 
-    def fold(self, fold: Fold, taken: set[DType], given: set[DType]) -> NodeBox:
+    def fold(self, fold: Fold, entering: set[DType], leaving: set[DType]) -> NodeBox:
         marks = [mark for symbol in fold.symbols if (mark := self.mark(symbol))]
-        found: list[Level] = [mark.level for mark in marks]
-        lossy = sum(level != "exact" for level in found)
-        casts = f"{len(found)} casts, {lossy} lossy" if found else ""
+        levels: list[Level] = [mark.level for mark in marks]
+        lossy = sum(level != "exact" for level in levels)
+        casts = f"{len(levels)} casts, {lossy} lossy" if levels else ""
         name = fold.path.rpartition("/")[2] or labels.lines_text(fold.symbols)
-        lines = labels.fold_lines(name, fold.symbols, taken, given, casts)
+        lines = labels.fold_lines(name, fold.symbols, entering, leaving, casts)
         title = labels.fold_title(fold.path or name, fold.symbols)
-        return NodeBox(lines, title, "fold", level=gravest(found))
+        return NodeBox(lines, title, "fold", level=gravest(levels))
 
     def outputs(self) -> Iterator[tuple[NodeBox, Sequence[Symbol]]]:
         """A box for each output, or for all of many."""
@@ -177,7 +181,7 @@ class _Drawing:
             title = clipped(f"output {i}: {symbol.type}", TITLE)
             yield NodeBox(lines, title, "output", symbol.dtype), (symbol,)
 
-    def told(self, symbols: Sequence[Symbol]) -> str:
+    def line_title(self, symbols: Sequence[Symbol]) -> str:
         """The title of a line: the values that go along it."""
         first = clipped(self.line(symbols[0]), TITLE)
         more = len({symbol.index for symbol in symbols}) - 1

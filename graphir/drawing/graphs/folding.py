@@ -59,11 +59,11 @@ def parts_of(graph: Graph) -> list[Part]:
     symbols = graph.symbols
     runs = _runs(symbols, (), _paths(symbols))
     if len(symbols) <= LIMIT:
-        return _shown(runs, DEEPEST, whole=True)
+        return _visible_parts(runs, DEEPEST, whole=True)
     for depth in range(DEEPEST, -1, -1):
-        found = _shown(runs, depth, whole=False)
-        if _count(found) <= LIMIT:
-            return found
+        parts = _visible_parts(runs, depth, whole=False)
+        if _count(parts) <= LIMIT:
+            return parts
     return [*_pieces(symbols)]
 
 
@@ -71,7 +71,7 @@ def _count(parts: Sequence[Part]) -> int:
     return sum(_count(part.parts) if isinstance(part, Group) else 1 for part in parts)
 
 
-def _shown(runs: Sequence[_Run], depth: int, whole: bool) -> list[Part]:
+def _visible_parts(runs: Sequence[_Run], depth: int, whole: bool) -> list[Part]:
     """Runs as parts: layers below some depth folded, and all innermost ones unless `whole`."""
     parts: list[Part] = []
     for run in runs:
@@ -79,7 +79,7 @@ def _shown(runs: Sequence[_Run], depth: int, whole: bool) -> list[Part]:
             few = whole or len(run.symbols) <= _FEW
             parts += run.symbols if few else _pieces(run.symbols)
         elif whole or (depth and any(inner.path for inner in run.inner)):
-            parts.append(Group(run.path, _shown(run.inner, depth - 1, whole)))
+            parts.append(Group(run.path, _visible_parts(run.inner, depth - 1, whole)))
         else:
             parts.append(Fold(run.path, run.symbols))
     return parts
@@ -100,12 +100,12 @@ def _runs(
     """The symbols of a layer, given by the names around it, in runs by the layers in it."""
     depth = len(outer)
     keys = [paths[s.location.layer][depth : depth + 1] for s in symbols]
-    found: list[_Run] = []
+    runs: list[_Run] = []
     for key, members in _together(symbols, keys):
         inner = (*outer, *key)
         path = "/".join(inner) if key else ""
-        found.append(_Run(path, members, _runs(members, inner, paths) if key else []))
-    return found
+        runs.append(_Run(path, members, _runs(members, inner, paths) if key else []))
+    return runs
 
 
 def _together(
@@ -120,12 +120,12 @@ def _together(
     place = {symbol.index: i for i, symbol in enumerate(symbols)}
     needs = [[place[a.index] for a in s.args if a.index in place] for s in symbols]
     queue = _Queue(needs, keys)
-    found: list[tuple[_Key, list[Symbol]]] = []
+    groups: list[tuple[_Key, list[Symbol]]] = []
     for at in queue:
-        if not found or found[-1][0] != keys[at]:
-            found.append((keys[at], []))
-        found[-1][1].append(symbols[at])
-    return [*found]
+        if not groups or groups[-1][0] != keys[at]:
+            groups.append((keys[at], []))
+        groups[-1][1].append(symbols[at])
+    return [*groups]
 
 
 class _Queue:
@@ -198,16 +198,16 @@ def _pieces(symbols: Sequence[Symbol]) -> list[Fold]:
     """Symbols cut into pieces of about equal size, where the fewest values go across."""
     size = max(_PIECE, -(-len(symbols) // _PIECES))
     alive = _alive(symbols)
-    found: list[Fold] = []
+    folds: list[Fold] = []
     start = 0
     while len(symbols) - start > size * 3 // 2:
-        cut = min(
+        end = min(
             range(start + size // 2, start + size * 3 // 2),
             key=lambda at: (alive[at], abs(at - start - size)),
         )
-        found.append(Fold("", symbols[start:cut]))
-        start = cut
-    return [*found, Fold("", symbols[start:])]
+        folds.append(Fold("", symbols[start:end]))
+        start = end
+    return [*folds, Fold("", symbols[start:])]
 
 
 def _alive(symbols: Sequence[Symbol]) -> list[int]:

@@ -43,10 +43,10 @@ def type_text(type_: TensorType) -> str:
 
 def op_lines(symbol: Symbol, name: str) -> tuple[str, ...]:
     """The lines of a symbol's box: what it is, and its type."""
-    told = name.removeprefix("%") if symbol.op is ops.input else symbol.op.name
+    text = name.removeprefix("%") if symbol.op is ops.input else symbol.op.name
     if symbol.op is ops.constant and not symbol.rank:
-        told = _number(symbol)
-    return clipped(told), clipped(type_text(symbol.type))
+        text = _number(symbol)
+    return clipped(text), clipped(type_text(symbol.type))
 
 
 def cast_lines(symbol: Symbol, kind: CastKind, level: str) -> tuple[str, ...]:
@@ -57,15 +57,15 @@ def cast_lines(symbol: Symbol, kind: CastKind, level: str) -> tuple[str, ...]:
 
 def title(line: str, symbol: Symbol, mark: Mark | None) -> str:
     """A symbol's line of text, where it arose, and of a cast the uses that it serves and why."""
-    told = [line]
+    lines = [line]
     if mark:
-        told.append(mark.reason)
-    told += [_use(origin) for origin in symbol.origins[:_USES]]
+        lines.append(mark.reason)
+    lines += [_use(origin) for origin in symbol.origins[:_USES]]
     if (more := len(symbol.origins) - _USES) > 0:
-        told.append(f"and {more} more uses")
+        lines.append(f"and {more} more uses")
     if not symbol.origins and (place := place_text(symbol.location)):
-        told.append(f"at {place}")
-    return "\n".join(clipped(each, TITLE) for each in told)
+        lines.append(f"at {place}")
+    return "\n".join(clipped(each, TITLE) for each in lines)
 
 
 def place_text(location: Location) -> str:
@@ -74,14 +74,18 @@ def place_text(location: Location) -> str:
 
 
 def fold_lines(
-    name: str, symbols: Sequence[Symbol], taken: Iterable[DType], given: Iterable[DType], casts: str
+    name: str,
+    symbols: Sequence[Symbol],
+    entering: Iterable[DType],
+    leaving: Iterable[DType],
+    casts: str,
 ) -> tuple[str, ...]:
     """The lines of a box that many symbols are folded into."""
     counts = Counter(symbol.op.name for symbol in symbols if symbol.op.computes)
     counts = counts or Counter(symbol.op.name for symbol in symbols)
     most = ", ".join(f"{count} {op}" for op, count in counts.most_common(3))
     rest = ", …" if len(counts) > 3 else ""
-    border = f"{dtypes_text(taken)} → {dtypes_text(given)}"
+    border = f"{dtypes_text(entering)} → {dtypes_text(leaving)}"
     lines = (f"{clipped(name)} ({len(symbols)} symbols)", f"{most}{rest}", border, casts)
     return tuple(clipped(line, 2 * LABEL) for line in lines if line)
 
@@ -89,12 +93,12 @@ def fold_lines(
 def fold_title(name: str, symbols: Sequence[Symbol]) -> str:
     """What is folded into a box: every op by its count, and the places from first to last."""
     counts = Counter(symbol.op.name for symbol in symbols)
-    told = [
+    lines = [
         f"{name}: {len(symbols)} symbols",
         ", ".join(f"{count} {op}" for op, count in counts.most_common()),
         f"from {place_text(symbols[0].location)} to {place_text(symbols[-1].location)}",
     ]
-    return "\n".join(clipped(each, 2 * TITLE) for each in told)
+    return "\n".join(clipped(each, 2 * TITLE) for each in lines)
 
 
 def lines_text(symbols: Sequence[Symbol]) -> str:
@@ -121,5 +125,5 @@ def _number(symbol: Symbol) -> str:
 
 def _use(origin: Origin) -> str:
     where = place_text(origin.location)
-    told = f"{origin.operand} of {origin.op}" + (f" at {where}" if where else "")
-    return f"{told}, {origin.rule}: {origin.source} -> {origin.target}"
+    use = f"{origin.operand} of {origin.op}" + (f" at {where}" if where else "")
+    return f"{use}, {origin.rule}: {origin.source} -> {origin.target}"

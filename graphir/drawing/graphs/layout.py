@@ -64,15 +64,15 @@ class GraphLayout(NamedTuple):
 
 def layout(diagram: Diagram) -> GraphLayout:
     """Where everything goes, what is needed above what needs it; the same for the same diagram."""
-    fed = {to for _, to in diagram.links}
-    tiles = [_tile(box, low=i not in fed) for i, box in enumerate(diagram.boxes)]
+    targets = {to for _, to in diagram.links}
+    tiles = [_tile(box, low=i not in targets) for i, box in enumerate(diagram.boxes)]
     root = _Node(tiles, diagram.items, list(diagram.links), None)
-    found = GraphLayout(root.sheet.width, root.sheet.height, {}, [], {})
-    root.put((0.0, 0.0), 0, found)
+    placement = GraphLayout(root.sheet.width, root.sheet.height, {}, [], {})
+    root.put((0.0, 0.0), 0, placement)
     for ends in diagram.links:
-        found.lines[ends] = root.line(*ends, (0.0, 0.0))
-    _spread(found)
-    return found
+        placement.lines[ends] = root.line(*ends, (0.0, 0.0))
+    _spread(placement)
+    return placement
 
 
 def width(text: str, font: float = FONT) -> float:
@@ -111,12 +111,12 @@ class _Node:
         place = len(items) + (title is not None)
         self.head = {value: place + i for i, value in enumerate(heads)}
         self.tail = {value: place + len(heads) + i for i, value in enumerate(tails)}
-        named = [] if title is None else [Tile(width(title), _TITLE)]
+        titles = [] if title is None else [Tile(width(title), _TITLE)]
         pins = [Tile(LANE, 0.0)] * (len(heads) + len(tails))
         self.sheet = sheet(
-            [*(self._tile(boxes, i) for i in range(len(items))), *named, *pins],
+            [*(self._tile(boxes, i) for i in range(len(items))), *titles, *pins],
             self._wires(mine),
-            len(named) + len(heads),
+            len(titles) + len(heads),
             len(tails),
         )
 
@@ -130,7 +130,7 @@ class _Node:
             source, target = self._ends(a, b)
             if source != target:
                 targets.setdefault(a, {})[target] = None
-        return [Wire(a, self._source(a), list(found)) for a, found in targets.items()]
+        return [Wire(a, self._source(a), list(ends)) for a, ends in targets.items()]
 
     def _source(self, value: int) -> int:
         return self.part[value] if value in self.part else self.head[value]

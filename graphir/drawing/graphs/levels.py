@@ -37,29 +37,29 @@ Marks: TypeAlias = Mapping[int, Mark]
 
 
 @lru_cache(maxsize=1 << 14)
-def level(lost: Loss, source: DType, target: DType) -> Level:
+def level(loss: Loss, source: DType, target: DType) -> Level:
     """How grave it is what a conversion between two dtypes, or of a number, loses.
 
     Of floats the range counts in powers of two: that the topmost values of float32 round to inf in
     bfloat16 is left to the reason.
     """
     a, b = source.part, target.part
-    if lost.exact:
+    if loss.exact:
         return "exact"
-    if b.format is None or b.min > 0 or "sign" in lost.kinds:
+    if b.format is None or b.min > 0 or "sign" in loss.kinds:
         return "value"
-    if lost.kinds == ("special",) or source.is_complex > target.is_complex:
+    if loss.kinds == ("special",) or source.is_complex > target.is_complex:
         return "value"
     reach = 2.0 ** (frexp(a.max)[1] - 1) if a.format else max(a.max, -a.min)
-    if "range" in lost.kinds and (lost.beyond is None or reach > b.max):
+    if "range" in loss.kinds and (loss.beyond is None or reach > b.max):
         return "range"
     return "precision"
 
 
-def mark(lost: Loss, source: DType, target: DType) -> Mark:
+def mark(loss: Loss, source: DType, target: DType) -> Mark:
     """The mark of a cast that loses so much."""
-    found = level(lost, source, target)
-    return Mark(found, LEVELS[found] if lost.exact else f"{LEVELS[found]}: {lost}")
+    grade = level(loss, source, target)
+    return Mark(grade, LEVELS[grade] if loss.exact else f"{LEVELS[grade]}: {loss}")
 
 
 @cache
@@ -81,5 +81,5 @@ _RANKS: tuple[CastKind, ...] = ("implicit", "assignment", "explicit", "legalizat
 
 def gravest(levels: Iterable[Level]) -> Level | None:
     """The gravest of some levels; None of none."""
-    found = set(levels)
-    return next((one for one in reversed(LEVELS) if one in found), None)
+    present = set(levels)
+    return next((grade for grade in reversed(LEVELS) if grade in present), None)

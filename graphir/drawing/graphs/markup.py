@@ -43,13 +43,13 @@ _MERMAID_DASHES: dict[CastKind | None, str] = {
 def dot(diagram: Diagram) -> str:
     """A diagram for Graphviz, growing downwards, with titles as tooltips."""
     lines = [
-        f"digraph {_quoted(diagram.title)} {{",
+        f"digraph {_quote(diagram.title)} {{",
         '  node [fontname="monospace", fontsize=11, style=filled];',
         '  graph [fontname="monospace", fontsize=11, labeljust=l, style="rounded,filled"];',
         *_dot_items(diagram, diagram.items, ""),
     ]
     for (a, b), title in diagram.links.items():
-        lines.append(f"  n{a} -> n{b} [tooltip={_quoted(title)}];")
+        lines.append(f"  n{a} -> n{b} [tooltip={_quote(title)}];")
     return "\n".join([*lines, "}"])
 
 
@@ -60,7 +60,7 @@ def _dot_items(diagram: Diagram, items: Sequence[Item], path: str) -> Iterator[s
             yield f"{space}n{item} [{_dot_box(diagram.boxes[item])}];"
             continue
         yield f"{space}subgraph cluster{path}_{i} {{"
-        yield f"{space}  label={_quoted(item.name)}; tooltip={_quoted(item.path)};"
+        yield f"{space}  label={_quote(item.name)}; tooltip={_quote(item.path)};"
         yield f'{space}  color="#ced4da"; fillcolor="#f8f9fa";'
         yield from _dot_items(diagram, item.items, f"{path}_{i}")
         yield f"{space}}}"
@@ -71,15 +71,15 @@ def _dot_box(box: NodeBox) -> str:
     fill, stroke = shade(box)[1]
     style = ",".join(filter(None, ("filled", corners, _DOT_DASHES.get(box.kind))))
     return (
-        f"label={_quoted(chr(10).join(box.lines))}, tooltip={_quoted(box.title)}, "
+        f"label={_quote(chr(10).join(box.lines))}, tooltip={_quote(box.title)}, "
         f'shape={shape}, style="{style}", fillcolor="{fill}", color="{stroke}"'
     )
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     r"""A quoted string in which nothing is special: `\n` in a label would be a line of its own."""
-    for special, told in (("&", "&amp;"), ("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n")):
-        text = text.replace(special, told)
+    for special, entity in (("&", "&amp;"), ("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n")):
+        text = text.replace(special, entity)
     return f'"{text}"'
 
 
@@ -96,9 +96,9 @@ def mermaid(diagram: Diagram) -> str:
     for (name, kind), numbers in classes.items():
         fill, stroke = shade(diagram.boxes[numbers[0]])[1]
         style = f"fill:{fill},stroke:{stroke},color:#212529{_MERMAID_DASHES.get(kind, '')}"
-        known = f"{name}_{kind or 'op'}"
-        lines.append(f"  classDef {known} {style}")
-        lines.append(f"  class {','.join(f'n{i}' for i in numbers)} {known}")
+        label = f"{name}_{kind or 'op'}"
+        lines.append(f"  classDef {label} {style}")
+        lines.append(f"  class {','.join(f'n{i}' for i in numbers)} {label}")
     return "\n".join(lines)
 
 
@@ -117,10 +117,10 @@ def _mermaid_items(diagram: Diagram, items: Sequence[Item], path: str) -> Iterat
 
 def _entities(text: str) -> str:
     """A quoted label, with whatever could mean something to Mermaid or HTML as its number."""
-    told = (
+    characters = (
         c if c.isalnum() or c in _PLAIN else "<br/>" if c == "\n" else f"#{ord(c)};" for c in text
     )
-    return f'"{"".join(told)}"'
+    return f'"{"".join(characters)}"'
 
 
 _PLAIN = " .,:→…+-"

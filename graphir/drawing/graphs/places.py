@@ -20,10 +20,10 @@ Rows: TypeAlias = list[list[int]]
 
 def places(web: Web) -> tuple[Rows, list[float]]:
     """The order within each row, and the middle of each number."""
-    found = _Places(web)
-    found.order()
-    found.straighten()
-    return found.rows, found.x
+    placement = _Places(web)
+    placement.order()
+    placement.straighten()
+    return placement.rows, placement.x
 
 
 class _Places:
@@ -33,8 +33,10 @@ class _Places:
         self._web = web
         self.x = [0.0] * len(web.row)
         self.rows: Rows = [[] for _ in range(max(web.row, default=-1) + 1)]
-        for one in sorted(range(len(web.row)), key=lambda one: (one != web.anchor, one)):
-            self.rows[web.row[one]].append(one)
+        for number in sorted(
+            range(len(web.row)), key=lambda number: (number != web.anchor, number)
+        ):
+            self.rows[web.row[number]].append(number)
 
     def order(self) -> None:
         """Rows in turn, down and up, in the order of what they hang on; the best is kept."""
@@ -45,29 +47,31 @@ class _Places:
             side = sweep % 2
             for row in reversed(self.rows) if side else self.rows:
                 self._sort(row, side)
-            found = self._crossings()
-            if found < best[0]:
-                best = found, [list(row) for row in self.rows], list(self.x)
+            count = self._crossings()
+            if count < best[0]:
+                best = count, [list(row) for row in self.rows], list(self.x)
             if not best[0]:
                 break
         _, self.rows, self.x = best
 
     def _sort(self, row: list[int], side: int) -> None:
-        aims = {one: self._mean(one, side) for one in row}
-        row.sort(key=lambda one: (one != self._web.anchor, aims[one]))
+        aims = {number: self._mean(number, side) for number in row}
+        row.sort(key=lambda number: (number != self._web.anchor, aims[number]))
         for i in range(len(row) - 1):
             left, right = row[i : i + 2]
-            if left != self._web.anchor and self._crossed(left, right) > self._crossed(right, left):
+            if left != self._web.anchor and self._crossings_of(left, right) > self._crossings_of(
+                right, left
+            ):
                 row[i : i + 2] = right, left
-        self._place(row, [(aims[one], 1.0) for one in row])
+        self._place(row, [(aims[number], 1.0) for number in row])
 
-    def _mean(self, one: int, side: int) -> float:
-        links = self._web.links[side][one]
+    def _mean(self, number: int, side: int) -> float:
+        links = self._web.links[side][number]
         if not links:
-            return self.x[one]
+            return self.x[number]
         return fsum(self.x[at] + there - here for at, here, there in links) / len(links)
 
-    def _crossed(self, left: int, right: int) -> int:
+    def _crossings_of(self, left: int, right: int) -> int:
         """How many lines at two of a row cross, if they stand so."""
         x = self.x
         return sum(
@@ -79,23 +83,23 @@ class _Places:
 
     def _crossings(self) -> int:
         """How often lines cross, all in all."""
-        found = 0
+        count = 0
         for row in self.rows:
             ends: list[float] = []
             lines = [
-                (self.x[one] + link.here, self.x[link.other] + link.there)
-                for one in row
-                for link in self._web.links[1][one]
+                (self.x[number] + link.here, self.x[link.other] + link.there)
+                for number in row
+                for link in self._web.links[1][number]
             ]
             for _, end in sorted(lines):
-                found += len(ends) - bisect_right(ends, end)
+                count += len(ends) - bisect_right(ends, end)
                 insort(ends, end)
-        return found
+        return count
 
     def _place(self, row: Sequence[int], aims: Sequence[tuple[float, float]]) -> None:
         steps = [self._web.distance(a, b) for a, b in pairwise(row)]
-        for one, found in zip(row, apart(aims, steps), strict=True):
-            self.x[one] = found
+        for number, place in zip(row, apart(aims, steps), strict=True):
+            self.x[number] = place
 
     def straighten(self) -> None:
         """Rows in turn move to where their lines lean least, those of long lines above all.
@@ -106,33 +110,33 @@ class _Places:
             # By what is above in going down, and back; at last by what is on both sides.
             sides = (0, 1) if sweep >= _ROUNDS // 2 else (sweep % 2,)
             for row in reversed(self.rows) if sweep % 2 else self.rows:
-                self._place(row, [self._aim(one, sides) for one in row])
+                self._place(row, [self._aim(number, sides) for number in row])
 
-    def _aim(self, one: int, sides: Sequence[int]) -> tuple[float, float]:
+    def _aim(self, number: int, sides: Sequence[int]) -> tuple[float, float]:
         """The weighted median of where a tile's lines would be upright, and its weight."""
-        if one == self._web.anchor:
-            return self.x[one], 0.01
-        if self._web.has_ports(one):
+        if number == self._web.anchor:
+            return self.x[number], 0.01
+        if self._web.has_ports(number):
             return 0.0, _AXIS
         aims = sorted(
-            (self.x[at] + there - here, self._firmness(one, at))
+            (self.x[at] + there - here, self._firmness(number, at))
             for side in sides
-            for at, here, there in self._web.links[side][one]
+            for at, here, there in self._web.links[side][number]
         )
         weight = sum(firm for _, firm in aims)
-        return (_median(aims, weight), weight) if aims else (self.x[one], 0.01)
+        return (_median(aims, weight), weight) if aims else (self.x[number], 0.01)
 
-    def _firmness(self, one: int, other: int) -> float:
-        return (2.0, 1.0, 8.0)[self._web.lanes_among(one, other)]
+    def _firmness(self, number: int, other: int) -> float:
+        return (2.0, 1.0, 8.0)[self._web.lanes_among(number, other)]
 
 
 def _median(aims: Sequence[tuple[float, float]], weight: float) -> float:
     """The place with as much weight on both sides; amid two that share it, between them."""
-    passed = 0.0
+    passed_weight = 0.0
     for i, (at, firm) in enumerate(aims):
-        passed += firm
-        if passed * 2 > weight:
+        passed_weight += firm
+        if passed_weight * 2 > weight:
             return at
-        if passed * 2 == weight:
+        if passed_weight * 2 == weight:
             return (at + aims[i + 1][0]) / 2
     return 0.0

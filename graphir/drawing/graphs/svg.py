@@ -46,15 +46,15 @@ def graph_picture(diagram: Diagram) -> str:
             f"<style>{_STYLE}</style>",
             f'<rect class="g-paper" {size} rx="8" fill="{_PAPER}"/>',
             f'<g font-family="{FAMILY}" font-size="{number(FONT)}">',
-            f"<g {_moved(_MARGIN + (room - plan.width) / 2, _MARGIN)}>",
+            f"<g {_translate(_MARGIN + (room - plan.width) / 2, _MARGIN)}>",
             *(_frame(frame) for frame in plan.frames),
             f'<g class="g-lines" fill="none" stroke="{_LINE}" stroke-width="1.3">',
             *_lines(diagram, plan),
             "</g>",
             *(_box(box, plan.boxes[i]) for i, box in enumerate(diagram.boxes)),
             "</g>",
-            f"<g {_moved(_MARGIN, tall - _MARGIN - _KEY)}>",
-            *(drawn for drawn, _ in legend),
+            f"<g {_translate(_MARGIN, tall - _MARGIN - _KEY)}>",
+            *(element for element, _ in legend),
             "</g>",
             "</g>",
             "</svg>",
@@ -62,7 +62,7 @@ def graph_picture(diagram: Diagram) -> str:
     )
 
 
-def _moved(x: float, y: float) -> str:
+def _translate(x: float, y: float) -> str:
     return f'transform="translate({pair(x, y)})"'
 
 
@@ -88,11 +88,11 @@ def _lines(diagram: Diagram, plan: GraphLayout) -> Iterator[str]:
 
 def _curve(points: Sequence[Point]) -> str:
     """Upright pieces made one, the rest bent in an S."""
-    kept = [points[0]]
+    corners = [points[0]]
     for (x, y), (to_x, to_y) in zip(points[::2], points[1::2], strict=True):
         if abs(x - to_x) > 0.05:
-            kept += [(x, y), (x, y), (to_x, to_y), (to_x, to_y)]
-    return curve([*kept, points[-1]])
+            corners += [(x, y), (x, y), (to_x, to_y), (to_x, to_y)]
+    return curve([*corners, points[-1]])
 
 
 def _box(box: NodeBox, place: Placement) -> str:
@@ -107,8 +107,8 @@ def _box(box: NodeBox, place: Placement) -> str:
 
 
 def _frame_of(kind: CastKind) -> str:
-    broken = f' stroke-dasharray="{DASHES[kind]}"' if DASHES[kind] else ""
-    return f'stroke-width="2"{broken}'
+    dashes = f' stroke-dasharray="{DASHES[kind]}"' if DASHES[kind] else ""
+    return f'stroke-width="2"{dashes}'
 
 
 def _shape(look: str, place: Placement) -> str:
@@ -156,18 +156,18 @@ def _legend(diagram: Diagram) -> Iterator[tuple[str, float]]:
     """What the colours and the dashes that there are mean, each with where it ends."""
     levels = {box.level for box in diagram.boxes}
     kinds = {box.kind for box in diagram.boxes}
-    told = [
+    entries = [
         (text, level, _frame_of("explicit"), SHADES[level])
         for level, text in LEVELS.items()
         if level in levels
     ]
-    told += [
+    entries += [
         (text, "plain", _frame_of(kind), (_PAPER, _LINE))
         for kind, text in _KINDS.items()
         if kind in kinds
     ]
     x = 0.0
-    for text, name, frame, (fill, stroke) in told:
+    for text, name, frame, (fill, stroke) in entries:
         shape = _shape("cast", Placement(x, 0.0, 30.0, _KEY))
         at = f'x="{number(x + 36)}" y="{number(_KEY / 2 + SMALL * 0.34)}"'
         yield (

@@ -94,20 +94,20 @@ class Web:
             self.links[1][high].append(Link(low, leaves, enters))
             self.links[0][low].append(Link(high, enters, leaves))
 
-    def port(self, one: int, value: int, side: int) -> float:
+    def port(self, number: int, value: int, side: int) -> float:
         """Where the line of a value enters (0) or leaves (1), from the middle."""
-        if one >= len(self.tiles):
+        if number >= len(self.tiles):
             return 0.0
-        tile = self.tiles[one]
+        tile = self.tiles[number]
         return (tile.outs if side else tile.ins).get(value, 0.0)
 
-    def lanes_among(self, one: int, other: int) -> int:
+    def lanes_among(self, number: int, other: int) -> int:
         """How many of two are lanes."""
-        return (one >= len(self.tiles)) + (other >= len(self.tiles))
+        return (number >= len(self.tiles)) + (other >= len(self.tiles))
 
-    def has_ports(self, one: int) -> bool:
+    def has_ports(self, number: int) -> bool:
         """Whether it is a tile on which lines have places of their own."""
-        return one < len(self.tiles) and bool(self.tiles[one].ins or self.tiles[one].outs)
+        return number < len(self.tiles) and bool(self.tiles[number].ins or self.tiles[number].outs)
 
     def distance(self, left: int, right: int) -> float:
         """How far apart the middles of two neighbours in a row must be."""
@@ -119,29 +119,29 @@ def _rows(tiles: Sequence[Tile], wires: Sequence[Wire], heads: int, tails: int) 
     """The row of each tile."""
     count = len(tiles) - heads - tails
     near: Near = [([], []) for _ in range(count)]
-    pinned: set[int] = set()
+    pins: set[int] = set()
     for wire in wires:
         for to in wire.targets:
             if wire.source < count and to < count:
                 near[wire.source][1].append(to)
                 near[to][0].append(wire.source)
-            pinned |= {wire.source, to} if max(wire.source, to) >= count else set()
+            pins |= {wire.source, to} if max(wire.source, to) >= count else set()
     widths = [tile.width for tile in tiles[:count]]
-    inner = [row + bool(heads) for row in rows_of(near, widths, _FULL, _loose(near, pinned))]
+    inner = [row + bool(heads) for row in rows_of(near, widths, _FULL, _loose(near, pins))]
     last = max(inner, default=0) + 1
     return [*inner, *[0] * heads, *[last] * tails]
 
 
-def _loose(near: Near, pinned: set[int]) -> set[int]:
+def _loose(near: Near, pins: set[int]) -> set[int]:
     """Tiles that one other alone needs, and all that leads to them: they may stand beside it."""
     loose: set[int] = set()
     waiting = [i for i, (above, below) in enumerate(near) if not above and len(below) == 1]
     while waiting:
-        one = waiting.pop()
-        if one in pinned:
+        number = waiting.pop()
+        if number in pins:
             continue
-        loose.add(one)
-        [to] = near[one][1]
+        loose.add(number)
+        [to] = near[number][1]
         if len(near[to][0]) == 1 and len(near[to][1]) == 1:
             waiting.append(to)
     return loose

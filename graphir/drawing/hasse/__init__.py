@@ -51,12 +51,12 @@ def layout(lattice: Lattice[Any]) -> LatticeLayout:
 
     The first plan that is narrow enough, or else the narrowest.
     """
-    found: list[LatticeLayout] = []
+    plans: list[LatticeLayout] = []
     for plan in _plans(lattice):
         if plan.width <= _ENOUGH:
             return plan
-        found.append(plan)
-    return min(found, key=lambda plan: plan.width)
+        plans.append(plan)
+    return min(plans, key=lambda plan: plan.width)
 
 
 def _plans(lattice: Lattice[Any]) -> Iterator[LatticeLayout]:
@@ -100,7 +100,9 @@ def _heights(grid: Grid, rows: Rows, x: Sequence[float]) -> tuple[list[float], f
     least, most = _BETWEEN
     down = [GAP + HEIGHT / 2]
     for row in rows[-2::-1]:
-        far = max((abs(x[one] - x[to]) for one in row for to in grid.near[one][1]), default=0.0)
+        far = max(
+            (abs(x[number] - x[to]) for number in row for to in grid.near[number][1]), default=0.0
+        )
         down.append(down[-1] + HEIGHT + min(most, least + far / 6))
     return down[::-1], down[-1] + HEIGHT / 2 + GAP
 
@@ -122,21 +124,21 @@ class _Ports:
 
     def __init__(self, grid: Grid, x: Sequence[float]) -> None:
         self.grid, self._x = grid, x
-        self._known: dict[tuple[int, int], dict[int, float]] = {}
+        self._cache: dict[tuple[int, int], dict[int, float]] = {}
 
-    def of(self, one: int, side: int) -> dict[int, float]:
+    def of(self, number: int, side: int) -> dict[int, float]:
         """The ports of a side of a number, by the number to which the line goes."""
-        known = self._known.get((one, side))
-        if known is None:
-            known = self._known[one, side] = self._spread(one, side)
-        return known
+        ports = self._cache.get((number, side))
+        if ports is None:
+            ports = self._cache[number, side] = self._spread(number, side)
+        return ports
 
-    def _spread(self, one: int, side: int) -> dict[int, float]:
+    def _spread(self, number: int, side: int) -> dict[int, float]:
         grid, x = self.grid, self._x
-        near = sorted(grid.near[one][side], key=lambda each: x[each])
+        near = sorted(grid.near[number][side], key=lambda each: x[each])
         place = {each: i for i, each in reversed([*enumerate(near)])}
-        alike = grid.alike(one, side)
+        alike = grid.alike(number, side)
         middle = (len(near) - 1) / 2 if alike is None else place[alike]
-        room = grid.widths[one] / 2 - PADDING
+        room = grid.widths[number] / 2 - PADDING
         step = min(_PORT, max(0.0, room) / max(1, middle, len(near) - 1 - middle))
-        return {each: x[one] + (i - middle) * step for each, i in place.items()}
+        return {each: x[number] + (i - middle) * step for each, i in place.items()}

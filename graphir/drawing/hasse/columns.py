@@ -22,10 +22,10 @@ def spread(grid: Grid, rows: Rows) -> list[float]:
     x = [0.0] * len(grid.row)
     for sweep in range(grid.effort(_ROUNDS, 4)):
         for row in rows if sweep % 2 else reversed(rows):
-            aims = [_aim(grid, x, [one]) for one in row]
+            aims = [_aim(grid, x, [number]) for number in row]
             steps = [grid.distance(a, b) for a, b in pairwise(row)]
-            for one, found in zip(row, apart(aims, steps), strict=True):
-                x[one] = found
+            for number, place in zip(row, apart(aims, steps), strict=True):
+                x[number] = place
     return x
 
 
@@ -49,24 +49,24 @@ def straightened(grid: Grid, rows: Rows, *, lanes: bool) -> list[float]:
             most = min((x[b] - far for b, far in _of(right, column)), default=inf)
             # The first time there may be no room: then what is further right makes it.
             at = max(least, min(most, _aim(grid, x, column)[0]))
-            for one in column:
-                x[one] = at
+            for number in column:
+                x[number] = at
     return x
 
 
 def _of(beside: dict[int, tuple[int, float]], column: Iterable[int]) -> list[tuple[int, float]]:
-    return [beside[one] for one in column if one in beside]
+    return [beside[number] for number in column if number in beside]
 
 
 def _columns(grid: Grid, lanes: bool) -> list[list[int]]:
     """All numbers, those together that should stand upright: dtypes of a kind, or a long line."""
     above: dict[int, int] = {}
-    for one in range(len(grid.row) if lanes else grid.nodes):
-        high = grid.alike(one, 1)
-        if high is not None and grid.alike(high, 0) == one:
-            above[one] = high
+    for number in range(len(grid.row) if lanes else grid.nodes):
+        high = grid.alike(number, 1)
+        if high is not None and grid.alike(high, 0) == number:
+            above[number] = high
     highs = set(above.values())
-    columns = [[one] for one in range(len(grid.row)) if one not in highs]
+    columns = [[number] for number in range(len(grid.row)) if number not in highs]
     for column in columns:
         while column[-1] in above:
             column.append(above[column[-1]])
@@ -79,7 +79,7 @@ def _from_left_to_right(columns: list[list[int]], rows: Rows) -> list[list[int]]
     After _BROKEN_UP attempts all are.
     """
     for attempt in count(1):
-        where = {one: i for i, column in enumerate(columns) for one in column}
+        where = {number: i for i, column in enumerate(columns) for number in column}
         order: TopologicalSorter[int] = TopologicalSorter(dict.fromkeys(range(len(columns)), ()))
         for row in rows:
             for a, b in pairwise(row):
@@ -87,11 +87,11 @@ def _from_left_to_right(columns: list[list[int]], rows: Rows) -> list[list[int]]
         try:
             return [columns[i] for i in order.static_order()]
         except CycleError as error:
-            crossed: set[int] = set(error.args[1])
+            cycle: set[int] = set(error.args[1])
         if attempt >= _BROKEN_UP:
-            crossed = set(range(len(columns)))
-        kept = [column for i, column in enumerate(columns) if i not in crossed]
-        columns = [*kept, *([one] for i in sorted(crossed) for one in columns[i])]
+            cycle = set(range(len(columns)))
+        uncrossed = [column for i, column in enumerate(columns) if i not in cycle]
+        columns = [*uncrossed, *([number] for i in sorted(cycle) for number in columns[i])]
     raise AssertionError  # rows of single numbers have an order
 
 
@@ -99,9 +99,9 @@ def _aim(grid: Grid, x: Sequence[float], column: Sequence[int]) -> tuple[float, 
     """Where a column would stand best by its lines to others, and how much that weighs."""
     own = set(column)
     others = [
-        (_firmness(grid.kinds[one], grid.kinds[other]), x[other])
-        for one in column
-        for side in grid.near[one]
+        (_firmness(grid.kinds[number], grid.kinds[other]), x[other])
+        for number in column
+        for side in grid.near[number]
         for other in side
         if other not in own
     ]
@@ -130,5 +130,5 @@ def apart(aims: Sequence[tuple[float, float]], steps: Sequence[float]) -> list[f
             both = other + pool[1]
             pool = (at * other + pool[0] * pool[1]) / both, both, count + pool[2]
         pools.append(pool)
-    found = [at for at, _, count in pools for _ in range(count)]
-    return [at + offset for at, offset in zip(found, offsets, strict=True)]
+    middles = [at for at, _, count in pools for _ in range(count)]
+    return [at + offset for at, offset in zip(middles, offsets, strict=True)]

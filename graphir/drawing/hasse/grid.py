@@ -66,11 +66,9 @@ class Grid:
 
     def _chain(self, near: Near, low: int, high: int) -> list[int]:
         out, into = len(near[low][1]), len(near[high][0])
-        shared = (
-            (low, -1) if out >= max(into, _HUB) else (-1, high) if into >= _HUB else (low, high)
-        )
+        ends = (low, -1) if out >= max(into, _HUB) else (-1, high) if into >= _HUB else (low, high)
         between = range(self.row[low] + 1, self.row[high])
-        return [low, *(self._lane(*shared, row) for row in between), high]
+        return [low, *(self._lane(*ends, row) for row in between), high]
 
     def _lane(self, low: int, high: int, row: int) -> int:
         if (low, high, row) not in self._lanes:
@@ -91,11 +89,11 @@ class Grid:
         lanes = (left >= self.nodes) + (right >= self.nodes)
         return (self.widths[left] + self.widths[right]) / 2 + GAP * (1, 0.5, 0)[lanes]
 
-    def alike(self, one: int, side: int) -> int | None:
+    def alike(self, number: int, side: int) -> int | None:
         """The only one above (1) or below (0) that is a dtype of its kind or the same line."""
-        kind = self.kinds[one]
-        found = [each for each in self.near[one][side] if kind and self.kinds[each] == kind]
-        return found[0] if len(found) == 1 else None
+        kind = self.kinds[number]
+        candidates = [each for each in self.near[number][side] if kind and self.kinds[each] == kind]
+        return candidates[0] if len(candidates) == 1 else None
 
 
 def _width(node: Any) -> float:
@@ -121,15 +119,15 @@ def rows_of(
     """
     rows = _Rows(widths, full)
     order = _longest_first(near)
-    for one in order:
-        least = 1 + max((rows.row[low] for low in near[one][0]), default=-1)
-        rows.move(one, range(least, len(widths) + 1))
-    for one in reversed(order):
-        if len(near[one][1]) > len(near[one][0]) or one in loose:
-            most = min(rows.row[high] for high in near[one][1]) - 1
-            rows.move(one, range(most, rows.row[one] - 1, -1))
-    used = {row: i for i, row in enumerate(sorted(set(rows.row)))}
-    return [used[row] for row in rows.row]
+    for number in order:
+        least = 1 + max((rows.row[low] for low in near[number][0]), default=-1)
+        rows.move(number, range(least, len(widths) + 1))
+    for number in reversed(order):
+        if len(near[number][1]) > len(near[number][0]) or number in loose:
+            most = min(rows.row[high] for high in near[number][1]) - 1
+            rows.move(number, range(most, rows.row[number] - 1, -1))
+    dense = {row: i for i, row in enumerate(sorted(set(rows.row)))}
+    return [dense[row] for row in rows.row]
 
 
 class _Rows:
@@ -138,18 +136,18 @@ class _Rows:
     def __init__(self, widths: Sequence[float], full: float) -> None:
         self.row = [-1 for _ in widths]
         self._widths, self._full = widths, full
-        self._filled: dict[int, float] = {}
+        self._used_width: dict[int, float] = {}
 
-    def move(self, one: int, rows: Iterable[int]) -> None:
+    def move(self, number: int, rows: Iterable[int]) -> None:
         """Put a box in the first of the rows that has room; an empty one has, for any box."""
-        self._fill(one, -1)
-        room = max(0.0, self._full - self._widths[one]) + 1e-6  # what rounding leaves is empty
-        self.row[one] = next(row for row in rows if self._filled.get(row, 0.0) <= room)
-        self._fill(one, 1)
+        self._fill(number, -1)
+        room = max(0.0, self._full - self._widths[number]) + 1e-6  # what rounding leaves is empty
+        self.row[number] = next(row for row in rows if self._used_width.get(row, 0.0) <= room)
+        self._fill(number, 1)
 
-    def _fill(self, one: int, sign: int) -> None:
-        row = self.row[one]
-        self._filled[row] = self._filled.get(row, 0.0) + sign * (self._widths[one] + GAP)
+    def _fill(self, number: int, sign: int) -> None:
+        row = self.row[number]
+        self._used_width[row] = self._used_width.get(row, 0.0) + sign * (self._widths[number] + GAP)
 
 
 def _longest_first(near: Near) -> list[int]:
@@ -159,11 +157,13 @@ def _longest_first(near: Near) -> list[int]:
     """
     depth = [0] * len(near)
     left = [len(above) for _, above in near]
-    ready = [one for one, count in enumerate(left) if not count]
-    for one in ready:  # which grows: each number when all above it are done
-        for low in near[one][0]:
-            depth[low] = max(depth[low], depth[one] + 1)
+    ready = [number for number, count in enumerate(left) if not count]
+    for number in ready:  # which grows: each number when all above it are done
+        for low in near[number][0]:
+            depth[low] = max(depth[low], depth[number] + 1)
             left[low] -= 1
             if not left[low]:
                 ready.append(low)
-    return sorted(range(len(near)), key=lambda one: (-depth[one], -sum(map(len, near[one]))))
+    return sorted(
+        range(len(near)), key=lambda number: (-depth[number], -sum(map(len, near[number])))
+    )

@@ -21,12 +21,12 @@ def orders(grid: Grid) -> Iterator[Rows]:
     """Rows in orders that cross few lines, each from another start; a large grid has fewer."""
     for step in _STARTS[: grid.effort(len(_STARTS))]:
         rows: Rows = [[] for _ in range(max(grid.row, default=-1) + 1)]
-        for one in sorted(range(len(grid.row)), key=lambda one: one * step % _PRIME):
-            rows[grid.row[one]].append(one)
-        found = [rows]
+        for number in sorted(range(len(grid.row)), key=lambda number: number * step % _PRIME):
+            rows[grid.row[number]].append(number)
+        sweeps = [rows]
         for sweep in range(grid.effort(_SWEEPS, 4)):
-            found.append(_swept(grid, found[-1], sweep % 2))
-        yield min(found, key=lambda rows: crossings(grid, rows))
+            sweeps.append(_swept(grid, sweeps[-1], sweep % 2))
+        yield min(sweeps, key=lambda rows: crossings(grid, rows))
 
 
 def _swept(grid: Grid, rows: Rows, side: int) -> Rows:
@@ -40,7 +40,7 @@ def _swept(grid: Grid, rows: Rows, side: int) -> Rows:
         row[:] = _by_place(grid, row, side, place)
         for i in range(len(row) - 1):
             left, right = row[i : i + 2]
-            if _crossed(grid, place, left, right) > _crossed(grid, place, right, left):
+            if _crossings_of(grid, place, left, right) > _crossings_of(grid, place, right, left):
                 row[i : i + 2] = right, left
         place |= _places([row])
     return after
@@ -51,27 +51,28 @@ def _by_place(
 ) -> Iterator[int]:
     """A row in the order of what each hangs on, a line that goes on amid others on the same."""
     means = {
-        one: _mean([place[other] for other in grid.near[one][side]], place[one]) for one in row
+        number: _mean([place[other] for other in grid.near[number][side]], place[number])
+        for number in row
     }
-    for _, tied in groupby(sorted(row, key=means.__getitem__), means.__getitem__):
+    for _, ties in groupby(sorted(row, key=means.__getitem__), means.__getitem__):
         boxes: list[int] = []
         lanes: list[int] = []
-        for one in tied:
-            (boxes if one < grid.nodes else lanes).append(one)
+        for number in ties:
+            (boxes if number < grid.nodes else lanes).append(number)
         half = len(boxes) // 2
         yield from (*boxes[:half], *lanes, *boxes[half:])
 
 
 def _places(rows: Iterable[Sequence[int]]) -> dict[int, float]:
     """Where each stands in its row, from 0 to 1."""
-    return {one: (i + 0.5) / len(row) for row in rows for i, one in enumerate(row)}
+    return {number: (i + 0.5) / len(row) for row in rows for i, number in enumerate(row)}
 
 
 def _mean(values: Sequence[float], default: float) -> float:
     return fsum(values) / len(values) if values else default
 
 
-def _crossed(grid: Grid, place: Mapping[int, float], left: int, right: int) -> int:
+def _crossings_of(grid: Grid, place: Mapping[int, float], left: int, right: int) -> int:
     """How many lines at two of a row cross, if they stand so."""
     count = 0
     for lefts, rights in zip(grid.near[left], grid.near[right], strict=True):
@@ -85,23 +86,25 @@ def crossings(grid: Grid, rows: Rows) -> int:
     """How often lines cross: the inversions between rows, counted in a Fenwick tree."""
     rank = [0] * len(grid.row)
     for row in rows:
-        for i, one in enumerate(row, 1):
-            rank[one] = i
+        for i, number in enumerate(row, 1):
+            rank[number] = i
     count = 0
     for row, above in pairwise(rows):
         tree = [0] * (len(above) + 1)
-        for seen, end in enumerate(end for one in row for end in _ends(grid, one, rank)):
+        for count_before, end in enumerate(
+            end for number in row for end in _ends(grid, number, rank)
+        ):
             below, at = 0, end
             while at:
                 below += tree[at]
                 at -= at & -at
-            count += seen - below
+            count += count_before - below
             while end < len(tree):
                 tree[end] += 1
                 end += end & -end
     return count
 
 
-def _ends(grid: Grid, one: int, rank: Sequence[int]) -> list[int]:
+def _ends(grid: Grid, number: int, rank: Sequence[int]) -> list[int]:
     """Where the lines of a number upwards end; the first first, so that none crosses another."""
-    return sorted(rank[other] for other in grid.near[one][1])
+    return sorted(rank[other] for other in grid.near[number][1])

@@ -47,7 +47,7 @@ def clip(x: Symbol, low: Any, high: Any) -> Symbol:
 def _is_unbounded(bound: Any, rules: PromotionRules, x: TensorType, at: int) -> bool:
     """Whether the rules leave out a literal bound, which clips no value of x."""
     number = Number(bound)
-    return rules.unbounded(bound, Place((x, number, number), at, ops.clip.name))
+    return rules.omits_bound(bound, Place((x, number, number), at, ops.clip.name))
 
 
 def _dtype_beside(bound: Any, rules: PromotionRules, x: TensorType, at: int) -> DType:

@@ -71,7 +71,7 @@ def _asked(known: tuple[PromotionRules, ...], rule: str) -> tuple[PromotionRules
 
 def _knows(rules: PromotionRules, operands: tuple[Any, ...]) -> bool:
     typed = [one for one in operands if isinstance(one, (TensorType, _Scalar))]
-    return all(rules.has(rules.committed(one.dtype)) for one in typed)
+    return all(rules.has(rules.concrete_dtype(one.dtype)) for one in typed)
 
 
 def _operand(before: Symbol) -> Any:
@@ -109,5 +109,5 @@ def _made(graph: Graph, operand: Any) -> Any:
     if isinstance(operand, _Scalar):
         return operand.made(graph)
     if isinstance(operand, TensorType):
-        return graph.input(TensorType(graph.rules.committed(operand.dtype), operand.shape))
+        return graph.input(TensorType(graph.rules.concrete_dtype(operand.dtype), operand.shape))
     return operand

@@ -214,7 +214,7 @@ class _Walk:
         return known
 
     def _wide(self, *dtypes: DType) -> DType | None:
-        for dtype in map(self.graph.committed, dtypes) if self.too_wide else ():
+        for dtype in map(self.graph.concrete_dtype, dtypes) if self.too_wide else ():
             if dtype in self.too_wide:
                 return dtype
         return None

@@ -102,7 +102,7 @@ class Tape(Graph):
     def known(self, value: NDArray[Any]) -> Lazy:
         """A symbol that has this value, an array that nobody writes to."""
         array = contiguous(value)
-        type_ = TensorType(self.rules.known(DType.from_numpy(array.dtype)), array.shape)
+        type_ = TensorType(self.rules.supported(DType.from_numpy(array.dtype)), array.shape)
         return Lazy(self, ops.input, (), {}, type_, self._site(_getframe(1)), array)
 
     def replay(self, symbol: Lazy, steps: Iterable[tuple[Op, dict[str, Any], TensorType]]) -> Lazy:

@@ -95,7 +95,7 @@ def test_right_of_the_jep_has_several_joins():
 
 def test_a_triple_that_has_two_answers_is_reported_with_both():
     gap = Lattice("gap", {"a": ["p", "q"], "b": ["p", "q", "r"], "c": ["r"], "r": ["p"]})
-    (found,) = [v.found for v in gap.laws() if v[:2] == ("associativity", ("a", "b", "c"))]
+    (found,) = [v.finding for v in gap.laws() if v[:2] == ("associativity", ("a", "b", "c"))]
     assert found == "(a v b) v c = undefined, a v (b v c) = p"
 
 

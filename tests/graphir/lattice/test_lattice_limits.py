@@ -14,7 +14,7 @@ from graphir import GraphError, Lattice, PromotionError, laws
 from graphir.drawing.hasse import grid
 from graphir.drawing.lattices import LATTICE_FORMATS
 from graphir.lattice.files import LONGEST_NAME, MOST_EDGES
-from graphir.lattice.order import LISTED, MOST_NODES, Violation
+from graphir.lattice.order import MAX_LISTED, MOST_NODES, Violation
 from tests.support.commands import cli, refused
 from tests.support.work import count_work
 
@@ -139,9 +139,9 @@ def test_associativity_is_that_of_each_triple(seed: int) -> None:
     edges = {f"a{i}": [f"a{b}" for a, b in pairs if a == i] for i in range(12)}
     lattice = Lattice("drawn", edges)
     found, expected = lattice.laws().of(["associativity"]), by_definition(lattice)
-    assert [one.elements for one in found] == [one.elements for one in expected][:LISTED]
+    assert [one.elements for one in found] == [one.elements for one in expected][:MAX_LISTED]
     for one, other in zip(found, expected, strict=False):
-        assert one.found.startswith(other.found)
+        assert one.finding.startswith(other.finding)
     assert found.counts["associativity"] == len(expected)
 
 
@@ -150,7 +150,7 @@ def test_counterexamples_that_are_not_listed_are_counted() -> None:
     lattice = Lattice("many", {**edges, **{f"e{i}": ["b0", "b1"] for i in range(20)}})
     found = lattice.laws()
     listed = [one for one in found if one.law == "associativity"]
-    assert len(listed) == min(LISTED, found.counts["associativity"])
+    assert len(listed) == min(MAX_LISTED, found.counts["associativity"])
     assert found.counts["associativity"] == len(by_definition(lattice))
 
 

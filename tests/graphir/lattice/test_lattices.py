@@ -265,7 +265,7 @@ def test_levels_are_the_lengths_of_the_longest_chains_below(edges: dict[int, lis
 def test_several_least_upper_bounds_are_all_named():
     found = Lattice("m", {"a": ["x", "y", "z"], "b": ["x", "y", "z"]})
     [one] = [v for v in found.laws() if v.law == "uniqueness"]
-    assert one.elements == ("a", "b") and one.found.endswith("lattice 'm': x, y, z")
+    assert one.elements == ("a", "b") and one.finding.endswith("lattice 'm': x, y, z")
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -300,7 +300,7 @@ def test_a_report_of_everything_has_a_line_for_each_violation():
     found = lattice("jep_option1").laws()
     lines = report(found, everything=True).splitlines()
     assert lines[0] == "existence: 25 pairs"
-    assert lines[1:26] == [f"  {one.found}" for one in found]
+    assert lines[1:26] == [f"  {one.finding}" for one in found]
     assert lines[26:] == [f"{law}: holds" for law in LAWS[1:]]
 
 

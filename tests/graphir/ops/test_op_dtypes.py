@@ -339,7 +339,7 @@ def test_padding_that_is_taken_stays_so_when_the_rules_are_explicit(under: str):
         try:
             x.graph.output(ops.pad(x, 1, value=value))
         except GraphirError as error:
-            committed = rules(under).committed(DType(dtype))
+            committed = rules(under).concrete_dtype(DType(dtype))
             assert f"does not fit {committed}" in str(error)
             assert type(value) is not int or value not in (0, 7), "which each of these has"
         else:

@@ -196,11 +196,11 @@ def lowers(rules: PromotionRules, name: str, dtype: DType) -> bool:
     except GraphirError:
         return False
     lowered = passes.lower(g).verify()
-    assert lowered.outputs[0].dtype is rules.committed(g.outputs[0].dtype), name
+    assert lowered.outputs[0].dtype is rules.concrete_dtype(g.outputs[0].dtype), name
     for each in (g, lowered):
         assert str(Graph.parse(str(each)).verify()) == str(each)
     inputs = [
-        np.full(x.shape, 0 if i in call.fixed else 1, g.committed(x.dtype).storage)
+        np.full(x.shape, 0 if i in call.fixed else 1, g.concrete_dtype(x.dtype).storage)
         for i, x in enumerate(made)
     ]
     expected, found = runtime.interpret(g, *inputs), runtime.interpret(lowered, *inputs)

@@ -48,7 +48,7 @@ def test_python_s_functions():
 
 
 def test_weak_dtypes_commit_to_the_widest():
-    committed = rules("python").committed
+    committed = rules("python").concrete_dtype
     assert committed(DType.weak_int) is DType.int64
     assert committed(DType.weak_float) is DType.float64
     assert committed(DType.weak_complex) is DType.complex128

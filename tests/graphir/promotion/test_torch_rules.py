@@ -210,7 +210,7 @@ def test_every_op_means_the_same_when_lowered(dtype: DType):
             continue
         one = np.ones((), dtype.storage)
         inputs = [
-            np.full(x.shape, 0 if i in call.fixed else one, g.committed(x.dtype).storage)
+            np.full(x.shape, 0 if i in call.fixed else one, g.concrete_dtype(x.dtype).storage)
             for i, x in enumerate(made)
         ]
         expected = runtime.interpret(g, *inputs)

@@ -78,8 +78,8 @@ def test_every_int_is_in_the_line_of_division_as_a_graph_divides_it(name: str):
 class Other(PromotionRules):
     """Differs from "max" in a few answers."""
 
-    def divided(self, dtype: DType, op: str) -> DType:
-        return DType.float32 if dtype is DType.int8 else super().divided(dtype, op)
+    def division(self, dtype: DType, op: str) -> DType:
+        return DType.float32 if dtype is DType.int8 else super().division(dtype, op)
 
     def position(self, op: str) -> DType:
         return DType.uint8 if op == "argsort" else DType.int16
@@ -128,7 +128,7 @@ def test_a_literal_that_is_something_else_there_is_said_to_be(name: str):
             value, kept = float(literal), float(answer.split(" where it is ")[1])
             assert value != kept
         elif plus and answer != "refused" and "j" not in literal:
-            result = rules(name).committed(DType(answer))
+            result = rules(name).concrete_dtype(DType(answer))
             stored = np.asarray(float(literal)).astype(result.storage)
             assert float(stored) == float(literal)
 

@@ -66,7 +66,9 @@ def test_numpys_table_is_not_associative():
     assert ("int8", "uint8", "float16") in map(names, found["associativity"])
     assert not found.keys() & {"existence", "uniqueness", "commutativity", "idempotence"}
     told = next(one for one in laws(numpy_table()) if one.law == "associativity")
-    assert told.found == ("(int8 v uint8) v float16 = float32, int8 v (uint8 v float16) = float16")
+    assert told.finding == (
+        "(int8 v uint8) v float16 = float32, int8 v (uint8 v float16) = float16"
+    )
 
 
 def test_a_pair_that_raises_or_is_missing_does_not_exist():
@@ -106,8 +108,8 @@ def test_a_dtype_that_is_not_itself_is_found():
 def test_width_and_exactness_name_the_operand():
     told = {one.law: one for one in reversed(laws(rules("max")))}
     assert names(told["width"].elements) == ("int8", "uint64")
-    assert told["width"].found == "int8 v uint64 = float16, which is narrower than uint64"
-    assert told["exactness"].found == "int16 v float16 = float16, which lacks 2049 of int16"
+    assert told["width"].finding == "int8 v uint64 = float16, which is narrower than uint64"
+    assert told["exactness"].finding == "int16 v float16 = float16, which lacks 2049 of int16"
 
 
 @pytest.mark.parametrize("name", ["max", "max_strict", "jax"])
@@ -144,7 +146,7 @@ def test_rules_are_asked_and_not_their_lattice():
     strict = rules("max_strict")
     assert strict.lattice is not None and not strict.lattice.laws()
     assert names(broken(strict)["existence"][0]) == ("int8", "uint8")
-    told = next(one.found for one in laws(strict) if one.law == "existence")
+    told = next(one.finding for one in laws(strict) if one.law == "existence")
     assert told.endswith("they would meet in int8, which does not hold 128 of uint8")
 
 

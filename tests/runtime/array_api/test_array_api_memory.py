@@ -58,7 +58,7 @@ def test_new_shapes_beside_numbers_do_not_grow(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(graph, "_MANY", 8)
     for size in range(30):
         xp.asarray(np.zeros(size)) + 1
-    assert len(TAPE.rules.inferred) <= 8
+    assert len(TAPE.rules.inferences) <= 8
 
 
 def test_views_of_views_do_not_grow():

@@ -56,7 +56,7 @@ def test_laws_lists_all_violations_if_asked():
     found = laws(lattice("jep_option2"))
     assert len(found) > 1
     assert [line.strip() for line in out.splitlines() if line.startswith("  ")] == [
-        one.found for one in found
+        one.finding for one in found
     ]
 
 

@@ -29,7 +29,7 @@ def test_laws_of_a_rule_set_are_asked_of_the_rule_set(name: str):
     for line, law in zip(lines, LAWS, strict=True):
         broken = [one for one in found if one.law == law]
         assert line.split()[1] == (str(len(broken)) if broken else "holds")
-        assert not broken or line.endswith(broken[0].found)
+        assert not broken or line.endswith(broken[0].finding)
 
 
 def test_laws_of_max_strict_are_not_those_of_its_lattice():
@@ -59,7 +59,7 @@ def test_some_laws_alone_may_be_asked():
 
 def test_all_counterexamples_of_one_law():
     out = cli("laws", "max", "--law", "exactness", "--all")[1]
-    expected = [one.found for one in laws(rules("max")) if one.law == "exactness"]
+    expected = [one.finding for one in laws(rules("max")) if one.law == "exactness"]
     assert [line.strip() for line in out.splitlines() if line.startswith("  ")] == expected
     assert len(expected) > 50
 

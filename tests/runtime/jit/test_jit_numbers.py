@@ -371,7 +371,7 @@ def test_numbers_of_a_cell_are_taken_alike(name: str) -> None:
 
 def test_rules_of_ones_own_are_asked_for_every_number() -> None:
     class Odd(Numpy):
-        def meant(self, value: Any, place: Any) -> Any:
+        def literal_value(self, value: Any, place: Any) -> Any:
             return value + 1 if type(value) is int and value % 2 else value
 
     mine = Odd("test_odd", "Odd ints are one more.", dtypes=rules("numpy").dtypes)

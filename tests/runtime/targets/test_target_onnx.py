@@ -195,7 +195,7 @@ def agree(program: Program) -> None:
     graph, inputs = program
     names = {symbol.op.name for symbol in graph.symbols}
     assume(not names & UNSURE)
-    stored = [graph.committed(x.dtype).storage for x in graph.inputs]
+    stored = [graph.concrete_dtype(x.dtype).storage for x in graph.inputs]
     assume(all(x.dtype == dtype for x, dtype in zip(inputs, stored, strict=True)))
     ours = outcome(partial(interpret, graph), *inputs)
     try:
