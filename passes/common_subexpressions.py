@@ -22,15 +22,15 @@ def common_subexpressions(graph: Graph) -> Graph:
     if first == list(range(len(first))):
         return graph
     rewriter = Rewriter(graph)
-    merged: dict[int, list[Symbol]] = {}
+    duplicates: dict[int, list[Symbol]] = {}
     for symbol, place in zip(graph.symbols, first, strict=True):
         if place == symbol.index:
             rewriter.copy(symbol)
             continue
         rewriter.replace(rewriter.values[place])
         if symbol.op is ops.cast or symbol.origins:  # a folded constant has the origins of casts
-            merged.setdefault(place, [graph.symbols[place]]).append(symbol)
-    for place, equals in merged.items():
+            duplicates.setdefault(place, [graph.symbols[place]]).append(symbol)
+    for place, equals in duplicates.items():
         if any(symbol.origins for symbol in equals):
             rewriter.values[place].source = merged_origins(equals)
     return rewriter.finish()
@@ -39,7 +39,7 @@ def common_subexpressions(graph: Graph) -> Graph:
 def _first_equals(graph: Graph) -> list[int]:
     """For each symbol, the place of the first one that computes the same."""
     first: list[int] = []
-    known: dict[Any, int] = {}
+    first_by_key: dict[Any, int] = {}
     same: dict[Any, int] = {}  # attributes equal to the bit have one number
     numbers: dict[int, int] = {}  # by id: symbols share their attribute dicts
     implicit = graph.rules.implicit
@@ -57,5 +57,5 @@ def _first_equals(graph: Graph) -> list[int]:
             key.append(first[arg.index])
         if op.commutative and not in_place:
             key[3:] = sorted(key[3:])
-        first.append(known.setdefault(tuple(key), place))
+        first.append(first_by_key.setdefault(tuple(key), place))
     return first

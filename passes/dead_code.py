@@ -11,13 +11,13 @@ from passes.rewriter import Rewriter
 @uncollected
 def dead_code(graph: Graph) -> Graph:
     """Keep the symbols that outputs depend on, and all inputs, which callers count on."""
-    kept = live_mask(graph, graph.outputs)
-    if all(kept):
+    live = live_mask(graph, graph.outputs)
+    if all(live):
         return graph
     rewriter = Rewriter(graph)
     rewriter.changed = True
     for symbol in graph.symbols:
-        if kept[symbol.index]:
+        if live[symbol.index]:
             rewriter.copy(symbol)
         else:
             rewriter.values.append(symbol)  # a place holder: nothing that is kept refers to it

@@ -29,11 +29,13 @@ def fold_constants(graph: Graph, limit: int = LIMIT) -> Graph:
     with np.errstate(all="ignore"):
         for symbol in graph.symbols:
             args = [rewriter.values[arg.index] for arg in symbol.args]
-            folded = _folded(rewriter.new, symbol, args) if _foldable(symbol, args, limit) else None
-            if folded is None:
+            constant_ = (
+                _fold(rewriter.new, symbol, args) if _foldable(symbol, args, limit) else None
+            )
+            if constant_ is None:
                 rewriter.copy(symbol)
             else:
-                rewriter.replace(folded)
+                rewriter.replace(constant_)
     return rewriter.finish()
 
 
@@ -47,11 +49,11 @@ def _foldable(symbol: Symbol, args: Sequence[Symbol], limit: int) -> bool:
     return isinstance(size, int) and size <= limit and not symbol.weak
 
 
-def _folded(graph: Graph, symbol: Symbol, args: list[Symbol]) -> Symbol | None:
-    inferred = graph.infer(symbol.op, args, symbol.attrs)
+def _fold(graph: Graph, symbol: Symbol, args: list[Symbol]) -> Symbol | None:
+    inference = graph.infer(symbol.op, args, symbol.attrs)
     values = [arg.attrs["value"] for arg in args]
     try:
-        value = apply(symbol.op, inferred, [a.dtype for a in args], values, {}, graph.tf32)
+        value = apply(symbol.op, inference, [a.dtype for a in args], values, {}, graph.tf32)
     except (ExecutionError, ShapeError):  # no value, or a dim that only a run binds
         return None
     attrs = {"dtype": symbol.dtype, "value": constant(value), "literal": None}

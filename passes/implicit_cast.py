@@ -34,19 +34,19 @@ def implicit_cast(graph: Graph) -> Graph:
         plan = plans.get(kind)
         if plan is None:
             plan = plans[kind] = implied(graph, symbol)
-        needed, attrs, result = plan
+        casts_needed, attrs, result = plan
         new_args: list[Symbol] = []
         for arg in symbol.args:
             new_args.append(values[arg.index])
-        for position, operand, source, to in needed:
+        for position, operand, source, to in casts_needed:
             # Origin(...) without the Python call that a named tuple costs.
             origin = new_tuple(Origin, (operand, op.name, symbol.location, rule, source, to))
             new_args[position] = insert(new_args[position], to, origin)
         if result is symbol.type.dtype:
             values.append(append(op, tuple(new_args), attrs, symbol.type, symbol.source))
             continue
-        computed = append(op, tuple(new_args), attrs, symbol.type.cast(result), symbol.source)
+        symbol_cast = append(op, tuple(new_args), attrs, symbol.type.cast(result), symbol.source)
         origin = Origin("result", op.name, symbol.location, rule, result, symbol.dtype)
-        values.append(insert(computed, symbol.dtype, origin))
+        values.append(insert(symbol_cast, symbol.dtype, origin))
     casts.finish()
     return rewriter.finish()

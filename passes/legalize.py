@@ -39,7 +39,7 @@ def legalize(graph: Graph) -> Graph:
         plan = plans.get(kind)
         if plan is None:
             plan = plans[kind] = _plan(graph, symbol)
-        rewriter.replace(_legalized(rewriter, casts, symbol, plan))
+        rewriter.replace(_legalize(rewriter, casts, symbol, plan))
     casts.finish()
     return rewriter.finish()
 
@@ -67,17 +67,17 @@ class _Plan(NamedTuple):
 def _plan(graph: Graph, symbol: Symbol) -> _Plan:
     op = symbol.op
     types: list[Any] = list(graph.types_of(symbol.args))
-    needed: list[tuple[int, str, DType, DType]] = []
+    casts: list[tuple[int, str, DType, DType]] = []
     for i, arg in enumerate(symbol.args):
         if not _LEGAL[arg.dtype.code]:
             wide = machine(arg.dtype)
-            needed.append((i, op.operand(i), arg.dtype, wide))
+            casts.append((i, op.operand(i), arg.dtype, wide))
             types[i] = arg.type.cast(wide)
-    inferred = op.infer(graph.rules, types, with_dtypes(symbol.attrs, machine))
-    return _Plan(tuple(needed), inferred.attrs, inferred.type)
+    inference = op.infer(graph.rules, types, with_dtypes(symbol.attrs, machine))
+    return _Plan(tuple(casts), inference.attrs, inference.type)
 
 
-def _legalized(rewriter: Rewriter, casts: Casts, symbol: Symbol, plan: _Plan) -> Symbol:
+def _legalize(rewriter: Rewriter, casts: Casts, symbol: Symbol, plan: _Plan) -> Symbol:
     op, values = symbol.op, rewriter.values
     args = [values[arg.index] for arg in symbol.args]
     for position, operand, source, wide in plan.casts:

@@ -33,7 +33,7 @@ class Pipeline:
         """The graph after all passes."""
         if self.verify_each:
             graph.verify()
-        done: list[str] = []
+        finished_passes: list[str] = []
         for each in self.passes:
             name = getattr(each, "__name__", repr(each))
             try:
@@ -43,10 +43,12 @@ class Pipeline:
                 if self.verify_each:
                     graph.verify()
             except GraphirError as error:
-                told = GraphError(f"in pass {name}, after [{', '.join(done)}]: {error}")
-                told.location = error.location
-                raise told from error
-            done.append(name)
+                wrapped_error = GraphError(
+                    f"in pass {name}, after [{', '.join(finished_passes)}]: {error}"
+                )
+                wrapped_error.location = error.location
+                raise wrapped_error from error
+            finished_passes.append(name)
         return graph
 
 
@@ -71,16 +73,16 @@ def lower(graph: Graph, verify_each: bool = False) -> Graph:
     if not isinstance(graph, Graph):  # pyright: ignore[reportUnnecessaryIsInstance]
         has = "; give its .graph" if hasattr(graph, "graph") else ""
         raise GraphError(f"a Graph is needed, not a {type(graph).__name__}{has}")
-    known = graph.memo("lower")
-    if known is None:
+    lowered_graph = graph.memo("lower")
+    if lowered_graph is None:
         passes = [_freeing(each, graph) for each in LOWERING]
-        known = Pipeline(passes, verify_each)(graph).verify()
-        graph.memo("lower", known)
-        known.memo("lower", known)
-    return known
+        lowered_graph = Pipeline(passes, verify_each)(graph).verify()
+        graph.memo("lower", lowered_graph)
+        lowered_graph.memo("lower", lowered_graph)
+    return lowered_graph
 
 
-def _freeing(each: Pass, given: Graph) -> Pass:
+def _freeing(each: Pass, original: Graph) -> Pass:
     """A pass that empties the graph it is done with, unless that is the one given at first.
 
     Symbols and their graph refer to each other, so that it would stay until the next collection.
@@ -89,7 +91,7 @@ def _freeing(each: Pass, given: Graph) -> Pass:
     @wraps(each)
     def run(before: Graph) -> Graph:
         after = each(before)
-        if before not in (given, after):
+        if before not in (original, after):
             before.symbols.clear()
             before.inputs.clear()
             before.outputs = ()

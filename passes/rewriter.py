@@ -86,15 +86,15 @@ class Casts:
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
-        self._known: tuple[dict[int, Symbol], ...] = tuple({} for _ in DType)
+        self._casts: tuple[dict[int, Symbol], ...] = tuple({} for _ in DType)
         self._uses: dict[int, list[Origin]] = {}
 
     def insert(self, value: Symbol, to: DType, origin: Origin) -> Symbol:
         """The cast of a value of the new graph, made now or by an earlier use."""
-        known = self._known[to.code]
-        cast = known.get(value.index)
+        casts = self._casts[to.code]
+        cast = casts.get(value.index)
         if cast is None:
-            cast = known[value.index] = self._graph.append(
+            cast = casts[value.index] = self._graph.append(
                 ops.cast, (value,), _CAST_ATTRS[to.code], value.type.cast(to), (origin,)
             )
         else:

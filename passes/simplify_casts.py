@@ -28,7 +28,7 @@ def simplify_casts(graph: Graph) -> Graph:
         elif value.dtype is symbol.dtype:
             rewriter.replace(value)
         else:
-            rewriter.replace(_combined(rewriter.new, value, symbol))
+            rewriter.replace(_combine(rewriter.new, value, symbol))
     return rewriter.finish()
 
 
@@ -37,7 +37,7 @@ class _Chains:
 
     def __init__(self, graph: Graph) -> None:
         self._stored = graph.stored
-        self._known: dict[Any, bool] = {}
+        self._verdicts: dict[Any, bool] = {}
 
     def goes(self, cast: Symbol, value: Symbol) -> bool:
         """Whether a cast of a value need not be."""
@@ -46,13 +46,15 @@ class _Chains:
             return of is to
         first = value.args[0]
         key = first.op is ops.constant, first.type.dtype.code, of.code, to.code
-        known = self._known.get(key)
-        if known is None:
-            known = self._known[key] = _one(*map(self._stored, (first, value, cast)))
-        return known
+        verdict = self._verdicts.get(key)
+        if verdict is None:
+            verdict = self._verdicts[key] = _is_one_rounding(
+                *map(self._stored, (first, value, cast))
+            )
+        return verdict
 
 
-def _one(first: DType, middle: DType, last: DType) -> bool:
+def _is_one_rounding(first: DType, middle: DType, last: DType) -> bool:
     """Whether first -> middle -> last is first -> last, bit for bit.
 
     Integers wrap into integers but saturate from floats, so a float between integers must not
@@ -64,10 +66,10 @@ def _one(first: DType, middle: DType, last: DType) -> bool:
     return not through_float or first.exact_in(last)
 
 
-def _combined(graph: Graph, first: Symbol, second: Symbol) -> Symbol:
+def _combine(graph: Graph, first: Symbol, second: Symbol) -> Symbol:
     value = first.args[0]
     if value.dtype is second.dtype:
         return value
-    inserted = first.origins or second.origins
-    source = merged_origins((first, second)) if inserted else second.source
+    origins = first.origins or second.origins
+    source = merged_origins((first, second)) if origins else second.source
     return graph.append(ops.cast, (value,), second.attrs, second.type, source)

@@ -21,7 +21,7 @@ def weak_types(graph: Graph) -> Graph:
     require_explicit(graph, "weak_types")
     if not any(symbol.type.dtype.weak for symbol in graph.symbols):
         return graph
-    committed = graph.concrete_dtype
+    concrete = graph.concrete_dtype
     types: dict[TensorType, TensorType] = {}
     attributes: dict[int, dict[str, Any]] = {}  # by id: what shares a dict goes on to share one
     rewriter = Rewriter(graph)
@@ -29,7 +29,7 @@ def weak_types(graph: Graph) -> Graph:
     for symbol in graph.symbols:
         type_ = types.get(symbol.type)
         if type_ is None:
-            type_ = types[symbol.type] = symbol.type.cast(committed(symbol.dtype))
+            type_ = types[symbol.type] = symbol.type.cast(concrete(symbol.dtype))
         of = symbol.args[0] if symbol.op is ops.cast else symbol
         if of.op is ops.constant and of.weak:
             value = convert(of.attrs["value"], of.dtype, type_.dtype, graph.tf32)
@@ -39,9 +39,9 @@ def weak_types(graph: Graph) -> Graph:
             continue
         attrs = attributes.get(id(symbol.attrs))
         if attrs is None:
-            attrs = attributes[id(symbol.attrs)] = with_dtypes(symbol.attrs, committed)
+            attrs = attributes[id(symbol.attrs)] = with_dtypes(symbol.attrs, concrete)
         rewriter.copy(symbol, attrs, type_)
     new = rewriter.finish()
     if new.out_types is not None:
-        new.out_types = tuple(type_.cast(committed(type_.dtype)) for type_ in new.out_types)
+        new.out_types = tuple(type_.cast(concrete(type_.dtype)) for type_ in new.out_types)
     return new

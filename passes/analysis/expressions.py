@@ -34,22 +34,22 @@ class Expression(NamedTuple):
 
     def is_number(self, position: int) -> bool:
         """Whether an operand is written as a Python number, such as `2**40`."""
-        written = statement(self.operand(position))
-        return isinstance(written, ast.Expr) and _is_number(written.value)
+        node = statement(self.operand(position))
+        return isinstance(node, ast.Expr) and _is_number(node.value)
 
     def replaced(self, texts: dict[int, str]) -> str:
         """The text with operands written otherwise; `x += y` as `x = x + y` if it is that x."""
-        if 0 in texts and (sign := self._augmented()):
+        if 0 in texts and (sign := self._augmented_operator()):
             value = texts.get(1, self.operand(1))
-            grouped = value if primary(value) else f"({value})"
-            return f"{self.operand(0)} = {texts[0]} {sign} {grouped}"
+            operand = value if primary(value) else f"({value})"
+            return f"{self.operand(0)} = {texts[0]} {sign} {operand}"
         new = self.text
         for position in sorted(texts, key=lambda i: self.spans[i], reverse=True):
             start, end = self.spans[position]
             new = f"{new[:start]}{texts[position]}{new[end:]}"
         return new
 
-    def _augmented(self) -> str:
+    def _augmented_operator(self) -> str:
         """The operator of an augmented assignment; empty of anything else."""
         match statement(self.text):
             case ast.AugAssign():
@@ -72,18 +72,18 @@ def expression(location: Location) -> Expression | None:
     _, line, column, end_line, end_column = location.place
     if end_column <= column and end_line == line:
         return None
-    found = _expression(_text(location))
-    return found._replace(spans=()) if found and location.compound else found
+    result = _expression(_text(location))
+    return result._replace(spans=()) if result and location.compound else result
 
 
 @lru_cache(maxsize=4096)
 def statement(text: str) -> ast.stmt | None:
     """The one statement that a text is; None where it is none, or several."""
     try:
-        (found,) = ast.parse(text.strip()).body
+        (node,) = ast.parse(text.strip()).body
     except (SyntaxError, ValueError):
         return None
-    return found
+    return node
 
 
 def primary(text: str) -> bool:
@@ -127,17 +127,17 @@ def _spans(text: str) -> tuple[tuple[int, int], ...]:
     """Where the operands of the outermost operation of a text stand."""
     for before, after in (("(\n", "\n)"), ("", "")):  # in parentheses any line may break
         try:
-            (found,) = ast.parse(f"{before}{text}{after}").body
+            (root,) = ast.parse(f"{before}{text}{after}").body
         except (SyntaxError, ValueError):
             continue
-        place, operands = _Places(text, before.count("\n")).of, _operands(found)
+        place, operands = _Places(text, before.count("\n")).of, _operands(root)
         spans = [
             (place(node.lineno, node.col_offset), place(node.end_lineno, node.end_col_offset))
             for node, _ in operands
         ]
         return tuple(
-            span if bracketed else _with_parentheses(text, *span)
-            for span, (_, bracketed) in zip(spans, operands, strict=True)
+            span if in_brackets else _with_parentheses(text, *span)
+            for span, (_, in_brackets) in zip(spans, operands, strict=True)
         )
     return ()
 
@@ -178,12 +178,12 @@ def _operands(statement: ast.stmt) -> list[tuple[ast.expr, bool]]:
         case ast.Assign():
             return [(statement.value, False)]
         case ast.Expr(value=ast.Call() as call):
-            arguments = [(one, True) for one in _arguments(call.args)]
-            return [*((one, False) for one in _receiver(call.func)), *arguments]
+            arguments = [(expr, True) for expr in _arguments(call.args)]
+            return [*((expr, False) for expr in _receiver(call.func)), *arguments]
         case ast.Expr(value=ast.BinOp() as node):
             return [(node.left, False), (node.right, False)]
         case ast.Expr(value=ast.Compare() as node):
-            sides = [(one, False) for one in (node.left, *node.comparators)]
+            sides = [(expr, False) for expr in (node.left, *node.comparators)]
             return sides[::-1] if _is_number(node.left) else sides  # Python asks the array first
         case ast.Expr(value=ast.UnaryOp() as node):
             return [(node.operand, False)]
@@ -216,8 +216,8 @@ def _receiver(function: ast.expr) -> list[ast.expr]:
     return [] if module else [function.value]
 
 
-def _arguments(given: Sequence[ast.expr]) -> list[ast.expr]:
+def _arguments(arguments: Sequence[ast.expr]) -> list[ast.expr]:
     """The arguments by position; those of a list, as variadic ops take them, one by one."""
-    if given and isinstance(given[0], (ast.List, ast.Tuple)):
-        return [*given[0].elts, *given[1:]]
-    return list(given)
+    if arguments and isinstance(arguments[0], (ast.List, ast.Tuple)):
+        return [*arguments[0].elts, *arguments[1:]]
+    return list(arguments)

@@ -45,9 +45,9 @@ class GraphDiff(Sequence[Change]):
 
     def __init__(self, graph: Graph, before: PromotionRules, after: PromotionRules) -> None:
         self.graph, self.before, self.after = graph, before, after
-        found, self.broken = _compared(graph, before, after)
-        self.changes = tuple(change for change in found if len(change.errors) < 2)
-        self.both_refused = tuple(change for change in found if len(change.errors) == 2)
+        changes, self.broken = _compare(graph, before, after)
+        self.changes = tuple(change for change in changes if len(change.errors) < 2)
+        self.both_refused = tuple(change for change in changes if len(change.errors) == 2)
 
     def __len__(self) -> int:
         return len(self.changes)
@@ -79,12 +79,12 @@ class GraphDiff(Sequence[Change]):
     def facts(self) -> dict[str, Any]:
         """What the JSON document has."""
         names = names_of(self.graph)
-        told: dict[str, Any] = {"graph": self.graph.name, "symbols": len(self.graph)}
-        told |= {"before": self.before.name, "after": self.after.name}
-        told["changes"] = [_json(change, names) for change in self]
-        told["both_refused"] = [_json(change, names) for change in self.both_refused]
-        told["broken"] = None if self.broken is None else str(self.broken)
-        return told
+        document: dict[str, Any] = {"graph": self.graph.name, "symbols": len(self.graph)}
+        document |= {"before": self.before.name, "after": self.after.name}
+        document["changes"] = [_json(change, names) for change in self]
+        document["both_refused"] = [_json(change, names) for change in self.both_refused]
+        document["broken"] = None if self.broken is None else str(self.broken)
+        return document
 
     def table(self) -> list[tuple[str, ...]]:
         """Where, which symbols, their dtypes before and after, and why: first causes first.
@@ -120,39 +120,39 @@ class GraphDiff(Sequence[Change]):
         """Every error once, as lines: of first causes, of what follows, of what both refuse."""
         changes = (*self.causes, *(change for change in self if change.causes))
         both = [str(error) for change in self.both_refused for error in change.errors]
-        told = {
-            f"{self.after.name} refuses": _said(change.after for change in changes),
-            f"{self.before.name} refuses": _said(change.before for change in changes),
+        sections = {
+            f"{self.after.name} refuses": _error_texts(change.after for change in changes),
+            f"{self.before.name} refuses": _error_texts(change.before for change in changes),
             "both refuse": dict.fromkeys(both),
             "broken promise": [] if self.broken is None else [str(self.broken)],
         }
         lines: list[str] = []
-        for heading, errors in told.items():
+        for heading, errors in sections.items():
             lines += ["", f"{heading}:", *(f"  {error}" for error in errors)] if errors else []
         return lines
 
 
-def _said(ends: Iterable[End]) -> dict[str, None]:
+def _error_texts(ends: Iterable[End]) -> dict[str, None]:
     """What the errors among them say, each once."""
     return dict.fromkeys(str(end) for end in ends if isinstance(end, GraphirError))
 
 
 @uncollected
-def _compared(
+def _compare(
     graph: Graph, before: PromotionRules, after: PromotionRules
 ) -> tuple[list[Change], GraphirError | None]:
     """Every symbol that differs or that both refuse, and the promise that the second breaks."""
     first = _as_it_is(graph) if before is graph.rules else rebuilt(graph, before)
     second = rebuilt(graph, after, first.twins)
-    found: dict[int, Change] = {}
-    for symbol, one, other in zip(graph.symbols, first.twins, second.twins, strict=True):
-        if one is None or other is None:
+    changes: dict[int, Change] = {}
+    for symbol, twin, other in zip(graph.symbols, first.twins, second.twins, strict=True):
+        if twin is None or other is None:
             continue  # a literal; what becomes of it shows in its user
-        ends = _end(first, one, symbol.index), _end(second, other, symbol.index)
+        ends = _end(first, twin, symbol.index), _end(second, other, symbol.index)
         if ends[0] is not ends[1]:
-            changed = [arg for arg in dict.fromkeys(symbol.args) if arg.index in found]
-            found[symbol.index] = Change(symbol, *ends, tuple(changed))
-    return list(found.values()), second.broken
+            causes = [arg for arg in dict.fromkeys(symbol.args) if arg.index in changes]
+            changes[symbol.index] = Change(symbol, *ends, tuple(causes))
+    return list(changes.values()), second.broken
 
 
 def _as_it_is(graph: Graph) -> Rebuilt:
@@ -164,8 +164,8 @@ def _as_it_is(graph: Graph) -> Rebuilt:
     return Rebuilt(graph, twins, {}, None)
 
 
-def _end(built: Rebuilt, twin: Symbol, place: int) -> End:
-    refusal = built.refusals.get(place)
+def _end(rebuilt: Rebuilt, twin: Symbol, place: int) -> End:
+    refusal = rebuilt.refusals.get(place)
     return twin.dtype if refusal is None else refusal.error
 
 
@@ -175,13 +175,13 @@ def _rows(changes: Iterable[Change], names: Mapping[int, str]) -> list[tuple[str
     because: dict[tuple[str, ...], str] = {}
     for change in changes:
         symbol, ends = change.symbol, [_name(end) for end in (change.before, change.after)]
-        causes = [(names[one.index], one.location.layered) for one in change.causes]
+        causes = [(names[cause.index], cause.location.layered) for cause in change.causes]
         key = (symbol.location.layered, symbol.op.name, *ends, *(where for _, where in causes))
         alike.setdefault(key, []).append(names[symbol.index])
         because.setdefault(key, ", ".join(f"{name} ({where})" for name, where in causes))
     return [
-        (key[0], f"{_several(found)} {key[1]}", *key[2:4], because[key] or "itself")
-        for key, found in alike.items()
+        (key[0], f"{_several(names_of_row)} {key[1]}", *key[2:4], because[key] or "itself")
+        for key, names_of_row in alike.items()
     ]
 
 
@@ -205,6 +205,6 @@ def _json(change: Change, names: Mapping[int, str]) -> dict[str, Any]:
         "op": symbol.op.name,
         "location": symbol.location.to_json(),
         **{key: str(end) if isinstance(end, DType) else None for key, end in ends.items()},
-        "because": [names[one.index] for one in change.causes],
+        "because": [names[cause.index] for cause in change.causes],
         "errors": {key: str(e) for key, e in ends.items() if isinstance(e, GraphirError)},
     }

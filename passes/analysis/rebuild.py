@@ -23,7 +23,7 @@ from graphir.promotion import rules as rules_named
 from passes.analysis.written_literals import Literals, is_literal
 from passes.rewriter import unplaced
 
-SHOWN = 100
+MAX_SHOWN = 100
 """The most refusals that one error lists."""
 
 
@@ -60,18 +60,18 @@ def rebuild(graph: Graph, rules: str | PromotionRules) -> Graph:
     to. Raises one PromotionError that lists every symbol which the rules refuse, each with its
     line; GraphError for a graph whose rules are gone, being explicit.
     """
-    wanted = rules_named(rules)
-    if wanted is graph.rules:
+    target = rules_named(rules)
+    if target is graph.rules:
         return graph
-    new = rebuilt(graph, wanted)
+    new = rebuilt(graph, target)
     if new.refusals or new.broken:
-        raise _refused(graph, new)
+        raise _refusal_error(graph, new)
     return new.graph
 
 
 @uncollected
 def rebuilt(
-    graph: Graph, rules: PromotionRules, assumed: Sequence[Symbol | None] | None = None
+    graph: Graph, rules: PromotionRules, assumed_types: Sequence[Symbol | None] | None = None
 ) -> Rebuilt:
     """The same program built under other rules as far as they allow it.
 
@@ -84,7 +84,9 @@ def rebuilt(
             f"graph {graph.name!r} is explicit: what {graph.rules_before!r} decided is in its "
             "casts already; take the graph as it was before implicit_cast"
         )
-    rebuilding = _Rebuilding(graph, rules, graph.symbols if assumed is None else assumed)
+    rebuilding = _Rebuilding(
+        graph, rules, graph.symbols if assumed_types is None else assumed_types
+    )
     for symbol in graph.symbols:
         rebuilding.add(symbol)
     return rebuilding.finished()
@@ -94,9 +96,9 @@ class _Rebuilding:
     """One walk over the symbols of a graph."""
 
     def __init__(
-        self, graph: Graph, rules: PromotionRules, assumed: Sequence[Symbol | None]
+        self, graph: Graph, rules: PromotionRules, assumed_types: Sequence[Symbol | None]
     ) -> None:
-        self.old, self.assumed = graph, assumed
+        self.old, self.assumed_types = graph, assumed_types
         self.new = Graph(graph.name, out_types=graph.out_types, rules=rules, tf32=graph.tf32)
         self.new.policy = graph.policy
         self.literals = Literals(graph)
@@ -105,10 +107,12 @@ class _Rebuilding:
         self.twins: list[Symbol | None] = []
         self.refusals: dict[int, Refusal] = {}
         # What is refused once is refused again: making an error takes longer than finding it.
-        self._known: dict[tuple[Any, ...] | None, GraphirError] = {}
-        self._shown: Sequence[Any] = ()
+        self._refusal_cache: dict[tuple[Any, ...] | None, GraphirError] = {}
+        self._error_operands: Sequence[Any] = ()
         self._lone: dict[int, Symbol] = {}
-        self._written = {one.args[0].index for one in graph.symbols if _writes_in_place(one)}
+        self._in_place_targets = {
+            each.args[0].index for each in graph.symbols if _writes_in_place(each)
+        }
 
     def add(self, symbol: Symbol) -> None:
         """Build the twin of the next symbol."""
@@ -117,22 +121,22 @@ class _Rebuilding:
     def finished(self) -> Rebuilt:
         """What has been built, with its inputs and outputs."""
         new, old = self.new, self.old
-        new.inputs = self._built(old.inputs)
+        new.inputs = self._map_all(old.inputs)
         new.input_names = list(old.input_names)
-        new.outputs = tuple(self._built(old.outputs))
-        return Rebuilt(new, self.twins, self.refusals, _broken(new))
+        new.outputs = tuple(self._map_all(old.outputs))
+        return Rebuilt(new, self.twins, self.refusals, _broken_promise(new))
 
-    def _built(self, symbols: Iterable[Symbol]) -> list[Symbol]:
+    def _map_all(self, symbols: Iterable[Symbol]) -> list[Symbol]:
         """What symbols have become."""
-        found: list[Symbol] = []
+        symbols_built: list[Symbol] = []
         for symbol in symbols:
             try:
-                found.append(self._found(symbol))
+                symbols_built.append(self._map(symbol))
             except GraphirError as error:
-                found.append(self._refused(symbol, error))
-        return found
+                symbols_built.append(self._note_refusal(symbol, error))
+        return symbols_built
 
-    def _found(self, symbol: Symbol) -> Symbol:
+    def _map(self, symbol: Symbol) -> Symbol:
         """What a symbol has become; a literal that stands alone after all is made now."""
         twin = self.twins[symbol.index]
         if twin is None:
@@ -144,10 +148,10 @@ class _Rebuilding:
     def _twin(self, symbol: Symbol) -> Symbol:
         before = len(self.new.symbols)
         try:
-            return self._alone(symbol) if is_literal(symbol) else self._applied(symbol)
+            return self._alone(symbol) if is_literal(symbol) else self._reapply(symbol)
         except GraphirError as error:
             del self.new.symbols[before:]
-            return self._refused(symbol, error)
+            return self._note_refusal(symbol, error)
 
     def _alone(self, symbol: Symbol) -> Symbol:
         """A literal that no expression gives its dtype."""
@@ -156,58 +160,58 @@ class _Rebuilding:
             return new.append(symbol.op, (), symbol.attrs, symbol.type, symbol.source)
         dtype, array = literal_array(value, new.rules.literal(value), new.rules, new.tf32)
         attrs = {"dtype": dtype, "value": array, "literal": value}
-        found = new.infer(ops.constant, (), attrs)
-        return new.append(ops.constant, (), found.attrs, found.type, symbol.source)
+        inference = new.infer(ops.constant, (), attrs)
+        return new.append(ops.constant, (), inference.attrs, inference.type, symbol.source)
 
-    def _applied(self, symbol: Symbol) -> Symbol:
-        self._shown = symbol.args
+    def _reapply(self, symbol: Symbol) -> Symbol:
+        self._error_operands = symbol.args
         if symbol.op is ops.cast and symbol.origins:
-            return self._inserted(symbol, self._found(symbol.args[0]))
+            return self._reinsert_cast(symbol, self._map(symbol.args[0]))
         operands, attrs = self._operands(symbol), self._attrs(symbol)
-        self._shown = operands
-        keyed = not (self.new.rules.by_value or symbol.location.in_place)
-        key = _key(symbol, operands) if keyed else None
-        if key in self._known:
-            raise self._known[key]
+        self._error_operands = operands
+        cacheable = not (self.new.rules.by_value or symbol.location.in_place)
+        key = _key(symbol, operands) if cacheable else None
+        if key in self._refusal_cache:
+            raise self._refusal_cache[key]
         try:
-            return self._made(symbol, operands, attrs)
+            return self._emit(symbol, operands, attrs)
         except GraphirError as error:
             # An error that shows the constants made of literals shows where they are.
-            if key is not None and self._shown is operands:
-                self._known[key] = unplaced(error)
+            if key is not None and self._error_operands is operands:
+                self._refusal_cache[key] = unplaced(error)
             raise
 
-    def _made(self, symbol: Symbol, operands: list[Any], attrs: dict[str, Any]) -> Symbol:
+    def _emit(self, symbol: Symbol, operands: list[Any], attrs: dict[str, Any]) -> Symbol:
         new, op, before = self.new, symbol.op, len(self.new.symbols)
         args = symbols_of(new, op, operands)
         for constant in new.symbols[before:]:
             constant.source = symbol.source
-            self._shown = args
-        found = new.infer(op, args, attrs)
-        result = new.append(op, args, found.attrs, found.type, symbol.source)
-        if symbol.location.in_place and symbol.index not in self._written:
+            self._error_operands = args
+        inference = new.infer(op, args, attrs)
+        result = new.append(op, args, inference.attrs, inference.type, symbol.source)
+        if symbol.location.in_place and symbol.index not in self._in_place_targets:
             return assigned(op, args[0], result)
         return result
 
-    def _inserted(self, cast: Symbol, value: Symbol) -> Symbol:
+    def _reinsert_cast(self, cast: Symbol, value: Symbol) -> Symbol:
         """The cast of a value that the operator before it, or a write to an array, brought along.
 
         That of an in-place operator is the one of the new rules, if they have one.
         """
         new, before, origins = self.new, cast.args[0], cast.origins
         if _writes_in_place(cast):
-            self._shown = before.args
+            self._error_operands = before.args
             if not before.location.in_place:
                 raise PromotionError(
                     f"{self.old.rules.name!r} makes an in-place {origins[0].op} of other ops, and "
                     f"{new.rules.name!r} may make it of yet others; write x = x ** y"
                 )
-            return assigned(before.op, self._found(before.args[0]), value)
+            return assigned(before.op, self._map(before.args[0]), value)
         if value.dtype is cast.dtype and origins[0].rule == ASSIGN:
             return value
         source = tuple(origin._replace(source=value.dtype) for origin in origins)
-        found = new.infer(ops.cast, (value,), cast.attrs)
-        return new.append(ops.cast, (value,), found.attrs, found.type, source)
+        inference = new.infer(ops.cast, (value,), cast.attrs)
+        return new.append(ops.cast, (value,), inference.attrs, inference.type, source)
 
     def _operands(self, symbol: Symbol) -> list[Any]:
         """What the operands have become; a literal in the expression, itself."""
@@ -215,11 +219,11 @@ class _Rebuilding:
 
     def _operand(self, symbol: Symbol, position: int, arg: Symbol) -> Any:
         if not is_literal(arg):
-            return self._found(arg)
+            return self._map(arg)
         # The users of a refused one are asked as if it stood with them.
         if arg.index in self.refusals or self.literals.within(symbol, position):
             return arg.attrs["literal"]
-        return self._found(arg)
+        return self._map(arg)
 
     def _attrs(self, symbol: Symbol) -> dict[str, Any]:
         """The attributes; a full whose value gave its dtype takes one anew."""
@@ -228,13 +232,13 @@ class _Rebuilding:
             return attrs
         return {**attrs, "dtype": rules.literal(attrs["literal"])}
 
-    def _refused(self, symbol: Symbol, error: GraphirError) -> Symbol:
+    def _note_refusal(self, symbol: Symbol, error: GraphirError) -> Symbol:
         """Note a refusal, and let the users of the symbol go on with the type assumed for it."""
         follows = any(arg.index in self.refusals for arg in symbol.args)
-        told = placed(unplaced(error), symbol.location, self._call(symbol))
-        self.refusals[symbol.index] = Refusal(symbol, told, follows)
-        known = self.assumed[symbol.index]
-        type_ = symbol.type if known is None else known.type
+        error_placed = placed(unplaced(error), symbol.location, self._call(symbol))
+        self.refusals[symbol.index] = Refusal(symbol, error_placed, follows)
+        assumption = self.assumed_types[symbol.index]
+        type_ = symbol.type if assumption is None else assumption.type
         return self.new.append(symbol.op, (), symbol.attrs, type_, symbol.source)
 
     def _call(self, symbol: Symbol) -> str:
@@ -243,8 +247,8 @@ class _Rebuilding:
         if is_literal(symbol):
             return "scalar"
         if _writes_in_place(symbol):
-            return call_text(symbol.args[0].op, self._shown)
-        return call_text(symbol.op, self._shown)
+            return call_text(symbol.args[0].op, self._error_operands)
+        return call_text(symbol.op, self._error_operands)
 
 
 def _writes_in_place(symbol: Symbol) -> bool:
@@ -255,34 +259,34 @@ def _writes_in_place(symbol: Symbol) -> bool:
 
 def _key(symbol: Symbol, operands: list[Any]) -> tuple[Any, ...]:
     """What decides whether an op is refused; what inference found alike shares attributes."""
-    types = [one.type if isinstance(one, Symbol) else repr(one) for one in operands]
+    types = [operand.type if isinstance(operand, Symbol) else repr(operand) for operand in operands]
     return (symbol.op, id(symbol.attrs), *types)
 
 
-def _broken(graph: Graph) -> GraphError | None:
+def _broken_promise(graph: Graph) -> GraphError | None:
     """The error of a graph whose outputs are not of the types that it promises."""
-    found = tuple(symbol.type for symbol in graph.outputs)
-    if not found or graph.out_types in (None, found):
+    types = tuple(symbol.type for symbol in graph.outputs)
+    if not types or graph.out_types in (None, types):
         return None
-    promised = ", ".join(map(str, graph.out_types or ()))
+    promise = ", ".join(map(str, graph.out_types or ()))
     return GraphError(
-        f"graph {graph.name!r} promises ({promised}) and has ({', '.join(map(str, found))}) under "
+        f"graph {graph.name!r} promises ({promise}) and has ({', '.join(map(str, types))}) under "
         f"{graph.rules.name!r}; .cast(...) the outputs, or promise that"
     )
 
 
-def _refused(graph: Graph, new: Rebuilt) -> PromotionError:
+def _refusal_error(graph: Graph, new: Rebuilt) -> PromotionError:
     """One error for all: first causes, then what follows from them."""
     first = [refusal for refusal in new.refusals.values() if not refusal.follows]
     rest = [refusal for refusal in new.refusals.values() if refusal.follows]
     rules = new.graph.rules.name
     head = f"{rules!r} refuses {len(new.refusals)} of {len(graph)} symbols of graph {graph.name!r}"
     lines = [f"{head}:" if first else f"{rules!r} breaks a promise:"]
-    lines += [f"  {refusal.error}" for refusal in first[:SHOWN]]
+    lines += [f"  {refusal.error}" for refusal in first[:MAX_SHOWN]]
     if rest:
         lines.append(f"  {len(rest)} of them follow from operands that are refused:")
-        lines += [f"  {refusal.error}" for refusal in rest[: max(SHOWN - len(first), 0)]]
-    if len(new.refusals) > SHOWN:
+        lines += [f"  {refusal.error}" for refusal in rest[: max(MAX_SHOWN - len(first), 0)]]
+    if len(new.refusals) > MAX_SHOWN:
         lines.append(f"  ... passes.diff(graph, {rules!r}) has all {len(new.refusals)}")
     if new.broken:
         lines.append(f"  {new.broken}")

@@ -41,14 +41,14 @@ class RulesDiff(Sequence[Cell]):
     def __init__(self, before: PromotionRules, after: PromotionRules) -> None:
         self.before, self.after = before, after
         self.dtypes = [d for d in DType if d in before.dtypes and d in after.dtypes]
-        asked = [
+        cells = [
             Cell(a, b, before.answer(a, b), after.answer(a, b))
             for a in self.dtypes
             for b in self.dtypes
         ]
-        self.pairs = len(asked)
-        self.both_refuse = sum(cell.before is None and cell.after is None for cell in asked)
-        self.cells = tuple(cell for cell in asked if cell.before is not cell.after)
+        self.pairs = len(cells)
+        self.both_refuse = sum(cell.before is None and cell.after is None for cell in cells)
+        self.cells = tuple(cell for cell in cells if cell.before is not cell.after)
 
     def __len__(self) -> int:
         return len(self.cells)
@@ -63,9 +63,9 @@ class RulesDiff(Sequence[Cell]):
     def __iter__(self) -> Iterator[Cell]:
         return iter(self.cells)
 
-    def only(self, one: PromotionRules) -> list[DType]:
+    def only(self, rules_: PromotionRules) -> list[DType]:
         """The dtypes that one of the two has and the other lacks."""
-        return [dtype for dtype in DType if dtype in one.dtypes and dtype not in self.dtypes]
+        return [dtype for dtype in DType if dtype in rules_.dtypes and dtype not in self.dtypes]
 
     @cached_property
     def facts(self) -> tuple[tuple[str, str, str], ...]:
@@ -80,40 +80,45 @@ class RulesDiff(Sequence[Cell]):
     @cached_property
     def ops(self) -> tuple[Result, ...]:
         """The ops on arrays of one dtype, without attributes, that give another result."""
-        asked = [
+        results = [
             Result(op.name, dtype, _result(self.before, op, dtype), _result(self.after, op, dtype))
             for op in ops.CATALOGUE.values()
             if op.operands
             for dtype in self.dtypes
         ]
-        return tuple(one for one in asked if one.before is not one.after)
+        return tuple(result for result in results if result.before is not result.after)
 
     def to_json(self) -> str:
         """The cells and answers as a JSON document; null is a refusal."""
-        told: dict[str, Any] = {"before": self.before.name, "after": self.after.name}
-        told |= {"pairs": self.pairs, "both_refuse": self.both_refuse}
-        told["only_before"] = [str(dtype) for dtype in self.only(self.before)]
-        told["only_after"] = [str(dtype) for dtype in self.only(self.after)]
-        names = [[None if one is None else str(one) for one in cell] for cell in self]
-        told["cells"] = [dict(zip(Cell._fields, cell, strict=True)) for cell in names]
+        document: dict[str, Any] = {"before": self.before.name, "after": self.after.name}
+        document |= {"pairs": self.pairs, "both_refuse": self.both_refuse}
+        document["only_before"] = [str(dtype) for dtype in self.only(self.before)]
+        document["only_after"] = [str(dtype) for dtype in self.only(self.after)]
+        names = [[None if item is None else str(item) for item in cell] for cell in self]
+        document["cells"] = [dict(zip(Cell._fields, cell, strict=True)) for cell in names]
         keys = ("question", "before", "after")
-        told["facts"] = [dict(zip(keys, fact, strict=True)) for fact in self.facts]
-        results = [[None if one is None else str(one) for one in found] for found in self.ops]
-        told["ops"] = [dict(zip(Result._fields, found, strict=True)) for found in results]
-        return json.dumps(told, indent=2)
+        document["facts"] = [dict(zip(keys, fact, strict=True)) for fact in self.facts]
+        results = [
+            [None if item is None else str(item) for item in result_texts]
+            for result_texts in self.ops
+        ]
+        document["ops"] = [
+            dict(zip(Result._fields, result_texts, strict=True)) for result_texts in results
+        ]
+        return json.dumps(document, indent=2)
 
     def __str__(self) -> str:
         names = self.before.name, self.after.name
         lines = [self._head(), *self._alone()]
         if self.cells:
-            lines += ["", *aligned([("lhs", "rhs", *names), *_grouped(self.cells)])]
+            lines += ["", *aligned([("lhs", "rhs", *names), *_group(self.cells)])]
         # In text, what is a result of ops is told op by op alone.
         besides = [fact for fact in self.facts if fact[0] not in OF_OPS]
         if besides:
             lines += ["", "besides the join:"]
         for subject, *answers in besides:
-            told = aligned(list(zip(names, answers, strict=True)))
-            lines += [f"  {subject}", *(f"    {line}" for line in told)]
+            answer_lines = aligned(list(zip(names, answers, strict=True)))
+            lines += [f"  {subject}", *(f"    {line}" for line in answer_lines)]
         if self.ops:
             table = aligned([("of", *names, "ops"), *_by_op(self.ops)])
             lines += ["", "op by op, on arrays of one dtype:", *table]
@@ -123,11 +128,11 @@ class RulesDiff(Sequence[Cell]):
 
     def _head(self) -> str:
         names = self.before.name, self.after.name
-        gone = sum(cell.after is None for cell in self)
+        lost_cells = sum(cell.after is None for cell in self)
         new = sum(cell.before is None for cell in self)
         parts = [
-            f"{len(self) - gone - new} have another dtype",
-            f"{gone} are refused by {names[1]} alone",
+            f"{len(self) - lost_cells - new} have another dtype",
+            f"{lost_cells} are refused by {names[1]} alone",
             f"{new} by {names[0]} alone",
         ]
         return (
@@ -136,21 +141,21 @@ class RulesDiff(Sequence[Cell]):
         )
 
     def _alone(self) -> list[str]:
-        both = [(one.name, self.only(one)) for one in (self.before, self.after)]
+        both = [(rules_.name, self.only(rules_)) for rules_ in (self.before, self.after)]
         return [f"only {name} has {' '.join(map(str, dtypes))}" for name, dtypes in both if dtypes]
 
 
-def _grouped(cells: Sequence[Cell]) -> list[tuple[str, ...]]:
+def _group(cells: Sequence[Cell]) -> list[tuple[str, ...]]:
     """A row for all cells of one change whose operands are the same lists.
 
     A pair that changes alike in both orders is there once.
     """
-    known = {cell[:2]: cell[2:] for cell in cells}
+    ends_by_pair = {cell[:2]: cell[2:] for cell in cells}
     partners: dict[tuple[DType, tuple[DType | None, ...]], list[DType]] = {}
-    seen: set[tuple[DType, DType]] = set()
+    pairs: set[tuple[DType, DType]] = set()
     for a, b, *ends in cells:
-        if (b, a) not in seen or known.get((b, a)) != tuple(ends):
-            seen.add((a, b))
+        if (b, a) not in pairs or ends_by_pair.get((b, a)) != tuple(ends):
+            pairs.add((a, b))
             partners.setdefault((a, tuple(ends)), []).append(b)
     rows: dict[tuple[Any, ...], list[DType]] = {}
     for (a, ends), others in partners.items():
@@ -159,29 +164,29 @@ def _grouped(cells: Sequence[Cell]) -> list[tuple[str, ...]]:
 
 
 def _result(rules: PromotionRules, op: Op, dtype: DType) -> DType | None:
-    found = inferred(rules, op, *(dtype,) * len(op.operands))
-    return None if found is None else found.type.dtype
+    inference = inferred(rules, op, *(dtype,) * len(op.operands))
+    return None if inference is None else inference.type.dtype
 
 
-def _by_op(found: Sequence[Result]) -> list[tuple[str, ...]]:
+def _by_op(results: Sequence[Result]) -> list[tuple[str, ...]]:
     """A row for all ops that change alike on the same dtypes.
 
     "its own" is the operands' dtype, of ops that give several.
     """
-    given: dict[tuple[str, int], set[DType | None]] = {}
-    for op, _, *ends in found:
+    ends_by_side: dict[tuple[str, int], set[DType | None]] = {}
+    for op, _, *ends in results:
         for side, end in enumerate(ends):
-            given.setdefault((op, side), {None}).add(end)
-    changed: dict[tuple[str, ...], list[DType]] = {}
-    for op, dtype, *ends in found:
-        told = [
-            "its own" if end is dtype and len(given[op, side]) > 2 else named(end)
+            ends_by_side.setdefault((op, side), {None}).add(end)
+    dtypes_by_change: dict[tuple[str, ...], list[DType]] = {}
+    for op, dtype, *ends in results:
+        names_told = [
+            "its own" if end is dtype and len(ends_by_side[op, side]) > 2 else named(end)
             for side, end in enumerate(ends)
         ]
-        changed.setdefault((op, *told), []).append(dtype)
+        dtypes_by_change.setdefault((op, *names_told), []).append(dtype)
     rows: dict[tuple[str, ...], list[str]] = {}
-    for (op, *told), dtypes in changed.items():
-        rows.setdefault((_names(dtypes), *told), []).append(op)
+    for (op, *names_told), dtypes in dtypes_by_change.items():
+        rows.setdefault((_names(dtypes), *names_told), []).append(op)
     return [(*row, " ".join(names)) for row, names in rows.items()]
 
 

@@ -41,8 +41,8 @@ class Promotion(NamedTuple):
     @property
     def meeting(self) -> Sequence[int]:
         """The operands that promote together."""
-        joined = self.op.signature.joined
-        return range(len(self.values)) if joined is None else joined
+        positions = self.op.signature.joined
+        return range(len(self.values)) if positions is None else positions
 
     @property
     def others(self) -> Sequence[int]:
@@ -67,9 +67,11 @@ def fix(promotion: Promotion, location: Location, avoid: Collection[DType] = ())
     """
     if len(promotion.values) > MOST_OPERANDS:
         position, casts = promotion.position, promotion.casts
-        written = {} if promotion.number else {i: casts[i] for i in (position,) if i in casts}
-        return _named(promotion.op, written)
-    return rewritten(promotion.op, location, _wanted(promotion, avoid))
+        casts_to_write = (
+            {} if promotion.number else {i: casts[i] for i in (position,) if i in casts}
+        )
+        return _casts_in_words(promotion.op, casts_to_write)
+    return rewritten(promotion.op, location, _target_dtypes(promotion, avoid))
 
 
 def replacement(promotion: Promotion, location: Location) -> str:
@@ -80,7 +82,7 @@ def replacement(promotion: Promotion, location: Location) -> str:
     """
     if len(promotion.values) > MOST_OPERANDS:
         return ""
-    return _replaced(location, _wanted(promotion, ()))
+    return _cast_operands_at(location, _target_dtypes(promotion, ()))
 
 
 def stored(location: Location, dtype: DType) -> str:
@@ -88,55 +90,55 @@ def stored(location: Location, dtype: DType) -> str:
 
     Empty where there is no assignment, and where the value is written out: no array, but a list.
     """
-    found = expression(location)
-    written = statement(found.text) if found else None
-    if found is None or not isinstance(written, (ast.Assign, ast.AugAssign)):
+    expression_ = expression(location)
+    node = statement(expression_.text) if expression_ else None
+    if expression_ is None or not isinstance(node, (ast.Assign, ast.AugAssign)):
         return ""
-    last = len(found.spans) - 1
-    listed = isinstance(written.value, _WRITTEN_OUT)
-    return "" if listed else found.replaced({last: _cast(found, last, dtype)})
+    last = len(expression_.spans) - 1
+    is_list = isinstance(node.value, _WRITTEN_OUT)
+    return "" if is_list else expression_.replaced({last: _cast(expression_, last, dtype)})
 
 
 _WRITTEN_OUT = (ast.List, ast.Tuple, ast.Constant, ast.ListComp)
 
 
-def rewritten(op: Op, location: Location, wanted: Mapping[int, DType]) -> str:
+def rewritten(op: Op, location: Location, dtypes: Mapping[int, DType]) -> str:
     """The expression at a location with operands of its op cast; its words where it is unknown."""
-    if text := _replaced(location, wanted):
+    if text := _cast_operands_at(location, dtypes):
         return " ".join(text.split())
-    return _named(op, wanted)
+    return _casts_in_words(op, dtypes)
 
 
-def _named(op: Op, wanted: Mapping[int, DType]) -> str:
+def _casts_in_words(op: Op, dtypes: Mapping[int, DType]) -> str:
     """The casts of operands in words, by the names of the operands."""
-    names = [f'{op.operand(i)}.astype("{dtype}")' for i, dtype in wanted.items()]
+    names = [f'{op.operand(i)}.astype("{dtype}")' for i, dtype in dtypes.items()]
     return f"{op.name} of {', '.join(names)}" if names else ""
 
 
-def _replaced(location: Location, wanted: Mapping[int, DType]) -> str:
+def _cast_operands_at(location: Location, dtypes: Mapping[int, DType]) -> str:
     """The expression at a location with operands cast; empty where the source is not known."""
-    found = expression(location)
-    return _rewritten(found, tuple(wanted.items())) if found and wanted else ""
+    expression_ = expression(location)
+    return _cast_operands(expression_, tuple(dtypes.items())) if expression_ and dtypes else ""
 
 
 @lru_cache(maxsize=4096)
-def _rewritten(found: Expression, casts: tuple[tuple[int, DType], ...]) -> str:
+def _cast_operands(expression_: Expression, casts: tuple[tuple[int, DType], ...]) -> str:
     """An expression with operands cast, by position; empty where they cannot be told apart."""
-    wanted = dict(casts)
-    if max(wanted) >= len(found.spans):
+    dtypes = dict(casts)
+    if max(dtypes) >= len(expression_.spans):
         return ""
-    if any(found.is_number(i) and not hasattr(np, str(dtype)) for i, dtype in wanted.items()):
+    if any(expression_.is_number(i) and not hasattr(np, str(dtype)) for i, dtype in dtypes.items()):
         return ""
-    text = found.replaced({i: _cast(found, i, dtype) for i, dtype in wanted.items()})
+    text = expression_.replaced({i: _cast(expression_, i, dtype) for i, dtype in dtypes.items()})
     return text if len(text) <= LONGEST else ""
 
 
-def _wanted(promotion: Promotion, avoid: Collection[DType]) -> Mapping[int, DType]:
+def _target_dtypes(promotion: Promotion, avoid: Collection[DType]) -> Mapping[int, DType]:
     """The dtypes to cast operands to, by position."""
     if promotion.number:
         return _around_number(promotion, avoid)
     if promotion.loss.exact:
-        return _kept_narrow(promotion) or _written_down(promotion)
+        return _narrowed_number(promotion) or _written_down(promotion)
     return _holding(promotion, avoid) or _written_down(promotion)
 
 
@@ -154,11 +156,11 @@ def _written_down(promotion: Promotion) -> Mapping[int, DType]:
 def _operands(promotion: Promotion, casts: Mapping[int, DType]) -> Sequence[DType] | None:
     """The dtypes that the rules give operands with such casts; None where they refuse them."""
     types = [x.type.cast(casts.get(i, x.dtype)) for i, x in enumerate(promotion.values)]
-    return _inferred(promotion.rules, promotion.op, tuple(types))
+    return _operand_dtypes(promotion.rules, promotion.op, tuple(types))
 
 
 @lru_cache(maxsize=4096)
-def _inferred(
+def _operand_dtypes(
     rules: PromotionRules, op: Op, types: tuple[TensorType, ...]
 ) -> tuple[DType, ...] | None:
     """The dtypes that rules give the operands of an op; None where they refuse it."""
@@ -184,12 +186,12 @@ def _holding(promotion: Promotion, avoid: Collection[DType]) -> dict[int, DType]
 _LEAST = {"float": (DType.float16,), "complex": (DType.complex64,)}
 
 
-def _kept_narrow(promotion: Promotion) -> dict[int, DType]:
+def _narrowed_number(promotion: Promotion) -> dict[int, DType]:
     """The one other operand, if it is a number that the narrow dtype has."""
     narrow, others = promotion.values[promotion.position].dtype, promotion.others
     fitting = {i: narrow for i in others if _fits(promotion.values[i], narrow)}
-    given = _operands(promotion, fitting) if len(fitting) == len(others) == 1 else None
-    return fitting if given and given[promotion.position] is narrow else {}
+    dtypes = _operands(promotion, fitting) if len(fitting) == len(others) == 1 else None
+    return fitting if dtypes and dtypes[promotion.position] is narrow else {}
 
 
 def _around_number(promotion: Promotion, avoid: Collection[DType]) -> dict[int, DType]:
@@ -209,8 +211,8 @@ def _fits(symbol: Symbol, dtype: DType) -> bool:
     return number is not None and survives(number, dtype)
 
 
-def _cast(found: Expression, position: int, dtype: DType) -> str:
-    text = found.operand(position)
-    if found.is_number(position):
+def _cast(expression_: Expression, position: int, dtype: DType) -> str:
+    text = expression_.operand(position)
+    if expression_.is_number(position):
         return f"np.{dtype}({text})"
     return f'{text if primary(text) else f"({text})"}.astype("{dtype}")'

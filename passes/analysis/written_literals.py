@@ -32,7 +32,7 @@ class Literals:
         literal = user.args[position]
         if literal.index not in self.inside:
             return False
-        return _together(literal, user) or self._given(user, position) is literal.dtype
+        return _together(literal, user) or self._dtype_beside(user, position) is literal.dtype
 
     def alone(self, literal: Symbol) -> bool:
         """Whether a literal has the dtype that its rules give it by itself."""
@@ -41,7 +41,7 @@ class Literals:
     def _begins_in(self, literal: Symbol, user: Symbol) -> bool:
         return _together(literal, user) or not self.alone(literal)
 
-    def _given(self, user: Symbol, position: int) -> DType | None:
+    def _dtype_beside(self, user: Symbol, position: int) -> DType | None:
         """The dtype that a literal would be given beside the other operands of an op."""
         operands = [arg.attrs["literal"] if is_literal(arg) else arg for arg in user.args]
         try:

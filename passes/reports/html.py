@@ -62,7 +62,7 @@ def _sections(report: CastReport, title: str, most: int) -> Iterator[str]:
     listing = Listing(report)
     table = RowsTable(report, listing, most)
     yield tag(
-        "header", tag("h1", text(title)), _unseen(report), _subtitle(report), _summary(report)
+        "header", tag("h1", text(title)), _unseen_steps(report), _subtitle(report), _summary(report)
     )
     if report.outputs:
         yield _section("Outputs", "outputs", _outputs(report))
@@ -86,7 +86,7 @@ def _section(title: str, name: str, *content: str) -> str:
     )
 
 
-def _unseen(report: CastReport) -> str:
+def _unseen_steps(report: CastReport) -> str:
     """The steps that a run did not see."""
     steps = [tag("li", text(line)) for line in words.unseen(report)[1:]]
     return tag("ul", *steps, id="unseen") if steps else ""
@@ -94,8 +94,8 @@ def _unseen(report: CastReport) -> str:
 
 def _subtitle(report: CastReport) -> str:
     rules = report.graph.rules.name
-    told = f"built under the rules of {rules}, {len(report.graph.symbols):,} symbols"
-    return tag("p", text(told), class_="faint")
+    line = f"built under the rules of {rules}, {len(report.graph.symbols):,} symbols"
+    return tag("p", text(line), class_="faint")
 
 
 def _summary(report: CastReport) -> str:
@@ -116,18 +116,22 @@ def _summary(report: CastReport) -> str:
 def _bar(report: CastReport) -> str:
     """How the kinds of loss divide the rows, drawn and told."""
     counts = words.levels(report)
-    pieces = [tag("i", class_=one, style=f"flex-grow:{count}") for one, count in counts.items()]
-    told = [
-        tag("li", tag("i", class_=one), f"{count:,} {one}", tag("span", words.MEANINGS[one]))
-        for one, count in counts.items()
+    pieces = [tag("i", class_=level, style=f"flex-grow:{count}") for level, count in counts.items()]
+    legend = [
+        tag("li", tag("i", class_=level), f"{count:,} {level}", tag("span", words.MEANINGS[level]))
+        for level, count in counts.items()
     ]
-    return tag("div", *pieces, class_="bar", aria_hidden="true") + tag("ul", *told, class_="legend")
+    return tag("div", *pieces, class_="bar", aria_hidden="true") + tag(
+        "ul", *legend, class_="legend"
+    )
 
 
 def _outputs(report: CastReport) -> str:
     names = ("Output", "dtype", "Differ", "Not finite", "Largest", "Relative", "rms")
     head = tag("tr", *(tag("th", name, scope="col") for name in names))
-    rows = [tag("tr", *(tag("td", text(cell)) for cell in _errors(one))) for one in report.outputs]
+    rows = [
+        tag("tr", *(tag("td", text(cell)) for cell in _errors(output))) for output in report.outputs
+    ]
     note = tag("p", "Beside the same program in wide arithmetic.", class_="faint")
     return note + tag("div", tag("table", tag("thead", head), tag("tbody", *rows)), class_="scroll")
 
@@ -149,8 +153,10 @@ def _against(diff: GraphDiff) -> Iterator[str]:
     yield tag("p", text(diff.headline()), class_="faint")
     titles, *changes = diff.table()
     if changes:
-        head = tag("tr", *(tag("th", text(one), scope="col") for one in titles))
-        rows = [tag("tr", *(tag("td", text(one, 120)) for one in row)) for row in changes[:CHANGES]]
+        head = tag("tr", *(tag("th", text(cell), scope="col") for cell in titles))
+        rows = [
+            tag("tr", *(tag("td", text(cell, 120)) for cell in row)) for row in changes[:CHANGES]
+        ]
         table = tag("table", tag("thead", head), tag("tbody", *rows))
         yield tag("div", table, class_="scroll")
     if len(changes) > CHANGES:
@@ -167,17 +173,17 @@ def _toolbar(report: CastReport, most: int) -> str:
     buttons = [
         tag(
             "button",
-            text(one),
+            text(level),
             type="button",
-            class_=f"loss {one}",
+            class_=f"loss {level}",
             aria_pressed="true",
-            data_loss=one,
+            data_loss=level,
         )
-        for one in words.levels(report)
+        for level in words.levels(report)
     ]
     count = tag("output", f"{min(rows, most):,} rows", id="count", aria_live="polite")
-    cut = f"The {most:,} worst of {rows:,} rows are here; JSON has all."
-    note = tag("p", cut, class_="faint") if rows > most else ""
+    note_text = f"The {most:,} worst of {rows:,} rows are here; JSON has all."
+    note = tag("p", note_text, class_="faint") if rows > most else ""
     return tag("div", box, *buttons, count, class_="toolbar") + note
 
 

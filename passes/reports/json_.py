@@ -27,7 +27,7 @@ def report_json(report: CastReport) -> str:
     }
     lists = {
         "unseen": (text(step.to_json()) for step in report.unseen),
-        "outputs": (text(one.to_json()) for one in report.outputs),
+        "outputs": (text(output.to_json()) for output in report.outputs),
         "casts": map(_Sites().text, report.sites),
     }
     fields = [f"{text(name)}: {text(value)}" for name, value in head.items()]
@@ -39,16 +39,16 @@ class _Sites:
     """Encodes sites; what many have in common is encoded once."""
 
     def __init__(self) -> None:
-        self._known: dict[int, str] = {}
+        self._texts: dict[int, str] = {}
 
     def text(self, site: CastSite) -> str:
         """A site as JSON."""
-        shared = [self._known.get(id(part)) or self._new(part) for part in site.row.shared_facts()]
-        return f"{{{', '.join(shared)}, {text(site.facts())[1:]}"
+        parts = [self._texts.get(id(part)) or self._new(part) for part in site.row.shared_facts()]
+        return f"{{{', '.join(parts)}, {text(site.facts())[1:]}"
 
     def _new(self, part: Mapping[str, Any]) -> str:
-        told = self._known[id(part)] = text(part)[1:-1]
-        return told
+        text_ = self._texts[id(part)] = text(part)[1:-1]
+        return text_
 
 
 text = json.JSONEncoder().encode

@@ -79,10 +79,10 @@ class Listing:
 
     def _file(self, file: str, anchors: Mapping[int, str]) -> str:
         hit = self.files[file]
-        first = sorted(hit, key=lambda line: (not _linked(hit[line], anchors), line))
-        shown = _around(self._sources[file], first[:LINES])
-        lines = "\n".join(self._lines(file, shown, anchors))
-        more = len(hit.keys() - set(shown))
+        first = sorted(hit, key=lambda line: (not _has_link(hit[line], anchors), line))
+        numbers = _around(self._sources[file], first[:LINES])
+        lines = "\n".join(self._lines(file, numbers, anchors))
+        more = len(hit.keys() - set(numbers))
         note = tag("p", f"... and {more:,} more lines with casts", class_="faint") if more else ""
         title = tag("h3", text(file) if file else "The text of the graph")
         return tag("article", title, tag("ol", "\n", lines, "\n", class_="lines"), note)
@@ -99,13 +99,13 @@ class Listing:
 
     def _line(self, file: str, number: int, anchors: Mapping[int, str]) -> str:
         own = self.files[file].get(number, [])
-        written = line_at(self._sources[file], number)
+        line = line_at(self._sources[file], number)
         chips = [_chip(each, anchors) for each in sorted(own, key=lambda each: each.place)]
-        marked = [*own, *self._further.get((file, number), ())]
+        highlights = [*own, *self._further.get((file, number), ())]
         return tag(
             "li",
             tag("span", str(number), class_="number"),
-            tag("code", _marked(written, number, marked)),
+            tag("code", _mark(line, number, highlights)),
             tag("span", *chips, class_="chips") if chips else "",
             id=self._id(file, number) if own else None,
             class_="hit" if own else None,
@@ -113,7 +113,7 @@ class Listing:
         )
 
 
-def _linked(highlights: Sequence[Highlight], anchors: Mapping[int, str]) -> bool:
+def _has_link(highlights: Sequence[Highlight], anchors: Mapping[int, str]) -> bool:
     return any(site.row.place in anchors for each in highlights for site in each.sites)
 
 
@@ -130,20 +130,20 @@ def _chip(highlight: Highlight, anchors: Mapping[int, str]) -> str:
     return chip(row, highlight.times, href=href, title=reason(highlight.site))
 
 
-def _marked(written: str, number: int, highlights: Sequence[Highlight]) -> str:
+def _mark(line: str, number: int, highlights: Sequence[Highlight]) -> str:
     """A line with its operands marked, the innermost where they lie in one another."""
-    written = written[:WIDTH]
+    line = line[:WIDTH]
     spans: dict[tuple[int, int], Highlight] = {}
     for each in highlights:
         if each.place.known:
-            spans.setdefault(each.place.columns(number, written), each)
-    cuts = sorted({0, len(written), *(at for span in spans for at in span)})
+            spans.setdefault(each.place.columns(number, line), each)
+    cuts = sorted({0, len(line), *(at for span in spans for at in span)})
     parts: list[str] = []
     for start, end in pairwise(cuts):
-        piece = escape(printable(written[start:end], None, keep="\t"))
+        piece = escape(printable(line[start:end], None, keep="\t"))
         over = [(b - a, each) for (a, b), each in spans.items() if a <= start and end <= b]
         if over:
-            innermost = min(over, key=lambda one: one[0])[1]
+            innermost = min(over, key=lambda pair: pair[0])[1]
             inner = " inner" if len(over) > 1 else ""
             shade = f"{words.level(innermost.site.row)}{inner}"
             piece = tag("mark", piece, class_=shade, title=reason(innermost.site))

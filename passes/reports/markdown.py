@@ -31,21 +31,21 @@ def report_markdown(report: CastReport, most: int = ROWS, details: int = DETAILS
         parts.append("\n".join(_outputs(report.outputs)))
     if report.rows:
         parts.append("\n".join(_table(report, most)))
-        found = report.sites.cascades()
-        parts += [_detail(cascade, report) for cascade in found[:details]]
-        if len(found) > details:
-            parts.append(f"*... and {len(found) - details} more*")
-    if told := words.against(report):
-        parts.append("\n".join(_block(told, most)))
+        cascades = report.sites.cascades()
+        parts += [_detail(cascade, report) for cascade in cascades[:details]]
+        if len(cascades) > details:
+            parts.append(f"*... and {len(cascades) - details} more*")
+    if lines := words.against(report):
+        parts.append("\n".join(_block(lines, most)))
     return "\n\n".join(parts) + "\n"
 
 
 def code(text: str, most: int = 500) -> str:
     """A text as inline code, whatever is in it; it may stand in a table."""
-    shown = printable(text, most).replace("|", "\\|") or " "
-    fence = "`" * (max((len(run) for run in re.findall("`+", shown)), default=0) + 1)
-    space = " " if fence != "`" or shown.strip() == "" else ""
-    return f"{fence}{space}{shown}{space}{fence}"
+    line = printable(text, most).replace("|", "\\|") or " "
+    fence = "`" * (max((len(run) for run in re.findall("`+", line)), default=0) + 1)
+    space = " " if fence != "`" or line.strip() == "" else ""
+    return f"{fence}{space}{line}{space}{fence}"
 
 
 def escaped(text: str) -> str:
@@ -55,54 +55,54 @@ def escaped(text: str) -> str:
 
 def _block(lines: Sequence[str], most: int) -> Sequence[str]:
     """Lines as they are, in a fence that none of them closes."""
-    shown = [*lines[:most], *([f"... and {len(lines) - most} more"] if len(lines) > most else [])]
-    fence = "`" * max(3, 1 + max(len(run) for run in re.findall("`*", "\n".join(shown))))
-    return [fence, *shown, fence]
+    body = [*lines[:most], *([f"... and {len(lines) - most} more"] if len(lines) > most else [])]
+    fence = "`" * max(3, 1 + max(len(run) for run in re.findall("`*", "\n".join(body))))
+    return [fence, *body, fence]
 
 
 def _summary(report: CastReport) -> str:
     if not report.rows:
         return "No casts." if not report.of else f"None of {report.of} uses of casts."
-    counts = ", ".join(f"{count} {one}" for one, count in words.levels(report).items())
-    told = f"{len(report)} uses of casts: {counts}."
-    return f"{told} They make {code(words.size_text(words.added(report)))} bytes of arrays."
+    counts = ", ".join(f"{count} {level}" for level, count in words.levels(report).items())
+    sentence = f"{len(report)} uses of casts: {counts}."
+    return f"{sentence} They make {code(words.size_text(words.added(report)))} bytes of arrays."
 
 
 def _outputs(outputs: Sequence[OutputError]) -> Iterator[str]:
     yield "| output | dtype | elements that differ | largest error | relative | rms |"
     yield "|---|---|---|---|---|---|"
-    for one in outputs:
-        named = f"{code(one.name)} | {code(one.dtype)}"
-        if one.differing is None:
-            yield f"| {named} | unknown of {one.elements} | unknown | unknown | unknown |"
+    for output in outputs:
+        head = f"{code(output.name)} | {code(output.dtype)}"
+        if output.differing is None:
+            yield f"| {head} | unknown of {output.elements} | unknown | unknown | unknown |"
             continue
-        errors = f"{one.largest:.3g} | {one.relative:.2g} | {one.rms:.3g}"
-        yield f"| {named} | {one.differing} of {one.elements} | {errors} |"
+        errors = f"{output.largest:.3g} | {output.relative:.2g} | {output.rms:.3g}"
+        yield f"| {head} | {output.differing} of {output.elements} | {errors} |"
 
 
 def _table(report: CastReport, most: int) -> Iterator[str]:
-    audited, sites = report.audited, report.sites
-    repeated = len(sites) < len(report)
+    has_audit, sites = report.audited, report.sites
+    has_times = len(sites) < len(report)
     head = [
         "kind of loss",
         "where",
         "operand",
         "cast",
         "loss",
-        *(["changed", "share"] if audited else []),
-        *(["times"] if repeated else []),
+        *(["changed", "share"] if has_audit else []),
+        *(["times"] if has_times else []),
     ]
     yield f"| {' | '.join(head)} |"
     yield f"|{'---|' * len(head)}"
     for site in sites[:most]:
-        times = [str(site.times)] if repeated else []
-        yield f"| {' | '.join([*_cells(site, audited), *times])} |"
+        times = [str(site.times)] if has_times else []
+        yield f"| {' | '.join([*_cells(site, has_audit), *times])} |"
     if len(sites) > most:
         rest = f"... and {len(sites) - most} more"
         yield f"| | *{rest}* |{' |' * (len(head) - 2)}"
 
 
-def _cells(site: CastSite, audited: bool) -> list[str]:
+def _cells(site: CastSite, has_audit: bool) -> list[str]:
     row = site.row
     cells = [
         words.level(row),
@@ -111,10 +111,10 @@ def _cells(site: CastSite, audited: bool) -> list[str]:
         code(words.conversion(row)),
         str(row.loss),
     ]
-    if audited:
-        one = site.measured
-        changed = "" if one is None else f"{one.changed} of {one.elements}"
-        cells += [changed, words.share(site)]
+    if has_audit:
+        measure = site.measured
+        ratio = "" if measure is None else f"{measure.changed} of {measure.elements}"
+        cells += [ratio, words.share(site)]
     return cells
 
 
@@ -140,14 +140,14 @@ def _items(cascade: Cascade, report: CastReport) -> Iterator[str]:
     yield f"- {words.what(row)}, {code(words.why(row))}"
     yield f"- loss: {row.loss}"
     yield f"- bytes: {code(words.widths(site))}"
-    if told := words.measured(site):
-        yield f"- measured: {', '.join(told)}"
+    if facts := words.measured(site):
+        yield f"- measured: {', '.join(facts)}"
     if shares := words.shares(site, report):
         yield f"- share: {code(', '.join(shares))}"
     if others := words.elsewhere(row):
         yield f"- elsewhere: {code(others)}"
     if following:
-        lossy = sum(not one.exact for one in following) or "none"
+        lossy = sum(not row_.exact for row_ in following) or "none"
         yield f"- casts that follow from it: {len(following)}; {lossy} can lose something"
     if fix := row.fix:
         yield f"- write {code(fix)}"

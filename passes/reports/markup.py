@@ -19,41 +19,41 @@ def tag(name: str, *content: str, **attributes: Any) -> str:
 
     Attributes that are None or False are left out, those that are True have no value.
     """
-    written = "".join(
+    attributes_text = "".join(
         _attribute(key.rstrip("_").replace("_", "-"), value) for key, value in attributes.items()
     )
     end = "" if name in _VOID else f"</{name}>"
-    return f"<{name}{written}>{''.join(content)}{end}"
+    return f"<{name}{attributes_text}>{''.join(content)}{end}"
 
 
 _VOID = {"br", "img", "input", "link", "meta", "wbr"}  # elements without content and end
 
 
-def text(told: object, most: int = 500) -> str:
+def text(value: object, most: int = 500) -> str:
     """A text from outside, as HTML: one line, without control characters."""
-    return escape(printable(str(told), most))
+    return escape(printable(str(value), most))
 
 
-def code(told: object, most: int = 500) -> str:
+def code(value: object, most: int = 500) -> str:
     """A piece of program."""
-    return tag("code", text(told, most))
+    return tag("code", text(value, most))
 
 
 def chip(row: CastRow, times: int = 1, **attributes: Any) -> str:
     """A conversion, tinted by what it loses: a link where there is an href."""
     count = tag("b", f"&times; {times:,}") if times > 1 else ""
     name = "a" if attributes.get("href") else "span"
-    told = f"{text(row.source)} &rarr; {text(row.target)}"
-    return tag(name, told, count, class_=f"chip {words.level(row)} {row.kind}", **attributes)
+    label = f"{text(row.source)} &rarr; {text(row.target)}"
+    return tag(name, label, count, class_=f"chip {words.level(row)} {row.kind}", **attributes)
 
 
 def reason(site: CastSite) -> str:
     """Why the cast is there and what it does, in a few lines of plain text for who points at it."""
     row = site.row
-    told = [f"{words.conversion(row)} {words.why(row)}", words.what(row), str(row.loss)]
-    told += [", ".join(words.measured(site))] if site.measured else []
-    told += [f"write {row.fix}"] if row.fix else []
-    return "\n".join(map(printable, told))
+    lines = [f"{words.conversion(row)} {words.why(row)}", words.what(row), str(row.loss)]
+    lines += [", ".join(words.measured(site))] if site.measured else []
+    lines += [f"write {row.fix}"] if row.fix else []
+    return "\n".join(map(printable, lines))
 
 
 def entries(pairs: Iterable[tuple[str, str]]) -> str:
@@ -65,5 +65,5 @@ def entries(pairs: Iterable[tuple[str, str]]) -> str:
 def _attribute(name: str, value: Any) -> str:
     if value is None or value is False:
         return ""
-    shown = printable(str(value), 1000, keep="\n")
-    return f" {name}" if value is True else f' {name}="{escape(shown)}"'
+    value_text = printable(str(value), 1000, keep="\n")
+    return f" {name}" if value is True else f' {name}="{escape(value_text)}"'

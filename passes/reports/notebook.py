@@ -30,19 +30,19 @@ border-bottom:1px solid rgba(128,128,128,.25);vertical-align:top}
 
 def report_fragment(report: CastReport, most: int = ROWS) -> str:
     """The worst rows as a table that carries its style and touches nothing around it."""
-    audited, sites = report.audited, report.sites
-    repeated = len(sites) < len(report)
+    has_audit, sites = report.audited, report.sites
+    has_times = len(sites) < len(report)
     titles = [
         "Where",
         "Operand",
         "Cast",
         "Loss",
         "Bytes",
-        *(["Changed", "Share"] if audited else []),
-        *(["Times"] if repeated else []),
+        *(["Changed", "Share"] if has_audit else []),
+        *(["Times"] if has_times else []),
     ]
     head = tag("thead", tag("tr", *(tag("th", title) for title in titles)))
-    rows = [_row(site, audited, repeated) for site in sites[:most]]
+    rows = [_row(site, has_audit, has_times) for site in sites[:most]]
     table = tag("table", head, tag("tbody", *rows)) if rows else ""
     more = tag("small", f"... and {len(sites) - most:,} more") if len(sites) > most else ""
     lines = [*words.unseen(report), words.headline(report)]
@@ -50,7 +50,7 @@ def report_fragment(report: CastReport, most: int = ROWS) -> str:
     return tag("div", tag("style", _STYLE), summary, table, more, class_="graphir-casts")
 
 
-def _row(site: CastSite, audited: bool, repeated: bool) -> str:
+def _row(site: CastSite, has_audit: bool, has_times: bool) -> str:
     row = site.row
     layer = f" {tag('small', text(row.layer, 80))}" if row.layer else ""
     cells = [
@@ -60,11 +60,11 @@ def _row(site: CastSite, audited: bool, repeated: bool) -> str:
         text(row.loss),
         text(words.size_text(site.bytes_added)),
     ]
-    if audited:
-        one = site.measured
-        cells.append("" if one is None else f"{one.changed:,} of {one.elements:,}")
+    if has_audit:
+        measure = site.measured
+        cells.append("" if measure is None else f"{measure.changed:,} of {measure.elements:,}")
         cells.append(text(words.share(site)))
-    if repeated:
+    if has_times:
         cells.append(f"{site.times:,}")
     return tag("tr", *(tag("td", cell) for cell in cells))
 

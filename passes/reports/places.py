@@ -44,10 +44,13 @@ def whole(location: Location) -> SourceRegion:
 
 def region(row: CastRow) -> SourceRegion:
     """The region of the operand that is cast, where it is known; else of what it is used in."""
-    found, (start, end), location = row.expression, row.span, row.location
-    if found is None or start == end:
+    expression, (start, end), location = row.expression, row.span, row.location
+    if expression is None or start == end:
         return whole(location)
-    first, last = _moved(location, found.text[:start]), _moved(location, found.text[:end])
+    first, last = (
+        _advance(location, expression.text[:start]),
+        _advance(location, expression.text[:end]),
+    )
     return SourceRegion(location.file, *first, *last, location.source)
 
 
@@ -61,7 +64,7 @@ def line_at(source: str, number: int) -> str:
     return source_line(source, number).rstrip("\r\n")
 
 
-def _moved(location: Location, text: str) -> tuple[int, int]:
+def _advance(location: Location, text: str) -> tuple[int, int]:
     """The line and column after a text that begins at a location."""
     breaks = text.count("\n")
     if not breaks:

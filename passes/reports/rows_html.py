@@ -34,34 +34,34 @@ COLUMNS = (
     Column("Bytes", True, "of the array that the cast makes"),
     Column("Damage", True, "the relative error that it is estimated to bring to the outputs"),
 )
-AUDITED = (
+AUDIT_COLUMNS = (
     Column("Changed", True, "elements that the cast changed in the run"),
     Column("Error", True, "the largest relative error of an element in the run"),
     Column("Share", True, "of the error of an output"),
 )
-REPEATED = (Column("Times", True, "uses of casts that the row stands for"),)
+TIMES_COLUMN = (Column("Times", True, "uses of casts that the row stands for"),)
 
 
 class RowsTable:
     """The sites of a report as a table; each has an id, `anchors`, by the place of its row."""
 
     def __init__(self, report: CastReport, listing: Listing, most: int) -> None:
-        self.report, self.listing, self.audited = report, listing, report.audited
-        self.repeated = len(report.sites) < len(report)
-        self.shown: Sequence[CastSite] = report.sites[:most]
+        self.report, self.listing, self.has_audit = report, listing, report.audited
+        self.has_times = len(report.sites) < len(report)
+        self.sites: Sequence[CastSite] = report.sites[:most]
         self.anchors: Mapping[int, str] = {
-            site.row.place: f"c{i}" for i, site in enumerate(self.shown)
+            site.row.place: f"c{i}" for i, site in enumerate(self.sites)
         }
         self._following = report.following()
 
     def html(self) -> str:
         """The table."""
-        columns = (*COLUMNS, *AUDITED * self.audited, *REPEATED * self.repeated)
+        columns = (*COLUMNS, *AUDIT_COLUMNS * self.has_audit, *TIMES_COLUMN * self.has_times)
         heads = [
             tag("th", tag("span", "details", class_="unseen"), scope="col"),
             *map(_head, columns),
         ]
-        bodies = "\n".join(self._body(site, len(columns) + 1) for site in self.shown)
+        bodies = "\n".join(self._body(site, len(columns) + 1) for site in self.sites)
         head = tag("thead", tag("tr", *heads))
         return tag("table", head, "\n", bodies, id="table")
 
@@ -88,7 +88,7 @@ class RowsTable:
         )
 
     def _cells(self, site: CastSite) -> Iterator[str]:
-        row, at, added = site.row, site.row.location, site.bytes_added
+        row, at, size = site.row, site.row.location, site.bytes_added
         layer = tag("small", text(row.layer, 80)) if row.layer else ""
         where = f"{at.file}:{at.line}" if at.file else f"line {at.line}"
         link = tag(
@@ -103,11 +103,11 @@ class RowsTable:
         yield tag("td", chip(row))
         worst = words.level(row)
         yield tag("td", text(row.loss), data_key=list(words.MEANINGS).index(worst))
-        yield _number("Bytes", words.size_text(added), _nominal(added))
+        yield _number("Bytes", words.size_text(size), _nominal(size))
         yield _number("Damage", f"{row.damage:.1e}" if row.damage else "", row.damage)
-        if self.audited:
-            yield from _measured(site)
-        if self.repeated:
+        if self.has_audit:
+            yield from _measured_cells(site)
+        if self.has_times:
             yield _number("Times", f"{site.times:,}", site.times)
 
     def _more(self, site: CastSite) -> str:
@@ -127,8 +127,8 @@ class RowsTable:
     def _link(self, row: CastRow) -> str:
         site = self.report.sites.of(row)
         anchor = self.anchors.get(site.row.place) if site else None
-        told = text(f"{words.conversion(row)} at {row.location.layered}")
-        return tag("a", told, href=f"#{anchor}") if anchor else told
+        label = text(f"{words.conversion(row)} at {row.location.layered}")
+        return tag("a", label, href=f"#{anchor}") if anchor else label
 
     def _cascade(self, site: CastSite) -> str:
         """The first rows of the sites that follow from a site, and how many rows more there are."""
@@ -150,19 +150,21 @@ def _head(column: Column) -> str:
     return tag("th", button, scope="col", aria_sort="none", data_order=order)
 
 
-def _measured(site: CastSite) -> Iterator[str]:
-    one = site.measured
-    if one is None:
+def _measured_cells(site: CastSite) -> Iterator[str]:
+    measure = site.measured
+    if measure is None:
         yield from (_number("Changed", "", -1), _number("Error", "", -1))
     else:
-        share = one.changed / one.elements if one.elements else 0
-        yield _number("Changed", f"{one.changed:,} of {one.elements:,}", share)
-        yield _number("Error", f"{one.relative:.1e}" if one.changed else "", one.relative)
+        share = measure.changed / measure.elements if measure.elements else 0
+        yield _number("Changed", f"{measure.changed:,} of {measure.elements:,}", share)
+        yield _number(
+            "Error", f"{measure.relative:.1e}" if measure.changed else "", measure.relative
+        )
     yield _number("Share", words.share(site), -1 if site.share is None else site.share)
 
 
-def _number(label: str, told: str, key: float) -> str:
-    return tag("td", text(told), class_="number", data_key=f"{key:.9g}", data_label=label)
+def _number(label: str, value: str, key: float) -> str:
+    return tag("td", text(value), class_="number", data_key=f"{key:.9g}", data_label=label)
 
 
 def _answers(row: CastRow) -> Iterator[str]:

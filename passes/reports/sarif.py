@@ -47,8 +47,8 @@ def report_sarif(report: CastReport) -> str:
     """
     results = _Results()
     head = {"tool": {"driver": _driver()}, "columnKind": "unicodeCodePoints"}
-    made = chain(map(_unseen, report.unseen), map(results.of, report.sites))
-    parts = text(head)[1:-1], f'"results": {listed(made)}'
+    results_text = chain(map(_unseen_result, report.unseen), map(results.of, report.sites))
+    parts = text(head)[1:-1], f'"results": {listed(results_text)}'
     if report.outputs:
         outputs = {"outputs": [error.to_json() for error in report.outputs]}
         parts = *parts, f'"properties": {text(outputs)}'
@@ -57,10 +57,10 @@ def report_sarif(report: CastReport) -> str:
 
 
 def _driver() -> dict[str, Any]:
-    return {"name": "graphir", "rules": [*map(_rule, words.MEANINGS), _UNSEEN]}
+    return {"name": "graphir", "rules": [*map(_rule, words.MEANINGS), _UNSEEN_RULE]}
 
 
-_UNSEEN: dict[str, Any] = {
+_UNSEEN_RULE: dict[str, Any] = {
     "id": "audit/unseen",
     "name": "AuditUnseen",
     "shortDescription": {"text": "A step that the audit did not see"},
@@ -70,11 +70,11 @@ _UNSEEN: dict[str, Any] = {
 }
 
 
-def _unseen(step: Unseen) -> str:
+def _unseen_result(step: Unseen) -> str:
     """The result of a step that a run did not see, as JSON."""
     return text(
         {
-            "ruleId": _UNSEEN["id"],
+            "ruleId": _UNSEEN_RULE["id"],
             "ruleIndex": len(words.MEANINGS),
             "level": "warning" if step.hides else "note",
             "message": {"text": _plain(f"not seen: {words.step_text(step)}")},
@@ -83,21 +83,21 @@ def _unseen(step: Unseen) -> str:
     )
 
 
-def _rule(one: Level) -> dict[str, Any]:
-    means = words.MEANINGS[one]
+def _rule(level: Level) -> dict[str, Any]:
+    means = words.MEANINGS[level]
     advice = (
         "Nothing is lost; the cast costs memory and time."
-        if one == "exact"
+        if level == "exact"
         else "Cast the operands to a dtype that holds the values of both, or write the cast down "
         "where the loss is meant."
     )
     return {
-        "id": f"cast/{one}",
-        "name": f"Cast{one.capitalize()}",
+        "id": f"cast/{level}",
+        "name": f"Cast{level.capitalize()}",
         "shortDescription": {"text": f"An implicit cast: {means}"},
         "fullDescription": {"text": f"A conversion between dtypes in which {means}."},
         "help": {"text": f"A conversion between dtypes in which {means}. {advice}"},
-        "defaultConfiguration": {"level": SEVERITIES[one]},
+        "defaultConfiguration": {"level": SEVERITIES[level]},
     }
 
 
@@ -105,57 +105,59 @@ class _Results:
     """Results in the making: those that are alike are told apart by their number."""
 
     def __init__(self) -> None:
-        self._seen: Counter[str] = Counter()
+        self._counts: Counter[str] = Counter()
         self._losses: dict[int, tuple[str, dict[str, Any]]] = {}
         self._causes: dict[int, str] = {}
 
     def of(self, site: CastSite) -> str:
         """The result of a site, as JSON."""
         row = site.row
-        lost, head = self._losses.get(id(row.conversion)) or self._loss(row)
+        loss_text, head = self._losses.get(id(row.conversion)) or self._loss(row)
         fix, instead = printable(row.fix), replacement(row)
-        told = [lost, *([f"write {fix}"] if fix else []), *words.measured(site)]
+        sentences = [loss_text, *([f"write {fix}"] if fix else []), *words.measured(site)]
         result: dict[str, Any] = {
             **head,
             "locations": [_location(row)],
-            "message": {"text": _plain("; ".join(told))},
-            "partialFingerprints": {"cast/v1": self._fingerprint(row, lost)},
+            "message": {"text": _plain("; ".join(sentences))},
+            "partialFingerprints": {"cast/v1": self._fingerprint(row, loss_text)},
         }
         if row.location.file and instead:
             result["fixes"] = [_fix(row, instead)]
         if site.times > 1:
             result["occurrenceCount"] = site.times
-        cause, written = row.cause, text(result)
+        cause, result_text = row.cause, text(result)
         if cause is None:
-            return written
-        related = self._causes.get(cause.place)
-        if related is None:
-            related = self._causes[cause.place] = text({"relatedLocations": [_related(cause)]})
-        return f"{written[:-1]}, {related[1:]}"
+            return result_text
+        related_text = self._causes.get(cause.place)
+        if related_text is None:
+            related_text = self._causes[cause.place] = text(
+                {"relatedLocations": [_related_location(cause)]}
+            )
+        return f"{result_text[:-1]}, {related_text[1:]}"
 
     def _loss(self, row: CastRow) -> tuple[str, dict[str, Any]]:
         """What the results of a conversion have in common: what is lost, and the fields of that."""
         worst = words.level(row)
-        lost = f"{words.conversion(row)} {words.why(row)}, {words.what(row)}: {row.loss}"
+        loss_text = f"{words.conversion(row)} {words.why(row)}, {words.what(row)}: {row.loss}"
         head = {
             "ruleId": f"cast/{worst}",
             "ruleIndex": list(words.MEANINGS).index(worst),
             "level": SEVERITIES[worst] if row.kind in (*SILENT, "literal") else "note",
         }
-        found = self._losses[id(row.conversion)] = lost, head
-        return found
+        entry = self._losses[id(row.conversion)] = loss_text, head
+        return entry
 
-    def _fingerprint(self, row: CastRow, lost: str) -> str:
+    def _fingerprint(self, row: CastRow, loss_text: str) -> str:
         """The same while lines move: what is cast in which text, and the how many-th of them."""
         expression = row.expression
         brief = expression.brief if expression else ""
-        identity = "\0".join((row.location.file, row.layer, brief, lost))
-        self._seen[identity] += 1
-        named = f"{identity}\0{self._seen[identity]}"
-        return hashlib.sha256(named.encode(errors="replace")).hexdigest()[:32]
+        identity = "\0".join((row.location.file, row.layer, brief, loss_text))
+        self._counts[identity] += 1
+        key = f"{identity}\0{self._counts[identity]}"
+        return hashlib.sha256(key.encode(errors="replace")).hexdigest()[:32]
 
 
-def _related(cause: CastRow) -> dict[str, Any]:
+def _related_location(cause: CastRow) -> dict[str, Any]:
     """The place of the cast from which a result follows."""
     note = {"message": {"text": f"it follows from {words.conversion(cause)} here"}}
     return {"id": 1, **_location(cause), **note}
@@ -168,15 +170,15 @@ def _location(row: CastRow) -> dict[str, Any]:
 
 def _place(place: SourceRegion, layer: str) -> dict[str, Any]:
     layer = layer or "graph"
-    found: dict[str, Any] = {"logicalLocations": [{"fullyQualifiedName": layer}]}
+    location: dict[str, Any] = {"logicalLocations": [{"fullyQualifiedName": layer}]}
     if place.file and place.line > 0:
-        found["physicalLocation"] = {"artifactLocation": _file(place.file), "region": _of(place)}
-    return found
+        location["physicalLocation"] = {"artifactLocation": _file(place.file), "region": _of(place)}
+    return location
 
 
-def _fix(row: CastRow, written: str) -> dict[str, Any]:
+def _fix(row: CastRow, replacement: str) -> dict[str, Any]:
     place = whole(row.location)
-    change = {"deletedRegion": _of(place), "insertedContent": {"text": written}}
+    change = {"deletedRegion": _of(place), "insertedContent": {"text": replacement}}
     return {
         "description": {"text": _plain(f"Write {printable(row.fix)}")},
         "artifactChanges": [{"artifactLocation": _file(place.file), "replacements": [change]}],
@@ -189,11 +191,11 @@ def _plain(message: str) -> str:
 
 
 def _of(place: SourceRegion) -> dict[str, int]:
-    found = {"startLine": place.line}
+    region = {"startLine": place.line}
     if place.known:
         ends = {"endLine": place.end_line, "endColumn": max(place.end_column, 1)}
-        return {**found, "startColumn": max(place.column, 1), **ends}
-    return found
+        return {**region, "startColumn": max(place.column, 1), **ends}
+    return region
 
 
 @lru_cache(maxsize=1024)

@@ -34,6 +34,6 @@ def show(report: CastReport, stream: TextIO, most: int = DETAILS) -> None:
         return
     # rich is no part of the project's own environment, and has no types there.
     console = import_module("rich.console").Console(file=stream, soft_wrap=True, highlight=False)
-    assembled = import_module("rich.text").Text.assemble
+    assemble = import_module("rich.text").Text.assemble
     for line in detailed(report, most):
-        console.print(assembled(*((text, STYLES[role]) for text, role in line)))
+        console.print(assemble(*((text, STYLES[role]) for text, role in line)))

@@ -30,7 +30,7 @@ Line: TypeAlias = Sequence[tuple[str, Role]]
 """A line in pieces."""
 
 _HEADER = ("where", "operand", "from", "to", "kind", "rule and path", "loss", "bytes")
-_AUDITED = ("changed", "error", "share")
+_AUDIT_HEADER = ("changed", "error", "share")
 
 
 @uncollected
@@ -40,13 +40,13 @@ def report_text(report: CastReport) -> str:
     Casts of one place, as a loop makes them, share a line that says how many they are.
     """
     head = [*words.unseen(report), words.headline(report), *map(words.output, report.outputs)]
-    tail = ["", *told] if (told := words.against(report)) else []
+    tail = ["", *comparison] if (comparison := words.against(report)) else []
     if not report.rows:
         return "\n".join([*head, *tail])
-    audited, repeated = report.audited, len(report.sites) < len(report)
-    header = (*_HEADER, *_AUDITED * audited, *("times",) * repeated)
+    has_audit, has_times = report.audited, len(report.sites) < len(report)
+    header = (*_HEADER, *_AUDIT_HEADER * has_audit, *("times",) * has_times)
     lines = [
-        (*_cells(site.row), *_audited(site) * audited, *(str(site.times),) * repeated)
+        (*_cells(site.row), *_audit_cells(site) * has_audit, *(str(site.times),) * has_times)
         for site in report.sites
     ]
     return "\n".join([*head, *aligned([header, *lines]), *tail])
@@ -64,15 +64,15 @@ def detailed(report: CastReport, most: int = DETAILS) -> Iterator[Line]:
         yield ((line, "strong"),)
     for error in report.outputs:
         yield ((words.output(error), ""),)
-    found = report.sites.cascades()
-    for cascade in found[:most]:
+    cascades = report.sites.cascades()
+    for cascade in cascades[:most]:
         yield ()
         yield from _detail(cascade, report)
-    if len(found) > most:
+    if len(cascades) > most:
         yield ()
-        yield ((f"... and {len(found) - most} more", "faint"),)
-    for told in ["", *lines] if (lines := words.against(report)) else []:
-        yield ((told, ""),)
+        yield ((f"... and {len(cascades) - most} more", "faint"),)
+    for text_line in ["", *lines] if (lines := words.against(report)) else []:
+        yield ((text_line, ""),)
 
 
 def _cells(row: CastRow) -> tuple[str, ...]:
@@ -88,10 +88,14 @@ def _cells(row: CastRow) -> tuple[str, ...]:
     )
 
 
-def _audited(site: CastSite) -> tuple[str, str, str]:
+def _audit_cells(site: CastSite) -> tuple[str, str, str]:
     """How many elements changed, the largest error, and the share of all in an output's error."""
-    one, share = site.measured, words.share(site)
-    return ("", "", share) if one is None else (str(one.changed), f"{one.relative:.2g}", share)
+    measure, share = site.measured, words.share(site)
+    return (
+        ("", "", share)
+        if measure is None
+        else (str(measure.changed), f"{measure.relative:.2g}", share)
+    )
 
 
 def _detail(cascade: Cascade, report: CastReport) -> Iterator[Line]:
@@ -128,9 +132,12 @@ def _facts(cascade: Cascade, report: CastReport) -> Iterator[tuple[str, str]]:
         yield "times", str(site.times)
     yield "loss", str(row.loss)
     yield "bytes", words.widths(site)
-    for name, told in (("measured", words.measured(site)), ("share", words.shares(site, report))):
-        if told:
-            yield name, ", ".join(told)
+    for name, phrases in (
+        ("measured", words.measured(site)),
+        ("share", words.shares(site, report)),
+    ):
+        if phrases:
+            yield name, ", ".join(phrases)
     if others := words.elsewhere(row):
         yield "elsewhere", others
     if row.cause is not None:
@@ -142,15 +149,15 @@ def _facts(cascade: Cascade, report: CastReport) -> Iterator[tuple[str, str]]:
 
 def _cascade(rows: Sequence[CastRow]) -> Iterator[tuple[str, str]]:
     """What follows from a cast, what loses something first; the like of it told once."""
-    told: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for row in sorted(rows, key=attrgetter("damage"), reverse=True):
-        lost = "" if row.exact else f": {row.loss}"
-        text = f"{words.conversion(row)} at {_place(row)}{lost}"
-        told[text] = told.get(text, 0) + 1
-    for text, count in list(told.items())[:FOLLOWING]:
+        suffix = "" if row.exact else f": {row.loss}"
+        text = f"{words.conversion(row)} at {_place(row)}{suffix}"
+        counts[text] = counts.get(text, 0) + 1
+    for text, count in list(counts.items())[:FOLLOWING]:
         yield "cascade", f"{text} ({count} times)" if count > 1 else text
-    if len(told) > FOLLOWING:
-        yield "", f"... and {sum(list(told.values())[FOLLOWING:])} more follow from it"
+    if len(counts) > FOLLOWING:
+        yield "", f"... and {sum(list(counts.values())[FOLLOWING:])} more follow from it"
 
 
 def _place(row: CastRow) -> str:

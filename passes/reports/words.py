@@ -31,14 +31,14 @@ REFUSE = "refuse"
 
 def level(row: CastRow) -> Level:
     """How grave the loss of a row is."""
-    one = row.conversion
-    return gravity(one.loss, one.source, one.target)
+    conversion = row.conversion
+    return gravity(conversion.loss, conversion.source, conversion.target)
 
 
 def levels(report: CastReport) -> dict[Level, int]:
     """How many rows there are of each level that occurs, the gravest first."""
     counts = Counter(map(level, report))
-    return {one: counts[one] for one in MEANINGS if one in counts}
+    return {level_: counts[level_] for level_ in MEANINGS if level_ in counts}
 
 
 def headline(report: CastReport) -> str:
@@ -52,7 +52,7 @@ def headline(report: CastReport) -> str:
     return f"graph {name}: {uses}, {lossy} can lose something"
 
 
-UNSEEN = 20
+MAX_UNSEEN = 20
 """How many steps that were not seen are named."""
 
 
@@ -61,9 +61,9 @@ def unseen(report: CastReport) -> list[str]:
     steps = report.unseen
     if not steps:
         return []
-    unknown = sum(not output.known for output in report.outputs)
-    if unknown:
-        of = f"{unknown} of {counted(len(report.outputs), 'output')}"
+    unknown_count = sum(not output.known for output in report.outputs)
+    if unknown_count:
+        of = f"{unknown_count} of {counted(len(report.outputs), 'output')}"
         means = f"the error of {of} is unknown"
     elif report.hidden:
         means = "errors may be hidden"
@@ -72,9 +72,9 @@ def unseen(report: CastReport) -> list[str]:
     first = f"graph {printable(report.graph.name)}: {means}: {step_place(steps[0])} was not seen"
     if len(steps) > 1:
         first += f", nor {counted(len(steps) - 1, 'other step')}"
-    lines = [f"not seen: {step_text(step)}" for step in steps[:UNSEEN]]
-    if len(steps) > UNSEEN:
-        lines.append(f"... and {counted(len(steps) - UNSEEN, 'other step')} not seen")
+    lines = [f"not seen: {step_text(step)}" for step in steps[:MAX_UNSEEN]]
+    if len(steps) > MAX_UNSEEN:
+        lines.append(f"... and {counted(len(steps) - MAX_UNSEEN, 'other step')} not seen")
     return [first, *lines]
 
 
@@ -139,11 +139,11 @@ def widths(site: CastSite) -> str:
 
 def answers(row: CastRow) -> dict[str, list[str]]:
     """What other rule sets would do, each with their names: a dtype; refusals are last."""
-    found: dict[str, list[str]] = {}
+    names: dict[str, list[str]] = {}
     for name, answer in row.others.items():
-        refused = isinstance(answer, str)
-        found.setdefault(REFUSE if refused else str(answer), []).append(printable(name))
-    return dict(sorted(found.items(), key=lambda one: one[0] == REFUSE))
+        refuses = isinstance(answer, str)
+        names.setdefault(REFUSE if refuses else str(answer), []).append(printable(name))
+    return dict(sorted(names.items(), key=lambda item: item[0] == REFUSE))
 
 
 def elsewhere(row: CastRow) -> str:
@@ -153,19 +153,19 @@ def elsewhere(row: CastRow) -> str:
 
 def measured(site: CastSite) -> list[str]:
     """What a run saw of the casts of a site; nothing where there was none."""
-    one = site.measured
-    if one is None:
+    measure = site.measured
+    if measure is None:
         return []
-    told = [f"{one.changed} of {counted(one.elements, 'element')} changed"]
+    phrases = [f"{measure.changed} of {counted(measure.elements, 'element')} changed"]
     for name in ("overflowed", "underflowed", "nan_made"):
-        if count := getattr(one, name):
-            told.append(f"{count} {'made NaN' if name == 'nan_made' else name}")
-    if one.worst is not None and one.changed:
-        before, after = (number_text(number) for number in one.worst)
-        told.append(f"at worst {before} -> {after}")
-    if one.changed:
-        told.append(f"relative error {one.relative:.2g}, {one.ulps:.3g} ulp")
-    return told
+        if count := getattr(measure, name):
+            phrases.append(f"{count} {'made NaN' if name == 'nan_made' else name}")
+    if measure.worst is not None and measure.changed:
+        before, after = (number_text(number) for number in measure.worst)
+        phrases.append(f"at worst {before} -> {after}")
+    if measure.changed:
+        phrases.append(f"relative error {measure.relative:.2g}, {measure.ulps:.3g} ulp")
+    return phrases
 
 
 def shares(site: CastSite, report: CastReport) -> list[str]:
@@ -173,20 +173,25 @@ def shares(site: CastSite, report: CastReport) -> list[str]:
     if not report.outputs:
         return []
     if site.shares is None:
-        return [UNKNOWN]
+        return [UNKNOWN_ERROR]
     pairs = zip(report.outputs, site.shares, strict=False)
-    told = [f"{percent(share)} of the error of {printable(x.name)}" for x, share in pairs if share]
-    return [*told, *([f"by a cast of {site.places} rows"] if told and site.places > 1 else [])]
+    phrases = [
+        f"{percent(share)} of the error of {printable(x.name)}" for x, share in pairs if share
+    ]
+    return [
+        *phrases,
+        *([f"by a cast of {site.places} rows"] if phrases and site.places > 1 else []),
+    ]
 
 
-UNKNOWN = "unknown"
+UNKNOWN_ERROR = "unknown"
 """What reports of a run without blame say of shares."""
 
 
 def share(site: CastSite) -> str:
     """The largest part of an output's error that the casts of a site explain; empty of no run."""
     if site.share is None:
-        return UNKNOWN
+        return UNKNOWN_ERROR
     if not site.shares:
         return ""
     many = site.share and site.places > 1
@@ -224,4 +229,6 @@ def added(report: CastReport) -> Size:
     """The bytes of all arrays that the casts of a report make, each counted once."""
     casts = {row.symbol.index: row.symbol for row in report if row.symbol.args}
     types = Counter(symbol.type for symbol in casts.values())
-    return total(one.size * (count * one.dtype.storage.itemsize) for one, count in types.items())
+    return total(
+        type_.size * (count * type_.dtype.storage.itemsize) for type_, count in types.items()
+    )

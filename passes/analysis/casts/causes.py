@@ -53,10 +53,10 @@ class Uses:
 
     def expression(self, location: Location) -> Expression | None:
         """What the program has at a location, read once for each."""
-        known = self._expressions.get(id(location))
-        if known is None:  # the location is kept, so that its id stays its own
-            known = self._expressions[id(location)] = expression(location), location
-        return known[0]
+        entry = self._expressions.get(id(location))
+        if entry is None:  # the location is kept, so that its id stays its own
+            entry = self._expressions[id(location)] = expression(location), location
+        return entry[0]
 
     def operands(self, user: Symbol) -> list[Symbol]:
         """The operands of a symbol as they were before casts were inserted for it."""
@@ -81,12 +81,14 @@ class Uses:
 
     def _serves(self, cast: Symbol, key: _UseKey) -> bool:
         """Whether an inserted cast stores nothing, or serves a use besides."""
-        served = self._storing.get(cast.index)
-        if served is None:
+        uses_served = self._storing.get(cast.index)
+        if uses_served is None:
             stores = any(origin.stores for origin in cast.origins)
-            uses = [(one.op, one.operand, one.location) for one in cast.origins if not one.stores]
-            served = self._storing[cast.index] = frozenset(uses) if stores else _ANY
-        return served is _ANY or key in served
+            uses = [
+                (each.op, each.operand, each.location) for each in cast.origins if not each.stores
+            ]
+            uses_served = self._storing[cast.index] = frozenset(uses) if stores else _ANY
+        return uses_served is _ANY or key in uses_served
 
     @cached_property
     def _by_place(self) -> dict[int, CastUse]:
@@ -116,7 +118,7 @@ class _Queues:
         self.first = rows[0]
         self._uses: dict[_UseKey, deque[CastRow]] = {}
         self._places: dict[int, deque[CastRow]] = {}
-        self._taken: set[int] = set()
+        self._used_rows: set[int] = set()
         for row in rows:
             key = row.conversion.op, row.conversion.operand, row.location
             self._uses.setdefault(key, deque()).append(row)
@@ -130,8 +132,8 @@ class _Queues:
         ):
             while queue:
                 row = queue.popleft()
-                if row.place not in self._taken:
-                    self._taken.add(row.place)
+                if row.place not in self._used_rows:
+                    self._used_rows.add(row.place)
                     return row
         return None
 
@@ -144,13 +146,13 @@ class _Walk:
             by_cast.setdefault(row.symbol.index, []).append(row)
         self.rows = {index: _Queues(each) for index, each in by_cast.items()}
         # The row by which a symbol has its dtype, by place; others have theirs by themselves.
-        self.made: dict[int, CastRow] = {}
+        self.causes: dict[int, CastRow] = {}
 
     def visit(self, symbol: Symbol) -> None:
         if symbol.op is ops.cast:
             self._pass_on(symbol)
             return
-        rows, made, dtype = self.rows, self.made, symbol.type.dtype
+        rows, dtype_causes, dtype = self.rows, self.causes, symbol.type.dtype
         asking = [
             (row, position)
             for position, arg in enumerate(symbol.args)
@@ -164,28 +166,28 @@ class _Walk:
             cause = (causes[target] if implicit else None) or row
             self.uses[row.place] = CastUse(symbol, position, None if cause is row else cause)
             if implicit and target is dtype:
-                made[symbol.index] = cause
-        if not asking and made:
+                dtype_causes[symbol.index] = cause
+        if not asking and dtype_causes:
             for arg in symbol.args:
-                if arg.index in made and arg.type.dtype is dtype:
-                    made[symbol.index] = made[arg.index]
+                if arg.index in dtype_causes and arg.type.dtype is dtype:
+                    dtype_causes[symbol.index] = dtype_causes[arg.index]
                     return
 
     def _pass_on(self, cast: Symbol) -> None:
         """What a cast passes on: by legalization what it is of, by rules of results itself."""
-        given, origins = cast.args[0], cast.origins
-        if origins and origins[0].rule == LEGALIZE and given.index in self.made:
-            self.made[cast.index] = self.made[given.index]
+        source, origins = cast.args[0], cast.origins
+        if origins and origins[0].rule == LEGALIZE and source.index in self.causes:
+            self.causes[cast.index] = self.causes[source.index]
         elif origins and origins[0].kind == "implicit" and origins[0].operand == "result":
-            self.made[cast.index] = self.rows[cast.index].first
+            self.causes[cast.index] = self.rows[cast.index].first
 
     def _cause(self, user: Symbol, target: DType) -> CastRow | None:
         """The row by which an operand came to ask for a dtype; None where it has it by itself."""
-        made, rows = self.made, self.rows
+        causes, rows = self.causes, self.rows
         natural = [a for a in user.args if a.type.dtype is target and a.index not in rows]
         if natural:
-            found = [made[a.index] for a in natural if a.index in made]
-            return found[0] if len(found) == len(natural) else None
+            operand_causes = [causes[a.index] for a in natural if a.index in causes]
+            return operand_causes[0] if len(operand_causes) == len(natural) else None
         # No operand has the dtype by itself: it is where those of all meet.
         values = [a.args[0] for a in user.args if a.index in rows and a.args]
-        return next((made[a.index] for a in values if a.index in made), None)
+        return next((causes[a.index] for a in values if a.index in causes), None)

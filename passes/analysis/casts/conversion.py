@@ -71,5 +71,5 @@ def conversion(
     if kind == "implicit":
         path = rules(rule).path(source, target)
         kind = "literal" if source.weak and number is not None else kind
-    lost = loss(source, target) if number is None else literal_loss(number, target)
-    return CastConversion(kind, op, operand, rule, source, target, path, lost)
+    losses = loss(source, target) if number is None else literal_loss(number, target)
+    return CastConversion(kind, op, operand, rule, source, target, path, losses)

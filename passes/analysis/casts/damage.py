@@ -21,23 +21,23 @@ def relative_error(conversion: CastConversion) -> float:
         return 0.0
     if conversion.kind == "literal":
         return _error_of(loss.witness, loss.becomes)
-    meant = conversion.kind == "explicit" and target.format is None
-    rounding = {} if meant else {"precision": 2.0**-target.precision * _affected(conversion)}
-    found = {**_SELDOM, **rounding}
-    return sum(found[kind] for kind in loss.kinds if kind in found)
+    by_user = conversion.kind == "explicit" and target.format is None
+    rounding = {} if by_user else {"precision": 2.0**-target.precision * _rounded_share(conversion)}
+    errors = {**_SELDOM, **rounding}
+    return sum(errors[kind] for kind in loss.kinds if kind in errors)
 
 
 _SELDOM = {"sign": 2.0**-12, "range": 2.0**-16, "underflow": 2.0**-30, "special": 2.0**-40}
 
 
-def _affected(conversion: CastConversion) -> float:
+def _rounded_share(conversion: CastConversion) -> float:
     """The part of the values whose bits are more than the target has."""
     source, target = conversion.source, conversion.target
     return 1.0 if source.format else max(1 - target.precision / source.precision, 0.0)
 
 
-def _error_of(number: complex | None, made: complex | None) -> float:
-    if number is None or made is None or not number:
+def _error_of(number: complex | None, result: complex | None) -> float:
+    if number is None or result is None or not number:
         return 0.0
-    error = abs(made - number) / abs(number)
+    error = abs(result - number) / abs(number)
     return min(error, 1.0) if math.isfinite(error) else 1.0

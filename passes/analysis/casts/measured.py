@@ -40,12 +40,12 @@ class Measured:
         each = list(measures)
         if len(each) < 2:
             return each[0] if each else None
-        counts = {name: sum(getattr(one, name) for one in each) for name in _COUNTS}
-        worst = max(each, key=lambda one: (one.worst is not None, one.relative))
+        counts = {name: sum(getattr(measure, name) for measure in each) for name in _COUNTS}
+        worst = max(each, key=lambda measure: (measure.worst is not None, measure.relative))
         return cls(
             **counts,
-            relative=max(one.relative for one in each),
-            ulps=max(one.ulps for one in each),
+            relative=max(measure.relative for measure in each),
+            ulps=max(measure.ulps for measure in each),
             worst=worst.worst,
         )
 

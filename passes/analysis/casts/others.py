@@ -28,50 +28,54 @@ def others(row: CastRow) -> Mapping[str, DType | str]:
     user, at, _ = uses.of(row)
     if user is None or conversion.kind not in ("implicit", "literal") or conversion.stores:
         return _NONE
-    asked = _asked(rule_sets(), conversion.rule)
-    answers = uses.answers.get((asked, user.index))
+    others_asked = _other_rule_sets(rule_sets(), conversion.rule)
+    answers = uses.answers.get((others_asked, user.index))
     if answers is None:
-        answers = _answers(asked, user, tuple(map(_operand, uses.operands(user))))
-        uses.answers[asked, user.index] = answers
+        answers = _answers(others_asked, user, tuple(map(_operand, uses.operands(user))))
+        uses.answers[others_asked, user.index] = answers
     # The answers of users alike are one object, so that those for an operand are as well.
-    found = uses.answers_at.get((id(answers), at))
-    if found is None:
-        found = {name: to if isinstance(to, str) else to[at] for name, to in answers.items()}
-        uses.answers_at[id(answers), at] = found
-    return found
+    answer = uses.answers_at.get((id(answers), at))
+    if answer is None:
+        answer = {name: to if isinstance(to, str) else to[at] for name, to in answers.items()}
+        uses.answers_at[id(answers), at] = answer
+    return answer
 
 
-def _answers(asked: tuple[PromotionRules, ...], user: Symbol, operands: tuple[Any, ...]) -> Answers:
+def _answers(
+    rule_sets_asked: tuple[PromotionRules, ...], user: Symbol, operands: tuple[Any, ...]
+) -> Answers:
     """What rule sets say of a user, asked once for users alike."""
-    key = (asked, user.op, operands, id(user.attrs))
-    known = _KNOWN.get(key)
-    if known is None:
-        if len(_KNOWN) > 4096:
-            _KNOWN.clear()
+    key = (rule_sets_asked, user.op, operands, id(user.attrs))
+    entry = _CACHE.get(key)
+    if entry is None:
+        if len(_CACHE) > 4096:
+            _CACHE.clear()
         attrs = {name: value for name, value in user.attrs.items() if name != "dtype"}
         answers = {
             rules.name: _answer(rules, user, operands, attrs)
-            for rules in asked
+            for rules in rule_sets_asked
             if _knows(rules, operands)
         }
         # The attributes are kept, so that their id stays theirs.
-        known = _KNOWN[key] = answers, user.attrs
-    return known[0]
+        entry = _CACHE[key] = answers, user.attrs
+    return entry[0]
 
 
-_KNOWN: dict[Any, tuple[Answers, Any]] = {}
+_CACHE: dict[Any, tuple[Answers, Any]] = {}
 _NONE: Mapping[str, DType | str] = {}
 
 
 @lru_cache(maxsize=128)
-def _asked(known: tuple[PromotionRules, ...], rule: str) -> tuple[PromotionRules, ...]:
+def _other_rule_sets(
+    candidates: tuple[PromotionRules, ...], rule: str
+) -> tuple[PromotionRules, ...]:
     """The rule sets but for the explicit one and the one that asked for a cast."""
-    return tuple(rules for rules in known if rules.name not in ("explicit", rule))
+    return tuple(rules for rules in candidates if rules.name not in ("explicit", rule))
 
 
 def _knows(rules: PromotionRules, operands: tuple[Any, ...]) -> bool:
-    typed = [one for one in operands if isinstance(one, (TensorType, _Scalar))]
-    return all(rules.has(rules.concrete_dtype(one.dtype)) for one in typed)
+    operands_typed = [operand for operand in operands if isinstance(operand, (TensorType, _Scalar))]
+    return all(rules.has(rules.concrete_dtype(operand.dtype)) for operand in operands_typed)
 
 
 def _operand(before: Symbol) -> Any:
@@ -88,7 +92,7 @@ class _Scalar(NamedTuple):
     value: complex
     dtype: DType
 
-    def made(self, graph: Graph) -> Symbol:
+    def build(self, graph: Graph) -> Symbol:
         return graph.constant(np.asarray(self.value, self.dtype.storage), self.dtype)
 
 
@@ -97,17 +101,17 @@ def _answer(
 ) -> Sequence[DType] | str:
     graph = Graph("question", rules=rules)
     try:
-        made = [_made(graph, one) for one in operands]
-        symbol = graph.apply(user.op, made, attrs)
+        new_operands = [_new_operand(graph, operand) for operand in operands]
+        symbol = graph.apply(user.op, new_operands, attrs)
         return graph.infer(user.op, symbol.args, symbol.attrs).operands
     except GraphirError as error:
         return f"refuses: {reason(unplaced(error))}"
 
 
-def _made(graph: Graph, operand: Any) -> Any:
+def _new_operand(graph: Graph, operand: Any) -> Any:
     """An operand in a graph under other rules: numbers are literals there too."""
     if isinstance(operand, _Scalar):
-        return operand.made(graph)
+        return operand.build(graph)
     if isinstance(operand, TensorType):
         return graph.input(TensorType(graph.rules.concrete_dtype(operand.dtype), operand.shape))
     return operand

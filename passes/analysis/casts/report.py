@@ -68,16 +68,16 @@ class CastReport(Sequence[CastRow]):
 
         GraphError for a kind, a dtype or a loss that there is none of.
         """
-        _known(kind, get_args(Kind), "a cast is")
-        _known(loss, LOSS_KINDS, "a cast can lose")
-        wanted = None if dtype is None else DType(dtype)
+        _require_choice(kind, get_args(Kind), "a cast is")
+        _require_choice(loss, LOSS_KINDS, "a cast can lose")
+        wanted_dtype = None if dtype is None else DType(dtype)
         rows = [
             row
             for row in self
             if kind in (None, row.kind)
             and exact in (None, row.exact)
             and (layer is None or f"{row.layer}/".startswith(f"{layer}/"))
-            and (wanted is None or wanted in (row.source, row.target))
+            and (wanted_dtype is None or wanted_dtype in (row.source, row.target))
             and (loss is None or loss in row.loss.kinds)
         ]
         return self._with(rows=tuple(rows))
@@ -92,11 +92,11 @@ class CastReport(Sequence[CastRow]):
 
     def following(self) -> Mapping[int, Sequence[CastRow]]:
         """The rows that follow from each cause, by its place."""
-        found: dict[int, list[CastRow]] = {}
+        by_cause: dict[int, list[CastRow]] = {}
         for row in self:
             if row.cause is not None:
-                found.setdefault(row.cause.place, []).append(row)
-        return found
+                by_cause.setdefault(row.cause.place, []).append(row)
+        return by_cause
 
     @cached_property
     def sites(self) -> CastSites:
@@ -124,13 +124,13 @@ class CastReport(Sequence[CastRow]):
 
         The rows are in the order of what they are responsible for.
         """
-        blamed = not outputs or any(error.shares is not None for error in outputs)
+        attributed = not outputs or any(error.shares is not None for error in outputs)
         shares: dict[int, tuple[float, ...] | None] = {}
         for row in self:
             place = row.symbol.index
             if place not in shares:
                 parts = tuple((error.shares or {}).get(place, 0.0) for error in outputs)
-                shares[place] = _known_shares(parts) if blamed else None
+                shares[place] = _known_shares(parts) if attributed else None
             row.measured, row.shares = measures.get(place), shares[place]
         rank: dict[int, float] = {}
         for site in self.sites:
@@ -172,8 +172,8 @@ class CastReport(Sequence[CastRow]):
 
 def _known_shares(parts: tuple[float | None, ...]) -> tuple[float, ...] | None:
     """The shares of a cast in all outputs; None if one of them is not known."""
-    found = tuple(part for part in parts if part is not None)
-    return found if len(found) == len(parts) else None
+    parts_known = tuple(part for part in parts if part is not None)
+    return parts_known if len(parts_known) == len(parts) else None
 
 
 @uncollected
@@ -190,9 +190,9 @@ def cast_report(graph: Graph) -> CastReport:
     return CastReport(graph, explicit, rows)
 
 
-def _known(given: Any, known: Sequence[str], what: str) -> None:
-    if given is not None and given not in known:
-        raise GraphError(f"{what} {', '.join(known)}, not {given!r}")
+def _require_choice(value: Any, choices: Sequence[str], what: str) -> None:
+    if value is not None and value not in choices:
+        raise GraphError(f"{what} {', '.join(choices)}, not {value!r}")
 
 
 _Origin: TypeAlias = tuple[str, str, Location, str, DType, DType]
@@ -210,7 +210,7 @@ class _Making:
 
     def add_casts(self) -> None:
         """The rows of casts, and of constants that casts were folded into."""
-        rows, uses, known = self.rows, self.uses, self._conversions
+        rows, uses, conversions = self.rows, self.uses, self._conversions
         cast, constant = ops.cast, ops.constant
         for symbol in self.explicit.symbols:
             source, number = symbol.source, None
@@ -223,20 +223,20 @@ class _Making:
                     origins = (("x", "cast", source, CAST, x.type.dtype, symbol.type.dtype),)
             for operand, op, location, rule, before, after in origins:
                 key = (operand, op, rule, before.code, after.code, number)
-                one = known.get(key)
-                if one is None:
-                    one = known[key] = conversion(operand, op, rule, before, after, number)
-                rows.append(CastRow(one, location, symbol, len(rows), uses))
+                entry = conversions.get(key)
+                if entry is None:
+                    entry = conversions[key] = conversion(operand, op, rule, before, after, number)
+                rows.append(CastRow(entry, location, symbol, len(rows), uses))
 
     def add_literals(self, graph: Graph) -> None:
         """Rows of the numbers that the program writes and that took a dtype which rounds them."""
         if graph is self.explicit:  # where they are constants like others
             return
-        written = [one for one in graph.symbols if one.op is ops.constant]
-        became = [one for one in self.explicit.symbols if one.op is ops.constant]
+        constants = [symbol_ for symbol_ in graph.symbols if symbol_.op is ops.constant]
+        became = [symbol_ for symbol_ in self.explicit.symbols if symbol_.op is ops.constant]
         now = {
             old.index: new
-            for old, new in zip(written, became, strict=True)
+            for old, new in zip(constants, became, strict=True)
             if _is_rounded(old.attrs["literal"], old.dtype)
         }
         for user in graph.symbols if now else ():
@@ -248,12 +248,12 @@ class _Making:
         number, target, op = old.attrs["literal"], old.dtype, user.op
         both, rule = (WEAK[type(number)], target), old.graph.rules.name
         key = (op.operand(position), op.name, rule, *both, number)
-        one = self._conversions.get(key)
-        if one is None:
-            lost = literal_loss(number, target)
-            one = CastConversion("literal", op.name, key[0], rule, *both, both, lost)
-            self._conversions[key] = one
-        self.rows.append(CastRow(one, user.location, new, len(self.rows), self.uses))
+        entry = self._conversions.get(key)
+        if entry is None:
+            loss_ = literal_loss(number, target)
+            entry = CastConversion("literal", op.name, key[0], rule, *both, both, loss_)
+            self._conversions[key] = entry
+        self.rows.append(CastRow(entry, user.location, new, len(self.rows), self.uses))
 
 
 def _is_rounded(literal: complex | None, dtype: DType) -> bool:

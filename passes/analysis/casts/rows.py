@@ -158,24 +158,24 @@ class CastRow:
         """
         return self._span(self.expression)
 
-    def _span(self, found: Expression | None) -> tuple[int, int]:
-        if found is None:
+    def _span(self, expression: Expression | None) -> tuple[int, int]:
+        if expression is None:
             return 0, 0
         if self.conversion.operand == "result" or self.location.compound:
-            return 0, len(found.text)
+            return 0, len(expression.text)
         if self.conversion.stores:  # the value is named last; what a text begins with is the target
-            return found.spans[-1] if found.spans and found.spans[-1][0] else (0, 0)
+            return expression.spans[-1] if expression.spans and expression.spans[-1][0] else (0, 0)
         position = self.position
-        return found.spans[position] if position < len(found.spans) else (0, 0)
+        return expression.spans[position] if position < len(expression.spans) else (0, 0)
 
     @property
     def text(self) -> str:
         """What is cast as the program writes it, such as `x[1:]`; empty where that is not known."""
         return self._text(self.expression)
 
-    def _text(self, found: Expression | None) -> str:
-        start, end = self._span(found)
-        return " ".join(found.text[start:end].split()) if found else ""
+    def _text(self, expression: Expression | None) -> str:
+        start, end = self._span(expression)
+        return " ".join(expression.text[start:end].split()) if expression else ""
 
     @property
     def fix(self) -> str:
@@ -195,20 +195,20 @@ class CastRow:
 
     def shared_facts(self) -> tuple[Mapping[str, Any], ...]:
         """What many rows have in common, as JSON has it: one object of all that have it."""
-        others, known = self.others, self.uses.answers_json
-        answers = known.get(id(others))
+        others, cache = self.others, self.uses.answers_json
+        answers = cache.get(id(others))
         if answers is None:
-            told = {name: str(answer) for name, answer in others.items()}
-            answers = known[id(others)] = {"others": told}
+            texts = {name: str(answer) for name, answer in others.items()}
+            answers = cache[id(others)] = {"others": texts}
         return self.conversion.facts, answers
 
     def facts(self) -> dict[str, Any]:
         """What the rows of one place and conversion have in common besides, as JSON has it."""
-        found = self.expression
+        expression = self.expression
         return {
             "location": self.location.to_json(),
-            "expression": cut(found.brief) if found else None,
-            "text": cut(self._text(found)) or None,
+            "expression": cut(expression.brief) if expression else None,
+            "text": cut(self._text(expression)) or None,
             "fix": self.fix or None,
         }
 
@@ -221,18 +221,18 @@ class CastRow:
         return hash((self.conversion, self.location))
 
     def __repr__(self) -> str:
-        one = self.conversion
-        what = f"{one.kind} cast of {one.operand} of {one.op}"
-        return f"<{what} at {self.location}: {one.source} -> {one.target}>"
+        conversion = self.conversion
+        what = f"{conversion.kind} cast of {conversion.operand} of {conversion.op}"
+        return f"<{what} at {self.location}: {conversion.source} -> {conversion.target}>"
 
 
-QUOTED = 500
+MAX_QUOTE = 500
 """The most characters of the program that JSON quotes for a row."""
 
 
 def cut(text: str) -> str:
     """A text as JSON quotes it."""
-    return text if len(text) <= QUOTED else f"{text[: QUOTED - 1]}\N{HORIZONTAL ELLIPSIS}"
+    return text if len(text) <= MAX_QUOTE else f"{text[: MAX_QUOTE - 1]}\N{HORIZONTAL ELLIPSIS}"
 
 
 def size_json(size: Size) -> int | str:

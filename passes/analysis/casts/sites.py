@@ -95,13 +95,13 @@ class CastSite:
     def facts(self) -> dict[str, Any]:
         """The fields of the site that are its own (see CastRow.shared_facts), as JSON has them."""
         row, cause, measured, shares = self.row, self.row.cause, self.measured, self.shares
-        elements, added = _sizes_json(self._types)
+        elements, bytes_added = _sizes_json(self._types)
         return {
             **row.facts(),
             "times": self.times,
             "casts": [each.symbol.index for each in self.casts],
             "elements": elements,
-            "bytes_added": added,
+            "bytes_added": bytes_added,
             "cause": None if cause is None else cause.location.to_json(),
             "measured": None if measured is None else measured.to_json(),
             "shares": None if shares is None else list(map(plain, shares)),
@@ -185,12 +185,12 @@ class CastSites(Sequence[CastSite]):
 def _sizes(types: tuple[tuple[TensorType, int], ...]) -> tuple[Size, Size]:
     """The elements and the bytes in storage of arrays, by type and how many there are."""
     elements = [(kind, kind.size * count) for kind, count in types]
-    added = total(size * kind.dtype.storage.itemsize for kind, size in elements)
-    return total(size for _, size in elements), added
+    bytes_added = total(size * kind.dtype.storage.itemsize for kind, size in elements)
+    return total(size for _, size in elements), bytes_added
 
 
 @lru_cache(maxsize=1024)
 def _sizes_json(types: tuple[tuple[TensorType, int], ...]) -> tuple[int | str, int | str]:
     """The same as JSON has them."""
-    elements, added = _sizes(types)
-    return size_json(elements), size_json(added)
+    elements, bytes_added = _sizes(types)
+    return size_json(elements), size_json(bytes_added)
