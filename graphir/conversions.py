@@ -83,8 +83,8 @@ def _converter(source: DType, target: DType, tf32: str) -> Step:
         return _same
     if source.is_complex and target.family not in ("bool", "complex"):
         raise PromotionError(
-            f"cast of {source} to {target}: a complex number is not a real one; "
-            f"take .real (or .imag) first and cast that"
+            f"cast of {source} to {target}: a complex number is not a real one",
+            fix="take .real (or .imag) first and cast that",
         )
     run = _chain(*_steps(source, target, tf32))
     # Between integers, and from them to any float but float16, nothing overflows or is invalid.

@@ -175,8 +175,8 @@ class DType(Enum):
             return _by_numpy()[known.newbyteorder("=")]
         except (TypeError, KeyError, ValueError):
             raise GraphError(
-                f"no dtype corresponds to {dtype!r}; give a DType, one of their names "
-                "or a NumPy dtype"
+                f"no dtype corresponds to {dtype!r}",
+                fix="give a DType, one of their names or a NumPy dtype",
             ) from None
 
     def to_numpy(self) -> np.dtype[Any]:

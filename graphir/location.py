@@ -188,15 +188,6 @@ class InPlaceLocation(Location):
     in_place = True
 
 
-def placed(error: GraphirError, location: Location, what: str) -> GraphirError:
-    """The same error, saying the user's line and what was refused there; said once at most."""
-    if error.location is not None:
-        return error
-    new = type(error)(f"{location}: {what}: {error}")
-    new.location = location
-    return new
-
-
 def placing(method: Callable[P, R]) -> Callable[P, R]:
     """Let what a method refuses say the line of the user who called it."""
 
@@ -205,7 +196,7 @@ def placing(method: Callable[P, R]) -> Callable[P, R]:
         try:
             return method(*args, **kwargs)
         except GraphirError as error:
-            raise placed(error, user_location(), method.__name__.strip("_")) from None
+            raise error.at(user_location(), method.__name__.strip("_")) from None
 
     return placed_method
 

@@ -43,11 +43,8 @@ class Pipeline:
                 if self.verify_each:
                     graph.verify()
             except GraphirError as error:
-                wrapped_error = GraphError(
-                    f"in pass {name}, after [{', '.join(finished_passes)}]: {error}"
-                )
-                wrapped_error.location = error.location
-                raise wrapped_error from error
+                place = f"in pass {name}, after [{', '.join(finished_passes)}]"
+                raise GraphError.like(error).within(place) from error
             finished_passes.append(name)
         return graph
 

@@ -9,7 +9,6 @@ from graphir import (
     DType,
     Graph,
     GraphError,
-    GraphirError,
     Origin,
     PromotionRules,
     Symbol,
@@ -23,8 +22,8 @@ def require_explicit(graph: Graph, name: str) -> None:
     """GraphError where the rules of a graph still imply casts, which a pass would not see."""
     if graph.rules.implicit:
         raise GraphError(
-            f"{name}: casts of graph {graph.name!r} are still implicit under {graph.rules.name!r}; "
-            f"use {name}(implicit_cast(graph)), or lower(graph)"
+            f"{name}: casts of graph {graph.name!r} are still implicit under {graph.rules.name!r}",
+            fix=f"use {name}(implicit_cast(graph)), or lower(graph)",
         )
 
 
@@ -122,9 +121,3 @@ def origins_of(symbol: Symbol) -> tuple[Origin, ...]:
 def merged_origins(symbols: Iterable[Symbol]) -> tuple[Origin, ...]:
     """All uses of casts that some symbols stand for, one after another."""
     return tuple(origin for symbol in symbols for origin in origins_of(symbol))
-
-
-def unplaced(error: GraphirError) -> GraphirError:
-    """An error without the place that calling an op or making a constant gave it."""
-    cause = error.__context__ if error.location is not None else error
-    return (cause if isinstance(cause, GraphirError) else error).with_traceback(None)

@@ -69,11 +69,11 @@ def checked(graph: Graph, symbol: Symbol, name: str, value: Any) -> NDArray[Any]
     what = f"input {name!r} of graph {graph.name!r} is {symbol.type}"
     if is_literal(value):
         if symbol.rank:
-            raise ExecutionError(f"{what}, not the number {value!r}; give an array")
+            raise ExecutionError(f"{what}, not the number {value!r}", fix="give an array")
         try:
             return literal_array(value, dtype, None, graph.tf32)[1]
         except GraphError as error:
-            raise ExecutionError(f"{what}: {error}") from None
+            raise ExecutionError.like(error).within(what) from None
     require_type(graph, symbol, name, value, cast("type[Any]", type(value)))
     array: NDArray[Any] = np.asarray(value)
     return (
@@ -92,7 +92,7 @@ def require_type(graph: Graph, symbol: Symbol, name: str, array: Any, kind: type
     masked = kind is not np.ndarray and issubclass(kind, np.ma.MaskedArray)
     if masked or not issubclass(kind, (np.ndarray, np.generic)):
         fix = "x.filled(...)" if masked else f"np.asarray(..., {numpy_name(dtype)})"
-        raise ExecutionError(f"{what}, not a {kind.__name__}; give {fix}")
+        raise ExecutionError(f"{what}, not a {kind.__name__}", fix=f"give {fix}")
     if array.dtype != dtype.storage:
         raise ExecutionError(
             f"{what}, stored as {dtype.storage}; the array is {array.dtype}. Convert it "
@@ -159,7 +159,7 @@ def _compare(
     try:
         expected = evaluate(dim, sizes)
     except ShapeError as error:
-        raise ExecutionError(f"{what}; the array's is {size}: {error}") from None
+        raise ExecutionError(f"{what}; the array's is {size}", reason=error.summary) from None
     if expected != size:
         bound = f", which is {expected} here" if isinstance(dim, Dim) else ""
         raise ExecutionError(f"{what}{bound}; the array's is {size}")

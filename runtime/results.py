@@ -8,7 +8,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from graphir import ExecutionError, Graph, GraphirError, Symbol, TensorType, ops
-from graphir.location import placed
+from graphir.errors import OperandInfo
 
 
 def results(values: Sequence[NDArray[Any]], inputs: Sequence[NDArray[Any]]) -> Any:
@@ -43,7 +43,7 @@ def require_outputs(graph: Graph) -> None:
         raise ExecutionError(f"a Graph is needed to run, not {graph!r}")
     if not graph.outputs:
         raise ExecutionError(
-            f"graph {graph.name!r} has no outputs to compute; name them with g.output(...)"
+            f"graph {graph.name!r} has no outputs to compute", fix="name them with g.output(...)"
         )
 
 
@@ -56,9 +56,12 @@ def refused(error: BaseException, symbol: Symbol) -> GraphirError:
 
     The operands have the types of the user's program, also where passes have cast them since.
     """
-    known = error if isinstance(error, ExecutionError) else ExecutionError(_text(error))
-    operands = ", ".join(str(_written_type(arg)) for arg in symbol.args)
-    return placed(known, symbol.location, f"{symbol.op.name}({operands})")
+    if isinstance(error, GraphirError):
+        converted = ExecutionError.like(error)
+    else:
+        converted = ExecutionError(str(error) or "out of memory")
+    operands = [OperandInfo("", _written_type(arg)) for arg in symbol.args]
+    return converted.at(symbol.location, symbol.op.name, operands)
 
 
 def _written_type(operand: Symbol) -> TensorType:
@@ -68,7 +71,3 @@ def _written_type(operand: Symbol) -> TensorType:
         operand = operand.args[0]
     dtype = operand.origins[0].source if operand.origins else operand.dtype
     return shape.cast(operand.graph.concrete_dtype(dtype))
-
-
-def _text(error: BaseException) -> str:
-    return str(error) or "out of memory"

@@ -35,7 +35,8 @@ def read_input(text: str, dtype: DType | None = None) -> Any:
             return value
         if not Path(text).is_file():
             raise ExecutionError(
-                f"{text!r} is neither a number nor a file; give x.npy, file.npz:key or a number"
+                f"{text!r} is neither a number nor a file",
+                fix="give x.npy, file.npz:key or a number",
             )
     name, array = _load(path or text, key)
     return _named(array, name, dtype)
@@ -54,7 +55,9 @@ def number(text: str) -> bool | int | float | complex | None:
         except ValueError:
             continue
         if not isinstance(found, int) and cmath.isinf(found) and "inf" not in text.lower():
-            raise ExecutionError(f"{brief(text)} is beyond all floats; write inf if you mean that")
+            raise ExecutionError(
+                f"{brief(text)} is beyond all floats", fix="write inf if you mean that"
+            )
         return found
     return None
 
@@ -114,7 +117,7 @@ def _chosen(path: str, names: list[str], key: str | None) -> str:
         return key
     asked = "no array was asked for" if key is None else f"it has no {key!r}"
     raise ExecutionError(
-        f"{path} holds {', '.join(names) or 'nothing'}, and {asked}; write {path}:NAME"
+        f"{path} holds {', '.join(names) or 'nothing'}, and {asked}", fix=f"write {path}:NAME"
     )
 
 

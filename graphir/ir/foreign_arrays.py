@@ -36,10 +36,11 @@ def converted(value: object) -> NDArray[Any]:
         result: NDArray[Any] = np.from_dlpack(cast("Any", value)) if dlpack else np.asarray(value)
     except Exception as error:  # whatever the library raises
         raise GraphError(
-            f"np.asarray of a {name} fails: {error}; convert it to a NumPy array first"
+            f"np.asarray of a {name} fails: {error}", fix="convert it to a NumPy array first"
         ) from error
     if result.dtype == object:
         raise GraphError(
-            f"np.asarray of a {name} is an array of Python objects; give it a numeric dtype first"
+            f"np.asarray of a {name} is an array of Python objects",
+            fix="give it a numeric dtype first",
         )
     return result

@@ -15,11 +15,11 @@ from graphir.errors import GraphError, GraphirError
 from graphir.escape import printable
 from graphir.ir.creation import Makers
 from graphir.ir.facade import Written
-from graphir.ir.operands import call_text, may_be_operand, own, symbols_of
+from graphir.ir.operands import may_be_operand, operand_infos, own, symbols_of
 from graphir.ir.operators.composition import compose
 from graphir.ir.pickling import restore, state_of
 from graphir.ir.symbol import Symbol
-from graphir.location import Location, Source, is_internal, placed, placing
+from graphir.location import Location, Source, is_internal, placing
 from graphir.ops.attributes import choice, identity
 from graphir.ops.dims import ShapeLike
 from graphir.ops.op import CURRENT, Inferred, Op
@@ -193,7 +193,8 @@ class Graph(Makers, Written):
         """
         if self.outputs:
             raise GraphError(
-                f"graph {self.name!r} has its outputs already; give all of them to one output()"
+                f"graph {self.name!r} has its outputs already",
+                fix="give all of them to one output()",
             )
         if not symbols:
             raise GraphError("output() needs at least one symbol")
@@ -204,8 +205,9 @@ class Graph(Makers, Written):
         found = tuple(symbol.type for symbol in symbols)
         if self.out_types is not None and found != self.out_types:
             raise GraphError(
-                f"graph {self.name!r} promises ({', '.join(map(str, self.out_types))}) and has "
-                f"({', '.join(map(str, found))}); .cast(...) or .rebind(...) the outputs"
+                f"graph {self.name!r} promises ({', '.join(map(str, self.out_types))}) and has ("
+                f"{', '.join(map(str, found))})",
+                fix=".cast(...) or .rebind(...) the outputs",
             )
         if self.policy is not None:
             self.policy.check(self, symbols)
@@ -313,7 +315,7 @@ class Graph(Makers, Written):
 
     def refused(self, error: GraphirError, op: Op, operands: Sequence[Any]) -> GraphirError:
         """An error with the op, its operands and the user's line."""
-        return placed(error, self._site(_getframe(2)), call_text(op, operands))
+        return error.at(self._site(_getframe(2)), op.name, operand_infos(op, operands))
 
     def append(
         self,

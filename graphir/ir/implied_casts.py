@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from graphir.dtypes import DType
 from graphir.errors import PromotionError
-from graphir.location import placed
+from graphir.ir.operands import operand_infos
 from graphir.promotion import rules
 
 if TYPE_CHECKING:
@@ -65,9 +65,13 @@ def _computed(graph: Graph, symbol: Symbol, types: list[TensorType]) -> DType:
     except PromotionError as error:
         if not graph.rules.types_uncomputed:
             raise
-        given = " and ".join(str(type_) for type_ in types)
-        refusal = PromotionError(
+        raise PromotionError(
             f"{graph.rules.name!r} types this {symbol.type}, as its library's graph builder does, "
-            f"but no kernel computes it; got {given}: {error}"
-        )
-        raise placed(refusal, symbol.location, symbol.op.name) from None
+            "but no kernel computes it",
+            reason=error.summary,
+            got=" and ".join(str(type_) for type_ in types),
+            fix=error.fixes,
+            op=symbol.op.name,
+            operands=operand_infos(symbol.op, symbol.args),
+            location=symbol.location,
+        ) from None

@@ -48,11 +48,11 @@ def literal_array(
     if not is_literal(value):
         raise GraphError(f"a Python or NumPy scalar is needed here, not {value!r}")
     if not (rules.fits if rules else fits)(value, dtype):
-        raise GraphError(misfit(value, dtype))
+        raise misfit(value, dtype)
     short = -(2**63) <= value < 2**64 if isinstance(value, int) else True
     if not short and not (dtype.narrow and dtype.is_float):
         raise GraphError(
-            f"{number_text(value)} does not fit the 64 bits of an int; write it as a float"
+            f"{number_text(value)} does not fit the 64 bits of an int", fix="write it as a float"
         )
     return dtype, scalar(value, dtype, tf32)
 
@@ -63,7 +63,7 @@ def array_of(value: Any, dtype: DType | None, tf32: str = "even") -> tuple[DType
     With a dtype, each value must fit it as a scalar must: ints exactly, floats staying finite.
     """
     if isinstance(value, np.ma.MaskedArray):
-        raise GraphError("a masked array has elements without a value; .filled(...) it first")
+        raise GraphError("a masked array has elements without a value", fix=".filled(...) it first")
     foreign = is_foreign_array(cast("type[Any]", type(value)))
     try:
         array: NDArray[Any] = converted(value) if foreign else np.asarray(value)
@@ -71,7 +71,7 @@ def array_of(value: Any, dtype: DType | None, tf32: str = "even") -> tuple[DType
         raise GraphError(f"these values are no array: {error}") from None
     if dtype is None:
         if not foreign and not hasattr(value, "dtype"):
-            raise GraphError("a list has no dtype; write g.constant[DType....](...)")
+            raise GraphError("a list has no dtype", fix="write g.constant[DType....](...)")
         return DType.from_numpy(array.dtype), native(array)
     if array.dtype == dtype.storage and dtype is not DType.tensor_float32:
         return dtype, array
@@ -83,7 +83,7 @@ def array_of(value: Any, dtype: DType | None, tf32: str = "even") -> tuple[DType
     if misfits.any():
         first = array[misfits].ravel()[0]
         literal_array(first, dtype)
-        raise GraphError(f"{first!r} of {source} does not fit {dtype}; .cast(...) it instead")
+        raise GraphError(f"{first!r} of {source} does not fit {dtype}", fix=".cast(...) it instead")
     return dtype, convert(array, source, dtype, tf32)
 
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from graphir import ops
+from graphir import errors, ops
 from graphir.dtypes import DType
-from graphir.errors import GraphError
+from graphir.errors import GraphError, OperandInfo
 from graphir.ir.foreign_arrays import is_foreign_array
 from graphir.ir.literals import is_literal, literal_array
 from graphir.ir.symbol import Symbol
@@ -23,9 +23,6 @@ from graphir.promotion.scalars import number_text
 
 if TYPE_CHECKING:
     from graphir.ir.graph import Graph
-
-_SHOWN = 8
-"""The operands that an error shows."""
 
 
 def symbols_of(graph: Graph, op: Op, operands: Sequence[Any]) -> tuple[Symbol, ...]:
@@ -105,8 +102,9 @@ def _symbol(graph: Graph, operand: Any, op: Op, partners: Sequence[TensorType]) 
         return own(graph, operand, op.name)
     if not _is_operand(operand):
         raise GraphError(
-            f"{brief(operand)} is no operand; give a symbol, a number, or an array with a "
-            "dtype, for example g.constant[DType....](...)"
+            f"{brief(operand)} is no operand",
+            fix="give a symbol, a number, or an array with a dtype, for example "
+            "g.constant[DType....](...)",
         )
     made = graph.entering(operand)
     to = graph.rules.array(made.dtype, partners, op.name, operand)
@@ -117,26 +115,30 @@ def own(graph: Graph, symbol: Symbol, what: str) -> Symbol:
     """The symbol, if it is one of this graph; else GraphError."""
     if symbol.graph is not graph:
         raise GraphError(
-            f"{what} in graph {graph.name!r} was given {symbol.name}: {symbol.type} "
-            f"({symbol.location}) of graph {symbol.graph.name!r}; symbols of two graphs never "
-            "mix: make it an input here"
+            f"{what} in graph {graph.name!r} was given {symbol.name}: {symbol.type} ("
+            f"{symbol.location}) of graph {symbol.graph.name!r}",
+            fix="symbols of two graphs never mix: make it an input here",
         )
     return symbol
 
 
+def operand_infos(op: Op, operands: Sequence[Any]) -> tuple[OperandInfo, ...]:
+    """The operands of an op as an error has them: each by its name there, type and line."""
+    return tuple(_info(op, i, operand) for i, operand in enumerate(operands))
+
+
+def _info(op: Op, position: int, operand: Any) -> OperandInfo:
+    named = position < len(op.operands) or op.variadic
+    name = op.operand(position) if named else str(position)
+    if isinstance(operand, Symbol):
+        return OperandInfo(name, operand.type, operand.location)
+    text = number_text(operand) if is_literal(operand) else brief(operand)
+    return OperandInfo(name, value=text)
+
+
 def call_text(op: Op, operands: Sequence[Any]) -> str:
     """A call as errors show it: the op, and each operand with its type and line."""
-    shown = [
-        f"{op.operand(i) if i < len(op.operands) or op.variadic else i}: "
-        + (f"{one.type} ({one.location})" if isinstance(one, Symbol) else _shown(one))
-        for i, one in enumerate(operands[:_SHOWN])
-    ]
-    more = len(operands) - _SHOWN
-    return f"{op.name}({', '.join(shown)}{f', ... {more} more' if more > 0 else ''})"
-
-
-def _shown(value: Any) -> str:
-    return number_text(value) if is_literal(value) else brief(value)
+    return errors.call_text(op.name, operand_infos(op, operands))
 
 
 def _is_operand(value: Any) -> bool:

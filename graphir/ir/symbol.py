@@ -115,8 +115,8 @@ class Symbol(SymbolOperators):
     def __getattr__(self, name: str) -> NoReturn:
         if name in WRITING:
             refuse_write(name)
-        known = f"; it is an op: graphir.ops.{name}(x)" if name in ops.CATALOGUE else ""
-        raise MissingAttributeError(f"a Symbol has no attribute {name!r}{known}")
+        fix = f"it is an op: graphir.ops.{name}(x)" if name in ops.CATALOGUE else ()
+        raise MissingAttributeError(f"a Symbol has no attribute {name!r}", fix=fix)
 
     def __repr__(self) -> str:
         from graphir.text.printer import symbol_text
@@ -319,13 +319,12 @@ class Symbol(SymbolOperators):
         self._valueless("`in`", "use (x == item).any()")
 
     def _valueless(self, what: str, fix: str) -> NoReturn:
-        here = user_location()
-        error = ValuelessError(
-            f"{here}: a symbol has no value in Python, so {what} of {self.op.name} "
-            f"({self.name}: {self.type}, {self.location}) is not possible; {fix}"
+        raise ValuelessError(
+            f"a symbol has no value in Python, so {what} of {self.op.name} "
+            f"({self.name}: {self.type}, {self.location}) is not possible",
+            fix=fix,
+            location=user_location(),
         )
-        error.location = here
-        raise error
 
 
 class MissingAttributeError(GraphError, AttributeError):

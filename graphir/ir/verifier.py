@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphir import ops
 from graphir.errors import GraphError, GraphirError
+from graphir.ir.operands import operand_infos
 from graphir.ops.attributes import identity
 
 if TYPE_CHECKING:
@@ -24,9 +25,9 @@ def verify(graph: Graph) -> None:
             problem = _mistyped(rules, symbol)
             right[kind] = symbol.type
         if problem:
-            raise GraphError(
-                f"symbol {place} ({symbol.op.name}) of graph {graph.name!r}: {problem}"
-            )
+            raise problem.having(
+                op=symbol.op.name, operands=operand_infos(symbol.op, symbol.args)
+            ).within(f"symbol {place} ({symbol.op.name}) of graph {graph.name!r}")
     inputs = [symbol for symbol in graph.symbols if symbol.op is ops.input]
     if not _same(inputs, graph.inputs):
         raise GraphError(f"the inputs of graph {graph.name!r} are not its input symbols, in order")
@@ -41,39 +42,40 @@ def verify(graph: Graph) -> None:
         raise GraphError(f"graph {graph.name!r} promises {graph.out_types} and has {found}")
 
 
-def _misplaced(graph: Graph, symbol: Symbol, place: int) -> str | None:
+def _misplaced(graph: Graph, symbol: Symbol, place: int) -> GraphError | None:
     """What is wrong with one symbol alone, whatever others are like it."""
     if symbol.graph is not graph or symbol.index != place:
-        return "it belongs to another graph or place"
+        return GraphError("it belongs to another graph or place")
     symbols = graph.symbols
     for arg in symbol.args:
         at = arg.index
         if not 0 <= at < place or symbols[at] is not arg:
             position = next(i for i, one in enumerate(symbol.args) if one is arg)
-            return f"operand {position} is used before it has been defined"
+            return GraphError(f"operand {position} is used before it has been defined")
     if isinstance(symbol.source, tuple) and symbol.source and symbol.op not in _INSERTED:
-        return "only a cast, or a constant made of casts, can have been inserted"
+        return GraphError("only a cast, or a constant made of casts, can have been inserted")
     return None
 
 
 _INSERTED = ops.cast, ops.constant
 
 
-def _mistyped(graph: Graph, symbol: Symbol) -> str | None:
+def _mistyped(graph: Graph, symbol: Symbol) -> GraphError | None:
     """What is wrong with all symbols that are of one kind and have one type."""
     op, attrs = symbol.op, symbol.attrs
     if ops.CATALOGUE.get(op.name) is not op:
-        return "its op is not in the catalogue"
+        return GraphError("its op is not in the catalogue")
     if not op.variadic and len(symbol.args) != len(op.operands):
-        return f"it has {len(symbol.args)} operands, not {len(op.operands)}"
+        return GraphError(f"it has {len(symbol.args)} operands, not {len(op.operands)}")
     try:
         inferred = graph.infer(op, symbol.args, attrs)
     except GraphirError as error:
-        return str(error)
+        return GraphError.like(error)
     if inferred.type is not symbol.type:
-        return f"its type is {symbol.type}, and {inferred.type} by the rules {graph.rules.name!r}"
+        by_rules = f"{inferred.type} by the rules {graph.rules.name!r}"
+        return GraphError(f"its type is {symbol.type}, and {by_rules}")
     if inferred.attrs is not attrs and identity(inferred.attrs) != identity(attrs):
-        return f"its attributes {attrs} are not in normal form"
+        return GraphError(f"its attributes {attrs} are not in normal form")
     return None
 
 

@@ -11,12 +11,15 @@ from pathlib import Path
 from typing import Any, cast
 
 from graphir.dtypes import DType
-from graphir.errors import GraphError, shortened
-from graphir.lattice.order import Cyclic, Lattice
+from graphir.errors import GraphError
+from graphir.lattice.order import Lattice
 from graphir.lattice.published import element, lattices
 
 MOST_NODES, MOST_EDGES, LONGEST_NAME = 4_096, 100_000, 200
 """The most nodes and edges of a lattice in a file, and the most characters of a name."""
+
+MOST_LETTERS = 1000
+"""The most characters of an error that quotes a file."""
 
 
 def read_lattice(path: str | os.PathLike[str]) -> Lattice[Any]:
@@ -36,12 +39,10 @@ def read_lattice(path: str | os.PathLike[str]) -> Lattice[Any]:
         return Lattice(name or Path(path).stem, _edges(edges), source)
     except OSError as error:
         near = difflib.get_close_matches(Path(path).name, lattices(), n=1)
-        hint = f"; there is a published lattice({near[0]!r})" if near else ""
-        raise GraphError(f"{path}: {error.strerror}{hint}") from None
-    except Cyclic as error:
-        raise Cyclic(f"{path}: {shortened(str(error))}", error.cycle) from None
+        named = f"; there is a published lattice({near[0]!r})" if near else ""
+        raise GraphError(f"{path}: {error.strerror}{named}") from None
     except GraphError as error:
-        raise GraphError(f"{path}: {shortened(str(error))}") from None
+        raise error.within(str(path)).having(longest=MOST_LETTERS) from None
 
 
 def _load(path: Path) -> Any:
@@ -100,10 +101,12 @@ def _edges(edges: Mapping[str, Any]) -> dict[Any, list[Any]]:
     names = {low: _names(low, above) for low, above in edges.items()}
     count = sum(map(len, names.values()))
     if count > MOST_EDGES:
-        raise GraphError(f"too many edges; got {count:,}; use at most {MOST_EDGES:,}")
+        raise GraphError("too many edges", got=f"{count:,}", fix=f"use at most {MOST_EDGES:,}")
     distinct = list(dict.fromkeys(n for low, above in names.items() for n in (low, *above)))
     if len(distinct) > MOST_NODES:
-        raise GraphError(f"too many nodes; got {len(distinct):,}; use at most {MOST_NODES:,}")
+        raise GraphError(
+            "too many nodes", got=f"{len(distinct):,}", fix=f"use at most {MOST_NODES:,}"
+        )
     _check_spelling(distinct)
     return {element(low): [element(name) for name in above] for low, above in names.items()}
 
@@ -124,7 +127,9 @@ def _check_name(name: Any, place: str) -> None:
         raise GraphError(f"{place}: must be a name, not {_value_text(name)}")
     if len(name) > LONGEST_NAME:
         count = f"{len(name):,} characters"
-        raise GraphError(f"{place}: too long a name; got {count}; use at most {LONGEST_NAME}")
+        raise GraphError(
+            f"{place}: too long a name", got=f"{count}", fix=f"use at most {LONGEST_NAME}"
+        )
 
 
 # Only where dtypes are counted in bytes, as NumPy does, and what means another dtype in bits.
@@ -142,7 +147,8 @@ def _check_spelling(names: list[str]) -> None:
     if (bytewise := _IN_BYTES & set(names)) and (either := _IN_EITHER & set(names)):
         raise GraphError(
             f"{min(bytewise)!r} counts bytes, as NumPy does, and short names such as "
-            f"{min(either)!r} count bits here; write full names, such as uint64"
+            f"{min(either)!r} count bits here",
+            fix="write full names, such as uint64",
         )
 
 

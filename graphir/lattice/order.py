@@ -18,20 +18,24 @@ from graphir.escape import printable
 Node = TypeVar("Node", bound=Hashable)
 
 
-class NoUpperBound(PromotionError):  # noqa: N818 -- the field's term
+class _JoinError(PromotionError):
+    """Elements without a join; `bounds` says which upper bounds they have instead."""
+
+    bounds = ""
+
+
+class NoUpperBound(_JoinError):  # noqa: N818 -- the field's term
     """Nothing in the lattice lies above all of the operands."""
 
 
-class SeveralUpperBounds(PromotionError):  # noqa: N818 -- the field's term
+class SeveralUpperBounds(_JoinError):  # noqa: N818 -- the field's term
     """Several minimal elements lie above all of the operands, and none of them is the least."""
 
 
 class Cyclic(GraphError):  # noqa: N818 -- the field's term
     """Edges that lead from a node back to itself, so that they order nothing: `cycle` has them."""
 
-    def __init__(self, message: str, cycle: Sequence[Any] = ()) -> None:
-        super().__init__(message)
-        self.cycle = tuple(cycle)
+    cycle: tuple[Any, ...] = ()
 
 
 class Violation(NamedTuple):
@@ -104,7 +108,8 @@ class Lattice(Generic[Node]):
         except CycleError as error:
             cycle: list[Node] = error.args[1][::-1]
             text = " < ".join(map(str, cycle))
-            raise Cyclic(f"lattice {self.name!r} has a cycle: {text}", cycle) from None
+            error = Cyclic(f"lattice {self.name!r} has a cycle", reason=text)
+            raise error.having(cycle=tuple(cycle)) from None
 
     def below(self, a: Node, b: Node) -> bool:
         """Whether a <= b."""
@@ -135,12 +140,14 @@ class Lattice(Generic[Node]):
         least = self.upper_bounds(*nodes)
         if len(least) != 1:
             names = " and ".join(map(str, dict.fromkeys(nodes)))
-            if not least:
-                raise NoUpperBound(f"{names} have no upper bound in lattice {self.name!r}")
-            raise SeveralUpperBounds(
-                f"{names} have several minimal upper bounds in lattice {self.name!r}: "
-                f"{_nodes_text(least)}"
+            kind, bounds = (
+                (SeveralUpperBounds, "several minimal upper bounds")
+                if least
+                else (NoUpperBound, "no upper bound")
             )
+            bounds = f"{bounds} in lattice {self.name!r}"
+            error = kind(f"{names} have {bounds}", reason=_nodes_text(least))
+            raise error.having(bounds=bounds)
         self._joins[nodes] = least[0]
         return least[0]
 
@@ -245,8 +252,9 @@ def violations(nodes: Sequence[Node], join: Callable[[Node, Node], Node]) -> Vio
     """
     if len(nodes) > MOST_NODES:
         raise GraphError(
-            f"laws: too many nodes, since associativity is a law of triples; got {len(nodes):,}; "
-            f"use a lattice of at most {MOST_NODES} nodes"
+            "laws: too many nodes, since associativity is a law of triples",
+            got=f"{len(nodes):,}",
+            fix=f"use a lattice of at most {MOST_NODES} nodes",
         )
     joins: dict[tuple[Node, Node], Node] = {}
     failures: list[Violation] = []
@@ -257,7 +265,7 @@ def violations(nodes: Sequence[Node], join: Callable[[Node, Node], Node]) -> Vio
         except PromotionError as error:
             law = "uniqueness" if isinstance(error, SeveralUpperBounds) else "existence"
             if (b, a) in joins or place[a] <= place[b]:
-                failures.append(Violation(law, (a, b), str(error)))
+                failures.append(Violation(law, (a, b), error.summary))
 
     def first(violation: Violation) -> tuple[int, int, list[int]]:
         places = [place[node] for node in violation.elements]

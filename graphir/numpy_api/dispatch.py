@@ -20,7 +20,7 @@ from graphir.ir.literals import is_literal
 from graphir.ir.operands import may_be_operand, symbols_of
 from graphir.ir.operators.powers import power
 from graphir.ir.symbol import Symbol
-from graphir.location import CompoundLocation, placed, user_location
+from graphir.location import CompoundLocation, user_location
 from graphir.numpy_api.functions import FUNCTIONS
 from graphir.numpy_api.products import strong
 from graphir.numpy_api.traced_numbers import TracedNumber
@@ -99,7 +99,7 @@ def call_ufunc(
             _has_none(name)
         return function(graph, ufunc, name, *inputs, **kwargs)
     except GraphirError as error:
-        raise placed(error, user_location(), f"np.{name}") from None
+        raise error.at(user_location(), f"np.{name}") from None
 
 
 _COMPARISONS = {np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal}
@@ -156,7 +156,7 @@ def call_function(
     try:
         return applied(graph, function, args, kwargs)
     except GraphirError as error:
-        raise placed(error, user_location(), f"np.{_name(function)}") from None
+        raise error.at(user_location(), f"np.{_name(function)}") from None
 
 
 def applied(
@@ -218,7 +218,9 @@ def _refuse(name: str, argument: str) -> NoReturn:
 def _has_none(name: str) -> NoReturn:
     module, _, last = name.rpartition(".")
     if last in _WRITERS:
-        raise GraphError(f"writes to an array, and a symbol never changes; write {_WRITERS[last]}")
+        raise GraphError(
+            "writes to an array, and a symbol never changes", fix=f"write {_WRITERS[last]}"
+        )
     near = difflib.get_close_matches(last, ops.CATALOGUE, 3, 0.5)
     near = near or difflib.get_close_matches(last, ops.CATALOGUE, 1, 0)
     hint = _NEAR.get(name) or _NEAR.get(module) or ", ".join(near)

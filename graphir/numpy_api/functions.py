@@ -48,7 +48,8 @@ def _mean(a: Symbol, axis: Any = None, dtype: Any = None, *, keepdims: Any = Fal
     x = _in(a, dtype)
     if dtype is not None and not (x.dtype.is_float or x.dtype.is_complex):
         raise GraphError(
-            f"a mean computed in {x.dtype} has no op; leave dtype out, and .astype(...) the mean"
+            f"a mean computed in {x.dtype} has no op",
+            fix="leave dtype out, and .astype(...) the mean",
         )
     return ops.mean(x, axis=axis, keepdims=keepdims)
 
@@ -94,7 +95,9 @@ def _ptp(a: Symbol, axis: Any = None, *, keepdims: bool = False) -> Symbol:
 
 def _where(condition: Any, *values: Any) -> Symbol:
     if len(values) != 2:
-        raise GraphError("where of a condition alone has a shape that depends on values; give x, y")
+        raise GraphError(
+            "where of a condition alone has a shape that depends on values", fix="give x, y"
+        )
     return ops.where(condition, *values)
 
 

@@ -187,7 +187,7 @@ def _repeat(a: Symbol, repeats: int, axis: int | None = None) -> Symbol:
 def take(a: Any, indices: Any, axis: int | None = None, *, mode: str = "raise") -> Symbol:
     """The slices that indices name along an axis; of all elements without one."""
     if mode != "raise":
-        raise GraphError(f"take has no mode {mode!r}; bring the indices into range first")
+        raise GraphError(f"take has no mode {mode!r}", fix="bring the indices into range first")
     indices = indices if isinstance(indices, Symbol) else np.asarray(indices)
     return (
         ops.gather(flat(a), indices, axis=0) if axis is None else ops.gather(a, indices, axis=axis)

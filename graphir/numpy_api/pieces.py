@@ -72,7 +72,7 @@ def _unstack(x: Symbol, /, *, axis: int = 0) -> tuple[Symbol, ...]:
 def _compress(condition: Any, a: Symbol, axis: int | None = None) -> Symbol:
     if isinstance(condition, Symbol):
         raise GraphError(
-            "how many are true depends on values; choose with np.where(condition, x, 0)"
+            "how many are true depends on values", fix="choose with np.where(condition, x, 0)"
         )
     return take(a, np.flatnonzero(condition), axis)
 
@@ -81,7 +81,7 @@ def _delete(arr: Symbol, obj: Any, axis: int | None = None) -> Symbol:
     x, at = (flat(arr), 0) if axis is None else (arr, axis_of(axis, (arr.type,)))
     size = x.shape[at]
     if not isinstance(size, int) or isinstance(obj, Symbol):
-        raise GraphError("what is left depends on values; take what is kept by np.take")
+        raise GraphError("what is left depends on values", fix="take what is kept by np.take")
     return take(x, np.delete(np.arange(size), obj), at)
 
 
@@ -276,7 +276,9 @@ def _polyval(p: Any, x: Any) -> Symbol:
 
 def _digitize(x: Any, bins: Any, right: bool = False) -> Symbol:
     if isinstance(bins, Symbol):
-        raise GraphError("whether bins ascend depends on values; write np.searchsorted(bins, x)")
+        raise GraphError(
+            "whether bins ascend depends on values", fix="write np.searchsorted(bins, x)"
+        )
     edges, side = np.asarray(bins), "left" if right else "right"
     if (np.diff(edges) >= 0).all():
         return ops.searchsorted(edges, x, side=side)

@@ -140,7 +140,7 @@ def _average(
     if weights.shape != a.shape:
         if not isinstance(axis, int) or weights.shape != (a.shape[axis],):
             raise ShapeError(
-                f"weights of {weights.type} for {a.type}; give the one axis they lie on"
+                f"weights of {weights.type} for {a.type}", fix="give the one axis they lie on"
             )
         along = [1] * a.rank
         along[axis] = weights.shape[0]  # pyright: ignore[reportArgumentType, reportCallIssue]

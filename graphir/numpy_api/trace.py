@@ -16,7 +16,7 @@ from graphir.ir.foreign_arrays import converted, is_foreign_array
 from graphir.ir.graph import Graph
 from graphir.ir.literals import is_literal
 from graphir.ir.symbol import Symbol
-from graphir.location import placed, user_location
+from graphir.location import user_location
 from graphir.numpy_api.traced_numbers import NumberTrace, TracedNumber, concrete
 from graphir.ops.dims import shape_of
 from graphir.ops.types import TensorType
@@ -113,7 +113,7 @@ def trace(
     try:
         return traced(function, types, named, Graph(name_of(function), rules=chosen))
     except GraphirError as error:
-        raise placed(error, user_location(), "trace") from None
+        raise error.at(user_location(), "trace") from None
 
 
 def traced(
@@ -321,8 +321,8 @@ def _no_name(value: Any, path: str) -> None:
     if isinstance(value, str) and _DTYPE.fullmatch(value):
         raise GraphError(
             f"{path.partition('_')[2]} is {value!r}, which is handed over as it is, so there is no "
-            f"input; write DType.{value} for a 0-d one, or ({value!r}, shape), shape a "
-            "tuple or list"
+            "input",
+            fix=f"write DType.{value} for a 0-d one, or ({value!r}, shape), shape a tuple or list",
         )
 
 
@@ -346,7 +346,8 @@ def _constant(graph: Graph, value: Any, path: str) -> Symbol:
                 raise
             raise PromotionError(
                 f"{path} is {value!r}, a number that has no dtype of its own under "
-                f"{graph.rules.name!r}; return np.{np.asarray(value).dtype}({value!r})"
+                f"{graph.rules.name!r}",
+                fix=f"return np.{np.asarray(value).dtype}({value!r})",
             ) from None
     if isinstance(value, np.ndarray) or is_foreign_array(cast("type[Any]", type(value))):
         return graph.entering(value)

@@ -134,7 +134,7 @@ class NumberTrace:
         """A number in a dtype that holds it; GraphError where it does not."""
         graph = self.open_graph()
         if not self.asked(graph.rules.fits, number, dtype):
-            raise GraphError(misfit(self.values[number.index], dtype))
+            raise misfit(self.values[number.index], dtype)
         return self._fed(Feed(number.index, dtype, graph.rules))
 
     def known(self, attrs: Mapping[str, Any]) -> dict[str, Any]:
@@ -164,8 +164,8 @@ class NumberTrace:
         """The graph that is being traced; GraphError once that has ended."""
         if self.graph is None:
             raise GraphError(
-                "a number of a traced call is used after the trace ended; return it from the "
-                "function instead of keeping it"
+                "a number of a traced call is used after the trace ended",
+                fix="return it from the function instead of keeping it",
             )
         return self.graph
 
@@ -376,9 +376,9 @@ class TracedNumber(DeferredNumber):
             return np.array(concrete(self), dtype)
         kind, name = type(self.trace.values[self.index]).__name__, self.trace.names[self.index]
         raise GraphError(
-            "np.asarray: an array does not keep the kind of a number that differs from call to "
-            f"call; got {name!r}, {'an' if kind == 'int' else 'a'} {kind}; use {kind}({name}), by "
-            "which its value becomes part of the signature"
+            "np.asarray: an array does not keep the kind of a number that differs between calls",
+            got=f"{name!r}, {('an' if kind == 'int' else 'a')} {kind}",
+            fix=f"use {kind}({name}), by which its value becomes part of the signature",
         )
 
 

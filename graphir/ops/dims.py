@@ -248,6 +248,7 @@ def _read(text: str) -> Size:
         return read_dim(text)
     except ParseError as error:
         raise GraphError(
-            f"{brief(text)} is not a dim: at column {error.column}, {error.message}; write names, "
-            "ints, + - * // and parentheses"
+            f"{brief(text)} is not a dim",
+            reason=f"at column {error.column}, {error.summary}",
+            fix="write names, ints, + - * // and parentheses",
         ) from None

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from graphir.dtypes import DType
-from graphir.errors import PromotionError
+from graphir.errors import REAL_PARTS, PromotionError, cast_first
 from graphir.ops.op import Attributes, Op, Resolved, Signature, Types
 from graphir.promotion.families import Family
 from graphir.promotion.python import ruling
@@ -18,10 +18,8 @@ Rule: TypeAlias = Callable[[PromotionRules, Op, Types, Attributes], Resolved]
 
 def _no_complex(op: Op, dtype: DType) -> DType:
     if dtype.is_complex:
-        raise PromotionError(
-            f"{op.name} is not defined for {dtype}, whose values have no order or floor; take "
-            ".real, .imag or abs() first"
-        )
+        problem = f"it is not defined for {dtype}, whose values have no order or floor"
+        raise PromotionError(problem, fix=REAL_PARTS, op=op.name)
     return dtype
 
 
@@ -72,8 +70,11 @@ def _step(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Res
     resolved = _together("floating", real=True)(rules, op, types, attrs)
     if rules.concrete_dtype(resolved.result) not in (DType.float32, DType.float64):
         raise PromotionError(
-            f"{op.name} steps through float32 or float64, not {resolved.result}, whose arithmetic "
-            "is float32's rounded; .cast(DType.float32) first"
+            "it steps through float32 or float64 alone",
+            reason="arithmetic in narrower floats is that of float32, rounded",
+            got=str(resolved.result),
+            fix=cast_first(DType.float32),
+            op=op.name,
         )
     return resolved
 
@@ -138,7 +139,7 @@ def _asked(rules: PromotionRules, attrs: Attributes) -> DType | None:
 
 def _integer(op: Op, dtype: DType) -> DType:
     if not dtype.is_integer:
-        raise PromotionError(f"the result of {op.name} is of an integer dtype, not {dtype}")
+        raise PromotionError("its result must have an integer dtype", got=str(dtype), op=op.name)
     return dtype
 
 
@@ -154,13 +155,15 @@ def _padding(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> 
 def _number(op: Op, value: Any, dtype: DType) -> None:
     """A number among the attributes fits the dtype it is to have, whatever the rules."""
     if not fits(value, dtype):
-        raise PromotionError(f"{op.name}: {misfit(value, dtype)}")
+        raise PromotionError.like(misfit(value, dtype), op=op.name)
 
 
 def _castable(op: Op, source: DType, target: DType) -> None:
     if source.is_complex and not (target.is_complex or target is DType.bool):
         raise PromotionError(
-            f"{op.name} of {source} to {target} would drop the imaginary part; take .real first"
+            f"{source} to {target} would drop the imaginary part",
+            fix="take .real first",
+            op=op.name,
         )
 
 

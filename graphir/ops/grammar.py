@@ -215,7 +215,7 @@ def array_of_text(nested: Any, type_: TensorType) -> NDArray[Any]:
     try:
         return array.reshape(cast("tuple[int, ...]", type_.shape))
     except ValueError as error:  # NumPy limits sizes, even beside an axis of 0
-        raise ShapeError(f"no constant has type {type_}: {error}") from None
+        raise ShapeError(f"no constant has type {type_}", reason=str(error)) from None
 
 
 def stored_array(value: Any, type_: TensorType) -> NDArray[Any]:

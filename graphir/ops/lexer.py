@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar
 
-from graphir.errors import GraphirError, ParseError, shortened
+from graphir.errors import GraphirError, ParseError
 
 T = TypeVar("T")
 
@@ -59,7 +59,7 @@ class Tokens:
 
     def fail(self, message: str, at: int | None = None) -> NoReturn:
         """Raise ParseError at a token, by default the next."""
-        raise ParseError(shortened(message), *self.place(self.at if at is None else at)) from None
+        self.refuse(ParseError(message), self.at if at is None else at)
 
     def attempt(self, at: int, build: Callable[..., T], *args: Any) -> T:
         """What a function makes of values that were read; what it refuses is an error at a token.
@@ -72,10 +72,12 @@ class Tokens:
         except Exception as error:
             self.refuse(error, at)
 
-    def refuse(self, error: Exception, at: int, prefix: str = "") -> NoReturn:
-        """Raise an error again, as a ParseError at a token."""
-        kind = "" if isinstance(error, GraphirError) else f"not possible: {type(error).__name__}: "
-        self.fail(f"{prefix}{kind}{error}", at)
+    def refuse(self, error: Exception, at: int, **fields: Any) -> NoReturn:
+        """Raise an error again, as a ParseError at a token, with other fields where named."""
+        if not isinstance(error, GraphirError):
+            error = ParseError("not possible", reason=f"{type(error).__name__}: {error}")
+        line, column = self.place(at)
+        raise ParseError.like(error, **fields, line=line, column=column) from None
 
     def expected(self, what: str) -> NoReturn:
         """Raise ParseError that says what the next token should have been."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 
 from graphir.dtypes import DType
 from graphir.errors import GraphError, GraphirError
-from graphir.location import placed, user_location
+from graphir.location import user_location
 from graphir.ops.dims import Shape
 from graphir.ops.types import TensorType
 from graphir.promotion.rules import PromotionRules
@@ -144,7 +144,7 @@ class Op:
             operands, attrs = self.bind(values, named)
             graph = _graph_of(self, operands)
         except GraphirError as error:
-            raise placed(error, user_location(), self.name) from None
+            raise error.at(user_location(), self.name) from None
         return graph.apply(self, operands, attrs)
 
     def __reduce__(self) -> tuple[Callable[[str], Op], tuple[str]]:
@@ -188,6 +188,7 @@ def _graph_of(op: Op, operands: Sequence[Any]) -> Graph:
             return operand.graph
     if not CURRENT.get():
         raise GraphError(
-            f"{op.name} of no symbol belongs to no graph; call it on a symbol, or inside `with g:`"
+            f"{op.name} of no symbol belongs to no graph",
+            fix="call it on a symbol, or inside `with g:`",
         )
     return CURRENT.get()[-1]

@@ -75,12 +75,13 @@ def matmul(op: Op, types: Types, attrs: Attributes) -> Shape:
     """Batch axes broadcast; the last two multiply."""
     a, b = types[0].shape, types[1].shape
     if types[0].rank == 0 or types[1].rank == 0:
-        raise ShapeError(f"{op.name} needs at least one axis on both sides; use * for 0-d")
+        raise ShapeError(f"{op.name} needs at least one axis on both sides", fix="use * for 0-d")
     inner_a, inner_b = a[-1], b[-2:][0]
     if inner_a != inner_b:
         raise ShapeError(
             f"{op.name} of {shape_text(a)} and {shape_text(b)}: inner dims {inner_a} and {inner_b} "
-            "differ; transpose one, or .rebind(...) if they are equal"
+            "differ",
+            fix="transpose one, or .rebind(...) if they are equal",
         )
     batch = broadcast_shapes((a[:-2], b[:-2]))
     return batch + a[-2:-1] + (b[-1:] if len(b) > 1 else ())
@@ -105,7 +106,9 @@ def tensordot(op: Op, types: Types, attrs: Attributes) -> Shape:
 def outer(op: Op, types: Types, attrs: Attributes) -> Shape:
     """All pairs of two vectors' elements."""
     if types[0].rank != 1 or types[1].rank != 1:
-        raise ShapeError(f"outer takes vectors, not {types[0]} and {types[1]}; .reshape(-1) first")
+        raise ShapeError(
+            f"outer takes vectors, not {types[0]} and {types[1]}", fix=".reshape(-1) first"
+        )
     return types[0].shape + types[1].shape
 
 
@@ -206,7 +209,7 @@ def sliced(op: Op, types: Types, attrs: Attributes) -> Shape:
 
 def _length(start: Size, stop: Size, step: int, dim: Size) -> Size:
     if step < 1:
-        raise ShapeError(f"the step of a slice is positive, not {step}; flip first")
+        raise ShapeError(f"the step of a slice is positive, not {step}", fix="flip first")
     beyond = stop - dim
     if isinstance(beyond, int) and beyond > 0:
         raise ShapeError(f"a slice cannot end at {stop} on an axis of {dim}")

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from graphir.dtypes import DType
-from graphir.errors import PromotionError
+from graphir.errors import REAL_PARTS, Fix, PromotionError, cast_first
 from graphir.lattice.order import Lattice, NoUpperBound
 from graphir.promotion.families import Family
 from graphir.promotion.in_place import IN_PLACE
@@ -94,13 +94,14 @@ class ArrayApi(LibraryRules):
         """One of the standard's data types."""
         if dtype.code in self._dtype_codes:
             return dtype
-        raise self.lacking(dtype, f"{dtype} is no data type of {self.name!r}: {_NOT_DEFINED}")
+        raise self.lacking(dtype, _NOT_DEFINED)
 
     def entering(self, scalar: Any) -> Any:
         """Refused: only Python scalars mix with arrays."""
         raise PromotionError(
-            f"{scalar!r} is neither an array nor a Python scalar: {_NOT_DEFINED}; write "
-            f"{scalar.item()!r}, or g.constant(...)"
+            f"{scalar!r} is neither an array nor a Python scalar",
+            reason=_NOT_DEFINED,
+            fix=(f"write {scalar.item()!r}", "g.constant(...)"),
         )
 
     def common(self, operands: Sequence[Typed]) -> DType:
@@ -164,23 +165,33 @@ class ArrayApi(LibraryRules):
         """Weak; an int must be in the range of the integers beside it."""
         if place.op in _ARRAYS_ONLY or (place.op and not place.partners):
             raise PromotionError(
-                f"{place.op} of the Python scalar {number_text(value)}: {_NOT_DEFINED} under "
-                f"{self.name!r}; write g.scalar[DType....]({number_text(value)})"
+                f"it takes no Python scalar such as {number_text(value)}",
+                reason=f"{_NOT_DEFINED} under {self.name!r}",
+                fix=Fix("write {scalar}", value=number_text(value)),
+                op=place.op,
             )
         if isinstance(value, int) and not isinstance(value, bool) and place.partners:
             clips = place.op == "clip"  # by bounds that the dtype of x has
             beside = self.common(place.operands[:1] if clips else place.partners)
             if beside.is_integer and not fits(value, beside):
-                raise PromotionError(f"{self.misfit(value, beside)}; {_NOT_DEFINED}")
+                error = self.misfit(value, beside)
+                raise error.having(reason=f"{error.reason}; {_NOT_DEFINED}", op=place.op)
             if beside is DType.uint64:
                 return beside
         return super().literal(value, place)
 
     def _undefined_error(self, dtype: DType, op: str, target: DType) -> PromotionError:
-        way = f"cast first, for example .cast(DType.{target})"
-        if dtype.is_complex and target is not DType.bool:
-            way = "take .real, .imag or abs() first"
-        return PromotionError(f"{op} of {dtype}: {_NOT_DEFINED} under {self.name!r}; {way}")
+        part = dtype.is_complex and target is not DType.bool
+        return PromotionError(
+            f"it takes no {self.named(dtype)}",
+            reason=f"{_NOT_DEFINED} under {self.name!r}",
+            fix=REAL_PARTS if part else cast_first(target),
+            op=op,
+        )
+
+    def named(self, dtype: DType) -> str:
+        """A dtype as errors name it: a weak one is that of a Python scalar."""
+        return f"a Python {dtype.name.removeprefix('weak_')}" if dtype.weak else str(dtype)
 
 
 ARRAY_API = ArrayApi(

@@ -171,8 +171,8 @@ class Jax(LibraryRules):
         """float32 of integers up to 32 bits, float64 of those of 64; none of those of 2 bits."""
         if dtype.bits == 2:
             raise PromotionError(
-                f"{op} takes no {dtype} under {self.name!r}, where that has no float; cast first, "
-                "for example .cast(DType.int8)"
+                f"{op} takes no {dtype} under {self.name!r}, where that has no float",
+                fix="cast first, for example .cast(DType.int8)",
             )
         dtype = self.inexact.get(dtype, dtype)
         return self.concrete_dtype(dtype) if op in self.strong else dtype
@@ -269,7 +269,8 @@ class JaxX32(Jax):
         if dtype is DType.weak_int and not -(2**31) <= value < 2**31:
             raise PromotionError(
                 f"the literal {number_text(value)} does not fit the 32 bits of an int under "
-                f"{self.name!r}; write it as a float, or build the graph under rules='jax'"
+                f"{self.name!r}",
+                fix="write it as a float, or build the graph under rules='jax'",
             )
         return dtype
 

@@ -83,8 +83,8 @@ class JaxLax(Jax):
     def boolean(self, op: str) -> DType:
         """Refused."""
         raise PromotionError(
-            f"{op} does not take bool under {self.name!r}: jax.lax computes with numbers alone; "
-            "use | or &, or .cast(DType.int32) first"
+            f"{op} does not take bool under {self.name!r}: jax.lax computes with numbers alone",
+            fix="use | or &, or .cast(DType.int32) first",
         )
 
     def floating(self, dtype: DType, op: str) -> DType:
@@ -103,7 +103,7 @@ class JaxLax(Jax):
         """Any dtype; real and imag take complex numbers alone."""
         if op in ("real", "imag") and not dtype.is_complex:
             raise PromotionError(
-                f"{op} takes complex numbers under {self.name!r}, not {dtype}; leave it out"
+                f"{op} takes complex numbers under {self.name!r}, not {dtype}", fix="leave it out"
             )
         return dtype
 

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from graphir.dtypes import DType
-from graphir.errors import PromotionError
+from graphir.errors import PromotionError, RulesFix
 from graphir.lattice.order import Lattice
 from graphir.promotion.cells import cell_of
 from graphir.promotion.operands import ALONE, Place, Typed, instead_of
@@ -79,14 +79,13 @@ class LibraryRules(PromotionRules):
     def supported(self, dtype: DType) -> DType:
         """The dtype, if the library has it."""
         if dtype.code not in self._dtype_codes:
-            raise self.lacking(
-                dtype, f"{self.library} has no {dtype}, so there is none under {self.name!r}"
-            )
+            raise self.lacking(dtype, f"{self.library} has no {self.named(dtype)}")
         return dtype
 
     def lacking(self, dtype: DType, why: str) -> PromotionError:
         """The error that says why there is no such dtype, and what to take instead."""
         near = instead_of(dtype, self.dtypes)
+        problem = f"there is no {self.named(dtype)} under {self.name!r}"
         fix = f"write DType.{near}, which has all its values" if near else ""
         if near is None or not dtype.exact_in(near):
             fix = f"choose one of {', '.join(map(str, self.dtypes))}"
@@ -95,7 +94,7 @@ class LibraryRules(PromotionRules):
         names = [f"rules={name!r}" for name in reversed(first.values())][:2]
         verb = "has" if len(names) == 1 else "have"
         other = f"{' or '.join(names)}, which {verb} it"
-        return PromotionError(f"{why}; {fix}, or build the graph under {other}")
+        return PromotionError(problem, reason=why, fix=(fix, RulesFix(other)))
 
     def literal(self, value: Any, place: Place = ALONE) -> DType:
         """The weak dtype of its type, whatever is beside it."""
@@ -103,7 +102,9 @@ class LibraryRules(PromotionRules):
         if dtype is DType.weak_int and not -(2**63) <= value < 2**63:
             raise PromotionError(
                 f"the literal {number_text(value)} does not fit the 64 bits of an int under "
-                f"{self.name!r}; write a float, or g.scalar[DType.uint64](...) where that holds it"
+                f"{self.name!r}",
+                fix=("write a float", "g.scalar[DType.uint64](...) where that holds it"),
+                op=place.op,
             )
         return dtype
 
@@ -111,8 +112,8 @@ class LibraryRules(PromotionRules):
         """Refuse a literal that an integer cannot be raised to."""
         if value < 0:
             raise PromotionError(
-                f"{self.library} raises no integer to the negative power {number_text(value)}; "
-                f"write {float_of(value)!r}, or cast the {dtype} to a float"
+                f"{self.library} raises no integer to the negative power {number_text(value)}",
+                fix=(f"write {float_of(value)!r}", f"cast the {dtype} to a float"),
             )
 
 

@@ -141,8 +141,8 @@ class Strict(LibraryRules):
             return
         if op not in ("input", "constant", "full", "range"):
             raise PromotionError(
-                f"{op} takes no dtype under {self.name!r}, since MAX's {op} has none; cast the "
-                f"operand or the result by .cast(DType.{dtype})"
+                f"{op} takes no dtype under {self.name!r}, since MAX's {op} has none",
+                fix=f"cast the operand or the result by .cast(DType.{dtype})",
             )
         if op != "input" and self.supported(dtype).bits < 8 and dtype is not DType.bool:
             raise self._sub_byte(f"{op} makes no {dtype}", dtype)
@@ -171,8 +171,8 @@ class Strict(LibraryRules):
         """As "max", but no literal becomes a dtype narrower than a byte, and some ops take none."""
         if place.op and place.op not in _PROMOTING:
             raise PromotionError(
-                f"{place.op} takes no Python scalar under {self.name!r}; write "
-                f"g.scalar({value!r}, DType....)"
+                f"{place.op} takes no Python scalar under {self.name!r}",
+                fix=f"write g.scalar({value!r}, DType....)",
             )
         dtype = PromotionRules.literal(self, value, place)
         if dtype.bits < 8 and dtype.narrow:
@@ -181,8 +181,8 @@ class Strict(LibraryRules):
 
     def _sub_byte(self, what: str, dtype: DType) -> PromotionError:
         return PromotionError(
-            f"{what}, which is narrower than a byte, under {self.name!r}; write it in a wider "
-            f"dtype and .cast(DType.{dtype})"
+            f"{what}, which is narrower than a byte, under {self.name!r}",
+            fix=f"write it in a wider dtype and .cast(DType.{dtype})",
         )
 
     def fits(self, value: Any, dtype: DType) -> bool:
@@ -202,7 +202,8 @@ class Strict(LibraryRules):
             return float(cast("Any", scalar))
         raise PromotionError(
             f"MAX takes no {type(scalar).__name__} scalar beside a tensor, so {self.name!r} "
-            f"refuses {scalar!r}; write g.scalar[DType....](...)"
+            f"refuses {scalar!r}",
+            fix="write g.scalar[DType....](...)",
         )
 
     def array(
@@ -225,8 +226,9 @@ class Strict(LibraryRules):
         else:
             return target
         raise PromotionError(
-            f"{op or 'promote'}: {why} under {self.name!r}; got an array of {dtype} beside "
-            f"{target}; use g.constant[DType.{dtype}](...), which is a tensor"
+            f"{op or 'promote'}: {why} under {self.name!r}",
+            got=f"an array of {dtype} beside {target}",
+            fix=f"use g.constant[DType.{dtype}](...), which is a tensor",
         )
 
     def _misfit_in(self, array: Any, dtype: DType) -> int | None:
@@ -262,8 +264,8 @@ class Strict(LibraryRules):
             return dtype
         raise PromotionError(
             f"{op} takes bool under {self.name!r}, not {dtype}, since MAX's & | ^ ~ are its "
-            "logical functions; compare first, for example x != 0, or build the graph under "
-            "rules='max'"
+            "logical functions",
+            fix="compare first, for example x != 0, or build the graph under rules='max'",
         )
 
     def index_dtype(self, dtype: DType, op: str) -> DType:
@@ -272,7 +274,8 @@ class Strict(LibraryRules):
             return dtype
         raise PromotionError(
             f"the indices of {op} are {' or '.join(map(str, _INDICES[op][-2:]))} under "
-            f"{self.name!r}, not {dtype}; .cast(DType.int64)"
+            f"{self.name!r}, not {dtype}",
+            fix=".cast(DType.int64)",
         )
 
     def movement(self, dtype: DType, op: str) -> DType:

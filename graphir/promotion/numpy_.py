@@ -89,9 +89,9 @@ class Numpy(LibraryRules):
         """A dtype of NumPy's own."""
         if dtype is DType.bfloat16 or dtype.narrow:
             why = (
-                f"there is no {dtype} under {self.name!r}: for the types of ml_dtypes NumPy itself "
-                "gives three different answers (of bfloat16 and 1.5 np.result_type says float64, "
-                "np.add float32; of bfloat16 and int16 np.result_type raises)"
+                "for the types of ml_dtypes NumPy itself gives three different answers (of "
+                "bfloat16 and 1.5 np.result_type says float64, np.add float32; of bfloat16 and "
+                "int16 np.result_type raises)"
             )
             raise self.lacking(dtype, why)
         return super().supported(dtype)
@@ -207,7 +207,8 @@ class Numpy(LibraryRules):
         if isinstance(value, int) and not -(2**63) <= value < 2**64:
             raise PromotionError(
                 f"the literal {number_text(value)} does not fit 64 bits, and there is no wider int "
-                f"for {self.library} to make of it here; write it as a float"
+                f"for {self.library} to make of it here",
+                fix="write it as a float",
             )
         huge = isinstance(value, int) and value >= 2**63
         return DType.uint64 if huge else self.concrete_dtype(WEAK[type(value)])

@@ -151,10 +151,10 @@ class NumpyLegacy(Numpy):
         open_dtypes = [each.dtype for each in operands if not each.rank and _value(each) is None]
         raise PromotionError(
             f"under {self.name!r} the dtype here depends on the value of the 0-d operand of "
-            f"{' and '.join(map(str, open_dtypes))}, "
-            f"which is not known before the graph runs: it may "
-            f"be {' or '.join(map(str, answer_set))}; .cast(...) that operand to the dtype of the "
-            "other, make it a constant, or give it an axis"
+            f"{' and '.join(map(str, open_dtypes))}, which is not known before the graph runs: "
+            f"it may be {' or '.join(map(str, answer_set))}",
+            fix=".cast(...) that operand to the dtype of the other, make it a constant, or give it "
+            "an axis",
         )
 
     def _folds(self, cases: Sequence[Sequence[Least]]) -> Iterable[DType]:

@@ -24,8 +24,8 @@ def register(new: PromotionRules) -> PromotionRules:
     present = _REGISTRY.setdefault(new.name, new)
     if present is not new and not present.is_same_lattice(new):
         raise GraphError(
-            f"a rule set named {new.name!r} is registered already, as rules({new.name!r}); give "
-            "another one another name"
+            f"a rule set named {new.name!r} is registered already, as rules({new.name!r})",
+            fix="give another one another name",
         )
     return present
 

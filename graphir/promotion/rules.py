@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphir.dtypes import DType, DTypeLike
-from graphir.errors import GraphError, PromotionError
-from graphir.lattice.order import Lattice, Violation
+from graphir.errors import REAL_PARTS, Fix, GraphError, PromotionError, RulesFix, cast_first
+from graphir.lattice.order import Lattice, NoUpperBound, SeveralUpperBounds, Violation
 from graphir.lattice.published import is_dtype, of_dtypes
 from graphir.promotion.defaults import DefaultInside
 from graphir.promotion.families import Family, FamilyRules
@@ -103,8 +103,8 @@ class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
         if foreign or not len(order):
             what = f"{', '.join(foreign)}, which no dtype is named" if foreign else "nothing"
             raise GraphError(
-                f"rules are made of dtypes, and lattice {order.name!r} has {what}; write names "
-                "such as int8, bfloat16 or weak_float"
+                f"rules are made of dtypes, and lattice {order.name!r} has {what}",
+                fix="write names such as int8, bfloat16 or weak_float",
             )
         doc = doc or f"The joins of lattice {order.name!r}."
         return cls(name or order.name, doc, order, source or order.source)
@@ -125,9 +125,9 @@ class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
                 raise self.refusal(dtypes, f"{dtype} is not in its lattice")
         try:
             return self.lattice.join(*dtypes)
-        except PromotionError as error:  # no bound, or several
-            why = str(error).replace(" and ".join(map(str, dtypes)), "they", 1)
-            raise type(error)(str(self.refusal(dtypes, why))) from None
+        except (NoUpperBound, SeveralUpperBounds) as error:
+            why = f"they have {error.bounds}" + (f": {error.reason}" if error.reason else "")
+            raise type(error).like(self.refusal(dtypes, why)) from None
 
     def supported(self, dtype: DType) -> DType:
         """A dtype that a graph may have under these rules; PromotionError where there is none."""
@@ -153,7 +153,9 @@ class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
             text = number_text(value)
             raise PromotionError(
                 f"the literal {text} has no dtype of its own under {self.name!r} and nothing "
-                f"beside it has one; write g.scalar({text}, DType....)"
+                "beside it has one",
+                fix=Fix("write {scalar}", value=text),
+                op=place.op,
             )
         dtype = self.common(place.partners)
         if self.fits(value, dtype):
@@ -200,13 +202,14 @@ class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
         special = self.exceptions.get(op)
         if special is None or dtype not in special:
             return getattr(self, family)(dtype, op)
-        dtype_found = special[dtype]
-        if dtype_found is None:
-            takes = [d for d in _USUAL if special.get(d, d) is not None]
-            fix = f"cast first, for example .cast(DType.{takes[0]})" if takes else "no cast helps"
-            fix = "take .real, .imag or abs() first" if dtype.is_complex else fix
-            raise PromotionError(f"{op} is not defined for {dtype} under {self.name!r}; {fix}")
-        return dtype_found
+        found = special[dtype]
+        if found is None:
+            taken = [d for d in _USUAL if special.get(d, d) is not None]
+            fix = cast_first(taken[0]) if taken else "no cast helps"
+            fix = REAL_PARTS if dtype.is_complex else fix
+            problem = f"it is not defined for {dtype} under {self.name!r}"
+            raise PromotionError(problem, fix=fix, op=op)
+        return found
 
     def source_dtype(self, dtype: DType, op: str) -> DType:
         """The dtype of an operand that an op converts to a dtype which its caller names."""
@@ -221,8 +224,9 @@ class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
         if op in self.bool_arithmetic:
             return DType.bool
         raise PromotionError(
-            f"{op} does not take bool under {self.name!r} (there + is or, * is and); cast first, "
-            "for example .cast(DType.int32)"
+            f"it is not defined for bool under {self.name!r} (there + is or, * is and)",
+            fix=cast_first(DType.int32),
+            op=op,
         )
 
     def division(self, dtype: DType, op: str) -> DType:
@@ -233,10 +237,8 @@ class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
         """The float in which functions such as sin and mean happen; "max" refuses integers."""
         if dtype.is_float or dtype.is_complex:
             return dtype
-        raise PromotionError(
-            f"{op} takes floats under {self.name!r}, not {dtype}; cast first, for example "
-            f".cast(DType.float32)"
-        )
+        problem = f"its operands must be floats under {self.name!r}"
+        raise PromotionError(problem, got=str(dtype), fix=cast_first(DType.float32), op=op)
 
     def average(self, dtype: DType, op: str) -> DType:
         """The float in which mean, var and std happen."""
@@ -250,34 +252,34 @@ class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
         """The dtype in which values are put in order; "max" has no order of complex numbers."""
         if not dtype.is_complex:
             return dtype
-        raise PromotionError(
-            f"{op} is not defined for {dtype}, whose values have no order; take .real, .imag or "
-            "abs() first"
-        )
+        problem = f"it is not defined for {dtype}, whose values have no order"
+        raise PromotionError(problem, fix=REAL_PARTS, op=op)
 
     def bitwise(self, dtype: DType, op: str) -> DType:
         """The dtype of & | ^ ~: an integer's or bool."""
         if dtype.is_integer or dtype is DType.bool:
             return dtype
         raise PromotionError(
-            f"{op} takes integers or bool, not {dtype}; cast first, for example .cast(DType.int64)"
+            "its operands must be integers or bool",
+            got=str(dtype),
+            fix=cast_first(DType.int64),
+            op=op,
         )
 
     def shift(self, dtype: DType, op: str) -> DType:
         """The dtype of << and >>: an integer's."""
         if dtype.is_integer:
             return dtype
-        raise PromotionError(
-            f"{op} takes integers, not {dtype}; cast first, for example .cast(DType.int64)"
-        )
+        problem, fix = "its operands must be integers", cast_first(DType.int64)
+        raise PromotionError(problem, got=str(dtype), fix=fix, op=op)
 
     def truth(self, dtype: DType, op: str) -> DType:
         """The dtype that a truth value must have: logical ops, any, all, where's condition."""
         if dtype is DType.bool:
             return dtype
-        raise PromotionError(
-            f"{op} takes bool under {self.name!r}, not {dtype}; write x != 0, or .cast(DType.bool)"
-        )
+        problem = f"its operands must be bool under {self.name!r}"
+        fixes = "write x != 0", Fix("{cast}", DType.bool)
+        raise PromotionError(problem, got=str(dtype), fix=fixes, op=op)
 
     def verdict(self, dtype: DType, op: str) -> DType:
         """The dtype of the result of logical ops, any and all."""
@@ -287,7 +289,8 @@ class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
         """The dtype of indices, in gather and the like: their own, an integer's."""
         if dtype.is_integer:
             return dtype
-        raise PromotionError(f"the indices of {op} are integers, not {dtype}; .cast(DType.int64)")
+        problem, fix = "its indices must be integers", Fix("write {cast}", DType.int64)
+        raise PromotionError(problem, got=str(dtype), fix=fix, op=op)
 
     def inspection(self, dtype: DType, op: str) -> DType:
         """The dtype in which is_nan and the like, real, imag and abs look at a value."""
@@ -310,22 +313,27 @@ class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
     def refusal(self, dtypes: Sequence[DType], why: str) -> PromotionError:
         """The error that says these dtypes do not mix here, and both ways out."""
         holding = smallest_holding(dtypes)
-        cast = f"cast them, for example .cast(DType.{holding})"
+        cast = Fix("cast them, for example {cast}", holding)
         if holding is None:
-            cast = "no dtype has every value of both, so choose by a .cast(DType....) what to lose"
+            cast = Fix("no dtype has every value of both, so choose what to lose by {cast}")
         others = f"rules={self.instead!r}" if self.instead not in ("", self.name) else "other rules"
-        return PromotionError(
-            f"{' and '.join(map(str, dtypes))} do not promote under {self.name!r}: {why}; {cast}, "
-            f"or build the graph under {others}"
-        )
+        problem = f"{' and '.join(map(self.named, dtypes))} do not promote under {self.name!r}"
+        return PromotionError(problem, reason=why, fix=(cast, RulesFix(others)))
+
+    def named(self, dtype: DType) -> str:
+        """A dtype as errors name it."""
+        return str(dtype)
 
     def misfit(self, value: Any, dtype: DType) -> PromotionError:
         """The error that says a literal does not fit the dtype it would take."""
-        wide = instead_of(dtype, [each for each in self.dtypes if self.fits(value, each)]) or "..."
-        return PromotionError(
-            f"the literal {misfit(value, dtype, f' under {self.name!r}')}; .cast(DType.{wide}) the "
-            f"other operand, or write g.scalar({number_text(value)}, DType.{wide})"
+        wide = instead_of(dtype, [one for one in self.dtypes if self.fits(value, one)])
+        error = misfit(value, dtype, f" under {self.name!r}")
+        ways = (
+            Fix("{cast} of the other operand", wide),
+            Fix("write {scalar}", wide, number_text(value)),
         )
+        problem, fixes = f"the literal {error.problem}", (*error.fixes, *ways)
+        return PromotionError.like(error, problem=problem, fixes=fixes)
 
     def promote(self, *operands: Any) -> DType:
         """The dtype that operands have together, in which `x + y` computes if `+` takes it.

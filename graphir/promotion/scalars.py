@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from graphir.conversions import convert
 from graphir.dtypes import DType
+from graphir.errors import GraphError
 
 WEAK: dict[type, DType] = {
     bool: DType.bool,
@@ -118,20 +119,24 @@ def _keeps(value: float, dtype: DType) -> bool:
     return abs(value) < tie or (specials == "fn" and abs(value) == tie)
 
 
-def misfit(value: Any, dtype: DType, under: str = "") -> str:
-    """Why a scalar does not fit a dtype, and what to write instead."""
+def misfit(value: Any, dtype: DType, under: str = "") -> GraphError:
+    """The error that says why a scalar does not fit a dtype, and what to write instead."""
+    fixes: tuple[str, ...]
     if isinstance(value, float) and dtype.format is None:
-        as_int = f"write {int(value)}, or " if value.is_integer() else ""
-        why = f"is a float; {as_int}choose a float dtype"
+        whole = (f"write {int(value)}",) if value.is_integer() else ()
+        reason, fixes = "it is a float", (*whole, "choose a float dtype")
     elif isinstance(value, complex) and not dtype.is_complex:
-        why = "is complex; choose a complex dtype"
+        reason, fixes = "it is complex", ("choose a complex dtype",)
     elif isinstance(value, int) and dtype.format and fits(float_of(value), dtype):
-        why = f"is beyond the ints that are all exact there; write {float_of(value)!r} to round it"
+        reason = "it is beyond the ints that are all exact there"
+        fixes = (f"write {float_of(value)!r} to round it",)
     elif isinstance(value, float) and not math.isfinite(value):
-        why = "is no value of that format; choose another dtype"
+        reason, fixes = "it is no value of that format", ("choose another dtype",)
     else:
-        why = f"is out of range, [{dtype.min}, {dtype.max}]; choose a wider dtype"
-    return f"{number_text(value)} does not fit {dtype}{under}: it {why}"
+        reason = f"it is out of range, [{dtype.min}, {dtype.max}]"
+        fixes = ("choose a wider dtype",)
+    problem = f"{number_text(value)} does not fit {dtype}{under}"
+    return GraphError(problem, reason=reason, fix=fixes)
 
 
 def float_of(value: int) -> float:

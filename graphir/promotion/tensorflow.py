@@ -124,7 +124,8 @@ class TensorFlow(LibraryRules):
         if dtype.is_complex and not to.is_complex:
             raise PromotionError(
                 f"{op or 'promote'}: {dtype} cast to the {to} beside it, as under {self.name!r}, "
-                "would drop the imaginary part; take .real first"
+                "would drop the imaginary part",
+                fix="take .real first",
             )
         return to
 
@@ -171,8 +172,8 @@ class TensorFlow(LibraryRules):
             if dtype not in _MASK_DTYPES:
                 raise PromotionError(
                     f"bool and {dtype} do not multiply under {self.name!r}: * makes both int32, "
-                    "then bool, so that 0.5 and 2**32 would count as False; cast the bool, for "
-                    f"example .cast(DType.{_WEAK.get(dtype, dtype)})"
+                    "then bool, so that 0.5 and 2**32 would count as False",
+                    fix=f"cast the bool, for example .cast(DType.{_WEAK.get(dtype, dtype)})",
                 )
         return DType.bool
 
@@ -208,8 +209,9 @@ class TensorFlow(LibraryRules):
         if op == "mean" and dtype.is_integer:
             raise PromotionError(
                 f"the mean of {dtype} is {dtype} under {self.name!r}, with its fraction cut off, "
-                "which no kernel computes; take ops.mean(x.cast(DType.float64)), and of that, for "
-                f"TensorFlow's number, ops.trunc(...).cast(DType.{self.concrete_dtype(dtype)})"
+                "which no kernel computes",
+                fix="take ops.mean(x.cast(DType.float64)), and of that, for TensorFlow's number, "
+                f"ops.trunc(...).cast(DType.{self.concrete_dtype(dtype)})",
             )
         return (
             self.truth(dtype, op) if family == "truth" else super().family_dtype(family, dtype, op)

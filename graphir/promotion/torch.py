@@ -117,8 +117,9 @@ class Torch(LibraryRules):
         number = scalar.item()
         if isinstance(scalar, np.integer) and number >= 2**63:
             raise PromotionError(
-                f"{self.library} takes a NumPy integer for an int of 64 bits; got {scalar!r}; "
-                f"write {number}, or g.scalar[DType.uint64]({number})"
+                f"{self.library} takes a NumPy integer for an int of 64 bits",
+                got=f"{scalar!r}",
+                fix=f"write {number}, or g.scalar[DType.uint64]({number})",
             )
         return number if isinstance(scalar, (np.integer, complex)) else float(number.real)
 
@@ -190,8 +191,8 @@ class Torch(LibraryRules):
         if tensor.rank:
             raise PromotionError(
                 f"clip takes two numbers or two tensors for bounds under {self.name!r}, not a "
-                f"number and {tensor.dtype} of rank {tensor.rank}; make a tensor of the number by "
-                "g.scalar(...)"
+                f"number and {tensor.dtype} of rank {tensor.rank}",
+                fix="make a tensor of the number by g.scalar(...)",
             )
         kinds = [_category(operand.dtype) for operand in bounds]
         least = 0 if x.dtype is DType.bool else 1  # of which bool is none
@@ -249,8 +250,8 @@ class Torch(LibraryRules):
         """Not bool, in cumsum and cumprod, which have no kernel for it."""
         if dtype is DType.bool and op in ("cumulative_sum", "cumulative_prod"):
             raise PromotionError(
-                f"{op} does not accumulate in bool under {self.name!r}; write dtype=DType.int64, "
-                "and != 0 of the result"
+                f"{op} does not accumulate in bool under {self.name!r}",
+                fix="write dtype=DType.int64, and != 0 of the result",
             )
         return dtype
 
@@ -273,7 +274,8 @@ class Torch(LibraryRules):
         if dtype is DType.int64 or (dtype is DType.int32 and op != "take_along"):
             return dtype
         raise PromotionError(
-            f"the indices of {op} are int64 under {self.name!r}, not {dtype}; .cast(DType.int64)"
+            f"the indices of {op} are int64 under {self.name!r}, not {dtype}",
+            fix=".cast(DType.int64)",
         )
 
     def inspection(self, dtype: DType, op: str) -> DType:

@@ -108,9 +108,8 @@ def _is_cast(operand: Typed) -> bool:
 
 
 def reason(error: GraphirError) -> str:
-    """The first clause of why: what an error says before it tells the ways out."""
-    problem, _, why = str(error).partition("; ")[0].partition(": ")
-    return (why or problem).partition(", so there is none")[0]
+    """Why an error was raised, in its shortest words."""
+    return error.reason or error.problem
 
 
 def _operand_name(operand: Any) -> str:

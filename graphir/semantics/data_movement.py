@@ -198,8 +198,8 @@ def part_of_range(dtype: DType, start: Any, step: Any, first: int, size: int) ->
         return _integers(dtype, index(start) + index(step) * first, index(step), size)
     except (TypeError, OverflowError):
         raise ExecutionError(
-            f"range: {start!r} and {step!r} are not both numbers that {dtype} is for; give it "
-            "another dtype"
+            f"range: {start!r} and {step!r} are not both numbers that {dtype} is for",
+            fix="give it another dtype",
         ) from None
 
 
@@ -217,7 +217,9 @@ def _complexes(start: complex, step: complex, size: int, first: int = 0) -> Arra
 def _integers(dtype: DType, start: int, step: int, size: int) -> Array:
     for value in (start, start + step * (size - 1)) if size else ():
         if not dtype.min <= value <= dtype.max:
-            raise ExecutionError(f"range: {value} does not fit {dtype}; give it a wider dtype")
+            raise ExecutionError(
+                f"range: {value} does not fit {dtype}", fix="give it a wider dtype"
+            )
     # Both ends fit, so what is between them does: modulo 2**64 it comes out exact.
     values = np.arange(size, dtype=np.uint64) * np.uint64(step % 2**64)
     values += np.uint64(start % 2**64)

@@ -26,7 +26,7 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir.errors import ExecutionError
+from graphir.errors import ExecutionError, cast_first
 from graphir.semantics import data_movement as movement
 from graphir.semantics import special_functions as functions
 from graphir.semantics.data_movement import alike
@@ -78,8 +78,9 @@ def _pow(x: Array, y: Array) -> Array:
     """np.power; where the exponent of a real number is 2, x * x, rounded once."""
     if x.size and y.size and y.dtype.kind == "i" and (least := y.min()) < 0:
         raise ExecutionError(
-            f"pow: {x.dtype} ** {least} is a fraction, which no integer is; cast to a float "
-            "first, for example .cast(DType.float64)"
+            f"{x.dtype} ** {least} is a fraction, which no integer is",
+            fix=cast_first("float64"),
+            op="pow",
         )
     squares = np.equal(y, 2) if x.dtype.kind in "iuf" else np.False_
     if not squares.any():

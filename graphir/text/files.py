@@ -59,7 +59,7 @@ def load(path: str | os.PathLike[str], sources: Directory | None = None) -> Grap
             return parser.graph()
     except ParseError as error:
         both = f"{path} with {beside.name}" if "npz(" in text else f"{path}"
-        raise ParseError(f"{both}: {error.message}", error.line, error.column) from None
+        raise error.within(both) from None
 
 
 class _Beside(dict[str, NDArray[Any]]):
@@ -96,7 +96,8 @@ class _Beside(dict[str, NDArray[Any]]):
         if self._digest is not None and _digest(file) != self._digest:
             raise GraphError(
                 f"{self.path} is not the archive that was saved with this text: its SHA-256 digest "
-                "differs; save the graph again, or restore both files of one save"
+                "differs",
+                fix="save the graph again, or restore both files of one save",
             )
         return Archive(file)
 

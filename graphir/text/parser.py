@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from graphir import ops
 from graphir.dtypes import DType
+from graphir.errors import OperandInfo
 from graphir.ir.graph import Graph
 from graphir.ir.symbol import Symbol
 from graphir.location import (
@@ -244,7 +245,7 @@ class Parser(Values):
         except KeyError:
             self.fail(f"no array named {value.name!r} is among the constants given", start)
         except Exception as error:
-            self.refuse(error, start, f"{named}: ")
+            self.refuse(error, start, op=named)
 
     def _inferred(
         self,
@@ -262,7 +263,8 @@ class Parser(Values):
             for attr in op.attrs:  # if one of them is to blame, at its place
                 if attr.name in attrs:
                     self.attempt(places[attr.name], attr.normalize, attrs[attr.name], types)
-            self.refuse(error, start, f"{op.name}({', '.join(map(str, types))}): ")
+            operands = tuple(OperandInfo("", type_) for type_ in types)
+            self.refuse(error, start, op=op.name, operands=operands)
 
     def _return(self, graph: Graph, results: list[TensorType]) -> None:
         start = self.at

@@ -14,14 +14,14 @@ from graphir import (
     Symbol,
     ops,
 )
+from graphir.errors import OperandInfo
 from graphir.gc_pause import uncollected
 from graphir.ir.literals import literal_array
-from graphir.ir.operands import call_text, symbols_of
+from graphir.ir.operands import operand_infos, symbols_of
 from graphir.ir.operators.in_place import assigned
-from graphir.location import ASSIGN, placed
+from graphir.location import ASSIGN
 from graphir.promotion import rules as rules_named
 from passes.analysis.written_literals import Literals, is_literal
-from passes.rewriter import unplaced
 
 MAX_SHOWN = 100
 """The most refusals that one error lists."""
@@ -82,7 +82,8 @@ def rebuilt(
     if graph.rules_before is not None:
         raise GraphError(
             f"graph {graph.name!r} is explicit: what {graph.rules_before!r} decided is in its "
-            "casts already; take the graph as it was before implicit_cast"
+            "casts already",
+            fix="take the graph as it was before implicit_cast",
         )
     rebuilding = _Rebuilding(
         graph, rules, graph.symbols if assumed_types is None else assumed_types
@@ -178,7 +179,7 @@ class _Rebuilding:
         except GraphirError as error:
             # An error that shows the constants made of literals shows where they are.
             if key is not None and self._error_operands is operands:
-                self._refusal_cache[key] = unplaced(error)
+                self._refusal_cache[key] = error.having()
             raise
 
     def _emit(self, symbol: Symbol, operands: list[Any], attrs: dict[str, Any]) -> Symbol:
@@ -204,7 +205,8 @@ class _Rebuilding:
             if not before.location.in_place:
                 raise PromotionError(
                     f"{self.old.rules.name!r} makes an in-place {origins[0].op} of other ops, and "
-                    f"{new.rules.name!r} may make it of yet others; write x = x ** y"
+                    f"{new.rules.name!r} may make it of yet others",
+                    fix="write x = x ** y",
                 )
             return assigned(before.op, self._map(before.args[0]), value)
         if value.dtype is cast.dtype and origins[0].rule == ASSIGN:
@@ -235,20 +237,21 @@ class _Rebuilding:
     def _note_refusal(self, symbol: Symbol, error: GraphirError) -> Symbol:
         """Note a refusal, and let the users of the symbol go on with the type assumed for it."""
         follows = any(arg.index in self.refusals for arg in symbol.args)
-        error_placed = placed(unplaced(error), symbol.location, self._call(symbol))
-        self.refusals[symbol.index] = Refusal(symbol, error_placed, follows)
-        assumption = self.assumed_types[symbol.index]
-        type_ = symbol.type if assumption is None else assumption.type
+        op, operands = self._call(symbol)
+        placed = error.having(location=symbol.location, op=op, operands=operands)
+        self.refusals[symbol.index] = Refusal(symbol, placed, follows)
+        known = self.assumed_types[symbol.index]
+        type_ = symbol.type if known is None else known.type
         return self.new.append(symbol.op, (), symbol.attrs, type_, symbol.source)
 
-    def _call(self, symbol: Symbol) -> str:
+    def _call(self, symbol: Symbol) -> tuple[str, tuple[OperandInfo, ...]]:
+        """What is refused, and on which operands."""
         if symbol.op is ops.input:
-            return f"input %{self.names[symbol.index]}: {symbol.type}"
+            return f"input %{self.names[symbol.index]}: {symbol.type}", ()
         if is_literal(symbol):
-            return "scalar"
-        if _writes_in_place(symbol):
-            return call_text(symbol.args[0].op, self._error_operands)
-        return call_text(symbol.op, self._error_operands)
+            return "scalar", ()
+        op = symbol.args[0].op if _writes_in_place(symbol) else symbol.op
+        return op.name, operand_infos(op, self._error_operands)
 
 
 def _writes_in_place(symbol: Symbol) -> bool:
@@ -271,7 +274,8 @@ def _broken_promise(graph: Graph) -> GraphError | None:
     promise = ", ".join(map(str, graph.out_types or ()))
     return GraphError(
         f"graph {graph.name!r} promises ({promise}) and has ({', '.join(map(str, types))}) under "
-        f"{graph.rules.name!r}; .cast(...) the outputs, or promise that"
+        f"{graph.rules.name!r}",
+        fix=".cast(...) the outputs, or promise that",
     )
 
 

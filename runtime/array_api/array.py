@@ -100,7 +100,7 @@ class Array(ArrayOperators):
         """A matrix transposed; ShapeError where there are not two axes."""
         if self.ndim != 2:
             raise ShapeError(
-                f".T is of matrices, and this has shape {self.shape}; use .mT or permute_dims"
+                f".T is of matrices, and this has shape {self.shape}", fix="use .mT or permute_dims"
             )
         return self._transposed()
 
@@ -122,8 +122,8 @@ class Array(ArrayOperators):
 
         if api_version not in (None, *_VERSIONS):
             raise GraphError(
-                f"version {api_version!r} of the standard is not there; give one of "
-                f"{', '.join(_VERSIONS)}"
+                f"version {api_version!r} of the standard is not there",
+                fix=f"give one of {', '.join(_VERSIONS)}",
             )
         return array_api
 

@@ -12,7 +12,7 @@ from graphir.promotion.scalars import WEAK
 from runtime.array_api.array import Array, array_of, record
 from runtime.array_api.devices import device_of
 from runtime.array_api.evaluation.lazy import TAPE
-from runtime.array_api.wording import in_namespace
+from runtime.array_api.wording import ARRAYS
 
 KINDS: dict[str, tuple[DType, ...]] = {
     "bool": (DType.bool,),
@@ -57,8 +57,8 @@ def astype(x: Array, dtype: Any, /, *, copy: bool = True, device: Any = None) ->
         return Array(x.symbol) if copy else x
     if x.dtype.is_complex and not to.is_complex:
         raise PromotionError(
-            f"astype of {x.dtype} to {to} would drop the imaginary part; take real(x) or abs(x), "
-            "or x != 0, first"
+            f"astype of {x.dtype} to {to} would drop the imaginary part",
+            fix="take real(x) or abs(x), or x != 0, first",
         )
     return record(ops.cast, x, to=to)
 
@@ -93,7 +93,7 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
     try:
         return TAPE.rules.promote(*map(_promoted, arrays_and_dtypes))
     except PromotionError as error:
-        raise PromotionError(in_namespace(str(error))) from None
+        raise error.having(vocabulary=ARRAYS) from None
 
 
 def _promoted(one: Any) -> Any:
@@ -141,7 +141,9 @@ def iinfo(type: Any, /) -> iinfo_object:
 def require(what: str, x: Array, *kinds: str) -> None:
     """TypeError unless an array is of one of some kinds."""
     if not isdtype(array_of(x).dtype, kinds):
-        raise PromotionError(f"{what} of {x.dtype}: it takes {' and '.join(kinds)}; astype first")
+        raise PromotionError(
+            f"{what} of {x.dtype}: it takes {' and '.join(kinds)}", fix="astype first"
+        )
 
 
 def _dtype_among(given: Any, *kinds: str) -> DType:

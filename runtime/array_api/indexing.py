@@ -34,7 +34,7 @@ def item(x: Array, key: Any) -> Array:
     except IndexError as error:
         raise IndexingError(f"{_shown(x, key)}: {error}") from None
     except GraphirError as error:
-        raise IndexingError(str(error)) from None
+        raise IndexingError.like(error) from None
 
 
 def assign(x: Array, key: Any, value: Any) -> None:

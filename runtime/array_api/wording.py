@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from difflib import get_close_matches
 from functools import lru_cache
 
 import numpy as np
 
-_WAYS = (
-    (re.compile(r"a \.cast\(DType\.\.\.\.\)"), "an astype(x, ...)"),
-    (re.compile(r"\.cast\(DType\.(\w+)\) the other operand"), r"astype(x, \1) of the array"),
-    (re.compile(r"\.cast\(DType\.(\w+)\)"), r"astype(x, \1)"),
-    (re.compile(r"g\.scalar\((.*?), DType\.(\w+)\)"), r"asarray(\1, dtype=\2)"),
-    (re.compile(r"weak_(int|float|complex)"), r"a Python \1"),
-    (re.compile(r",? or build the graph under rules='\w+'"), ""),
-)
-"""How a graph's errors put a way out, and what an array's user writes for it."""
+from graphir.errors import Vocabulary
 
-
-def in_namespace(message: str) -> str:
-    """An error of a graph, its way out in the words of the namespace."""
-    for pattern, ours in _WAYS:
-        message = pattern.sub(ours, message)
-    return message
+ARRAYS = Vocabulary("astype(x, {dtype})", "asarray({value}, dtype={dtype})")
+"""How an array's user writes the ways out of an error."""
 
 
 def no_method(name: str) -> str:

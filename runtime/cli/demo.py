@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir import DType, Graph, GraphirError, PromotionRules, ops, rule_sets, rules
+from graphir.rule_reports.explanation import reason
 from graphir.rule_reports.tables import aligned
 from passes import CastReport, cast_report, implicit_cast
 from runtime.execution import execute
@@ -86,8 +87,7 @@ def _verdict(each: PromotionRules) -> tuple[str, str]:
     try:
         return each.name, str(each.promote("int16", "float32"))
     except GraphirError as error:
-        reason = str(error).split(";")[0].partition(": ")[2] or str(error)
-        return each.name, textwrap.shorten(f"an error: {reason}", 90, placeholder=" ...")
+        return each.name, textwrap.shorten(f"an error: {reason(error)}", 90, placeholder=" ...")
 
 
 # -- the network

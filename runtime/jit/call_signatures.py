@@ -64,8 +64,9 @@ def as_input(value: Any) -> Any:
             name = f"{kind.__module__}.{kind.__name__}"
             array = cast("NDArray[Any]", value)
             raise GraphError(
-                f"jit: an operator on a {name} may differ from that on its array; got a {name}, "
-                f"{array.dtype}{list(array.shape)}; give np.asarray(x)"
+                f"jit: an operator on a {name} may differ from that on its array",
+                got=f"a {name}, {array.dtype}{list(array.shape)}",
+                fix="give np.asarray(x)",
             )
         value = as_numpy(value)
     return value if value.dtype.isnative else native(value)
@@ -139,9 +140,9 @@ def unhashable(name: str, key: Any) -> GraphError:
     kind = type(found).__name__
     one = f"an {kind}" if kind[0] in "AEIOaeio" else f"a {kind}"
     return GraphError(
-        f"{name}: an argument that is no array, number or structure of "
-        f"these is part of the signature, so it must be hashable, and {one} is not; "
-        "give a tuple or another value that is, or an array by np.asarray(x)"
+        f"{name}: an argument that is no array, number or structure of these is part of the "
+        f"signature, so it must be hashable, and {one} is not",
+        fix="give a tuple or another value that is, or an array by np.asarray(x)",
     )
 
 

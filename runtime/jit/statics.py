@@ -108,8 +108,8 @@ class Statics:
         except TypeError:
             raise GraphError(
                 f"the static argument {name!r} of {self._what} is part of the signature, so it "
-                f"must be hashable, and a {type(value).__name__} is not; give a tuple for a list, "
-                "and an array to a parameter that is not static"
+                f"must be hashable, and a {type(value).__name__} is not",
+                fix="give a tuple for a list, and an array to a parameter that is not static",
             ) from None
 
 

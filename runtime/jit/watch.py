@@ -286,14 +286,16 @@ class Watch:
         if drawn:
             raise GraphError(
                 f"jit: {self.name} draws random numbers as it is traced, which later calls would "
-                f"repeat; got draws from {', '.join(drawn)}; draw outside, and pass the numbers in "
-                "as an argument"
+                "repeat",
+                got=f"draws from {', '.join(drawn)}",
+                fix="draw outside, and pass the numbers in as an argument",
             )
         changed = [label for label, one in self.arrays.values() if not one.holds()]
         if changed:
             raise GraphError(
                 f"jit: {self.name} writes to {', '.join(changed)} as it is traced, which later "
-                "calls would not repeat; return the new array, and assign it outside"
+                "calls would not repeat",
+                fix="return the new array, and assign it outside",
             )
         loads = list(self._loads.values())
         contents = list(self._contents.values())

@@ -22,8 +22,8 @@ def checked(out: Any, dtypes: Sequence[DType], shapes: Sequence[tuple[int, ...]]
     )
     if len(given) != len(dtypes):
         raise ExecutionError(
-            f"out is {len(given)} arrays and there are {len(dtypes)} outputs; give as many, in a "
-            "tuple"
+            f"out is {len(given)} arrays and there are {len(dtypes)} outputs",
+            fix="give as many, in a tuple",
         )
     for i, (found, dtype, shape) in enumerate(zip(given, dtypes, shapes, strict=True)):
         what = f"out[{i}]" if len(given) > 1 else "out"
@@ -36,10 +36,10 @@ def checked(out: Any, dtypes: Sequence[DType], shapes: Sequence[tuple[int, ...]]
                 f"{one.shape}. Give np.empty({shape}, {numpy_name(dtype)})"
             )
         if not one.flags.writeable:
-            raise ExecutionError(f"{what} is read-only; give an array that can be written to")
+            raise ExecutionError(f"{what} is read-only", fix="give an array that can be written to")
     for (i, one), (j, other) in combinations(enumerate(given), 2):
         if _overlap(one, other):
-            raise ExecutionError(f"out[{i}] and out[{j}] share memory; give each its own")
+            raise ExecutionError(f"out[{i}] and out[{j}] share memory", fix="give each its own")
     return given
 
 

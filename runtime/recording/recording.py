@@ -60,9 +60,9 @@ class Recording:
         if not self.outputs:
             met = "".join(f"; {step.what} at {step.location} {step.reason}" for step in self._met())
             raise ExecutionError(
-                f"audit: nothing that was recorded reached the result of {self.graph.name!r}; got "
-                f"{described(self.result)}{met}; return arrays of numbers that NumPy computes from "
-                "the arguments"
+                f"audit: nothing that was recorded reached the result of {self.graph.name!r}",
+                got=f"{described(self.result)}{met}",
+                fix="return arrays of numbers that NumPy computes from the arguments",
             )
         return audit_recorded(
             self.graph, self.inputs, self.outputs, self.beyond, blame=blame, progress=progress
@@ -95,7 +95,7 @@ def record(
     _require_numpy(known)
     if active() is not None:
         raise GraphError(
-            "a recording within a recording has no graph of its own; call the function itself"
+            "a recording within a recording has no graph of its own", fix="call the function itself"
         )
     recorder = ArrayRecorder(Graph(_name(function), rules=known), CallSites(_run.__code__))
     recorder.brought = Brought(brought_arrays(function))
@@ -196,8 +196,9 @@ def _require_numpy(rules: PromotionRules) -> None:
     if differs:
         raise GraphError(
             f"a recording tells what NumPy did, and {rules.name!r} is not what NumPy "
-            f"{np.__version__} does: {differs}; record under rules='numpy', then ask "
-            f"passes.diff(recording.graph, {rules.name!r})"
+            f"{np.__version__} does: {differs}",
+            fix="record under rules='numpy', then ask passes.diff(recording.graph, "
+            f"{rules.name!r})",
         )
 
 

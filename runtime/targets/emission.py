@@ -9,6 +9,7 @@ from itertools import compress
 from typing import Any, TypeVar
 
 from graphir import DType, Graph, GraphirError, Symbol
+from graphir.errors import OperandInfo
 from graphir.ir.liveness import live_mask
 from graphir.ops.dims import Dim
 from runtime.binding import unknown_of
@@ -23,12 +24,13 @@ class TargetError(GraphirError, NotImplementedError):
 
 def lacking(target: str, symbol: Symbol, why: str, fix: str) -> TargetError:
     """The error for a symbol that a target has no way to say."""
-    operands = ", ".join(str(arg.type) for arg in symbol.args)
-    error = TargetError(
-        f"{symbol.location}: {symbol.op.name}({operands}) -> {symbol.type}: {target} {why}; {fix}"
+    return TargetError(
+        f"-> {symbol.type}: {target} {why}",
+        fix=fix,
+        op=symbol.op.name,
+        operands=[OperandInfo("", arg.type) for arg in symbol.args],
+        location=symbol.location,
     )
-    error.location = symbol.location
-    return error
 
 
 def live_symbols(graph: Graph) -> Iterator[Symbol]:
@@ -86,8 +88,8 @@ def bindings(graph: Graph) -> Iterator[tuple[str, Symbol, int]]:
 def unbound(graph: Graph, name: str, dim: Dim) -> TargetError:
     """The error for a dim with a name that no input gives a size."""
     return TargetError(
-        f"graph {graph.name!r}: nothing binds {name!r}, which dim {dim} needs; give it an input "
-        f"that has an axis of size {name!r}"
+        f"graph {graph.name!r}: nothing binds {name!r}, which dim {dim} needs",
+        fix=f"give it an input that has an axis of size {name!r}",
     )
 
 

@@ -25,8 +25,8 @@ def specialized(target: str, graph: Graph, sizes: Mapping[str, int] | None) -> G
         shell = " ".join(f"--size {name}=4" for name in missing)
         example = ", ".join(f"{name!r}: 4" for name in missing)
         raise TargetError(
-            f"graph {graph.name!r}: {target} needs the sizes of {', '.join(missing)}; give them: "
-            f"sizes={{{example}}}, in the shell {shell}"
+            f"graph {graph.name!r}: {target} needs the sizes of {', '.join(missing)}",
+            fix=f"give them: sizes={{{example}}}, in the shell {shell}",
         )
     return _bound(graph, bound) if names else graph
 

@@ -74,9 +74,10 @@ class Grid:
         if (low, high, row) not in self._lanes:
             if len(self.row) >= LARGEST:
                 raise GraphError(
-                    f"svg: the picture is too large; got {self.nodes:,} nodes and "
-                    f"{len(self.edges):,} edges, which pass through more than {LARGEST:,} places; "
-                    'use format "dot", which Graphviz lays out, "mermaid" or "text"'
+                    "svg: the picture is too large",
+                    got=f"{self.nodes:,} nodes and {len(self.edges):,} edges, which pass through "
+                    f"more than {LARGEST:,} places",
+                    fix='use format "dot", which Graphviz lays out, "mermaid" or "text"',
                 )
             self._lanes[low, high, row] = len(self.row)
             self.row.append(row)

@@ -183,8 +183,8 @@ class SymbolOperators(GraphValue):
     def __round__(self, digits: int | None = None) -> Symbol:
         if digits:
             raise GraphError(
-                "round() goes to whole numbers here; scale, round and scale back: "
-                "ops.round(x * 100) / 100"
+                "round() goes to whole numbers here",
+                fix="scale, round and scale back: ops.round(x * 100) / 100",
             )
         rounded = ops.round(self)
         rules = ruling(self.graph.rules, ops.round.name, (rounded.type,))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from graphir import ops
 from graphir.errors import GraphError, GraphirError, PromotionError, ShapeError
 from graphir.ir.operators.powers import power
-from graphir.location import ASSIGN, InPlaceLocation, Location, Origin, placed, user_location
+from graphir.location import ASSIGN, InPlaceLocation, Location, Origin, user_location
 from graphir.ops.op import Op
 from graphir.ops.types import TensorType
 from graphir.promotion.rules import PromotionRules
@@ -44,7 +44,8 @@ def in_place(op: Op, x: Any, other: Any) -> Symbol:
         if graph.tracing and not is_scalar(x):
             raise GraphError(
                 "a traced function writes to no array in place: other names of the array, and the "
-                f"caller's, would keep their old values; write {_written_out(op)}"
+                "caller's, would keep their old values",
+                fix=f"write {_written_out(op)}",
             )
         return assigned(op, x, result)
     except GraphirError as error:
@@ -68,8 +69,8 @@ def assigned(op: Op, x: Symbol, result: Symbol) -> Symbol:
     if scalar is None:
         raise PromotionError(
             f"whether {x.name} is a scalar of {x.dtype}, so that it becomes {result.type}, or a "
-            f"0-d array, to which that is written, depends on how {x.op.name} was called; write "
-            f"{_written_out(op)}, with .cast(DType.{x.dtype}) for the array"
+            f"0-d array, to which that is written, depends on how {x.op.name} was called",
+            fix=f"write {_written_out(op)}, with .cast(DType.{x.dtype}) for the array",
         )
     check_writable(rules, op, x.type, result.type)
     if result.dtype is x.dtype:
@@ -93,13 +94,14 @@ def check_writable(rules: PromotionRules, op: Op, array: TensorType, result: Ten
     """Raise unless an in-place operator writes a result of that type to an array of this one."""
     if result.shape != array.shape:
         raise ShapeError(
-            f"the result is {result}, which cannot be written in place to {array}; write "
-            f"{_written_out(op)}"
+            f"the result is {result}, which cannot be written in place to {array}",
+            fix=f"write {_written_out(op)}",
         )
     if result.dtype is not array.dtype and not rules.storable(result.dtype, array.dtype):
         raise PromotionError(
             f"the result is {result.dtype}, which {rules.name!r} does not write in place to "
-            f"{array.dtype}; write {_written_out(op)}, or .cast(DType.{array.dtype}) y"
+            f"{array.dtype}",
+            fix=f"write {_written_out(op)}, or .cast(DType.{array.dtype}) y",
         )
 
 
@@ -168,5 +170,9 @@ WRITING = {
 
 def refuse_write(name: str) -> NoReturn:
     """Raise for an attribute of WRITING, at the user's line."""
-    error = WriteError(f"writes to an array, and a symbol never changes; write {WRITING[name]}")
-    raise placed(error, user_location(), f".{name}")
+    raise WriteError(
+        "writes to an array, and a symbol never changes",
+        fix=f"write {WRITING[name]}",
+        op=f".{name}",
+        location=user_location(),
+    )

@@ -76,7 +76,7 @@ def _gathered(x: Symbol, key: Any) -> Symbol:
         raise GraphError(f"{key!r} is no array of indices") from None
     if indices.dtype in (DType.bool, np.bool_):
         raise GraphError(
-            "the shape of x[mask] would depend on values; use ops.where(mask, x, other)"
+            "the shape of x[mask] would depend on values", fix="use ops.where(mask, x, other)"
         )
     return ops.gather(x, indices, axis=0)
 

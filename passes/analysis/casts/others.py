@@ -11,7 +11,6 @@ import numpy as np
 from graphir import DType, Graph, GraphirError, PromotionRules, Symbol, TensorType, rule_sets
 from graphir.ir.operands import number_of
 from graphir.rule_reports.explanation import reason
-from passes.rewriter import unplaced
 
 if TYPE_CHECKING:
     from passes.analysis.casts.causes import Answers
@@ -105,7 +104,7 @@ def _answer(
         symbol = graph.apply(user.op, new_operands, attrs)
         return graph.infer(user.op, symbol.args, symbol.attrs).operands
     except GraphirError as error:
-        return f"refuses: {reason(unplaced(error))}"
+        return f"refuses: {reason(error)}"
 
 
 def _new_operand(graph: Graph, operand: Any) -> Any:

@@ -12,7 +12,7 @@ from graphir.errors import GraphError
 def limit(dtype: DType) -> DType:
     """A dtype as a limit; GraphError for bool and weak dtypes, which have no width."""
     if dtype.family == "bool" or dtype.weak:
-        raise GraphError(f"{dtype} has no width to keep to; take int32, float32 or the like")
+        raise GraphError(f"{dtype} has no width to keep to", fix="take int32, float32 or the like")
     return dtype
 
 

@@ -10,11 +10,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import ExecutionError, GraphirError
+from graphir import GraphirError
 from runtime.array_api.evaluation.calls import call_of
 from runtime.array_api.evaluation.lazy import PENDING, Lazy
 from runtime.array_api.evaluation.pieces import PendingPiece, Programs
-from runtime.array_api.wording import in_namespace
+from runtime.array_api.wording import ARRAYS
 from runtime.results import REFUSED, refused
 
 Array: TypeAlias = NDArray[Any]
@@ -112,12 +112,6 @@ def _computed(todo: Pending, kept: Sequence[Lazy]) -> list[Array]:
     return _one_by_one(todo, kept)
 
 
-def _worded(error: GraphirError) -> GraphirError:
-    said = ExecutionError(in_namespace(str(error)))
-    said.location = error.location
-    return said
-
-
 def _one_by_one(todo: Pending, kept: Sequence[Lazy]) -> list[Array]:
     """The values of those to keep; others go when they are not needed any more."""
     last = {arg: symbol for symbol, args in todo.items() for arg in args if arg in todo}
@@ -128,7 +122,7 @@ def _one_by_one(todo: Pending, kept: Sequence[Lazy]) -> list[Array]:
         try:
             values[symbol] = call_of(symbol, args)(*operands)
         except REFUSED as error:
-            raise _worded(refused(error, symbol)) from None
+            raise refused(error, symbol).having(vocabulary=ARRAYS) from None
         for one in args:
             if last.get(one) is symbol and one not in keep:
                 values.pop(one, None)

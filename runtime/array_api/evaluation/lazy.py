@@ -16,7 +16,7 @@ from graphir.location import Source
 from graphir.ops.op import Inferred, Op
 from graphir.promotion.scalars import WEAK, fits
 from graphir.semantics.evaluation import contiguous
-from runtime.array_api.wording import in_namespace
+from runtime.array_api.wording import ARRAYS
 from runtime.recording.sites import is_ours
 
 PENDING = 1 << 19
@@ -118,8 +118,7 @@ class Tape(Graph):
 
     def refused(self, error: GraphirError, op: Op, operands: Sequence[Any]) -> GraphirError:
         """The error in the words of the namespace."""
-        fresh = type(error)(in_namespace(str(error))) if error.location is None else error
-        return super().refused(fresh, op, operands)
+        return super().refused(error, op, operands).having(vocabulary=ARRAYS)
 
     def _beside_numbers(self, op: Op, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Lazy:
         if not any(one.__class__ is Lazy for one in operands):

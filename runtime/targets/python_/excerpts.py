@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 SOURCES = (
-    "graphir.errors",
     "graphir.semantics.data_movement",
     "graphir.semantics.special_functions",
     "graphir.conversions",

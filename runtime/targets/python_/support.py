@@ -10,6 +10,32 @@ from numpy.typing import NDArray
 from graphir.conversions import round_to_odd, scale_bits, sticky
 
 
+class RefusalError(Exception):
+    """What graphir's own errors are in a program that runs without graphir: their text."""
+
+    def __init__(self, problem: str, *, op: str = "", reason: str = "", fix: str = "") -> None:
+        super().__init__(
+            "; ".join(filter(None, [": ".join(filter(None, [op, problem, reason])), fix]))
+        )
+
+
+class ExecutionError(RefusalError, ValueError):
+    """A value that an op cannot compute with."""
+
+
+class GraphError(RefusalError, ValueError):
+    """A setting that has no meaning."""
+
+
+class PromotionError(RefusalError, TypeError):
+    """A dtype that a conversion does not take."""
+
+
+def cast_first(dtype: str) -> str:
+    """The way out of an op that does not take a dtype, and takes this one."""
+    return f"cast first, for example .astype(np.{dtype})"
+
+
 def given(name: str, x: Any, dtype: Any, shape: tuple[int, ...]) -> Any:
     """An input, C-contiguous; TypeError or ValueError unless it has this dtype and shape."""
     if not hasattr(x, "dtype"):

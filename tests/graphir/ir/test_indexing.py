@@ -247,5 +247,5 @@ def test_an_integer_symbol_of_no_axes_gathers_one_element():
     x, i = g.input("int16", (4, 2)), g.input("int32")
     g.output(x[i])
     assert interpret(g, array((4, 2)), -1).tolist() == [6, 7]
-    with pytest.raises(GraphirError, match="indices of gather are integers"):
+    with pytest.raises(GraphirError, match=r"gather\(.*indices must be integers"):
         _ = x[g.input("float32")]

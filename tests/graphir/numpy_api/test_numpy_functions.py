@@ -174,7 +174,7 @@ def test_what_numpy_hands_over_is_done_or_refused_clearly(function: Any) -> None
         found = function(*(x,) * getattr(function, "nin", 1))
     except GraphirError as error:
         assert "test_numpy_functions.py:" in str(error)
-        assert any(
+        assert error.fixes or any(
             one in str(error) for one in ("nearest: ", "take", "value", "vector", "text first")
         )
     except (TypeError, ValueError) as error:  # of too few arguments, or of no list

@@ -121,7 +121,7 @@ def test_dask_sums_the_products_of_chunks_in_64_bits():
 @pytest.mark.parametrize("name", ["sum", "prod", "cumulative_sum", "cumulative_prod"])
 def test_the_standard_adds_no_bools_whatever_dtype_is_named(name: str):
     for dtype in (None, xp.int64, xp.float32):
-        with pytest.raises(TypeError, match="of bool"):
+        with pytest.raises(TypeError, match="takes no bool"):
             getattr(xp, name)(xp.asarray([True, False]), dtype=dtype)
     assert getattr(xp, name)(xp.asarray([1, 2], dtype=xp.int8), dtype=xp.int16).dtype == xp.int16
 

@@ -147,7 +147,8 @@ def test_a_type_is_computed_or_refused_by_its_line(op: str):
             arrays[-1] = np.zeros(shapes[-1], np.int64)
         answers = [outcome(run, g, arrays) for run in (execute, interpret)]
         if isinstance(answers[1], str):
-            assert all(f"{op}: 'max_strict' types this {result.type}" in text for text in answers)
+            assert all(f"'max_strict' types this {result.type}" in text for text in answers)
+            assert all(f"{op}(" in text for text in answers)
             assert all("test_max_strict_rules.py" in text for text in answers)
         else:
             assert answers[0].dtype == answers[1].dtype == result.dtype.storage
@@ -173,9 +174,9 @@ def test_types_that_no_kernel_computes():
         y.graph.output(y)
         run = partial(interpret_ones, x.dtype)
         for refuse in (lower, cast_report, run):
-            with pytest.raises(GraphirError, match=rf"\.py:\d+:\d+.* {op}: 'max_strict' types"):
+            with pytest.raises(GraphirError, match=rf"\.py:\d+:\d+.* {op}\(.*'max_strict' types"):
                 refuse(y.graph)
-    with pytest.raises(GraphirError, match=r"mean: 'max_strict' types"):
+    with pytest.raises(GraphirError, match=r"mean\(.*'max_strict' types"):
         jit(lambda x: x.mean(), rules="max_strict")(np.ones(3, np.int32))
 
 

@@ -246,7 +246,7 @@ def parses_or_refuses(text):
         lines = text.split("\n")
         assert 1 <= error.line <= len(lines)
         assert 1 <= error.column <= len(lines[error.line - 1]) + 1
-        assert "not possible" not in error.message
+        assert "not possible" not in error.problem
     else:
         again = str(graph)
         assert str(Graph.parse(again)) == again

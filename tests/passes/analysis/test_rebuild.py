@@ -127,7 +127,7 @@ def test_a_number_without_a_dtype_takes_one_anew_or_is_refused():
         rebuild(g, "max")
     lines = str(caught.value).splitlines()
     assert "scalar: the literal 2 has no dtype of its own under 'max'" in lines[1]
-    assert "full(): the literal 1.0 has no dtype of its own under 'max'" in lines[2]
+    assert "full: the literal 1.0 has no dtype of its own under 'max'" in lines[2]
 
 
 def test_a_weak_dtype_that_was_given_is_kept():

@@ -242,7 +242,7 @@ def test_unique_of_a_number() -> None:
 @pytest.mark.parametrize("name", ["sort", "argsort", "argmax", "argmin"])
 @pytest.mark.parametrize("dtype", ["bool", "complex64", "complex128"])
 def test_order_is_of_real_numbers(name: str, dtype: str) -> None:
-    with pytest.raises(TypeError, match=f"{name} of {dtype}"):
+    with pytest.raises(TypeError, match=rf"{name}\(.*takes no {dtype}"):
         getattr(xp, name)(xp.ones(3, dtype=dtype))
 
 
