@@ -51,7 +51,6 @@ def _float(exponent: int, mantissa: int, specials: Any = "ieee", bias: int | Non
 _STORED_AS: dict[str, Any] = {
     "index": np.uint64,
     "address": np.uint64,
-    "tensor_float32": np.float32,
     "weak_int": np.int64,
     "weak_float": np.float64,
     "weak_complex": np.complex128,
@@ -72,8 +71,10 @@ class DType(Enum):
     dtype that holds it; `short` a name for tables, counted in bits (`i16`, `bf16`, `tf32`; those
     that NumPy reads in bytes, such as `i8`, find no dtype); `format` the float format (of a
     complex: of its parts); `weak` is true of the types of Python scalars; `narrow` of the 2- to
-    8-bit types of ml_dtypes; `code` a small int, the place in this list, by which tables that are
-    read often find a dtype (hashing and comparing a DType runs Python code, a list index does not).
+    8-bit types; `emulated` of a float format that neither NumPy nor ml_dtypes has: its values lie
+    in float32 arrays, rounded on entry; `code` a small int, the place in this list, by which tables
+    that are read often find a dtype (hashing and comparing a DType runs Python code, a list index
+    does not).
     """
 
     bool = "bool", "bool", "bool", 1
@@ -129,15 +130,16 @@ class DType(Enum):
         self.format: Float | None = format
         self.aliases: tuple[str, ...] = aliases
         self.weak: Bool = name.startswith("weak_")
-        self.storage: np.dtype[Any] = np.dtype(
-            _STORED_AS.get(name) or getattr(ml_dtypes, name, name)
-        )
+        known = _STORED_AS.get(name) or getattr(ml_dtypes, name, getattr(np, name, None))
+        self.emulated: Bool = known is None
+        self.storage: np.dtype[Any] = np.dtype(known or np.float32)
+        self._named: Bool = known is None or name in _STORED_AS
         self.dtype: np.dtype[Any] = self.storage  # by this attribute NumPy converts an object
         self.kind: str = self.storage.kind
         self.char: str = self.storage.char
         self.itemsize: int = self.storage.itemsize
         self.type: type[Any] = self.storage.type
-        self._hash: int = hash(name if name in _STORED_AS else self.storage)
+        self._hash: int = hash(name if self._named else self.storage)
         self.code: int = len(type(self).__members__)
         self.narrow: Bool = 1 < bits < 8 or (bits == 8 and family == "float")
 
@@ -149,7 +151,7 @@ class DType(Enum):
             return False
         if not isinstance(other, (np.dtype, type, str)):
             return NotImplemented
-        if other == self._value_ or self._value_ in _STORED_AS:
+        if other == self._value_ or self._named:
             return other == self._value_
         return self.storage == other
 
@@ -287,7 +289,7 @@ def numpy_code(given: Any) -> Any:
 
 @cache
 def _by_numpy() -> dict[np.dtype[Any], DType]:
-    return {d.storage: d for d in DType if str(d) not in _STORED_AS}
+    return {d.storage: d for d in DType if d == d.storage}
 
 
 @cache

@@ -76,9 +76,7 @@ def checked(graph: Graph, symbol: Symbol, name: str, value: Any) -> NDArray[Any]
             raise ExecutionError.like(error).within(what) from None
     require_type(graph, symbol, name, value, cast("type[Any]", type(value)))
     array: NDArray[Any] = np.asarray(value)
-    return (
-        convert(array, DType.float32, dtype, graph.tf32) if dtype is DType.tensor_float32 else array
-    )
+    return convert(array, DType.float32, dtype, graph.tf32) if dtype.emulated else array
 
 
 def require_type(graph: Graph, symbol: Symbol, name: str, array: Any, kind: type[Any]) -> None:

@@ -73,7 +73,7 @@ def array_of(value: Any, dtype: DType | None, tf32: str = "even") -> tuple[DType
         if not foreign and not hasattr(value, "dtype"):
             raise GraphError("a list has no dtype", fix="write g.constant[DType....](...)")
         return DType.from_numpy(array.dtype), native(array)
-    if array.dtype == dtype.storage and dtype is not DType.tensor_float32:
+    if array.dtype == dtype.storage and not dtype.emulated:
         return dtype, array
     if array.dtype == object:
         flat = [literal_array(one, dtype, None, tf32)[1] for one in array.ravel().tolist()]

@@ -9,27 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir import ops
-from graphir.conversions import convert
+from graphir.conversions import convert, plain
 from graphir.dtypes import DType
 from graphir.errors import ExecutionError
 from graphir.ops.dims import Dim, evaluate
 from graphir.ops.op import Inferred, Op
 from graphir.promotion.scalars import scalar
 from graphir.semantics.kernels import KERNELS
-
-_MACHINE = {
-    DType.index: DType.uint64,
-    DType.address: DType.uint64,
-    DType.float16: DType.float32,
-    DType.bfloat16: DType.float32,
-    DType.tensor_float32: DType.float32,
-    DType.int2: DType.int8,
-    DType.int4: DType.int8,
-    DType.uint2: DType.uint8,
-    DType.uint4: DType.uint8,
-    **{d: DType.float32 for d in DType if d.is_float and d.narrow},
-    DType.float8_e8m0fnu: DType.float64,  # its products reach 2**-254, which float32 takes for 0
-}
 
 
 def machine(dtype: DType) -> DType:
@@ -41,7 +27,18 @@ def machine(dtype: DType) -> DType:
     float32's subnormal range tensor_float32 and bfloat16 are rounded twice: by at most 2**-150 more
     than half a unit in the last place.
     """
-    return _MACHINE.get(dtype, dtype)
+    return _MACHINE[dtype.code]
+
+
+def _computes_in(dtype: DType) -> DType:
+    if dtype.weak:
+        return dtype
+    if dtype.format and dtype.format.specials == "scale":
+        return DType.float64  # products of its values reach 2**-254, which float32 takes for 0
+    return plain(dtype)
+
+
+_MACHINE = [_computes_in(dtype) for dtype in DType]
 
 
 def apply(

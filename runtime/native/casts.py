@@ -6,19 +6,34 @@ its machine dtype, as in runtime/program/codegen/casting.py, whose roundings the
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
 
 from graphir import DType
-from graphir.conversions import narrow_patterns, narrow_values, round_to_odd, sticky
-from graphir.semantics.evaluation import machine
+from graphir.conversions import (
+    Conversions,
+    Step,
+    has_range_of_float32,
+    narrow_patterns,
+    narrow_values,
+    rounding,
+    same_value,
+    upper_half,
+)
 from runtime.native.code import NativeConversion
 from runtime.native.vectors import ConstantTable, where
-from runtime.program.codegen.casting import ROUNDINGS, STORES, halves, register
+from runtime.program.codegen.casting import (
+    STORES,
+    halves,
+    register,
+    rounded_in_register,
+    rounds_in_register,
+)
 
-_F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
+_F32 = np.dtype(np.float32)
 _U16, _U32 = np.dtype(np.uint16), np.dtype(np.uint32)
 
 
@@ -26,7 +41,9 @@ def converted(made: NativeConversion, x: Any) -> Any:
     """The result of a conversion."""
     if made.kind == "load":
         return _loaded(made.source, x)
-    return _stored(made.target, x) if made.kind == "store" else _cast(made, x)
+    if made.kind == "store":
+        return _stored(made.target, x)
+    return RegisterConversions(made).converted(x, made.source, made.target, made.tf32)
 
 
 # -- storage
@@ -34,7 +51,7 @@ def converted(made: NativeConversion, x: Any) -> Any:
 
 def _loaded(dtype: DType, x: Any) -> Any:
     """Exactly from storage."""
-    if dtype is DType.bfloat16:
+    if has_range_of_float32(dtype):
         return (x.view(_U16).astype(_U32) << 16).view(_F32)
     if dtype is DType.float16 and x.code.has("f16c"):
         return x.astype(_F32)
@@ -53,7 +70,7 @@ def _stored(dtype: DType, x: Any) -> Any:
         return STORES[dtype](x)
     if dtype.is_integer:
         return x & x.dtype.type((1 << dtype.bits) - 1)
-    return _upper(x.astype(_F32)).looked_up(ConstantTable.of(narrow_patterns(dtype)))
+    return upper_half(x.astype(_F32)).looked_up(ConstantTable.of(narrow_patterns(dtype)))
 
 
 def _last_bits(dtype: DType, x: Any) -> Any:
@@ -65,78 +82,57 @@ def _last_bits(dtype: DType, x: Any) -> Any:
 # -- casts
 
 
-def _cast(made: NativeConversion, x: Any) -> Any:
-    source, target = made.source, made.target
-    if source.is_complex or target.is_complex:
-        return _complex(made, x)
-    wanted = register(target)
-    if target.is_integer:
-        found = _saturated(target, x) if source.is_float else x.astype(wanted)
-        return _last_bits(target, found) if target.narrow else found
-    if target is machine(target):
-        return x.astype(wanted)
-    return _rounded(made, _single(source, x)).astype(wanted)
+class RegisterConversions(Conversions):
+    """The steps of a cast from register to register, in which values lie widened."""
 
+    natively = frozenset({DType.bool, DType.float32, DType.float64, DType.weak_float})
 
-def _saturated(target: DType, x: Any) -> Any:
-    """A float as an integer, cut off, within the range of its dtype; NaN is 0."""
-    low, above = float(target.min), 2.0**target.precision
-    inside = (x >= low) & (x < above)
-    found = where(inside, x, 0.0).astype(register(target))
-    return where(x < low, target.min, where(x >= above, target.max, found))
+    def __init__(self, made: NativeConversion) -> None:
+        self.quiet, self.exact = made.quiet, made.source.exact_in(made.target)
 
+    def cast(self, source: DType, target: DType) -> Step:
+        """LLVM's own conversion; of a complex number that of its parts."""
+        if source.is_complex or target.is_complex:
+            return partial(_complex, source, target)
+        if target.is_integer and target.narrow:
+            return partial(_last_bits, target)
+        return methodcaller("astype", register(target))
 
-def _single(source: DType, x: Any) -> Any:
-    """As float32, exactly or rounded to odd."""
-    if source.exact_in(DType.float32):
-        return x.astype(_F32)
-    wide = source.is_integer and source.bits == 64
-    return round_to_odd(sticky(x) if wide else x.astype(_F64))
+    def widen(self, source: DType) -> Step:
+        """Nothing: a register holds what was loaded."""
+        return same_value
 
+    def narrow(self, target: DType, tf32: str) -> Step:
+        """Float32 rounded to what a narrower format has, in the register of that."""
 
-def _rounded(made: NativeConversion, x: Any) -> Any:
-    """Float32 rounded to a narrower format, within float32."""
-    target = made.target
-    if made.source.exact_in(target):
-        return x
-    if target.narrow:
-        return _upper(x).looked_up(_rounded_values(target))
-    if target is DType.float16:
-        by_half = x.code.has("f16c")
-        return x.astype(np.float16).astype(_F32) if by_half else ROUNDINGS[target](x, made.tf32)
-    if not made.quiet:  # its last bits could carry NaN over into inf or -0.0
-        x = where(np.isnan(x), np.copysign(_NAN, x), x)
-    return ROUNDINGS[target](x, made.tf32)
+        def rounded(x: Any) -> Any:
+            if target is DType.float16 and x.code.has("f16c"):
+                x = x.astype(np.float16).astype(_F32)
+            elif rounds_in_register(target):
+                if not self.quiet:  # its last bits could carry NaN over into inf or -0.0
+                    x = where(np.isnan(x), np.copysign(_NAN, x), x)
+                x = rounded_in_register(target, x, tf32)
+            elif target.emulated:
+                x = rounding(target)(x)
+            else:
+                x = upper_half(x).looked_up(_rounded_values(target))
+            return x.astype(register(target))
+
+        return methodcaller("astype", register(target)) if self.exact else rounded
 
 
 _NAN = np.float32(np.nan)
 
 
-def _complex(made: NativeConversion, x: Any) -> Any:
+def _complex(source: DType, target: DType, x: Any) -> Any:
     """The parts converted each; of a real number the imaginary one is 0."""
-    source, target = made.source, made.target
     if not source.is_complex:
-        real = _part(made, source, x)
-        return real.with_imaginary(real.constant(0, real.dtype), register(target))
+        return x.with_imaginary(x.constant(0, x.dtype), register(target))
     parts = [x.part(imaginary) for imaginary in (False, True)]
     if target is DType.bool:
         return (parts[0] != 0) | (parts[1] != 0)
-    real, imaginary = (_part(made, source.part, part) for part in parts)
+    real, imaginary = (part.astype(register(target.part)) for part in parts)
     return real.with_imaginary(imaginary, register(target))
-
-
-def _part(made: NativeConversion, source: DType, x: Any) -> Any:
-    part = made.target.part
-    return x if source is part else _cast(made._replace(source=source, target=part), x)
-
-
-# -- tables
-
-
-def _upper(x: Any) -> Any:
-    """The upper half of the bits, odd where the lower is not 0."""
-    u = x.view(_U32)
-    return (u >> 16) | ((u & 0xFFFF) != 0)
 
 
 @cache

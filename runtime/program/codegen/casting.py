@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir import DType
-from graphir.conversions import convert, round_to_tf32
+from graphir.conversions import convert, has_range_of_float32, round_fraction
 from graphir.semantics.evaluation import machine
 from runtime.program.codegen.tracing import KernelTrace, trace
 
@@ -43,12 +43,13 @@ def load(dtype: DType, bits: bool) -> KernelTrace:
     return trace(made, [dtype.storage], register(dtype), bits)
 
 
-def entered(array: NDArray[Any], tf32: str) -> NDArray[Any]:
-    """Float32, or its bits, given for tensor_float32: itself if it is rounded, else a copy."""
-    bits = array.view(_U32)
-    if array.flags.c_contiguous and not np.bitwise_or.reduce(bits, axis=None) & 0x1FFF:
+def entered(array: NDArray[Any], dtype: DType, tf32: str) -> NDArray[Any]:
+    """Float32, or its bits, given for a dtype that lies there rounded: itself if it is so."""
+    bits, rounded_off = array.view(_U32), 2 ** (_FRACTION - dtype.mantissa_bits) - 1
+    by_bits = array.flags.c_contiguous and has_range_of_float32(dtype)
+    if by_bits and not np.bitwise_or.reduce(bits, axis=None) & rounded_off:
         return array
-    return round_to_tf32(array.view(_F32), tf32).view(array.dtype)
+    return convert(array.view(_F32), DType.float32, dtype, tf32).view(array.dtype)
 
 
 @cache
@@ -81,7 +82,7 @@ def spare_bits(dtype: DType) -> int:
 
 def spare_after(source: DType, target: DType, spare: int) -> int:
     """The same of a value that was cast, having had `spare` before."""
-    if target in (DType.bfloat16, DType.tensor_float32):
+    if has_range_of_float32(target) and target.bits < 32:
         return spare_bits(target)
     return spare if target.format and source.format else _FRACTION
 
@@ -112,14 +113,14 @@ def _cast(x: Any, source: DType, target: DType, tf32: str, bits: bool, quiet: bo
     if target is wanted or wanted.is_integer:
         if _by_numpy(wide, wanted) and (target is wanted or not target.narrow):
             return x.astype(wanted.storage)
-    elif source.exact_in(DType.float32) and target in ROUNDINGS:
+    elif source.exact_in(DType.float32) and rounds_in_register(target):
         x = x if wide is wanted else x.astype(_F32)
         if source.exact_in(target):
             return x
         if not bits and target in _NUMPY_ROUNDS:
             return x.astype(target.storage).astype(_F32)
         x = x if quiet else x.tracer.emit(_default_nan, [x], _F32)
-        return ROUNDINGS[target](x, tf32)
+        return rounded_in_register(target, x, tf32)
     return convert(convert(x, wide, target, tf32), target, wanted)
 
 
@@ -139,19 +140,20 @@ def _default_nan(x: Any, out: Any) -> None:
         out[np.isnan(x)] = np.nan
 
 
-def _bfloat16(x: Any, tf32: str) -> Any:
-    """Ties to even: half a unit, less 1 where the last bit kept is 0, and the carry does it."""
-    u = x.view(_U32)
-    return ((u + (((u >> 16) & 1) + 0x7FFF)) & 0xFFFF0000).view(_F32)
+def rounds_in_register(dtype: DType) -> bool:
+    """Whether `rounded_in_register` rounds float32 to the values of a narrower float."""
+    return dtype is DType.float16 or has_range_of_float32(dtype)
 
 
-def _tensor_float32(x: Any, tf32: str) -> Any:
-    u = x.view(_U32)
-    up = u + 0x1000 if tf32 == "away" else u + (((u >> 13) & 1) + 0xFFF)
-    return (up & 0xFFFFE000).view(_F32)
+def rounded_in_register(dtype: DType, x: Any, tf32: str) -> Any:
+    """Float32 rounded to a narrower float, in float32; no NaN may become infinite."""
+    if dtype is DType.float16:
+        return _float16(x)
+    ties = tf32 if dtype.emulated else "even"
+    return round_fraction(x, dtype.mantissa_bits, ties, quiet=True)
 
 
-def _float16(x: Any, tf32: str) -> Any:
+def _float16(x: Any) -> Any:
     """Adding 1.5 * 2**13 of its binade, and taking it away, leaves x at the 11 bits of a half.
 
     Below 2**-14 the binade is that of subnormals. What is 2**16 then overflows as 2**128 would,
@@ -162,13 +164,6 @@ def _float16(x: Any, tf32: str) -> Any:
     shift = np.minimum(binade, np.float32(2.0**16)) * np.float32(1.5 * 2.0**13)
     rounded = ((x + shift) - shift) * np.float32(2.0**112) * np.float32(2.0**-112)
     return (rounded.view(_U32) | (u & 0x80000000)).view(_F32)
-
-
-ROUNDINGS: dict[DType, Callable[[Any, str], Any]] = {
-    DType.bfloat16: _bfloat16,
-    DType.tensor_float32: _tensor_float32,
-    DType.float16: _float16,
-}
 
 
 def _store_bfloat16(x: Any) -> Any:

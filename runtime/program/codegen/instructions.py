@@ -246,8 +246,8 @@ class RegionCode:
 
 def entering(symbol: Symbol) -> Callable[[NDArray[Any]], NDArray[Any]] | None:
     """What is done to an input where it is read: float32 for tensor_float32 is rounded."""
-    if symbol.op is ops.input and symbol.dtype is DType.tensor_float32:
-        return partial(casting.entered, tf32=symbol.graph.tf32)
+    if symbol.op is ops.input and symbol.dtype.emulated:
+        return partial(casting.entered, dtype=symbol.dtype, tf32=symbol.graph.tf32)
     return None
 
 

@@ -99,7 +99,7 @@ def _entered(graph: Graph, symbol: Symbol, name: str, value: Any) -> Any:
             f"input {name!r} of graph {graph.name!r} is {symbol.type}; the array has chunks of "
             f"unknown size: call {name}.compute_chunk_sizes() first"
         )
-    if symbol.dtype is not DType.tensor_float32:
+    if not symbol.dtype.emulated:
         return solid(value)
     return entered(symbol).arrays({symbol: solid(value)})[0]
 
