@@ -108,7 +108,7 @@ class Conversions:
             whole = plain(target)
             truncate = self.saturate(target) if source.is_float else self.cast(wide, whole)
             return load, truncate, self.cast(whole, target)
-        if target in self.natively:
+        if target in self.natively or (target.emulated and source.exact_in(target)):
             return load, self.cast(wide, target)
         return load, *self.to_odd(source), self.narrow(target, tf32)
 
@@ -220,12 +220,14 @@ def round_to_odd(x: Any) -> Any:
 # -- rounding within float32
 
 
-def rounding(target: DType, tf32: str = "even") -> Step:
+def rounding(target: DType, tf32: str = "even") -> partial[Any]:
     """From float32 to the values of a float that has less, in float32.
 
-    Ties go to even; those of tensor_float32, the one format stored so that has the range of
-    float32, as `tf32` says.
+    Ties go to even; those of tensor_float32 to "even" or, as NVIDIA's `cvt.rna.tf32.f32` has it
+    (PTX ISA, cvt), "away" from zero: `tf32` says which. GraphError for another mode.
     """
+    if tf32 not in ("even", "away"):
+        raise GraphError(f'tensor_float32 rounds ties "even" or "away", not {tf32!r}')
     form = target.format
     assert form is not None  # of a float
     if has_range_of_float32(target):
@@ -239,17 +241,6 @@ def has_range_of_float32(dtype: DType) -> bool:
     form, single = dtype.format, DType.float32.format
     assert single is not None  # of a float
     return form is not None and form._replace(mantissa=single.mantissa) == single
-
-
-def round_to_tf32(array: NDArray[np.float32], mode: str = "even") -> NDArray[np.float32]:
-    """A float32 array rounded to the 10 fraction bits of tensor_float32, ties "even" or "away".
-
-    Away from zero is what NVIDIA's `cvt.rna.tf32.f32` does (PTX ISA, cvt). NaN stays NaN, and what
-    rounds beyond the greatest value is inf. GraphError for another mode.
-    """
-    if mode not in ("even", "away"):
-        raise GraphError(f'tensor_float32 rounds ties "even" or "away", not {mode!r}')
-    return np.asarray(round_fraction(array, 10, mode))
 
 
 def round_fraction(x: Any, kept: int, ties: str = "even", quiet: bool = False) -> Any:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphir.conversions import round_to_tf32
 from graphir.dtypes import DType
 from graphir.errors import GraphError
 from tests.support.rounding import (
@@ -147,13 +146,13 @@ def test_round_to_tf32() -> None:
     x = np.array([tie, -tie, 1 + 3 * 2.0**-11, big, -np.inf, np.nan, -0.0], np.float32)
     even = np.array([1, -1, 1 + 2.0**-9, np.inf, -np.inf, np.nan, -0.0])
     away = np.array([1 + 2.0**-10, -1 - 2.0**-10, 1 + 2.0**-9, np.inf, -np.inf, np.nan, -0.0])
-    assert_same(round_to_tf32(x), even)
-    assert_same(round_to_tf32(x, "away"), away)
+    assert_same(to("tensor_float32", x, "float32"), even)
+    assert_same(to("tensor_float32", x, "float32", "away"), away)
     nans = np.array([0x7FFFFFFF, 0xFFFFFFFF, 0x7F800001, 0xFF801FFF], np.uint32).view(np.float32)
     for mode in ("even", "away"):
-        got = round_to_tf32(nans, mode).view(np.uint32)
+        got = to("tensor_float32", nans, "float32", mode).view(np.uint32)
         assert ((got & 0x7FC00000) == 0x7FC00000).all()
-        single = round_to_tf32(np.array(-np.nan, np.float32), mode)
+        single = to("tensor_float32", np.array(-np.nan, np.float32), "float32", mode)
         assert isinstance(single, np.ndarray) and single.shape == ()
     with pytest.raises(GraphError, match='"even" or "away", not \'up\''):
-        round_to_tf32(x, "up")
+        to("tensor_float32", x, "float32", "up")

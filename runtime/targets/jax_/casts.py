@@ -1,4 +1,4 @@
-"""What each cast is in jax.numpy: rounded once, as graphir.conversions has it."""
+"""The array protocol over arrays of JAX, and the casts that follow from it."""
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 # (JAX is no part of the project's own environment, and its arrays have no types there.)
@@ -8,79 +8,57 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from graphir import DType
+from graphir.conversions import Step
+from runtime.targets.casts import EngineConversions
 from runtime.targets.emission import optional
+
+
+class JaxValue(NDArrayOperatorsMixin):
+    """An array of JAX on which NumPy's functions are those of jax.numpy; numbers take its dtype."""
+
+    def __init__(self, array: Any) -> None:
+        self.array, self.dtype = array, array.dtype
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **_: Any) -> JaxValue:
+        return JaxValue(getattr(jnp_(), ufunc.__name__)(*map(self._lifted, inputs)))
+
+    def __array_function__(self, function: Any, _: Any, args: Any, settings: Any) -> JaxValue:
+        """np.where."""
+        condition, *chosen = args
+        like = next(x for x in chosen if isinstance(x, JaxValue))
+        return JaxValue(jnp_().where(condition.array, *map(like._lifted, chosen)))
+
+    def _lifted(self, x: Any) -> Any:
+        return x.array if isinstance(x, JaxValue) else np.asarray(x).astype(self.dtype)
+
+    def view(self, dtype: Any) -> JaxValue:
+        """The same bits as another dtype of the same width."""
+        return JaxValue(lax_().bitcast_convert_type(self.array, np.dtype(dtype)))
+
+    def astype(self, dtype: Any) -> JaxValue:
+        """As XLA converts."""
+        return JaxValue(self.array.astype(np.dtype(dtype)))
+
+
+class JaxConversions(EngineConversions):
+    """Casts in which XLA truncates floats to integers itself: it saturates, NaN being 0."""
+
+    def saturate(self, target: DType) -> Step:
+        """XLA's own conversion."""
+        return lambda x: x.astype(target)
+
+    def narrow(self, target: DType, tf32: str) -> Step:
+        """Behind a barrier, as XLA would otherwise keep more than was asked for."""
+        narrow = super().narrow(target, tf32)
+        return lambda x: JaxValue(lax_().optimization_barrier(narrow(x).array))
 
 
 def converted(x: Any, source: DType, target: DType, tf32: str) -> Any:
     """The values of an array in another dtype, rounded once, as graphir.conversions has it."""
-    jnp, lax = jnp_(), lax_()
-    if source.storage == target.storage and target is not DType.tensor_float32:
-        return x
-    if source.is_float and source.narrow:
-        x, source = _widened(x, source), DType.float32
-    if target.family == "bool":
-        return x != jnp.zeros((), x.dtype)
-    if target.is_complex and not source.is_complex:
-        return converted(x, source, target.part, tf32).astype(target.storage)
-    inexact = target.is_float and target.bits < 32
-    if inexact and not source.exact_in(DType.float32):
-        x = _to_odd(x)
-    elif inexact:
-        x = x.astype(jnp.float32)
-    if target is DType.tensor_float32:
-        return _tf32(x, tf32)
-    if inexact:
-        return lax.optimization_barrier(_settled(x, target).astype(target.storage))
-    return x.astype(target.storage)
-
-
-def _widened(x: Any, source: DType) -> Any:
-    """A narrow float as float32; XLA folds the NaN of float8_e8m0fnu to infinity."""
-    jnp = jnp_()
-    wide = x.astype(jnp.float32)
-    if source is not DType.float8_e8m0fnu:
-        return wide
-    return jnp.where(x.view(jnp.uint8) == np.uint8(0xFF), np.float32(np.nan), wide)
-
-
-def _settled(x: Any, target: DType) -> Any:
-    """Float32 values whose conversion XLA folds as it computes it.
-
-    Its folding drops signs and zeros on the way to float8_e8m0fnu, and makes 0 of what is not
-    finite on the way to float4_e2m1fn. Bits tell signs, as comparisons flush subnormal numbers.
-    """
-    jnp = jnp_()
-    assert target.format is not None  # of a float
-    if target.format.specials == "scale":
-        return jnp.where(x.view(jnp.int32) > np.int32(0), x, np.float32(np.nan))
-    if target.format.specials == "finite":
-        most = np.float32(target.max)
-        return jnp.where(jnp.isnan(x), np.float32(-0.0), jnp.clip(x, -most, most))
-    return x
-
-
-def _to_odd(x: Any) -> Any:
-    """64-bit values as float32, cut off towards zero, the last bit set where anything was."""
-    jnp, lax = jnp_(), lax_()
-    if x.dtype in (jnp.int64, jnp.uint64):
-        exact, low = x.astype(jnp.float64), x & x.dtype.type(0xFFF)
-        kept = (jnp.abs(exact) < 2.0**53) | (low == 0)
-        x = jnp.where(kept, exact, (x - low + x.dtype.type(0x800)).astype(jnp.float64))
-    x = x.astype(jnp.float64)
-    near = x.astype(jnp.float32)
-    wide, bits = near.astype(jnp.float64), lax.bitcast_convert_type(near, jnp.uint32)
-    bits = bits - (jnp.abs(wide) > jnp.abs(x)).astype(jnp.uint32)
-    return lax.bitcast_convert_type(bits | (wide != x).astype(jnp.uint32), jnp.float32)
-
-
-def _tf32(x: Any, tf32: str) -> Any:
-    jnp, lax = jnp_(), lax_()
-    bits = lax.bitcast_convert_type(x, jnp.uint32)
-    even = ((bits >> np.uint32(13)) & np.uint32(1)) + np.uint32(0xFFF)
-    rounded = (bits + (np.uint32(0x1000) if tf32 == "away" else even)) & np.uint32(0xFFFFE000)
-    return jnp.where(jnp.isnan(x), x, lax.bitcast_convert_type(rounded, jnp.float32))
+    return JaxConversions().converted(JaxValue(x), source, target, tf32).array
 
 
 def jnp_() -> Any:

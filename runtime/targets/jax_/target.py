@@ -94,8 +94,8 @@ def _entered(symbol: Symbol, name: str, value: Any) -> Any:
             raise ExecutionError(f"{what}; the array is {dtype}: {fix}")
     if array.ndim != symbol.rank:
         raise ExecutionError(f"{what}; the array has shape {array.shape}")
-    if symbol.dtype is DType.tensor_float32:
-        return converted(array, DType.float32, symbol.dtype, symbol.graph.tf32)
+    if symbol.dtype.emulated:
+        return converted(array, DType.from_numpy(array.dtype), symbol.dtype, symbol.graph.tf32)
     return array
 
 

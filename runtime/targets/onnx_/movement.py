@@ -158,7 +158,7 @@ def _range_of(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> Onnx
     ranged(symbol.dtype, start, step, 0)  # which refuses numbers that are not of the dtype
     if symbol.dtype.is_float:
         line = places.cast(DType.float64) * float(step) + float(start)
-        return converted(line, symbol.dtype, symbol.graph.tf32)
+        return converted(line, line.dtype, symbol.dtype, symbol.graph.tf32)
     places = body.require(places, body.size(size) <= _longest(symbol.dtype, start, step))
     return (places * _wrapped(step) + _wrapped(start)).cast(stored(symbol.dtype))
 
@@ -176,7 +176,7 @@ def _wrapped(value: int) -> int:
 def _eye(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
     rows, columns = (_counted(body, symbol.attrs[name]) for name in ("rows", "columns"))
     rows = body.op("Unsqueeze", [rows + symbol.attrs["offset"], body.ints([1])], DType.int64)
-    return converted(rows.equal(columns), symbol.dtype, symbol.graph.tf32)
+    return converted(rows.equal(columns), DType.bool, symbol.dtype, symbol.graph.tf32)
 
 
 def _shape_of(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:

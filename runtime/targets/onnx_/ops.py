@@ -59,10 +59,7 @@ def _pow(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue
 
 
 def _cast(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
-    known_exact = symbol.args[0].dtype.exact_in(symbol.dtype)
-    if symbol.dtype is DType.tensor_float32 and known_exact:
-        return args[0].cast(DType.float32)
-    return converted(args[0], symbol.dtype, symbol.graph.tf32)
+    return converted(args[0], symbol.args[0].dtype, symbol.dtype, symbol.graph.tf32)
 
 
 _GREATER, _LESSER = fn.or_of_bools("Or", fn.greater), fn.or_of_bools("And", fn.lesser)

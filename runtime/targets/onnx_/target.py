@@ -16,7 +16,7 @@ from passes import lower
 from passes.analysis.casts.conversion import conversion
 from runtime.targets.emission import dtypes_of, emitter, lacking, live_symbols
 from runtime.targets.onnx_.body import OnnxBody, stored
-from runtime.targets.onnx_.casts import converted, rounded_to_tf32
+from runtime.targets.onnx_.casts import converted
 from runtime.targets.onnx_.ops import ONNX
 from runtime.targets.onnx_.values import OnnxValue
 from runtime.targets.specialize import specialized
@@ -82,8 +82,8 @@ def _entered(body: OnnxBody, symbol: Symbol) -> OnnxValue:
     value = body.inputs[symbol]
     if not all(isinstance(dim, int) or body.binds(symbol, i) for i, dim in enumerate(symbol.shape)):
         value = body.shaped(value, symbol.shape)
-    if symbol.dtype is DType.tensor_float32:
-        value = rounded_to_tf32(value, symbol.graph.tf32)
+    if symbol.dtype.emulated:
+        return converted(value, value.dtype, symbol.dtype, symbol.graph.tf32)
     return value
 
 
@@ -91,7 +91,7 @@ def _value(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxVal
     _tell(body, symbol)
     made = emitter("ONNX", ONNX, symbol)(body, symbol, args)
     if made.dtype is not stored(symbol.dtype):  # places and sizes, which ONNX gives as int64
-        return converted(made, symbol.dtype, symbol.graph.tf32)
+        return converted(made, made.dtype, symbol.dtype, symbol.graph.tf32)
     return made
 
 

@@ -85,6 +85,9 @@ class OnnxValue:
     def __xor__(self, other: Any) -> OnnxValue:
         return self.op(self._bits("Xor"), other)
 
+    def __rshift__(self, bits: int) -> OnnxValue:
+        return self.op("BitShift", bits, direction="RIGHT")
+
     def __invert__(self) -> OnnxValue:
         return self.op(self._bits("Not"))
 
@@ -123,6 +126,25 @@ class OnnxValue:
         ]
         found = self.body.op("Where", [self, *args], wanted)
         return found.bits(dtype) if dtype in _BITS else found
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, x: OnnxValue, *y: Any) -> OnnxValue:
+        """The functions of NumPy, besides operators, that conversions are made of."""
+        if ufunc is np.absolute:
+            return abs(x)
+        return x.equal(*y) if ufunc is np.equal else ~x.equal(*y)
+
+    def __array_function__(self, function: Any, _: Any, args: Any, settings: Any) -> OnnxValue:
+        """np.where."""
+        condition, x, y = args
+        return condition.where(x, y)
+
+    def astype(self, dtype: Any) -> OnnxValue:
+        """The format's own conversion."""
+        return self.cast(DType.from_numpy(DType(dtype).storage))
+
+    def view(self, dtype: Any) -> OnnxValue:
+        """The same bits as another dtype of that width."""
+        return self.bits(DType(dtype))
 
     def cast(self, dtype: DType) -> OnnxValue:
         """The format's own conversion; nothing where the dtype is the same."""

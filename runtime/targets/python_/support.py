@@ -5,9 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-
-from graphir.conversions import round_to_odd, scale_bits, sticky
 
 
 class RefusalError(Exception):
@@ -45,35 +42,6 @@ def given(name: str, x: Any, dtype: Any, shape: tuple[int, ...]) -> Any:
     if x.shape != shape:
         raise ValueError(f"{name} has shape {shape}; the array has {x.shape}")
     return np.asarray(x, order="C")
-
-
-def saturated(x: Any, dtype: Any, low: int, high: int) -> Any:
-    """Floats truncated to an integer dtype, from low to high; NaN is 0."""
-    inside = (x >= float(low)) & (x < float(high + 1))
-    whole = np.asarray(np.where(inside, x, 0).astype(dtype))
-    np.copyto(whole, high, where=x >= float(high + 1))
-    np.copyto(whole, low, where=x < float(low))
-    return whole
-
-
-def to_odd(x: Any) -> Any:
-    """As float32, cut off towards zero, the last bit set where anything was: a rounding follows."""
-    wide: NDArray[Any] = np.atleast_1d(x)
-    exact = sticky(wide) if wide.dtype.kind in "iu" and wide.itemsize == 8 else wide
-    return round_to_odd(exact.astype(np.float64)).reshape(np.shape(x))
-
-
-def narrowed(x: Any, dtype: Any) -> Any:
-    """Float32 in a narrow float of ml_dtypes; those that lack NaN mind its sign."""
-    return np.where(np.isnan(x), np.float32(np.nan), x).astype(dtype)
-
-
-def scaled(x: Any, dtype: Any) -> Any:
-    """Float32 in float8_e8m0fnu, ties up."""
-    bits = np.atleast_1d(x).view(np.uint32)
-    upper: NDArray[Any] = (bits >> 16) | ((bits & 0xFFFF) != 0)
-    patterns = scale_bits(upper, (upper << 16).view(np.float32))
-    return patterns.view(dtype).reshape(np.shape(x))
 
 
 def integers(start: Any, step: Any, size: int, least: int, greatest: int) -> Any:

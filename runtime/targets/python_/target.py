@@ -16,7 +16,7 @@ from runtime.targets.emission import bindings, emitter, live_symbols, unbound
 from runtime.targets.python_.excerpts import excerpt
 from runtime.targets.python_.names import Identifiers, dim_text
 from runtime.targets.python_.ops import PYTHON, Line
-from runtime.targets.python_.values import word
+from runtime.targets.python_.values import converted, word
 
 
 def python(graph: Graph) -> str:
@@ -102,9 +102,10 @@ class _Writer:
         for (symbol, name), wished in zip(self.inputs.items(), self.graph.input_names, strict=True):
             shape = Line(symbol, (), self.size, self.uses).tuple(symbol.shape)
             yield f"{name} = given({word(wished)}, {name}, {numpy_name(symbol.dtype)}, {shape})"
-            if symbol.dtype is DType.tensor_float32:
-                self.uses.add("round_to_tf32")
-                yield f"{name} = round_to_tf32({name}, {word(self.graph.tf32)})"
+            if symbol.dtype.emulated:
+                stored = DType.from_numpy(symbol.dtype.storage)
+                rounded = converted(name, stored, symbol.dtype, self.graph.tf32, self.uses)
+                yield f"{name} = {rounded}"
 
     # -- values
 

@@ -9,20 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir import DType
-from graphir.conversions import convert
+from graphir.conversions import (
+    Conversions,
+    Step,
+    convert,
+    plain,
+    round_to_odd,
+    rounding,
+    same_value,
+    sticky,
+)
 from runtime.binding import numpy_name
 
 _WRITTEN = 64
 """Constants of more elements are written as the bytes they are."""
-
-
-def plain(dtype: DType) -> DType:
-    """The dtype of NumPy itself in which values of `dtype` are exact."""
-    if dtype.is_integer and dtype.narrow:
-        return DType.int8 if dtype.family == "int" else DType.uint8
-    if dtype.is_float and dtype.bits < 32:
-        return DType.float32
-    return DType.from_numpy(dtype.storage)
 
 
 def number(value: Any) -> str:
@@ -32,6 +32,11 @@ def number(value: Any) -> str:
     if isinstance(value, float) and (value != value or value in (np.inf, -np.inf)):
         return "np.nan" if value != value else "np.inf" if value > 0 else "-np.inf"
     return repr(value)
+
+
+def literal(value: Any) -> str:
+    """A number or a string as an expression."""
+    return word(value) if isinstance(value, str) else number(value)
 
 
 def word(value: str) -> str:
@@ -47,7 +52,7 @@ def constant(array: NDArray[Any], dtype: DType) -> str:
         text = base64.b85encode(np.ascontiguousarray(array).tobytes()).decode()
         raw = f'np.frombuffer(base64.b85decode("{text}"), np.uint8)'
         return f"{raw}.view({name}).reshape({array.shape})"
-    values = convert(array, dtype, wide) if dtype is not DType.tensor_float32 else array
+    values = convert(array, dtype, wide)
     if not array.ndim and name.startswith("np."):
         return f"{name}({number(values.item())})"
     made = f"np.array({_nested(values.tolist())}, {numpy_name(wide)})"
@@ -59,47 +64,57 @@ def _nested(values: Any) -> str:
     return f"[{', '.join(map(_nested, values))}]" if isinstance(values, list) else number(values)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 
 
+class PythonConversions(Conversions):
+    """The steps of each cast as expressions of an expression; `uses` are the helpers they name."""
+
+    def __init__(self, uses: set[str]) -> None:
+        self.uses = uses
+
+    def cast(self, source: DType, target: DType) -> Step:
+        """NumPy's and ml_dtypes' own conversion."""
+        if source.storage == target.storage:
+            return same_value
+        return lambda x: f"{x}.astype({numpy_name(target)})"
+
+    def widen(self, source: DType) -> Step:
+        """NumPy's and ml_dtypes' own conversion."""
+        return self.cast(source, plain(source))
+
+    def saturate(self, target: DType) -> Step:
+        """A call of the function of graphir.conversions."""
+        limits = f"{target.min}, {target.max}"
+        return self._call("saturated", numpy_name(plain(target)), limits)
+
+    def to_odd(self, source: DType) -> tuple[Step, ...]:
+        """Calls of functions of graphir.conversions."""
+        functions: dict[Any, Step] = {
+            sticky: self._call("sticky"),
+            round_to_odd: self._call("round_to_odd"),
+        }
+        return tuple([functions.get(step, step) for step in super().to_odd(source)])
+
+    def narrow(self, target: DType, tf32: str) -> Step:
+        """A call of a function of graphir.conversions, whose values ml_dtypes stores."""
+        if target is DType.bfloat16:
+            return self.cast(DType.float32, target)
+        function = rounding(target, tf32)
+        settings = [f"{name}={literal(value)}" for name, value in function.keywords.items()]
+        rounded, store = (
+            self._call(function.func.__name__, *settings),
+            self.cast(plain(target), target),
+        )
+        return lambda x: store(rounded(x))
+
+    def _call(self, function: str, *settings: str) -> Step:
+        """A call of a helper, which is noted where the step is taken."""
+
+        def call(x: str) -> str:
+            self.uses.add(function)
+            return f"{function}({', '.join([x, *settings])})"
+
+        return call
+
+
 def converted(x: str, source: DType, target: DType, tf32: str, uses: set[str]) -> str:
     """The expression that casts a value, as graphir.conversions does; notes what it uses."""
-    if source.storage == target.storage and target is not DType.tensor_float32:
-        return x
-    if source.is_complex or (source.storage == target.storage and not source.is_float):
-        return _as(x, source, target)
-    if target.is_complex:
-        return _as(converted(x, source, target.part, tf32, uses), target.part, target)
-    loaded = _as(x, source, plain(source))
-    if target.is_integer:
-        whole = plain(target)
-        if source.is_float:
-            loaded = f"saturated({loaded}, {numpy_name(whole)}, {target.min}, {target.max})"
-            uses.add("saturated")
-        else:
-            loaded = _as(loaded, plain(source), whole)
-        return _as(loaded, whole, target)
-    if target.family == "bool" or target in _ROUNDED_BY_NUMPY:
-        return _as(loaded, plain(source), target)
-    return _narrowed(loaded, source, target, tf32, uses)
-
-
-_ROUNDED_BY_NUMPY = {DType.float16, DType.float32, DType.float64}
-
-
-def _narrowed(loaded: str, source: DType, target: DType, tf32: str, uses: set[str]) -> str:
-    """The one rounding that NumPy has not, from a plain dtype."""
-    if source.exact_in(DType.float32):
-        loaded = _as(loaded, plain(source), DType.float32)
-    else:
-        uses.add("to_odd")
-        loaded = f"to_odd({loaded})"
-    if target is DType.tensor_float32:
-        uses.add("round_to_tf32")
-        return f"round_to_tf32({loaded}, {word(tf32)})"
-    if target is DType.bfloat16:
-        return _as(loaded, DType.float32, target)
-    helper = "scaled" if target is DType.float8_e8m0fnu else "narrowed"
-    uses.add(helper)
-    return f"{helper}({loaded}, {numpy_name(target)})"
-
-
-def _as(x: str, source: DType, target: DType) -> str:
-    return x if source.storage == target.storage else f"{x}.astype({numpy_name(target)})"
+    return PythonConversions(uses).converted(x, source, target, tf32)

@@ -82,10 +82,7 @@ def _value(body: HloBody, symbol: Symbol, values: Mapping[int, HloValue]) -> Hlo
 
 def _entered(x: HloValue, tf32: str) -> HloValue:
     """An input; one of tensor_float32 rounded, as what is given may be any float32."""
-    if x.dtype is not DType.tensor_float32:
-        return x
-    given = HloValue(x.body, x.name, x.type.cast(DType.float32))
-    return converted(given, DType.tensor_float32, tf32)
+    return converted(x.astype(x.dtype.storage), x.dtype, tf32) if x.dtype.emulated else x
 
 
 def _known(symbol: Symbol) -> NDArray[Any]:

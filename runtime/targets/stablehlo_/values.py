@@ -144,6 +144,28 @@ class HloValue:
         """The values in another dtype, as the engine converts."""
         return self if self.dtype is to else self.op("convert", to=to)
 
+    def astype(self, dtype: Any) -> HloValue:
+        """As the engine converts; of what is stored alike nothing but the dtype's name."""
+        to = DType(dtype)
+        if to.storage == self.dtype.storage:
+            return HloValue(self.body, self.name, self.type.cast(to))
+        made_complex = to.is_complex and not self.dtype.is_complex
+        return self.op("complex", 0, to=to) if made_complex else self.op("convert", to=to)
+
+    def view(self, dtype: Any) -> HloValue:
+        """The bits as those of another dtype."""
+        return self.bitcast(DType(dtype))
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, x: HloValue, *y: Any) -> HloValue:
+        """The functions of NumPy, besides operators, that conversions are made of."""
+        if ufunc in (np.equal, np.not_equal):
+            return x.compare("EQ" if ufunc is np.equal else "NE", *y)
+        return x.op("abs" if ufunc is np.absolute else ufunc.__name__, *y)
+
+    def __array_function__(self, function: Any, _: Any, args: Any, settings: Any) -> HloValue:
+        """np.where."""
+        return where(*args)
+
     def bitcast(self, to: DType) -> HloValue:
         """The bits as those of another dtype."""
         return self.op("bitcast_convert", to=to)
@@ -205,6 +227,9 @@ class HloValue:
 
     def __xor__(self, other: Any) -> HloValue:
         return self.op("xor", other)
+
+    def __rshift__(self, bits: int) -> HloValue:
+        return self.op("shift_right_logical", bits)
 
     def __invert__(self) -> HloValue:
         return self.op("not")
