@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from graphir import DType, Graph, Location, Symbol, ops
 from graphir.location import LEGALIZE
+from passes.analysis.casts.conversion import CastConversion
 from passes.analysis.casts.rows import CastRow
 from passes.analysis.expressions import Expression, expression
 
@@ -97,6 +98,32 @@ class Uses:
             if symbol.args:
                 walk.visit(symbol)
         return walk.uses
+
+
+class ImpliedUses(Uses):
+    """Who uses the casts that a graph implies: known as the walk meets them."""
+
+    def __init__(self, graph: Graph) -> None:
+        super().__init__(graph, ())
+        self._users: dict[int, CastUse] = {}
+
+    def row(
+        self, conversion: CastConversion, location: Location, symbol: Symbol, position: int
+    ) -> CastRow:
+        """The row of a use (see passes.analysis.casts.walk); of an implied cast, on its operand."""
+        place = len(self._users)
+        implied = symbol.op is not ops.cast and bool(symbol.args)
+        self._users[place] = CastUse(symbol, position) if implied else _NONE
+        value = symbol.args[position] if implied and position >= 0 else symbol
+        return CastRow(conversion, location, value, place, self)
+
+    def of(self, row: CastRow) -> CastUse:
+        """The use that a row is about."""
+        return self._users[row.place]
+
+    def operands(self, user: Symbol) -> list[Symbol]:
+        """The operands of a symbol, which no cast was inserted for."""
+        return list(user.args)
 
 
 _NONE = CastUse()

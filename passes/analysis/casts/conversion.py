@@ -62,13 +62,25 @@ class CastConversion:
         }
 
 
-def conversion(
-    operand: str, op: str, rule: str, source: DType, target: DType, number: complex | None
+def cast_conversion(
+    operand: str,
+    op: str,
+    rule: str,
+    source: DType,
+    target: DType,
+    number: complex | None,
+    literal: bool = False,
 ) -> CastConversion:
-    """That of an operand of an op, which is a known number or not, under the rule of an Origin."""
+    """The conversion of an operand of an op under the rule of an Origin.
+
+    `number` is the value of an operand that is known; `literal` where the program writes it without
+    a dtype.
+    """
     kind: Kind = kind_of_rule(rule)
     path = (source, target)
-    if kind == "implicit":
+    if literal:
+        kind = "literal"
+    elif kind == "implicit":
         path = rules(rule).path(source, target)
         kind = "literal" if source.weak and number is not None else kind
     losses = loss(source, target) if number is None else literal_loss(number, target)

@@ -6,22 +6,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from operator import attrgetter
-from typing import Any, TypeAlias, get_args, overload
+from typing import Any, get_args, overload
 
 from numpy.typing import NDArray
 
-from graphir import DType, Graph, GraphError, Location, PromotionRules, Symbol, ops, rules
+from graphir import DType, Graph, GraphError, PromotionRules, Symbol, ops, rules
 from graphir.dtypes import DTypeLike
 from graphir.gc_pause import uncollected
-from graphir.ir.operands import number_of
-from graphir.location import CAST
-from graphir.loss import LOSS_KINDS, LossKind, literal_loss
-from graphir.promotion.scalars import WEAK
+from graphir.loss import LOSS_KINDS, LossKind
 from passes.analysis.casts.causes import Uses
-from passes.analysis.casts.conversion import CastConversion, Kind, conversion
+from passes.analysis.casts.conversion import Kind
 from passes.analysis.casts.measured import Measured, OutputError, Unseen
 from passes.analysis.casts.rows import CastRow
 from passes.analysis.casts.sites import CastSites
+from passes.analysis.casts.walk import CastWalk
 from passes.analysis.graph_diff import GraphDiff
 from passes.implicit_cast import implicit_cast
 
@@ -183,11 +181,18 @@ def cast_report(graph: Graph) -> CastReport:
     Numbers that the program writes and that their dtype rounds have rows too.
     """
     explicit = implicit_cast(graph)
-    making = _Making(explicit)
-    making.add_casts()
-    making.add_literals(graph)
-    rows = sorted(making.rows, key=attrgetter("conversion.damage"), reverse=True)
-    return CastReport(graph, explicit, rows)
+    rows: list[CastRow] = []
+    uses = Uses(explicit, rows)
+    walk = CastWalk(explicit)
+    for conversion, location, symbol, _ in walk.casts(explicit.symbols):
+        rows.append(CastRow(conversion, location, symbol, len(rows), uses))
+    if graph is not explicit:  # in an explicit graph they are constants like others
+        constants = _rewritten_constants(graph, explicit)
+        for conversion, location, user, position in CastWalk(graph).literals(graph.symbols):
+            constant = constants[user.args[position].index]
+            rows.append(CastRow(conversion, location, constant, len(rows), uses))
+    worst_first = sorted(rows, key=attrgetter("conversion.damage"), reverse=True)
+    return CastReport(graph, explicit, worst_first)
 
 
 def _require_choice(value: Any, choices: Sequence[str], what: str) -> None:
@@ -195,67 +200,8 @@ def _require_choice(value: Any, choices: Sequence[str], what: str) -> None:
         raise GraphError(f"{what} {', '.join(choices)}, not {value!r}")
 
 
-_Origin: TypeAlias = tuple[str, str, Location, str, DType, DType]
-"""An Origin, without the Python call that making a named tuple costs."""
-
-
-class _Making:
-    """Rows in the making; conversions that casts have in common are made once."""
-
-    def __init__(self, explicit: Graph) -> None:
-        self.explicit = explicit
-        self.rows: list[CastRow] = []
-        self.uses = Uses(explicit, self.rows)
-        self._conversions: dict[Any, CastConversion] = {}
-
-    def add_casts(self) -> None:
-        """The rows of casts, and of constants that casts were folded into."""
-        rows, uses, conversions = self.rows, self.uses, self._conversions
-        cast, constant = ops.cast, ops.constant
-        for symbol in self.explicit.symbols:
-            source, number = symbol.source, None
-            origins: Sequence[_Origin] = () if isinstance(source, Location) else source
-            if symbol.op is cast:
-                x = symbol.args[0]
-                if x.op is constant:
-                    number = number_of(x)
-                if isinstance(source, Location):  # the user's own
-                    origins = (("x", "cast", source, CAST, x.type.dtype, symbol.type.dtype),)
-            for operand, op, location, rule, before, after in origins:
-                key = (operand, op, rule, before.code, after.code, number)
-                entry = conversions.get(key)
-                if entry is None:
-                    entry = conversions[key] = conversion(operand, op, rule, before, after, number)
-                rows.append(CastRow(entry, location, symbol, len(rows), uses))
-
-    def add_literals(self, graph: Graph) -> None:
-        """Rows of the numbers that the program writes and that took a dtype which rounds them."""
-        if graph is self.explicit:  # where they are constants like others
-            return
-        constants = [symbol_ for symbol_ in graph.symbols if symbol_.op is ops.constant]
-        became = [symbol_ for symbol_ in self.explicit.symbols if symbol_.op is ops.constant]
-        now = {
-            old.index: new
-            for old, new in zip(constants, became, strict=True)
-            if _is_rounded(old.attrs["literal"], old.dtype)
-        }
-        for user in graph.symbols if now else ():
-            for position, arg in enumerate(user.args):
-                if arg.index in now:
-                    self._literal(now.pop(arg.index), arg, user, position)
-
-    def _literal(self, new: Symbol, old: Symbol, user: Symbol, position: int) -> None:
-        number, target, op = old.attrs["literal"], old.dtype, user.op
-        both, rule = (WEAK[type(number)], target), old.graph.rules.name
-        key = (op.operand(position), op.name, rule, *both, number)
-        entry = self._conversions.get(key)
-        if entry is None:
-            loss_ = literal_loss(number, target)
-            entry = CastConversion("literal", op.name, key[0], rule, *both, both, loss_)
-            self._conversions[key] = entry
-        self.rows.append(CastRow(entry, user.location, new, len(self.rows), self.uses))
-
-
-def _is_rounded(literal: complex | None, dtype: DType) -> bool:
-    """Whether a Python number became another by taking a dtype."""
-    return literal is not None and not dtype.weak and not literal_loss(literal, dtype).exact
+def _rewritten_constants(graph: Graph, explicit: Graph) -> Mapping[int, Symbol]:
+    """The constants of the explicit graph, by the places that they have in the graph."""
+    before = [x.index for x in graph.symbols if x.op is ops.constant]
+    after = [x for x in explicit.symbols if x.op is ops.constant]
+    return dict(zip(before, after, strict=True))

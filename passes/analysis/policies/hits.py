@@ -10,8 +10,8 @@ from graphir.dtypes import DType
 from graphir.ir.implied_casts import ImpliedCast, implied
 from graphir.ir.operands import call_text
 from graphir.location import Location
-from graphir.loss import Loss
 from graphir.rule_reports.findings import counted
+from passes.analysis.casts.rows import CastRow
 from passes.analysis.policies.budget import limits_on, too_wide, within
 from passes.analysis.policies.verdict import Action, Verdict
 from passes.analysis.suggestions import Promotion, fix, rewritten, stored
@@ -21,18 +21,13 @@ if TYPE_CHECKING:
 
 
 class CastHit(NamedTuple):
-    """An implicit cast on a line of the program, however often the line builds it.
+    """The casts by one conversion that one line of the program has, however often it builds them.
 
-    `symbol` is the first whose operand (`cast.position`, -1 for its result) is cast; `number`
-    whether that is one which the program writes without a dtype; `limits` are those of the budget,
-    to which the fix keeps.
+    `row` is the first of them. `limits` are those of the budget, to which the fix keeps.
     """
 
-    symbol: Symbol
-    cast: ImpliedCast
-    loss: Loss
+    row: CastRow
     verdict: Verdict
-    number: bool = False
     limits: tuple[DType, ...] = ()
     times: int = 1
 
@@ -42,32 +37,39 @@ class CastHit(NamedTuple):
         return self.verdict.action
 
     @property
+    def symbol(self) -> Symbol:
+        """The op whose operand or result is cast; the cast itself where it is written down."""
+        return self.row.symbol if self.row.user is None else self.row.user
+
+    @property
     def location(self) -> Location:
         """Where in the program it is."""
-        return self.symbol.location
+        return self.row.location
 
     @property
     def identity(self) -> tuple[Any, ...]:
-        """What is equal of hits that are told once."""
-        return self.symbol.op, self.cast, self.loss.kinds, self.verdict
+        """Equal for hits that are told once."""
+        row = self.row
+        return row.op, row.operand, row.source, row.target, row.loss.kinds, self.verdict
 
     @property
     def fix(self) -> str:
         """What to type instead; empty where nothing is known."""
-        symbol, position = self.symbol, self.cast.position
-        if position < 0:
-            return " ".join(stored(symbol.location, self.cast.target).split())
-        casts = {position: self.cast.target} if self.number else _written(symbol, self.limits)
+        row, symbol = self.row, self.symbol
+        if row.user is None or row.conversion.stores:
+            return " ".join(stored(row.location, row.target).split())
+        number = row.kind == "literal"
+        casts = {row.position: row.target} if number else _written(symbol, self.limits)
         op, args, under = symbol.op, symbol.args, symbol.graph.rules
-        promotion = Promotion(under, op, args, casts, position, self.loss, self.number)
-        return fix(promotion, symbol.location, too_wide(self.limits))
+        promotion = Promotion(under, op, args, casts, row.position, row.loss, number)
+        return fix(promotion, row.location, too_wide(self.limits))
 
     @property
     def told(self) -> str:
         """The call, the cast, the rule set, the loss, the policy's words and the fix."""
-        _, operand, source, target = self.cast
-        rule = self.symbol.graph.rules.name
-        what = f"{operand} {source} -> {target} under {rule!r} ({self.loss}), {self.verdict}"
+        row, rule = self.row, self.symbol.graph.rules.name
+        operand = "result" if row.user is None else row.operand
+        what = f"{operand} {row.source} -> {row.target} under {rule!r} ({row.loss}), {self.verdict}"
         return f"{_call(self.symbol)}: {what}{_write(self.fix)}"
 
     def __str__(self) -> str:
@@ -94,7 +96,7 @@ class WidthHit(NamedTuple):
 
     @property
     def identity(self) -> tuple[Any, ...]:
-        """What is equal of hits that are told once."""
+        """Equal for hits that are told once."""
         return self.symbol.op, self.dtype
 
     @property

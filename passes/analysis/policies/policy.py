@@ -84,7 +84,7 @@ class Policy:
         Casts that no output needs (of those given, or else those that the graph has) are left out.
         A graph whose casts are written down, as after `implicit_cast`, implies none.
         """
-        from passes.analysis.policies.walk import find_hits
+        from passes.analysis.policies.judgement import find_hits
 
         return find_hits(self, graph, outputs or graph.outputs)
 

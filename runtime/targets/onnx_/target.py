@@ -13,7 +13,7 @@ from graphir import DType, Graph, Origin, Symbol, ops
 from graphir.location import CAST
 from graphir.semantics.evaluation import machine
 from passes import lower
-from passes.analysis.casts.conversion import conversion
+from passes.analysis.casts.conversion import cast_conversion
 from runtime.targets.emission import dtypes_of, emitter, lacking, live_symbols
 from runtime.targets.onnx_.body import OnnxBody, stored
 from runtime.targets.onnx_.casts import converted
@@ -176,7 +176,7 @@ def _uses(symbol: Symbol) -> Iterator[dict[str, str]]:
 
 
 def _use(one: Origin) -> dict[str, str]:
-    found = conversion(one.operand, one.op, one.rule, one.source, one.target, None)
+    found = cast_conversion(one.operand, one.op, one.rule, one.source, one.target, None)
     return {
         "kind": found.kind,
         "reason": f"{one.operand} of {one.op}",

@@ -199,9 +199,9 @@ def test_the_hits_are_the_implicit_casts_of_the_report(program: Program) -> None
     found: Counter[Any] = Counter()
     for hit in Policy("forbid").hits(graph):
         assert isinstance(hit, CastHit)
-        position, operand, source, target = hit.cast
-        if position < 0 or hit.symbol.args[position].op is not ops.constant:
-            found[hit.location, hit.symbol.op.name, operand, source, target] += hit.times
+        row = hit.row
+        if row.conversion.stores or row.symbol.op is not ops.constant:
+            found[row.location, row.op, row.operand, row.source, row.target] += hit.times
     expected: Counter[Any] = Counter()
     for row in cast_report(implicit_cast(dead_code(graph))).only("implicit"):
         if row.operand == "result" or row.symbol.args[0].op is not ops.constant:

@@ -1,0 +1,158 @@
+"""The one walk over the casts of a graph; reports and policies filter what it yields.
+
+A cast is written down or implied. Written down is a `cast` symbol, or a constant that one was
+folded into: its origins name its uses. Implied is the cast of an operand whose dtype is not the one
+that its op's signature names. A Python number that changes as it takes a dtype counts as a cast of
+kind "literal". Symbols that were inferred alike share their attributes, so that the implied casts
+of each kind of symbol are derived once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+from graphir import DType, Graph, Location, Symbol, ops
+from graphir.ir.implied_casts import ImpliedCast, implied
+from graphir.ir.operands import number_of
+from graphir.location import CAST
+from graphir.loss import literal_loss
+from graphir.promotion.scalars import WEAK
+from passes.analysis.casts.conversion import CastConversion, cast_conversion
+
+ConversionUse: TypeAlias = tuple[CastConversion, Location, Symbol, int]
+"""One use of one cast, of which a report makes a row; a plain tuple, since there are many.
+
+The symbol is the cast where it is written down, and the number -1; else the symbol is the op whose
+operand at that position (-1: whose result) is cast.
+"""
+
+_Origin: TypeAlias = tuple[str, str, Location, str, DType, DType]
+"""An Origin, without the Python call that making a named tuple costs."""
+
+
+class _OperandCast(NamedTuple):
+    """An implied cast of a kind of symbol.
+
+    Without a conversion that of a 0-d operand, which may be a known number with a loss of its own.
+    """
+
+    conversion: CastConversion | None
+    position: int
+    cast: ImpliedCast
+
+
+class CastWalk:
+    """The uses of casts in a graph whose conversions satisfy a predicate."""
+
+    def __init__(
+        self, graph: Graph, predicate: Callable[[CastConversion], bool] | None = None
+    ) -> None:
+        self.graph, self.predicate = graph, predicate
+        # Each conversion is made once; None stands for one that does not satisfy the predicate.
+        self._conversions: dict[Any, CastConversion | None] = {}
+
+    def casts(self, symbols: Collection[Symbol]) -> Iterator[ConversionUse]:
+        """The uses of the casts of some symbols, in their order."""
+        cast, implicit = ops.cast, self.graph.rules.implicit
+        plans: dict[int, list[_OperandCast]] = {}
+        for symbol in symbols:
+            source = symbol.source
+            if symbol.op is cast or not isinstance(source, Location):
+                yield from self._written(symbol)
+            elif implicit and symbol.args:
+                plan = plans.get(id(symbol.attrs))
+                if plan is None:
+                    plan = plans[id(symbol.attrs)] = self._plan(symbol)
+                for conversion, position, each in plan:
+                    if conversion is None:
+                        conversion = self._of_scalar(symbol, each)
+                    if conversion is not None:
+                        yield conversion, source, symbol, position
+
+    def literals(self, symbols: Collection[Symbol]) -> Iterator[ConversionUse]:
+        """The first use of each Python number that its dtype changes."""
+        constant, rule = ops.constant, self.graph.rules.name
+        pending = {x.index for x in symbols if x.op is constant and _is_changed(x)}
+        for user in symbols if pending else ():
+            for position, arg in enumerate(user.args):
+                if arg.index in pending:
+                    pending.remove(arg.index)
+                    number, op = arg.attrs["literal"], user.op
+                    source, operand = WEAK[type(number)], op.operand(position)
+                    conversion = self._conversion(
+                        operand, op.name, rule, source, arg.dtype, number, True
+                    )
+                    if conversion is not None:
+                        yield conversion, user.location, user, position
+
+    def _written(self, symbol: Symbol) -> Sequence[ConversionUse]:
+        """The uses that an inserted cast serves; a cast that the user wrote is one by itself."""
+        source, number = symbol.source, None
+        origins: Sequence[_Origin] = () if isinstance(source, Location) else source
+        if symbol.op is ops.cast:
+            x = symbol.args[0]
+            number = number_of(x) if x.op is ops.constant else None
+            if isinstance(source, Location):
+                origins = (("x", "cast", source, CAST, x.type.dtype, symbol.type.dtype),)
+        return [
+            (conversion, location, symbol, -1)
+            for operand, op, location, rule, before, after in origins
+            if (conversion := self._conversion(operand, op, rule, before, after, number))
+        ]
+
+    def _plan(self, symbol: Symbol) -> list[_OperandCast]:
+        """The implied casts of symbols of this one's kind."""
+        needed, plan = implied(self.graph, symbol), list[_OperandCast]()
+        casts = list(needed.casts)
+        if needed.result is not symbol.dtype:
+            casts.append(ImpliedCast(-1, "result", needed.result, symbol.dtype))
+        for cast in casts:
+            scalar = cast.position >= 0 and not symbol.args[cast.position].shape
+            conversion = None if scalar else self._of_operand(symbol, cast)
+            if scalar or conversion is not None:
+                plan.append(_OperandCast(conversion, cast.position, cast))
+        return plan
+
+    def _of_operand(
+        self,
+        symbol: Symbol,
+        cast: ImpliedCast,
+        number: complex | None = None,
+        literal: bool = False,
+    ) -> CastConversion | None:
+        _, operand, source, target = cast
+        rule = self.graph.rules.name
+        return self._conversion(operand, symbol.op.name, rule, source, target, number, literal)
+
+    def _of_scalar(self, symbol: Symbol, cast: ImpliedCast) -> CastConversion | None:
+        arg = symbol.args[cast.position]
+        if arg.op is not ops.constant:
+            return self._of_operand(symbol, cast)
+        return self._of_operand(symbol, cast, number_of(arg), arg.attrs["literal"] is not None)
+
+    def _conversion(
+        self,
+        operand: str,
+        op: str,
+        rule: str,
+        source: DType,
+        target: DType,
+        number: complex | None,
+        literal: bool = False,
+    ) -> CastConversion | None:
+        """A conversion, unless it does not satisfy the predicate."""
+        key = operand, op, rule, source.code, target.code, number, literal
+        try:
+            return self._conversions[key]
+        except KeyError:
+            made = cast_conversion(operand, op, rule, source, target, number, literal)
+            wanted = made if self.predicate is None or self.predicate(made) else None
+            self._conversions[key] = wanted
+            return wanted
+
+
+def _is_changed(constant: Symbol) -> bool:
+    """Whether a Python number became another as it took the dtype of its constant."""
+    literal, dtype = constant.attrs["literal"], constant.dtype
+    return literal is not None and not dtype.weak and not literal_loss(literal, dtype).exact

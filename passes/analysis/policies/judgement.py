@@ -1,0 +1,131 @@
+"""What a policy finds in a graph: predicates over the rows of casts, and over symbols' dtypes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from itertools import chain, compress
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from graphir import ops
+from graphir.dtypes import DType
+from graphir.gc_pause import uncollected
+from graphir.ir.liveness import all_live, live_mask
+from passes.analysis.casts.causes import ImpliedUses
+from passes.analysis.casts.conversion import SILENT, CastConversion
+from passes.analysis.casts.walk import CastWalk, ConversionUse
+from passes.analysis.policies.budget import family, too_wide
+from passes.analysis.policies.hits import CastHit, Hit, WidthHit
+from passes.analysis.policies.verdict import Verdict
+
+if TYPE_CHECKING:
+    from graphir.ir.graph import Graph
+    from graphir.ir.symbol import Symbol
+    from passes.analysis.policies.policy import Policy
+
+
+@uncollected
+def find_hits(policy: Policy, graph: Graph, outputs: Sequence[Symbol]) -> list[Hit]:
+    """What a policy warns of or forbids in a graph, each line and kind once, in the graph's order.
+
+    Where outputs are given, only among the symbols that are live for them, and the inputs.
+    """
+    hits = _Judgement(policy, graph, graph.symbols).hits()
+    if not hits or not outputs or all_live(graph, outputs):
+        return hits
+    live = list(compress(graph.symbols, live_mask(graph, outputs)))
+    return _Judgement(policy, graph, live).hits()
+
+
+_WidthKey: TypeAlias = tuple[int, DType, str]
+"""The id of a location, which the symbols of a line share; the dtype; and its family."""
+
+
+class _Judgement:
+    """One policy on some symbols of one graph."""
+
+    def __init__(self, policy: Policy, graph: Graph, symbols: Collection[Symbol]) -> None:
+        self.policy, self.graph, self.symbols = policy, graph, symbols
+        exceeding = too_wide(policy.widest)
+        # By the code of a dtype, the one that its values have, if that exceeds the budget.
+        self.wide: list[DType | None] = []
+        for dtype in DType if exceeding else ():
+            committed = graph.committed(dtype)
+            self.wide.append(committed if committed in exceeding else None)
+        # By the place of a symbol, the dtype beyond the budget to which an operand is cast.
+        self._meeting: dict[int, DType] = {}
+
+    def hits(self) -> list[Hit]:
+        """The hits, those of equal places and kinds as one."""
+        merged: dict[Any, Hit] = {}
+        for hit in chain(self._cast_hits(), self._width_hits()):
+            key = hit.location, hit.identity
+            merged[key] = _merged(merged[key], hit) if key in merged else hit
+        return sorted(merged.values(), key=lambda hit: hit.symbol.index)
+
+    def _cast_hits(self) -> Iterator[CastHit]:
+        if self.graph.rules_before is not None:  # a pass wrote its casts down
+            return
+        uses = ImpliedUses(self.graph)
+        for use, times in self._uses():
+            verdict = self._verdict(use[0])
+            if verdict.action != "allow":
+                yield CastHit(uses.row(*use), verdict, self.policy.widest, times)
+
+    def _uses(self) -> Iterator[tuple[ConversionUse, int]]:
+        """The first use of each conversion at each line, and how often it is there."""
+        walk, wide = CastWalk(self.graph, self._is_wanted), self.wide
+        firsts: dict[tuple[int, int], ConversionUse] = {}
+        times: dict[tuple[int, int], int] = {}
+        for use in chain(walk.casts(self.symbols), walk.literals(self.symbols)):
+            conversion, location, symbol, position = use
+            key = id(conversion), id(location)  # one object for each, kept by walk and graph
+            if key in times:
+                times[key] += 1
+            else:
+                firsts[key], times[key] = use, 1
+            if wide and position >= 0 and (dtype := wide[conversion.target.code]):
+                self._meeting.setdefault(symbol.index, dtype)
+        return zip(firsts.values(), times.values(), strict=True)
+
+    def _is_wanted(self, conversion: CastConversion) -> bool:
+        wide = bool(self.wide) and self.wide[conversion.target.code] is not None
+        return wide or self._verdict(conversion).action != "allow"
+
+    def _verdict(self, conversion: CastConversion) -> Verdict:
+        """What happens to a cast; a number that is only rounded, as all are, is no cast."""
+        lost = conversion.loss
+        rounded = conversion.kind == "literal" and lost.kinds in ((), ("precision",))
+        if rounded or conversion.kind not in (*SILENT, "literal"):
+            return _FREE
+        return self.policy.judge(conversion.source, conversion.target, lost)
+
+    def _width_hits(self) -> Iterator[WidthHit]:
+        """The first symbol that exceeds the budget on each path of such symbols, line by line."""
+        roots: dict[int, _WidthKey] = {}
+        found: dict[_WidthKey, WidthHit] = {}
+        for symbol in self.symbols if self.wide else ():
+            own = self.wide[symbol.type.dtype.code]
+            dtype = own or self._meeting.get(symbol.index)
+            if dtype is None or (symbol.op is ops.constant and symbol.attrs["literal"] is not None):
+                continue
+            of_operands = (roots[arg.index] for arg in symbol.args if arg.index in roots)
+            key = next((key for key in of_operands if key[2] == family(dtype)), None)
+            if key is not None:
+                found[key] = found[key]._replace(follows=found[key].follows + 1)
+            else:
+                key = id(symbol.source), dtype, family(dtype)
+                hit = found.get(key) or WidthHit(symbol, dtype, self.policy.widest, times=0)
+                found[key] = hit._replace(times=hit.times + 1)
+            if own:
+                roots[symbol.index] = key
+        yield from found.values()
+
+
+_FREE = Verdict("allow", ())
+
+
+def _merged(first: Hit, again: Hit) -> Hit:
+    times = first.times + again.times
+    if isinstance(first, WidthHit) and isinstance(again, WidthHit):
+        return first._replace(times=times, follows=first.follows + again.follows)
+    return first._replace(times=times)
