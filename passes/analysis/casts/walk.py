@@ -43,7 +43,10 @@ class _OperandCast(NamedTuple):
 
 
 class CastWalk:
-    """The uses of casts in a graph whose conversions satisfy a predicate."""
+    """The uses of casts in a graph: all, or those whose conversions satisfy a predicate.
+
+    With a predicate the casts that the user wrote are left out.
+    """
 
     def __init__(
         self, graph: Graph, predicate: Callable[[CastConversion], bool] | None = None
@@ -54,21 +57,22 @@ class CastWalk:
 
     def casts(self, symbols: Collection[Symbol]) -> Iterator[ConversionUse]:
         """The uses of the casts of some symbols, in their order."""
-        cast, implicit = ops.cast, self.graph.rules.implicit
+        implicit, cast, every = self.graph.rules.implicit, ops.cast, self.predicate is None
         plans: dict[int, list[_OperandCast]] = {}
         for symbol in symbols:
-            source = symbol.source
-            if symbol.op is cast or not isinstance(source, Location):
-                yield from self._written(symbol)
-            elif implicit and symbol.args:
-                plan = plans.get(id(symbol.attrs))
-                if plan is None:
-                    plan = plans[id(symbol.attrs)] = self._plan(symbol)
-                for conversion, position, each in plan:
-                    if conversion is None:
-                        conversion = self._of_scalar(symbol, each)
-                    if conversion is not None:
-                        yield conversion, source, symbol, position
+            plan = plans.get(id(symbol.attrs))
+            if plan is None:
+                inserted = not isinstance(symbol.source, Location)
+                if inserted or (every and symbol.op is cast):
+                    yield from self._written(symbol)
+                if inserted or symbol.op is cast or not implicit or not symbol.args:
+                    continue
+                plan = plans[id(symbol.attrs)] = self._plan(symbol)
+            for conversion, position, each in plan:
+                if conversion is None:
+                    conversion = self._of_scalar(symbol, each)
+                if conversion is not None:
+                    yield conversion, symbol.location, symbol, position
 
     def literals(self, symbols: Collection[Symbol]) -> Iterator[ConversionUse]:
         """The first use of each Python number that its dtype changes."""

@@ -209,6 +209,19 @@ def test_the_hits_are_the_implicit_casts_of_the_report(program: Program) -> None
     assert found == expected
 
 
+def test_the_row_of_a_hit_says_what_the_report_says() -> None:
+    """Rows of casts that a graph implies, and of the same casts once they are written down."""
+    graph = exact_and_lossy(rules="jax")
+    rows = {(row.location, row.operand): row for row in cast_report(graph)}
+    hits = Policy("forbid").hits(graph)
+    assert len(hits) == len(rows) == 2
+    for hit in hits:
+        assert isinstance(hit, CastHit)
+        row = rows[hit.location, hit.row.operand]
+        assert hit.row == row and hit.row.path == row.path and hit.row.others == row.others
+        assert (hit.row.elements, hit.row.bytes_added) == (row.elements, row.bytes_added)
+
+
 @given(programs())
 def test_symbols_that_share_attributes_imply_the_same(program: Program) -> None:
     """On which judging by kind rests, also for what passes make of a graph."""

@@ -15,6 +15,7 @@ import pytest
 
 from graphir import CastWarning, DType, Graph, PromotionError, ops
 from passes import Policy
+from tests import ROOT
 
 HERE = "tests/passes/analysis/test_policy_messages.py"
 
@@ -248,7 +249,7 @@ def test_the_command_line_of_python_decides(tmp_path: Path) -> None:
         return subprocess.run(
             [sys.executable, *options, "script.py"],
             cwd=tmp_path,
-            env={"PYTHONPATH": str(Path(HERE).resolve().parent.parent)},
+            env={"PYTHONPATH": str(ROOT)},
             capture_output=True,
             text=True,
             check=False,
