@@ -49,8 +49,8 @@ class _Judgement:
         # By the code of a dtype, the one that its values have, if that exceeds the budget.
         self.wide: list[DType | None] = []
         for dtype in DType if exceeding else ():
-            committed = graph.committed(dtype)
-            self.wide.append(committed if committed in exceeding else None)
+            concrete = graph.concrete_dtype(dtype)
+            self.wide.append(concrete if concrete in exceeding else None)
         # By the place of a symbol, the dtype beyond the budget to which an operand is cast.
         self._meeting: dict[int, DType] = {}
 
