@@ -1,0 +1,1 @@
+"""Ten JAX programs with a public dtype bug."""

@@ -1,0 +1,1 @@
+"""Ten ONNX programs with a public dtype bug."""

@@ -1,0 +1,1 @@
+"""Ten PyTorch programs with a public dtype bug."""
