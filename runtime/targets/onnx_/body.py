@@ -118,7 +118,8 @@ class OnnxBody:
     def cast(self, x: OnnxValue, dtype: DType) -> OnnxValue:
         """The format's own conversion: float8 overflows as IEEE 754 has it, and e8m0 rounds."""
         small = {"saturate": 0} if dtype.narrow and dtype.bits == 8 else {}
-        scale = {"round_mode": "nearest"} if dtype is DType.float8_e8m0fnu else {}
+        is_scale = dtype.format is not None and dtype.format.specials == "scale"
+        scale = {"round_mode": "nearest"} if is_scale else {}
         return self._node("Cast", [x], dtype, (0, 1), {"to": self.element(dtype), **small, **scale})
 
     # -- what is known

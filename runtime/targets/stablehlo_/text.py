@@ -17,11 +17,11 @@ ELEMENTS: dict[DType, str] = {
     DType.index: "ui64",
     DType.address: "ui64",
     DType.bfloat16: "bf16",
-    DType.tensor_float32: "f32",
     **{d: f"f{d.bits}" for d in (DType.float16, DType.float32, DType.float64)},
     **{d: f"i{d.bits}" for d in DType if d.family == "int" and not d.weak},
     **{d: f"ui{d.bits}" for d in DType if str(d).startswith("uint")},
     **{d: f"f{d.bits}{str(d).split('_')[1].upper()}" for d in DType if d.narrow and d.is_float},
+    **{d: "f32" for d in DType if d.emulated},
     DType.complex64: "complex<f32>",
     DType.complex128: "complex<f64>",
 }
