@@ -1,0 +1,10 @@
+from typing import assert_type
+
+from graphir import Graph, Symbol
+
+g = Graph("g", rules="numpy")
+x = g.input("float32", ("n", 3), name="x")
+y = g.input("int16", ("n", 3), name="y")
+assert_type(x[0], Symbol)
+assert_type(x[1:, ::2], Symbol)
+assert_type(x[..., None], Symbol)

@@ -1,0 +1,10 @@
+from typing import assert_type
+
+from graphir import Graph, Symbol, ops
+
+g = Graph("g", rules="numpy")
+x = g.input("float32", ("n", 3), name="x")
+y = g.input("int16", ("n", 3), name="y")
+assert_type(ops.sum(x), Symbol)
+assert_type(ops.mean(x, axis=0, keepdims=True), Symbol)
+assert_type(ops.max(x, axis=(0, 1)), Symbol)

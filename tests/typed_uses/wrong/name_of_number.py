@@ -1,0 +1,4 @@
+from graphir import Graph
+
+g = Graph("g")
+g.input("int8", (), name=3)  # wrong

@@ -1,0 +1,3 @@
+from graphir import Graph
+
+Graph("g", tf32="odd")  # wrong

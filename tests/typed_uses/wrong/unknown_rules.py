@@ -1,0 +1,3 @@
+from graphir import rules
+
+rules("pytorch")  # wrong

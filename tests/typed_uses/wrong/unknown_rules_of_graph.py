@@ -1,0 +1,3 @@
+from graphir import Graph
+
+Graph("g", rules="numpi")  # wrong

@@ -1,0 +1,11 @@
+import numpy as np
+
+from runtime import jit
+
+
+@jit(rules="jaxx")  # wrong
+def scaled(x):
+    return x * 2
+
+
+scaled(np.ones(3))

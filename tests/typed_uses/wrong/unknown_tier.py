@@ -1,0 +1,7 @@
+from graphir import Graph
+from runtime import Program
+
+g = Graph("g", rules="numpy")
+x = g.input("float32", (3,), name="x")
+g.output(x * 2.0)
+Program(g, native="yes")  # wrong
