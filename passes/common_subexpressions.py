@@ -6,7 +6,7 @@ from typing import Any
 
 from graphir import Graph, Symbol, ops
 from graphir.gc_pause import uncollected
-from graphir.ops.attributes import identity
+from graphir.ops.attribute_record import AttributeRecord
 from passes.rewriter import Rewriter, merged_origins
 
 
@@ -41,16 +41,16 @@ def _first_equals(graph: Graph) -> list[int]:
     first: list[int] = []
     first_by_key: dict[Any, int] = {}
     same: dict[Any, int] = {}  # attributes equal to the bit have one number
-    numbers: dict[int, int] = {}  # by id: symbols share their attribute dicts
+    numbers: dict[AttributeRecord, int] = {}
     implicit = graph.rules.implicit
     for place, symbol in enumerate(graph.symbols):
-        op, attrs = symbol.op, id(symbol.attrs)
+        op, attrs = symbol.op, symbol.attrs
         if op is ops.input:
             first.append(place)
             continue
         number = numbers.get(attrs)
         if number is None:
-            number = numbers[attrs] = same.setdefault(identity(symbol.attrs), len(same))
+            number = numbers[attrs] = same.setdefault(attrs.content, len(same))
         in_place = implicit and symbol.location.in_place
         key: list[Any] = [op, number, in_place]
         for arg in symbol.args:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from graphir import DType, Graph, Origin, Symbol, TensorType
 from graphir.gc_pause import uncollected
+from graphir.ir.inference_cache import infer
 from graphir.location import LEGALIZE
 from graphir.ops.attributes import with_dtypes
 from graphir.semantics.evaluation import machine
@@ -66,14 +67,14 @@ class _Plan(NamedTuple):
 
 def _plan(graph: Graph, symbol: Symbol) -> _Plan:
     op = symbol.op
-    types: list[Any] = list(graph.types_of(symbol.args))
+    types: list[Any] = list(graph.builder.types_of(symbol.args))
     casts: list[tuple[int, str, DType, DType]] = []
     for i, arg in enumerate(symbol.args):
         if not _LEGAL[arg.dtype.code]:
             wide = machine(arg.dtype)
             casts.append((i, op.operand(i), arg.dtype, wide))
             types[i] = arg.type.cast(wide)
-    inference = op.infer(graph.rules, types, with_dtypes(symbol.attrs, machine))
+    inference = infer(graph.rules, op, types, with_dtypes(symbol.attrs, machine))
     return _Plan(tuple(casts), inference.attrs, inference.type)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from graphir import (
@@ -16,6 +16,7 @@ from graphir import (
     ops,
 )
 from graphir.location import CAST
+from graphir.ops.attribute_record import TO_DTYPE, AttributeRecord
 
 
 def require_explicit(graph: Graph, name: str) -> None:
@@ -43,7 +44,7 @@ class Rewriter:
     def copy(
         self,
         symbol: Symbol,
-        attrs: dict[str, Any] | None = None,
+        attrs: Mapping[str, Any] | None = None,
         type: TensorType | None = None,  # noqa: A002 -- what it is
     ) -> Symbol:
         """The symbol on what its operands have become, and so that it is found by its users."""
@@ -55,7 +56,7 @@ class Rewriter:
             self.new,
             symbol.op,
             tuple(args),
-            symbol.attrs if attrs is None else attrs,
+            symbol.attrs if attrs is None else AttributeRecord.of(attrs),
             symbol.type if type is None else type,
             symbol.source,
             len(symbols),
@@ -94,7 +95,7 @@ class Casts:
         cast = casts.get(value.index)
         if cast is None:
             cast = casts[value.index] = self._graph.append(
-                ops.cast, (value,), _CAST_ATTRS[to.code], value.type.cast(to), (origin,)
+                ops.cast, (value,), TO_DTYPE[to.code], value.type.cast(to), (origin,)
             )
         else:
             self._uses.setdefault(cast.index, list(cast.origins)).append(origin)
@@ -104,10 +105,6 @@ class Casts:
         """Write the later uses into the casts that serve them."""
         for index, origins in self._uses.items():
             self._graph.symbols[index].source = tuple(origins)
-
-
-# One dict of attributes for each dtype, by its code, shared by all casts to it.
-_CAST_ATTRS: tuple[dict[str, Any], ...] = tuple({"to": dtype} for dtype in DType)
 
 
 def origins_of(symbol: Symbol) -> tuple[Origin, ...]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from graphir import Graph, TensorType, ops
 from graphir.conversions import convert
 from graphir.gc_pause import uncollected
+from graphir.ops.attribute_record import AttributeRecord
 from graphir.ops.attributes import with_dtypes
 from passes.rewriter import Rewriter, origins_of, require_explicit
 
@@ -23,7 +22,7 @@ def weak_types(graph: Graph) -> Graph:
         return graph
     concrete = graph.concrete_dtype
     types: dict[TensorType, TensorType] = {}
-    attributes: dict[int, dict[str, Any]] = {}  # by id: what shares a dict goes on to share one
+    attributes: dict[AttributeRecord, AttributeRecord] = {}
     rewriter = Rewriter(graph)
     rewriter.changed = True
     for symbol in graph.symbols:
@@ -37,10 +36,11 @@ def weak_types(graph: Graph) -> Graph:
             source = symbol.source if of is symbol else origins_of(symbol)
             rewriter.values.append(rewriter.new.append(ops.constant, (), attrs, type_, source))
             continue
-        attrs = attributes.get(id(symbol.attrs))
-        if attrs is None:
-            attrs = attributes[id(symbol.attrs)] = with_dtypes(symbol.attrs, concrete)
-        rewriter.copy(symbol, attrs, type_)
+        record = attributes.get(symbol.attrs)
+        if record is None:
+            record = AttributeRecord.of(with_dtypes(symbol.attrs, concrete))
+            attributes[symbol.attrs] = record
+        rewriter.copy(symbol, record, type_)
     new = rewriter.finish()
     if new.out_types is not None:
         new.out_types = tuple(type_.cast(concrete(type_.dtype)) for type_ in new.out_types)

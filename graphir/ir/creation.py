@@ -64,9 +64,13 @@ class typed(Generic[P, R]):  # noqa: N801 -- a decorator
 class Makers:
     """The methods of a graph that make symbols of values known here, under its rules."""
 
-    rules: PromotionRules
     tf32: str
     numbers: NumberTrace | None
+
+    @property
+    def rules(self) -> PromotionRules:
+        """The rule set; the graph's own."""
+        raise NotImplementedError
 
     def emit(self, op: Op, args: tuple[Symbol, ...], attrs: Mapping[str, Any]) -> Symbol:
         """Add an op; the graph's own."""

@@ -6,7 +6,6 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import count
 from sys import _getframe  # pyright: ignore[reportPrivateUsage]
-from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from graphir import ops
@@ -15,29 +14,24 @@ from graphir.errors import GraphError, GraphirError
 from graphir.escape import printable
 from graphir.ir.creation import Makers
 from graphir.ir.facade import Written
-from graphir.ir.operands import may_be_operand, operand_infos, own, symbols_of
+from graphir.ir.op_builder import OpBuilder
+from graphir.ir.operands import may_be_operand, own, symbols_of
 from graphir.ir.operators.composition import compose
 from graphir.ir.pickling import restore, state_of
 from graphir.ir.symbol import Symbol
-from graphir.location import Location, Source, is_internal, placing
-from graphir.ops.attributes import choice, identity
+from graphir.location import Location, Source, placing
+from graphir.ops.attribute_record import NO_ATTRIBUTES, AttributeRecord
+from graphir.ops.attributes import choice
 from graphir.ops.dims import ShapeLike
 from graphir.ops.op import CURRENT, Inferred, Op
 from graphir.ops.types import TensorType, tensor_types
 from graphir.promotion import PromotionRules
 from graphir.promotion import rules as rules_named
-from graphir.promotion.operands import Operand
 
 if TYPE_CHECKING:
     from graphir.numpy_api.traced_numbers import NumberTrace
 
 _NO_ATTRS: dict[str, Any] = {}
-# As many inferences are kept for a rule set; a program of many shapes begins anew.
-_MANY = 1 << 16
-# Code of this package that has been met on the way to a user's frame, by id: kept, since another
-# code may get the id of one that is gone, and some of ours is made by exec.
-_OURS: dict[int, CodeType] = {}
-_MOST_CODE = 4096
 
 
 class GraphPolicy(Protocol):
@@ -69,7 +63,7 @@ class Graph(Makers, Written):
         if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise GraphError(f"a graph's name is text, not {name!r}")
         self.name = name
-        self.rules = rules_named(rules)
+        self.builder = OpBuilder(rules_named(rules))
         self.tf32 = choice("even", "away")(tf32, ())
         self.policy = policy
         self.rules_before: str | None = None
@@ -80,9 +74,6 @@ class Graph(Makers, Written):
         self.outputs: tuple[Symbol, ...] = ()
         self.out_types = None if out_types is None else tensor_types(out_types)
         self.tracing = False  # whether a function is traced, whose arrays may have other names
-        self._layer = ""
-        self._here: Location | None = None
-        self._sites: dict[int, dict[int, Location]] = {}
         self.in_place_sites: dict[int, tuple[Location, Location]] = {}
         self._memo: dict[str, tuple[Any, Any, Any]] = {}
         self.numbers: NumberTrace | None = None
@@ -90,6 +81,15 @@ class Graph(Makers, Written):
             self.input(type_)
 
     # -- what it has
+
+    @property
+    def rules(self) -> PromotionRules:
+        """The rule set under which it is built."""
+        return self.builder.rules
+
+    @rules.setter
+    def rules(self, rules: PromotionRules) -> None:
+        self.builder = OpBuilder(rules)
 
     def __len__(self) -> int:
         return len(self.symbols)
@@ -218,22 +218,14 @@ class Graph(Makers, Written):
         """Inside the block, symbols belong to this part of the program: `encoder/attention`."""
         if not isinstance(name, str) or not name:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise GraphError(f"a layer has a name, which is text, not {name!r}")
-        outer = self._layer, self._sites
-        self._layer, self._sites = (f"{self._layer}/{name}" if self._layer else name), {}
-        try:
+        with self.builder.within(name):
             yield self
-        finally:
-            self._layer, self._sites = outer
 
     @contextmanager
     def at(self, location: Location) -> Generator[Graph]:
         """Inside the block, symbols arise at this place, whatever line makes them."""
-        outer = self._here, self._sites
-        self._here, self._sites = location, {}
-        try:
+        with self.builder.at(location):
             yield self
-        finally:
-            self._here, self._sites = outer
 
     def __enter__(self) -> Graph:
         CURRENT.set((*CURRENT.get(), self))
@@ -248,7 +240,7 @@ class Graph(Makers, Written):
     def implicit_cast(self, a: Any, b: Any) -> tuple[Symbol, Symbol]:
         """Both operands cast to the dtype in which they meet; one that has it stays itself."""
         x, y = symbols_of(self, ops.add, (a, b))
-        to = self.rules.common(self.types_of((x, y)))
+        to = self.rules.common(self.builder.types_of((x, y)))
         return (x if x.dtype is to else x.cast(to)), (y if y.dtype is to else y.cast(to))
 
     def apply(self, op: Op, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Symbol:
@@ -260,18 +252,18 @@ class Graph(Makers, Written):
             return self.emit(op, symbols_of(self, op, operands), attrs)
         except GraphirError as error:
             del self.symbols[before:]  # the constants of a refused op
-            raise self.refused(error, op, operands) from None
+            raise self.builder.refuse(error, op, operands, _getframe(1)) from None
 
     def emit(self, op: Op, args: tuple[Symbol, ...], attrs: Mapping[str, Any]) -> Symbol:
         """Add an op on symbols of this graph, its type inferred, its place in user code noted."""
         if attrs and self.numbers is not None:
             attrs = self.numbers.known(attrs)
         try:
-            inferred = self.infer(op, args, attrs)
+            inferred = self.builder.infer(op, args, attrs)
         except GraphirError as error:
-            raise self.refused(error, op, args) from None
+            raise self.builder.refuse(error, op, args, _getframe(1)) from None
         symbols = self.symbols
-        site = self._site(_getframe(1))
+        site = self.builder.locate(_getframe(1))
         symbol = Symbol(self, op, args, inferred.attrs, inferred.type, site, len(symbols))
         symbols.append(symbol)
         if op is ops.input:
@@ -295,14 +287,15 @@ class Graph(Makers, Written):
     def binary(self, op: Op, lhs: Any, rhs: Any, depth: int = 2) -> Symbol:
         """What an operator, `depth` calls up, adds; NotImplemented for a foreign operand."""
         if lhs.__class__ is Symbol and rhs.__class__ is Symbol and lhs.graph is rhs.graph:
-            inferred = self.rules.inferences_by_types.get((op, lhs.type, rhs.type))
+            builder = self.builder
+            inferred = builder.cache.by_types.get((op, lhs.type, rhs.type))
             if inferred is not None:
                 # The common case, in line: two symbols whose types have met under this op.
                 frame = _getframe(depth)
                 try:
-                    site = self._sites[id(frame.f_code)][frame.f_lasti]
+                    site = builder.sites[id(frame.f_code)][frame.f_lasti]
                 except KeyError:
-                    site = self._site(frame)
+                    site = builder.locate(frame)
                 symbols = self.symbols
                 symbol = Symbol(
                     self, op, (lhs, rhs), inferred.attrs, inferred.type, site, len(symbols)
@@ -311,92 +304,37 @@ class Graph(Makers, Written):
                 return symbol
         elif not (may_be_operand(lhs) and may_be_operand(rhs)):
             return NotImplemented
-        return self.apply(op, (lhs, rhs), _NO_ATTRS)
-
-    def refused(self, error: GraphirError, op: Op, operands: Sequence[Any]) -> GraphirError:
-        """An error with the op, its operands and the user's line."""
-        return error.at(self._site(_getframe(2)), op.name, operand_infos(op, operands))
+        return self.apply(op, (lhs, rhs), NO_ATTRIBUTES)
 
     def append(
         self,
         op: Op,
         args: tuple[Symbol, ...],
-        attrs: dict[str, Any],
+        attrs: Mapping[str, Any],
         type: TensorType,  # noqa: A002
         source: Source,
     ) -> Symbol:
         """Add a symbol whose type and normal attributes a pass knows; the verifier checks them."""
         symbols = self.symbols
-        symbol = Symbol(self, op, args, attrs, type, source, len(symbols))
+        record = AttributeRecord.of(attrs)
+        symbol = Symbol(self, op, args, record, type, source, len(symbols))
         symbols.append(symbol)
         return symbol
 
     def infer(self, op: Op, args: Sequence[Symbol], attrs: Mapping[str, Any]) -> Inferred:
         """Type, operand dtypes and normal attributes of an op on symbols, under the rules here."""
-        return self.infer_of(op, self.types_of(args), attrs)
-
-    def infer_of(self, op: Op, types: Any, attrs: Mapping[str, Any]) -> Inferred:
-        """The same of operands that are known by their types alone, or by those and a value."""
-        known: dict[Any, Inferred] = self.rules.inferences
-        if op is ops.constant:  # each has values of its own
-            return op.infer(self.rules, types, attrs)
-        # A cast, the most frequent of ops with attributes, is found by the code of its dtype.
-        to = attrs["to"] if op is ops.cast and len(attrs) == 1 else None
-        key = (op, *types, *((to.code,) if type(to) is DType else identity(attrs) if attrs else ()))
-        try:
-            found = known.get(key)
-        except TypeError:  # a list among the attributes
-            return op.infer(self.rules, types, attrs)
-        if found is None:
-            if len(known) >= _MANY:
-                known.clear()
-            found = known[key] = op.infer(self.rules, types, attrs)
-        return found
+        return self.builder.infer(op, args, attrs)
 
     def kinds(self) -> Iterator[tuple[Any, ...]]:
         """A key for each symbol in turn; what inference says of one it says of all that share it.
 
-        That is op, attributes (by id: symbols found alike share the dict) and operand types.
+        That is op, attributes and operand types.
         """
         by_value = self.rules.by_value
         for symbol in self.symbols:
-            key: list[Any] = [symbol.op, id(symbol.attrs)]
+            key: list[Any] = [symbol.op, symbol.attrs]
             for arg in symbol.args:
                 key.append(arg.type)
             if by_value:
-                key += self.types_of(symbol.args)
+                key += self.builder.types_of(symbol.args)
             yield tuple(key)
-
-    def types_of(self, args: Sequence[Symbol]) -> tuple[TensorType | Operand, ...]:
-        """The types of symbols; of a known 0-d one, under rules that ask for it, its value too."""
-        if not self.rules.by_value:
-            types: list[TensorType] = []
-            for arg in args:
-                types.append(arg.type)
-            return tuple(types)
-        return tuple(arg.operand for arg in args)
-
-    _is_internal = staticmethod(is_internal)
-
-    def _site(self, frame: FrameType) -> Location:
-        """The location of the user's frame at or above this one, one object for each place.
-
-        Inside `at` the place that it says.
-        """
-        if self._here is not None:
-            return self._here
-        # By id, since hashing a code object reads all of it; the Location keeps the code alive.
-        known = self._sites
-        while (sites := known.get(code := id(frame.f_code))) is None:
-            outer = frame.f_back
-            if outer and (code in _OURS or self._is_internal(frame)):
-                if len(_OURS) >= _MOST_CODE:
-                    _OURS.clear()
-                _OURS[code] = frame.f_code
-                frame = outer
-            else:
-                sites = known[code] = {}
-        site = sites.get(frame.f_lasti)
-        if site is None:
-            site = sites[frame.f_lasti] = Location(frame.f_code, frame.f_lasti, self._layer)
-        return site

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from graphir.dtypes import DType
 from graphir.errors import PromotionError
+from graphir.ir.inference_cache import infer
 from graphir.ir.operands import operand_infos
 from graphir.promotion import rules
 
@@ -61,7 +62,7 @@ def implied(graph: Graph, symbol: Symbol) -> Implied:
 def _computed(graph: Graph, symbol: Symbol, types: list[TensorType]) -> DType:
     """The dtype in which a symbol's op computes on operands of these types."""
     try:
-        return symbol.op.infer(rules("explicit"), types, symbol.attrs).type.dtype
+        return infer(rules("explicit"), symbol.op, types, symbol.attrs).type.dtype
     except PromotionError as error:
         if not graph.rules.types_uncomputed:
             raise

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from graphir.ir.graph import Graph
     from graphir.ir.symbol import Symbol
 
-_CACHES = ("_sites", "in_place_sites", "_memo")
+_CACHES = ("in_place_sites", "_memo")
 
 
 def state_of(graph: Graph) -> dict[str, Any]:
@@ -27,12 +27,15 @@ def state_of(graph: Graph) -> dict[str, Any]:
         "outputs": [symbol.index for symbol in graph.outputs],
     }
     caches: dict[str, Any] = {name: {} for name in _CACHES}
-    return {**graph.__dict__, **caches, **places, "rules": graph.rules.name}
+    state = {**graph.__dict__, **caches, **places, "rules": graph.rules.name}
+    del state["builder"]
+    return state
 
 
 def restore(graph: Graph, state: dict[str, Any]) -> None:
     """Make an empty graph the one that had this state."""
-    graph.__dict__.update(state, rules=rules(state["rules"]), symbols=[])
+    graph.rules = rules(state["rules"])
+    graph.__dict__.update({name: state[name] for name in state if name != "rules"}, symbols=[])
     at: Callable[[int], Symbol] = graph.symbols.__getitem__
     for op, places, attrs, type_, source in state["symbols"]:
         graph.append(op, tuple(map(at, places)), attrs, type_, source)

@@ -11,6 +11,7 @@ from graphir.ir.operators.arithmetic import SymbolOperators
 from graphir.ir.operators.in_place import WRITING, refuse_write
 from graphir.ir.operators.indexing import index, pieces
 from graphir.location import Location, Origin, Source, placing, user_location
+from graphir.ops.attribute_record import AttributeRecord
 from graphir.ops.dims import DimLike, Shape, Size
 from graphir.ops.op import Op
 from graphir.promotion.operands import Operand
@@ -34,7 +35,7 @@ class Symbol(SymbolOperators):
         graph: Graph,
         op: Op,
         args: tuple[Symbol, ...],
-        attrs: dict[str, Any],
+        attrs: AttributeRecord,
         type: TensorType,  # noqa: A002
         source: Source,
         index: int,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from graphir import ops
 from graphir.errors import GraphError, GraphirError
 from graphir.ir.operands import operand_infos
-from graphir.ops.attributes import identity
+from graphir.ops.attribute_record import AttributeRecord
 
 if TYPE_CHECKING:
     from graphir.ir.graph import Graph
@@ -52,6 +52,8 @@ def _misplaced(graph: Graph, symbol: Symbol, place: int) -> GraphError | None:
         if not 0 <= at < place or symbols[at] is not arg:
             position = next(i for i, one in enumerate(symbol.args) if one is arg)
             return GraphError(f"operand {position} is used before it has been defined")
+    if type(symbol.attrs) is not AttributeRecord:
+        return GraphError(f"its attributes {symbol.attrs} are not in normal form")
     if isinstance(symbol.source, tuple) and symbol.source and symbol.op not in _INSERTED:
         return GraphError("only a cast, or a constant made of casts, can have been inserted")
     return None
@@ -74,7 +76,7 @@ def _mistyped(graph: Graph, symbol: Symbol) -> GraphError | None:
     if inferred.type is not symbol.type:
         by_rules = f"{inferred.type} by the rules {graph.rules.name!r}"
         return GraphError(f"its type is {symbol.type}, and {by_rules}")
-    if inferred.attrs is not attrs and identity(inferred.attrs) != identity(attrs):
+    if inferred.attrs is not attrs and inferred.attrs.content != attrs.content:
         return GraphError(f"its attributes {attrs} are not in normal form")
     return None
 

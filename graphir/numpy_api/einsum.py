@@ -51,7 +51,7 @@ def _alike(symbols: list[Symbol]) -> list[Symbol]:
     graph = symbols[0].graph
     if len({x.dtype for x in symbols}) == 1:
         return symbols
-    dtype = graph.rules.common(graph.types_of(symbols))
+    dtype = graph.rules.common(graph.builder.types_of(symbols))
     positions = [0, *[1] * (len(symbols) - 1)]
     return [
         graph.implied_cast(x, dtype, ops.multiply, position)

@@ -217,22 +217,3 @@ def constant(value: Any, types: Types = ()) -> np.ndarray[Any, Any]:
 def with_dtypes(attrs: Mapping[str, Any], change: Callable[[DType], DType]) -> dict[str, Any]:
     """Attributes with each dtype among them changed."""
     return {n: change(value) if isinstance(value, DType) else value for n, value in attrs.items()}
-
-
-def identity(attrs: Mapping[str, Any]) -> tuple[Any, ...]:
-    """A key that two sets of attributes share only when they are the same to the bit.
-
-    0.0 is not -0.0 and True is not 1; arrays are compared by dtype, shape and bytes.
-    """
-    return tuple((name, _identity(value)) for name, value in attrs.items())
-
-
-def _identity(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        array = cast("np.ndarray[Any, Any]", value)
-        return array.dtype, array.shape, array.tobytes()
-    if isinstance(value, (float, complex)):
-        return type(value), np.asarray(value).tobytes()
-    if isinstance(value, tuple):
-        return tuple(_identity(one) for one in cast("tuple[Any, ...]", value))
-    return type(value), value.code if isinstance(value, DType) else value

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 from graphir.dtypes import DType
 from graphir.errors import GraphError, GraphirError
 from graphir.location import user_location
+from graphir.ops.attribute_record import AttributeRecord
 from graphir.ops.dims import Shape
 from graphir.ops.types import TensorType
 from graphir.promotion.rules import PromotionRules
@@ -86,7 +87,7 @@ class Op:
         """The name of an operand: lhs, rhs, x, condition, ..., or `x[2]` of a variadic op."""
         return f"{self.operands[0]}[{position}]" if self.variadic else self.operands[position]
 
-    def normalized(self, given: Attributes, types: Types) -> dict[str, Any]:
+    def normalized(self, given: Attributes, types: Types) -> AttributeRecord:
         """All attributes in order, checked and in their one form; GraphError for what is wrong."""
         known = {attr.name for attr in self.attrs}
         for name in given:
@@ -99,7 +100,7 @@ class Op:
             if value is REQUIRED:
                 raise GraphError(f"{self.name} needs the attribute {attr.name!r}")
             full[attr.name] = attr.normalize(value, types)
-        return full
+        return AttributeRecord.of(full)
 
     def infer(self, rules: PromotionRules, types: Types, given: Attributes) -> Inferred:
         """Type of the result, dtypes that the operands must have, and normal attributes."""
@@ -159,7 +160,7 @@ class Inferred(NamedTuple):
 
     type: TensorType
     operands: tuple[DType, ...]
-    attrs: dict[str, Any]
+    attrs: AttributeRecord
 
 
 class GraphValue:

@@ -81,9 +81,6 @@ class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
         # What `promote` answered of dtypes, by their codes; of pairs row by row, to be read faster.
         self._promote_dtypes: dict[tuple[int, ...] | None, DType] = {}
         self._pairs: dict[int, dict[int, DType]] = {dtype.code: {} for dtype in DType}
-        # What ops come to, which graphs share; by types alone, where these are all that counts.
-        self.inferences: dict[Any, Any] = {}
-        self.inferences_by_types: dict[Any, Any] = {} if self.by_value else self.inferences
 
     @classmethod
     def from_lattice(

@@ -9,6 +9,7 @@ from graphir import ops
 from graphir.dtypes import DType
 from graphir.errors import GraphirError
 from graphir.ir.graph import Graph
+from graphir.ir.inference_cache import infer
 from graphir.ops.op import Inferred, Op
 from graphir.ops.types import TensorType
 from graphir.promotion.rules import PromotionRules
@@ -105,7 +106,7 @@ def _pairs(pairs: Iterable[tuple[DType, Any]], dtypes: Sequence[DType]) -> list[
 def inferred(rules: PromotionRules, op: Op, *dtypes: DType) -> Inferred | None:
     """An op on arrays of some dtypes, without attributes; None where it is refused."""
     try:
-        return op.infer(rules, [TensorType(dtype, ("n",)) for dtype in dtypes], {})
+        return infer(rules, op, [TensorType(dtype, ("n",)) for dtype in dtypes], {})
     except GraphirError:
         return None
 

@@ -19,7 +19,8 @@ from graphir.location import (
     Origin,
     Source,
 )
-from graphir.ops.attributes import choice, identity
+from graphir.ops.attribute_record import content_of
+from graphir.ops.attributes import choice
 from graphir.ops.grammar import Stored, Values, array_of_text, stored_array
 from graphir.ops.op import Inferred, Op
 from graphir.ops.types import TensorType
@@ -156,7 +157,7 @@ class Parser(Values):
         type_at, type_ = self.at, self.type()
         source = self._source(op, start)
         # A constant that is kept beside the text is one array, however often it is named.
-        kept = (type_, identity(attrs)) if isinstance(attrs.get("value"), Stored) else None
+        kept = (type_, content_of(attrs)) if isinstance(attrs.get("value"), Stored) else None
         inferred = self._kept.get(kept)
         if inferred is None:
             if op is ops.constant and "value" in attrs:

@@ -14,7 +14,7 @@ from graphir import ops
 from graphir.dtypes import DType
 from graphir.errors import GraphirError
 from graphir.location import ASSIGN, Location, Origin
-from graphir.ops.attributes import identity
+from graphir.ops.attribute_record import content_of
 from graphir.ops.lexer import is_name
 from graphir.ops.op import REQUIRED, Attr
 
@@ -178,7 +178,7 @@ def _is_default(attr: Attr, value: Any, types: list[TensorType]) -> bool:
         default = attr.normalize(attr.default, types)
     except GraphirError:  # a default that these operands do not allow
         return False
-    return identity({"": default}) == identity({"": value})
+    return content_of({"": default}) == content_of({"": value})
 
 
 def _place(location: Location, comma: str, writes: bool = True) -> str:

@@ -263,7 +263,7 @@ def _writes_in_place(symbol: Symbol) -> bool:
 def _key(symbol: Symbol, operands: list[Any]) -> tuple[Any, ...]:
     """What decides whether an op is refused; what inference found alike shares attributes."""
     types = [operand.type if isinstance(operand, Symbol) else repr(operand) for operand in operands]
-    return (symbol.op, id(symbol.attrs), *types)
+    return (symbol.op, symbol.attrs, *types)
 
 
 def _broken_promise(graph: Graph) -> GraphError | None:

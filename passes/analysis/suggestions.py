@@ -11,6 +11,7 @@ import numpy as np
 
 from graphir.dtypes import DType
 from graphir.errors import GraphirError
+from graphir.ir.inference_cache import infer
 from graphir.ir.operands import number_of
 from graphir.ir.symbol import Symbol
 from graphir.location import Location
@@ -165,7 +166,7 @@ def _operand_dtypes(
 ) -> tuple[DType, ...] | None:
     """The dtypes that rules give the operands of an op; None where they refuse it."""
     try:
-        return op.infer(rules, types, {}).operands
+        return infer(rules, op, types, {}).operands
     except GraphirError:
         return None
 

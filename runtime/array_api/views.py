@@ -12,6 +12,7 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from graphir import TensorType, ops
+from graphir.ops.attribute_record import AttributeRecord
 from graphir.ops.op import Op
 from graphir.semantics.kernels import KERNELS
 from runtime.array_api.array import Array, record
@@ -19,7 +20,7 @@ from runtime.array_api.evaluation.forcing import value_of
 from runtime.array_api.evaluation.lazy import TAPE, Lazy
 from runtime.program.memory import counts_references
 
-Steps: TypeAlias = Sequence[tuple[Op, dict[str, Any], TensorType]]
+Steps: TypeAlias = Sequence[tuple[Op, AttributeRecord, TensorType]]
 Moves: TypeAlias = tuple[Callable[[NDArray[Any]], NDArray[Any]], ...]
 
 _IN_ORDER = frozenset({ops.reshape, ops.squeeze, ops.unsqueeze})

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from graphir import DType, GraphirError, Op, Symbol, ops
 from graphir.conversions import convert
+from graphir.ir.inference_cache import infer
 from graphir.location import CAST
 from graphir.ops import dtype_rules as signatures
 from graphir.ops.op import Inferred
@@ -238,7 +239,7 @@ class WideRun(ReferenceRun):
             for i, arg in enumerate(symbol.args)
         ]
         attrs = {name: value for name, value in symbol.attrs.items() if name != "dtype"}
-        return symbol.op.infer(self.graph.rules, types, attrs)
+        return infer(self.graph.rules, symbol.op, types, attrs)
 
 
 def _fits_int64(x: Array) -> bool:

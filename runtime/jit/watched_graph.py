@@ -14,7 +14,6 @@ from graphir import Graph, PromotionRules, Symbol, TensorType
 from graphir.ir.literals import array_of
 from graphir.location import CALLERS
 from graphir.numpy_api.trace import name_of
-from graphir.ops.attributes import identity
 from graphir.ops.op import Op
 from runtime.jit.guards import ArrayContent, Guards
 from runtime.jit.watch import Watch
@@ -102,7 +101,7 @@ def _same_symbol(a: Symbol, b: Symbol) -> bool:
         return False
     if [one.index for one in a.args] != [one.index for one in b.args]:
         return False
-    return a.attrs is b.attrs or identity(a.attrs) == identity(b.attrs)
+    return a.attrs is b.attrs or a.attrs.content == b.attrs.content
 
 
 # -- constants

@@ -12,7 +12,7 @@ from graphir import DType, Graph, GraphirError, Location, Op, Origin, Symbol, Te
 from graphir.ir.literals import literal_array, native
 from graphir.ir.operands import taken
 from graphir.numpy_api.dispatch import applied
-from graphir.ops.op import Inferred
+from graphir.ops.attribute_record import TO_DTYPE
 from graphir.promotion.scalars import WEAK
 from runtime.recording.values import plains
 
@@ -35,7 +35,6 @@ class RecordingBuilder:
         self.settled: set[int] = set()
         """The places of casts of floats to integers whose results are known to be NumPy's."""
         self.here = Location.at("", 0)
-        self._inferred: dict[Any, Inferred] = {}
         self._dtypes: dict[Any, DType] = {}
         self._own = frozenset(dtype.code for dtype in graph.rules.dtypes)
         self._constants: dict[Any, Symbol] = {}
@@ -43,16 +42,8 @@ class RecordingBuilder:
     # -- ops
 
     def emit(self, op: Op, args: tuple[Symbol, ...], **attrs: Any) -> Symbol:
-        """An op on symbols; attributes are hashable."""
-        key: list[Any] = [op]
-        for arg in args:
-            key.append(arg.type)
-        if attrs:
-            key += attrs.items()
-        known = tuple(key)
-        inferred = self._inferred.get(known)
-        if inferred is None:
-            inferred = self._inferred[known] = self.graph.infer(op, args, attrs)
+        """An op on symbols."""
+        inferred = self.graph.infer(op, args, attrs)
         return self.graph.append(op, args, inferred.attrs, inferred.type, self.here)
 
     def applied(self, function: Any, *args: Any, **kwargs: Any) -> Any:
@@ -62,7 +53,7 @@ class RecordingBuilder:
 
     def create(self, op: Op, **attrs: Any) -> Symbol:
         """A symbol of no operands."""
-        inferred = op.infer(self.graph.rules, (), attrs)
+        inferred = self.graph.infer(op, (), attrs)
         return self.graph.append(op, (), inferred.attrs, inferred.type, self.here)
 
     def reshaped(self, x: Symbol, shape: Iterable[Any]) -> Symbol:
@@ -90,7 +81,7 @@ class RecordingBuilder:
             source = (Origin(operand, op, self.here, rule, x.dtype, to),)
         if x.dtype.is_complex and not to.is_complex and to is not DType.bool:
             x = self.emit(ops.real, (x,))  # as NumPy does, with a warning
-        return self.graph.append(ops.cast, (x,), {"to": to}, x.type.cast(to), source)
+        return self.graph.append(ops.cast, (x,), TO_DTYPE[to.code], x.type.cast(to), source)
 
     def converted(
         self,

@@ -11,7 +11,7 @@ from hypothesis import given, note, seed, settings
 from hypothesis import strategies as st
 
 from graphir import DType, ExecutionError, Graph, Op, ops
-from graphir.ops.attributes import identity
+from graphir.ops.attribute_record import content_of
 from graphir.text.printer import large_constants
 from passes import (
     Pipeline,
@@ -65,7 +65,7 @@ def reads_back(graph: Graph) -> None:
     for one, other in zip(listed, parsed.symbols, strict=True):
         assert (one.op, one.type, one.origins) == (other.op, other.type, other.origins)
         assert one.op is ops.input or one.location == other.location
-        assert identity(one.attrs) == identity(other.attrs) or _has_nan(one.attrs)
+        assert content_of(one.attrs) == content_of(other.attrs) or _has_nan(one.attrs)
 
 
 def _has_nan(attrs: dict[str, Any]) -> bool:

@@ -8,6 +8,7 @@ import numpy as np
 
 from graphir import ops
 from graphir.dtypes import DType
+from graphir.ir.inference_cache import infer
 from graphir.ir.literals import is_literal
 from graphir.ir.operands import symbols_of, taken
 from graphir.ir.symbol import Symbol
@@ -54,4 +55,4 @@ def _dtype_beside(bound: Any, rules: PromotionRules, x: TensorType, at: int) -> 
     """The dtype of clip of x by a literal bound; PromotionError where the rules refuse that."""
     number, dtype = taken(rules, ops.clip, (x, bound, bound), at)
     operand: Any = Operand(dtype, 0, number)
-    return ops.clip.infer(rules, (x, operand, operand), {}).type.dtype
+    return infer(rules, ops.clip, (x, operand, operand), {}).type.dtype

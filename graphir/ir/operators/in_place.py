@@ -7,12 +7,14 @@ x, or refused; where an array never changes, x is bound to the result. The rule 
 
 from __future__ import annotations
 
+from sys import _getframe  # pyright: ignore[reportPrivateUsage]
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from graphir import ops
 from graphir.errors import GraphError, GraphirError, PromotionError, ShapeError
 from graphir.ir.operators.powers import power
 from graphir.location import ASSIGN, InPlaceLocation, Location, Origin, user_location
+from graphir.ops.attribute_record import TO_DTYPE
 from graphir.ops.op import Op
 from graphir.ops.types import TensorType
 from graphir.promotion.rules import PromotionRules
@@ -50,7 +52,7 @@ def in_place(op: Op, x: Any, other: Any) -> Symbol:
         return assigned(op, x, result)
     except GraphirError as error:
         del graph.symbols[before:]
-        raise graph.refused(error, op, (x, other)) from None
+        raise graph.builder.refuse(error, op, (x, other), _getframe(1)) from None
 
 
 def assigned(op: Op, x: Symbol, result: Symbol) -> Symbol:
@@ -77,7 +79,7 @@ def assigned(op: Op, x: Symbol, result: Symbol) -> Symbol:
         return result
     place = _in_place_site(graph, result.location)
     origin = Origin("result", op.name, place, ASSIGN, result.dtype, x.dtype)
-    return graph.append(ops.cast, (result,), {"to": x.dtype}, x.type, (origin,))
+    return graph.append(ops.cast, (result,), TO_DTYPE[x.dtype.code], x.type, (origin,))
 
 
 def _in_place_site(graph: Graph, site: Location) -> Location:

@@ -44,7 +44,7 @@ def _answers(
     rule_sets_asked: tuple[PromotionRules, ...], user: Symbol, operands: tuple[Any, ...]
 ) -> Answers:
     """What rule sets say of a user, asked once for users alike."""
-    key = (rule_sets_asked, user.op, operands, id(user.attrs))
+    key = (rule_sets_asked, user.op, operands, user.attrs)
     entry = _CACHE.get(key)
     if entry is None:
         if len(_CACHE) > 4096:
@@ -55,12 +55,11 @@ def _answers(
             for rules in rule_sets_asked
             if _knows(rules, operands)
         }
-        # The attributes are kept, so that their id stays theirs.
-        entry = _CACHE[key] = answers, user.attrs
-    return entry[0]
+        entry = _CACHE[key] = answers
+    return entry
 
 
-_CACHE: dict[Any, tuple[Answers, Any]] = {}
+_CACHE: dict[Any, Answers] = {}
 _NONE: Mapping[str, DType | str] = {}
 
 

@@ -19,7 +19,7 @@ Array: TypeAlias = NDArray[Any]
 Call: TypeAlias = Callable[..., Array]
 
 _MANY = 1 << 12
-_CALLS: dict[Any, tuple[Call, dict[str, Any]]] = {}
+_CALLS: dict[Any, Call] = {}
 
 
 def call_of(symbol: Lazy, args: tuple[Lazy, ...]) -> Call:
@@ -27,13 +27,13 @@ def call_of(symbol: Lazy, args: tuple[Lazy, ...]) -> Call:
 
     The result is contiguous. Call it inside `np.errstate(all="ignore")`.
     """
-    key = (symbol.op, id(symbol.attrs), *[one.type for one in args])
+    key = (symbol.op, symbol.attrs, *[one.type for one in args])
     found = _CALLS.get(key)
     if found is None:
         if len(_CALLS) >= _MANY:
             _CALLS.clear()
-        found = _CALLS[key] = _made(symbol, args), symbol.attrs  # whose id stays its own
-    return found[0]
+        found = _CALLS[key] = _made(symbol, args)
+    return found
 
 
 def _made(symbol: Lazy, args: tuple[Lazy, ...]) -> Call:
@@ -41,7 +41,7 @@ def _made(symbol: Lazy, args: tuple[Lazy, ...]) -> Call:
     result = symbol.dtype
     if symbol.op is ops.cast:
         return partial(_cast, args[0].dtype, result)
-    wanted = TAPE.infer(symbol.op, args, symbol.attrs).operands
+    wanted = TAPE.builder.infer(symbol.op, args, symbol.attrs).operands
     settings = settings_of(symbol.op, result, symbol.attrs, {}, TAPE.tf32)
     kernel = partial(KERNELS[symbol.op.name], **settings)
     casts = [(one.dtype, to) for one, to in zip(args, wanted, strict=True)]

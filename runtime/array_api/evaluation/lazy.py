@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 from sys import _getframe  # pyright: ignore[reportPrivateUsage]
-from types import FrameType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import DType, Graph, GraphirError, Symbol, TensorType, ops
+from graphir import DType, GraphirError, PromotionRules, Symbol, TensorType, ops, rules
+from graphir.ir.op_builder import OpBuilder
 from graphir.location import Source
+from graphir.ops.attribute_record import NO_ATTRIBUTES, AttributeRecord
 from graphir.ops.op import Inferred, Op
 from graphir.promotion.scalars import WEAK, fits
 from graphir.semantics.evaluation import contiguous
@@ -21,9 +22,6 @@ from runtime.recording.sites import is_ours
 
 PENDING = 1 << 19
 """The bytes that a pending op counts as, so that a chain of them has an end."""
-
-_SITES = 1 << 12
-"""As many code objects are known by their places; a program that makes more begins anew."""
 
 _NUMBERS = 1 << 10
 """As many numbers are kept as arrays; a program that has more begins anew."""
@@ -39,15 +37,15 @@ class Lazy(Symbol):
 
     def __init__(
         self,
-        graph: Graph,
+        tape: Tape,
         op: Op,
         args: tuple[Lazy, ...],
-        attrs: dict[str, Any],
+        attrs: AttributeRecord,
         type: TensorType,
         source: Source,
         value: NDArray[Any] | None = None,
     ) -> None:
-        self.graph = graph
+        self.graph = cast(Any, tape)
         self.op = op
         self.args = args
         self.attrs = attrs
@@ -71,26 +69,36 @@ _PLACES = count()
 """Places in the order of recording, so that operands come before what uses them."""
 
 
-class Tape(Graph):
-    """The graph into which all arrays of the namespace record, in any thread.
+class Tape:
+    """What all arrays of the namespace record on, in any thread.
 
-    It keeps no list: a symbol lives as long as an Array, or a symbol that is still to be computed,
-    needs it.
+    It is no graph and keeps no list: a symbol lives as long as an Array, or a symbol that is still
+    to be computed, needs it.
     """
 
-    _is_internal = staticmethod(is_ours)
+    name, tf32 = "array_api", "even"
 
     def __init__(self) -> None:
-        super().__init__("array_api", rules="array_api")
+        self.builder = OpBuilder(rules("array_api"), is_ours, ARRAYS)
         self._numbers: dict[Any, NDArray[Any]] = {}
+
+    @property
+    def rules(self) -> PromotionRules:
+        """The rule set of the standard."""
+        return self.builder.rules
+
+    def concrete_dtype(self, dtype: DType) -> DType:
+        """The dtype of values."""
+        return self.rules.concrete_dtype(dtype)
 
     def emit(self, op: Op, args: tuple[Any, ...], attrs: Mapping[str, Any]) -> Lazy:
         """A pending symbol, its type inferred; PromotionError, ShapeError or GraphError."""
         try:
-            inferred = self.infer(op, args, attrs)
+            inferred = self.builder.infer(op, args, attrs)
         except GraphirError as error:
-            raise self.refused(error, op, args) from None
-        return Lazy(self, op, args, inferred.attrs, inferred.type, self._site(_getframe(1)))
+            raise self.builder.refuse(error, op, args, _getframe(1)) from None
+        site = self.builder.locate(_getframe(1))
+        return Lazy(self, op, args, inferred.attrs, inferred.type, site)
 
     def record(self, op: Op, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Lazy:
         """An op on symbols and Python scalars, which take the dtype that the op wants there."""
@@ -103,11 +111,12 @@ class Tape(Graph):
         """A symbol that has this value, an array that nobody writes to."""
         array = contiguous(value)
         type_ = TensorType(self.rules.supported(DType.from_numpy(array.dtype)), array.shape)
-        return Lazy(self, ops.input, (), {}, type_, self._site(_getframe(1)), array)
+        site = self.builder.locate(_getframe(1))
+        return Lazy(self, ops.input, (), NO_ATTRIBUTES, type_, site, array)
 
-    def replay(self, symbol: Lazy, steps: Iterable[tuple[Op, dict[str, Any], TensorType]]) -> Lazy:
+    def replay(self, symbol: Lazy, steps: Iterable[tuple[Op, AttributeRecord, TensorType]]) -> Lazy:
         """Ops on one operand, one after another, whose attributes and types are known."""
-        site = self._site(_getframe(1))
+        site = self.builder.locate(_getframe(1))
         for op, attrs, type_ in steps:
             symbol = Lazy(self, op, (symbol,), attrs, type_, site)
         return symbol
@@ -116,22 +125,18 @@ class Tape(Graph):
         """Its number."""
         return f"%{symbol.index}"
 
-    def refused(self, error: GraphirError, op: Op, operands: Sequence[Any]) -> GraphirError:
-        """The error in the words of the namespace."""
-        return super().refused(error, op, operands).having(vocabulary=ARRAYS)
-
     def _beside_numbers(self, op: Op, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Lazy:
         if not any(one.__class__ is Lazy for one in operands):
             raise TypeError(f"{op.name} of Python scalars alone; asarray(...) makes one an array")
         try:
             inferred = self._inferred(op, operands, attrs)
-            site = self._site(_getframe(1))
+            site = self.builder.locate(_getframe(1))
             wanted = zip(operands, inferred.operands, strict=True)
             args = [
                 one if one.__class__ is Lazy else self._number(one, to, site) for one, to in wanted
             ]
         except GraphirError as error:
-            raise self.refused(error, op, operands) from None
+            raise self.builder.refuse(error, op, operands, _getframe(1)) from None
         return Lazy(self, op, tuple(args), inferred.attrs, inferred.type, site)
 
     def _inferred(self, op: Op, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Inferred:
@@ -139,7 +144,7 @@ class Tape(Graph):
         types = tuple(
             [one.type if one.__class__ is Lazy else _WEAK[_kind(one)] for one in operands]
         )
-        return self.infer_of(op, types, attrs)
+        return self.builder.infer_of(op, types, attrs)
 
     def _number(self, number: Any, dtype: DType, site: Source) -> Lazy:
         # Zeros have signs that their equality does not tell of, and so have parts.
@@ -152,18 +157,13 @@ class Tape(Graph):
                 if len(self._numbers) >= _NUMBERS:
                     self._numbers.clear()
                 self._numbers[key] = value
-        return Lazy(self, ops.input, (), {}, TensorType(dtype), site, value)
+        return Lazy(self, ops.input, (), NO_ATTRIBUTES, TensorType(dtype), site, value)
 
     def _array(self, number: Any, dtype: DType) -> NDArray[Any]:
         if dtype.is_integer and not fits(number, dtype):
             raise self.rules.misfit(number, dtype)
         with np.errstate(all="ignore"):  # what is too great for a float is inf
             return np.array(number, dtype.storage)
-
-    def _site(self, frame: FrameType) -> Any:
-        if len(self._sites) > _SITES:
-            self._sites.clear()
-        return super()._site(frame)
 
 
 _WEAK = {kind: TensorType(dtype) for kind, dtype in WEAK.items()}

@@ -32,7 +32,7 @@ class PendingPiece:
         places: dict[Lazy, int] = {}
         key: list[Any] = []
         for symbol, args in todo.items():
-            key += symbol.op, id(symbol.attrs), symbol.type
+            key += symbol.op, symbol.attrs, symbol.type
             for arg in args:
                 place = places.get(arg)
                 if place is None:
@@ -69,18 +69,17 @@ class Programs:
 
     def __init__(self) -> None:
         self._first: Program | None = None
-        self._met: dict[Any, tuple[int, Program | None, list[Any]]] = {}
+        self._met: dict[Any, tuple[int, Program | None]] = {}
         self._lock = Lock()
 
     def of(self, piece: PendingPiece) -> Program | None:
         """The Program of a piece; None of one that is small and new."""
         with self._lock:
-            times, program, attrs = self._met.pop(piece.key, (0, None, None))
-            attrs = attrs or [symbol.attrs for symbol in piece.todo]  # whose ids stay their own
+            times, program = self._met.pop(piece.key, (0, None))
             if program is None and (times + 1 >= _AGAIN or piece.is_large):
                 program = piece.program(self._first)
                 self._first = self._first or program
-            self._met[piece.key] = times + 1, program, attrs
+            self._met[piece.key] = times + 1, program
             while len(self._met) > _KEPT:
                 del self._met[next(iter(self._met))]
         return program

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from graphir import DType, Graph, GraphError, Location, Origin, Symbol, TensorType, ops, rules
+from graphir.ops.attribute_record import AttributeRecord
 from passes import implicit_cast, lower
 
 HERE = Location.at("program.py", 1)
@@ -51,7 +52,7 @@ def wrong_shape(g: Graph) -> None:
 
 
 def wrong_reduction(g: Graph) -> None:
-    of(g, "sum").attrs = {**of(g, "sum").attrs, "axis": (1,)}
+    of(g, "sum").attrs = AttributeRecord.of({**of(g, "sum").attrs, "axis": (1,)})
 
 
 def argument_from_later(g: Graph) -> None:
@@ -122,23 +123,23 @@ def too_many_operands(g: Graph) -> None:
 
 
 def attribute_not_normal(g: Graph) -> None:
-    of(g, "sum").attrs = {"axis": 0, "keepdims": False, "dtype": None}
+    of(g, "sum").attrs = AttributeRecord.of({"axis": 0, "keepdims": False, "dtype": None})
 
 
 def attribute_by_name(g: Graph) -> None:
-    of(g, "sum").attrs = {"axis": (0,), "keepdims": False, "dtype": "float32"}
+    of(g, "sum").attrs = AttributeRecord.of({"axis": (0,), "keepdims": False, "dtype": "float32"})
 
 
 def attribute_missing(g: Graph) -> None:
-    of(g, "sum").attrs = {"axis": (0,)}
+    of(g, "sum").attrs = AttributeRecord.of({"axis": (0,)})
 
 
 def attribute_too_many(g: Graph) -> None:
-    of(g, "add").attrs = {"axis": 0}
+    of(g, "add").attrs = AttributeRecord.of({"axis": 0})
 
 
 def attribute_out_of_range(g: Graph) -> None:
-    of(g, "sum").attrs = {"axis": (7,), "keepdims": False, "dtype": None}
+    of(g, "sum").attrs = AttributeRecord.of({"axis": (7,), "keepdims": False, "dtype": None})
 
 
 def origins_on_an_add(g: Graph) -> None:
@@ -187,7 +188,7 @@ def test_a_corrupt_symbol_is_refused_by_name(corrupt: Callable[[Graph], None], n
     ("field", "value", "near"),
     [
         ("type", TensorType("float64", ("n", 3)), "its type is float64"),
-        ("attrs", {"axis": 0}, "no attribute 'axis'"),
+        ("attrs", AttributeRecord.of({"axis": 0}), "no attribute 'axis'"),
         ("op", dataclasses.replace(ops.add, doc="Another add."), "not in the catalogue"),
         ("source", (Origin("lhs", "add", HERE, "max", DType.int16, DType.float32),), "only a cast"),
         ("graph", Graph(), "another graph"),

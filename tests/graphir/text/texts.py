@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from graphir import DType, Graph, Location, ops
-from graphir.ops.attributes import identity
+from graphir.ops.attribute_record import content_of
 from graphir.ops.types import TensorType
 
 T = TensorType
@@ -18,7 +18,7 @@ def exact(value):
         with np.errstate(all="ignore"):
             wide = value.astype(np.complex128)
         return str(value.dtype), value.shape, repr(wide.tolist()).replace("-nan", "nan")
-    return identity({"": value})
+    return content_of({"": value})
 
 
 def origins(symbol):

@@ -1,0 +1,97 @@
+"""The attributes of a symbol as one frozen record, which equal attributes share."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from threading import RLock
+from typing import Any, NoReturn, cast
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from graphir.dtypes import DType
+
+_DIGESTED = 4096
+"""From this many bytes on, an array is compared by its digest."""
+
+
+def content_of(attrs: Mapping[str, Any]) -> tuple[Any, ...]:
+    """A key that two sets of attributes share only if they are the same to the bit."""
+    return tuple((name, _content(value)) for name, value in attrs.items())
+
+
+def _content(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        array = cast("np.ndarray[Any, Any]", value)
+        data = array.tobytes()
+        if len(data) > _DIGESTED:
+            data = hashlib.blake2b(data).digest()
+        return array.dtype, array.shape, data
+    if isinstance(value, (float, complex)):
+        return type(value), np.asarray(value).tobytes()
+    if isinstance(value, tuple):
+        return tuple(_content(item) for item in cast("tuple[Any, ...]", value))
+    return type(value), value.code if isinstance(value, DType) else value
+
+
+class AttributeRecord(dict[str, Any]):
+    """The attributes of a symbol: read like a dict, never changed, hashed by identity.
+
+    Interned: `AttributeRecord.of` gives attributes that are equal to the bit one record, so that
+    comparing records is comparing identities. Records with arrays, as constants have them, are
+    apart, since that would read every array when it is made: compare their `content`.
+    """
+
+    __slots__ = ("__weakref__", "_content")
+    _content: tuple[Any, ...]
+
+    @staticmethod
+    def of(attrs: Mapping[str, Any]) -> AttributeRecord:
+        """The record of some attributes."""
+        if type(attrs) is AttributeRecord:
+            return attrs
+        new = AttributeRecord(attrs)
+        for value in attrs.values():
+            if isinstance(value, np.ndarray):
+                return new
+        with _LOCK:  # setdefault of a weak dictionary is not atomic
+            return _INTERNED.setdefault(new.content, new)
+
+    @property
+    def content(self) -> tuple[Any, ...]:
+        """A key that two records share only if they are the same to the bit; made once.
+
+        0.0 is not -0.0 and True is not 1; arrays count by dtype, shape and bytes.
+        """
+        try:
+            return self._content
+        except AttributeError:
+            self._content = content_of(self)
+            return self._content
+
+    __hash__ = object.__hash__  # pyright: ignore[reportAssignmentType] -- dicts have none
+
+    def __eq__(self, other: object) -> bool:
+        return self is other if isinstance(other, AttributeRecord) else super().__eq__(other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return AttributeRecord.of, (dict(self),)
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise TypeError("attributes of a symbol never change; {**symbol.attrs, ...} copies them")
+
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = _refuse
+    setdefault = update = _refuse  # pyright: ignore[reportAssignmentType] -- overloaded
+
+
+_INTERNED: WeakValueDictionary[Any, AttributeRecord] = WeakValueDictionary()
+_LOCK = RLock()
+
+NO_ATTRIBUTES = AttributeRecord.of({})
+TO_DTYPE = tuple(AttributeRecord.of({"to": dtype}) for dtype in DType)
+"""The attributes of a cast to each dtype, by its code."""
