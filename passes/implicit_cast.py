@@ -29,7 +29,7 @@ def implicit_cast(graph: Graph) -> Graph:
     plans: dict[Any, Implied] = {}
     rule = graph.rules.name
     new_tuple = cast(Any, tuple).__new__
-    for symbol, kind in zip(graph.symbols, graph.kinds(), strict=True):
+    for symbol, kind in zip(graph.symbols, graph.kinds(graph.symbols), strict=True):
         op = symbol.op
         plan = plans.get(kind)
         if plan is None:

@@ -33,7 +33,7 @@ def legalize(graph: Graph) -> Graph:
     rewriter = Rewriter(graph)
     casts = Casts(rewriter.new)
     plans: dict[Any, _Plan] = {}
-    for symbol, kind in zip(graph.symbols, graph.kinds(), strict=True):
+    for symbol, kind in zip(graph.symbols, graph.kinds(graph.symbols), strict=True):
         if _legal(symbol):
             rewriter.copy(symbol)
             continue

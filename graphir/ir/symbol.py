@@ -13,7 +13,7 @@ from graphir.ir.operators.indexing import index, pieces
 from graphir.location import Location, Origin, Source, placing, user_location
 from graphir.ops.attribute_record import AttributeRecord
 from graphir.ops.dims import DimLike, Shape, Size
-from graphir.ops.op import Op
+from graphir.ops.op import Inferred, Op
 from graphir.promotion.operands import Operand
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class Symbol(SymbolOperators):
     and hashing is by identity. It has no value in Python: bool(), float() and iteration raise.
     """
 
-    __slots__ = ("args", "attrs", "index", "op", "source", "type")
+    __slots__ = ("args", "attrs", "index", "inference", "op", "source", "type")
 
     def __init__(
         self,
@@ -39,6 +39,7 @@ class Symbol(SymbolOperators):
         type: TensorType,  # noqa: A002
         source: Source,
         index: int,
+        inference: Inferred | None = None,
     ) -> None:
         self.graph = graph
         self.op = op
@@ -47,6 +48,7 @@ class Symbol(SymbolOperators):
         self.type = type
         self.source = source
         self.index = index
+        self.inference = inference
 
     __hash__ = object.__hash__
 

@@ -19,7 +19,8 @@ def verify(graph: Graph) -> None:
     """Check a graph whole; GraphError names the first symbol that is wrong, and how."""
     rules = graph.like()  # the same rules, and nothing inferred yet
     right: dict[Any, TensorType] = {}
-    for place, (symbol, kind) in enumerate(zip(graph.symbols, graph.kinds(), strict=True)):
+    kinds = graph.kinds(graph.symbols, structural=True)
+    for place, (symbol, kind) in enumerate(zip(graph.symbols, kinds, strict=True)):
         problem = _misplaced(graph, symbol, place)
         if problem is None and right.get(kind) is not symbol.type:
             problem = _mistyped(rules, symbol)

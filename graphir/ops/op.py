@@ -155,7 +155,8 @@ class Op:
         return f"<op {self.name}>"
 
 
-class Inferred(NamedTuple):
+@dataclass(frozen=True, eq=False, slots=True)
+class Inferred:
     """An op applied to types: the type of the result, the operands' dtypes, normal attributes."""
 
     type: TensorType

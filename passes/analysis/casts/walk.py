@@ -3,8 +3,8 @@
 A cast is written down or implied. Written down is a `cast` symbol, or a constant that one was
 folded into: its origins name its uses. Implied is the cast of an operand whose dtype is not the one
 that its op's signature names. A Python number that changes as it takes a dtype counts as a cast of
-kind "literal". Symbols that were inferred alike share their attributes, so that the implied casts
-of each kind of symbol are derived once.
+kind "literal". The implied casts of each kind of symbol, its op, attributes and operand types, are
+derived once.
 """
 
 from __future__ import annotations
@@ -58,16 +58,16 @@ class CastWalk:
     def casts(self, symbols: Collection[Symbol]) -> Iterator[ConversionUse]:
         """The uses of the casts of some symbols, in their order."""
         implicit, cast, every = self.graph.rules.implicit, ops.cast, self.predicate is None
-        plans: dict[int, list[_OperandCast]] = {}
-        for symbol in symbols:
-            plan = plans.get(id(symbol.attrs))
+        plans: dict[Any, list[_OperandCast]] = {}
+        for symbol, kind in zip(symbols, self.graph.kinds(symbols), strict=True):
+            plan = plans.get(kind)
             if plan is None:
                 inserted = not isinstance(symbol.source, Location)
                 if inserted or (every and symbol.op is cast):
                     yield from self._written(symbol)
                 if inserted or symbol.op is cast or not implicit or not symbol.args:
                     continue
-                plan = plans[id(symbol.attrs)] = self._plan(symbol)
+                plan = plans[kind] = self._plan(symbol)
             for conversion, position, each in plan:
                 if conversion is None:
                     conversion = self._of_scalar(symbol, each)

@@ -19,7 +19,6 @@ from graphir.loss import EXACT, loss
 from passes import (
     Policy,
     cast_report,
-    common_subexpressions,
     dead_code,
     implicit_cast,
     lower,
@@ -220,23 +219,6 @@ def test_the_row_of_a_hit_says_what_the_report_says() -> None:
         row = rows[hit.location, hit.row.operand]
         assert hit.row == row and hit.row.path == row.path and hit.row.others == row.others
         assert (hit.row.elements, hit.row.bytes_added) == (row.elements, row.bytes_added)
-
-
-@given(programs())
-def test_symbols_that_share_attributes_imply_the_same(program: Program) -> None:
-    """On which judging by kind rests, also for what passes make of a graph."""
-    graph = program.build()
-    for each in (
-        graph,
-        pickle.loads(pickle.dumps(graph)),
-        Graph.parse(str(graph)),
-        dead_code(graph),
-    ):
-        for one in (each, common_subexpressions(each)):
-            known: dict[int, Any] = {}
-            for symbol in one.symbols:
-                kind = symbol.op, [arg.type for arg in symbol.args]
-                assert known.setdefault(id(symbol.attrs), kind) == kind
 
 
 @pytest.mark.parametrize(
