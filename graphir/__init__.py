@@ -79,3 +79,7 @@ def implicit_cast(a: Any, b: Any) -> tuple[Symbol, Symbol]:
         if isinstance(one, Symbol):
             return one.graph.implicit_cast(a, b)
     raise GraphError(f"implicit_cast is of symbols, not of {a!r} and {b!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

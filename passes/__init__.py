@@ -36,3 +36,7 @@ __all__ = [
     "simplify_casts",
     "weak_types",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -9,3 +9,7 @@ from runtime.program import Program
 from runtime.recording import Recording, record
 
 __all__ = ["Program", "Recording", "audit", "execute", "interpret", "jit", "record"]
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *({"array_api", "targets"} & globals().keys())})

@@ -35,7 +35,7 @@ def imported(path: Path) -> Iterator[str]:
 
 
 ROOMS = """
-    graphir:  escape errors lazy gc_pause dtypes source_text assignments location
+    graphir:  escape errors entry_points lazy gc_pause dtypes source_text assignments location
               lattice conversions promotion ops ir semantics text numpy_api loss rule_reports
               drawing
     passes:   rewriter implicit_cast weak_types simplify_casts fold_constants common_subexpressions

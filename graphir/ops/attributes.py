@@ -74,6 +74,7 @@ def choice(*names: str) -> Callable[[Any, Types], str]:
             raise GraphError(f"one of {', '.join(map(repr, names))} is needed here, not {value!r}")
         return value
 
+    normalize.__doc__ = f"One of {', '.join(map(repr, names))}."
     return normalize
 
 

@@ -387,3 +387,7 @@ def split(x: Any, sizes: Any, axis: int = 0) -> tuple[Any, ...]:
         raise GraphError(f"split takes a symbol, not {brief(x)}; g.constant(...) makes one")
     symbol: Any = x
     return symbol.split(sizes, axis)
+
+
+NAMES = [*(name for name, value in vars().items() if isinstance(value, Op)), "split"]
+"""The names of ops, aliases too, and of the functions made of ops."""

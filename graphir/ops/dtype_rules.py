@@ -204,8 +204,45 @@ def _complex_of(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) 
 _COMPLEX = {DType.float64: DType.complex128, DType.weak_float: DType.weak_complex}
 
 
+_MEANINGS = {
+    "arithmetic": "Operands meet in one dtype, which the result has.",
+    "real arithmetic": "Operands meet in one dtype, not complex, which the result has.",
+    "join": "Operands meet in one dtype, which the result has.",
+    "ordering": "Operands meet in one dtype that has an order, which the result has.",
+    "clip": "Operands meet in one dtype; the result has it, or that of x, as the rules say.",
+    "comparison": "Operands meet in one dtype to be compared; the result is bool.",
+    "order": "Operands meet in one dtype that has an order; the result is bool.",
+    "division": "Operands meet in one dtype, integers in a float that the rules name.",
+    "floating": "Operands meet in a float or complex dtype that the rules name; so the result.",
+    "real floating": "Operands meet in a float dtype that the rules name; so the result.",
+    "step": "Operands meet in float32 or float64, which the result has.",
+    "magnitude": "The result has the dtype of x; of a complex one, that of its parts.",
+    "part": "The result has the dtype of x; of a complex one, that of its parts.",
+    "predicate": "The result is bool.",
+    "sign predicate": "x is not complex; the result is bool.",
+    "logical": "Operands are truth values, and so is the result.",
+    "bitwise": "Operands meet in an integer dtype or bool, which the result has.",
+    "shift": "Operands meet in an integer dtype, which the result has.",
+    "select": "condition is bool; x and y meet in one dtype, which the result has.",
+    "accumulation": "The result has the dtype asked for, else that in which the rules accumulate.",
+    "mean": "The result has a float or complex dtype that the rules name.",
+    "spread": "The result has a float dtype that the rules name.",
+    "position": "The result has the integer dtype asked for, else the rules' dtype of positions.",
+    "lookup": "indices are integers; the result has the dtype of x.",
+    "scatter": "x and updates meet in one dtype, which the result has; indices are integers.",
+    "same": "The result has the dtype of the operand.",
+    "padding": "The result has the dtype of the operand, which must hold the value.",
+    "cast": "The result has the dtype asked for; no complex number becomes a real one.",
+    "created": "The result has the dtype asked for.",
+    "known": "The result has the dtype asked for, in which the values are stored.",
+    "sized": "The result has the integer dtype asked for, else the rules' dtype of positions.",
+    "complex of": "Operands meet in a float dtype; the result has the complex dtype of such parts.",
+}
+"""Each rule in a sentence, for the help of the ops that have it."""
+
+
 def _signature(name: str, resolve: Rule, *joined: int, other: Any = DType.int64) -> Signature:
-    return Signature(name, resolve, joined or None, other)
+    return Signature(name, resolve, joined or None, other, _MEANINGS[name])
 
 
 ARITHMETIC = _signature("arithmetic", _together("arithmetic"))

@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 
 from graphir.dtypes import DType
+from graphir.entry_points import declared_names, load_declared
 from graphir.errors import GraphError, GraphirError
 from graphir.location import user_location
 from graphir.ops.attribute_record import AttributeRecord
+from graphir.ops.description import OfInstance, call_signature, op_help
 from graphir.ops.dims import Shape
 from graphir.ops.types import TensorType
 from graphir.promotion.rules import PromotionRules
@@ -36,6 +38,11 @@ class Attr(NamedTuple):
     normalize: Callable[[Any, Types], Any]
     default: Any = REQUIRED
 
+    @property
+    def required(self) -> bool:
+        """Whether a call must have it."""
+        return self.default is REQUIRED
+
 
 class Resolved(NamedTuple):
     """What a signature answers: the dtype each operand must have, and that of the result."""
@@ -49,13 +56,14 @@ class Signature(NamedTuple):
 
     `resolve(rules, op, types, attrs)` answers a Resolved. `joined` are the operands that promote
     together: a literal among them takes its dtype from the others (None: all do); a literal
-    elsewhere becomes `other`.
+    elsewhere becomes `other`. `doc` says the rule in a sentence.
     """
 
     name: str
     resolve: Callable[[PromotionRules, Op, Types, Attributes], Resolved]
     joined: tuple[int, ...] | None = None
     other: DType = DType.int64
+    doc: str = ""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -65,7 +73,8 @@ class Op:
     Called with symbols, arrays and literals, it adds a symbol to their graph: `add(x, 1)`,
     `sum(x, axis=0)`, `concat([x, y], axis=1)`; attributes may follow the operands by position.
     `commutative` only where swapped operands give equal bits. `kind` says how it reads memory:
-    movement ops (and constants) compute nothing, so they keep any dtype as it is.
+    movement ops (and constants) compute nothing, so they keep any dtype as it is. `kernel` is what
+    an op from outside of the project computes on NumPy arrays (see graphir.semantics.kernels).
     """
 
     name: str
@@ -77,6 +86,7 @@ class Op:
     kind: Kind = "elementwise"
     commutative: bool = False
     variadic: bool = False
+    kernel: Callable[..., Any] | None = None
 
     @property
     def computes(self) -> bool:
@@ -155,6 +165,12 @@ class Op:
         return f"<op {self.name}>"
 
 
+# Attributes that an op answers of itself, so that `help(ops.add)` and `inspect.signature(ops.add)`
+# speak of that op; the class keeps its own.
+setattr(Op, "__doc__", OfInstance(op_help, Op.__doc__))  # noqa: B010
+setattr(Op, "__signature__", OfInstance(call_signature, None))  # noqa: B010
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Inferred:
     """An op applied to types: the type of the result, the operands' dtypes, normal attributes."""
@@ -176,12 +192,34 @@ CATALOGUE: dict[str, Op] = {}
 
 
 def find(name: str) -> Op:
-    """The op of that name; GraphError with the nearest names if there is none."""
+    """The op of that name, here or in a distribution that declares it (graphir.entry_points).
+
+    GraphError with the nearest names if there is none.
+    """
     if name in CATALOGUE:
         return CATALOGUE[name]
-    near = difflib.get_close_matches(name, CATALOGUE, n=3)
+    declared = load_declared("graphir.ops", name)
+    if declared is not None:
+        return register(declared)
+    near = difflib.get_close_matches(name, [*CATALOGUE, *declared_names("graphir.ops")], n=3)
     hint = f"; near it are {', '.join(near)}" if near else ""
     raise GraphError(f"no op is named {name!r}{hint}")
+
+
+def register(op: Op) -> Op:
+    """Make an op from outside of the project findable by its name, so that texts may have it.
+
+    Raises GraphError where the name is taken or no identifier, or where the op has no kernel.
+    """
+    if not isinstance(op, Op):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise GraphError("register() takes an Op", got=repr(op))
+    if not op.name.isidentifier() or op.name.startswith("_"):
+        raise GraphError("an op's name is an identifier without _ before it", got=repr(op.name))
+    if op.kernel is None:
+        raise GraphError(f"op {op.name!r} has no kernel", fix="give it Op(..., kernel=function)")
+    if CATALOGUE.setdefault(op.name, op) is not op:
+        raise GraphError(f"an op named {op.name!r} exists already", fix="take another name")
+    return op
 
 
 def _graph_of(op: Op, operands: Sequence[Any]) -> Graph:

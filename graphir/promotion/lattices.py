@@ -8,7 +8,7 @@ from typing import Any
 from graphir.errors import GraphError
 from graphir.lattice.order import Lattice
 from graphir.lattice.published import PUBLISHED, published
-from graphir.promotion.registry import rule_sets
+from graphir.promotion.registry import find_rules, rule_sets
 from graphir.promotion.rules import PromotionRules
 
 
@@ -18,12 +18,12 @@ def lattice(name: str) -> Lattice[Any]:
     GraphError where there is neither, or a rule set that has no lattice.
     """
     text = str(name)
-    sets = {rules.name: rules for rules in rule_sets()}
     if text in PUBLISHED:
         return published(text)
-    if text in sets:
-        return lattice_of(sets[text])
-    names = [*PUBLISHED, *(each for each, rules in sets.items() if rules.lattice)]
+    found = find_rules(text)
+    if found is not None:
+        return lattice_of(found)
+    names = [*PUBLISHED, *(rules.name for rules in rule_sets() if rules.lattice)]
     near = difflib.get_close_matches(text, names, n=3) or names
     raise GraphError(f"no lattice is named {name!r}; there is {', '.join(near)}")
 

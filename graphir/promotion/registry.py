@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING
 
+from graphir.entry_points import declared_names, load_declared
 from graphir.errors import GraphError
 from graphir.promotion.defaults import DefaultInside, default, set_default
 
@@ -36,6 +37,8 @@ def rules(which: str | PromotionRules | None = None) -> PromotionRules:
     The default is that of the innermost `with rules(...)` block, else what set_default_rules() was
     given last, else "max".
 
+    A name that is unknown here is looked for in other distributions (graphir.entry_points).
+
     A rule set given itself is registered by that, so that text and reports find it by its name.
     `with rules("max_strict"):` makes a rule set the default inside the block.
     """
@@ -43,13 +46,23 @@ def rules(which: str | PromotionRules | None = None) -> PromotionRules:
         return rules_in_force(_REGISTRY["max"])
     if isinstance(which, DefaultInside):
         return register(which)
-    try:
-        return _REGISTRY[which]
-    except (KeyError, TypeError):
-        near = difflib.get_close_matches(str(which), _REGISTRY, n=3) or _REGISTRY
+    found = find_rules(which)
+    if found is None:
+        names = [*_REGISTRY, *declared_names("graphir.rules")]
+        near = difflib.get_close_matches(str(which), names, n=3) or names
         raise GraphError(
             f"no rule set is named {which!r}; there is {', '.join(near)}, and register() adds one"
-        ) from None
+        )
+    return found
+
+
+def find_rules(name: str) -> PromotionRules | None:
+    """The rule set of that name, here or in a distribution that declares it; None for none."""
+    try:
+        return _REGISTRY[name]
+    except (KeyError, TypeError):
+        declared = load_declared("graphir.rules", name)
+        return None if declared is None else register(declared)
 
 
 def rules_in_force(otherwise: PromotionRules) -> PromotionRules:

@@ -30,9 +30,9 @@ from graphir.errors import ExecutionError, cast_first
 from graphir.semantics import data_movement as movement
 from graphir.semantics import special_functions as functions
 from graphir.semantics.data_movement import alike
+from graphir.semantics.kernel_table import Kernel, KernelTable
 
 Array: TypeAlias = NDArray[Any]
-Kernel: TypeAlias = Callable[..., Array]
 
 
 def _call(function: np.ufunc, *arrays: Array) -> Array:
@@ -236,7 +236,7 @@ def _outer(x: Array, y: Array) -> Array:
     return _call(np.multiply, x[:, None], y)
 
 
-KERNELS: dict[str, Kernel] = {
+_PRIMITIVES: dict[str, Kernel] = {
     # -- arithmetic
     "add": ufunc(np.add),
     "subtract": ufunc(np.subtract),
@@ -370,3 +370,5 @@ KERNELS: dict[str, Kernel] = {
     "eye": movement.eye,
     "shape_of": movement.shape_of,
 }
+
+KERNELS = KernelTable(_PRIMITIVES)

@@ -17,6 +17,7 @@ from runtime.audit import audit
 from runtime.cli.inputs import add_inputs, of_function, of_graph
 from runtime.cli.output import add_output, add_program, put, status
 from runtime.cli.programs import load_graph, load_program, require_arguments
+from runtime.cli.rule_sets import add_rule_set, rule_set
 from runtime.recording import record
 
 
@@ -32,7 +33,7 @@ def add_casts(command: Callable[..., Any]) -> None:
         add_output(each, REPORT_FORMATS, "text")
         _add_filters(each)
     add_inputs(measured)
-    measured.add_argument("--rules", default="numpy", help="those that the function follows")
+    add_rule_set(measured, "numpy", "the rule set that the function follows")
     measured.add_argument("--no-blame", action="store_true", help="only measure each cast")
     measured.add_argument(
         "--allow-unseen",
@@ -47,7 +48,9 @@ def _add_filters(command: Any) -> None:
     command.add_argument("--loss", choices=LOSS_KINDS, help="those that can lose this")
     command.add_argument("--layer", help="those of a layer and its parts")
     command.add_argument("--dtype", help="those from or to a dtype")
-    command.add_argument("--against", metavar="RULES", help="what would change under other rules")
+    command.add_argument(
+        "--against", type=rule_set, metavar="RULES", help="what would change under other rules"
+    )
 
 
 def _casts(asked: argparse.Namespace) -> int:

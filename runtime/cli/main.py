@@ -20,6 +20,7 @@ from runtime.cli.inputs import add_inputs, of_graph
 from runtime.cli.output import add_program
 from runtime.cli.programs import load_graph
 from runtime.cli.questions import add_questions, path
+from runtime.cli.rule_sets import read_rule_files
 from runtime.execution import execute
 from runtime.program import Program
 from runtime.program.tier import Mode
@@ -35,6 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     _open_streams()
     try:
         asked = _parser().parse_args(argv)
+        read_rule_files(asked)
         status = asked.command(asked)
         sys.stdout.flush()
     except SystemExit as stop:  # argparse: help, version, bad usage

@@ -25,11 +25,13 @@ from graphir.lattice.order import LAWS as JOIN_LAWS
 from graphir.lattice.order import Cyclic, Lattice
 from graphir.lattice.published import element, lattices
 from graphir.promotion.lattices import lattice, lattice_of
+from graphir.promotion.registry import find_rules
 from graphir.rule_reports.facts import facts
 from graphir.rule_reports.findings import edges_text, report
 from graphir.rule_reports.laws import LAWS
 from graphir.rule_reports.tables import FORMATS, aligned, text_table
 from passes import GraphDiff, RulesDiff, diff
+from runtime.cli.rule_sets import RulesFile, add_rule_set, rule_set
 from runtime.value_files import number
 
 
@@ -149,7 +151,7 @@ def add_questions(command: Callable[..., Any]) -> None:
 def _add_rules(command: Callable[..., Any]) -> None:
     doc = "List the rule sets, or tell what one says besides the join."
     made = command("rules", _rules, doc, "jax")
-    made.add_argument("rules", nargs="?", type=_rule_set, metavar="RULES", help="one of them")
+    made.add_argument("rules", nargs="?", type=rule_set, metavar="RULES", help="one of them")
 
 
 def _add_promote(command: Callable[..., Any]) -> None:
@@ -162,7 +164,7 @@ def _add_promote(command: Callable[..., Any]) -> None:
         metavar="DTYPE",
         help="a dtype, or a Python number such as 1, 2.5 or 1j (after -- if it is negative)",
     )
-    _add_rule_set(made)
+    add_rule_set(made)
     made.add_argument(
         "--format", choices=LATTICE_FORMATS, default="text", help="or the ways up, as a picture"
     )
@@ -171,7 +173,7 @@ def _add_promote(command: Callable[..., Any]) -> None:
 def _add_table(command: Callable[..., Any]) -> None:
     doc = "All pairs of a rule set's dtypes; - stands for an error."
     made = command("table", _table, doc, "--rules max --format html > max.html")
-    _add_rule_set(made)
+    add_rule_set(made)
     made.add_argument("--format", choices=FORMATS, default="text")
     made.add_argument(
         "--color",
@@ -187,7 +189,7 @@ def _add_lattice(command: Callable[..., Any]) -> None:
     )
     made = command("lattice", _lattice, doc, "jep_option1 --format svg > jep.svg")
     which = made.add_mutually_exclusive_group()
-    _add_rule_set(which)
+    add_rule_set(which)
     which.add_argument(
         "lattice", nargs="?", type=_lattice_or_file, metavar="LATTICE", help=_SUBJECTS
     )
@@ -218,23 +220,17 @@ def _add_diff(command: Callable[..., Any]) -> None:
     doc = "What two rule sets answer differently, of all pairs or of a graph; status 1 if anything."
     made = command("diff", _diff, doc, "model.gir jax")
     made.add_argument(
-        "subject", type=_rules_or_file, metavar="RULES|FILE.gir", help="a rule set, or a graph"
+        "subject", type=_rules_or_graph, metavar="RULES|FILE.gir", help="a rule set, or a graph"
     )
-    made.add_argument("before", type=_rule_set, metavar="RULES", help="a rule set to compare with")
+    made.add_argument("before", type=rule_set, metavar="RULES", help="a rule set to compare with")
     made.add_argument(
         "after",
         nargs="?",
-        type=_rule_set,
+        type=rule_set,
         metavar="RULES",
         help="of a graph: with this, not its own",
     )
     made.add_argument("--format", choices=("text", "json"), default="text")
-
-
-def _add_rule_set(made: Any) -> None:
-    made.add_argument(
-        "--rules", type=_rule_set, default="max", help="a rule set; `graphir rules` lists them"
-    )
 
 
 _SUBJECTS = f"a rule set, a lattice such as {lattices()[0]}, or a JSON file of edges"
@@ -257,25 +253,18 @@ def path(text: str) -> str:
     return text
 
 
-def _rule_set(name: str) -> PromotionRules:
-    try:
-        return rules(name)
-    except GraphError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
 def _lattice_or_file(text: str) -> Lattice[Any] | Path:
     return _or_file(lattice, text)
 
 
-def _rules_or_file(text: str) -> PromotionRules | Path:
-    return _or_file(rules, text)
+def _rules_or_graph(text: str) -> PromotionRules | RulesFile | Path:
+    return rule_set(text) if Path(text).suffix == ".json" else _or_file(rules, text)
 
 
 def _lawful(text: str) -> PromotionRules | Lattice[Any] | Path:
     """A rule set is asked itself: its joins need not be its lattice's."""
-    names = {each.name for each in rule_sets()}
-    return rules(text) if text in names else _lattice_or_file(text)
+    found = find_rules(text)
+    return _lattice_or_file(text) if found is None else found
 
 
 def _or_file(find: Callable[[str], Any], text: str) -> Any:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from graphir import DType, Symbol
 from graphir.semantics import special_functions as functions
 from graphir.semantics.evaluation import machine
+from graphir.semantics.kernel_table import KernelTable
 from graphir.semantics.kernels import KERNELS
 from runtime.native.vectors import ConstantTable, where
 from runtime.program.codegen.casting import register
@@ -53,17 +54,20 @@ def as_complex(x: Any, y: Any) -> Any:
     return x.tracer.emit(as_complex, [x, y], dtype)
 
 
-_KERNELS: Mapping[str, Callable[..., Any]] = KERNELS | {
-    "pow": _power,
-    "erf": partial(functions.erf_by, _taken),
-    "gelu": partial(functions.gelu_by, _taken),
-    "atan2": np.arctan2,
-    "hypot": np.hypot,
-    "logaddexp": np.logaddexp,
-    "real": partial(_part, np.real),
-    "imag": partial(_part, np.imag),
-    "as_complex": as_complex,
-}
+_KERNELS: Mapping[str, Callable[..., Any]] = KernelTable(
+    KERNELS
+    | {
+        "pow": _power,
+        "erf": partial(functions.erf_by, _taken),
+        "gelu": partial(functions.gelu_by, _taken),
+        "atan2": np.arctan2,
+        "hypot": np.hypot,
+        "logaddexp": np.logaddexp,
+        "real": partial(_part, np.real),
+        "imag": partial(_part, np.imag),
+        "as_complex": as_complex,
+    }
+)
 """Those of the ops, in a form that can be traced where their own cannot."""
 
 

@@ -1,0 +1,77 @@
+"""What help, inspect and dir say of ops and of the packages."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pydoc
+from typing import Any
+
+import pytest
+
+import graphir
+import passes
+import runtime
+from graphir import Graph, GraphError, Op, ops
+
+OPS = list(ops.CATALOGUE.values())
+
+
+@pytest.mark.parametrize("op", OPS, ids=[op.name for op in OPS])
+def test_help_speaks_of_the_op(op: Op) -> None:
+    text = pydoc.plain(pydoc.render_doc(op))
+    assert op.doc in text and f"{op.name}(" in text
+    for name in (*op.operands, *(attr.name for attr in op.attrs)):
+        assert name in text
+    for line in text.splitlines():
+        assert not line.rstrip().endswith(":"), line  # each attribute and rule has its sentence
+    assert all(word in text for word in ("Dtype: ", "Shape: ", "PromotionError", "ShapeError"))
+
+
+@pytest.mark.parametrize("op", OPS, ids=[op.name for op in OPS])
+def test_a_signature_binds_the_calls_that_the_op_takes(op: Op) -> None:
+    """Operands and attributes by position, then all by name."""
+    signature = inspect.signature(op)
+    assert list(signature.parameters) == [*op.operands, *(attr.name for attr in op.attrs)]
+    operands: list[Any] = [[object()]] if op.variadic else [object() for _ in op.operands]
+    required = {attr.name: object() for attr in op.attrs if attr.required}
+    bound = signature.bind(*operands, **required)
+    assert op.bind(tuple(operands), required)[1] == required
+    bound.apply_defaults()
+    defaults = {attr.name: attr.default for attr in op.attrs if not attr.required}
+    assert {**required, **defaults}.items() <= bound.arguments.items()
+
+
+def test_a_call_that_the_signature_refuses_is_refused() -> None:
+    x = Graph("g").input("float32", (2,))
+    for args, named in (((x, x, x), {}), ((x,), {"axis": 0}), ((), {})):
+        with pytest.raises(TypeError):
+            inspect.signature(ops.add).bind(*args, **named)
+        with pytest.raises(GraphError):
+            ops.add(*args, **named)
+
+
+def test_the_class_keeps_its_own_documentation() -> None:
+    assert inspect.getdoc(Op) != inspect.getdoc(ops.add)
+    assert "operands" in inspect.signature(Op).parameters
+    assert str(inspect.signature(ops.gelu)) == "(x, approximate='none')"
+    assert "One of 'none', 'tanh', 'quick'." in str(inspect.getdoc(ops.gelu))
+
+
+@pytest.mark.parametrize(
+    "package", [graphir, passes, runtime], ids=lambda package: package.__name__
+)
+def test_dir_lists_public_names_alone(package: Any) -> None:
+    for name in ("array_api", "targets"):
+        importlib.import_module(f"runtime.{name}")
+    modules = {"array_api", "targets"} if package is runtime else set()
+    assert set(dir(package)) == {*package.__all__, *modules}
+    assert all(getattr(package, name) is not None for name in dir(package))
+
+
+def test_dir_of_ops_lists_ops_and_what_finds_them() -> None:
+    helpers = {"CATALOGUE", "find", "register", "split", "sub", "mul", "div", "mod"}
+    assert set(dir(ops)) == {*ops.CATALOGUE, *helpers}
+    assert all(callable(getattr(ops, name)) for name in dir(ops) if name != "CATALOGUE")
+    with pytest.raises(AttributeError, match="no op is named 'ad'; near it are"):
+        _ = ops.ad  # pyright: ignore

@@ -1,0 +1,202 @@
+"""Ops and rule sets of other distributions: found by name, read late, refused with the reason."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphir import Graph, GraphError, ops
+from graphir.ops.op import Op
+from tests import ROOT
+
+MODULE = """
+import sys
+import numpy as np
+from graphir import DType, Lattice, Op, PromotionRules
+from graphir.ops import attributes, dtype_rules, shape_rules
+from graphir.ops.op import Attr
+
+print("imported", file=sys.stderr)
+softsign = Op(
+    "softsign", ("x",), dtype_rules.FLOATING, shape_rules.same, "x / (scale + |x|).",
+    (Attr("scale", attributes.integer, 1),),
+    kernel=lambda x, scale: x / (x.dtype.type(scale) + np.abs(x)),
+)
+halves = Op(
+    "halves", ("x",), dtype_rules.FLOATING, shape_rules.same, "x / 2, one at a time.",
+    kernel=lambda x: np.array([value / 2 for value in x.flat], x.dtype).reshape(x.shape),
+)
+bare = Op("bare", ("x",), dtype_rules.FLOATING, shape_rules.same, "It computes nothing.")
+add = softsign
+mine = PromotionRules("mine", "A small lattice.", Lattice("mine", {"int8": ["float32"]}))
+"""
+
+DECLARED = """
+[graphir.ops]
+softsign = scratch:softsign
+halves = scratch:halves
+bare = scratch:bare
+renamed = scratch:softsign
+missing = scratch:nothing
+number = scratch:np
+
+[graphir.rules]
+mine = scratch:mine
+"""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a distribution, and with a program that uses it."""
+    folder = tmp_path_factory.mktemp("site")
+    declare(folder, "scratch", DECLARED)
+    (folder / "scratch.py").write_text(MODULE)
+    (folder / "program.py").write_text(PROGRAM)
+    return folder
+
+
+def declare(folder: Path, name: str, entry_points: str) -> None:
+    """Write what an installer writes of a distribution."""
+    info = folder / f"{name}-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(entry_points)
+
+
+@pytest.fixture(scope="module")
+def printed(site: Path) -> str:
+    """What the program prints; it saves its graph as g.gir, too."""
+    return run(site, "program.py").stdout
+
+
+def run(site: Path, *command: str, status: int = 0) -> subprocess.CompletedProcess[str]:
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(site)])}
+    done = subprocess.run(
+        [sys.executable, *command], cwd=site, env=environ, capture_output=True, text=True
+    )
+    assert done.returncode == status, done.stderr
+    return done
+
+
+PROGRAM = """
+import pickle
+import inspect
+import numpy as np
+from graphir import Graph, ops, rules
+from graphir.drawing.graphs import graph_html
+from passes import cast_report, draw, lower
+from runtime import Program, execute, interpret, jit
+
+g = Graph("g", rules="mine")
+x = g.input("int8", ("n",), name="x")
+y = g.input("float32", ("n",), name="y")
+g.output(ops.softsign(x + y, scale=3), ops.halves(y))
+print(g)
+assert str(Graph.parse(str(g))) == str(g)
+assert pickle.loads(pickle.dumps(g)).outputs[0].op is ops.softsign
+assert "softsign" in draw(g) and "softsign" in graph_html(g)
+(row,) = cast_report(g)
+print(row.rule, row.source, row.target)
+a, b = np.array([-4, 0, 100], np.int8), np.array([0.5, 1, -3], np.float32)
+want = (a + b) / (np.float32(3) + np.abs(a + b)), b / 2
+for run in (interpret, execute, lambda *args: Program(g, native="off")(*args)):
+    for found, expected in zip(run(g, a, b) if run in (interpret, execute) else run(a, b), want):
+        assert found.dtype == np.float32 and found.tobytes() == expected.tobytes()
+print(inspect.signature(ops.softsign), "|", ops.softsign.__doc__.splitlines()[0])
+g.save("g.gir")
+"""
+
+
+def test_a_declared_op_and_rule_set_run_print_parse_and_draw(printed: str) -> None:
+    assert "rules=mine" in printed and "%1 = softsign(%0) {scale=3} : float32[n]" in printed
+    assert "mine int8 float32" in printed and "(x, scale=1) | x / (scale + |x|)." in printed
+
+
+@pytest.mark.usefixtures("printed")
+def test_the_command_line_loads_them(site: Path) -> None:
+    graphir = "-m", "graphir"
+    lowered = run(site, *graphir, "lower", "g.gir").stdout
+    assert "softsign" in lowered and "mine: int8 -> float32" in lowered
+    assert "lhs of add" in run(site, *graphir, "casts", "g.gir").stdout
+    assert "softsign" in run(site, *graphir, "plan", "g.gir").stdout
+    run(site, "-c", "import numpy as np; np.save('x', np.int8([1])); np.save('y', np.float32([1]))")
+    inputs = "--input", "x=x.npy", "--input", "y=y.npy"
+    assert "[0.4]" in run(site, *graphir, "run", "g.gir", *inputs).stdout
+    assert "float32" in run(site, *graphir, "promote", "int8", "float32", "--rules", "mine").stdout
+    assert "softsign" in run(site, *graphir, "draw", "g.gir").stdout
+
+
+@pytest.mark.usefixtures("printed")
+@pytest.mark.parametrize("target", ["python", "stablehlo", "onnx"])
+def test_a_target_without_the_op_refuses_it_by_name(site: Path, target: str) -> None:
+    if target == "onnx":
+        pytest.importorskip("onnx")
+    command = ["-m", "graphir", "export", "g.gir", "--to", target, "--size", "n=3", "-o", "out"]
+    refused = run(site, *command, status=1).stderr
+    assert "softsign" in refused and "Traceback" not in refused
+
+
+WRONG = {
+    "bare": "op 'bare' has no kernel",
+    "renamed": "names an object of another name; got 'softsign'",
+    "missing": "cannot be imported",
+    "number": "names an object of another name",
+    "softsing": "no op is named 'softsing'; near it are softsign",
+}
+
+
+def test_what_is_declared_wrongly_is_refused(site: Path) -> None:
+    code = f"""
+from graphir import GraphError, ops
+for name in {[*WRONG]}:
+    assert not hasattr(ops, name)
+    try:
+        ops.find(name)
+    except GraphError as error:
+        print(error)
+"""
+    lines = run(site, "-c", code).stdout.splitlines()
+    for line, why in zip(lines, WRONG.values(), strict=True):
+        assert why in line
+
+
+def test_two_distributions_of_one_name_are_refused(tmp_path: Path) -> None:
+    for name in ("one", "other"):
+        declare(tmp_path, name, f"[graphir.rules]\nmine = scratch:{name}\n")
+    code = "from graphir import rules\ntry: rules('mine')\nexcept ValueError as e: print(e)"
+    refused = run(tmp_path, "-c", code).stdout
+    assert "is declared 2 times; got scratch:one and scratch:other" in refused
+
+
+def test_importing_graphir_reads_no_distribution(site: Path) -> None:
+    code = """
+import sys
+import importlib.metadata
+def refuse(*_, **__): raise AssertionError("entry points were read")
+importlib.metadata.entry_points = refuse
+from graphir import Graph, ops
+import passes, runtime
+g = Graph("g", rules="numpy")
+x = g.input("int8", ("n",))
+g.output(ops.sin(x.cast("float32")) + 1)
+runtime.execute(g, __import__("numpy").ones(3, "int8"))
+assert "scratch" not in sys.modules
+"""
+    assert "imported" not in run(site, "-c", code).stderr
+
+
+def test_an_op_registers_without_a_distribution() -> None:
+    kernel: Any = lambda x: x  # noqa: E731
+    same = ops.negative
+    with pytest.raises(GraphError, match="exists already"):
+        ops.register(Op("add", same.operands, same.signature, same.shape, "", kernel=kernel))
+    with pytest.raises(GraphError, match="is an identifier"):
+        ops.register(Op("a b", same.operands, same.signature, same.shape, "", kernel=kernel))
+    with pytest.raises(GraphError, match="takes an Op"):
+        ops.register(kernel)
+    assert "a b" not in ops.CATALOGUE and Graph("g").rules.name == "max"
