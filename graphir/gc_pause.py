@@ -1,4 +1,4 @@
-"""Without the garbage collector where it would find nothing."""
+"""The cyclic garbage collector paused in functions that allocate much and keep it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ R = TypeVar("R")
 def uncollected(function: Callable[P, R]) -> Callable[P, R]:
     """Run a function with the cyclic garbage collector paused.
 
-    For what allocates much and keeps it: the collector would walk every symbol of a graph again
-    and again and find nothing, for half of the time.
+    The collector would walk every symbol of a graph again and again and find nothing: implicit_cast
+    of 60,000 ops takes 110 ms so, and 420 ms with it.
     """
 
     @wraps(function)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 from graphir import Graph, Origin, Symbol, rules
 from graphir.gc_pause import uncollected
 from graphir.ir.implied_casts import Implied, implied
+from graphir.location import new_origin
 from passes.rewriter import Casts, Rewriter
 
 
@@ -28,7 +29,6 @@ def implicit_cast(graph: Graph) -> Graph:
     insert, append, values = casts.insert, rewriter.new.append, rewriter.values
     plans: dict[Any, Implied] = {}
     rule = graph.rules.name
-    new_tuple = cast(Any, tuple).__new__
     for symbol, kind in zip(graph.symbols, graph.kinds(graph.symbols), strict=True):
         op = symbol.op
         plan = plans.get(kind)
@@ -39,8 +39,7 @@ def implicit_cast(graph: Graph) -> Graph:
         for arg in symbol.args:
             new_args.append(values[arg.index])
         for position, operand, source, to in casts_needed:
-            # Origin(...) without the Python call that a named tuple costs.
-            origin = new_tuple(Origin, (operand, op.name, symbol.location, rule, source, to))
+            origin = new_origin((operand, op.name, symbol.location, rule, source, to))
             new_args[position] = insert(new_args[position], to, origin)
         if result is symbol.type.dtype:
             values.append(append(op, tuple(new_args), attrs, symbol.type, symbol.source))

@@ -1,4 +1,4 @@
-"""What a graph is outside of Python: its text, its files, its picture in a notebook."""
+"""Serialization and display methods of Graph: its text, its files, its picture in a notebook."""
 
 from __future__ import annotations
 
