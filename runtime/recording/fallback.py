@@ -16,8 +16,14 @@ import numpy as np
 
 from graphir import Symbol
 from runtime.recording.recorder import UNDONE, Recorder
-from runtime.recording.values import RecordedValue, active, recording_with, trace_of, view_of
-from runtime.recording.views.steps import UnrecordedError
+from runtime.recording.values import (
+    RecordedValue,
+    UnrecordedError,
+    active,
+    recording_with,
+    trace_of,
+    view_of,
+)
 
 Handler = Callable[..., Any]
 

@@ -22,13 +22,13 @@ from runtime.recording.values import (
     RecordedValue,
     RecordingTrace,
     TracedScalar,
+    UnrecordedError,
     plain,
     plains,
     recording_with,
     trace_of,
     view_trace,
 )
-from runtime.recording.views.steps import UnrecordedError
 
 Array: TypeAlias = NDArray[Any]
 UNDONE: Any = object()

@@ -8,15 +8,18 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import Symbol
-from runtime.recording.views import steps
-from runtime.recording.views.layouts import steps_between
-from runtime.recording.views.steps import UnrecordedError
+from graphir import GraphirError, Symbol
+from graphir.numpy_api.views import steps
+from graphir.numpy_api.views.layouts import steps_between
 
 if TYPE_CHECKING:
     from runtime.recording.recorder import Recorder
 
 Array: TypeAlias = NDArray[Any]
+
+
+class UnrecordedError(GraphirError):
+    """A result that no op computes; a recording enters its values as an input."""
 
 
 class _Active(local):

@@ -18,6 +18,7 @@ from runtime.recording.numpy_.outs import store
 from runtime.recording.recorder import Recorder
 from runtime.recording.values import (
     RecordedValue,
+    UnrecordedError,
     plain,
     plains,
     recording,
@@ -27,7 +28,6 @@ from runtime.recording.values import (
     view_trace,
 )
 from runtime.recording.views.indexing import assigned
-from runtime.recording.views.steps import UnrecordedError
 
 Symbolic = Callable[..., Symbol]
 

@@ -15,9 +15,9 @@ import numpy as np
 
 from graphir import Symbol, ops
 from graphir.numpy_api.functions import FUNCTIONS
+from graphir.numpy_api.views.steps import Pick
 from runtime.recording.recorder import Recorder
-from runtime.recording.values import plains
-from runtime.recording.views.steps import Pick, UnrecordedError
+from runtime.recording.values import UnrecordedError, plains
 
 Symbolic = Callable[..., Symbol]
 

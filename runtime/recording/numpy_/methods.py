@@ -9,6 +9,7 @@ import numpy as np
 
 from graphir import Symbol, ops
 from graphir.ir.literals import is_literal
+from graphir.numpy_api.views.steps import Reshape
 from runtime.recording.fallback import rescued
 from runtime.recording.leaving import AS_BYTES, AS_NUMBER, AS_TRUTH, number_of, reading
 from runtime.recording.numpy_.method_ops import (
@@ -24,6 +25,7 @@ from runtime.recording.recorder import Recorder
 from runtime.recording.values import (
     RecordedValue,
     RecordingTrace,
+    UnrecordedError,
     active,
     plains,
     recording_with,
@@ -32,7 +34,6 @@ from runtime.recording.values import (
 )
 from runtime.recording.views.indexing import FlatIterator, get, put, put_flat
 from runtime.recording.views.resizing import resize, shape_in_place
-from runtime.recording.views.steps import Reshape, UnrecordedError
 
 _NDARRAY: Any = np.ndarray
 

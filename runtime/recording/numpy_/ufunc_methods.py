@@ -13,8 +13,7 @@ from runtime.recording.builder import is_truncation
 from runtime.recording.numpy_.outs import outs_of, plain_kwargs, store
 from runtime.recording.numpy_.ufunc_ops import op_of
 from runtime.recording.recorder import Recorder
-from runtime.recording.values import RecordedValue, plain, plains, trace_of
-from runtime.recording.views.steps import UnrecordedError
+from runtime.recording.values import RecordedValue, UnrecordedError, plain, plains, trace_of
 
 
 def at(recorder: Recorder, ufunc: np.ufunc, inputs: tuple[Any, ...]) -> None:

@@ -10,7 +10,7 @@ from graphir import Op, Symbol, ops
 from graphir.ir.operators.powers import power
 from graphir.numpy_api.ufuncs import COMPOUNDS, OPS
 from runtime.recording.recorder import Recorder
-from runtime.recording.views.steps import UnrecordedError
+from runtime.recording.values import UnrecordedError
 
 
 def op_of(table: Mapping[np.ufunc, Op], ufunc: np.ufunc) -> Op:

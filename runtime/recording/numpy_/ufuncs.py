@@ -17,8 +17,7 @@ from runtime.recording.numpy_.outs import outs_of, plain_kwargs, returned, store
 from runtime.recording.numpy_.ufunc_methods import at, method_of
 from runtime.recording.numpy_.ufunc_ops import emit
 from runtime.recording.recorder import Recorder
-from runtime.recording.values import RecordedValue, plain, plains, recording
-from runtime.recording.views.steps import UnrecordedError
+from runtime.recording.values import RecordedValue, UnrecordedError, plain, plains, recording
 
 Kwargs: TypeAlias = Mapping[str, Any]
 

@@ -12,11 +12,14 @@ import numpy as np
 from graphir import Symbol, ops
 from graphir.ir.literals import is_literal
 from graphir.location import ASSIGN
+from graphir.numpy_api.views import steps
+from graphir.numpy_api.views.steps import Cut
 from runtime.recording.recorder import Recorder
 from runtime.recording.values import (
     Array,
     RecordedValue,
     RecordingTrace,
+    UnrecordedError,
     active,
     plain,
     plains,
@@ -24,8 +27,6 @@ from runtime.recording.values import (
     view_of,
     view_trace,
 )
-from runtime.recording.views import steps
-from runtime.recording.views.steps import Cut, UnrecordedError
 
 _BASIC = (int, slice, type(None), type(Ellipsis), np.integer)
 

@@ -9,9 +9,15 @@ from typing import Any
 import numpy as np
 
 from graphir import Symbol, ops
+from graphir.numpy_api.views.steps import Cut, Reshape
 from runtime.recording.recorder import Recorder
-from runtime.recording.values import RecordedValue, RecordingTrace, active, trace_of
-from runtime.recording.views.steps import Cut, Reshape, UnrecordedError
+from runtime.recording.values import (
+    RecordedValue,
+    RecordingTrace,
+    UnrecordedError,
+    active,
+    trace_of,
+)
 
 _ALONE = 6
 """References to an array of which the program has no view: a Traced's, its trace's, and calls'."""

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from runtime.recording.views.steps import (
+from graphir.numpy_api.views.steps import (
     Broadcast,
     Cut,
     Flip,

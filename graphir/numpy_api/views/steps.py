@@ -6,34 +6,59 @@ the view; `backward` the symbol of the whole once `new` stands where the view lo
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import GraphirError, Symbol, ops
-
-if TYPE_CHECKING:
-    from runtime.recording.builder import RecordingBuilder
+from graphir import ops
+from graphir.errors import GraphirError
+from graphir.ir.symbol import Symbol
+from graphir.ops.op import Op
 
 Sizes: TypeAlias = tuple[int, ...]
 
 
-class UnrecordedError(GraphirError):
-    """What no op says; the values are taken as given."""
+class ViewWriteError(GraphirError):
+    """A write through a view whose elements have no one place in the whole array."""
+
+
+class ViewBuilder(Protocol):
+    """The entry of view ops into a graph: that of a trace, or of a recording."""
+
+    def emit(self, op: Op, args: tuple[Symbol, ...], **attrs: Any) -> Symbol:
+        """Add an op on symbols."""
+        ...
+
+    def reshaped(self, x: Symbol, shape: Iterable[Any]) -> Symbol:
+        """The symbol in another shape; itself where it has that."""
+        ...
+
+    def broadcast(self, x: Symbol, shape: Iterable[Any]) -> Symbol:
+        """The symbol repeated to a shape; leading axes of 1 may go."""
+        ...
+
+    def places(self, start: int, step: int, axis: int, shape: tuple[Any, ...]) -> Symbol:
+        """The indices start, start + step, ... along an axis, for each element of a shape."""
+        ...
+
+    def held(self, array: NDArray[Any]) -> Symbol:
+        """The symbol of an array that nobody writes to."""
+        ...
 
 
 class ViewStep:
     """One difference between a view and what it looks at."""
 
-    def forward(self, builder: RecordingBuilder, x: Symbol) -> Symbol:
+    def forward(self, builder: ViewBuilder, x: Symbol) -> Symbol:
         """The view of x."""
         raise NotImplementedError
 
-    def backward(self, builder: RecordingBuilder, x: Symbol, new: Symbol) -> Symbol:
-        """The whole once its view is `new`; UnrecordedError where no graph says that."""
-        raise UnrecordedError("what is written there has no one place")
+    def backward(self, builder: ViewBuilder, x: Symbol, new: Symbol) -> Symbol:
+        """The whole once its view is `new`; ViewWriteError where no graph says that."""
+        raise ViewWriteError("what is written there has no one place")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +67,11 @@ class Flip(ViewStep):
 
     axes: Sizes
 
-    def forward(self, builder: RecordingBuilder, x: Symbol) -> Symbol:
+    def forward(self, builder: ViewBuilder, x: Symbol) -> Symbol:
         """Flipped."""
         return builder.emit(ops.flip, (x,), axis=self.axes)
 
-    def backward(self, builder: RecordingBuilder, x: Symbol, new: Symbol) -> Symbol:
+    def backward(self, builder: ViewBuilder, x: Symbol, new: Symbol) -> Symbol:
         """Flipped back."""
         return self.forward(builder, new)
 
@@ -57,11 +82,11 @@ class Permute(ViewStep):
 
     dims: Sizes
 
-    def forward(self, builder: RecordingBuilder, x: Symbol) -> Symbol:
+    def forward(self, builder: ViewBuilder, x: Symbol) -> Symbol:
         """Permuted."""
         return builder.emit(ops.permute, (x,), dims=self.dims)
 
-    def backward(self, builder: RecordingBuilder, x: Symbol, new: Symbol) -> Symbol:
+    def backward(self, builder: ViewBuilder, x: Symbol, new: Symbol) -> Symbol:
         """Permuted back."""
         inverse = tuple(self.dims.index(i) for i in range(len(self.dims)))
         return builder.emit(ops.permute, (new,), dims=inverse)
@@ -73,11 +98,11 @@ class Reshape(ViewStep):
 
     shape: Sizes
 
-    def forward(self, builder: RecordingBuilder, x: Symbol) -> Symbol:
+    def forward(self, builder: ViewBuilder, x: Symbol) -> Symbol:
         """Reshaped."""
         return builder.reshaped(x, self.shape)
 
-    def backward(self, builder: RecordingBuilder, x: Symbol, new: Symbol) -> Symbol:
+    def backward(self, builder: ViewBuilder, x: Symbol, new: Symbol) -> Symbol:
         """Reshaped back."""
         return builder.reshaped(new, x.shape)
 
@@ -91,12 +116,12 @@ class Cut(ViewStep):
     step: Sizes
     shape: Sizes | None = None
 
-    def forward(self, builder: RecordingBuilder, x: Symbol) -> Symbol:
+    def forward(self, builder: ViewBuilder, x: Symbol) -> Symbol:
         """Sliced."""
         found = builder.emit(ops.slice, (x,), start=self.start, stop=self.stop, step=self.step)
         return found if self.shape is None else builder.reshaped(found, self.shape)
 
-    def backward(self, builder: RecordingBuilder, x: Symbol, new: Symbol) -> Symbol:
+    def backward(self, builder: ViewBuilder, x: Symbol, new: Symbol) -> Symbol:
         """Scattered, axis by axis: the outer slices with the inner ones put into them."""
         spans = zip(self.start, self.stop, self.step, strict=True)
         new = builder.reshaped(new, (-(-(stop - start) // step) for start, stop, step in spans))
@@ -108,7 +133,7 @@ class Cut(ViewStep):
 
 
 def _scattered(
-    builder: RecordingBuilder, x: Symbol, new: Symbol, cuts: list[tuple[int, int, int, int]]
+    builder: ViewBuilder, x: Symbol, new: Symbol, cuts: list[tuple[int, int, int, int]]
 ) -> Symbol:
     if not cuts:
         return new
@@ -129,12 +154,12 @@ class Pick(ViewStep):
 
     places: NDArray[np.int64]
 
-    def forward(self, builder: RecordingBuilder, x: Symbol) -> Symbol:
+    def forward(self, builder: ViewBuilder, x: Symbol) -> Symbol:
         """Gathered."""
         flat = builder.reshaped(x, (x.size,))
         return builder.emit(ops.gather, (flat, builder.held(self.places)), axis=0)
 
-    def backward(self, builder: RecordingBuilder, x: Symbol, new: Symbol) -> Symbol:
+    def backward(self, builder: ViewBuilder, x: Symbol, new: Symbol) -> Symbol:
         """Scattered, the last winning."""
         flat = builder.reshaped(x, (x.size,))
         updates = builder.reshaped(new, (new.size,))
@@ -148,7 +173,7 @@ class Broadcast(ViewStep):
 
     shape: Sizes
 
-    def forward(self, builder: RecordingBuilder, x: Symbol) -> Symbol:
+    def forward(self, builder: ViewBuilder, x: Symbol) -> Symbol:
         """Broadcast."""
         return builder.broadcast(x, self.shape)
 
@@ -159,11 +184,11 @@ class ViewPart(ViewStep):
 
     imaginary: bool
 
-    def forward(self, builder: RecordingBuilder, x: Symbol) -> Symbol:
+    def forward(self, builder: ViewBuilder, x: Symbol) -> Symbol:
         """The part."""
         return builder.emit(ops.imag if self.imaginary else ops.real, (x,))
 
-    def backward(self, builder: RecordingBuilder, x: Symbol, new: Symbol) -> Symbol:
+    def backward(self, builder: ViewBuilder, x: Symbol, new: Symbol) -> Symbol:
         """The part beside the other one."""
         other = ViewPart(not self.imaginary).forward(builder, x)
         parts = (other, new) if self.imaginary else (new, other)
@@ -173,14 +198,14 @@ class ViewPart(ViewStep):
 Steps: TypeAlias = "tuple[ViewStep, ...]"
 
 
-def forward(steps: Steps, builder: RecordingBuilder, x: Symbol) -> Symbol:
+def forward(steps: Steps, builder: ViewBuilder, x: Symbol) -> Symbol:
     """The view that steps lead to."""
     for step in steps:
         x = step.forward(builder, x)
     return x
 
 
-def backward(steps: Steps, builder: RecordingBuilder, x: Symbol, new: Symbol) -> Symbol:
+def backward(steps: Steps, builder: ViewBuilder, x: Symbol, new: Symbol) -> Symbol:
     """The whole once the view that steps lead to is `new`."""
     wholes = [x] if steps else []
     for step in steps[:-1]:
