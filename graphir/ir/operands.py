@@ -14,7 +14,7 @@ from graphir.errors import GraphError, OperandInfo
 from graphir.ir.foreign_arrays import is_foreign_array
 from graphir.ir.literals import is_literal, literal_array
 from graphir.ir.symbol import Symbol
-from graphir.ops.op import Op
+from graphir.ops.op import GraphValue, Op
 from graphir.ops.types import TensorType
 from graphir.promotion.operands import Number, Place
 from graphir.promotion.python import ruling
@@ -32,6 +32,7 @@ def symbols_of(graph: Graph, op: Op, operands: Sequence[Any]) -> tuple[Symbol, .
             break
     else:
         return tuple(operands)
+    operands = [one.read() if is_wrapper(one) else one for one in operands]
     enter = graph.rules.entering
     given = [enter(one) if isinstance(one, np.generic) else one for one in operands]
     joined = op.signature.joined
@@ -49,6 +50,11 @@ def symbols_of(graph: Graph, op: Op, operands: Sequence[Any]) -> tuple[Symbol, .
         one if isinstance(one, Symbol) else _constant(graph, one, *taken(graph.rules, op, made, i))
         for i, one in enumerate(made)
     )
+
+
+def is_wrapper(value: Any) -> bool:
+    """Whether a value is an array or scalar of a traced function, which `read()` makes a symbol."""
+    return isinstance(value, GraphValue) and not isinstance(value, Symbol)
 
 
 def taken(
@@ -144,6 +150,8 @@ def call_text(op: Op, operands: Sequence[Any]) -> str:
 def _is_operand(value: Any) -> bool:
     if isinstance(value, Symbol) or is_literal(value):
         return True
+    if isinstance(value, GraphValue):
+        return False  # which has its own say
     if hasattr(value, "dtype") and not isinstance(value, DType):
         return True
     return is_foreign_array(cast("type[Any]", type(value)))

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from types import FrameType
 from typing import Any, NamedTuple, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graphir.dtypes import DType
 from graphir.errors import GraphError, GraphirError, PromotionError
@@ -16,7 +20,9 @@ from graphir.ir.foreign_arrays import converted, is_foreign_array
 from graphir.ir.graph import Graph
 from graphir.ir.literals import is_literal
 from graphir.ir.symbol import Symbol
-from graphir.location import user_location
+from graphir.location import Location, user_location
+from graphir.numpy_api.arrays.makers import makers_traced
+from graphir.numpy_api.arrays.memory import ArrayValue, Cell, ScalarValue, TraceMemory, tracing_with
 from graphir.numpy_api.traced_numbers import NumberTrace, TracedNumber, concrete
 from graphir.ops.dims import shape_of
 from graphir.ops.types import TensorType
@@ -59,7 +65,10 @@ class Traced(NamedTuple):
     The trees are nested tuples, lists and dicts, as the function has them, of Slots and Statics:
     `inputs_tree` of (positional, named) arguments, `outputs_tree` of what it returned. `numbers`
     are those arguments that the function computes with as Python does, `captured` the arrays that
-    it closes over, each with its place among the inputs.
+    it closes over, each with its place among the inputs. `writes` are the arguments that it writes
+    to: the place of each among the inputs, and that of its new values among the outputs, which
+    follow those of the results; `uses_layouts` says that strides of arguments
+    count: it writes to an array, or asks how one lies.
     """
 
     graph: Graph
@@ -67,6 +76,8 @@ class Traced(NamedTuple):
     outputs_tree: Any
     numbers: NumberTrace | None = None
     captured: Sequence[tuple[int, Any]] = ()
+    writes: Sequence[tuple[int, int]] = ()
+    uses_layouts: bool = False
 
     def inputs(self, *args: Any, **named: Any) -> list[Any]:
         """The inputs of the graph that these arguments are; GraphError for another structure.
@@ -121,11 +132,17 @@ def traced(
     types: Sequence[Any],
     named: Mapping[str, Any],
     graph: Graph,
+    layouts: Sequence[ArgumentLayout] = (),
 ) -> Traced:
-    """What `trace` gives, into an empty graph, for callers that say where a refusal arose."""
+    """What `trace` gives, into an empty graph, for callers that say where a refusal arose.
+
+    `layouts` are those of the arrays among the types, in their order; without them, arrays are in
+    row-major order and share no memory.
+    """
     args = _named(function, types, named)
-    slots: list[Symbol] = []
-    given: Any = mapped(lambda one, path: _entered(graph, one, path), args, "")
+    slots: list[Any] = []
+    arguments = Arguments(graph, layouts)
+    given: Any = mapped(arguments.entered, args, "")
     numbers = graph.numbers
     if not graph.inputs and numbers is None:
         mapped(_no_name, args, "")
@@ -133,17 +150,46 @@ def traced(
     graph.tracing = True
     outputs: list[Symbol] = []
     try:
-        with graph:
+        with makers_traced(function), tracing_with(arguments.memory), graph, _no_shuffles():
             result = function(*given[0].values(), **given[1])
         found = mapped(lambda one, path: _left(graph, one, path, outputs), result, "the result")
     finally:
         graph.tracing = False
         if numbers is not None:
             numbers.close()
+    writes = arguments.written(outputs)
     if not outputs:
         raise GraphError(f"{graph.name} returns no symbol, so there is nothing to compute")
     graph.output(*outputs)
-    return Traced(graph, (tuple(tree[0].values()), tree[1]), found, numbers)
+    inputs_tree = tuple(tree[0].values()), tree[1]
+    uses_layouts = arguments.memory is not None and arguments.memory.uses_layouts
+    return Traced(graph, inputs_tree, found, numbers, (), writes, uses_layouts)
+
+
+@contextmanager
+def _no_shuffles() -> Generator[None]:
+    """Inside the block, refuse what NumPy's generators warn of: swapped rows that are views."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", _SHUFFLING, UserWarning)
+        try:
+            yield
+        except UserWarning as error:
+            if not str(error).startswith(_SHUFFLING):
+                raise
+            place = error.__traceback__
+            assert place is not None
+            while place.tb_next is not None and not _is_compiled(place.tb_next.tb_frame):
+                place = place.tb_next
+            refusal = GraphError("rows that are views would be copied twice; use x[permutation]")
+            here = Location(place.tb_frame.f_code, place.tb_lasti)
+            raise refusal.at(here, "shuffle") from None
+
+
+_SHUFFLING = "you are shuffling"
+
+
+def _is_compiled(frame: FrameType) -> bool:
+    return frame.f_code.co_filename.endswith(".pyx")
 
 
 def name_of(function: Callable[..., Any]) -> str:
@@ -248,10 +294,10 @@ def _of_kind(found: Mapping[Any, Any], kind: type) -> list[Any]:
     return [found[kind(i)] for i in range(len(found)) if kind(i) in found]
 
 
-def _slot(value: Any, slots: list[Symbol]) -> Slot | NumberSlot | Static:
+def _slot(value: Any, slots: list[Any]) -> Slot | NumberSlot | Static:
     if type(value) is TracedNumber:
         return NumberSlot(value.index)
-    if not isinstance(value, Symbol):
+    if not isinstance(value, (Symbol, ArrayValue, ScalarValue)):
         return Static(value)
     slots.append(value)
     return Slot(len(slots) - 1)
@@ -300,20 +346,77 @@ _DTYPE = re.compile(r"(u?int|b?float|complex)[0-9]+\w*|bool|half|single|double")
 """What is meant as the name of a dtype, even where none has it."""
 
 
-def _entered(graph: Graph, value: Any, path: str) -> Any:
-    if isinstance(value, Static):
-        return value.value
-    type_ = None if type(value) is Varying else type_of(value)
-    if type_ is None and type(value) is not Varying:
-        return value
-    name = re.sub(r"\W", "_", path.partition("_")[2])
-    name = name if name.isidentifier() else f"_{name}"
-    if type_ is None:
-        graph.numbers = graph.numbers or NumberTrace(graph)
-        return graph.numbers.argument(value.value, name)
-    while name in graph.input_names:
-        name += "_"
-    return graph.input(type_, name=name)
+class ArgumentLayout(NamedTuple):
+    """How an array among the arguments lies: a `plain` ndarray, and that of the whole memory.
+
+    Arrays of the same whole are views of it; the whole is the input.
+    """
+
+    plain: NDArray[Any] | None
+    whole: NDArray[Any] | None = None
+
+
+class Arguments:
+    """The arguments of a function that is traced: inputs as symbols, or as arrays of a memory."""
+
+    def __init__(self, graph: Graph, layouts: Sequence[ArgumentLayout]) -> None:
+        self.graph = graph
+        self.memory: TraceMemory | None = None
+        if graph.rules.in_place and graph.rules.has_scalars:  # arrays change, as NumPy's do
+            from graphir.numpy_api.arrays.array import memory_of
+
+            self.memory = memory_of(graph)
+        self._layouts = iter(layouts)
+        self._cells: list[tuple[Cell, Symbol]] = []
+
+    def entered(self, value: Any, path: str) -> Any:
+        """What the function gets for a type; a value that is none is handed over."""
+        if isinstance(value, Static):
+            return value.value
+        type_ = None if type(value) is Varying else type_of(value)
+        if type_ is None and type(value) is not Varying:
+            return value
+        name, graph = re.sub(r"\W", "_", path.partition("_")[2]), self.graph
+        name = name if name.isidentifier() else f"_{name}"
+        if type_ is None:
+            graph.numbers = graph.numbers or NumberTrace(graph)
+            return graph.numbers.argument(value.value, name)
+        while name in graph.input_names:
+            name += "_"
+        if self.memory is None or type_.dtype.weak:
+            return graph.input(type_, name=name)
+        layout = next(self._layouts, _IN_ORDER)
+        if isinstance(value, np.generic):
+            return self.memory.scalar(self.memory, graph.input(type_, name=name))
+        array = self.memory.array(self._cell(type_, name, layout), layout.plain)
+        array.is_argument = True
+        return array
+
+    def _cell(self, type_: TensorType, name: str, layout: ArgumentLayout) -> Cell:
+        """The memory of an argument: an input, or that of an argument before."""
+        assert self.memory is not None
+        whole = layout.plain if layout.whole is None else layout.whole
+        for cell, _ in self._cells:
+            if layout.whole is not None and cell.held is whole:
+                return cell
+        if whole is not None:
+            type_ = TensorType(type_.dtype, whole.shape)
+        symbol = self.graph.input(type_, name=name)
+        cell = Cell(self.memory, whole, symbol)
+        self._cells.append((cell, symbol))
+        return cell
+
+    def written(self, outputs: list[Symbol]) -> list[tuple[int, int]]:
+        """The arguments that the function wrote to, their new values added to the outputs."""
+        writes: list[tuple[int, int]] = []
+        for cell, symbol in self._cells:
+            if cell.symbol is not None and cell.symbol is not symbol:
+                writes.append((symbol.index, len(outputs)))
+                outputs.append(cell.symbol)
+        return writes
+
+
+_IN_ORDER = ArgumentLayout(None)
 
 
 def _no_name(value: Any, path: str) -> None:
@@ -331,6 +434,8 @@ def _left(graph: Graph, value: Any, path: str, outputs: list[Symbol]) -> Slot | 
         return Static(None)
     if type(value) is TracedNumber:
         value = value.symbol()
+    if isinstance(value, (ArrayValue, ScalarValue)):
+        value = value.read()
     if not isinstance(value, Symbol):
         value = _constant(graph, value, path)
     outputs.append(value)

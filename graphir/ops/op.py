@@ -156,7 +156,11 @@ class Op:
             graph = _graph_of(self, operands)
         except GraphirError as error:
             raise error.at(user_location(), self.name) from None
-        return graph.apply(self, operands, attrs)
+        result = graph.apply(self, operands, attrs)
+        for operand in operands:
+            if isinstance(operand, GraphValue):
+                return operand.beside(result)
+        return result
 
     def __reduce__(self) -> tuple[Callable[[str], Op], tuple[str]]:
         return find, (self.name,)
@@ -185,6 +189,14 @@ class GraphValue:
 
     __slots__ = ("graph",)
     graph: Graph
+
+    def read(self) -> Symbol:
+        """The symbol of the value."""
+        raise NotImplementedError
+
+    def beside(self, symbol: Symbol) -> Any:
+        """What an op called on this value gives: its symbol, or the like of this value."""
+        return symbol
 
 
 CATALOGUE: dict[str, Op] = {}

@@ -9,11 +9,12 @@ from typing import Any, Literal, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import DType, GraphError, PromotionError, PromotionRules, Symbol, TensorType
+from graphir import DType, GraphError, PromotionError, PromotionRules, TensorType
 from graphir.ir.foreign_arrays import converted, is_foreign_array
 from graphir.ir.literals import native
 from graphir.numpy_api.trace import Static, Varying, children, like
 from graphir.numpy_api.traced_numbers import TracedNumber
+from graphir.ops.op import GraphValue
 from graphir.promotion.scalars import WEAK
 from graphir.promotion.scalars import told_apart as number_key
 from runtime.jit.guards import as_numpy
@@ -25,6 +26,8 @@ class Reader:
 
     def __init__(self, entry: Entry) -> None:
         self.inputs: list[Any] = []
+        self.sources: list[Any] = []
+        """The arguments that inputs are, before they are converted."""
         self.numbers: list[Any] = []
         self.symbols = False
         self._entry = entry
@@ -37,19 +40,28 @@ class Reader:
         if kind in NUMBERS:
             if self._entry == "value":
                 return number_key(value)
-            (self.numbers if self._entry == "number" else self.inputs).append(value)
+            if self._entry == "number":
+                self.numbers.append(value)
+            else:
+                self.inputs.append(value)
+                self.sources.append(value)
+            return kind
+        if kind is TracedNumber or issubclass(kind, GraphValue):
+            self.symbols = True
             return kind
         inside = children(value)
         if inside is not None:
             return kind, tuple([(told_apart(key), self.read(one)) for key, one in inside])
-        self.symbols |= kind is Symbol or kind is TracedNumber
         if is_foreign_array(kind):
-            return self._array(converted(value))
+            return self._array(converted(value), value)
         return value if kind is Fixed else told_apart(value)
 
-    def _array(self, value: Any) -> Any:
+    def _array(self, value: Any, source: Any = None) -> Any:
         array = as_input(value)
         self.inputs.append(array)
+        self.sources.append(value if source is None else source)
+        if issubclass(type(array), np.generic):
+            return cast("Any", type(array))
         return array.dtype, array.shape
 
 
@@ -85,6 +97,8 @@ def types_of(value: Any, entry: Entry) -> Any:
     """The arguments of `trace` that values stand for."""
     if is_foreign_array(cast("type[Any]", type(value))):
         value = converted(value)
+    if issubclass(type(value), np.generic):
+        return value
     if issubclass(type(value), _ARRAYS):
         return TensorType(DType.from_numpy(value.dtype.newbyteorder("=")), value.shape)
     if entry != "value" and type(value) in NUMBERS:

@@ -11,10 +11,11 @@ from typing import Any, cast, overload
 import numpy as np
 
 from graphir import DType, GraphError, PromotionRules
+from graphir.gc_pause import uncollected
 from graphir.ir.literals import literal_array
 from graphir.location import CALLERS
 from graphir.numpy_api.number_questions import Values
-from graphir.numpy_api.trace import Slot, Traced, traced
+from graphir.numpy_api.trace import ArgumentLayout, Slot, Traced, traced
 from graphir.numpy_api.traced_numbers import NumberTrace
 from graphir.promotion import rules as rules_named
 from graphir.promotion import rules_in_force
@@ -29,6 +30,7 @@ from runtime.jit.call_signatures import (
     unhashable,
 )
 from runtime.jit.guards import Guards, Variants
+from runtime.jit.layouts import MemoryGroup, argument_layouts, layout_key, memory_groups
 from runtime.jit.number_calls import NumberCalls, Places
 from runtime.jit.specialization import Specializations
 from runtime.jit.statics import Fixed, Statics, told_apart
@@ -39,6 +41,8 @@ from runtime.program import Program
 CALLERS.add(__name__)  # so inputs are of the line that calls what is jitted
 
 _NUMPY = rules_named("numpy")
+_PLAIN_KEY = 3
+"""The parts of a signature without layouts: rules, positional and named arguments."""
 _KEPT = 128
 """The signatures of one function that are kept; beyond that the oldest are forgotten."""
 
@@ -111,6 +115,7 @@ class Jitted:
         self._known: dict[Any, Variants[_Compiled] | Specializations[Variants[_Compiled]]] = {}
         self._quick: dict[Any, Callable[..., Any]] = {}
         self._lock = Lock()
+        self._uses_layouts = False  # whether layouts of arguments are part of the signature
 
     def __call__(self, /, *args: Any, **named: Any) -> Any:
         """The results for these arguments."""
@@ -154,9 +159,13 @@ class Jitted:
         """What runs a call, and its inputs; None of one on symbols."""
         rules = self._rules or rules_in_force(_NUMPY)
         reader = Reader(entry(rules))
-        key = rules, reader.read(tuple(args)), reader.read(dict(named))
+        key: Any = rules, reader.read(tuple(args)), reader.read(dict(named))
         if reader.symbols:
             return None
+        groups: list[MemoryGroup] = []
+        if self._uses_layouts:
+            groups = memory_groups(reader.inputs)
+            key = *key, layout_key(reader.inputs, reader.sources, groups)
         try:
             found = self._known.get(key)
         except TypeError:
@@ -166,28 +175,40 @@ class Jitted:
         nested = get_ident() in WATCHING  # the trace around must see what this one loads
         leaf = variants.holding() if variants and not nested else None
         if leaf is None:
-            leaf = self._made(rules, args, named, variants or ())
+            layouts = argument_layouts(reader.inputs, reader.sources, groups)
+            leaf = self._made(rules, args, named, variants or (), layouts)
+            if leaf.traced.uses_layouts and not self._uses_layouts:
+                self._uses_layouts = True
+                if memory_groups(reader.inputs):
+                    return self._compiled(args, named)
+                key = *key, layout_key(reader.inputs, reader.sources, groups)
             values = leaf.traced.numbers.values if leaf.traced.numbers else []
             if not nested:
                 self._keep(key, leaf, args, named)
-        return leaf, leaf.fed(reader.inputs, values)
+        inputs = reader.inputs
+        if groups:
+            inputs = _of_groups(inputs, groups)
+        return leaf, leaf.fed(inputs, values)
 
+    @uncollected  # finalizers and callbacks of the collector are not the code that is traced
     def _made(
         self,
         rules: PromotionRules,
         args: Sequence[Any],
         named: Mapping[str, Any],
         variants: Iterable[_Compiled],
+        layouts: Sequence[ArgumentLayout],
     ) -> _Compiled:
         """A trace, and its Program: that of a variant whose graph is the same."""
         way = entry(rules)
         types, by_name = types_of(tuple(args), way), types_of(dict(named), way)
         graph = WatchedGraph(self.__wrapped__, rules)
-        found = traced(self.__wrapped__, types, by_name, graph)
+        found = traced(self.__wrapped__, types, by_name, graph, layouts)
         captured, guards = graph.finish()
         found = found._replace(captured=captured)
         for one in variants:
             same = told_apart(one.traced.outputs_tree) == told_apart(found.outputs_tree)
+            same &= one.traced.writes == found.writes
             if same and same_graph(one.traced.graph, graph):
                 return _Compiled(found, one.program, guards)
         return _Compiled(found, unwatched(Program, graph), guards)
@@ -199,7 +220,8 @@ class Jitted:
         numbers = made.traced.numbers
         with self._lock:
             found = self._known.setdefault(key, Specializations() if numbers else Variants())
-            if not named and all(map(made.is_input, args)):
+            usual = not named and len(key) == _PLAIN_KEY
+            if usual and all(map(made.is_input, args)):
                 quick = flat_key(key[0], args)
                 self._quick[quick] = self._quick_call(quick, found, made, args)
             for table in (self._known, self._quick):
@@ -253,6 +275,7 @@ class _Compiled:
         slots = tuple(map(Slot, range(len(traced.graph.outputs))))
         tree, single = traced.outputs_tree, type(traced.outputs_tree) is Slot
         plain = single or (type(tree) is tuple and len(slots) > 1 and tree == slots)
+        plain = plain and not traced.writes
         self.results: Callable[..., Any] = self.program if plain else self._structured
         if traced.captured:
             self.results = partial(self._with_captured, self.results)
@@ -294,7 +317,24 @@ class _Compiled:
         return results(*arrays)
 
     def _structured(self, *inputs: Any) -> Any:
-        return self.traced.outputs(self.program(*inputs))
+        values = self.program(*inputs)
+        results = self.traced.outputs(values)
+        for place, at in self.traced.writes:
+            new: Any = values[at] if isinstance(values, tuple) else values  # pyright: ignore
+            np.copyto(inputs[place], new, "no")  # pyright: ignore
+        return results
+
+
+def _of_groups(inputs: Sequence[Any], groups: Sequence[MemoryGroup]) -> list[Any]:
+    """The inputs with one array for those of one memory, at the place of the first."""
+    found = dict(enumerate(inputs))
+    for whole, places in groups:
+        if whole is None:
+            continue
+        found[places[0]] = whole
+        for place in places[1:]:
+            del found[place]
+    return list(found.values())
 
 
 def _number(value: Any, dtype: DType) -> Any:

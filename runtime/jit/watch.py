@@ -23,6 +23,8 @@ import numpy as np
 from graphir import GraphError, Symbol
 from graphir.ir.foreign_arrays import is_foreign_array
 from graphir.location import CALLERS
+from graphir.numpy_api.arrays.array import SymbolicArray, SymbolicScalar, SymbolicSelection
+from graphir.numpy_api.arrays.makers import original_of, replace_makers
 from graphir.numpy_api.traced_numbers import TracedNumber
 from runtime.jit.attributes import lookups, own_variables
 from runtime.jit.guards import CONTAINERS, ArrayContent, Contents, Guard, Guards, Way, is_scalar
@@ -128,6 +130,7 @@ class Watch:
         if (id(code), id(frame.f_globals)) not in self._entered:
             self._entered.add((id(code), id(frame.f_globals)))
             self._kept.append(code)
+            replace_makers(frame.f_globals)
             self._enter_module(frame.f_globals, loads)
         if code.co_freevars:
             for function in self._functions_of(frame):
@@ -196,7 +199,8 @@ class Watch:
         self._reach(value, loads, depth, label)
 
     def _note(self, way: Way, owner: Any, name: str, value: Any) -> None:
-        self._loads.setdefault((id(owner), way, name), Guard(way, owner, name, value))
+        guard = Guard(way, owner, name, original_of(value))
+        self._loads.setdefault((id(owner), way, name), guard)
 
     def _note_update(self, way: Way, owner: Any, name: str, value: Any) -> None:
         """Note a value that code updates, which matters if other code loads it."""
@@ -330,4 +334,4 @@ def _has_symbols(values: list[Any]) -> bool:
     return any(type(one) in _OF_TRACE for one in values)
 
 
-_OF_TRACE = Symbol, TracedNumber
+_OF_TRACE = Symbol, TracedNumber, SymbolicArray, SymbolicScalar, SymbolicSelection

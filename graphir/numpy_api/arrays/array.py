@@ -1,0 +1,720 @@
+"""SymbolicArray: an ndarray of a traced function. SymbolicScalar: a NumPy scalar of one."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from functools import wraps
+from typing import Any, NoReturn, cast
+
+import numpy as np
+
+from graphir.errors import GraphError, GraphirError
+from graphir.ir.graph import Graph
+from graphir.ir.operators.in_place import WRITING, refuse_write
+from graphir.ir.symbol import Symbol
+from graphir.location import user_location
+from graphir.numpy_api.arrays import calls
+from graphir.numpy_api.arrays.indexing import get, put
+from graphir.numpy_api.arrays.memory import (
+    ArrayAttributeError,
+    ArrayTypeError,
+    ArrayValue,
+    Cell,
+    ScalarValue,
+    TraceMemory,
+    plainly,
+)
+from graphir.numpy_api.arrays.operands import adopted, converted, plains
+from graphir.numpy_api.arrays.selection import SelectionValue
+from graphir.numpy_api.arrays.writers import WRITERS
+from graphir.numpy_api.views.steps import Pick
+
+
+def at_user_line(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Decorator: errors of a method say the user's line and the name of what was refused."""
+
+    def decorate(method: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(method)
+        def placed_method(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return method(*args, **kwargs)
+            except GraphirError as error:
+                raise error.at(user_location(), name) from None
+
+        return placed_method
+
+    return decorate
+
+
+_UNARY: dict[str, Any] = {
+    "neg": operator.neg,
+    "pos": operator.pos,
+    "abs": operator.abs,
+    "invert": operator.invert,
+}
+_COMPARISONS: dict[str, Any] = {
+    name: getattr(operator, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")
+}
+
+
+def _operator(function: Any) -> Any:
+    def operate(self: Any, *other: Any) -> Any:
+        return calls.operate(function, self, *other)
+
+    return operate
+
+
+def _reflected(function: Any) -> Any:
+    def operate(self: Any, other: Any) -> Any:
+        return calls.operate(function, other, self)
+
+    return operate
+
+
+def _in_place(function: Any, ufunc: Any) -> Any:
+    def operate(self: Any, other: Any) -> Any:
+        return calls.in_place(function, ufunc, self, other)
+
+    return operate
+
+
+def _operators(cls: Any, in_place: bool) -> Any:
+    """Give a class the operators of NumPy."""
+
+    def define(name: str, method: Any) -> None:
+        method.__name__ = f"__{name}__"
+        setattr(cls, f"__{name}__", at_user_line(name)(method))
+
+    for name, function in (*_UNARY.items(), *_COMPARISONS.items()):
+        define(name, _operator(function))
+    for name, (function, ufunc) in calls.BINARY.items():
+        define(name, _operator(function))
+        define(f"r{name}", _reflected(function))
+        if in_place and name != "divmod":
+            define(f"i{name}", _in_place(function, ufunc))
+    cls.__hash__ = None
+    return cls
+
+
+class _Dispatching:
+    """The protocols by which NumPy's functions ask a value what to do."""
+
+    __slots__ = ()
+
+    @at_user_line("np")
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        return calls.call_ufunc(ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, function: Any, _: Any, args: Any, kwargs: Any) -> Any:
+        try:
+            return calls.call_function(function, args, kwargs)
+        except GraphirError as error:
+            raise error.at(user_location(), f"np.{function.__name__}") from None
+
+
+def _method(function: Any) -> Callable[..., Any]:
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return calls.call_function(function, (self, *args), kwargs)
+        except GraphirError as error:
+            raise error.at(user_location(), f".{function.__name__}") from None
+
+    return method
+
+
+class _Methods:
+    """The methods of ndarrays and scalars that are functions of NumPy."""
+
+    __slots__ = ()
+
+    sum = _method(np.sum)
+    prod = _method(np.prod)
+    max = _method(np.max)
+    min = _method(np.min)
+    mean = _method(np.mean)
+    var = _method(np.var)
+    std = _method(np.std)
+    any = _method(np.any)
+    all = _method(np.all)
+    argmax = _method(np.argmax)
+    argmin = _method(np.argmin)
+    argsort = _method(np.argsort)
+    argpartition = _method(np.argpartition)
+    cumsum = _method(np.cumsum)
+    cumprod = _method(np.cumprod)
+    clip = _method(np.clip)
+    round = _method(np.round)
+    trace = _method(np.trace)
+    dot = _method(np.dot)
+    take = _method(np.take)
+    repeat = _method(np.repeat)
+    searchsorted = _method(np.searchsorted)
+    nonzero = _method(np.nonzero)
+    choose = _method(np.choose)
+
+    def compress(self, condition: Any, *args: Any, **kwargs: Any) -> Any:
+        """The slices where a condition is true."""
+        return calls.call_function(np.compress, (condition, self, *args), kwargs)
+
+    @at_user_line(".conj")
+    def conj(self) -> Any:
+        """The complex conjugate."""
+        return calls.call_ufunc(np.conjugate, "__call__", (self,), {})
+
+    conjugate = conj
+
+
+def _moving(name: str) -> Callable[..., Any]:
+    """A method that gives a view where it can, else a copy of moved elements."""
+
+    @at_user_line(f".{name}")
+    def method(self: SymbolicArray, *args: Any, **kwargs: Any) -> Any:
+        args, kwargs = plains(args), plains(kwargs)
+        memory = self.memory
+        if self.layout is None:
+            return self.unplaced(name, args, kwargs)
+        real = plainly(getattr(self.plain, name), *args, **kwargs)
+        if np.may_share_memory(real, self.plain) and real.size:
+            return self.of_view(real)
+        if self.is_known:
+            return memory.known(real)
+        order = kwargs.get("order", next((one for one in args if isinstance(one, str)), "C"))
+        if order == "C":
+            symbol = memory.reshaped(self.read(), real.shape)
+        else:
+            places = np.empty_like(self.plain, dtype=np.intp)
+            places[...] = np.arange(places.size).reshape(places.shape)
+            if order != "F" and not self.plain.flags.forc:
+                raise GraphError(f"order={order!r} of a strided array; use order='C'")
+            symbol = Pick(getattr(places, name)(*args, **kwargs)).forward(memory, self.read())
+        return memory.array(Cell(memory, real, symbol))
+
+    return method
+
+
+class SymbolicArray(_Dispatching, _Methods, ArrayValue):
+    """An ndarray of a traced function: views, writes and dtypes are those of NumPy.
+
+    `isinstance(x, np.ndarray)` says so, but compiled code cannot take it for one: it asks
+    `__array__`, which refuses what has no values yet.
+    """
+
+    __slots__ = ()
+
+    @property
+    def __class__(self) -> Any:  # pyright: ignore -- what isinstance asks after the type
+        return np.ndarray
+
+    # -- facts
+
+    @property
+    def dtype(self) -> Any:
+        """NumPy's dtype."""
+        return self.element.to_numpy()
+
+    @dtype.setter
+    def dtype(self, value: Any) -> NoReturn:
+        refuse_write("dtype")
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """The sizes of the axes."""
+        return self.dims
+
+    @shape.setter
+    @at_user_line(".shape")
+    def shape(self, value: Any) -> None:
+        if self.is_argument:
+            raise GraphError("the caller's array would change its shape; use x = x.reshape(shape)")
+        view = self.plain.view()
+        plainly(setattr, view, "shape", plains(value))
+        self._view, self._read = view, None
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.dims)
+
+    @property
+    def size(self) -> Any:
+        """The number of elements."""
+        size: Any = 1
+        for dim in self.dims:
+            size = size * dim
+        return size
+
+    @property
+    def itemsize(self) -> int:
+        """The bytes of an element."""
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> Any:
+        """The bytes of all elements."""
+        return self.size * self.dtype.itemsize
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """The bytes from one element to the next on each axis."""
+        self.memory.uses_layouts = True
+        return self.plain.strides
+
+    @property
+    def flags(self) -> Any:
+        """How the elements lie."""
+        self.memory.uses_layouts = True
+        return self.plain.flags
+
+    @property
+    def base(self) -> Any:
+        """The array whose memory this one views; None of one with memory of its own."""
+        self.memory.uses_layouts = True
+        return None if self.layout is self.cell.plain else type(self)(self.cell)
+
+    def setflags(self, **flags: Any) -> None:
+        """Change whether this array is written to."""
+        self._view = self.plain.view()
+        plainly(self._view.setflags, **flags)
+
+    # -- elements
+
+    @at_user_line("[]")
+    def __getitem__(self, key: Any) -> Any:
+        return get(self, key)
+
+    @at_user_line("[] =")
+    def __setitem__(self, key: Any, value: Any) -> None:
+        put(self, key, value)
+
+    def __len__(self) -> int:
+        if not self.dims:
+            raise ArrayTypeError("len() of an array without axes; its .shape is ()")
+        return self.dims[0] if isinstance(self.dims[0], int) else len(self.read())
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self.dims or not isinstance(self.dims[0], int):
+            self.read().__iter__()
+        for i in range(len(self)):
+            yield self[i]
+
+    @property
+    def flat(self) -> Any:
+        """The elements in row-major order."""
+        return FlatValues(self)
+
+    @flat.setter
+    def flat(self, value: Any) -> None:
+        FlatValues(self)[:] = value
+
+    def item(self, *args: Any) -> Any:
+        """An element as a Python number, where values are known."""
+        return plainly(self.plain.item, *args) if self.is_known else float(self.read())
+
+    def tolist(self) -> Any:
+        """The elements as Python numbers, where values are known."""
+        return self.plain.tolist() if self.is_known else self._values()
+
+    def tobytes(self, *args: Any) -> bytes:
+        """The bytes of the elements, where values are known."""
+        return self.plain.tobytes(*args) if self.is_known else bytes(self._values())
+
+    # -- views and copies
+
+    reshape = _moving("reshape")
+    ravel = _moving("ravel")
+    flatten = _moving("flatten")
+    transpose = _moving("transpose")
+    swapaxes = _moving("swapaxes")
+    squeeze = _moving("squeeze")
+    diagonal = _moving("diagonal")
+
+    def unplaced(self, name: str, args: Any, kwargs: Any) -> Any:
+        """A method of an array whose layout is not known; nothing may be written to it any more."""
+        self.cell.frozen = self.cell.frozen or "it has views of unknown layout"
+        result: Any = _method(getattr(np, name, np.ravel))
+        if name == "reshape":
+            return self.memory.computed(self.read().reshape(*args))
+        found = result(self, *args, **kwargs)
+        found.cell.frozen = self.cell.frozen
+        return found
+
+    @property
+    def T(self) -> Any:  # noqa: N802 -- NumPy's name
+        """The axes in reverse."""
+        return self.transpose()
+
+    @property
+    def mT(self) -> Any:  # noqa: N802 -- the Array API's name
+        """The last two axes exchanged."""
+        return self.swapaxes(-1, -2)
+
+    @at_user_line(".view")
+    def view(self, *args: Any) -> Any:
+        """Another view of the same elements; GraphError for other dtypes."""
+        if args and args != (np.ndarray,) and np.dtype(args[0]) != self.dtype:
+            raise GraphError(
+                "a view in another dtype reads bytes, which have no op; use .astype(...)"
+            )
+        return self.of_view(self.plain.view())
+
+    def copy(self, order: str = "C") -> Any:
+        """The elements in memory of their own."""
+        return self._copied(order)
+
+    def _copied(self, order: str) -> Any:
+        memory = self.memory
+        if self.is_known:
+            made = memory.known(self.plain.copy(cast("Any", order)))
+            made.cell.fill = self.cell.fill
+            return made
+        if self.layout is None or self.in_order:
+            return memory.computed(self.read())
+        plain = np.empty_like(self.plain, order=cast("Any", order), subok=False)
+        return memory.array(Cell(memory, plain, self.read()))
+
+    def __copy__(self) -> Any:
+        return self._copied("K")
+
+    def __deepcopy__(self, _: Any) -> Any:
+        return self._copied("K")
+
+    @at_user_line(".astype")
+    def astype(
+        self,
+        dtype: Any,
+        order: str = "K",
+        casting: str = "unsafe",
+        subok: bool = True,
+        copy: bool = True,
+    ) -> Any:
+        """The elements in another dtype."""
+        if self.is_known:
+            real = plainly(self.plain.astype, dtype, order, casting, subok, copy)
+            return adopted(self.memory, real, [self])
+        symbol = self.read()
+        new = symbol.astype(dtype) if not symbol.dtype.is_complex else _of_complex(symbol, dtype)
+        source, to = symbol.dtype.to_numpy(), new.dtype.to_numpy()
+        if not np.can_cast(source, to, cast("Any", casting)):
+            raise ArrayTypeError(f"{source} is not cast to {to} with casting={casting!r}")
+        if new.dtype is symbol.dtype:
+            return self._copied(order) if copy else self
+        if self.layout is None or self.in_order:
+            return self.memory.computed(new)
+        plain = np.empty_like(self.plain, to, cast("Any", order), subok=False)
+        return self.memory.array(Cell(self.memory, plain, new))
+
+    @property
+    def real(self) -> Any:
+        """The real parts, a view."""
+        return calls.call_function(np.real, (self,), {})
+
+    @real.setter
+    @at_user_line(".real")
+    def real(self, value: Any) -> None:
+        self.real[...] = value
+
+    @property
+    def imag(self) -> Any:
+        """The imaginary parts; a view of complex numbers."""
+        if self.dtype.kind == "c" or self.is_known:
+            return calls.call_function(np.imag, (self,), {})
+        zeros = self.memory.known(np.zeros_like(self.plain))
+        zeros.plain.setflags(write=False)
+        return zeros
+
+    @imag.setter
+    @at_user_line(".imag")
+    def imag(self, value: Any) -> None:
+        if self.dtype.kind != "c":
+            raise ArrayTypeError("array does not have imaginary part to set")
+        self.imag[...] = value
+
+    # -- writes
+
+    @at_user_line(".fill")
+    def fill(self, value: Any) -> None:
+        """Every element set."""
+        if np.ndim(value):
+            raise GraphError("fill takes a number; got an array; use x[...] = y")
+        calls.assign_all(self, value)
+
+    @at_user_line(".sort")
+    def sort(self, axis: int = -1, kind: Any = None, order: Any = None, **more: Any) -> None:
+        """The elements sorted in place."""
+        if order is not None:
+            raise GraphError("order= is of structured arrays; leave it out")
+        self[...] = np.sort(cast("Any", self), axis)
+
+    @at_user_line(".put")
+    def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
+        """Elements set by their places in row-major order."""
+        cast("Any", WRITERS[np.put])(self.memory, self, indices, values, mode)
+
+    # -- values, which are not there yet
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        if not self.is_known:
+            self._values()
+        if dtype is not None or copy:
+            return np.array(self.plain, dtype)
+        real = self.plain.view()
+        real.setflags(write=False)
+        return real
+
+    def _values(self) -> NoReturn:
+        self.read().__array__()
+        raise AssertionError  # which has raised
+
+    def __bool__(self) -> bool:
+        return bool(self.plain) if self.is_known else bool(self.read())
+
+    def __float__(self) -> float:
+        return float(cast("Any", self.plain)) if self.is_known else float(self.read())
+
+    def __int__(self) -> int:
+        return int(cast("Any", self.plain)) if self.is_known else int(self.read())
+
+    def __complex__(self) -> complex:
+        return complex(cast("Any", self.plain)) if self.is_known else complex(self.read())
+
+    def __index__(self) -> int:
+        return operator.index(self.plain if self.is_known else self.read())
+
+    def __contains__(self, item: object) -> bool:
+        return bool((self == item).any())  # pyright: ignore
+
+    def __repr__(self) -> str:
+        return repr(self.plain) if self.is_known else repr(self.read())
+
+    def __getattr__(self, name: str) -> Any:
+        return _of_symbol(self, name)
+
+
+class SymbolicScalar(_Dispatching, _Methods, ScalarValue):
+    """A NumPy scalar of a traced function: a number that never changes."""
+
+    __slots__ = ()
+
+    @property
+    def __class__(self) -> Any:  # pyright: ignore -- what isinstance asks after the type
+        return self.symbol.dtype.to_numpy().type
+
+    shape: tuple[int, ...] = ()
+    ndim = 0
+    size = 1
+    strides: tuple[int, ...] = ()
+
+    @property
+    def dtype(self) -> Any:
+        """NumPy's dtype."""
+        return self.symbol.dtype.to_numpy()
+
+    @property
+    def itemsize(self) -> int:
+        """The bytes of the number."""
+        return self.dtype.itemsize
+
+    nbytes = itemsize
+
+    @property
+    def T(self) -> Any:  # noqa: N802 -- NumPy's name
+        """The scalar itself."""
+        return self
+
+    @property
+    def real(self) -> Any:
+        """The real part."""
+        symbol = self.symbol
+        return self.memory.computed(symbol.real if symbol.dtype.is_complex else symbol, True)
+
+    @property
+    def imag(self) -> Any:
+        """The imaginary part."""
+        return self.memory.computed(self.symbol.imag, True)
+
+    def _array(self) -> Any:
+        return self.memory.computed(self.symbol)
+
+    def reshape(self, *shape: Any) -> Any:
+        """An array of the one number."""
+        return self._array().reshape(*shape)
+
+    def ravel(self) -> Any:
+        """A vector of the one number."""
+        return self._array().reshape(1)
+
+    flatten = ravel
+
+    def copy(self) -> Any:
+        """The scalar itself, which never changes."""
+        return self
+
+    __copy__ = copy
+
+    def __deepcopy__(self, _: Any) -> Any:
+        return self
+
+    def squeeze(self, *_: Any) -> Any:
+        """The scalar itself."""
+        return self
+
+    @at_user_line(".astype")
+    def astype(self, dtype: Any, *_: Any, **__: Any) -> Any:
+        """The number in another dtype."""
+        symbol = self.symbol
+        new = symbol.astype(dtype) if not symbol.dtype.is_complex else _of_complex(symbol, dtype)
+        return self.memory.computed(new, scalar=True)
+
+    @at_user_line("[]")
+    def __getitem__(self, key: Any) -> Any:
+        return self if type(key) is tuple and not key else self._array()[key]
+
+    __iter__ = None
+
+    def item(self, *_: Any) -> Any:
+        """The Python number, which is not there yet."""
+        return float(self.symbol)
+
+    tolist = item
+
+    def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        self.symbol.__array__()
+
+    def __bool__(self) -> bool:
+        return bool(self.symbol)
+
+    def __float__(self) -> float:
+        return float(self.symbol)
+
+    def __int__(self) -> int:
+        return int(self.symbol)
+
+    def __complex__(self) -> complex:
+        return complex(self.symbol)
+
+    def __index__(self) -> int:
+        return operator.index(self.symbol)
+
+    def __round__(self, digits: Any = None) -> Any:
+        if digits is None:
+            raise GraphError(
+                "the result is a Python int, known when the graph runs",
+                fix="use np.round(x)",
+                location=user_location(),
+                op="round",
+            )
+        return calls.call_function(np.round, (self, digits), {})
+
+    def __repr__(self) -> str:
+        return repr(self.symbol)
+
+    def __getattr__(self, name: str) -> Any:
+        return _of_symbol(self, name)
+
+
+def _of_complex(symbol: Symbol, dtype: Any) -> Symbol:
+    """A cast of complex numbers, of which NumPy keeps the real part."""
+    to = symbol.real.astype(dtype)
+    return converted(symbol, to.dtype)
+
+
+def _of_symbol(value: Any, name: str) -> Any:
+    """An attribute that symbols have and arrays have not."""
+    if name in WRITING:
+        refuse_write(name)
+    if not hasattr(Symbol, name):
+        raise ArrayAttributeError(f"{type(value).__name__} has no attribute {name!r}")
+    memory = value.memory
+    found = getattr(value.read(), name)
+    if callable(found):
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return calls.results(memory, found(*args, **kwargs), None)
+
+        return call
+    return found
+
+
+class SymbolicSelection(SelectionValue):
+    """x[mask] of a traced function."""
+
+    __slots__ = ()
+
+    @property
+    def dtype(self) -> Any:
+        """NumPy's dtype."""
+        return self.symbol.dtype.to_numpy()
+
+    @at_user_line("np")
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        return calls.call_ufunc(ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, function: Any, _: Any, args: Any, kwargs: Any) -> Any:
+        try:
+            return calls.call_function(function, args, kwargs)
+        except GraphirError as error:
+            raise error.at(user_location(), f"np.{function.__name__}") from None
+
+    def astype(self, dtype: Any) -> Any:
+        """The elements in another dtype."""
+        return SymbolicSelection(self.memory, self.symbol.astype(dtype), self.mask)
+
+    def copy(self) -> Any:
+        """The selection itself."""
+        return self
+
+    @at_user_line("x[mask]")
+    def __array__(self, *_: Any, **__: Any) -> NoReturn:
+        self.refuse("np.asarray")
+
+    @at_user_line("x[mask]")
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        self.refuse(f".{name}")
+
+    @at_user_line("x[mask]")
+    def __getitem__(self, key: Any) -> NoReturn:
+        self.refuse("[]")
+
+    @at_user_line("x[mask]")
+    def __len__(self) -> int:
+        self.refuse("len()")
+
+    @at_user_line("x[mask]")
+    def __iter__(self) -> Any:
+        self.refuse("iteration")
+
+
+class FlatValues:
+    """`x.flat` of a symbolic array: its elements in row-major order."""
+
+    def __init__(self, array: SymbolicArray) -> None:
+        self._array = array
+
+    def __getitem__(self, key: Any) -> Any:
+        found: Any = self._array.flatten()[key]
+        return found.copy() if isinstance(found, SymbolicArray) else found
+
+    @at_user_line(".flat")
+    def __setitem__(self, key: Any, value: Any) -> None:
+        array = self._array
+        places: Any = plainly(operator.getitem, np.arange(array.size), plains(key))
+        cast("Any", WRITERS[np.put])(array.memory, array, places, value)
+
+    def __len__(self) -> int:
+        return self._array.size
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._array.flatten())
+
+
+_operators(SymbolicArray, in_place=True)
+_operators(SymbolicScalar, in_place=False)
+_operators(SymbolicSelection, in_place=True)
+
+
+def memory_of(graph: Graph) -> TraceMemory:
+    """The memory of a trace into a graph."""
+    return TraceMemory(graph, SymbolicArray, SymbolicScalar, SymbolicSelection)

@@ -1,0 +1,438 @@
+"""NumPy's functions, universal functions and operators on symbolic arrays.
+
+What is known NumPy computes. A function that gives views is called on ndarrays that lie as the
+arguments do; what shares their memory is a view of the argument. All others are ops on symbols by
+the tables of numpy_api; a function that has no entry runs in its own Python body.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from graphir import ops
+from graphir.errors import GraphError, GraphirError
+from graphir.ir.literals import is_literal
+from graphir.ir.operators.in_place import is_scalar
+from graphir.ir.symbol import Symbol
+from graphir.numpy_api import dispatch
+from graphir.numpy_api.arrays import writers
+from graphir.numpy_api.arrays.indexing import assign
+from graphir.numpy_api.arrays.memory import (
+    Array,
+    ArrayTypeError,
+    ArrayValue,
+    Cell,
+    TraceMemory,
+    plainly,
+)
+from graphir.numpy_api.arrays.operands import (
+    VALUES,
+    adopted,
+    array_from,
+    arrays_of,
+    broadcast,
+    is_known,
+    layouts,
+    leaves,
+    mapped,
+    memory_among,
+    operand,
+    plains,
+    storable,
+    stored,
+    symbols,
+)
+from graphir.numpy_api.arrays.selection import SelectionValue, is_same
+from graphir.numpy_api.functions import FUNCTIONS
+from graphir.numpy_api.traced_numbers import TracedNumber
+
+# -- results
+
+
+def results(memory: TraceMemory, found: Any, scalar: bool | None, allocate: Any = None) -> Any:
+    """Symbols that a function gave as arrays and scalars of the trace.
+
+    `scalar` says whether results without axes are NumPy scalars; None leaves it to the op.
+    """
+
+    def leaf(value: Any) -> Any:
+        if not isinstance(value, Symbol):
+            return value
+        return memory.computed(value, is_scalar(value) if scalar is None else scalar, allocate)
+
+    return mapped(leaf, found)
+
+
+def _layout_of(operands: Sequence[Any]) -> Callable[[], Array] | None:
+    """How the result of a function of single elements lies: as its operands do, as NumPy has it."""
+    arrays = arrays_of(list(operands))
+    if all(one.in_order for one in arrays) or any(one.layout is None for one in arrays):
+        return None
+    views = [one.plain for one in arrays]
+
+    def allocate() -> Array:
+        flags = [*[["readonly"]] * len(views), ["writeonly", "allocate"]]
+        kinds = ["zerosize_ok", "refs_ok"]
+        dtypes = [*[one.dtype for one in views], np.dtype(np.int8)]
+        it: Any = np.nditer([*views, None], kinds, flags, dtypes, order="K")  # pyright: ignore
+        return it.operands[-1]
+
+    return allocate
+
+
+def elementwise(memory: TraceMemory, found: Any, operands: Sequence[Any], scalar: bool) -> Any:
+    """The results of a function of single elements."""
+    allocate = _layout_of(operands)
+    if allocate is None:
+        return results(memory, found, scalar)
+    parts = cast("tuple[Symbol, ...]", found if isinstance(found, tuple) else (found,))
+    made: list[Any] = []
+    for symbol in parts:
+        layout = allocate()
+        plain = np.empty_like(layout, dtype=symbol.dtype.to_numpy())
+        made.append(memory.array(Cell(memory, plain, symbol)))
+    return tuple(made) if isinstance(found, tuple) else made[0]
+
+
+# -- operators
+
+
+def operate(function: Callable[..., Any], *operands: Any) -> Any:
+    """What an operator gives; NotImplemented beside a value that has its own say."""
+    memory = memory_among(operands)
+    if any(isinstance(one, SelectionValue) for one in operands):
+        return _selected(memory, function, operands)
+    if is_known(operands) and TracedNumber not in map(type, operands):
+        return _plain_operator(memory, function, operands)
+    values = [operand(memory, one) for one in operands]
+    if any(one is NotImplemented for one in values):
+        return NotImplemented
+    if len(values) == 2 and not any(isinstance(one, Symbol) for one in values):
+        return NotImplemented
+    found = function(*values)
+    if found is NotImplemented:
+        return found
+    if function is _PYTHON.matmul:
+        return results(memory, found, True, _as_numpy(np.matmul, operands, {}))
+    return elementwise(memory, found, operands, scalar=True)
+
+
+def _plain_operator(memory: TraceMemory, function: Callable[..., Any], operands: Any) -> Any:
+    return adopted(memory, plainly(function, *plains(tuple(operands))), ())
+
+
+def in_place(function: Callable[..., Any], ufunc: Any, x: Any, other: Any) -> Any:
+    """`x += y`: the result written to the memory of x, cast as NumPy allows."""
+    memory: TraceMemory = x.memory
+    if isinstance(x, SelectionValue):
+        found = _selected(memory, function, (x, other)).symbol
+        x.symbol = storable(found, x.symbol.dtype)
+        return x
+    if isinstance(other, SelectionValue):
+        other.refuse("x += y[mask]")
+    x.check_writable()
+    if is_known(x, other) and type(other) is not TracedNumber:
+        plainly(ufunc, x.plain, plains(other), out=x.plain)
+        x.cell.changed()
+        memory.uses_layouts = True
+        return x
+    value = operand(memory, other)
+    if value is NotImplemented:
+        return value
+    found = function(x.read(), value)
+    if found is NotImplemented:
+        return found
+    x.write(stored(memory, x, found))
+    return x
+
+
+_PYTHON: Any = operator
+BINARY: dict[str, tuple[Any, Any]] = {
+    "add": (_PYTHON.add, np.add),
+    "sub": (_PYTHON.sub, np.subtract),
+    "mul": (_PYTHON.mul, np.multiply),
+    "truediv": (_PYTHON.truediv, np.divide),
+    "floordiv": (_PYTHON.floordiv, np.floor_divide),
+    "mod": (_PYTHON.mod, np.remainder),
+    "divmod": (divmod, np.divmod),
+    "pow": (_PYTHON.pow, np.power),
+    "matmul": (_PYTHON.matmul, np.matmul),
+    "and": (_PYTHON.and_, np.bitwise_and),
+    "or": (_PYTHON.or_, np.bitwise_or),
+    "xor": (_PYTHON.xor, np.bitwise_xor),
+    "lshift": (_PYTHON.lshift, np.left_shift),
+    "rshift": (_PYTHON.rshift, np.right_shift),
+}
+"""Python's operators of two operands, and NumPy's functions that they are."""
+
+
+def _selected(memory: TraceMemory, function: Callable[..., Any], operands: Sequence[Any]) -> Any:
+    """A function of single elements on selections of one mask."""
+    chosen = next(one for one in operands if isinstance(one, SelectionValue))
+    values: list[Any] = []
+    for one in operands:
+        if isinstance(one, SelectionValue):
+            if not is_same(one.mask, chosen.mask) or one.symbol.shape != chosen.symbol.shape:
+                one.refuse("x[mask] with y[other]")
+            one = one.symbol
+        elif isinstance(one, VALUES):
+            if one.read().rank:
+                chosen.refuse("x[mask] with an array")
+            one = one.read()
+        elif np.ndim(one) if not isinstance(one, TracedNumber) else 0:
+            chosen.refuse("x[mask] with an array")
+        values.append(one)
+    found = function(*values)
+    if not isinstance(found, Symbol) or found.shape != chosen.symbol.shape:
+        chosen.refuse("a function of x[mask]")
+    return memory.selection(memory, found, chosen.mask)
+
+
+# -- universal functions
+
+
+def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: Any) -> Any:
+    """What a ufunc or a method of one gives."""
+    outs = kwargs.get("out", ())
+    memory = memory_among([*inputs, *outs])
+    if method == "at":
+        return writers.add_at(memory, ufunc, *inputs)
+    if any(isinstance(one, SelectionValue) for one in inputs):
+        if method != "__call__" or kwargs or ufunc.signature:
+            raise GraphError(f"np.{ufunc.__name__} of x[mask]: its size depends on values")
+        return _selected(memory, ufunc, inputs)
+    inputs = tuple(
+        array_from(memory, one) if isinstance(one, (list, tuple)) else one for one in inputs
+    )
+    if is_known(inputs, kwargs) and TracedNumber not in map(type, inputs):
+        return _plain_call(
+            memory, ufunc if method == "__call__" else getattr(ufunc, method), inputs, kwargs
+        )
+    kwargs = dict(kwargs)
+    out, where = kwargs.pop("out", None), kwargs.pop("where", True)
+    casting = kwargs.pop("casting", "same_kind")
+    values = [operand(memory, one) for one in inputs]
+    if any(one is NotImplemented for one in values):
+        return NotImplemented
+    if method == "__call__" and kwargs.get("dtype") is not None:
+        values = _in_dtype(ufunc, values, np.dtype(kwargs.pop("dtype")), casting)
+    found = dispatch.call_ufunc(memory.graph, ufunc, method, tuple(values), kwargs)
+    if found is NotImplemented:
+        return found
+    if out is not None and any(one is not None for one in out):
+        return _written(memory, out, found, where, casting, method == "__call__")
+    if where is not True:
+        raise GraphError(
+            f"np.{ufunc.__name__}: elements where the mask is false are not set; got where= "
+            "without out=; use out=np.zeros_like(x)"
+        )
+    if method == "__call__" and not ufunc.signature:
+        return elementwise(memory, found, inputs, scalar=True)
+    return results(memory, found, True, _as_numpy(getattr(ufunc, method), inputs, kwargs))
+
+
+def _plain_call(memory: TraceMemory, function: Any, args: Any, kwargs: Any) -> Any:
+    """NumPy's own result of known values, some of which it may write to."""
+    outs = arrays_of(kwargs.get("out"))
+    for one in outs:
+        one.check_writable()
+    result = plainly(function, *plains(args), **plains(kwargs))
+    for one in outs:
+        one.cell.changed()
+        memory.uses_layouts = True
+    return adopted(memory, result, arrays_of(args, kwargs))
+
+
+def _in_dtype(ufunc: np.ufunc, values: list[Any], dtype: Any, casting: str) -> list[Any]:
+    """Operands in the dtype that `dtype=` says the ufunc computes in."""
+    loop = f"{dtype.char * ufunc.nin}->{dtype.char * ufunc.nout}"
+    if loop not in ufunc.types:
+        raise GraphError(f"np.{ufunc.__name__}: dtype={dtype} has no op; use x.astype(...)")
+    found: list[Any] = []
+    for one in values:
+        if is_literal(one):
+            found.append(dtype.type(one))
+            continue
+        source = one.dtype.to_numpy() if isinstance(one, Symbol) else one.dtype
+        if not np.can_cast(source, dtype, cast("Any", casting)):
+            raise ArrayTypeError(f"np.{ufunc.__name__}: {one.dtype} is not cast to {dtype}")
+        found.append(one.astype(dtype))
+    return found
+
+
+def _written(
+    memory: TraceMemory, out: Any, found: Any, where: Any, casting: str, spreads: bool = False
+) -> Any:
+    """Results written to `out`, which is returned; where a mask is true, if there is one.
+
+    `spreads` says that they are broadcast to it.
+    """
+    several = isinstance(found, tuple)
+    parts = cast("tuple[Symbol, ...]", found if several else (found,))
+    made: list[Any] = []
+    for into, symbol in zip(out, parts, strict=True):
+        if into is None:
+            made.append(memory.computed(symbol, scalar=True))
+            continue
+        if spreads and isinstance(into, ArrayValue):
+            symbol = broadcast(memory, symbol, into.dims)
+        new = stored(memory, into, symbol, casting)
+        if where is not True:
+            mask = operand(memory, where)
+            new = memory.graph.apply(ops.where, (mask, new, into.read()), {})
+        into.write(new)
+        made.append(into)
+    return tuple(made) if several else made[0]
+
+
+# -- other functions
+
+_VIEWS = (
+    *("reshape", "ravel", "transpose", "permute_dims", "matrix_transpose", "swapaxes", "moveaxis"),
+    *("rollaxis", "squeeze", "expand_dims", "broadcast_to", "broadcast_arrays", "flip", "flipud"),
+    *("fliplr", "rot90", "diagonal", "diag", "split", "array_split", "hsplit", "vsplit", "dsplit"),
+    *("unstack", "atleast_1d", "atleast_2d", "atleast_3d", "real", "imag", "meshgrid"),
+    *("sliding_window_view", "astype"),
+)
+_FACTS = ("shape", "ndim", "size", "iscomplexobj", "isrealobj", "result_type", "can_cast")
+_LIKE = {"zeros_like": 0, "ones_like": 1, "empty_like": 0}
+_VIEWING = frozenset((*_VIEWS, *_FACTS, *_LIKE))
+"""Functions whose results depend on layouts alone: views, or facts of shape and dtype."""
+
+
+def call_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What another function of NumPy gives."""
+    memory = memory_among([args, kwargs])
+    for one in leaves([args, kwargs]):
+        if isinstance(one, SelectionValue):
+            one.refuse(f"np.{function.__name__} of x[mask]")
+    writer = writers.WRITERS.get(function)
+    if writer is not None:
+        return writer(memory, *args, **kwargs)
+    if function is np.full_like and not is_known(args, kwargs):
+        return _full_like(memory, *args, **kwargs)
+    if is_known(args, kwargs):
+        return _filling(memory, function, _plain_call(memory, function, args, kwargs))
+    name = function.__name__
+    if name in _VIEWING and all(one.layout is not None for one in arrays_of(args, kwargs)):
+        return _viewed(memory, function, args, kwargs)
+    kwargs = dict(kwargs)
+    out, where = kwargs.pop("out", None), kwargs.get("where", True)
+    if where is True:
+        kwargs.pop("where", None)
+    if function not in FUNCTIONS:
+        if out is not None:
+            kwargs["out"] = out
+        return _by_its_body(memory, function, args, kwargs)
+    if name == "astype":
+        return args[0].astype(*args[1:], **kwargs)
+    found = dispatch.call_function(memory.graph, function, symbols(args), symbols(kwargs))
+    if out is not None:
+        casting = kwargs.get("casting", "same_kind")
+        return _written(memory, (out,), found, True, casting)
+    return results(memory, found, None, _as_numpy(function, args, kwargs))
+
+
+def _full_like(memory: TraceMemory, a: Any, fill_value: Any, *args: Any, **kwargs: Any) -> Any:
+    """A new array, filled as assignment does."""
+    result = call_function(np.empty_like, (a, *args), kwargs)
+    assign_all(result, fill_value)
+    return result
+
+
+def _filling(memory: TraceMemory, function: Any, result: Any) -> Any:
+    if function.__name__ in _LIKE and isinstance(result, ArrayValue):
+        result.plain.fill(_LIKE[function.__name__])
+        result.cell.fill = result.plain.dtype.type(_LIKE[function.__name__]).item()
+    return result
+
+
+def _as_numpy(function: Any, args: Any, kwargs: Any) -> Callable[[], Array | None] | None:
+    """How a result lies, asked of NumPy on zeros that lie as the arguments do."""
+    arrays = arrays_of(args, kwargs)
+    if any(one.layout is None for one in arrays):
+        return None
+    given = mapped(_zeros, layouts(mapped(_materialized, [args, kwargs])))
+
+    def allocate() -> Array | None:
+        try:
+            result = plainly(function, *given[0], **given[1])
+        except GraphirError:
+            return None
+        return np.empty_like(result) if type(result) is np.ndarray else None
+
+    return allocate
+
+
+def _materialized(value: Any) -> Any:
+    return value.plain if isinstance(value, ArrayValue) else value
+
+
+def _zeros(value: Any) -> Any:
+    is_array = isinstance(value, np.ndarray)
+    return np.zeros_like(cast("Array", value)) if is_array else value
+
+
+def _viewed(memory: TraceMemory, function: Any, args: Any, kwargs: Any) -> Any:
+    """What a function of layouts gives: views of arguments; of a copy the symbol is computed."""
+    real = plainly(function, *layouts(args), **layouts(kwargs))
+    name = function.__name__
+    if name in _FACTS:
+        return real
+    if name in _LIKE:
+        return _filling(memory, function, memory.known(real))
+    sources = arrays_of(args, kwargs)
+    several = isinstance(real, (tuple, list))
+    parts: list[Any] = list(cast("Any", real)) if several else [real]
+    made: list[Any] = []
+    copies: Any = None
+    for at, part in enumerate(parts):
+        source = _owner(sources, part) if type(part) is np.ndarray else None
+        if source is not None:
+            made.append(source.of_view(part))
+            continue
+        if copies is None:
+            found = dispatch.call_function(memory.graph, function, symbols(args), symbols(kwargs))
+            copies = [*found] if isinstance(found, (tuple, list)) else [found]  # pyright: ignore
+        is_array = type(part) is np.ndarray
+        cell = Cell(memory, part, copies[at])
+        made.append(memory.array(cell) if is_array else memory.computed(copies[at], True))
+    if not several:
+        return made[0]
+    return tuple(made) if isinstance(real, tuple) else made
+
+
+def _owner(sources: Sequence[ArrayValue], part: Array) -> ArrayValue | None:
+    for source in sources:
+        if np.may_share_memory(source.plain, part):
+            return source
+    return None
+
+
+def _by_its_body(memory: TraceMemory, function: Any, args: Any, kwargs: Any) -> Any:
+    """A function that NumPy writes in Python, of functions that symbolic arrays take."""
+    body = getattr(function, "_implementation", None)
+    if body is not None and hasattr(body, "__code__") and function.__name__ not in _COMPILED:
+        try:
+            return body(*args, **kwargs)
+        except Exception:  # of any kind, where the body meets compiled code
+            pass
+    return dispatch.call_function(memory.graph, function, symbols(args), symbols(kwargs))
+
+
+_COMPILED = frozenset(("einsum_path", "save", "savetxt", "array2string", "array_repr", "array_str"))
+
+
+def assign_all(x: ArrayValue, value: Any) -> None:
+    """Every element set, as `x[...] = value`."""
+    x.check_writable()
+    if is_known(x, value) and type(value) is not TracedNumber:
+        plainly(operator.setitem, x.plain, ..., plains(value))
+        x.cell.changed()
+        x.memory.uses_layouts = True
+    else:
+        assign(x, value)

@@ -1,0 +1,331 @@
+"""x[key] and x[key] = value of symbolic arrays: views, places and masks."""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphir import ops
+from graphir.dtypes import DType
+from graphir.errors import GraphError
+from graphir.ir.operators.indexing import index
+from graphir.ir.symbol import Symbol
+from graphir.numpy_api.arrays.memory import (
+    ArrayIndexError,
+    ArrayValue,
+    Cell,
+    ScalarValue,
+    TraceMemory,
+    plainly,
+)
+from graphir.numpy_api.arrays.operands import (
+    VALUES,
+    adopted,
+    array_from,
+    assigned,
+    broadcast,
+    is_known,
+    plains,
+)
+from graphir.numpy_api.arrays.selection import SelectionValue, is_same
+from graphir.numpy_api.traced_numbers import TracedNumber
+from graphir.numpy_api.views.steps import Pick, ViewBuilder, ViewStep
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class At(ViewStep):
+    """The slice at one index, known when the graph runs; its axis stays, of size 1."""
+
+    axis: int
+    at: Symbol
+
+    def forward(self, builder: ViewBuilder, x: Symbol) -> Symbol:
+        """Gathered."""
+        at = builder.reshaped(self.at, (1,))
+        return builder.emit(ops.gather, (x, at), axis=self.axis)
+
+    def backward(self, builder: ViewBuilder, x: Symbol, new: Symbol) -> Symbol:
+        """Scattered."""
+        at = builder.reshaped(self.at, (1,) * x.rank)
+        return builder.emit(ops.scatter, (x, new, builder.broadcast(at, new.shape)), axis=self.axis)
+
+
+# -- keys
+
+
+def _keys(memory: TraceMemory, key: Any) -> tuple[Any, ...]:
+    """The parts of a key: ints, slices, None, `...`, plain arrays, symbolic scalars and arrays."""
+    if type(key) is TracedNumber:
+        return (memory.scalar(memory, key.symbol()),)
+    keys = cast("tuple[Any, ...]", key) if type(key) is tuple else (key,)
+    return tuple(_key(memory, one) for one in keys)
+
+
+def _key(memory: TraceMemory, key: Any) -> Any:
+    if isinstance(key, list):
+        key = array_from(memory, cast("Any", key)) if key else np.empty(0, np.intp)
+    if isinstance(key, Symbol):
+        key = memory.computed(key, scalar=True)
+    if isinstance(key, ScalarValue):
+        if key.symbol.dtype is DType.bool:
+            raise GraphError("x[b]: b is a bool known when the graph runs; use np.where(b, x, y)")
+        if not key.symbol.dtype.is_integer:
+            raise ArrayIndexError(
+                f"x[i]: i is a {key.symbol.dtype}; use an int, a slice or an array"
+            )
+        return key
+    if isinstance(key, ArrayValue):
+        return key.plain.copy() if key.is_known else key
+    if isinstance(key, slice) and not is_known(key):
+        raise GraphError(
+            "x[a:b]: the size would depend on values; use np.where, or bounds from the arguments"
+        )
+    return plains(key)
+
+
+def _is_advanced(key: Any) -> bool:
+    return isinstance(key, (np.ndarray, ArrayValue, bool, np.bool_))
+
+
+def _expanded(keys: tuple[Any, ...], rank: int) -> list[Any]:
+    """One key for each axis, `...` filled in, masks as arrays of places, None kept."""
+    found: list[Any] = []
+    for key in keys:
+        if isinstance(key, np.ndarray) and key.dtype == np.bool_ and key.ndim:  # pyright: ignore
+            found.extend(np.nonzero(cast("NDArray[Any]", key)))
+        else:
+            found.append(key)
+    used = sum(key is not None and key is not Ellipsis for key in found)
+    at = next((i for i, key in enumerate(found) if key is Ellipsis), len(found))
+    return [*found[:at], *[slice(None)] * (rank - used), *found[at + 1 :]]
+
+
+def _mask(x: ArrayValue, keys: tuple[Any, ...]) -> Symbol | None:
+    """The symbol of a mask that is known when the graph runs, if the key is one."""
+    if not any(isinstance(key, ArrayValue) and key.element is DType.bool for key in keys):
+        return None
+    if len(keys) > 1:
+        raise GraphError(
+            "x[mask, ...]: the size would depend on values; use np.where(mask, x, other)"
+        )
+    mask: Symbol = next(iter(keys)).read()
+    if mask.shape != x.dims[: mask.rank]:
+        raise ArrayIndexError(f"x[mask]: mask is {mask.type}, and x is of shape {x.dims}")
+    return mask
+
+
+# -- reading
+
+
+def get(x: ArrayValue, key: Any) -> Any:
+    """x[key]: a view, an element, or a new array of the elements at places."""
+    memory = x.memory
+    keys = _keys(memory, key) if not x.is_known or not is_known(key) else ()
+    if x.is_known and all(is_known(one) for one in keys):
+        return adopted(memory, plainly(operator.getitem, x.plain, plains(key)), [x])
+    mask = _mask(x, keys)
+    if mask is not None:
+        return memory.selection(memory, x.read(), mask)
+    if x.layout is None:
+        return _unplaced(x, keys)
+    if any(map(_is_advanced, keys)):
+        real: Any = plainly(operator.getitem, x.plain, _in_place_of(keys))
+        symbol = _picked(x, keys)
+        if type(real) is not np.ndarray:
+            return memory.computed(symbol, scalar=True)
+        return memory.array(Cell(memory, real, symbol))
+    target = viewed(x, keys)
+    if target.plain.ndim or Ellipsis in keys:
+        return target
+    return memory.computed(target.read(), scalar=True)
+
+
+def viewed(x: ArrayValue, keys: tuple[Any, ...]) -> ArrayValue:
+    """The view that ints, slices, None and `...` make; indices may be known at run time alone."""
+    keys = keys if any(key is Ellipsis for key in keys) else (*keys, Ellipsis)
+    if not any(isinstance(key, ScalarValue) for key in keys):
+        return x.of_view(plainly(operator.getitem, x.plain, keys))
+    places: list[Any] = [slice(None)] * x.plain.ndim
+    steps: list[ViewStep] = []
+    axis = 0
+    for key in _expanded(keys, x.plain.ndim):
+        if isinstance(key, ScalarValue):
+            places[axis] = slice(0, 1)
+            steps.append(At(axis, key.symbol))
+        axis += key is not None
+    origin = plainly(operator.getitem, x.plain, tuple(places))
+    inner = plainly(operator.getitem, origin, (*_in_place_of(keys),))
+    return type(x)(x.cell, inner, origin, (*x.steps, *steps))
+
+
+def _in_place_of(keys: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Keys with 0 for what is known when the graph runs."""
+    return tuple(
+        np.zeros(key.dims, np.intp)
+        if isinstance(key, ArrayValue)
+        else 0
+        if isinstance(key, ScalarValue)
+        else key
+        for key in keys
+    )
+
+
+def _unplaced(x: ArrayValue, keys: tuple[Any, ...]) -> Any:
+    """Of an array whose layout is not known; nothing may be written to it from now on."""
+    names = tuple(key.read() if isinstance(key, VALUES) else key for key in keys)
+    (first, *more) = names or ((),)
+    symbol = index(x.read(), names if more else first)
+    x.cell.frozen = x.cell.frozen or "it has views, and sizes that are known when the graph runs"
+    found = x.memory.computed(symbol, scalar=bool(keys) and len(keys) == len(x.dims))
+    if isinstance(found, ArrayValue):
+        found.cell.frozen = x.cell.frozen
+    return found
+
+
+def _picked(x: ArrayValue, keys: tuple[Any, ...]) -> Symbol:
+    """The elements at places: gathered along one axis, or by their flat places."""
+    memory = x.memory
+    arrays = [i for i, key in enumerate(keys) if _is_advanced(key)]
+    whole = all(
+        isinstance(key, slice) and key == slice(None)
+        for i, key in enumerate(keys)
+        if i != arrays[0]
+    )
+    only: Any = keys[arrays[0]]
+    if len(arrays) == 1 and whole and _is_integer(only):
+        places = only.read() if isinstance(only, ArrayValue) else memory.held(only)
+        return memory.graph.apply(ops.gather, (x.read(), places), {"axis": arrays[0]})
+    places = flat_places(memory, x.plain.shape, keys)
+    if not isinstance(places, Symbol):
+        return Pick(places).forward(memory, x.read())
+    flat = memory.reshaped(x.read(), (x.plain.size,))
+    return memory.emit(ops.gather, (flat, places), axis=0)
+
+
+def _is_integer(key: Any) -> bool:
+    if isinstance(key, ArrayValue):
+        return key.element.is_integer
+    return isinstance(key, np.ndarray) and cast("NDArray[Any]", key).dtype.kind in "iu"
+
+
+def flat_places(memory: TraceMemory, shape: tuple[int, ...], keys: tuple[Any, ...]) -> Any:
+    """The places, counted in row-major order, of the elements that a key names."""
+    known = np.arange(int(np.prod(shape))).reshape(shape)
+    known = np.asarray(plainly(operator.getitem, known, _in_place_of(keys)))
+    symbolic = [key for key in keys if isinstance(key, VALUES)]
+    if not symbolic:
+        return known
+    expanded = _expanded(keys, len(shape))
+    advanced = [
+        i for i, key in enumerate(expanded) if not isinstance(key, slice) and key is not None
+    ]
+    shapes = [np.shape(one) for one in _in_place_of(tuple(expanded[i] for i in advanced))]
+    rank = len(np.broadcast_shapes(*shapes))
+    adjacent = advanced[-1] - advanced[0] == len(advanced) - 1
+    after = known.ndim - rank - (advanced[0] if adjacent else 0)
+    total = memory.held(known)
+    axis, weight = 0, known.size
+    for key in expanded:
+        if key is None:
+            continue
+        weight = int(np.prod(shape[axis + 1 :]))
+        if isinstance(key, VALUES):
+            line = {"dtype": DType.int64, "start": 0, "step": weight, "size": shape[axis]}
+            steps = memory.emit(ops.range, (), **line)
+            part = memory.graph.apply(ops.gather, (steps, key.read()), {"axis": 0})
+            part = memory.reshaped(part, (*part.shape, *(1,) * after))
+            total = memory.graph.apply(ops.add, (total, part), {})
+        axis += 1
+    return total
+
+
+# -- writing
+
+
+def put(x: ArrayValue, key: Any, value: Any) -> None:
+    """x[key] = value, cast and broadcast as NumPy does."""
+    memory = x.memory
+    if x.is_known and is_known(key, value) and type(value) is not TracedNumber:
+        x.check_writable()
+        plainly(operator.setitem, x.plain, plains(key), plains(value))
+        x.cell.changed()
+        memory.uses_layouts = True
+        return
+    x.check_writable()
+    keys = _keys(memory, key)
+    mask = _mask(x, keys)
+    if mask is not None:
+        _put_masked(x, mask, value)
+        return
+    if isinstance(value, SelectionValue):
+        raise GraphError("x[key] = y[mask]: the size depends on values; use np.where(mask, y, x)")
+    if x.layout is None:
+        if any(key is not Ellipsis and key != slice(None) for key in keys):
+            raise GraphError(
+                "x[key] = y: sizes of x are known when the graph runs; use np.where, or fixed sizes"
+            )
+        assign(x, value)
+    elif any(map(_is_advanced, keys)):
+        _put_picked(x, keys, value)
+    else:
+        assign(viewed(x, keys), value)
+
+
+def assign(target: ArrayValue, value: Any) -> None:
+    """Replace all elements of a view by a value."""
+    if isinstance(value, ArrayValue) and _is_itself(target, value):
+        return
+    memory = target.memory
+    symbol = assigned(memory, value, target.element)
+    target.write(broadcast(memory, symbol, target.dims))
+
+
+def _is_itself(target: ArrayValue, value: ArrayValue) -> bool:
+    """Whether a value is the very view that it is written to, as `x[i] += 1` writes it back."""
+    if value.cell is not target.cell or value.prefix != target.prefix:
+        return False
+    a, b = target.layout, value.layout
+    if a is None or b is None or (a.shape, a.strides, a.dtype) != (b.shape, b.strides, b.dtype):
+        return False
+    return a.__array_interface__["data"] == b.__array_interface__["data"]
+
+
+def _put_picked(x: ArrayValue, keys: tuple[Any, ...], value: Any) -> None:
+    memory = x.memory
+    symbol = assigned(memory, value, x.element)
+    places = flat_places(memory, x.plain.shape, keys)
+    new = broadcast(memory, symbol, places.shape)
+    whole = x.read()
+    if not isinstance(places, Symbol):
+        if places.size:
+            x.write(Pick(places).backward(memory, whole, new))
+        return
+    size = x.plain.size
+    flat, updates = memory.reshaped(whole, (size,)), memory.reshaped(new, (new.size,))
+    operands = flat, updates, memory.reshaped(places, (places.size,))
+    x.write(memory.reshaped(memory.emit(ops.scatter, operands, axis=0), whole.shape))
+
+
+def _put_masked(x: ArrayValue, mask: Symbol, value: Any) -> None:
+    """x[mask] = value: chosen for each element."""
+    memory, whole = x.memory, x.read()
+    if isinstance(value, SelectionValue):
+        if not is_same(value.mask, mask) or value.symbol.shape != whole.shape:
+            raise GraphError("x[mask] = y[other]: the masks differ; use np.where(mask, y, x)")
+        value = value.symbol
+    else:
+        value = assigned(memory, value, x.element)
+        beyond = whole.shape[mask.rank :]
+        if value.rank > len(beyond) and value.shape != (1,) * value.rank:
+            raise GraphError(
+                f"x[mask] = y: which y goes where depends on values; got y {value.type}; use "
+                "np.where(mask, y, x)"
+            )
+        value = broadcast(memory, value, whole.shape if not value.rank else beyond)
+    wide = memory.reshaped(mask, (*mask.shape, *(1,) * (whole.rank - mask.rank)))
+    symbol = assigned(memory, value, x.element)
+    x.write(memory.graph.apply(ops.where, (wide, symbol, whole), {}))

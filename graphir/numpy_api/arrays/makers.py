@@ -1,0 +1,251 @@
+"""NumPy's makers of arrays, which ask no class: in a traced function they make symbolic arrays.
+
+While a function is traced, the modules of its Python code hold a stand-in for NumPy, and others for
+np.empty and its like under their own names. NumPy itself stays as it is, since compiled code looks
+there too. On a thread that traces nothing the stand-ins do what NumPy does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from functools import wraps
+from sys import _getframe  # pyright: ignore[reportPrivateUsage]
+from threading import RLock
+from types import ModuleType
+from typing import Any, cast
+
+import numpy as np
+
+from graphir.dtypes import DType, numpy_code
+from graphir.ir.symbol import Symbol
+from graphir.numpy_api.arrays.memory import (
+    ArrayValue,
+    ScalarValue,
+    TraceMemory,
+    active_memory,
+    plainly,
+)
+from graphir.numpy_api.arrays.operands import (
+    VALUES,
+    array_from,
+    assigned,
+    broadcast,
+    is_known,
+    leaves,
+    memory_among,
+    plains,
+)
+from graphir.numpy_api.traced_numbers import TracedNumber
+from graphir.ops.dims import Dim
+
+_LOCK = RLock()
+_USERS = [0]
+_REPLACED: list[tuple[dict[str, Any], str, Any]] = []
+
+Record = Callable[..., Any]
+_OURS = {"graphir", "passes", "runtime"}
+
+
+@contextmanager
+def makers_traced(function: Any) -> Generator[None]:
+    """Inside the block, arrays that NumPy makes for traced functions are symbolic."""
+    while hasattr(function, "func") or hasattr(function, "__func__"):
+        function = getattr(function, "func", None) or function.__func__
+    with _LOCK:
+        _USERS[0] += 1
+    try:
+        replace_makers(getattr(function, "__globals__", {}))
+        yield
+    finally:
+        with _LOCK:
+            _USERS[0] -= 1
+            if not _USERS[0]:
+                _restore()
+
+
+def replace_makers(space: dict[str, Any]) -> None:
+    """Let the code of a module find stand-ins for NumPy and its makers, until the trace ends."""
+    if active_memory() is None and not _USERS[0]:
+        return
+    for name, value in list(space.items()):
+        stand_in = STAND_INS.get(id(value))
+        if stand_in is not None:
+            with _LOCK:
+                space[name] = stand_in
+                _REPLACED.append((space, name, value))
+
+
+def _restore() -> None:
+    while _REPLACED:
+        space, name, original = _REPLACED.pop()
+        if original_of(space.get(name)) is original:
+            space[name] = original
+
+
+def original_of(value: Any) -> Any:
+    """The function of NumPy in whose place a maker stands; any other value itself."""
+    return ORIGINALS.get(id(value), value)
+
+
+def _maker(original: Any, record: Record) -> Any:
+    @wraps(original)
+    def make(*args: Any, **kwargs: Any) -> Any:
+        memory = active_memory()
+        if memory is None:
+            return original(*args, **kwargs)
+        caller = str(_getframe(1).f_globals.get("__name__", "")).partition(".")[0]
+        symbolic = any(isinstance(one, VALUES) for one in leaves([args, kwargs]))
+        if caller in _OURS or (caller == "numpy" and not symbolic):
+            return original(*args, **kwargs)
+        return record(memory, original, *args, **kwargs)
+
+    return make
+
+
+def _converted(memory: TraceMemory, original: Any, *args: Any, **kwargs: Any) -> Any:
+    """np.array, np.asarray and their like: the same array, a copy, a cast, or a list's array."""
+    value = args[0] if args else kwargs.get("object", kwargs.get("a"))
+    dtype = kwargs.get("dtype", args[1] if len(args) > 1 else None)
+    is_copy = original is np.array and kwargs.get("copy", True) is True
+    if isinstance(value, ArrayValue):
+        array: Any = value
+        same = dtype is None or np.dtype(dtype) == array.dtype
+        order = kwargs.get("order") or "K"
+        if original in (_ASCONTIGUOUS, _ASFORTRAN):
+            order = "C" if original is _ASCONTIGUOUS else "F"
+            flags = array.plain.flags
+            is_copy |= not (flags.c_contiguous if order == "C" else flags.f_contiguous)
+        found = array.copy(order) if is_copy and same else array if same else array.astype(dtype)
+        return (
+            found.reshape((1,))
+            if original in (_ASCONTIGUOUS, _ASFORTRAN) and not found.ndim
+            else found
+        )
+    if isinstance(value, (ScalarValue, Symbol)):
+        symbol = value.read() if isinstance(value, ScalarValue) else value
+        made: Any = memory.computed(symbol)
+        return made if dtype is None else made.astype(dtype)
+    if isinstance(value, (list, tuple)) and not is_known(value):
+        return array_from(memory, cast("Any", value), dtype)
+    return _of_known(memory, original, args, kwargs)
+
+
+def _of_known(memory: TraceMemory, original: Any, args: Any, kwargs: Any) -> Any:
+    """An array of what NumPy knows, in memory of its own or that of an argument."""
+    if original not in _CONVERTING:
+        args, kwargs = plains(args), plains(kwargs)
+    else:
+        args = tuple(_listed(one) for one in args)
+    real = plainly(original, *args, **kwargs)
+    if type(real) is not np.ndarray:
+        return real
+    for one in leaves([args, kwargs]):
+        if isinstance(one, np.ndarray) and np.may_share_memory(one, real):  # pyright: ignore
+            return real
+    return memory.known(real)
+
+
+def _listed(value: Any) -> Any:
+    """Lists with plain arrays in the place of known ones; numbers as they are."""
+    if isinstance(value, (list, tuple)):
+        return [_listed(one) for one in cast("list[Any]", value)]
+    return value.plain if isinstance(value, ArrayValue) else value
+
+
+def _of_one_value(value: Any) -> Record:
+    def record(memory: TraceMemory, original: Any, *args: Any, **kwargs: Any) -> Any:
+        shape = args[0] if args else kwargs["shape"]
+        sizes: Any = shape if isinstance(shape, (tuple, list)) else (shape,)  # pyright: ignore
+        if any(isinstance(one, Dim) for one in sizes):
+            dtype = kwargs.get("dtype", args[1] if len(args) > 1 else None)
+            return memory.computed(
+                memory.filled(value, tuple(sizes), DType(numpy_code(dtype or float)))
+            )
+        real = plainly(original, *plains(args), **plains(kwargs))
+        if type(real) is not np.ndarray:
+            return real
+        if original is _EMPTY and real.dtype.kind in "biufc":
+            real.fill(value)
+        made = memory.known(real)
+        made.cell.fill = real.dtype.type(value).item() if real.dtype.kind in "biufc" else None
+        return made
+
+    return record
+
+
+def _full(
+    memory: TraceMemory,
+    original: Any,
+    shape: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    order: str = "C",
+    **more: Any,
+) -> Any:
+    if is_known(fill_value) and type(fill_value) is not TracedNumber:
+        return _of_known(memory, original, (shape, fill_value, dtype, order), more)
+    array = array_from(memory, [fill_value] if type(fill_value) is TracedNumber else fill_value)
+    symbol = array.read()
+    real = plainly(np.empty, plains(shape), dtype or symbol.dtype.to_numpy(), cast("Any", order))
+    new = assigned(memory, fill_value, DType.from_numpy(real.dtype))
+    result: Any = memory.computed(broadcast(memory, new, real.shape))
+    result.cell.held = real
+    return result
+
+
+def _from_values(memory: TraceMemory, original: Any, *args: Any, **kwargs: Any) -> Any:
+    """Of symbolic arguments what the function is of symbols, else an array of known values."""
+    if not is_known(args, kwargs):
+        return original(*args, **kwargs)
+    return _of_known(memory, original, args, kwargs)
+
+
+def _of_list(memory: TraceMemory, original: Any, *args: Any, **kwargs: Any) -> Any:
+    """np.sum and its like of a list of symbolic values, which is no array to be asked."""
+    if args and isinstance(args[0], (list, tuple)) and not is_known(args[0]):
+        first = array_from(memory_among(args[0]), cast("Any", args[0]))
+        return original(first, *args[1:], **kwargs)
+    return original(*args, **kwargs)
+
+
+_EMPTY = np.empty
+_ASCONTIGUOUS, _ASFORTRAN = np.ascontiguousarray, np.asfortranarray
+_RECORDS: dict[str, Record] = {
+    **dict.fromkeys(("array", "asarray", "asanyarray"), _converted),
+    **dict.fromkeys(("ascontiguousarray", "asfortranarray"), _converted),
+    "zeros": _of_one_value(0),
+    "empty": _of_one_value(0),
+    "ones": _of_one_value(1),
+    "full": _full,
+    **dict.fromkeys(("arange", "linspace", "eye", "identity", "tri", "indices"), _from_values),
+    **dict.fromkeys(("logspace", "geomspace", "fromfunction", "vander"), _from_values),
+    **dict.fromkeys(("sum", "prod", "mean", "std", "var", "median"), _of_list),
+    **dict.fromkeys(("max", "min", "amax", "amin", "any", "all"), _of_list),
+}
+_CONVERTING = {np.array, np.asarray, np.asanyarray, _ASCONTIGUOUS, _ASFORTRAN}
+MAKERS: dict[str, tuple[Any, Any]] = {
+    name: (getattr(np, name), _maker(getattr(np, name), record))
+    for name, record in _RECORDS.items()
+}
+"""By its name in numpy: a function, and what stands in its place while functions are traced."""
+
+
+class TracedNumpy(ModuleType):
+    """NumPy with other makers of arrays."""
+
+    def __init__(self) -> None:
+        super().__init__("numpy", np.__doc__)
+        vars(self).update({name: maker for name, (_, maker) in MAKERS.items()})
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(np, name)
+
+    def __dir__(self) -> list[str]:
+        return dir(np)
+
+
+TRACED_NUMPY = TracedNumpy()
+_PAIRS = [*MAKERS.values(), (np, TRACED_NUMPY)]
+STAND_INS: dict[int, Any] = {id(original): stand_in for original, stand_in in _PAIRS}
+ORIGINALS: dict[int, Any] = {id(stand_in): original for original, stand_in in _PAIRS}

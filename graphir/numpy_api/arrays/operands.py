@@ -1,0 +1,265 @@
+"""Operands and results of NumPy's calls on symbolic arrays: as symbols, as ndarrays, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from graphir import ops
+from graphir.dtypes import DType
+from graphir.errors import GraphError, PromotionError, ShapeError
+from graphir.ir.literals import array_of, is_literal
+from graphir.ir.operands import may_be_operand
+from graphir.ir.symbol import Symbol
+from graphir.numpy_api.arrays.memory import (
+    ArrayOverflowError,
+    ArrayTypeError,
+    ArrayValue,
+    ScalarValue,
+    TraceMemory,
+    plainly,
+)
+from graphir.numpy_api.arrays.selection import SelectionValue
+from graphir.numpy_api.traced_numbers import TracedNumber, concrete
+
+VALUES = ArrayValue, ScalarValue
+
+
+def mapped(leaf: Callable[[Any], Any], value: Any) -> Any:
+    """The same tuples, lists, dicts and slices of what `leaf` makes of what is in them."""
+    kind: Any = cast("object", type(value))
+    if kind is tuple or kind is list:
+        return kind([mapped(leaf, one) for one in value])  # pyright: ignore
+    if kind is dict:
+        return {key: mapped(leaf, one) for key, one in value.items()}
+    if kind is slice:
+        return slice(leaf(value.start), leaf(value.stop), leaf(value.step))
+    return leaf(value)
+
+
+def leaves(value: Any) -> Iterator[Any]:
+    """All that tuples, lists, dicts and slices hold."""
+    kind: Any = cast("object", type(value))
+    if kind is tuple or kind is list:
+        for one in value:
+            yield from leaves(one)
+    elif kind is dict:
+        yield from leaves(list(value.values()))
+    elif kind is slice:
+        yield from (value.start, value.stop, value.step)
+    else:
+        yield value
+
+
+def is_known(*values: Any) -> bool:
+    """Whether NumPy itself can compute with values: none has a symbol."""
+    return not any(
+        isinstance(one, (Symbol, SelectionValue)) or (isinstance(one, VALUES) and not one.is_known)
+        for one in leaves(values)
+    )
+
+
+def memory_among(values: Any) -> TraceMemory:
+    """The memory of the first symbolic value."""
+    return next(one.memory for one in leaves(values) if isinstance(one, (*VALUES, SelectionValue)))
+
+
+def arrays_of(*values: Any) -> list[ArrayValue]:
+    """The symbolic arrays among values."""
+    return [one for one in leaves(values) if isinstance(one, ArrayValue)]
+
+
+def plains(value: Any) -> Any:
+    """Known values as NumPy has them; numbers of a traced call by their values."""
+    return mapped(_plain, value)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, ArrayValue):
+        return value.plain
+    return concrete(value) if type(value) is TracedNumber else value
+
+
+def layouts(value: Any) -> Any:
+    """Symbolic arrays as ndarrays that lie alike, whose values mean nothing."""
+    return mapped(_layout, value)
+
+
+def _layout(value: Any) -> Any:
+    if isinstance(value, ScalarValue):
+        return value.symbol.dtype.to_numpy().type(0)
+    return _plain(value)
+
+
+def symbols(value: Any) -> Any:
+    """Values as the functions of symbols take them; what is known as plain arrays."""
+    return mapped(_symbol, value)
+
+
+def _symbol(value: Any) -> Any:
+    if isinstance(value, ArrayValue) and value.is_known:
+        return value.read() if value.cell.fill is not None else value.plain.copy()
+    return value.read() if isinstance(value, VALUES) else value
+
+
+def operand(memory: TraceMemory, value: Any) -> Any:
+    """A value beside an array in an operator: a symbol, an array or a number.
+
+    NotImplemented where the value is no operand.
+    """
+    if isinstance(value, VALUES):
+        return value.read()
+    if isinstance(value, (list, tuple)):
+        return operand(memory, array_from(memory, cast("Any", value)))
+    return value if may_be_operand(value) else NotImplemented
+
+
+def adopted(memory: TraceMemory, result: Any, sources: Sequence[ArrayValue]) -> Any:
+    """What NumPy made of known values: an array is a view of a source, or has its own memory."""
+    if type(result) is np.ndarray:
+        array: Any = result
+        for source in sources:
+            if np.may_share_memory(source.plain, array):
+                return source if array is source.plain else source.of_view(array)
+        return memory.known(array)
+    kind: Any = cast("object", type(result))
+    if isinstance(result, (tuple, list)):
+        items = [adopted(memory, one, sources) for one in cast("list[Any]", result)]
+        return kind(*items) if hasattr(kind, "_fields") else kind(items)
+    return cast("object", result)
+
+
+# -- arrays of lists
+
+
+def array_from(memory: TraceMemory, value: Any, dtype: Any = None) -> Any:
+    """np.array of a value that holds symbols somewhere: its elements side by side."""
+    if isinstance(value, ArrayValue):
+        return cast_to(memory, value, dtype)
+    if is_known(value):
+        return memory.known(plainly(np.array, plains(value), dtype))
+    real = plainly(np.array, mapped(_layout, value), dtype)
+    if real.dtype.kind == "O":
+        raise ArrayTypeError("np.array: the elements differ in shape; got a list of such; pad them")
+    to = DType.from_numpy(real.dtype)
+    symbol = memory.reshaped(_stacked(memory, value, to), real.shape)
+    return memory.computed(symbol, scalar=False)
+
+
+def cast_to(memory: TraceMemory, value: ArrayValue, dtype: Any) -> ArrayValue:
+    """An array in another dtype: itself where it has that."""
+    to = None if dtype is None else np.dtype(dtype)
+    if to is None or to == value.read().dtype.to_numpy():
+        return value
+    return cast("ArrayValue", memory.computed(converted(value.read(), DType.from_numpy(to))))
+
+
+def _stacked(memory: TraceMemory, value: Any, to: DType) -> Symbol:
+    if isinstance(value, (list, tuple)):
+        parts = [_stacked(memory, one, to) for one in cast("list[Any]", value)]
+        return memory.graph.apply(ops.stack, parts, {"axis": 0})
+    return assigned(memory, value, to)
+
+
+# -- assignment
+
+
+def converted(symbol: Symbol, to: DType) -> Symbol:
+    """A symbol as NumPy casts it to a dtype: of a complex number the real part goes on."""
+    if symbol.dtype is to:
+        return symbol
+    if symbol.dtype.is_complex and not to.is_complex and to is not DType.bool:
+        symbol = ops.real(symbol)
+    return symbol.cast(to)
+
+
+def assigned(memory: TraceMemory, value: Any, to: DType) -> Symbol:
+    """The symbol of a value that is put into an array: cast to its dtype, whatever is lost."""
+    if isinstance(value, (list, tuple)):
+        value = array_from(memory, cast("Any", value))
+    if isinstance(value, VALUES):
+        return converted(value.read(), to)
+    if isinstance(value, Symbol):
+        return converted(value, to)
+    if type(value) is TracedNumber:
+        return _assigned_number(value, to)
+    if is_literal(value):
+        return _literal(memory, value, to)
+    if isinstance(value, (np.ndarray, np.generic)) or hasattr(value, "__array__"):
+        return converted(memory.graph.entering(cast("Any", value)), to)
+    raise ArrayTypeError(f"x[...] = y: y is no array or number; got {type(value).__name__}")
+
+
+def _literal(memory: TraceMemory, value: Any, to: DType) -> Symbol:
+    """A Python number as NumPy puts it into an array; its own error where it does not fit."""
+    into = np.empty((), to.to_numpy())
+    plainly(into.__setitem__, (), value)
+    return memory.graph.constant_of(array_of(into, to))
+
+
+def _assigned_number(value: TracedNumber, to: DType) -> Symbol:
+    """A number of a traced call: an int goes into a float by way of float64, as in NumPy."""
+    graph, number = value.trace.open_graph(), cast("Any", value)
+    if isinstance(number, bool) or to is DType.bool:
+        return value.symbol().cast(to)
+    if isinstance(number, complex) and not to.is_complex:
+        raise ArrayTypeError(f"x[...] = y: a complex number does not go into {to}; write y.real")
+    if to.is_integer:
+        if not isinstance(number, int):
+            return _literal_of(value, to)
+        if not graph.asked(graph.rules.fits, value, to):
+            raise ArrayOverflowError(f"x[...] = y: the int y does not fit {to}")
+        return value.filled(to)
+    wide = value.symbol()
+    if isinstance(number, int) and wide.dtype.is_integer:
+        wide = wide.cast(DType.float64)
+    return converted(wide, to)
+
+
+def _literal_of(value: TracedNumber, to: DType) -> Symbol:
+    graph = value.trace.open_graph()
+    into = np.empty((), to.to_numpy())
+    plainly(into.__setitem__, (), concrete(value))
+    return graph.constant_of(array_of(into, to))
+
+
+def broadcast(memory: TraceMemory, symbol: Symbol, shape: tuple[Any, ...]) -> Symbol:
+    """A symbol repeated to the shape of what it is put into; ShapeError where it does not fit."""
+    extra = symbol.rank - len(shape)
+    lead, rest = symbol.shape[: max(extra, 0)], symbol.shape[max(extra, 0) :]
+    pairs = zip(reversed(rest), reversed(shape), strict=False)
+    if any(one != 1 for one in lead) or any(a not in (1, b) for a, b in pairs):
+        raise ShapeError(
+            f"x[...] = y: could not broadcast y of shape {shown(symbol.shape)} into {shown(shape)}"
+        )
+    return memory.broadcast(symbol, shape)
+
+
+def shown(shape: Sequence[Any]) -> str:
+    """A shape as NumPy writes it."""
+    return f"({', '.join(map(str, shape))})"
+
+
+def stored(memory: TraceMemory, out: Any, result: Symbol, casting: str = "same_kind") -> Symbol:
+    """A result as it is written to an array `out`, under NumPy's casting rule."""
+    if not isinstance(out, ArrayValue):
+        kind = type(out).__name__
+        raise GraphError(f"writes to an array of elsewhere; got out= a {kind}; use np.empty here")
+    new = storable(result, out.element, casting)
+    if result.shape != out.dims:
+        raise ShapeError(
+            f"the result is of shape {shown(result.shape)}, and is written to {shown(out.dims)}"
+        )
+    return new
+
+
+def storable(result: Symbol, to: DType, casting: str = "same_kind") -> Symbol:
+    """A result in the dtype that it is written in; PromotionError where NumPy does not cast so."""
+    if not np.can_cast(result.dtype.to_numpy(), to.to_numpy(), cast("Any", casting)):
+        raise PromotionError(
+            f"the result is {result.dtype}, which NumPy does not cast to {to} with "
+            f"casting={casting!r}; use .astype({str(to)!r})"
+        )
+    return converted(result, to)

@@ -1,0 +1,44 @@
+"""x[mask] with a mask that is known when the graph runs: the elements where it is true."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from graphir.errors import GraphError
+from graphir.ir.symbol import Symbol
+from graphir.numpy_api.arrays.memory import TraceMemory
+from graphir.ops.attributes import identity
+from graphir.ops.op import GraphValue
+
+
+class SelectionValue(GraphValue):
+    """The elements of a symbol where a mask is true, as many as there are at run time.
+
+    Functions of single elements compute on all elements; `y[mask] = selection` keeps those where
+    the mask is true. Nothing else takes a selection.
+    """
+
+    __slots__ = ("mask", "memory", "symbol")
+
+    def __init__(self, memory: TraceMemory, symbol: Symbol, mask: Symbol) -> None:
+        self.graph, self.memory, self.symbol, self.mask = memory.graph, memory, symbol, mask
+
+    def refuse(self, what: str) -> NoReturn:
+        """Raise GraphError: the size of the selection depends on values."""
+        raise GraphError(
+            f"{what}: the size of x[mask] depends on values; got {self.symbol.type}; use "
+            "np.where(mask, x, 0) and the like"
+        )
+
+
+def is_same(a: Symbol, b: Symbol, depth: int = 8) -> bool:
+    """Whether two symbols are the same ops on the same symbols."""
+    if a is b:
+        return True
+    if not depth or a.op is not b.op or len(a.args) != len(b.args) or a.type != b.type:
+        return False
+    if identity(a.attrs) != identity(b.attrs):
+        return False
+    return bool(a.args or (a.op.kind == "creation" and a.op.name != "input")) and all(
+        is_same(x, y, depth - 1) for x, y in zip(a.args, b.args, strict=True)
+    )

@@ -1,0 +1,128 @@
+"""How the arrays of a call lie in memory: what a function that writes to arrays depends on.
+
+Whether a reshape is a view, and which arguments change when one is written to, depends on strides
+and on memory that arguments share. For functions that write, both are part of the signature, and
+arguments of one memory are views of one input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphir.numpy_api.trace import ArgumentLayout
+
+Array = NDArray[Any]
+
+
+class MemoryGroup(NamedTuple):
+    """Arguments of one memory: the array that owns it, and their places.
+
+    Without a `whole` no graph says how they share it, so nothing can be written there.
+    """
+
+    whole: Array | None
+    places: list[int]
+
+
+def memory_groups(arrays: Sequence[Any]) -> list[MemoryGroup]:
+    """The arguments that share memory with another."""
+    groups: list[list[int]] = []
+    if len(arrays) < 2:
+        return []
+    for place, array in enumerate(arrays):
+        if not isinstance(array, np.ndarray):
+            continue
+        beside = [one for one in groups if _meets(arrays, one, cast("Array", array))]
+        groups = [one for one in groups if one not in beside]
+        groups.append(sorted([place, *chain.from_iterable(beside)]))
+    return [MemoryGroup(_whole(arrays, one), one) for one in groups if len(one) > 1]
+
+
+def _meets(arrays: Sequence[Any], group: Sequence[int], array: Array) -> bool:
+    return any(np.may_share_memory(arrays[place], array) for place in group)
+
+
+def _whole(arrays: Sequence[Any], places: Sequence[int]) -> Array | None:
+    """The array whose memory all of them have; None where they are of several dtypes."""
+    owners = [_owner(arrays[place]) for place in places]
+    whole = owners[0]
+    same = all(one is whole for one in owners)
+    return whole if same and all(arrays[i].dtype == whole.dtype for i in places) else None
+
+
+def _owner(array: Array) -> Array:
+    owner: Any = array
+    while isinstance(owner.base, np.ndarray):
+        owner = cast("Any", owner.base)
+    return owner
+
+
+def layout_key(arrays: Sequence[Any], sources: Sequence[Any], groups: Sequence[MemoryGroup]) -> Any:
+    """What calls must have in common in how their arrays lie; None of usual ones."""
+    key: list[Any] = []
+    usual = True
+    for array, source in zip(arrays, sources, strict=True):
+        writable = array is source and isinstance(array, np.ndarray) and array.flags.writeable
+        in_order = writable and array.flags.c_contiguous
+        key.append(in_order or (array.strides, writable))
+        usual &= in_order
+    for whole, places in groups:
+        usual = False
+        if whole is None:
+            key.append(tuple(places))
+            continue
+        first = _address(whole)
+        at = [(i, arrays[i].strides, _address(arrays[i]) - first) for i in places]
+        key.append((whole.shape, whole.strides, tuple(at)))
+    return None if usual else tuple(key)
+
+
+def _address(array: Array) -> int:
+    return array.__array_interface__["data"][0]
+
+
+def argument_layouts(
+    arrays: Sequence[Any], sources: Sequence[Any], groups: Sequence[MemoryGroup]
+) -> list[ArgumentLayout]:
+    """How arguments lie, as arrays that lie alike but have memory of their own."""
+    found = [_alone(array, array is source) for array, source in zip(arrays, sources, strict=True)]
+    for whole, places in groups:
+        if whole is None:
+            for place in places:
+                found[place] = _alone(arrays[place], False)
+            continue
+        twin, memory, low = _twin(whole)
+        for place in places:
+            array = arrays[place]
+            start = _address(array) - low
+            view: Any = np.ndarray(array.shape, array.dtype, memory, start, array.strides)
+            view.setflags(write=bool(array.flags.writeable))
+            found[place] = ArgumentLayout(view, twin)
+    return found
+
+
+def _alone(array: Any, is_own: bool) -> ArgumentLayout:
+    writable = is_own and isinstance(array, np.ndarray) and array.flags.writeable
+    if writable and array.flags.c_contiguous:
+        return ArgumentLayout(None)
+    plain: Any = np.asarray(cast("Any", array))
+    twin = _twin(plain)[0]
+    repeats = any(
+        step == 0 and size > 1 for step, size in zip(twin.strides, twin.shape, strict=True)
+    )
+    twin.setflags(write=bool(writable and not repeats))
+    return ArgumentLayout(twin)
+
+
+def _twin(array: Array) -> tuple[Array, Array, int]:
+    """An array that lies alike in memory of its own, that memory, and the address it stands for."""
+    low, high = np.lib.array_utils.byte_bounds(array)
+    memory = np.empty(high - low, np.uint8)
+    start = _address(array) - low if array.size else 0
+    twin: Any = np.ndarray(array.shape, array.dtype, memory, start, array.strides)  # pyright: ignore
+    return twin, memory, low
