@@ -101,13 +101,22 @@ def wide(x: Symbol) -> Symbol:
 def _norm(x: Symbol, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Symbol:  # noqa: A002
     """Of vectors, and of matrices but for those by singular values."""
     x = wide(x)
-    if axis is None and (ord is None or (ord in ("f", "fro") and x.rank == 2) or x.rank == 1):
-        whole = _vector_norm(flat(x), 2 if ord is None or x.rank == 2 else ord, 0)
+    usual = ord is None or (ord in ("f", "fro") and x.rank == 2) or (ord == 2 and x.rank == 1)
+    if axis is None and usual:
+        whole = ops.sqrt(_square(flat(x)))
         return ops.reshape(whole, (1,) * x.rank) if keepdims else whole
     axes = tuple(range(x.rank)) if axis is None else tuple(axes_of(x, axis))
     if len(axes) == 1:
         return _vector_norm(x, 2 if ord is None else ord, axes[0], keepdims)
     return _matrix_norm(x, "fro" if ord is None else ord, axes, keepdims)
+
+
+def _square(x: Symbol) -> Symbol:
+    """The product of a vector with itself, by BLAS as NumPy computes it."""
+    if not x.dtype.is_complex:
+        return ops.matmul(x, x)
+    real, imaginary = ops.real(x), ops.imag(x)
+    return ops.matmul(real, real) + ops.matmul(imaginary, imaginary)
 
 
 def _vector_norm(x: Symbol, order: Any, axis: Any, keepdims: bool = False) -> Symbol:

@@ -143,7 +143,7 @@ def _of_known(memory: TraceMemory, original: Any, args: Any, kwargs: Any) -> Any
     for one in leaves([args, kwargs]):
         if isinstance(one, np.ndarray) and np.may_share_memory(one, real):  # pyright: ignore
             return real
-    return memory.known(real)
+    return memory.known(real) if real.dtype.kind in "biufc" else real
 
 
 def _listed(value: Any) -> Any:

@@ -177,6 +177,8 @@ class TraceMemory:
 
     def known(self, plain: Array, fill: Any = None) -> ArrayValue:
         """The array of known values, in memory that the program alone has."""
+        if not plain.dtype.isnative:
+            DType(plain.dtype.str)  # which says that graphs have no such dtype
         cell = Cell(self, plain, None)
         cell.fill = fill
         return self.array(cell, plain)
