@@ -7,7 +7,6 @@ from typing import NoReturn
 from graphir.errors import GraphError
 from graphir.ir.symbol import Symbol
 from graphir.numpy_api.arrays.memory import TraceMemory
-from graphir.ops.attributes import identity
 from graphir.ops.op import GraphValue
 
 
@@ -37,7 +36,7 @@ def is_same(a: Symbol, b: Symbol, depth: int = 8) -> bool:
         return True
     if not depth or a.op is not b.op or len(a.args) != len(b.args) or a.type != b.type:
         return False
-    if identity(a.attrs) != identity(b.attrs):
+    if a.attrs is not b.attrs and a.attrs.content != b.attrs.content:
         return False
     return bool(a.args or (a.op.kind == "creation" and a.op.name != "input")) and all(
         is_same(x, y, depth - 1) for x, y in zip(a.args, b.args, strict=True)
