@@ -67,10 +67,10 @@ assert "float8_e6m1" in str(cast_report(g))
 names = {}
 exec(targets.python(g), names)
 assert same(wanted, names["g"](*given))
-assert "E6M1" not in targets.stablehlo(g, {"n": 300})
-lattice = Lattice("own", {E6M1: ["float16", "bfloat16"], "float16": ["float32"],
-                          "bfloat16": ["float32"]})
-assert lattice.join(E6M1, "bfloat16") is DType.bfloat16
+assert "f8E6M1" not in targets.stablehlo(g, {"n": 300})
+above = {DType.float16: [DType.float32], DType.bfloat16: [DType.float32]}
+lattice = Lattice("own", {E6M1: [DType.float16, DType.bfloat16], **above})
+assert lattice.join(E6M1, DType.bfloat16) is DType.bfloat16
 assert not lattice.laws()
 '''
 
