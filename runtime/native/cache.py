@@ -24,10 +24,9 @@ from itertools import count
 from pathlib import Path
 from types import TracebackType
 
-MOST = 256 << 20
-"""Bytes on disk, above which the oldest files go."""
+from runtime.program.cost_model import DISK, DISK_WRITES
 
-_BLOCK, _DIGEST, _OFTEN = 4096, 32, 64
+_BLOCK, _DIGEST = 4096, 32
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _writes = count()
 
@@ -96,7 +95,7 @@ class Folder:
                 status = os.fstat(file.fileno())
                 if not (stat.S_ISREG(status.st_mode) and _is_own(status)):
                     return None
-                content = file.read(MOST)
+                content = file.read(DISK)
         except OSError:
             return None
         data = content[_DIGEST:]
@@ -114,12 +113,12 @@ class Folder:
             finally:
                 with suppress(FileNotFoundError):
                     os.unlink(beside, dir_fd=folder)
-        if next(_writes) % _OFTEN == 0:
+        if next(_writes) % DISK_WRITES == 0:
             self.prune()
 
     def prune(self) -> None:
-        """Remove the oldest files beyond MOST bytes, those of killed writers too."""
-        room, folder = MOST, self._descriptor
+        """Remove the oldest files beyond DISK bytes, those of killed writers too."""
+        room, folder = DISK, self._descriptor
         with suppress(OSError):  # another process may be at it
             names = os.listdir(folder)
             files = [(os.stat(x, dir_fd=folder, follow_symlinks=False), x) for x in names]

@@ -20,21 +20,17 @@ from runtime.native import cache as disk
 from runtime.native.background import held
 from runtime.native.entry import built_in
 from runtime.native.regions import Kernel
+from runtime.program.cost_model import (
+    KEPT_KERNELS,
+    LINKED_PIECES,
+    LLVM_LEVEL,
+)
 
 llvmlite: Any = import_module("llvmlite")
 llvm: Any = import_module("llvmlite.binding")
 
-MOST = 512
-"""Kernels that are kept for those who ask again; one is about 50 KB."""
-
-OPT = 1
-"""LLVM's level of code generation for kernels; 2 and 3 give the same code and take longer."""
-
 call: Any = None
 """The code of entry.assembly, once it is known to do what it should."""
-
-_SESSION = 32
-"""Pieces of code after which there is a new linker: one keeps 10 KB of each, freed or not."""
 
 _FORMAT, _LLVM = "1", 20
 _numbers = count()
@@ -106,12 +102,12 @@ def object_code(text: str, opt: int) -> bytes:
 class CompiledCode:
     """A function in memory that may be executed, for as long as this object is held."""
 
-    def __init__(self, text: str, name: str, opt: int = OPT) -> None:
+    def __init__(self, text: str, name: str, opt: int = LLVM_LEVEL) -> None:
         llvm.check_jit_execution()
         library = llvm.JITLibraryBuilder().add_object_img(object_code(text, opt))
         library.add_current_process().export_symbol(name)
         number = next(_numbers)
-        self._held = library.link(_linker(number // _SESSION), f"graphir.{number}")
+        self._held = library.link(_linker(number // LINKED_PIECES), f"graphir.{number}")
         self.address: int = self._held[name]
 
 
@@ -140,13 +136,13 @@ class Compiled(CompiledCode):
 def compiled(kernel: Kernel, user: Any) -> Compiled:
     """The kernel as machine code: that which is there, where another user has the same.
 
-    Beyond MOST those that were used longest ago are let go: `user.let_go(it)` is called for each
-    user, and when nobody holds it any more, a call that still runs included, it is freed.
+    Beyond KEPT_KERNELS those that were used longest ago are let go: `user.let_go(it)` is called for
+    each user, and when nobody holds it any more, a call that still runs included, it is freed.
     """
     key = kernel, processor()
     found = _kernels.pop(key, None) or Compiled(kernel)
     found.users.add(user)
-    while len(_kernels) >= MOST:
+    while len(_kernels) >= KEPT_KERNELS:
         oldest = next(iter(_kernels))
         old = _kernels.pop(oldest)
         if old.words[0]:  # the clock algorithm: one more round
@@ -161,4 +157,4 @@ def compiled(kernel: Kernel, user: Any) -> Compiled:
 def listing(text: str) -> tuple[str, str]:
     """A module as LLVM prints it, and as assembly."""
     module = llvm.parse_assembly(text)
-    return str(module), _machine(processor(), OPT).emit_assembly(module)
+    return str(module), _machine(processor(), LLVM_LEVEL).emit_assembly(module)

@@ -23,9 +23,24 @@ from runtime.native.layout import Kinds, StrideLayout, laid
 from runtime.native.probe import engine, told
 from runtime.native.regions import Kernel, ModuleWriter, UnsupportedError
 from runtime.program.blocks import Operand, laid_out
+from runtime.program.cost_model import (
+    COPIED_INPUTS,
+    EARNED,
+    EARNED_INSTRUCTION,
+    NATIVE_BYTE,
+    NATIVE_CONVERSION,
+    NATIVE_LANE_BYTE,
+    NATIVE_LOOP,
+    NATIVE_ROW,
+    NATIVE_ROW_LOOP,
+    RANGE,
+    RANGES_PER_THREAD,
+    RELEASED_LOCK,
+    SECOND_THREAD,
+)
 from runtime.program.cutting import Region
 from runtime.program.memory import Lane
-from runtime.program.steps import CHEAP, WORTH, shape_of
+from runtime.program.steps import CHEAP, shape_of
 
 if TYPE_CHECKING:
     from runtime.program.steps import Cut, PlanRun, RegionStep, ScalarStep, Taker, Work
@@ -34,19 +49,6 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 Dropped: TypeAlias = "Callable[[], Callable[[], None] | None]"
-
-EARNED, _EACH = 10e6, 0.5e6
-"""Nanoseconds in NumPy after which a kernel is compiled, and for each instruction some more: about
-what that takes."""
-
-_COPIES = 30_000
-"""Nanoseconds that it takes to copy inputs so that their rows are long, or more."""
-
-_LONG = 10_000
-"""Nanoseconds from which on other threads may run Python meanwhile."""
-
-_RANGES, _LEAST = 8, 50_000
-"""Ranges for each thread, at most, and the nanoseconds that one takes, at least."""
 
 
 class Kernels:
@@ -97,7 +99,7 @@ class Kernels:
     @property
     def due(self) -> float:
         """The nanoseconds in NumPy after which a kernel is compiled."""
-        return EARNED + _EACH * len(self.code.instructions)
+        return EARNED + EARNED_INSTRUCTION * len(self.code.instructions)
 
     @property
     def earned(self) -> bool:
@@ -182,7 +184,7 @@ class Kernels:
             for one in (*reads, *writes)
         ]
         record = [*[one.ctypes.data for one in arrays], *layout.record[len(arrays) :]]
-        long = step.size * self.cost > _LONG
+        long = step.size * self.cost > RELEASED_LOCK
         return kernel.entry(specs, len(reads), record, step.size, long)
 
     def task(self, step: RegionStep, values: Sequence[Any]) -> KernelCall | None:
@@ -206,12 +208,12 @@ class Kernels:
             array = np.asarray(value)
             arrays.append(array if array.flags.aligned else array.copy())
         operands = tuple([(one.shape, one.strides, one.itemsize) for one in arrays])
-        short = max(1, int(min(step.price, _COPIES) / self.row))
+        short = max(1, int(min(step.price, COPIED_INPUTS) / self.row))
         return arrays, laid(step.shape, step.axes, operands, self.code.sizes, short)
 
     def threads(self, step: AnyStep) -> int:
         """The threads that a step is worth."""
-        return step.threads if step.size * self.cost > WORTH else 1
+        return step.threads if step.size * self.cost > SECOND_THREAD else 1
 
     @lazy
     def cost(self) -> float:
@@ -219,12 +221,13 @@ class Kernels:
         code = self.code
         moved = [one.dtype.storage.itemsize for one in (*code.inputs.values(), *code.outs)]
         computed = [_price(one, code.dtypes[out].itemsize) for one, _, out, _ in code.instructions]
-        return 0.01 * sum(moved) + sum(computed)
+        return NATIVE_BYTE * sum(moved) + sum(computed)
 
     @lazy
     def row(self) -> float:
         """Nanoseconds that a row of less than a vector takes, roughly."""
-        return 50 + 20 * sum(function not in CHEAP for function, *_ in self.code.instructions)
+        loops = [function for function, *_ in self.code.instructions if function not in CHEAP]
+        return NATIVE_ROW + NATIVE_ROW_LOOP * len(loops)
 
 
 @dataclass
@@ -242,7 +245,7 @@ class KernelCall:
         step = self.step
         if run.progress or not all(is_sum(rows.symbol) for rows in step.rows):
             return step.ranges, step.trees
-        most = min(_RANGES * threads, int(step.size * self.kernels.cost / _LEAST))
+        most = min(RANGES_PER_THREAD * threads, int(step.size * self.kernels.cost / RANGE))
         return step.cut(step.size // (1 if threads == 1 else max(threads, most)) + 64)
 
     def work(self, outs: Sequence[Array], cut: Cut, takers: Sequence[Taker]) -> Work:
@@ -286,8 +289,8 @@ def _address(array: Array) -> int:
 def _price(function: Any, size: int) -> float:
     """Nanoseconds that a function takes for an element of so many bytes."""
     if function in EMITTERS:
-        return 0.0025 * size
-    return 0.5 if isinstance(function, np.ufunc) else 0.04
+        return NATIVE_LANE_BYTE * size
+    return NATIVE_LOOP if isinstance(function, np.ufunc) else NATIVE_CONVERSION
 
 
 def _strides(kinds: Kinds) -> str:

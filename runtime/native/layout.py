@@ -11,9 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from runtime.native.regions import KINDS, Kind
-from runtime.native.rows import WIDTH
+from runtime.program.cost_model import (
+    KEPT_LAYOUTS,
+    NATIVE_VECTOR,
+    PERIOD,
+)
 
-_ROW, _LAYOUTS = 1024, 1024
 Array: TypeAlias = NDArray[Any]
 Shape: TypeAlias = tuple[int, ...]
 Kinds: TypeAlias = tuple[Kind, ...]
@@ -47,7 +50,7 @@ class StrideLayout(NamedTuple):
         return [np.ascontiguousarray(np.broadcast_to(one, shape)) for one, shape in both]
 
 
-@lru_cache(_LAYOUTS)
+@lru_cache(KEPT_LAYOUTS)
 def laid(
     shape: Shape, axes: int, inputs: tuple[Operand, ...], made: Made, short: int
 ) -> StrideLayout | None:
@@ -62,7 +65,7 @@ def laid(
         return found
     periods = [0 if axes else _period(shape, own) for own, _, _ in inputs]
     longest = max(periods, default=0)
-    row = longest and longest * -(-_ROW // longest)
+    row = longest and longest * -(-PERIOD // longest)
     rows = (-(-math.prod(shape) // row), row) if row else shape
     copies: list[Shape] = []
     read: list[Operand] = []
@@ -90,7 +93,7 @@ def _rows(
     row = _merged(along[lead:]) or [(1, [0] * len(operands))]
     found = [*row, *_merged(along[:lead])]
     inner, by = found[0]
-    if (axes and len(row) > 1) or (inner < WIDTH and math.prod(shape) > inner * short):
+    if (axes and len(row) > 1) or (inner < NATIVE_VECTOR and math.prod(shape) > inner * short):
         return None
     kinds = tuple([_kind(inner, stride, *one) for stride, one in zip(by, inputs, strict=False)])
     words = [word for size, steps in found for word in (size, *steps)]
@@ -120,7 +123,7 @@ def _period(shape: Shape, own: Shape) -> int:
     while own and own[0] == 1:
         own = own[1:]
     repeats, size = own == shape[len(shape) - len(own) :], math.prod(own)
-    return size if repeats and len(own) < len(shape) and 1 < size <= _ROW else 0
+    return size if repeats and len(own) < len(shape) and 1 < size <= PERIOD else 0
 
 
 def _whole(shape: Shape, size: int) -> Operand:

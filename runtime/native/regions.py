@@ -10,16 +10,22 @@ import numpy as np
 from runtime.native.code import NativeCode
 from runtime.native.emitters import LlvmValue, emitted, has_code
 from runtime.native.loops import loop_of
-from runtime.native.rows import ARGS, BLOCK, WIDTH, rows
+from runtime.native.rows import ARGS, rows
 from runtime.native.vectors import Vectors, lane, splat, words_of
 from runtime.program.codegen.instructions import Instruction
 from runtime.program.codegen.tracing import Storage
+from runtime.program.cost_model import (
+    INSTRUCTIONS,
+    NATIVE_BLOCK,
+    NATIVE_BLOCK_LEAST,
+    NATIVE_STACK,
+    NATIVE_VECTOR,
+)
 
 Kind: TypeAlias = int | None
 """The stride of an input along rows, in elements, if it is among KINDS; else None: any."""
 
 KINDS = (0, 1, 2, -1)
-_STACK, _LEAST, _MOST = 80 << 10, 128, 1000
 _WHOLE = (np.power, np.arctan2, np.hypot, np.logaddexp)
 """The ufuncs whose results depend on strides: see graphir.semantics.kernels.whole."""
 
@@ -90,8 +96,8 @@ def segments_of(code: NativeCode, features: Collection[str]) -> list[Segment]:
     stage: dict[int, int] = {}
     found = [Segment([], [])]
     live = code.live([*code.results, *[register for register, _ in code.sums]])
-    if len(live) > _MOST:  # others wait while LLVM is at work
-        raise UnsupportedError(f"{len(live)} instructions in one region, more than {_MOST}")
+    if len(live) > INSTRUCTIONS:  # others wait while LLVM is at work
+        raise UnsupportedError(f"{len(live)} instructions in one region, more than {INSTRUCTIONS}")
     for one in live:
         function, args, out, symbol = one
         at = max([stage.get(code.bases[arg], 0) for arg in args], default=0)
@@ -126,16 +132,16 @@ class ModuleWriter:
         self.blocks = any(segment.loops for segment in self.segments)
         self.scratch = self._scratch()
         room = sum(self.dtypes[base].itemsize for base in self.scratch)
-        self.block = min(BLOCK, _STACK // max(1, room) - WIDTH)
-        if self.block < _LEAST:
+        self.block = min(NATIVE_BLOCK, NATIVE_STACK // max(1, room) - NATIVE_VECTOR)
+        if self.block < NATIVE_BLOCK_LEAST:
             raise UnsupportedError(f"{len(self.scratch)} values between functions of NumPy")
-        self.text = Vectors(WIDTH, features)
+        self.text = Vectors(NATIVE_VECTOR, features)
         self.same: dict[int, LlvmValue] = {}
 
     def kernel(self) -> Kernel:
         """The whole of it."""
         text = self.text
-        for text.width, room in ((WIDTH, self.block + WIDTH), (1, WIDTH)):
+        for text.width, room in ((NATIVE_VECTOR, self.block + NATIVE_VECTOR), (1, NATIVE_VECTOR)):
             self._body(room)
         sums = [(lane(self.dtypes[base]), mean) for base, mean in self.sums]
         lines = [*text.lines, *rows(len(self.places), sums, self.block)]

@@ -10,11 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-WIDTH = 32
-"""The elements of a vector."""
-
-BLOCK = 1024
-"""The elements of a block, at most: what NumPy's loops and sums read of one lies on the stack."""
+from runtime.program.cost_model import NATIVE_VECTOR
 
 ARGS = "ptr %now, ptr %strides, ptr %context"
 
@@ -37,7 +33,7 @@ halves:
 }}"""
 
 _BODY = f"""\
-  %body = select i1 $(icmp uge i64 %n, {WIDTH}), ptr @body{WIDTH}, ptr @body1
+  %body = select i1 $(icmp uge i64 %n, {NATIVE_VECTOR}), ptr @body{NATIVE_VECTOR}, ptr @body1
   call void %body({ARGS}, i64 %begin, i64 %n, ptr %sums)"""
 """The leaf of `tree`."""
 

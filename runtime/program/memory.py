@@ -11,14 +11,14 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from runtime.program.cost_model import (
+    KEPT_RESULTS,
+    KEPT_VIEWS,
+    RECYCLED,
+)
+
 Array: TypeAlias = NDArray[Any]
 Storage: TypeAlias = "np.dtype[Any]"
-
-LARGE = 1 << 20
-"""Bytes from which on fresh memory costs more than looking for old: each page of it faults once."""
-
-_KEPT = 1 << 28
-_VIEWS = 1024
 
 
 class ScratchView(NamedTuple):
@@ -56,7 +56,7 @@ class Lane:
             sizes = [math.prod(one.shape) * one.dtype.itemsize for one in need.views]
             for one, size in zip(need.views, sizes, strict=True):
                 self._grow(one.slot, size)
-            if len(self._views) >= _VIEWS:
+            if len(self._views) >= KEPT_VIEWS:
                 self._views.clear()
             found = self._views[need] = tuple(
                 self._buffers[one.slot][:size].view(one.dtype).reshape(one.shape)
@@ -97,7 +97,7 @@ class Recycler:
     def empty(self, shape: tuple[int, ...], dtype: Storage) -> Array:
         """An array of any contents."""
         size = math.prod(shape) * dtype.itemsize
-        if size < LARGE or not counts_references():
+        if size < RECYCLED or not counts_references():
             return np.empty(shape, dtype)
         return self._memory(size).view(dtype).reshape(shape)
 
@@ -116,7 +116,7 @@ class Recycler:
         memory = np.empty(size, np.uint8)
         self._kept.append(memory)
         kept = self._kept.copy()  # other threads change the list itself
-        while sum(one.size for one in kept) > max(_KEPT, size):
+        while sum(one.size for one in kept) > max(KEPT_RESULTS, size):
             kept.pop(0)
         self._kept = kept
         return memory

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from graphir import DType, ExecutionError
 from runtime.binding import numpy_name
+from runtime.program.cost_model import OVERLAP
 
 Array: TypeAlias = NDArray[Any]
 
@@ -45,13 +46,9 @@ def checked(out: Any, dtypes: Sequence[DType], shapes: Sequence[tuple[int, ...]]
 
 def _overlap(one: Array, other: Array) -> bool:
     try:
-        return np.shares_memory(one, other, max_work=cast(Any, _WORK))
+        return np.shares_memory(one, other, max_work=cast(Any, OVERLAP))
     except np.exceptions.TooHardError:
         return True
-
-
-_WORK = 10_000
-"""Of finding out whether two strided arrays have an element in common, at most."""
 
 
 def writable_at_once(out: Array, inputs: Sequence[Any]) -> bool:

@@ -8,19 +8,18 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from graphir.lazy import lazy
 from runtime.program.codegen.straight import Straight, alone, ends, fits
-from runtime.program.memory import LARGE
+from runtime.program.cost_model import (
+    LOOK_CALLS,
+    LOOK_TIME,
+    RECYCLED,
+    STEPWISE,
+)
 from runtime.program.steps import CallStep, RegionStep, ScalarStep, shape_of
 
 if TYPE_CHECKING:
     from runtime.program.program import Program
 
 Step: TypeAlias = "ScalarStep | CallStep | RegionStep"
-
-_LOOK, _PART = 1024, 4e6
-"""The most calls, and nanoseconds in NumPy, between two looks for machine code."""
-
-_STEPS = 50_000
-"""Nanoseconds in NumPy from which on machine code is worth steps, which take any strides."""
 
 
 class Plan:
@@ -43,7 +42,9 @@ class Plan:
         self.straight = self._written(program) if fits(steps) else None
         self.blocks = sum(step.blocks for step in steps)
         sizes_of = zip(self.shapes, program.lowered.outputs, strict=True)
-        self._large = any(math.prod(n) * one.dtype.storage.itemsize >= LARGE for n, one in sizes_of)
+        self._large = any(
+            math.prod(n) * one.dtype.storage.itemsize >= RECYCLED for n, one in sizes_of
+        )
 
     def look(self, program: Program) -> None:
         """Count the calls since the last time, and take what machine code there is by now.
@@ -51,13 +52,14 @@ class Plan:
         A plan of one step becomes a call without Python; of several, steps become such calls.
         """
         if not self.straight and (self._large or len(self.bound) > 1):
-            self.left = _LOOK
+            self.left = LOOK_CALLS
             return
         regions = [step for step in self.bound if not isinstance(step, CallStep) and step.native]
         spent, prices = self._counted * self.price, sum(step.price for step in regions) or 1
         for step in regions:
             step.native.spent += spent * step.price / prices
-        self.left = self._counted = max(1, min(_LOOK, int(_PART / (self.price or _PART))))
+        calls = int(LOOK_TIME / (self.price or LOOK_TIME))
+        self.left = self._counted = max(1, min(LOOK_CALLS, calls))
         symbols = {cell: program.lowered.symbols[index] for index, cell in program.cells.items()}
         known = program.values([None] * len(program.entry))
         found: dict[Step, Callable[..., Any]] = {}
@@ -72,14 +74,14 @@ class Plan:
             self.straight = self._written(program)
         elif found:
             self.native = found[self.bound[0]]
-        if self.price > _STEPS and spent > _PART / 2 and not self._apart:
+        if self.price > STEPWISE and spent > LOOK_TIME / 2 and not self._apart:
             others = [step for step in regions if step.shape and step not in self._entries]
             self._apart = any(step.native.task(step, known) for step in others)
 
     @property
     def stepwise(self) -> bool:
         """Whether machine code that only steps call is worth them."""
-        return self.price > _STEPS and (self.native is not None or self._apart)
+        return self.price > STEPWISE and (self.native is not None or self._apart)
 
     def _written(self, program: Program) -> Straight:
         types = [

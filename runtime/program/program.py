@@ -23,20 +23,20 @@ from runtime.program.blocks import cores, counted
 from runtime.program.codegen.assembly import RegionBody, assemble
 from runtime.program.codegen.instructions import RegionCode, entering, materialized
 from runtime.program.codegen.scalars import Scalars
+from runtime.program.cost_model import BIT_ARITHMETIC, KEPT_PLANS
 from runtime.program.cutting import Call, Region, cut
 from runtime.program.expansion import expanded
 from runtime.program.memory import Lane, Recycler
 from runtime.program.outputs import checked, writable_at_once
 from runtime.program.plans import Plan, Step
 from runtime.program.report import MachineCode, Profile, explain, machine_code, profile
-from runtime.program.steps import SMALL, CallStep, PlanRun, RegionStep, ScalarStep, shape_of
+from runtime.program.steps import CallStep, PlanRun, RegionStep, ScalarStep, shape_of
 from runtime.program.tier import CompiledRegion, Mode, tier
 from runtime.results import owned, require_outputs
 
 Progress: TypeAlias = Callable[[int, int], None]
 
 _signature = attrgetter("__class__", "dtype", "shape")
-_PLANS = 64
 
 
 class Program:
@@ -257,7 +257,7 @@ class Program:
         found, _ = self._plans.get(key, (None, False))
         if found is None:
             found = Plan(self.bound(sizes), sizes, self)
-            for old in list(self._plans)[: len(self._plans) + 1 - _PLANS]:
+            for old in list(self._plans)[: len(self._plans) + 1 - KEPT_PLANS]:
                 self._plans.pop(old, None)
             self._plans[key] = found, self._are_ready(arrays)
         return found
@@ -292,7 +292,7 @@ class Program:
             scalars = self._scalar(number, step)
             return ScalarStep(scalars, self.cells, sizes, self.kernels(number))
         shape = shape_of(step.symbols[0] if step.symbols else step.rows[0].args[0], sizes)
-        body = self.body(number, math.prod(shape) > SMALL or bool(self.block))
+        body = self.body(number, math.prod(shape) > BIT_ARITHMETIC or bool(self.block))
         native = self.kernels(number)
         return RegionStep(body, shape, step.axes, self.cells, sizes, threads, self.block, native)
 

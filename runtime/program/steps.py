@@ -18,6 +18,15 @@ from runtime.program.codegen.assembly import RegionBody
 from runtime.program.codegen.instructions import entering
 from runtime.program.codegen.scalars import Scalars
 from runtime.program.codegen.tracing import Storage, assign, select
+from runtime.program.cost_model import (
+    BLOCK_LEAST,
+    BLOCK_MOST,
+    CACHE,
+    NUMPY_CHEAP,
+    NUMPY_OTHER,
+    NUMPY_UFUNC,
+    SECOND_THREAD,
+)
 from runtime.program.memory import Lane, Need, Recycler, ScratchView
 from runtime.program.rows import LEAF, Parts, Rows, Tree, caller, halves, in_parts
 from runtime.results import REFUSED, refused
@@ -27,16 +36,6 @@ Settings: TypeAlias = dict[str, Any]
 Taker: TypeAlias = "Parts | Rows"
 Cut: TypeAlias = tuple[Sequence[Range], list[Tree]]
 Work: TypeAlias = Callable[[Lane, Iterator[int]], None]
-
-SMALL = 4096
-"""Elements up to which one call of NumPy's own cast beats several of bit arithmetic."""
-
-WORTH = 300_000
-"""Nanoseconds of work from which on a second thread pays for its start."""
-
-_CACHE = 3 << 19
-_LEAST, _MOST = 1 << 14, 1 << 17
-
 
 CHEAP = frozenset(
     {
@@ -155,7 +154,7 @@ class RegionStep:
         self.size, self.axes = math.prod(shape), axes
         self.length = math.prod(shape[len(shape) - axes :]) if axes else 1
         self.block = block or _block(body)
-        self.threads = threads if block or self.size * cost(body) > WORTH else 1
+        self.threads = threads if block or self.size * cost(body) > SECOND_THREAD else 1
         slots = list(enumerate(body.slots))
         self.ins = [
             (k, cells[body.inputs[slot.number].index], slot.dtype)
@@ -298,14 +297,20 @@ def _settings(symbol: Symbol, sizes: Mapping[str, int]) -> Settings:
 
 def cost(body: RegionBody) -> float:
     """Nanoseconds an element, roughly."""
-    return sum(
-        0.06 if function in CHEAP else 0.3 if isinstance(function, np.ufunc) else 1.5
-        for function, _, _ in body.calls
-    )
+    return sum([_price(function) for function, _, _ in body.calls])
+
+
+def _price(function: Any) -> float:
+    if function in CHEAP:
+        return NUMPY_CHEAP
+    return NUMPY_UFUNC if isinstance(function, np.ufunc) else NUMPY_OTHER
 
 
 def _block(body: RegionBody) -> int:
     """The elements of a block of which all slots together fit the cache."""
     outside = {(slot.kind, slot.number): slot.dtype.itemsize for slot in body.slots}
     width = sum(body.widths) + sum(n for (kind, _), n in outside.items() if kind != "scratch")
-    return max(_LEAST, min(_MOST, 1 << (_CACHE // max(width, 1)).bit_length() - 1))
+    return max(
+        BLOCK_LEAST,
+        min(BLOCK_MOST, 1 << (CACHE // max(width, 1)).bit_length() - 1),
+    )

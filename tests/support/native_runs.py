@@ -35,7 +35,7 @@ needs_sums = pytest.mark.skipif(
 @contextmanager
 def step_by_step() -> Iterator[None]:
     """No program is one function of NumPy calls: each region is a step, which a kernel runs."""
-    with patch.object(programs, "_FEW", -1):
+    with patch.object(programs, "STRAIGHT_STEPS", -1):
         yield
 
 

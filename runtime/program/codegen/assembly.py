@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from graphir import Symbol
 from runtime.program.codegen.instructions import Instruction, RegionCode
 from runtime.program.codegen.tracing import Storage, assign, select
+from runtime.program.cost_model import KEPT_WALKS
 
 Call: TypeAlias = tuple[Callable[..., Any], tuple[int, ...], Symbol]
 """A function, the places of its operands and of its result, and the symbol it is a part of."""
@@ -203,10 +204,6 @@ _KEYWORD: tuple[Any, ...] = (np.maximum, np.minimum)
 """The ufuncs that no longer take their result by position."""
 
 
-_LANES = 8
-"""The lanes, or sizes of blocks, for which a walk keeps its calls."""
-
-
 class Walk:
     """The calls one after another, which needs no compiling.
 
@@ -244,7 +241,7 @@ class Walk:
         if first is None or memory is not first:
             calls = [self._call(i, arrays) for i in range(len(self.calls))]
             if first is not None:
-                if len(self._kept) >= _LANES:
+                if len(self._kept) >= KEPT_WALKS:
                     self._kept.clear()
                 self._kept[id(first)] = first, calls
         return calls

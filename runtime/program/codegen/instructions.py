@@ -16,16 +16,13 @@ from graphir.semantics.evaluation import machine
 from graphir.semantics.kernels import KERNELS
 from runtime.program.codegen import casting
 from runtime.program.codegen.tracing import KernelTrace, Storage, Whole, assign, trace
+from runtime.program.cost_model import WRITTEN_SYMBOLS
 from runtime.program.cutting import Call, Region, source_of
 from runtime.results import REFUSED, refused
 
 Attributes: TypeAlias = tuple[tuple[str, Any], ...]
 Instruction: TypeAlias = tuple[Callable[..., Any], tuple[int, ...], int, Symbol]
 """One call, `function(*args, out)`: the function, the registers, and the symbol it is a part of."""
-
-
-WRITTEN = 400
-"""The symbols up to which source is written: compiling a line takes as long as 50 calls."""
 
 
 _SPREADING = (np.maximum, np.minimum)
@@ -46,7 +43,7 @@ class RegionCode:
 
     def __init__(self, region: Region, needed: Collection[int], bits: bool) -> None:
         self.region, self.bits = region, bits
-        self.long = len(region.symbols) > WRITTEN
+        self.long = len(region.symbols) > WRITTEN_SYMBOLS
         self.tf32 = region.symbols[0].graph.tf32 if region.symbols else "even"
         self.instructions: list[Instruction] = []
         self.dtypes: list[Storage] = []

@@ -10,18 +10,17 @@ import numpy as np
 from graphir.semantics.evaluation import contiguous
 from runtime.program.codegen.assembly import FunctionWriter, Walk
 from runtime.program.codegen.tracing import Storage
+from runtime.program.cost_model import STRAIGHT_STEPS
 from runtime.program.memory import Need, ScratchView
 from runtime.program.rows import caller
 from runtime.program.steps import CHEAP, CallStep, PlanRun, RegionStep, ScalarStep
 
 Step = ScalarStep | CallStep | RegionStep
 
-_FEW = 64
-
 
 def fits(steps: Sequence[Step]) -> bool:
     """Whether steps are so few and so small that they are best done as one function."""
-    return len(steps) <= _FEW and all(step.blocks == 1 for step in steps)
+    return len(steps) <= STRAIGHT_STEPS and all(step.blocks == 1 for step in steps)
 
 
 class Straight:

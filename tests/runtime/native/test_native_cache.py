@@ -233,7 +233,7 @@ def test_the_oldest_files_go_and_what_killed_writers_left(
     (folder / "key.1.2").write_bytes(b"being written")
     (folder / "key.3.4").write_bytes(b"left")
     os.utime(folder / "key.3.4", (1, 1))
-    monkeypatch.setattr(disk, "MOST", 4 * 4096)
+    monkeypatch.setattr(disk, "DISK", 4 * 4096)
     with disk.Folder(folder) as cache:
         cache.prune()
     left = {"key7.o", "key8.o", "key9.o", "key.1.2"}

@@ -206,7 +206,7 @@ def test_equal_programs_share_a_kernel(engine: Any) -> None:
 
 @needs_llvmlite
 def test_kernels_are_let_go_and_made_again(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "MOST", 4)
+    monkeypatch.setattr(engine, "KEPT_KERNELS", 4)
     programs = [Program(chain(number), native="now") for number in range(12)]
     for _ in range(2):
         made: list[weakref.ref[Any]] = []
@@ -221,7 +221,7 @@ def test_kernels_are_let_go_and_made_again(engine: Any, monkeypatch: pytest.Monk
 
 @needs_llvmlite
 def test_kernels_that_are_used_stay(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "MOST", 4)
+    monkeypatch.setattr(engine, "KEPT_KERNELS", 4)
     assert right(Program(chain(20), native="now"), 20)  # the oldest of all that were called goes
     used = Program(chain(0), native="now")
     assert right(used, 0)
@@ -238,7 +238,7 @@ def test_code_that_is_called_is_not_freed(engine: Any, monkeypatch: pytest.Monke
     assert right(program, 3)
     function: Any = program._native
     kernel = weakref.ref(next(iter(program.kernels(0).made.values())))
-    monkeypatch.setattr(engine, "MOST", 1)
+    monkeypatch.setattr(engine, "KEPT_KERNELS", 1)
     for number in range(4, 8):
         assert right(Program(chain(number), native="now"), number)
     assert not is_native(program)
@@ -287,7 +287,7 @@ def test_memory_that_is_refused() -> None:
 def test_threads_that_compile_and_call_at_once(
     engine: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "MOST", 40)
+    monkeypatch.setattr(engine, "KEPT_KERNELS", 40)
     assert at_once(64, 1.0) >= 64
 
 

@@ -70,8 +70,8 @@ def test_what_is_called_long_enough_is_compiled_meanwhile(
     monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     monkeypatch.setattr(policy, "EARNED", 1e5)
-    monkeypatch.setattr(policy, "_EACH", 0)
-    monkeypatch.setattr(plans, "_LOOK", 8)
+    monkeypatch.setattr(policy, "EARNED_INSTRUCTION", 0)
+    monkeypatch.setattr(plans, "LOOK_CALLS", 8)
     g = graph()
     program = Program(g)
     x = np.ones(10**6, np.float32) if way == "steps" else X[::2] if way == "views" else X
@@ -154,7 +154,7 @@ def test_a_long_sum_is_one_call() -> None:
 
 @needs_llvmlite
 def test_long_calls_of_views_take_a_kernel_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plans, "_STEPS", -1)
+    monkeypatch.setattr(plans, "STEPWISE", -1)
     program = Program(graph(), native="now")
     for x in (X[::2], X[::-1][:50]):
         program(x)
