@@ -17,8 +17,8 @@ from weakref import WeakSet
 
 from runtime.native import PROCESSORS
 from runtime.native import cache as disk
+from runtime.native.abi.entry import built_in
 from runtime.native.background import held
-from runtime.native.entry import built_in
 from runtime.native.regions import Kernel
 from runtime.program.cost_model import (
     KEPT_KERNELS,

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from graphir import Symbol
 from graphir.lazy import lazy
+from runtime.native.abi.entry import Spec
 from runtime.native.background import LOCK, submit
 from runtime.native.code import NativeCode, is_mean, is_sum
 from runtime.native.emitters import EMITTERS
-from runtime.native.entry import Spec
 from runtime.native.layout import Kinds, StrideLayout, laid
 from runtime.native.probe import engine, told
 from runtime.native.regions import Kernel, ModuleWriter, UnsupportedError

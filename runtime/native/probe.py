@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from graphir.gc_pause import uncollected
+from runtime.native.abi.entry import Spec, assembly
+from runtime.native.abi.loops import loop_of
+from runtime.native.abi.structs import arrays_are_as_declared, ufuncs_are_as_declared
 from runtime.native.background import LOCK
-from runtime.native.entry import Spec, arrays_are_as_declared, assembly
-from runtime.native.loops import loop_of, ufuncs_are_as_declared
 from runtime.native.regions import Kernel
 from runtime.native.vectors import words_of
 

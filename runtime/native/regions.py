@@ -7,9 +7,9 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from runtime.native.abi.loops import loop_of
 from runtime.native.code import NativeCode
 from runtime.native.emitters import LlvmValue, emitted, has_code
-from runtime.native.loops import loop_of
 from runtime.native.rows import ARGS, rows
 from runtime.native.vectors import Vectors, lane, splat, words_of
 from runtime.program.codegen.instructions import Instruction

@@ -76,10 +76,10 @@ def other_values(engine: Any, patch: Callable[..., None]) -> None:
 
 
 def other_ufuncs(engine: Any, patch: Callable[..., None]) -> None:
-    from runtime.native import loops
+    from runtime.native.abi import structs
 
-    whole = loops.words
-    patch(loops, "words", lambda address: whole(address - 8))
+    whole = structs.words
+    patch(structs, "words", lambda address: whole(address - 8))
 
 
 def no_linker(engine: Any, patch: Callable[..., None]) -> None:
@@ -138,7 +138,7 @@ def test_a_probe_that_is_interrupted_is_begun_again(
 def test_entries_alone_may_fail(
     engine: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("runtime.native.entry.DIMS", 3)
+    monkeypatch.setattr("runtime.native.abi.structs.DIMS", 3)
     program = Program(chain(1), native="now")
     with caplog.at_level(logging.DEBUG):
         assert right(program, 1)
@@ -255,7 +255,7 @@ def test_code_that_is_called_is_not_freed(engine: Any, monkeypatch: pytest.Monke
 @needs_linux
 def test_memory_levels_off() -> None:
     run(
-        "BEGIN\nfrom runtime.native import engine\nengine.MOST = 8\n"
+        "BEGIN\nfrom runtime.native import engine\nengine.KEPT_KERNELS = 8\n"
         "sizes = many(150, alive=False)\n"
         "assert sizes[-1] - sizes[4] < 75 * 15, sizes  # a live kernel is about 50 KB"
     )

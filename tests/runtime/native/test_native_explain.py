@@ -119,7 +119,7 @@ def test_a_region_earns_its_machine_code(monkeypatch: pytest.MonkeyPatch) -> Non
         asked.append(partial(*call))
 
     monkeypatch.setattr("runtime.native.kernels.submit", submit)
-    monkeypatch.setattr("runtime.program.plans._STEPS", -1)  # views, too
+    monkeypatch.setattr("runtime.program.plans.STEPWISE", -1)  # views, too
     made = program()
     [told] = tiers(made)
     assert re.fullmatch(r"NumPy: 0\.0 of the \d+ ms spent after which it is compiled", told)

@@ -10,22 +10,28 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 from ctypes import c_char_p, c_int, c_void_p, py_object
-from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from runtime.native.loops import low, words
+from runtime.native.abi.structs import (
+    DATA,
+    DIMS,
+    DTYPE,
+    EMPTY,
+    FASTCALL,
+    FLAGS,
+    NDIM,
+    PLAIN,
+    TYPE,
+    numpy_api,
+    python,
+)
 from runtime.native.vectors import words_of
 from runtime.program.codegen.tracing import Storage
 
 _POINTERS = ("type", "none", "empty", "kernel", "context", "template")
 _HEAD = (*_POINTERS, "bytes", "inputs", "outs", "arrays", "elements", "long")
-# PyArrayObject_fields of numpy/_core/include/numpy/ndarraytypes.h, in words
-TYPE, DATA, NDIM, DIMS, STRIDES, DTYPE, FLAGS = 1, 2, 3, 4, 5, 7, 8
-_PLAIN = 0x101  # NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED
-_EMPTY = 184  # PyArray_Empty in numpy/_core/code_generators/numpy_api.py
-_FASTCALL = 0x80  # METH_FASTCALL
 
 
 class Spec(NamedTuple):
@@ -37,7 +43,7 @@ class Spec(NamedTuple):
 
 
 def assembly() -> str:
-    """`call(self, args, nargs)` as METH_FASTCALL wants it.
+    """`call(self, args, nargs)` as METHFASTCALL wants it.
 
     It gives None where a guard fails, and where memory is refused, of which Python shall tell.
     """
@@ -84,7 +90,7 @@ guard:
 fields:
   %same_dtype = icmp eq ptr $(get ptr, %object[{DTYPE}]), %dtype
   %same_rank = icmp eq i32 $(get i32, %object[{NDIM}]), %rank
-  %plain = icmp eq i32 $(and i32 $(get i32, %object[{FLAGS}]), {_PLAIN}), {_PLAIN}
+  %plain = icmp eq i32 $(and i32 $(get i32, %object[{FLAGS}]), {PLAIN}), {PLAIN}
   br i1 $(and i1 $(and i1 %same_dtype, %same_rank), %plain), label %dims, label %other
 dims:
   %length = shl i64 $(zext i32 %rank to i64), 3
@@ -132,16 +138,6 @@ class _MethodDef(ctypes.Structure):
     _fields_ = [("name", c_char_p), ("function", c_void_p), ("flags", c_int), ("doc", c_char_p)]
 
 
-def _python(name: str, result: Any, *args: Any) -> Any:
-    return ctypes.PYFUNCTYPE(result, *args)((name, ctypes.pythonapi))
-
-
-def _numpy_api(index: int) -> int:
-    table = _python("PyCapsule_GetPointer", c_void_p, py_object, c_char_p)
-    capsule: Any = import_module("numpy._core._multiarray_umath")._ARRAY_API
-    return words(table(capsule, None))[index]
-
-
 def built_in(
     call: Any,
     kernel: Any,
@@ -162,21 +158,11 @@ def built_in(
         (id(one.dtype), len(one.shape), shape.ctypes.data, one.place)
         for one, shape in zip(specs, shapes, strict=True)
     ]
-    known = id(np.ndarray), id(None), _numpy_api(_EMPTY)
+    known = id(np.ndarray), id(None), numpy_api(EMPTY)
     called = kernel.address, ctypes.addressof(kernel.context), given.ctypes.data, given.nbytes
     head = *known, *called, inputs, len(specs) - inputs, len(specs), elements, long
     record: Any = (ctypes.c_int64 * (len(head) + 4 * len(specs)))(*head, *np.ravel(arrays))
-    method = _MethodDef(b"call", call.address, _FASTCALL, None)
+    method = _MethodDef(b"call", call.address, FASTCALL, None)
     record.kept = call, method, kernel, specs, given, shapes  # as long as the function
-    new = _python("PyCFunction_NewEx", py_object, c_void_p, py_object, c_void_p)
+    new = python("PyCFunction_NewEx", py_object, c_void_p, py_object, c_void_p)
     return new(ctypes.addressof(method), np.frombuffer(record, np.int64), None)
-
-
-def arrays_are_as_declared() -> bool:
-    """Whether the fields of an array lie where `call` reads them: those whose values are known."""
-    array = np.zeros((3, 5, 7), np.float32)
-    found = words(id(array))
-    pointers = found[TYPE], found[DATA], found[DTYPE], found[STRIDES]
-    strides = found[DIMS] + 8 * array.ndim  # which follow the dims
-    known = id(np.ndarray), array.ctypes.data, id(array.dtype), strides
-    return pointers == known and (low(found[NDIM]), low(found[FLAGS])) == (3, array.flags.num)
