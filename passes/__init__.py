@@ -8,6 +8,7 @@ from passes.analysis.rebuild import rebuild
 from passes.analysis.rules_diff import RulesDiff
 from passes.common_subexpressions import common_subexpressions
 from passes.dead_code import dead_code
+from passes.decompose import decompose
 from passes.fold_constants import fold_constants
 from passes.implicit_cast import implicit_cast
 from passes.legalize import legalize
@@ -26,6 +27,7 @@ __all__ = [
     "cast_report",
     "common_subexpressions",
     "dead_code",
+    "decompose",
     "diff",
     "draw",
     "fold_constants",

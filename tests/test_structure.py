@@ -39,7 +39,7 @@ ROOMS = """
               lattice conversions promotion ops ir semantics text numpy_api loss rule_reports
               drawing
     passes:   rewriter implicit_cast weak_types simplify_casts fold_constants common_subexpressions
-              dead_code legalize pipeline analysis reports
+              dead_code legalize decompose pipeline analysis reports
     runtime:  progress binding results interpreter program native execution audit jit recording
               array_api targets value_files cli
 """

@@ -13,6 +13,7 @@ from graphir.entry_points import declared_names, load_declared
 from graphir.errors import GraphError, GraphirError
 from graphir.location import user_location
 from graphir.ops.attribute_record import AttributeRecord
+from graphir.ops.decompositions import DECOMPOSITIONS, Decomposition
 from graphir.ops.description import OfInstance, call_signature, op_help
 from graphir.ops.dims import Shape
 from graphir.ops.types import TensorType
@@ -73,8 +74,10 @@ class Op:
     Called with symbols, arrays and literals, it adds a symbol to their graph: `add(x, 1)`,
     `sum(x, axis=0)`, `concat([x, y], axis=1)`; attributes may follow the operands by position.
     `commutative` only where swapped operands give equal bits. `kind` says how it reads memory:
-    movement ops (and constants) compute nothing, so they keep any dtype as it is. `kernel` is what
-    an op from outside of the project computes on NumPy arrays (see graphir.semantics.kernels).
+    movement ops (and constants) compute nothing, so they keep any dtype as it is. `decomposition`
+    is a composite op in terms of others, by default the function of its name in decompositions.py;
+    what has none is a primitive. `kernel` is what an op from outside of the project computes on
+    NumPy arrays (see graphir.semantics.kernels), unless it has a decomposition.
     """
 
     name: str
@@ -87,6 +90,11 @@ class Op:
     commutative: bool = False
     variadic: bool = False
     kernel: Callable[..., Any] | None = None
+    decomposition: Decomposition | None = None
+
+    def __post_init__(self) -> None:
+        if self.decomposition is None:
+            object.__setattr__(self, "decomposition", DECOMPOSITIONS.get(self.name))
 
     @property
     def computes(self) -> bool:

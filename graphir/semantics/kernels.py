@@ -1,5 +1,7 @@
 """What each op computes, on NumPy arrays: KERNELS, a function for each op of the catalogue.
 
+Primitives have a line below; a composite op without one runs its decomposition on arrays.
+
 A kernel is called `kernel(*arrays, **attributes)`. The arrays are C-contiguous and of the dtypes
 that the op's signature names, all computed in by NumPy itself: bool, integers of 8 to 64 bits,
 float32, float64, complex64, complex128. Movement ops, which only move values, take arrays of any
@@ -18,7 +20,6 @@ for. Floating point errors are the caller's to silence, with one np.errstate(all
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeAlias, cast
@@ -27,6 +28,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir.errors import ExecutionError, cast_first
+from graphir.ops import decompositions
+from graphir.ops.catalogue import CATALOGUE
 from graphir.semantics import data_movement as movement
 from graphir.semantics import special_functions as functions
 from graphir.semantics.data_movement import alike
@@ -92,16 +95,8 @@ def _pow(x: Array, y: Array) -> Array:
     return np.where(squares, squared, _call_whole(np.power, x, y))
 
 
-def _relu(x: Array) -> Array:
-    return _call(np.maximum, x, x.dtype.type(0))
-
-
 def _rounded(function: np.ufunc, x: Array) -> Array:
     return x.copy() if x.dtype.kind in "biu" else _call(function, x)
-
-
-def _rsqrt(x: Array) -> Array:
-    return _call(np.reciprocal, _call(np.sqrt, x))
 
 
 def _signbit(x: Array) -> Array:
@@ -113,10 +108,6 @@ def _where(condition: Array, x: Array, y: Array) -> Array:
     return np.where(condition, x, y)
 
 
-def _clip(x: Array, low: Array, high: Array) -> Array:
-    return _call(np.minimum, _call(np.maximum, x, low), high)
-
-
 def _copy(x: Array) -> Array:
     return x.copy()
 
@@ -126,10 +117,9 @@ def _sign(x: Array) -> Array:
 
 
 def _reciprocal(x: Array) -> Array:
-    """1 / x; of an integer truncated, 0 where x is 0, as `//` has it."""
-    if x.dtype.kind in "iu":
-        return np.where(np.abs(x) == 1, x, x.dtype.type(0))
-    return _call(np.reciprocal, x)
+    """The decomposition; of complex numbers NumPy's."""
+    quotient = decompositions.reciprocal(ARRAYS, x)
+    return _call(np.reciprocal, x) if quotient is None else quotient
 
 
 def _real(x: Array) -> Array:
@@ -215,25 +205,51 @@ def _searchsorted(x: Array, values: Array, side: Any) -> Array:
     return np.asarray(np.searchsorted(x, values, side=side), dtype=np.int64)
 
 
-# -- contractions
+# -- composite ops
 
 
-def _tensordot(x: Array, y: Array, axes: tuple[tuple[int, ...], tuple[int, ...]]) -> Array:
-    left, right = axes
-    rows = tuple(i for i in range(x.ndim) if i not in left)
-    columns = tuple(i for i in range(y.ndim) if i not in right)
-    shape = tuple(x.shape[i] for i in rows) + tuple(y.shape[i] for i in columns)
-    product = _call(np.matmul, _matrix(x, rows, left), _matrix(y, right, columns))
-    return product.reshape(shape)
+class ArrayPrimitives:
+    """The namespace of primitives that computes on arrays, for decompositions: kernels by name."""
+
+    def __getattr__(self, name: str) -> Kernel:
+        """The kernel, kept as an attribute. Matrix products have other bits on strided operands."""
+        kernel = KERNELS[name]
+        if name in ("reshape", "permute"):
+            kernel = partial(_moved, kernel)
+        setattr(self, name, kernel)
+        return kernel
+
+    def number(self, value: Any, like: Array) -> Any:
+        """A scalar in the dtype of an array."""
+        return like.dtype.type(value)
+
+    def max(self, x: Array, axis: tuple[int, ...], keepdims: bool) -> Array:
+        """The greatest; of zeros of both signs either, which costs one pass where `max` has two."""
+        return _reduce(np.maximum, x, axis, keepdims)
 
 
-def _matrix(x: Array, rows: tuple[int, ...], columns: tuple[int, ...]) -> Array:
-    sizes = [math.prod(x.shape[i] for i in axes) for axes in (rows, columns)]
-    return np.ascontiguousarray(x.transpose(rows + columns)).reshape(sizes)
+ARRAYS = ArrayPrimitives()
 
 
-def _outer(x: Array, y: Array) -> Array:
-    return _call(np.multiply, x[:, None], y)
+def _moved(kernel: Kernel, x: Array, **attrs: Any) -> Array:
+    return np.asarray(kernel(x, **attrs), order="C")
+
+
+def gelu_kernel(by_tail: Kernel, x: Array, approximate: str) -> Array:
+    """The decomposition, or by the normal distribution's tail where there is none."""
+    approximation = decompositions.gelu(ARRAYS, x, approximate)
+    return by_tail(x) if approximation is None else approximation
+
+
+def _kernels() -> dict[str, Kernel]:
+    """A kernel for each op, in the order of the catalogue: its own, or its decomposition."""
+    kernels: dict[str, Kernel] = {}
+    for name, op in CATALOGUE.items():
+        if name in _PRIMITIVES:
+            kernels[name] = _PRIMITIVES[name]
+        elif op.decomposition:
+            kernels[name] = partial(op.decomposition.function, ARRAYS)
+    return kernels
 
 
 _PRIMITIVES: dict[str, Kernel] = {
@@ -253,7 +269,6 @@ _PRIMITIVES: dict[str, Kernel] = {
     "sign": _sign,
     "square": ufunc(np.square),
     "reciprocal": _reciprocal,
-    "relu": _relu,
     # -- rounding
     "floor": partial(_rounded, np.floor),
     "ceil": partial(_rounded, np.ceil),
@@ -261,7 +276,6 @@ _PRIMITIVES: dict[str, Kernel] = {
     "round": partial(_rounded, np.rint),
     # -- functions of floats
     "sqrt": ufunc(np.sqrt),
-    "rsqrt": _rsqrt,
     "exp": ufunc(np.exp),
     "expm1": ufunc(np.expm1),
     "log": ufunc(np.log),
@@ -281,9 +295,7 @@ _PRIMITIVES: dict[str, Kernel] = {
     "acosh": ufunc(np.arccosh),
     "atanh": ufunc(np.arctanh),
     "erf": functions.erf,
-    "sigmoid": functions.sigmoid,
-    "silu": functions.silu,
-    "gelu": functions.gelu,
+    "gelu": partial(gelu_kernel, functions.gelu),
     "atan2": whole(np.arctan2),
     "hypot": whole(np.hypot),
     "logaddexp": whole(np.logaddexp),
@@ -313,7 +325,6 @@ _PRIMITIVES: dict[str, Kernel] = {
     "right_shift": ufunc(np.right_shift),
     # -- selection
     "where": _where,
-    "clip": _clip,
     # -- complex numbers
     "real": _real,
     "imag": _imag,
@@ -326,24 +337,18 @@ _PRIMITIVES: dict[str, Kernel] = {
     "min": partial(_extreme, "min", np.minimum),
     "mean": functions.mean,
     "var": functions.var,
-    "std": functions.std,
     "any": partial(_reduce, np.logical_or),
     "all": partial(_reduce, np.logical_and),
     "argmax": partial(_locate, "argmax", np.argmax),
     "argmin": partial(_locate, "argmin", np.argmin),
     "cumulative_sum": partial(_accumulate, np.add),
     "cumulative_prod": partial(_accumulate, np.multiply),
-    # -- rows: softmax, norms, sorting
-    "softmax": functions.softmax,
-    "logsoftmax": functions.logsoftmax,
-    "layer_norm": functions.layer_norm,
+    # -- sorting
     "sort": _sort,
     "argsort": _argsort,
     "searchsorted": _searchsorted,
     # -- contractions
     "matmul": ufunc(np.matmul),
-    "tensordot": _tensordot,
-    "outer": _outer,
     # -- movement
     "reshape": movement.reshape,
     "broadcast_to": movement.broadcast_to,
@@ -371,4 +376,5 @@ _PRIMITIVES: dict[str, Kernel] = {
     "shape_of": movement.shape_of,
 }
 
-KERNELS = KernelTable(_PRIMITIVES)
+KERNELS = KernelTable(_kernels())
+"""The kernel of each op, by its name: a primitive of its own, else its decomposition on arrays."""

@@ -139,72 +139,22 @@ def _slopes(x: Decimal, slope: Decimal, factor: int) -> list[Decimal]:
     return terms
 
 
-def sigmoid(x: Array) -> Array:
-    """1 / (1 + exp(-x)), of negative x as exp(x) / (1 + exp(x)): nothing overflows."""
-    one, small = x.dtype.type(1), np.exp(-np.abs(x))
-    return np.where(x >= 0, one, small) / (one + small)
+def gelu(x: Array) -> Array:
+    """The Gaussian error linear unit x * Phi(x) within 2 ulp, by + and * alone; of -inf, NaN.
 
-
-def silu(x: Array) -> Array:
-    """The product x * sigmoid(x); of -inf, NaN (-inf * 0)."""
-    return x * sigmoid(x)
-
-
-def gelu(x: Array, approximate: str) -> Array:
-    """The Gaussian error linear unit (Hendrycks and Gimpel, arXiv 1606.08415); of -inf, NaN.
-
-    `approximate` is "none": x/2 * (1 + erf(x / sqrt(2))), within 2 ulp (float32: float64's result,
-    rounded once), by + and * alone; "tanh": x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x**3))); or
-    "quick": x * sigmoid(1.702 x).
+    Of float32 it is float64's result, rounded once. Its approximations are those of the
+    decomposition: see graphir.ops.decompositions.gelu.
     """
-    return gelu_by(np.ndarray.take, x, approximate)
+    return gelu_by(np.ndarray.take, x)
 
 
-def gelu_by(take: Take, x: Array, approximate: str) -> Array:
+def gelu_by(take: Take, x: Array) -> Array:
     """The same by a function that looks places of a table up, also where x is being traced."""
-    if approximate == "quick":
-        return x * sigmoid(x * 1.702)
-    if approximate == "tanh":
-        inner = np.tanh((x + x * x * x * 0.044715) * math.sqrt(2 / math.pi))
-        return x * 0.5 * (inner + 1.0)
     wide = x.astype(np.float64)
     tail = _tail(np.abs(wide), take)
     # 1 + erf(x / sqrt(2)), twice what the tail leaves of 1, would cancel where x is negative.
     result = np.where(wide < 0, wide * tail / _TAIL_SCALE, wide * (1 - tail / _TAIL_SCALE))
     return result.astype(x.dtype)
-
-
-def softmax(x: Array, axis: int) -> Array:
-    """exp(x - max) / sum(exp(x - max)) along an axis; NaN where the greatest is infinite."""
-    powers = np.exp(_below_max(x, axis))
-    return powers / _sum(powers, axis)
-
-
-def logsoftmax(x: Array, axis: int) -> Array:
-    """(x - max) - log(sum(exp(x - max))) along an axis; NaN where the greatest is infinite."""
-    shifted = _below_max(x, axis)
-    return shifted - np.log(_sum(np.exp(shifted), axis))
-
-
-def _below_max(x: Array, axis: int) -> Array:
-    return x - np.maximum.reduce(x, axis=axis, keepdims=True, initial=-np.inf)
-
-
-def _sum(x: Array, axis: int) -> Array:
-    return np.add.reduce(x, axis=axis, dtype=x.dtype, keepdims=True)
-
-
-def layer_norm(x: Array, scale: Array, shift: Array, epsilon: float) -> Array:
-    """(x - mean) / sqrt(var + epsilon) * scale + shift along the last axis, var over n.
-
-    `scale` and `shift` have one element for each place on that axis.
-    """
-    last = (x.ndim - 1,)
-    centred = x - mean(x, last, True)
-    variance = mean(centred * centred, last, True)
-    normal = centred / np.sqrt(variance + x.dtype.type(epsilon))
-    scaled = np.multiply(normal, scale, casting="no")
-    return np.asarray(np.add(scaled, shift, casting="no"))
 
 
 def mean(x: Array, axis: tuple[int, ...], keepdims: bool) -> Array:
@@ -227,11 +177,6 @@ def var(x: Array, axis: tuple[int, ...], keepdims: bool, correction: int) -> Arr
         return np.asarray(np.var(x, axis=axis, ddof=correction, keepdims=keepdims))
     biased = var(x, axis, keepdims, 0) if count else mean(np.abs(x), axis, keepdims)
     return np.asarray(np.divide(biased, biased.dtype.type(0), casting="no"))
-
-
-def std(x: Array, axis: tuple[int, ...], keepdims: bool, correction: int) -> Array:
-    """The square root of `var`."""
-    return np.asarray(np.sqrt(var(x, axis, keepdims, correction)))
 
 
 def _count(x: Array, axis: tuple[int, ...]) -> int:

@@ -13,7 +13,7 @@ from graphir import DType, Symbol
 from graphir.semantics import special_functions as functions
 from graphir.semantics.evaluation import machine
 from graphir.semantics.kernel_table import KernelTable
-from graphir.semantics.kernels import KERNELS
+from graphir.semantics.kernels import KERNELS, gelu_kernel
 from runtime.native.vectors import ConstantTable, where
 from runtime.program.codegen.casting import register
 from runtime.program.codegen.instructions import RegionCode, entering
@@ -59,7 +59,7 @@ _KERNELS: Mapping[str, Callable[..., Any]] = KernelTable(
     | {
         "pow": _power,
         "erf": partial(functions.erf_by, _taken),
-        "gelu": partial(functions.gelu_by, _taken),
+        "gelu": partial(gelu_kernel, partial(functions.gelu_by, _taken)),
         "atan2": np.arctan2,
         "hypot": np.hypot,
         "logaddexp": np.logaddexp,

@@ -17,6 +17,7 @@ from passes import (
     Pipeline,
     common_subexpressions,
     dead_code,
+    decompose,
     fold_constants,
     implicit_cast,
     legalize,
@@ -33,6 +34,7 @@ MACHINE = {
     *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
     *("float32", "float64", "complex64", "complex128"),
 }
+BOUNDED = {name for name, op in ops.CATALOGUE.items() if op.decomposition and op.decomposition.ulps}
 OPTIMIZING = (simplify_casts, fold_constants, common_subexpressions, dead_code)
 
 
@@ -45,6 +47,7 @@ def check(program: Program) -> None:
     committed = weak_types(explicit)
     legal = legalize(committed)
     after = [explicit, committed, legal, lower(graph, verify_each=True), lower(legalize(explicit))]
+    after.append(decompose(lower(graph), keep=BOUNDED))
     after += [each(one) for each in OPTIMIZING for one in (graph, explicit, legal)]
     for each in {id(one): one for one in after if one is not graph}.values():
         reads_back(each.verify())

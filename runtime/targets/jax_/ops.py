@@ -1,4 +1,4 @@
-"""What each op is in jax.numpy: functions that are called as kernels are."""
+"""What each primitive op is in jax.numpy: functions that are called as kernels are."""
 
 # pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
@@ -72,13 +72,6 @@ def _rest(x: Any, y: Any) -> tuple[Any, Any]:
     return rest, (rest != 0) & ((rest < 0) != (y < 0))
 
 
-def _sign(x: Any) -> Any:
-    """-1, 0 or 1; not the -0.0 that jnp.sign makes of -0.0."""
-    jnp = jnp_()
-    zero = jnp.zeros((), x.dtype)
-    return x if x.dtype == jnp.bool_ else jnp.where(x == zero, zero, jnp.sign(x))
-
-
 def _pow(x: Any, y: Any) -> Any:
     """The square x * x where y is 2; integers wrap."""
     jnp = jnp_()
@@ -99,53 +92,6 @@ def _integer_pow(x: Any, y: Any) -> Any:
     return found
 
 
-def _reciprocal(x: Any) -> Any:
-    jnp = jnp_()
-    if jnp.issubdtype(x.dtype, jnp.integer):
-        return jnp.where(jnp.abs(x) == jnp.ones((), x.dtype), x, jnp.zeros((), x.dtype))
-    return jnp.ones((), x.dtype) / x
-
-
-def _rounded(name: str, x: Any) -> Any:
-    jnp = jnp_()
-    return getattr(jnp, name)(x) if jnp.issubdtype(x.dtype, jnp.inexact) else x
-
-
-def _signbit(x: Any) -> Any:
-    jnp = jnp_()
-    floats = jnp.issubdtype(x.dtype, jnp.floating)
-    return jnp.signbit(x) if floats else x < jnp.zeros((), x.dtype)
-
-
-def _compared(name: str, x: Any, y: Any) -> Any:
-    """A comparison; int64 and uint64, which compare exactly, by sign and then as uint64."""
-    jnp = jnp_()
-    if {x.dtype, y.dtype} != {jnp.dtype("int64"), jnp.dtype("uint64")}:
-        return getattr(jnp, name)(x, y)
-    signs = [jnp.where(one < jnp.zeros((), one.dtype), np.int32(-1), np.int32(0)) for one in (x, y)]
-    same = getattr(jnp, name)(x.astype(jnp.uint64), y.astype(jnp.uint64))
-    return jnp.where(signs[0] == signs[1], same, getattr(jnp, name)(*signs))
-
-
-def _mean(x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
-    jnp = jnp_()
-    total = jnp.sum(x, axis, x.dtype, keepdims=keepdims)
-    return _divide(total, jnp.asarray(math.prod(x.shape[i] for i in axis), x.dtype))
-
-
-def _var(x: Any, axis: tuple[int, ...], keepdims: bool, correction: int) -> Any:
-    jnp = jnp_()
-    off = x - _mean(x, axis, True)
-    squares = jnp.real(off * jnp.conj(off)) if jnp.iscomplexobj(x) else off * off
-    count = max(math.prod(x.shape[i] for i in axis) - correction, 0)
-    total = jnp.sum(squares, axis, squares.dtype, keepdims=keepdims)
-    return _divide(total, jnp.asarray(count, squares.dtype))
-
-
-def _std(x: Any, **attrs: Any) -> Any:
-    return jnp_().sqrt(_var(x, **attrs))
-
-
 def _located(name: str, x: Any, axis: int | None, keepdims: bool) -> Any:
     """The place of the first greatest or least, NaN before all; complex numbers by both parts."""
     jnp = jnp_()
@@ -158,55 +104,6 @@ def _located(name: str, x: Any, axis: int | None, keepdims: bool) -> Any:
     found = first & (rest == over(rest, axis, keepdims=True))
     found = jnp.where(jnp.any(unknown, axis, keepdims=True), unknown, found)
     return jnp.argmax(found, axis=axis, keepdims=keepdims)
-
-
-def _sort(x: Any, axis: int, descending: bool) -> Any:
-    jnp = jnp_()
-    ordered = jnp.sort(x, axis=axis, stable=True)
-    return jnp.flip(ordered, axis) if descending else ordered
-
-
-def _argsort(x: Any, axis: int, descending: bool) -> Any:
-    jnp = jnp_()
-    if not descending:
-        return jnp.argsort(x, axis=axis, stable=True)
-    backwards = jnp.argsort(jnp.flip(x, axis), axis=axis, stable=True)
-    return jnp.asarray(x.shape[axis] - 1, backwards.dtype) - jnp.flip(backwards, axis)
-
-
-def _softmax(x: Any, axis: int) -> Any:
-    jnp = jnp_()
-    powers = jnp.exp(x - jnp.max(x, axis, keepdims=True, initial=-jnp.inf))
-    return powers / jnp.sum(powers, axis, keepdims=True)
-
-
-def _logsoftmax(x: Any, axis: int) -> Any:
-    jnp = jnp_()
-    below = x - jnp.max(x, axis, keepdims=True, initial=-jnp.inf)
-    return below - jnp.log(jnp.sum(jnp.exp(below), axis, keepdims=True))
-
-
-def _layer_norm(x: Any, scale: Any, shift: Any, epsilon: float) -> Any:
-    jnp = jnp_()
-    last = (x.ndim - 1,)
-    variance = _var(x, last, True, 0)
-    normal = (x - _mean(x, last, True)) / jnp.sqrt(variance + jnp.asarray(epsilon, x.dtype))
-    shape = x.shape
-    return normal * jnp.broadcast_to(scale, shape) + jnp.broadcast_to(shift, shape)
-
-
-def _gelu(x: Any, approximate: str) -> Any:
-    jnp, special = jnp_(), optional("jax.scipy.special", "jax", "the JAX target")
-    if approximate == "quick":
-        return x * special.expit(x * 1.702)
-    if approximate == "tanh":
-        inner = jnp.tanh((x + x * x * x * 0.044715) * math.sqrt(2 / math.pi))
-        return x * 0.5 * (inner + 1.0)
-    return x * 0.5 * special.erfc(x * -math.sqrt(0.5))
-
-
-def _outer(x: Any, y: Any) -> Any:
-    return x[:, None] * y
 
 
 def _pad(x: Any, padding: Any, value: Any) -> Any:
@@ -242,13 +139,13 @@ def _scatter(x: Any, updates: Any, indices: Any, axis: int) -> Any:
     return jnp.moveaxis(found, 0, axis)
 
 
-def _joined(name: str, *arrays: Any, axis: int) -> Any:
+def _concat(*arrays: Any, axis: int) -> Any:
     """Arrays one after another; those of less than a byte, on which XLA aborts, widened exactly."""
     jnp, dtype = jnp_(), DType.from_numpy(arrays[0].dtype)
     if dtype.bits >= 8 or dtype is DType.bool:
-        return getattr(jnp, name)(arrays, axis)
+        return jnp.concatenate(arrays, axis)
     wide = [x.astype(jnp.float32 if dtype.is_float else jnp.int8) for x in arrays]
-    return getattr(jnp, name)(wide, axis).astype(dtype.storage)
+    return jnp.concatenate(wide, axis).astype(dtype.storage)
 
 
 def _rebind(x: Any, shape: tuple[int, ...]) -> Any:
@@ -269,66 +166,44 @@ def _as_complex(x: Any, y: Any) -> Any:
 def table() -> Mapping[str, Callable[..., Any]]:
     """The function of each op; ImportError without jax."""
     jnp, lax = jnp_(), lax_()
-    special = optional("jax.scipy.special", "jax", "the JAX target")
+    special, nn = (
+        optional(f"jax.{name}", "jax", "the JAX target") for name in ("scipy.special", "nn")
+    )
     return {
         **{name: getattr(jnp, name) for name in _SAME},
-        **{name: partial(_compared, name) for name in _COMPARISONS},
-        **{name: partial(_rounded, name) for name in ("floor", "ceil", "trunc", "round")},
         **{name: partial(_made, name) for name in ("constant", "full", "range", "eye")},
         "divide": _divide,
         "floor_divide": _floor_divide,
         "remainder": _remainder,
         "pow": _pow,
-        "sign": _sign,
-        "reciprocal": _reciprocal,
-        "relu": lambda x: jnp.maximum(x, jnp.zeros((), x.dtype)),
-        "rsqrt": lambda x: jnp.ones((), x.dtype) / jnp.sqrt(x),
+        "reciprocal": lambda x: jnp.ones((), x.dtype) / x,
         "erf": special.erf,
         "sigmoid": special.expit,
-        "silu": lambda x: x * special.expit(x),
-        "gelu": _gelu,
-        "is_nan": jnp.isnan,
-        "is_inf": jnp.isinf,
-        "is_finite": jnp.isfinite,
-        "signbit": _signbit,
-        "clip": lambda x, low, high: jnp.minimum(jnp.maximum(x, low), high),
+        "gelu": lambda x, approximate: x * 0.5 * special.erfc(x * -math.sqrt(0.5)),
         "real": jnp.real,
         "imag": jnp.imag,
-        "conj": lambda x: jnp.conj(x) if jnp.iscomplexobj(x) else x,
         "as_complex": _as_complex,
         "sum": lambda x, axis, keepdims: jnp.sum(x, axis, x.dtype, keepdims=keepdims),
         "prod": lambda x, axis, keepdims: jnp.prod(x, axis, x.dtype, keepdims=keepdims),
-        "mean": _mean,
-        "var": _var,
-        "std": _std,
         "argmax": partial(_located, "argmax"),
         "argmin": partial(_located, "argmin"),
         "cumulative_sum": lambda x, axis: jnp.cumsum(x, axis, x.dtype),
         "cumulative_prod": lambda x, axis: jnp.cumprod(x, axis, x.dtype),
-        "softmax": _softmax,
-        "logsoftmax": _logsoftmax,
-        "layer_norm": _layer_norm,
-        "sort": _sort,
-        "argsort": _argsort,
+        "softmax": nn.softmax,
+        "logsoftmax": nn.log_softmax,
+        "sort": lambda x, axis, descending: jnp.sort(x, axis=axis, stable=True),
+        "argsort": lambda x, axis, descending: jnp.argsort(x, axis=axis, stable=True),
         "searchsorted": lambda x, values, side: jnp.searchsorted(x, values, side=side),
         "matmul": partial(jnp.matmul, precision=lax.Precision.HIGHEST),
-        "tensordot": lambda x, y, axes: jnp.tensordot(x, y, axes, precision=lax.Precision.HIGHEST),
-        "outer": _outer,
         "reshape": jnp.reshape,
         "broadcast_to": jnp.broadcast_to,
         "rebind": _rebind,
-        "transpose": jnp.swapaxes,
         "permute": lambda x, dims: jnp.transpose(x, dims),
-        "squeeze": jnp.squeeze,
-        "unsqueeze": jnp.expand_dims,
         "slice": _slice,
         "flip": lambda x, axis: jnp.flip(x, axis),
         "roll": lambda x, shift, axis: jnp.roll(x, shift, axis),
         "pad": _pad,
-        "tile": lambda x, repeats: jnp.tile(x, repeats),
-        "repeat": lambda x, repeats, axis: jnp.repeat(x, repeats, axis),
-        "concat": partial(_joined, "concatenate"),
-        "stack": partial(_joined, "stack"),
+        "concat": _concat,
         "gather": _gather,
         "take_along": _take_along,
         "scatter": _scatter,
@@ -336,12 +211,16 @@ def table() -> Mapping[str, Callable[..., Any]]:
     }
 
 
-_COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
 _SAME = (
-    *("add", "subtract", "multiply", "maximum", "minimum", "negative", "positive"),
-    *("abs", "square", "sqrt", "exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos"),
+    *("add", "subtract", "multiply", "maximum", "minimum", "negative", "abs", "sign", "floor"),
+    *("ceil", "round", "sqrt", "exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos"),
     *("tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh"),
     *("atan2", "hypot", "logaddexp", "copysign", "nextafter", "logical_and", "logical_or"),
     *("logical_xor", "logical_not", "bitwise_and", "bitwise_or", "bitwise_xor"),
     *("bitwise_invert", "left_shift", "right_shift", "where", "max", "min", "any", "all"),
+    *("equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "signbit"),
 )
+COMPOSITES = frozenset(
+    {"sigmoid", "softmax", "logsoftmax", "hypot", "logaddexp", "log2", "log10", "copysign", "roll"}
+)
+"""The composite ops of which JAX has functions of its own, faster or more exact."""

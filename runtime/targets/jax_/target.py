@@ -9,11 +9,11 @@ import numpy as np
 
 from graphir import DType, ExecutionError, Graph, Symbol, ops
 from graphir.semantics.evaluation import settings_of
-from passes import lower
+from passes import decompose, lower
 from runtime.binding import matched, numpy_name, sizes_of
 from runtime.targets.emission import emitter, lacking, live_symbols, optional
 from runtime.targets.jax_.casts import converted, jnp_
-from runtime.targets.jax_.ops import table
+from runtime.targets.jax_.ops import COMPOSITES, table
 
 
 def jax(graph: Graph) -> Callable[..., Any]:
@@ -32,6 +32,7 @@ def jax(graph: Graph) -> Callable[..., Any]:
 def function_of(graph: Graph) -> Callable[..., Any]:
     """The function of a graph as it is; it runs where all casts are explicit."""
     module = optional("jax", "jax", "the JAX target")
+    graph = decompose(graph, COMPOSITES)
     symbols = list(live_symbols(graph))
     for symbol in symbols:
         _check(symbol)

@@ -31,16 +31,11 @@ def less_of(x: OnnxValue, y: OnnxValue) -> tuple[OnnxValue, OnnxValue]:
 
 
 def compared(kind: str) -> Function:
-    """A comparison; int64 and uint64, which compare exactly, by sign and then as uint64."""
+    """A comparison."""
 
     def function(x: OnnxValue, y: OnnxValue) -> OnnxValue:
-        if {x.dtype, y.dtype} != {DType.int64, DType.uint64}:
-            x, y = less_of(x, y)
-            return x.asked(kind, y)
-        below = [(one < 0).cast(DType.int8) for one in (x, y)]
-        same = x.cast(DType.uint64).asked(kind, y.cast(DType.uint64))
-        apart = (-below[0]).asked(kind, -below[1])
-        return (below[0].equal(below[1]) & same) | (~below[0].equal(below[1]) & apart)
+        x, y = less_of(x, y)
+        return x.asked(kind, y)
 
     return function
 
@@ -64,36 +59,10 @@ def or_of_bools(kind: str, function: Function) -> Function:
     return chosen
 
 
-def rounded(kind: str) -> Function:
-    """A rounding of floats, which leaves integers as they are."""
-
-    def function(x: OnnxValue) -> OnnxValue:
-        return x.op(kind) if x.dtype.is_float else x
-
-    return function
-
-
 def everywhere(number: Any, x: OnnxValue) -> OnnxValue:
     """A number in the dtype and the shape of a value."""
     shape = x.body.op("Shape", [x], DType.int64)
     return x.body.op("Expand", [x.body.number(number, x.dtype), shape], x.dtype)
-
-
-def trunc(x: OnnxValue) -> OnnxValue:
-    """Towards zero."""
-    return (x < 0).where(x.op("Ceil"), x.op("Floor")) if x.dtype.is_float else x
-
-
-def sign(x: OnnxValue) -> OnnxValue:
-    """The sign; NaN of NaN."""
-    if x.dtype is DType.bool:
-        return x
-    return x.nan().where(x, x.op("Sign")) if x.dtype.is_float else x.op("Sign")
-
-
-def reciprocal(x: OnnxValue) -> OnnxValue:
-    """1 / x; of an integer 0 unless that is 1 or -1."""
-    return 1 / x if x.dtype.is_float else abs(x).equal(1).where(x, 0)
 
 
 def _divisor(x: OnnxValue, y: OnnxValue) -> OnnxValue:
@@ -172,13 +141,6 @@ def _shifted(direction: str, x: OnnxValue, y: OnnxValue) -> OnnxValue:
     return inside.where(moved.cast(x.dtype), 0)
 
 
-def signbit(x: OnnxValue) -> OnnxValue:
-    """Whether the sign is set."""
-    if x.dtype.is_float:
-        return x.negative()
-    return x ^ x if x.dtype is DType.bool else x < 0
-
-
 def copysign(x: OnnxValue, y: OnnxValue) -> OnnxValue:
     """The magnitude of x with the sign of y."""
     size = abs(x)
@@ -213,54 +175,9 @@ def log1p(x: OnnxValue) -> OnnxValue:
     return back.equal(0).where(x, near)
 
 
-def log_to(base: float) -> Function:
-    """The logarithm to a base; that of float32 in float64."""
-
-    def function(x: OnnxValue) -> OnnxValue:
-        return (x.cast(DType.float64).op("Log") / math.log(base)).cast(x.dtype)
-
-    return function
-
-
-def sigmoid(x: OnnxValue) -> OnnxValue:
-    """1 / (1 + exp(-x)), without overflow."""
-    small = (-abs(x)).op("Exp")
-    return (x >= 0).where(1, small) / (small + 1)
-
-
-def silu(x: OnnxValue) -> OnnxValue:
-    """X * sigmoid(x)."""
-    return x * sigmoid(x)
-
-
-def gelu(x: OnnxValue, approximate: str) -> OnnxValue:
-    """X * Phi(x)."""
-    if approximate == "quick":
-        return x * sigmoid(x * 1.702)
-    if approximate == "tanh":
-        inner = ((x + x * x * x * 0.044715) * math.sqrt(2 / math.pi)).op("Tanh")
-        return x * 0.5 * (inner + 1.0)
-    return x * 0.5 * ((x * math.sqrt(0.5)).op("Erf") + 1.0)
-
-
 def atan2(y: OnnxValue, x: OnnxValue) -> OnnxValue:
     """The angle of a point, by that of its reflection in the first quadrant."""
     above, right = abs(y), abs(x)
     ratio = above.equal(right).where(above.equal(0).where(above, 1), above / right)
     angle = ratio.op("Atan")
     return copysign(x.negative().where(math.pi - angle, angle), y)
-
-
-def hypot(x: OnnxValue, y: OnnxValue) -> OnnxValue:
-    """The length of a vector, in units of its longer part."""
-    x, y = abs(x), abs(y)
-    longer, shorter = (x > y).where(x, y), (x > y).where(y, x)
-    part = (longer + shorter).equal(0).where(0, shorter / longer)
-    length = longer * (part * part + 1).op("Sqrt")
-    return (x.equal(math.inf) | y.equal(math.inf)).where(math.inf, length)
-
-
-def logaddexp(x: OnnxValue, y: OnnxValue) -> OnnxValue:
-    """log(exp(x) + exp(y)) by the greater."""
-    apart = log1p((-abs(x - y)).op("Exp"))
-    return x.equal(y).where(x + math.log(2), greater(x, y) + apart)

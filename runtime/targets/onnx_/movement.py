@@ -36,13 +36,6 @@ def turned(body: OnnxBody, x: OnnxValue, order: Sequence[int]) -> OnnxValue:
     return x if [*order] == sorted(order) else body.op("Transpose", [x], x.dtype, perm=order)
 
 
-def _transposed(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
-    order = list(range(symbol.rank))
-    one, other = symbol.attrs["axis1"], symbol.attrs["axis2"]
-    order[one], order[other] = order[other], order[one]
-    return turned(body, args[0], order)
-
-
 def _permute(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
     return turned(body, args[0], symbol.attrs["dims"])
 
@@ -68,16 +61,13 @@ def _sliced(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxVa
     return body.op("Slice", [x, *parts, axes, step], x.dtype) if symbol.rank else x
 
 
-def backwards(body: OnnxBody, x: OnnxValue, axes: Sequence[int]) -> OnnxValue:
-    """The other way round along axes."""
+def _flipped(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
+    (x,), axes = args, symbol.attrs["axis"]
+    if not axes:
+        return x
     ends = [[value] * len(axes) for value in (-1, -(2**63), -1)]
     start, stop, step = map(body.ints, ends)
     return body.op("Slice", [x, start, stop, body.ints(axes), step], x.dtype)
-
-
-def _flipped(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
-    axes = symbol.attrs["axis"]
-    return backwards(body, args[0], axes) if axes else args[0]
 
 
 def _counted(body: OnnxBody, size: Size) -> OnnxValue:
@@ -110,20 +100,8 @@ def _tiled(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxVal
     return body.op("Tile", [args[0], repeats], args[0].dtype) if symbol.rank else args[0]
 
 
-def _repeated(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
-    (x,), axis, rank = args, symbol.attrs["axis"], symbol.rank
-    single = body.op("Unsqueeze", [x, body.ints([axis + 1])], x.dtype)
-    times = [symbol.attrs["repeats"] if i == axis + 1 else 1 for i in range(rank + 1)]
-    return reshape(body, symbol, [body.op("Tile", [single, body.shape(times)], x.dtype)])
-
-
 def _concat(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
     return body.op("Concat", args, args[0].dtype, axis=symbol.attrs["axis"])
-
-
-def _stack(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
-    axis = body.ints([symbol.attrs["axis"]])
-    return _concat(body, symbol, [body.op("Unsqueeze", [x, axis], x.dtype) for x in args])
 
 
 def _indexed(kind: str) -> Row:
@@ -186,7 +164,6 @@ def _shape_of(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> Onnx
 MOVES: Mapping[str, Row] = {
     "reshape": reshape,
     "broadcast_to": _expand,
-    "transpose": _transposed,
     "permute": _permute,
     "squeeze": _along("Squeeze"),
     "unsqueeze": _along("Unsqueeze"),
@@ -195,9 +172,7 @@ MOVES: Mapping[str, Row] = {
     "roll": _rolled,
     "pad": _padded,
     "tile": _tiled,
-    "repeat": _repeated,
     "concat": _concat,
-    "stack": _stack,
     "gather": _indexed("Gather"),
     "take_along": _indexed("GatherElements"),
     "scatter": _indexed("ScatterElements"),

@@ -1,4 +1,4 @@
-"""ONNX: the nodes that each op of a lowered graph becomes."""
+"""ONNX: the nodes that each primitive op of a lowered graph becomes."""
 
 # pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-from graphir import DType, Symbol, ops
+from graphir import Symbol, ops
 from runtime.targets.onnx_ import functions as fn
 from runtime.targets.onnx_.body import OnnxBody, Row
 from runtime.targets.onnx_.casts import converted
@@ -33,18 +33,6 @@ def _logical(kind: str) -> Row:
     return row
 
 
-def _asked(of_floats: Callable[[OnnxValue], OnnxValue], otherwise: bool) -> Row:
-    """A question about floats, to which integers have one answer."""
-
-    def row(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
-        (x,) = args
-        if x.dtype.is_float:
-            return of_floats(x)
-        return fn.everywhere(otherwise, x.cast(DType.bool))
-
-    return row
-
-
 def _pow(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
     x, y = args
     if x.dtype.is_float:
@@ -62,12 +50,10 @@ def _cast(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValu
     return converted(args[0], symbol.args[0].dtype, symbol.dtype, symbol.graph.tf32)
 
 
-_GREATER, _LESSER = fn.or_of_bools("Or", fn.greater), fn.or_of_bools("And", fn.lesser)
-_PRODUCT = fn.or_of_bools("And", fn.direct("Mul"))
 _DIRECT = {
     **{name: name.capitalize() for name in ("sqrt", "exp", "log", "sin", "cos", "tan", "asin")},
     **{name: name.capitalize() for name in ("acos", "atan", "sinh", "cosh", "tanh", "asinh")},
-    **{name: name.capitalize() for name in ("acosh", "atanh", "erf")},
+    **{name: name.capitalize() for name in ("acosh", "atanh", "erf", "floor", "ceil", "round")},
     "subtract": "Sub",
     "divide": "Div",
 }
@@ -77,41 +63,21 @@ ONNX: Mapping[str, Row] = {
     **MOVES,
     **{name: _of(fn.direct(theirs)) for name, theirs in _DIRECT.items()},
     "add": _of(fn.or_of_bools("Or", fn.direct("Add"))),
-    "multiply": _of(_PRODUCT),
-    "maximum": _of(_GREATER),
-    "minimum": _of(_LESSER),
+    "multiply": _of(fn.or_of_bools("And", fn.direct("Mul"))),
+    "maximum": _of(fn.or_of_bools("Or", fn.greater)),
+    "minimum": _of(fn.or_of_bools("And", fn.lesser)),
     "where": lambda body, symbol, args: args[0].where(*args[1:]),
     "floor_divide": _of(fn.floor_divide),
     "remainder": _of(fn.remainder),
     "pow": _pow,
     "negative": _of(OnnxValue.__neg__),
-    "positive": _of(lambda x: x),
     "abs": _of(OnnxValue.__abs__),
-    "sign": _of(fn.sign),
-    "square": _of(lambda x: _PRODUCT(x, x)),
-    "reciprocal": _of(fn.reciprocal),
-    "relu": _of(lambda x: x if x.dtype is DType.bool else fn.greater(x, 0)),
-    "floor": _of(fn.rounded("Floor")),
-    "ceil": _of(fn.rounded("Ceil")),
-    "round": _of(fn.rounded("Round")),
-    "trunc": _of(fn.trunc),
-    "rsqrt": _of(lambda x: 1 / x.op("Sqrt")),
     "expm1": _of(fn.expm1),
     "log1p": _of(fn.log1p),
-    "log2": _of(fn.log_to(2)),
-    "log10": _of(fn.log_to(10)),
-    "sigmoid": _of(fn.sigmoid),
-    "silu": _of(fn.silu),
-    "gelu": _of(fn.gelu),
+    "gelu": _of(lambda x, approximate: x * 0.5 * ((x * math.sqrt(0.5)).op("Erf") + 1.0)),
     "atan2": _of(fn.atan2),
-    "hypot": _of(fn.hypot),
-    "logaddexp": _of(fn.logaddexp),
-    "copysign": _of(fn.copysign),
     "nextafter": _of(fn.nextafter),
-    "is_nan": _asked(OnnxValue.nan, False),
-    "is_inf": _asked(lambda x: x.asked("IsInf"), False),
-    "is_finite": _asked(lambda x: abs(x) < math.inf, True),
-    "signbit": _of(fn.signbit),
+    "signbit": _of(OnnxValue.negative),
     "equal": _of(fn.compared("Equal")),
     "not_equal": _of(lambda x, y: ~fn.compared("Equal")(x, y)),
     "less": _of(fn.compared("Less")),
@@ -128,11 +94,10 @@ ONNX: Mapping[str, Row] = {
     "bitwise_invert": _of(lambda x: ~x),
     "left_shift": _of(fn.shifted("LEFT")),
     "right_shift": _of(fn.shifted("RIGHT")),
-    "clip": _of(lambda x, low, high: _LESSER(_GREATER(x, low), high)),
     "cast": _cast,
-    "real": _of(lambda x: x),
-    "imag": _of(lambda x: fn.everywhere(0, x)),
-    "conj": _of(lambda x: x),
     "rebind": lambda body, symbol, args: body.shaped(args[0], symbol.shape),
 }
 """The row of `as_complex` is missing: ONNX computes with real numbers alone."""
+
+COMPOSITES = frozenset({"softmax", "logsoftmax", "argsort", "squeeze", "unsqueeze", "tile", "roll"})
+"""The composite ops that ONNX has itself, or computes with fewer nodes."""

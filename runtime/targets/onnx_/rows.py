@@ -10,8 +10,7 @@ from graphir import DType, Symbol
 from graphir.ops.dims import product
 from runtime.targets.onnx_.body import OnnxBody, Row
 from runtime.targets.onnx_.casts import key, unkeyed
-from runtime.targets.onnx_.functions import greater
-from runtime.targets.onnx_.movement import backwards, reshape, turned, with_shape
+from runtime.targets.onnx_.movement import reshape, turned, with_shape
 from runtime.targets.onnx_.values import OnnxValue
 
 # -- reductions
@@ -90,35 +89,6 @@ def _located(kind: str, nan: float) -> Row:
     return row
 
 
-def _count(body: OnnxBody, symbol: Symbol) -> OnnxValue:
-    """How many elements each result is made of, a vector of one."""
-    shape: Any = symbol.args[0].shape
-    return body.size(product(shape[i] for i in symbol.attrs["axis"]))
-
-
-def _over(x: OnnxValue, count: OnnxValue) -> OnnxValue:
-    """A total divided by a count, in float64."""
-    shape = x.body.op("Reshape", [count, x.body.ints([])], count.dtype)
-    return (x.cast(DType.float64) / shape.cast(DType.float64)).cast(x.dtype)
-
-
-def _mean(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
-    return _over(_reduce(body, symbol, args[0]), _count(body, symbol))
-
-
-def _var(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
-    x, count = args[0], _count(body, symbol)
-    axes = body.ints(symbol.attrs["axis"])
-    total = body.op("ReduceSum", [x, axes], x.dtype, keepdims=1, noop_with_empty_axes=1)
-    off = x - _over(total, count)
-    divisor = greater(count - symbol.attrs["correction"], 0)
-    return _over(_reduce(body, symbol, off * off), divisor)
-
-
-def _std(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
-    return _var(body, symbol, args).op("Sqrt")
-
-
 def _cumulative(kind: str, of_bools: str) -> Row:
     def row(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
         x, axis = args[0], body.number(symbol.attrs["axis"], DType.int64)
@@ -155,15 +125,6 @@ def _logsoftmax(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> On
     return below - _last(body, below.op("Exp"), axis).op("Log")
 
 
-def _layer_norm(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
-    (x, scale, shift), last = args, symbol.rank - 1
-    shape: Any = symbol.shape
-    count = body.size(shape[last])
-    centred = x - _over(_last(body, x, last), count)
-    variance = _over(_last(body, centred * centred, last), count)
-    return centred / (variance + symbol.attrs["epsilon"]).op("Sqrt") * scale + shift
-
-
 def _order(body: OnnxBody, symbol: Symbol, x: OnnxValue, largest: bool) -> OnnxValue:
     """The order that sorts, equal values in theirs, as TopK promises."""
     axis, shape = symbol.attrs["axis"], cast(Any, symbol.shape)
@@ -176,10 +137,8 @@ def _argsort(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxV
 
 
 def _sort(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
-    (x,), axis = args, symbol.attrs["axis"]
-    order = _order(body, symbol, x, False)
-    found = body.op("GatherElements", [x, order], x.dtype, axis=axis)
-    return backwards(body, found, [axis]) if symbol.attrs["descending"] else found
+    (x,), order = args, _order(body, symbol, args[0], False)
+    return body.op("GatherElements", [x, order], x.dtype, axis=symbol.attrs["axis"])
 
 
 def _searchsorted(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
@@ -211,16 +170,6 @@ def _matmul(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxVa
     return made if symbol.args[0].rank > 1 < symbol.args[1].rank else reshape(body, symbol, [made])
 
 
-def _tensordot(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
-    left, right = symbol.attrs["axes"]
-    x, y = symbol.args
-    rows = [i for i in range(x.rank) if i not in left]
-    columns = [i for i in range(y.rank) if i not in right]
-    one = _matrix(body, args[0], x, rows, left)
-    other = _matrix(body, args[1], y, right, columns)
-    return reshape(body, symbol, [_product(body, one, other)])
-
-
 def _matrix(
     body: OnnxBody, x: OnnxValue, symbol: Symbol, rows: Sequence[int], columns: Sequence[int]
 ) -> OnnxValue:
@@ -229,20 +178,11 @@ def _matrix(
     return with_shape(body, whole, sizes)
 
 
-def _outer(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
-    x, y = args
-    column = body.op("Unsqueeze", [x, body.ints([1])], x.dtype)
-    return column & y if x.dtype is DType.bool else column * y
-
-
 ROWS: Mapping[str, Row] = {
     "sum": _total("ReduceSum", _any_of, "CumSum", 0),
     "prod": _total("ReduceProd", _all_of, "CumProd", 1),
     "max": _extreme(True, math.nan),
     "min": _extreme(False, -math.nan),
-    "mean": _mean,
-    "var": _var,
-    "std": _std,
     "any": _any_of,
     "all": _all_of,
     "argmax": _located("ArgMax", math.nan),
@@ -251,11 +191,8 @@ ROWS: Mapping[str, Row] = {
     "cumulative_prod": _cumulative("CumProd", "all"),
     "softmax": _softmax,
     "logsoftmax": _logsoftmax,
-    "layer_norm": _layer_norm,
     "sort": _sort,
     "argsort": _argsort,
     "searchsorted": _searchsorted,
     "matmul": _matmul,
-    "tensordot": _tensordot,
-    "outer": _outer,
 }

@@ -12,12 +12,12 @@ from typing import Any
 from graphir import DType, Graph, Origin, Symbol, ops
 from graphir.location import CAST
 from graphir.semantics.evaluation import machine
-from passes import lower
+from passes import decompose, lower
 from passes.analysis.casts.conversion import cast_conversion
 from runtime.targets.emission import dtypes_of, emitter, lacking, live_symbols
 from runtime.targets.onnx_.body import OnnxBody, stored
 from runtime.targets.onnx_.casts import converted
-from runtime.targets.onnx_.ops import ONNX
+from runtime.targets.onnx_.ops import COMPOSITES, ONNX
 from runtime.targets.onnx_.values import OnnxValue
 from runtime.targets.specialize import specialized
 
@@ -43,9 +43,10 @@ def onnx(graph: Graph, sizes: Mapping[str, int] | None = None) -> Any:
 
 def model(graph: Graph) -> Any:
     """The model of a graph as it is: valid where all casts are explicit."""
-    body = OnnxBody(graph)
     for symbol in live_symbols(graph):
         _check(symbol)
+    graph = decompose(graph, COMPOSITES)
+    body = OnnxBody(graph)
     values = {symbol: _entered(body, symbol) for symbol in graph.inputs}
     for symbol in live_symbols(graph):
         if symbol.op is not ops.input:

@@ -1,4 +1,4 @@
-"""PYTHON: the expression of NumPy that each op of a lowered graph is."""
+"""PYTHON: the expression of NumPy that each op of a lowered graph is, unless it decomposes."""
 
 from __future__ import annotations
 
@@ -144,10 +144,6 @@ def _attrs(line: Line) -> dict[str, str]:
     return {name: line.text(value) for name, value in line.symbol.attrs.items()}
 
 
-def _signbit(line: Line) -> str:
-    return f"np.signbit({line[0]})" if _of(line).is_float else f"{line[0]} < 0"
-
-
 def _slice(line: Line) -> str:
     attrs = line.symbol.attrs
     limits = list(zip(attrs["start"], attrs["stop"], line.symbol.args[0].shape, strict=True))
@@ -227,8 +223,7 @@ PYTHON: Mapping[str, Row] = {
     "abs": _call("np.abs"),
     "sign": lambda line: f"{line[0]}.copy()" if _of(line) is DType.bool else f"np.sign({line[0]})",
     "square": _call("np.square"),
-    "reciprocal": lambda line: f"{line.use('_reciprocal')}({line[0]})",
-    "relu": lambda line: f"np.maximum({line[0]}, {line.dtype}(0))",
+    "reciprocal": _call("np.reciprocal"),
     # -- rounding
     "floor": _rounded("np.floor"),
     "ceil": _rounded("np.ceil"),
@@ -237,11 +232,8 @@ PYTHON: Mapping[str, Row] = {
     # -- functions of floats
     **{name: _call(f"np.{name}") for name in (*_SAME, "cosh", "tanh")},
     **{name: _call(f"np.arc{name[1:]}") for name in _INVERSE},
-    "rsqrt": lambda line: f"np.reciprocal(np.sqrt({line[0]}))",
     "erf": _helper("erf"),
-    "sigmoid": _helper("sigmoid"),
-    "silu": _helper("silu"),
-    "gelu": _helper("gelu", "approximate"),
+    "gelu": lambda line: f"{line.use('gelu')}({line[0]})",
     "atan2": _whole("np.arctan2"),
     "hypot": _whole("np.hypot"),
     "logaddexp": _whole("np.logaddexp"),
@@ -251,7 +243,7 @@ PYTHON: Mapping[str, Row] = {
     "is_nan": _call("np.isnan"),
     "is_inf": _call("np.isinf"),
     "is_finite": _call("np.isfinite"),
-    "signbit": _signbit,
+    "signbit": _call("np.signbit"),
     "equal": _infix("==", "np.equal"),
     "not_equal": _infix("!=", "np.not_equal"),
     "less": _infix("<", "np.less"),
@@ -271,7 +263,6 @@ PYTHON: Mapping[str, Row] = {
     "right_shift": _call("np.right_shift"),
     # -- selection, conversion, complex numbers
     "where": _call("np.where"),
-    "clip": lambda line: f"np.minimum(np.maximum({line[0]}, {line[1]}), {line[2]})",
     "cast": _cast,
     "real": _plain("{x}.real.copy()"),
     "imag": _plain("{x}.imag.copy()"),
@@ -284,23 +275,17 @@ PYTHON: Mapping[str, Row] = {
     "min": _extreme("min"),
     "mean": _helper("mean", "axis", "keepdims"),
     "var": _helper("var", "axis", "keepdims", "correction"),
-    "std": _helper("std", "axis", "keepdims", "correction"),
     "any": _reduced("np.logical_or"),
     "all": _reduced("np.logical_and"),
     "argmax": _located("argmax"),
     "argmin": _located("argmin"),
     "cumulative_sum": _accumulated("np.add"),
     "cumulative_prod": _accumulated("np.multiply"),
-    "softmax": _helper("softmax", "axis"),
-    "logsoftmax": _helper("logsoftmax", "axis"),
-    "layer_norm": _helper("layer_norm", "epsilon"),
     "sort": _helper("_sort", "axis", "descending"),
     "argsort": lambda line: _positions(line, _helper("_argsort", "axis", "descending")(line)),
     "searchsorted": lambda line: _positions(line, _helper("_searchsorted", "side")(line)),
     # -- contractions
     "matmul": _call("np.matmul"),
-    "tensordot": _helper("_tensordot", "axes"),
-    "outer": _call("np.multiply.outer"),
     # -- movement
     "reshape": _plain("{x}.reshape({shape})"),
     "broadcast_to": _moved("np.broadcast_to({x}, {shape})"),
@@ -328,3 +313,6 @@ PYTHON: Mapping[str, Row] = {
     "shape_of": lambda line: _positions(line, f"np.array({line[0]}.shape, dtype=np.int64)"),
 }
 """Each row gives an expression for a line; helpers are pieces of graphir's own source."""
+
+COMPOSITES = frozenset(PYTHON) - {"gelu", "real", "imag", "reciprocal", "signbit"}
+"""The composite ops of which NumPy has functions; of the rest rows have what is primitive."""

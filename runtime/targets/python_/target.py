@@ -10,12 +10,12 @@ from textwrap import fill
 from graphir import DType, Graph, Symbol, ops
 from graphir.location import Location
 from graphir.ops.dims import Dim, Size
-from passes import lower
+from passes import decompose, lower
 from runtime.binding import numpy_name
 from runtime.targets.emission import bindings, emitter, live_symbols, unbound
 from runtime.targets.python_.excerpts import excerpt
 from runtime.targets.python_.names import Identifiers, dim_text
-from runtime.targets.python_.ops import PYTHON, Line
+from runtime.targets.python_.ops import COMPOSITES, PYTHON, Line
 from runtime.targets.python_.values import converted, word
 
 
@@ -28,7 +28,7 @@ def python(graph: Graph) -> str:
     and ml_dtypes where a dtype is of that; all else it needs is copied into it. Raises TargetError
     where nothing binds a dim.
     """
-    return _Writer(lower(graph)).source()
+    return _Writer(decompose(lower(graph), COMPOSITES)).source()
 
 
 class _Writer:

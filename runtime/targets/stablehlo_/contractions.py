@@ -12,11 +12,6 @@ from runtime.targets.stablehlo_.text import fields
 from runtime.targets.stablehlo_.values import HloValue, Sizes
 
 
-def tensordot(x: HloValue, y: HloValue, axes: tuple[Sizes, Sizes]) -> HloValue:
-    """The product summed over pairs of axes."""
-    return _product(x, y, ((), ()), axes)
-
-
 def matmul(x: HloValue, y: HloValue) -> HloValue:
     """The matrix product over the last two axes; the axes before broadcast."""
     inner = max(y.rank - 2, 0)
@@ -59,8 +54,3 @@ def _product(
         dot_dimension_numbers=dimensions,
         precision_config=f"[{exact}, {exact}]",
     )
-
-
-def outer(x: HloValue, y: HloValue) -> HloValue:
-    """All products of two vectors' elements."""
-    return x.reshape((*x.shape, 1)) * y

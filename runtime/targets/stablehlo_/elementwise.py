@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 from graphir import DType
 from runtime.targets.stablehlo_.values import HloValue, together, where
@@ -12,58 +11,8 @@ from runtime.targets.stablehlo_.values import HloValue, together, where
 
 
 def magnitude(x: HloValue) -> HloValue:
-    """|x|: itself where there are no negative numbers."""
-    if x.dtype.family in ("bool", "uint"):
-        return x
+    """|x|, of a complex number a real one."""
     return x.op("abs", to=x.dtype.part)
-
-
-def sign(x: HloValue) -> HloValue:
-    """-1, 0 or 1; of a complex z, z / |z|."""
-    if x.dtype.family in ("bool", "uint"):
-        return x.op("minimum", 1)
-    return where(x.eq(0), 0, x.op("sign")) if x.dtype.is_float else x.op("sign")
-
-
-def reciprocal(x: HloValue) -> HloValue:
-    """1 / x; of integers truncated, 0 of 0."""
-    return where(magnitude(x).eq(1), x, 0) if x.dtype.is_integer else 1 / x
-
-
-def positive(x: HloValue) -> HloValue:
-    """The value itself."""
-    return x
-
-
-def square(x: HloValue) -> HloValue:
-    """The product with itself."""
-    return x * x
-
-
-def relu(x: HloValue) -> HloValue:
-    """The greater of the value and 0."""
-    return x.op("maximum", 0)
-
-
-def whole(name: str) -> Callable[[HloValue], HloValue]:
-    """A rounding to integers, of complex numbers both parts; it does nothing to integers."""
-
-    def row(x: HloValue) -> HloValue:
-        return by_part(x, lambda part: part.op(name)) if x.dtype.format else x
-
-    return row
-
-
-def trunc(x: HloValue) -> HloValue:
-    """The value without its fraction."""
-    return where(x < 0, x.op("ceil"), x.op("floor")) if x.dtype.format else x
-
-
-def by_part(x: HloValue, function: Callable[[HloValue], HloValue]) -> HloValue:
-    """A function of a real number; of a complex one, of both its parts."""
-    if not x.dtype.is_complex:
-        return function(x)
-    return complex_of(function(real(x)), function(imag(x)))
 
 
 def real(x: HloValue) -> HloValue:
@@ -81,43 +30,17 @@ def complex_of(x: HloValue, y: HloValue) -> HloValue:
     return x.op("complex", y, to=DType(f"complex{2 * x.dtype.bits}"))
 
 
-def conj(x: HloValue) -> HloValue:
-    """The complex conjugate."""
-    return complex_of(real(x), -imag(x)) if x.dtype.is_complex else x
-
-
 def signbit(x: HloValue) -> HloValue:
-    """Whether the sign is set, of -0.0 and NaN too."""
-    return (x.bitcast(DType(f"int{x.dtype.bits}")) if x.dtype.is_float else x) < 0
-
-
-def is_nan(x: HloValue) -> HloValue:
-    """Whether a part is NaN."""
-    return x.ne(x)
-
-
-def is_inf(x: HloValue) -> HloValue:
-    """Whether a part is an infinity."""
-    if x.dtype.format is None:
-        return x.ne(x)
-    found = magnitude(real(x)).eq(math.inf)
-    return found | magnitude(imag(x)).eq(math.inf) if x.dtype.is_complex else found
-
-
-def is_finite(x: HloValue) -> HloValue:
-    """Whether no part is NaN or an infinity."""
-    if x.dtype.format is None:
-        return x.eq(x)
-    found = real(x).op("is_finite", to=DType.bool)
-    return found & imag(x).op("is_finite", to=DType.bool) if x.dtype.is_complex else found
-
-
-def copysign(x: HloValue, y: HloValue) -> HloValue:
-    """The magnitude of x with the sign of y."""
-    return where(signbit(x) ^ signbit(y), -x, x)
+    """Whether the sign of a float is set, of -0.0 and NaN too."""
+    return x.bitcast(DType(f"int{x.dtype.bits}")) < 0
 
 
 # -- division
+
+
+def reciprocal(x: HloValue) -> HloValue:
+    """1 / x of complex numbers; others decompose."""
+    return 1 / x
 
 
 def floor_divide(x: HloValue, y: HloValue) -> HloValue:
@@ -147,6 +70,11 @@ def remainder(x: HloValue, y: HloValue) -> HloValue:
     rest = x.op("remainder", _safe(y) if whole else y)
     none = 0 if whole else where(y.eq(0), rest, copysign(y.number(0), y))
     return where(_off(rest, y), rest + y, where(rest.eq(0), none, rest))
+
+
+def copysign(x: HloValue, y: HloValue) -> HloValue:
+    """The magnitude of x with the sign of y."""
+    return where(signbit(x) ^ signbit(y), -x, x)
 
 
 def _off(rest: HloValue, y: HloValue) -> HloValue:
@@ -203,37 +131,6 @@ def shifted(name: str, x: HloValue, y: HloValue) -> HloValue:
 # -- functions
 
 
-def rsqrt(x: HloValue) -> HloValue:
-    """1 / sqrt(x), two roundings."""
-    return 1 / x.op("sqrt")
-
-
-def hypot(x: HloValue, y: HloValue) -> HloValue:
-    """The magnitude of x + y*i; infinite also beside NaN, where engines differ."""
-    return where(is_inf(x) | is_inf(y), math.inf, magnitude(complex_of(x, y)))
-
-
-def silu(x: HloValue) -> HloValue:
-    """The product with its sigmoid."""
-    return x * x.op("logistic")
-
-
-def logarithm(x: HloValue, base: int) -> HloValue:
-    """The logarithm to a base."""
-    return by_part(x.op("log"), lambda part: part / math.log(base))
-
-
-def logaddexp(x: HloValue, y: HloValue) -> HloValue:
-    """log(exp(x) + exp(y))."""
-    rest = (-(x - y).op("abs")).op("exponential").op("log_plus_one")
-    return where(x.eq(y), x + math.log(2), x.op("maximum", y) + rest)
-
-
 def gelu(x: HloValue, approximate: str) -> HloValue:
-    """The Gaussian error linear unit: by erfc, by tanh, or by a sigmoid."""
-    if approximate == "quick":
-        return x * (x * 1.702).op("logistic")
-    if approximate == "tanh":
-        inner = ((x + x * x * x * 0.044715) * math.sqrt(2 / math.pi)).op("tanh")
-        return x * 0.5 * (inner + 1)
+    """The product x * Phi(x) by erfc; the approximations decompose."""
     return x * 0.5 * (x * -math.sqrt(0.5)).op("chlo.erfc")

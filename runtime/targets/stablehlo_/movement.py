@@ -18,28 +18,11 @@ def permute(x: HloValue, dims: Sequence[int]) -> HloValue:
     return x.body.one("transpose", [x], type_, permutation=ints(dims))
 
 
-def transpose(x: HloValue, axis1: int, axis2: int) -> HloValue:
-    """Two axes exchanged."""
-    order = list(range(x.rank))
-    order[axis1], order[axis2] = axis2, axis1
-    return permute(x, order)
-
-
 def axis_moved(x: HloValue, source: int, target: int) -> HloValue:
     """An axis at another place, the others in their order."""
     order = [i for i in range(x.rank) if i != source]
     order.insert(target, source)
     return permute(x, order)
-
-
-def squeeze(x: HloValue, axis: int) -> HloValue:
-    """Without an axis of 1."""
-    return x.reshape((*x.shape[:axis], *x.shape[axis + 1 :]))
-
-
-def unsqueeze(x: HloValue, axis: int) -> HloValue:
-    """With a new axis of 1."""
-    return x.reshape((*x.shape[:axis], 1, *x.shape[axis:]))
 
 
 def sliced(x: HloValue, start: Sizes, stop: Sizes, step: Sizes) -> HloValue:
@@ -58,20 +41,6 @@ def flip(x: HloValue, axis: Sizes) -> HloValue:
     return x.body.one("reverse", [x], x.type, dimensions=ints(axis))
 
 
-def roll(x: HloValue, shift: int, axis: int) -> HloValue:
-    """Element i moved to place i + shift, around the end."""
-    size = x.shape[axis]
-    if not size or not shift % size:
-        return x
-    cut = size - shift % size
-    parts: list[HloValue] = []
-    for low, high in ((cut, size), (0, cut)):
-        start, stop = [0] * x.rank, list(x.shape)
-        start[axis], stop[axis] = low, high
-        parts.append(sliced(x, tuple(start), tuple(stop), (1,) * x.rank))
-    return concat(*parts, axis=axis)
-
-
 def pad(x: HloValue, padding: Sequence[tuple[int, int]], value: Any) -> HloValue:
     """Surrounded by (before, after) elements of a value."""
     edges = zip(padding, x.shape, strict=True)
@@ -81,24 +50,6 @@ def pad(x: HloValue, padding: Sequence[tuple[int, int]], value: Any) -> HloValue
     operands = [x, x.body.constant(value, x.dtype)]
     none = ints([0] * x.rank)
     return x.body.one("pad", operands, TensorType(x.dtype, shape), **inside, interior_padding=none)
-
-
-def tile(x: HloValue, repeats: Sizes) -> HloValue:
-    """The whole, so many times on each axis."""
-    return _repeated(x, [part for each in zip(repeats, x.shape, strict=True) for part in each], 1)
-
-
-def repeat(x: HloValue, repeats: int, axis: int) -> HloValue:
-    """Each element so many times along an axis."""
-    counts = [repeats if i == axis else 1 for i in range(x.rank)]
-    return _repeated(x, [part for each in zip(x.shape, counts, strict=True) for part in each], 0)
-
-
-def _repeated(x: HloValue, shape: list[int], first: int) -> HloValue:
-    """Broadcast to a shape of two axes for each, of which one is its own; then each pair one."""
-    pairs = zip(shape[::2], shape[1::2], strict=True)
-    wide = x.broadcast(tuple(shape), range(first, 2 * x.rank, 2))
-    return wide.reshape(tuple(one * other for one, other in pairs))
 
 
 def concat(*arrays: HloValue, axis: int) -> HloValue:
@@ -111,11 +62,6 @@ def concat(*arrays: HloValue, axis: int) -> HloValue:
     shape[axis] = sum(one.shape[axis] for one in arrays)
     type_ = TensorType(arrays[0].dtype, tuple(shape))
     return arrays[0].body.one("concatenate", arrays, type_, dimension=f"{axis} : i64")
-
-
-def stack(*arrays: HloValue, axis: int) -> HloValue:
-    """Side by side along a new axis."""
-    return concat(*(unsqueeze(one, axis) for one in arrays), axis=axis)
 
 
 def rebind(x: HloValue, shape: Sizes) -> HloValue:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from graphir import DType, TensorType
-from runtime.targets.stablehlo_.elementwise import conj, imag, real
-from runtime.targets.stablehlo_.movement import flip, picked
+from runtime.targets.stablehlo_.elementwise import imag, real
+from runtime.targets.stablehlo_.movement import picked
 from runtime.targets.stablehlo_.order import before, maximum, minimum
 from runtime.targets.stablehlo_.text import dense, ints
 from runtime.targets.stablehlo_.values import HloValue, Sizes, where
@@ -108,24 +108,6 @@ def _spread(made: HloValue, x: HloValue, axes: Sizes) -> HloValue:
     return made.broadcast(x.shape, [i for i in range(x.rank) if i not in axes])
 
 
-def mean(x: HloValue, axis: Sizes, keepdims: bool) -> HloValue:
-    """The sum by the count."""
-    return total(x, axis, keepdims) / math.prod(x.shape[i] for i in axis)
-
-
-def var(x: HloValue, axis: Sizes, keepdims: bool, correction: int) -> HloValue:
-    """The mean of |x - mean|**2, over n - correction elements."""
-    off = x - mean(x, axis, True)
-    squares = real(off * conj(off))
-    count = max(math.prod(x.shape[i] for i in axis) - correction, 0)
-    return total(squares, axis, keepdims) / count
-
-
-def std(x: HloValue, **settings: Any) -> HloValue:
-    """The square root of `var`."""
-    return var(x, **settings).op("sqrt")
-
-
 # -- rows
 
 
@@ -146,46 +128,17 @@ def accumulated(function: Pair, init: Any) -> Callable[..., HloValue]:
     return row
 
 
-def _below_greatest(x: HloValue, axis: int) -> HloValue:
-    return x - reduced(maximum, least)(x, (axis,), True)
-
-
-def softmax(x: HloValue, axis: int) -> HloValue:
-    """exp(x - max) by the sum of it."""
-    powers = _below_greatest(x, axis).op("exponential")
-    return powers / total(powers, (axis,), True)
-
-
-def logsoftmax(x: HloValue, axis: int) -> HloValue:
-    """(x - max) - log(sum(exp(x - max)))."""
-    below = _below_greatest(x, axis)
-    return below - total(below.op("exponential"), (axis,), True).op("log")
-
-
-def layer_norm(x: HloValue, scale: HloValue, shift: HloValue, epsilon: float) -> HloValue:
-    """(x - mean) / sqrt(var + epsilon) * scale + shift, along the last axis."""
-    last = (x.rank - 1,)
-    centred = x - mean(x, last, True)
-    spread = (mean(centred * centred, last, True) + epsilon).op("sqrt")
-    return centred / spread * scale + shift
-
-
 # -- sorting
 
 
 def sort(x: HloValue, axis: int, descending: bool) -> HloValue:
-    """Sorted, NaN last; descending is that backwards."""
-    ordered = _sorted([x], axis)[0]
-    return flip(ordered, (axis,)) if descending else ordered
+    """Sorted, NaN last; the descending order is decomposed."""
+    return _sorted([x], axis)[0]
 
 
 def argsort(x: HloValue, axis: int, descending: bool) -> HloValue:
-    """The order that sorts, equal values in theirs; descending puts NaN first."""
-    places = x.body.iota(DType.int64, x.shape, axis)
-    if not descending:
-        return _sorted([x, places], axis)[1]
-    backwards = _sorted([flip(x, (axis,)), flip(places, (axis,))], axis)[1]
-    return flip(backwards, (axis,))
+    """The order that sorts, equal values in theirs; the descending one is decomposed."""
+    return _sorted([x, x.body.iota(DType.int64, x.shape, axis)], axis)[1]
 
 
 def _sorted(values: Sequence[HloValue], axis: int) -> list[HloValue]:

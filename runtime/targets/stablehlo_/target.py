@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from graphir import DType, Graph, Symbol, ops
 from graphir.semantics.evaluation import apply, settings_of
-from passes import lower
+from passes import decompose, lower
 from runtime.targets.emission import emitter, lacking, live_symbols
 from runtime.targets.specialize import specialized
 from runtime.targets.stablehlo_.casts import converted
-from runtime.targets.stablehlo_.ops import STABLEHLO
+from runtime.targets.stablehlo_.ops import COMPOSITES, STABLEHLO
 from runtime.targets.stablehlo_.text import location_text, signature_text, type_text
 from runtime.targets.stablehlo_.values import HloBody, HloValue
 
@@ -37,6 +37,7 @@ def stablehlo(graph: Graph, sizes: Mapping[str, int] | None = None) -> str:
 
 def module_text(graph: Graph) -> str:
     """The module of a graph as it is, of known sizes; valid where all its casts are explicit."""
+    graph = decompose(graph, COMPOSITES)
     body, values, parameters = HloBody(), dict[int, HloValue](), list[str]()
     for position, symbol in enumerate(graph.inputs):
         values[symbol.index] = taken = HloValue(body, f"%arg{position}", symbol.type)

@@ -1,0 +1,461 @@
+"""What composite ops are, each written once in terms of primitive ops.
+
+A decomposition is a function `(p, *operands, **attributes)`. `p` is a namespace that has the
+primitives by name, `p.number(value, like)`, a number in the dtype of another value, and on symbols
+`p.count(x, axes, less, like)`, the number of elements along axes, less a number but at least 0.
+So the same lines run on NumPy arrays, where they are the kernel (graphir/semantics/kernels.py), and
+on symbols, where they rewrite a graph for a target (passes/decompose.py). Operands have the dtypes
+of a lowered graph; `.dtype` is a DType or NumPy's, `.shape` has ints or, of symbols, named dims.
+
+None for a result says that the op is a primitive at these dtypes or attributes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+Axes = tuple[int, ...]
+
+
+class Decomposition(NamedTuple):
+    """A composite op in terms of primitives.
+
+    `ulps`: how far its result may be from the kernel's, in units of the last place of float32 and
+    float64; 0: it has the kernel's bits. Bounded ones serve targets alone.
+    """
+
+    function: Callable[..., Any]
+    ulps: int = 0
+
+
+DECOMPOSITIONS: dict[str, Decomposition] = {}
+"""The decompositions of ops, by the names of these."""
+
+
+def exact(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorator: the decomposition of the op of that name, with the kernel's bits."""
+    return bounded(0)(function)
+
+
+def bounded(ulps: int, names: str = "") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Decorator: a decomposition that is so many units of the last place off; of several ops."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        for name in (names or function.__name__).split():
+            DECOMPOSITIONS[name] = Decomposition(function, ulps)
+        return function
+
+    return register
+
+
+# -- arithmetic
+
+
+@exact
+def positive(p: Any, x: Any) -> Any:
+    """The operand itself."""
+    return x
+
+
+@exact
+def square(p: Any, x: Any) -> Any:
+    """The product x * x."""
+    return p.multiply(x, x)
+
+
+@exact
+def relu(p: Any, x: Any) -> Any:
+    """The greater of x and 0."""
+    return p.maximum(x, p.number(0, x))
+
+
+@exact
+def clip(p: Any, x: Any, low: Any, high: Any) -> Any:
+    """The lesser of max(x, low) and high."""
+    return p.minimum(p.maximum(x, low), high)
+
+
+@exact
+def abs(p: Any, x: Any) -> Any:  # noqa: A001 -- named as the op
+    """The operand itself where no number is negative."""
+    return x if x.dtype.kind in "bu" else None
+
+
+@exact
+def sign(p: Any, x: Any) -> Any:
+    """-1, 0 or 1, and NaN of NaN; a complex sign is a primitive."""
+    kind = x.dtype.kind
+    if kind in "bc":
+        return x if kind == "b" else None
+    zero, one = p.number(0, x), p.number(1, x)
+    if kind == "u":
+        return p.minimum(x, one)
+    unit = p.where(x > zero, one, p.where(x < zero, p.number(-1, x), zero))
+    return unit if kind == "i" else p.where(p.equal(x, x), unit, x)
+
+
+@exact
+def reciprocal(p: Any, x: Any) -> Any:
+    """The quotient 1 / x; an integer's is truncated, and 0 of 0; a complex one is a primitive."""
+    if x.dtype.kind == "c":
+        return None
+    one = p.number(1, x)
+    if x.dtype.kind in "iu":
+        return p.where(p.equal(p.abs(x), one), x, p.number(0, x))
+    return p.divide(one, x)
+
+
+@bounded(0, "floor ceil")
+def _rounded(p: Any, x: Any) -> Any:
+    """The identity of integers and bools."""
+    return x if x.dtype.kind in "biu" else None
+
+
+@exact
+def trunc(p: Any, x: Any) -> Any:
+    """The integer next to x towards 0."""
+    if x.dtype.kind in "biu":
+        return x
+    return p.where(x < p.number(0, x), p.ceil(x), p.floor(x))
+
+
+@exact
+def round(p: Any, x: Any) -> Any:  # noqa: A001 -- named as the op
+    """Both parts of a complex number rounded."""
+    if x.dtype.kind == "c":
+        return _by_part(p, x, p.round)
+    return _rounded(p, x)
+
+
+def _by_part(p: Any, x: Any, function: Callable[[Any], Any]) -> Any:
+    return p.as_complex(function(p.real(x)), function(p.imag(x)))
+
+
+# -- functions of floats
+
+
+@exact
+def rsqrt(p: Any, x: Any) -> Any:
+    """The reciprocal of sqrt(x): two roundings."""
+    return p.reciprocal(p.sqrt(x))
+
+
+@bounded(3)
+def log2(p: Any, x: Any) -> Any:
+    """The natural logarithm, scaled."""
+    return _scaled(p, p.log(x), 1 / math.log(2))
+
+
+@bounded(3)
+def log10(p: Any, x: Any) -> Any:
+    """The natural logarithm, scaled."""
+    return _scaled(p, p.log(x), 1 / math.log(10))
+
+
+def _scaled(p: Any, x: Any, factor: float) -> Any:
+    """The product with a real number; of a complex number both parts."""
+    if x.dtype.kind == "c":
+        return _by_part(p, x, lambda part: part * p.number(factor, part))
+    return x * p.number(factor, x)
+
+
+@exact
+def sigmoid(p: Any, x: Any) -> Any:
+    """1 / (1 + exp(-x)), of negative x as exp(x) / (1 + exp(x)): nothing overflows."""
+    one, small = p.number(1, x), p.exp(-p.abs(x))
+    return p.where(x >= p.number(0, x), one, small) / (small + one)
+
+
+@exact
+def silu(p: Any, x: Any) -> Any:
+    """The product x * sigmoid(x); of -inf, NaN (-inf * 0)."""
+    return x * p.sigmoid(x)
+
+
+@exact
+def gelu(p: Any, x: Any, approximate: str) -> Any:
+    """The Gaussian error linear unit (Hendrycks and Gimpel, arXiv 1606.08415); of -inf, NaN.
+
+    "tanh": x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x**3))); "quick": x * sigmoid(1.702 x);
+    "none", x * Phi(x), is a primitive.
+    """
+    if approximate == "quick":
+        return x * p.sigmoid(x * p.number(1.702, x))
+    if approximate == "none":
+        return None
+    slope, cube, half, one = (p.number(value, x) for value in _TANH_FORM)
+    # One expression: NumPy computes in the memory of operands that have no name.
+    return x * half * (p.tanh((x + x * x * x * cube) * slope) + one)
+
+
+_TANH_FORM = (math.sqrt(2 / math.pi), 0.044715, 0.5, 1)
+
+
+@bounded(3)
+def hypot(p: Any, x: Any, y: Any) -> Any:
+    """The length of a vector, in units of its longer part; infinite also beside NaN."""
+    x, y = p.abs(x), p.abs(y)
+    zero, infinite = p.number(0, x), p.number(math.inf, x)
+    longer, shorter = p.where(x > y, x, y), p.where(x > y, y, x)
+    part = p.where(p.equal(longer + shorter, zero), zero, shorter / longer)
+    length = longer * p.sqrt(part * part + p.number(1, x))
+    return p.where(p.equal(x, infinite) | p.equal(y, infinite), infinite, length)
+
+
+@bounded(4)
+def logaddexp(p: Any, x: Any, y: Any) -> Any:
+    """log(exp(x) + exp(y)), by the greater of the two."""
+    rest = p.log1p(p.exp(-p.abs(x - y)))
+    return p.where(p.equal(x, y), x + p.number(math.log(2), x), p.maximum(x, y) + rest)
+
+
+@exact
+def copysign(p: Any, x: Any, y: Any) -> Any:
+    """The magnitude of x with the sign of y."""
+    return p.where(p.logical_xor(p.signbit(x), p.signbit(y)), -x, x)
+
+
+# -- predicates and comparison
+
+
+@exact
+def is_nan(p: Any, x: Any) -> Any:
+    """Whether x differs from itself."""
+    return p.not_equal(x, x)
+
+
+@exact
+def is_inf(p: Any, x: Any) -> Any:
+    """Whether the magnitude of x, or of a part of it, is infinite; no integer's is."""
+    if x.dtype.kind in "biu":
+        return p.not_equal(x, x)
+    if x.dtype.kind == "c":
+        return p.is_inf(p.real(x)) | p.is_inf(p.imag(x))
+    return p.equal(p.abs(x), p.number(math.inf, x))
+
+
+@exact
+def is_finite(p: Any, x: Any) -> Any:
+    """Whether the magnitudes of x, or of its parts, are below infinity; all integers' are."""
+    if x.dtype.kind in "biu":
+        return p.equal(x, x)
+    if x.dtype.kind == "c":
+        return p.is_finite(p.real(x)) & p.is_finite(p.imag(x))
+    return p.less(p.abs(x), p.number(math.inf, x))
+
+
+@exact
+def signbit(p: Any, x: Any) -> Any:
+    """Whether an integer is negative; the sign of a float is a primitive."""
+    return None if x.dtype.kind == "f" else p.less(x, p.number(0, x))
+
+
+def _comparison(name: str) -> None:
+    @bounded(0, name)
+    def compare(p: Any, x: Any, y: Any) -> Any:
+        """The comparison of int64 and uint64, which is exact: by sign, and then as uint64."""
+        if {str(x.dtype), str(y.dtype)} != {"int64", "uint64"}:
+            return None
+        compared = getattr(p, name)
+        negative = [p.cast(one < p.number(0, one), to="int8") for one in (x, y)]
+        same = compared(*(p.cast(one, to="uint64") for one in (x, y)))
+        return p.where(p.equal(*negative), same, compared(-negative[0], -negative[1]))
+
+
+for _name in ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"):
+    _comparison(_name)
+
+
+# -- complex numbers
+
+
+@exact
+def real(p: Any, x: Any) -> Any:
+    """The operand itself where it is real."""
+    return None if x.dtype.kind == "c" else x
+
+
+@exact
+def imag(p: Any, x: Any) -> Any:
+    """The number 0 where the operand is real."""
+    return None if x.dtype.kind == "c" else p.broadcast_to(p.number(0, x), shape=x.shape)
+
+
+@exact
+def conj(p: Any, x: Any) -> Any:
+    """The imaginary part negated; a real operand itself."""
+    return p.as_complex(p.real(x), -p.imag(x)) if x.dtype.kind == "c" else x
+
+
+# -- reductions and rows
+
+
+@bounded(1)
+def mean(p: Any, x: Any, axis: Axes, keepdims: bool) -> Any:
+    """The sum divided by the count, which float32 holds up to 2**24."""
+    return p.sum(x, axis=axis, keepdims=keepdims) / p.count(x, axis, like=x)
+
+
+@bounded(1)
+def var(p: Any, x: Any, axis: Axes, keepdims: bool, correction: int) -> Any:
+    """The mean of |x - mean|**2, over n - correction elements."""
+    centred = x - p.mean(x, axis=axis, keepdims=True)
+    if x.dtype.kind == "c":
+        squares = p.square(p.real(centred)) + p.square(p.imag(centred))
+    else:
+        squares = p.square(centred)
+    if not correction:
+        return p.mean(squares, axis=axis, keepdims=keepdims)
+    return p.sum(squares, axis=axis, keepdims=keepdims) / p.count(x, axis, correction, like=squares)
+
+
+@bounded(1)
+def std(p: Any, x: Any, axis: Axes, keepdims: bool, correction: int) -> Any:
+    """The square root of the variance."""
+    return p.sqrt(p.var(x, axis=axis, keepdims=keepdims, correction=correction))
+
+
+@exact
+def softmax(p: Any, x: Any, axis: int) -> Any:
+    """exp(x - max) / sum(exp(x - max)) along an axis; NaN where the greatest is infinite."""
+    powers = p.exp(_below_max(p, x, axis))
+    return powers / p.sum(powers, axis=(axis,), keepdims=True)
+
+
+@exact
+def logsoftmax(p: Any, x: Any, axis: int) -> Any:
+    """(x - max) - log(sum(exp(x - max))) along an axis; NaN where the greatest is infinite."""
+    shifted = _below_max(p, x, axis)
+    return shifted - p.log(p.sum(p.exp(shifted), axis=(axis,), keepdims=True))
+
+
+def _below_max(p: Any, x: Any, axis: int) -> Any:
+    """The difference of x and its greatest along an axis; x where the axis is empty."""
+    size, padded = x.shape[axis], x
+    if not isinstance(size, int):  # a named dim, which may be 0: an empty axis has no greatest
+        padding = [(int(i == axis), 0) for i in range(len(x.shape))]
+        padded = p.pad(x, padding=padding, value=-math.inf)
+    elif not size:
+        return x
+    return x - p.max(padded, axis=(axis,), keepdims=True)
+
+
+@exact
+def layer_norm(p: Any, x: Any, scale: Any, shift: Any, epsilon: float) -> Any:
+    """(x - mean) / sqrt(var + epsilon) * scale + shift along the last axis, var over n.
+
+    `scale` and `shift` have one element for each place on that axis.
+    """
+    last = (len(x.shape) - 1,)
+    centred = x - p.mean(x, axis=last, keepdims=True)
+    variance = p.mean(centred * centred, axis=last, keepdims=True)
+    normal = centred / p.sqrt(variance + p.number(epsilon, x))
+    return p.add(p.multiply(normal, scale), shift)
+
+
+@exact
+def sort(p: Any, x: Any, axis: int, descending: bool) -> Any:
+    """Descending: the ascending order backwards, so NaN first."""
+    return p.flip(p.sort(x, axis=axis), axis=(axis,)) if descending else None
+
+
+@exact
+def argsort(p: Any, x: Any, axis: int, descending: bool) -> Any:
+    """Descending: backwards, of what is backwards, so that equal values keep their order."""
+    if not descending:
+        return None
+    backwards = p.flip(p.argsort(p.flip(x, axis=(axis,)), axis=axis), axis=(axis,))
+    return p.count(x, (axis,), 1, like=backwards) - backwards
+
+
+# -- contractions
+
+
+@exact
+def outer(p: Any, x: Any, y: Any) -> Any:
+    """All products of two vectors' elements."""
+    return p.multiply(p.reshape(x, shape=(*x.shape, 1)), y)
+
+
+@exact
+def tensordot(p: Any, x: Any, y: Any, axes: tuple[Axes, Axes]) -> Any:
+    """The product of two matrices: free axes are rows and columns, axes summed over the others."""
+    left, right = axes
+    rows = tuple(i for i in range(len(x.shape)) if i not in left)
+    columns = tuple(i for i in range(len(y.shape)) if i not in right)
+    product = p.matmul(_matrix(p, x, rows, left), _matrix(p, y, right, columns))
+    return p.reshape(product, shape=(*(x.shape[i] for i in rows), *(y.shape[i] for i in columns)))
+
+
+def _matrix(p: Any, x: Any, rows: Axes, columns: Axes) -> Any:
+    sizes = tuple(math.prod(x.shape[i] for i in axes) for axes in (rows, columns))
+    return p.reshape(p.permute(x, dims=rows + columns), shape=sizes)
+
+
+# -- movement
+
+
+@exact
+def transpose(p: Any, x: Any, axis1: int, axis2: int) -> Any:
+    """Two axes exchanged."""
+    order = list(range(len(x.shape)))
+    order[axis1], order[axis2] = axis2, axis1
+    return p.permute(x, dims=tuple(order))
+
+
+@exact
+def squeeze(p: Any, x: Any, axis: int) -> Any:
+    """The same elements without an axis of 1."""
+    return p.reshape(x, shape=(*x.shape[:axis], *x.shape[axis + 1 :]))
+
+
+@exact
+def unsqueeze(p: Any, x: Any, axis: int) -> Any:
+    """The same elements with a new axis of 1."""
+    return p.reshape(x, shape=(*x.shape[:axis], 1, *x.shape[axis:]))
+
+
+@exact
+def stack(p: Any, *arrays: Any, axis: int) -> Any:
+    """The arrays one after another along an axis that each gets."""
+    return p.concat([p.unsqueeze(x, axis=axis) for x in arrays], axis=axis)
+
+
+@exact
+def tile(p: Any, x: Any, repeats: tuple[Any, ...]) -> Any:
+    """The whole repeated: before each axis a new one, along which it is broadcast."""
+    return _repeated(p, x, repeats, before=True)
+
+
+@exact
+def repeat(p: Any, x: Any, repeats: Any, axis: int) -> Any:
+    """Each element repeated: after the axis a new one, along which it is broadcast."""
+    counts = tuple(repeats if i == axis else 1 for i in range(len(x.shape)))
+    return _repeated(p, x, counts, before=False)
+
+
+def _repeated(p: Any, x: Any, counts: tuple[Any, ...], before: bool) -> Any:
+    pairs = list(zip(x.shape, counts, strict=True))
+    split = tuple(size for n, _ in pairs for size in ((1, n) if before else (n, 1)))
+    wide = tuple(size for n, count in pairs for size in ((count, n) if before else (n, count)))
+    whole = p.broadcast_to(p.reshape(x, shape=split), shape=wide)
+    return p.reshape(whole, shape=tuple(n * count for n, count in pairs))
+
+
+@exact
+def roll(p: Any, x: Any, shift: int, axis: int) -> Any:
+    """The last elements of an axis before the others; of a named size a primitive."""
+    size = x.shape[axis]
+    if not isinstance(size, int):
+        return None
+    if not size or not shift % size:
+        return x
+    cut = size - shift % size
+    parts: list[Any] = []
+    for low, high in ((cut, size), (0, cut)):
+        start = tuple(low if i == axis else 0 for i in range(len(x.shape)))
+        stop = tuple(high if i == axis else n for i, n in enumerate(x.shape))
+        parts.append(p.slice(x, start=start, stop=stop, step=(1,) * len(x.shape)))
+    return p.concat(parts, axis=axis)

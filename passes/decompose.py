@@ -1,0 +1,121 @@
+"""Composite ops in terms of primitives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from graphir import DType, Graph, GraphError, Op, Symbol, ops
+from graphir.gc_pause import uncollected
+from graphir.ops.dims import product
+from graphir.semantics.evaluation import machine
+from passes.rewriter import Rewriter
+
+
+@uncollected
+def decompose(
+    graph: Graph,
+    keep: Container[str] = (),
+    where: Callable[[Symbol], bool] = lambda symbol: True,
+) -> Graph:
+    """Rewrite each composite op as the primitives that its decomposition names.
+
+    `keep` has the names of ops that stay as they are, such as those that a target has itself; of
+    the others those that pass the test `where` are rewritten. An op without a decomposition at its
+    dtypes and attributes is a primitive, and stays. What replaces an op stands at its location.
+
+    The graph is a lowered one: GraphError for a composite op of a dtype that is legalized, whose
+    parts would each be rounded. Returns the graph itself where nothing changes.
+    """
+    composites = {
+        symbol.index
+        for symbol in graph.symbols
+        if symbol.op.decomposition and symbol.op.name not in keep and where(symbol)
+    }
+    if not composites:
+        return graph
+    rewriter = Rewriter(graph)
+    primitives = GraphPrimitives(rewriter.new, keep)
+    for symbol in graph.symbols:
+        replacement = None
+        if symbol.index in composites:
+            args = [rewriter.values[arg.index] for arg in symbol.args]
+            replacement = primitives.replacement(symbol, args)
+        if replacement is None:
+            rewriter.copy(symbol)
+        else:
+            rewriter.replace(replacement)
+    return rewriter.finish().verify() if rewriter.changed else graph
+
+
+class GraphPrimitives:
+    """The namespace of primitives that adds ops to a graph; ops outside of `keep` decompose too."""
+
+    def __init__(self, graph: Graph, keep: Container[str]) -> None:
+        self.graph, self.keep = graph, keep
+        self._numbers: dict[tuple[str, DType], Symbol] = {}
+        self._dtypes: dict[Op, Any] = {}
+
+    def replacement(self, symbol: Symbol, args: list[Symbol]) -> Symbol | None:
+        """The result of a symbol's decomposition on operands; None where it has none."""
+        before = len(self.graph.symbols)
+        self._numbers.clear()
+        self._dtypes = {symbol.op: symbol.attrs.get("dtype")}
+        with self.graph.at(symbol.location):
+            result = self._decomposed(symbol.op, args, symbol.attrs)
+            if result is None:
+                del self.graph.symbols[before:]
+                return None
+            _require_legal(symbol)
+            return result if result.dtype is symbol.dtype else result.cast(symbol.dtype)
+
+    def _decomposed(self, op: Op, args: Any, attrs: Mapping[str, Any]) -> Symbol | None:
+        settings = {name: value for name, value in attrs.items() if name != "dtype"}
+        return op.decomposition.function(self, *args, **settings) if op.decomposition else None
+
+    def __getattr__(self, name: str) -> Callable[..., Symbol]:
+        return partial(self._applied, ops.find(name))
+
+    def _applied(self, op: Op, *operands: Any, **attrs: Any) -> Symbol:
+        if op.decomposition and op.name not in self.keep:
+            args, given = op.bind(operands, attrs)
+            types = [arg.type for arg in args]
+            result = self._decomposed(op, args, op.normalized(given, types))
+            if result is not None:
+                return result
+        if self._dtypes.get(op):  # as argsort of argsort {dtype=int32}
+            attrs["dtype"] = self._dtypes[op]
+        return op(*operands, **attrs)
+
+    def number(self, value: complex, like: Symbol) -> Symbol:
+        """A number in the dtype of a symbol."""
+        key = repr(value), like.dtype
+        if key not in self._numbers:
+            self._numbers[key] = self.graph.constant(value, like.dtype)
+        return self._numbers[key]
+
+    def count(self, x: Symbol, axes: Sequence[int], less: int = 0, *, like: Symbol) -> Symbol:
+        """The number of elements along axes, less a number but not below 0."""
+        size = product(x.shape[i] for i in axes)
+        if isinstance(size, int):
+            return self.number(max(size - less, 0), like)
+        wide = like.dtype.part.bits == 64  # else JAX may have no dtypes of 64 bits
+        shape = ops.shape_of(x, dtype=DType.int64 if wide else DType.uint32)
+        sizes = [ops.slice(shape, start=(i,), stop=(i + 1,), step=(1,)) for i in axes]
+        along = sizes[0] if len(sizes) == 1 else ops.concat(sizes)
+        count = ops.prod(along if like.dtype is along.dtype else along.cast(like.dtype))
+        if not less:
+            return count
+        return ops.maximum(count - self.number(less, like), self.number(0, like))
+
+
+def _require_legal(symbol: Symbol) -> None:
+    """GraphError for a composite whose dtypes are legalized, which would round each part."""
+    operands = (symbol.dtype, *(arg.dtype for arg in symbol.args))
+    for dtype in operands if symbol.op.computes else ():
+        if machine(dtype) is not dtype:
+            raise GraphError(
+                f"decompose: {symbol.op.name} of {dtype} at {symbol.location} computes in "
+                f"{machine(dtype)} and rounds once; use decompose(lower(graph))"
+            )
