@@ -14,7 +14,7 @@ from graphir import Symbol, ops
 from graphir.numpy_api.functions import FUNCTIONS
 from runtime.recording.fallback import arrays_of, opaque, repeatable, rescued
 from runtime.recording.numpy_.method_ops import filled, numpy_settings
-from runtime.recording.numpy_.outs import store
+from runtime.recording.numpy_.outs import stored
 from runtime.recording.recorder import Recorder
 from runtime.recording.values import (
     RecordedValue,
@@ -102,8 +102,7 @@ def _computed(
         if whole is not None:
             return view_of(whole, real)
         return recorder.outcome(_name(function), real, enter)
-    store(recorder, _name(function), out, enter)
-    return out
+    return stored(recorder, _name(function), out, real, enter)
 
 
 def _sharing(real: Any, args: Any) -> RecordedValue | None:

@@ -20,7 +20,7 @@ from runtime.recording.numpy_.method_ops import (
     not_an_op,
     sorting,
 )
-from runtime.recording.numpy_.outs import store
+from runtime.recording.numpy_.outs import returned, stored
 from runtime.recording.recorder import Recorder
 from runtime.recording.values import (
     RecordedValue,
@@ -48,7 +48,7 @@ def traced(name: str, symbolic: Symbolic) -> Callable[..., Any]:
         recorder, function = active(), getattr(self.plain, name)
         if recorder is None:
             real = function(*plains(args), **plains(kwargs))
-            return real if kwargs.get("out") is None else kwargs["out"]
+            return returned(kwargs.get("out"), real)
         recorder.locate()
         x = recorder.before(self)
         with recording_with(None):
@@ -62,8 +62,7 @@ def traced(name: str, symbolic: Symbolic) -> Callable[..., Any]:
 
         if out is None:
             return recorder.outcome(name, real, enter)
-        store(recorder, name, out, enter)
-        return out
+        return stored(recorder, name, out, real, enter)
 
     method.__name__ = name
     return method

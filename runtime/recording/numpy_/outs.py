@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
+import numpy as np
+
 from graphir import Symbol
 from graphir.location import ASSIGN
 from runtime.recording.builder import is_truncation
@@ -33,7 +35,8 @@ def returned(out: Any, real: Any) -> Any:
     """What a call with out= returns: the arrays it was given."""
     if not isinstance(real, tuple):
         into = outs_of(out, 1)[0]
-        return real if into is None else into
+        scalar = isinstance(cast("object", real), np.generic)  # which np.dot returns
+        return real if into is None or scalar else into
     results = cast("tuple[Any, ...]", real)
     given = outs_of(out, len(results))
     return tuple(r if o is None else o for o, r in zip(given, results, strict=True))
@@ -57,3 +60,11 @@ def store(recorder: Recorder, name: str, out: Any, symbolic: Callable[[], Symbol
         trace_of(out, recorder).write(symbol)
     else:
         recorder.written(out, symbol)
+
+
+def stored(
+    recorder: Recorder, name: str, out: Any, real: Any, symbolic: Callable[[], Symbol]
+) -> Any:
+    """Note that a result went into an array, and return what NumPy returned."""
+    store(recorder, name, out, symbolic)
+    return returned(out, recorder.wrapped(real, recorder.before(out)))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeAlias, cast
 
 import numpy as np
 
-from graphir import DType, GraphirError, Op, Symbol, ops
+from graphir import DType, GraphirError, Symbol, ops
 from graphir.ir.literals import is_literal
 from graphir.location import ASSIGN
 from graphir.numpy_api.ufuncs import COMPOUNDS, OPS, PARTS
@@ -80,22 +81,41 @@ def _call_with(recorder: Recorder, ufunc: np.ufunc, inputs: Sequence[Any], kwarg
     out = outs_of(kwargs.get("out"), ufunc.nout)
     args = _operands(recorder, ufunc, inputs)
     mask = kwargs.get("where", True)
-    before = recorder.before(out[0]) if mask is not True else None
+    before = [None if mask is True else recorder.before(into) for into in out]
     condition = None if mask is True else recorder.before(mask)
     values = list(map(plain, inputs))
     real = recorder.call(ufunc, values, plain_kwargs(kwargs))
-    if ufunc.nout > 1:
-        return _several(recorder, ufunc, args, out, real)
+    shared = _share_memory([into for into in out if into is not None])
 
-    def symbolic() -> Symbol:
-        found = emit(recorder, ufunc, _in_loop(recorder, ufunc, args, values, kwargs))
-        return found if mask is True else _chosen(recorder, condition, found, before, out, mask)
+    def symbolic(place: int) -> Symbol:
+        if shared:
+            raise UnrecordedError("its results are written over each other")
+        cast_args = _in_loop(recorder, ufunc, args, values, kwargs)
+        result = _result(recorder, ufunc, cast_args, place)
+        if mask is True:
+            return result
+        return _chosen(recorder, condition, result, before[place], out[place], mask)
 
-    name = ufunc.__name__
-    if out[0] is None:
-        return recorder.outcome(name, real, symbolic)
-    store(recorder, name, out[0], symbolic)
-    return out[0]
+    results: list[Any] = []
+    computed: Any = real if ufunc.nout > 1 else (real,)
+    for place, (value, into) in enumerate(zip(computed, out, strict=True)):
+        if into is None:
+            results.append(recorder.outcome(ufunc.__name__, value, partial(symbolic, place)))
+        else:
+            store(recorder, ufunc.__name__, into, partial(symbolic, place))
+            results.append(into)
+    return tuple(results) if ufunc.nout > 1 else results[0]
+
+
+def _result(
+    recorder: Recorder, ufunc: np.ufunc, args: tuple[Symbol, ...] | None, place: int
+) -> Symbol:
+    """The symbol of one result: of divmod the quotient, then the remainder."""
+    if ufunc.nout == 1:
+        return emit(recorder, ufunc, args)
+    if ufunc not in PARTS or args is None:
+        raise UnrecordedError(f"{ufunc.__name__} has no op")
+    return recorder.emit(PARTS[ufunc][place], args)
 
 
 def _in_loop(
@@ -110,9 +130,11 @@ def _in_loop(
         return args
     signature: Any = kwargs.get("signature")
     if signature is None:
-        signature = (None,) * ufunc.nin + (_loop_dtype(kwargs["dtype"]),)
+        signature = (None,) * ufunc.nin + (_loop_dtype(kwargs["dtype"]),) * ufunc.nout
     types: Any = [type(v) if is_literal(v) else np.asarray(v).dtype for v in values]
-    loop = ufunc.resolve_dtypes((*types, None), signature=signature, casting="unsafe")
+    loop = ufunc.resolve_dtypes(
+        (*types, *[None] * ufunc.nout), signature=signature, casting="unsafe"
+    )
     op = OPS.get(ufunc, ops.add)
     return tuple(
         recorder.cast(arg, DType.from_numpy(to), op.operand(i), op.name)
@@ -132,7 +154,7 @@ def _chosen(
     condition: Symbol | None,
     found: Symbol,
     before: Symbol | None,
-    out: Sequence[Any],
+    into: Any,
     mask: Any,
 ) -> Symbol:
     """The result where a mask is true, elsewhere what was there; nobody knows what without out=."""
@@ -147,36 +169,8 @@ def _chosen(
         if truncates:
             recorder.settled.add(found.index)
             found = recorder.broadcast(found, before.shape)
-            found = recorder.pinned(found, plain(out[0]), plain(mask))
+            found = recorder.pinned(found, plain(into), plain(mask))
     return recorder.emit(ops.where, (condition, found, before))
-
-
-def _several(
-    recorder: Recorder,
-    ufunc: np.ufunc,
-    args: tuple[Symbol, ...] | None,
-    out: Sequence[Any],
-    real: tuple[Any, ...],
-) -> tuple[Any, ...]:
-    """The results of divmod, and of others as given."""
-    parts = PARTS.get(ufunc, (None,) * len(real))
-    shared = _share_memory([one for one in out if one is not None])
-    found: list[Any] = []
-    for one, part, into in zip(real, parts, out, strict=True):
-
-        def symbolic(part: Op | None = part) -> Symbol:
-            if shared:
-                raise UnrecordedError("its results are written over each other")
-            if part is None or args is None:
-                raise UnrecordedError(f"{ufunc.__name__} has no op")
-            return recorder.emit(part, args)
-
-        if into is None:
-            found.append(recorder.outcome(ufunc.__name__, one, symbolic))
-        else:
-            store(recorder, ufunc.__name__, into, symbolic)
-            found.append(into)
-    return tuple(found)
 
 
 def _share_memory(arrays: Sequence[Any]) -> bool:

@@ -168,3 +168,43 @@ def test_scalars_of_all_dtypes_meet_as_in_numpy():
     recording = record(program, numbers)
     assert same_results(program(numbers), recording.result)
     assert gives_again(recording, **EXACT) == len(recording.outputs)
+
+
+def _masked(x, y, out, rest):
+    return np.divmod(x, y, where=y > 0, out=(out, rest))
+
+
+DIVISIONS = [
+    _masked,
+    lambda x, y, out, rest: np.divmod(x, y, dtype=np.float32),
+    lambda x, y, out, rest: np.divmod(y, 2, signature="hh->hh", casting="unsafe"),
+    lambda x, y, out, rest: np.divmod(x, y, out=(out, None)),
+]
+
+
+@pytest.mark.parametrize("divide", DIVISIONS)
+def test_both_results_of_divmod_heed_where_dtype_and_out(divide):
+    x, y = np.arange(6.0).reshape(2, 3) - 2.5, np.array([2, -1, 3])
+    plain, recorded = ([np.full((2, 3), 7.0), np.full((2, 3), 8.0)] for _ in range(2))
+    expected = divide(x, y, *plain)
+    recording = record(divide, x, y, *recorded)
+    assert same_results(expected, recording.result)
+    assert same_results(plain, recorded)
+    assert recording.notes == ()
+    assert gives_again(recording, **EXACT) == 2
+
+
+DOTS = [
+    lambda x, out: np.dot(x, x, out=out),
+    lambda x, out: x.dot(x, out=out),
+    lambda x, out: np.linalg.multi_dot([x, x], out=out),
+]
+
+
+@pytest.mark.parametrize("dot", DOTS)
+def test_dot_returns_a_scalar_beside_an_array_without_axes(dot):
+    x, plain, recorded = np.arange(3.0), np.array(0.0), np.array(0.0)
+    expected = dot(x, plain)
+    recording = record(dot, x, recorded)
+    assert same_results([expected, plain], [recording.result, recorded])
+    assert gives_again(recording, **EXACT) == 2

@@ -1,0 +1,1 @@
+"""Calls of all of NumPy's public functions, generated from their signatures."""
