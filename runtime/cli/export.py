@@ -12,7 +12,7 @@ from passes import lower
 from runtime import targets
 from runtime.cli.output import add_program, put
 from runtime.cli.programs import load_graph
-from runtime.cli.questions import path
+from runtime.cli.rules_and_lattices import path
 from runtime.targets.specialize import specialized
 
 

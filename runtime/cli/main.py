@@ -19,8 +19,8 @@ from runtime.cli.export import add_export
 from runtime.cli.inputs import add_inputs, of_graph
 from runtime.cli.output import add_program
 from runtime.cli.programs import load_graph
-from runtime.cli.questions import add_questions, path
 from runtime.cli.rule_sets import read_rule_files
+from runtime.cli.rules_and_lattices import add_rules_and_lattices, path
 from runtime.execution import execute
 from runtime.program import Program
 from runtime.program.tier import Mode
@@ -158,7 +158,7 @@ def _parser() -> argparse.ArgumentParser:
         return made
 
     command("demo", _demo, "Answer the question of the project, on a graph and a network.", "")
-    add_questions(command)
+    add_rules_and_lattices(command)
     _add_graphs(command)
     add_casts(command)
     add_draw(command)

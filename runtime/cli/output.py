@@ -11,7 +11,7 @@ from graphir.text.atomic_files import replace_file
 from passes import CastReport
 from passes.analysis.casts.conversion import SILENT
 from passes.reports import words
-from runtime.cli.questions import path
+from runtime.cli.rules_and_lattices import path
 
 
 def add_program(command: Any, named: str = "a graph, or a function that returns one") -> None:

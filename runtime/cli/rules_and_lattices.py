@@ -138,7 +138,7 @@ def _read(which: Any) -> Any:
 # -- what may be asked
 
 
-def add_questions(command: Callable[..., Any]) -> None:
+def add_rules_and_lattices(command: Callable[..., Any]) -> None:
     """Add the commands to a parser, by its function that adds one."""
     _add_rules(command)
     _add_promote(command)
