@@ -106,13 +106,17 @@ def csv_table(rules: PromotionRules) -> str:
     return text.getvalue().rstrip("\n")
 
 
+VERSION = 1
+"""Of JSON documents of tables and of differences; another where readers of this one would fail."""
+
+
 def json_table(rules: PromotionRules) -> str:
-    """`{"rules", "source", "dtypes", "table": {row: {column: dtype or null}}}`."""
+    """`{"version", "rules", "source", "dtypes", "table": {row: {column: dtype or null}}}`."""
     table = {
         str(a): {str(b): None if cell is None else str(cell) for b, cell in row.items()}
         for a, row in ordered(rules).items()
     }
-    names = {"rules": rules.name, "source": rules.source, "dtypes": list(table)}
+    names = {"version": VERSION, "rules": rules.name, "source": rules.source, "dtypes": list(table)}
     return json.dumps({**names, "table": table}, indent=2)
 
 

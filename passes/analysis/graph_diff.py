@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias, overload
 from graphir import DType, Graph, GraphirError, PromotionRules, Symbol
 from graphir.escape import printable
 from graphir.gc_pause import uncollected
-from graphir.rule_reports.tables import aligned
+from graphir.rule_reports.tables import VERSION, aligned
 from graphir.text.printer import names_of
 from passes.analysis.rebuild import Rebuilt, rebuilt
 from passes.analysis.written_literals import Literals
@@ -74,7 +74,7 @@ class GraphDiff(Sequence[Change]):
 
     def to_json(self) -> str:
         """The changes as a JSON document: a dtype, or null and the error, before and after."""
-        return json.dumps(self.facts(), indent=2)
+        return json.dumps({"version": VERSION, **self.facts()}, indent=2)
 
     def facts(self) -> dict[str, Any]:
         """What the JSON document has."""

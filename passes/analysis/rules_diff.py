@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, overload
 
 from graphir import DType, Op, PromotionRules, ops
 from graphir.rule_reports.facts import OF_OPS, facts, inferred
-from graphir.rule_reports.tables import aligned, named
+from graphir.rule_reports.tables import VERSION, aligned, named
 
 
 class Cell(NamedTuple):
@@ -90,7 +90,8 @@ class RulesDiff(Sequence[Cell]):
 
     def to_json(self) -> str:
         """The cells and answers as a JSON document; null is a refusal."""
-        document: dict[str, Any] = {"before": self.before.name, "after": self.after.name}
+        document: dict[str, Any] = {"version": VERSION}
+        document |= {"before": self.before.name, "after": self.after.name}
         document |= {"pairs": self.pairs, "both_refuse": self.both_refuse}
         document["only_before"] = [str(dtype) for dtype in self.only(self.before)]
         document["only_after"] = [str(dtype) for dtype in self.only(self.after)]

@@ -17,7 +17,7 @@ from graphir.gc_pause import uncollected
 from passes.analysis.casts.conversion import SILENT
 from passes.analysis.casts.fixes import replacement
 from passes.reports import words
-from passes.reports.json_ import listed, text
+from passes.reports.json_ import VERSION, listed, text
 from passes.reports.places import SourceRegion, region, whole
 
 if TYPE_CHECKING:
@@ -57,7 +57,8 @@ def report_sarif(report: CastReport) -> str:
 
 
 def _driver() -> dict[str, Any]:
-    return {"name": "graphir", "rules": [*map(_rule, words.MEANINGS), _UNSEEN_RULE]}
+    rules = [*map(_rule, words.MEANINGS), _UNSEEN_RULE]
+    return {"name": "graphir", "rules": rules, "properties": {"reportVersion": VERSION}}
 
 
 _UNSEEN_RULE: dict[str, Any] = {

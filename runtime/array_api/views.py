@@ -18,7 +18,7 @@ from graphir.semantics.kernels import KERNELS
 from runtime.array_api.array import Array, record
 from runtime.array_api.evaluation.forcing import value_of
 from runtime.array_api.evaluation.lazy import TAPE, Lazy
-from runtime.program.memory import counts_references
+from runtime.references import counts_references
 
 Steps: TypeAlias = Sequence[tuple[Op, AttributeRecord, TensorType]]
 Moves: TypeAlias = tuple[Callable[[NDArray[Any]], NDArray[Any]], ...]

@@ -17,6 +17,7 @@ from graphir.numpy_api.trace import name_of
 from graphir.ops.op import Op
 from runtime.jit.guards import ArrayContent, Guards
 from runtime.jit.watch import Watch
+from runtime.references import counts_references
 
 CALLERS.add(__name__)  # so that ops are of the user's line
 
@@ -123,7 +124,8 @@ def _outliving(constants: dict[int, Any]) -> Iterator[ArrayContent]:
         is_owner = any(one is owner for one in arrays)
         inside = 2 if is_owner else 0  # here and in the group
         inside += sum(one is not owner and one.base is owner for one in arrays)
-        if not isinstance(owner, np.ndarray) or _references(owner) > _LOCAL + inside:
+        told = isinstance(owner, np.ndarray) and counts_references()
+        if not told or _references(owner) > _LOCAL + inside:
             yield from map(ArrayContent, arrays)
 
 

@@ -16,6 +16,7 @@ from runtime.program.cost_model import (
     KEPT_VIEWS,
     RECYCLED,
 )
+from runtime.references import counts_references
 
 Array: TypeAlias = NDArray[Any]
 Storage: TypeAlias = "np.dtype[Any]"
@@ -129,8 +130,3 @@ def _alone() -> int:
 
 
 _ALONE = _alone()
-
-
-def counts_references() -> bool:
-    """Whether the number of references tells who holds an object; it does where there is a GIL."""
-    return bool(getattr(sys, "_is_gil_enabled", lambda: True)())

@@ -15,6 +15,7 @@ from runtime.array_api.evaluation.calls import call_of
 from runtime.array_api.evaluation.lazy import PENDING, Lazy
 from runtime.array_api.evaluation.pieces import PendingPiece, Programs
 from runtime.array_api.wording import ARRAYS
+from runtime.references import counts_references
 from runtime.results import REFUSED, refused
 
 Array: TypeAlias = NDArray[Any]
@@ -85,6 +86,8 @@ def _held_elsewhere(todo: Pending, target: Lazy) -> list[Lazy]:
     """Those whose values are needed later: by an Array, or by other pending symbols."""
     if len(todo) == 1:
         return []
+    if not counts_references():
+        return [one for one in todo if one is not target]
     uses = Counter([id(arg) for args in todo.values() for arg in args])
     return [one for one in todo if one is not target and getrefcount(one) - uses[id(one)] > _UNHELD]
 

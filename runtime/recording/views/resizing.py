@@ -18,6 +18,7 @@ from runtime.recording.values import (
     active,
     trace_of,
 )
+from runtime.references import counts_references
 
 _ALONE = 6
 """References to an array of which the program has no view: a Traced's, its trace's, and calls'."""
@@ -42,7 +43,8 @@ def resize(x: RecordedValue, *shape: Any, refcheck: bool = True) -> None:
     moved = recorder.moved.get(id(x))
     if original.base is not None and not moved:
         recorder.call(original.resize, shape, {"refcheck": refcheck})
-    if refcheck and not moved and getrefcount(original) > _ALONE:
+    held = counts_references() and getrefcount(original) > _ALONE
+    if refcheck and not moved and held:
         recorder.call(_refused, (), {})
     before, in_order = recorder.before(x), original.flags.c_contiguous
 
