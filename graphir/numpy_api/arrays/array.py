@@ -536,27 +536,23 @@ class SymbolicScalar(_Dispatching, _Methods, ScalarValue):
     def _array(self) -> Any:
         return self.memory.computed(self.symbol)
 
-    def reshape(self, *shape: Any) -> Any:
+    def reshape(self, *shape: Any, **kwargs: Any) -> Any:
         """An array of the one number."""
-        return self._array().reshape(*shape)
+        return self._array().reshape(*shape, **kwargs)
 
-    def ravel(self) -> Any:
+    def ravel(self, order: str = "C") -> Any:
         """A vector of the one number."""
         return self._array().reshape(1)
 
     flatten = ravel
 
-    def copy(self) -> Any:
+    def _itself(self, *_: Any, **__: Any) -> Any:
         """The scalar itself, which never changes."""
         return self
 
-    __copy__ = copy
+    copy = transpose = squeeze = __copy__ = _itself
 
     def __deepcopy__(self, _: Any) -> Any:
-        return self
-
-    def squeeze(self, *_: Any) -> Any:
-        """The scalar itself."""
         return self
 
     @at_user_line(".astype")

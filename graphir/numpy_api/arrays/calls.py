@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -26,6 +27,7 @@ from graphir.numpy_api.arrays.memory import (
     ArrayTypeError,
     ArrayValue,
     Cell,
+    ScalarValue,
     TraceMemory,
     plainly,
 )
@@ -53,15 +55,22 @@ from graphir.numpy_api.traced_numbers import TracedNumber
 # -- results
 
 
-def results(memory: TraceMemory, found: Any, scalar: bool | None, allocate: Any = None) -> Any:
+def results(
+    memory: TraceMemory,
+    found: Any,
+    scalar: bool | None,
+    layout: Callable[[], Callable[[], Array | None] | None] | None = None,
+) -> Any:
     """Symbols that a function gave as arrays and scalars of the trace.
 
     `scalar` says whether results without axes are NumPy scalars; None leaves it to the op.
+    `layout()` gives what asks NumPy how a result of several axes lies.
     """
 
     def leaf(value: Any) -> Any:
         if not isinstance(value, Symbol):
             return value
+        allocate = layout() if layout is not None and value.rank > 1 else None
         return memory.computed(value, is_scalar(value) if scalar is None else scalar, allocate)
 
     return mapped(leaf, found)
@@ -103,6 +112,9 @@ def elementwise(memory: TraceMemory, found: Any, operands: Sequence[Any], scalar
 
 def operate(function: Callable[..., Any], *operands: Any) -> Any:
     """What an operator gives; NotImplemented beside a value that has its own say."""
+    quick = _operate_in_order(function, operands)
+    if quick is not None:
+        return quick
     memory = memory_among(operands)
     if any(isinstance(one, SelectionValue) for one in operands):
         return _selected(memory, function, operands)
@@ -117,8 +129,33 @@ def operate(function: Callable[..., Any], *operands: Any) -> Any:
     if found is NotImplemented:
         return found
     if function is _PYTHON.matmul:
-        return results(memory, found, True, _as_numpy(np.matmul, operands, {}))
+        return results(memory, found, True, partial(_as_numpy, np.matmul, operands, {}))
     return elementwise(memory, found, operands, scalar=True)
+
+
+def _operate_in_order(function: Callable[..., Any], operands: Sequence[Any]) -> Any:
+    """The frequent case: symbolic arrays in row-major order, scalars and numbers; else None."""
+    memory: TraceMemory | None = None
+    values: list[Any] = []
+    for one in operands:
+        if isinstance(one, ArrayValue):
+            if one.is_known or not one.in_order:
+                return None
+            memory = one.memory
+            values.append(one.read())
+        elif isinstance(one, ScalarValue):
+            memory = one.memory
+            values.append(one.symbol)
+        elif type(one) in _NUMBERS:
+            values.append(one)
+        else:
+            return None
+    if memory is None or function is _PYTHON.matmul or function is divmod:
+        return None
+    return memory.computed(function(*values), scalar=True)
+
+
+_NUMBERS = frozenset((bool, int, float, complex))
 
 
 def _plain_operator(memory: TraceMemory, function: Callable[..., Any], operands: Any) -> Any:
@@ -232,7 +269,7 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: An
         )
     if method == "__call__" and not ufunc.signature:
         return elementwise(memory, found, inputs, scalar=True)
-    return results(memory, found, True, _as_numpy(getattr(ufunc, method), inputs, kwargs))
+    return results(memory, found, True, partial(_as_numpy, getattr(ufunc, method), inputs, kwargs))
 
 
 def _plain_call(memory: TraceMemory, function: Any, args: Any, kwargs: Any) -> Any:
@@ -334,7 +371,7 @@ def call_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     if out is not None:
         casting = kwargs.get("casting", "same_kind")
         return _written(memory, (out,), found, True, casting)
-    return results(memory, found, None, _as_numpy(function, args, kwargs))
+    return results(memory, found, None, partial(_as_numpy, function, args, kwargs))
 
 
 def _full_like(memory: TraceMemory, a: Any, fill_value: Any, *args: Any, **kwargs: Any) -> Any:
