@@ -267,9 +267,13 @@ class SymbolicArray(_Dispatching, _Methods, ArrayValue):
         return self.plain.flags
 
     @property
+    @at_user_line(".base")
     def base(self) -> Any:
         """The array whose memory this one views; None of one with memory of its own."""
-        self.memory.uses_layouts = True
+        if self.is_argument:
+            raise GraphError(
+                "whether an argument is a view is no part of its signature", fix="pass a copy"
+            )
         return None if self.layout is self.cell.plain else type(self)(self.cell)
 
     def setflags(self, **flags: Any) -> None:

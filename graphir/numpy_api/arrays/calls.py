@@ -118,6 +118,11 @@ def operate(function: Callable[..., Any], *operands: Any) -> Any:
     memory = memory_among(operands)
     if any(isinstance(one, SelectionValue) for one in operands):
         return _selected(memory, function, operands)
+    if function is _PYTHON.mul and _repeats(operands):
+        raise GraphError(
+            "a list is repeated as often as an array element says, known when the graph runs",
+            fix="use np.array(list) * x",
+        )
     if is_known(operands) and TracedNumber not in map(type, operands):
         return _plain_operator(memory, function, operands)
     values = [operand(memory, one) for one in operands]
@@ -131,6 +136,14 @@ def operate(function: Callable[..., Any], *operands: Any) -> Any:
     if function is _PYTHON.matmul:
         return results(memory, found, True, partial(_as_numpy, np.matmul, operands, {}))
     return elementwise(memory, found, operands, scalar=True)
+
+
+def _repeats(operands: Sequence[Any]) -> bool:
+    """Whether a list or tuple stands beside a NumPy integer, which Python takes as a count."""
+    lists = any(isinstance(one, (list, tuple)) for one in operands)
+    return lists and any(
+        isinstance(one, ScalarValue) and one.symbol.dtype.is_integer for one in operands
+    )
 
 
 def _operate_in_order(function: Callable[..., Any], operands: Sequence[Any]) -> Any:

@@ -272,7 +272,11 @@ def put(x: ArrayValue, key: Any, value: Any) -> None:
     elif any(map(_is_advanced, keys)):
         _put_picked(x, keys, value)
     else:
-        assign(viewed(x, keys), value)
+        target = viewed(x, keys)
+        if not target.plain.ndim and Ellipsis not in keys and isinstance(value, ArrayValue):
+            element = np.empty(1, target.plain.dtype)  # NumPy says whether an element takes it
+            plainly(operator.setitem, element, 0, np.zeros(value.dims, element.dtype))
+        assign(target, value)
 
 
 def assign(target: ArrayValue, value: Any) -> None:

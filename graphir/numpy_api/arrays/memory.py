@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from contextlib import contextmanager
 from threading import local
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -165,8 +165,7 @@ class TraceMemory:
         `scalar=None` says that a graph does not tell a 0-d array from a scalar. `allocate()` gives
         an ndarray that lies as the result does; without it the result is in row-major order.
         """
-        if len(self.graph.symbols) > LONGEST_TRACE:
-            self._too_long()
+        self.check_length()
         if scalar and not symbol.rank:
             return self.scalar(self, symbol)
         cell = Cell(self, None, symbol)
@@ -183,7 +182,10 @@ class TraceMemory:
         cell.fill = fill
         return self.array(cell, plain)
 
-    def _too_long(self) -> NoReturn:
+    def check_length(self) -> None:
+        """Raise GraphError where the trace unrolls a long loop."""
+        if len(self.graph.symbols) <= LONGEST_TRACE:
+            return
         raise GraphError(
             f"the loop here is unrolled into more than {LONGEST_TRACE:,} ops; write it as "
             "operations on whole arrays, or call the function from a plain Python loop"
@@ -353,6 +355,7 @@ class ArrayValue(GraphValue):
     def write(self, symbol: Symbol) -> None:
         """Replace the values by those of a symbol of the same dtype and shape."""
         self.check_writable()
+        self.memory.check_length()
         cell = self.cell
         steps = self.steps
         whole = backward(steps, cell.memory, cell.whole(), symbol) if steps else symbol

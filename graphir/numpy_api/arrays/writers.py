@@ -66,6 +66,8 @@ def _put_flat(x: ArrayValue, places: Any, values: Any) -> None:
     at: Any = plainly(np.unravel_index, places.reshape(-1), x.plain.shape)
     if np.ndim(values) or isinstance(values, (list, tuple)):
         several = array_from(x.memory, values)
+        if several.cell is x.cell:
+            raise GraphError("values are of the array that they are put into", fix="pass a copy")
         if several.size != places.size:
             raise GraphError(f"got {several.size} values for {places.size} places; give as many")
         values = several.reshape(-1)
