@@ -58,7 +58,6 @@ _NEAR = {
     **dict.fromkeys(("interp", "piecewise"), "searchsorted, where"),
     "gradient": "subtract, concat",
     "unique": "sort",
-    "fmod": "remainder",
 }
 """What to think of, where the name of a function or of its module does not tell."""
 

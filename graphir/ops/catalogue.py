@@ -60,6 +60,7 @@ multiply = _binary("multiply", sig.ARITHMETIC, "x * y; of bools, and.", commutat
 divide = _binary("divide", sig.DIVISION, "x / y in the float the rules name.")
 floor_divide = _binary("floor_divide", sig.REAL_ARITHMETIC, "floor(x / y); integer x // 0 is 0.")
 remainder = _binary("remainder", sig.REAL_ARITHMETIC, "x - y * floor(x / y); integer x % 0 is 0.")
+fmod = _binary("fmod", sig.REAL_ARITHMETIC, "C's remainder, signed as x; of integers by 0, 0.")
 pow = _binary(
     "pow", sig.ARITHMETIC, "x ** y, x * x where y is 2; a negative integer exponent is an error."
 )

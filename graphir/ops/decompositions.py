@@ -97,6 +97,36 @@ def sign(p: Any, x: Any) -> Any:
 
 
 @exact
+def remainder(p: Any, x: Any, y: Any) -> Any:
+    """The remainder with the sign of y, so has a zero: fmod, or y more where the signs differ."""
+    rest, zero = p.fmod(x, y), p.number(0, x)
+    floored = p.where(_crossed(p, rest, y, zero), rest + y, rest)
+    if x.dtype.kind != "f":
+        return floored
+    return p.where(p.equal(rest, zero), p.copysign(zero, y), floored)
+
+
+@exact
+def floor_divide(p: Any, x: Any, y: Any) -> Any:
+    """The floor of x / y, by way of the remainder, as NumPy finds it; of integers a primitive."""
+    if x.dtype.kind != "f":
+        return None
+    rest, zero, one = p.fmod(x, y), p.number(0, x), p.number(1, x)
+    below = (x - rest) / y
+    quotient = p.where(_crossed(p, rest, y, zero), below - one, below)
+    floor = p.floor(quotient)
+    nearest = p.where(quotient - floor > p.number(0.5, x), floor + one, floor)
+    ratio = x / y
+    signed = p.where(p.equal(quotient, zero), p.copysign(zero, ratio), nearest)
+    return p.where(p.equal(y, zero), ratio, signed)
+
+
+def _crossed(p: Any, rest: Any, y: Any, zero: Any) -> Any:
+    """Whether fmod, of the sign of x, is not the remainder of the sign of y."""
+    return p.not_equal(rest, zero) & ((rest < zero) ^ (y < zero))
+
+
+@exact
 def reciprocal(p: Any, x: Any) -> Any:
     """The quotient 1 / x; an integer's is truncated, and 0 of 0; a complex one is a primitive."""
     if x.dtype.kind == "c":

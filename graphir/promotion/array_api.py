@@ -53,7 +53,7 @@ _CATEGORIES = {
     "add subtract multiply pow matmul tensordot outer": _NUMBERS,
     "negative positive abs sign square round conj real is_nan is_inf is_finite": _NUMBERS,
     "sum prod cumulative_sum cumulative_prod": _NUMBERS,
-    "floor_divide remainder maximum minimum clip floor ceil trunc relu": _REAL,
+    "floor_divide remainder fmod maximum minimum clip floor ceil trunc relu": _REAL,
     "less less_equal greater greater_equal": _REAL,
     "max min sort argsort argmax argmin searchsorted": _REAL,
     "divide reciprocal sqrt rsqrt exp expm1 log log1p log2 log10 mean": _FLOATS,

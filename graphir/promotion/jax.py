@@ -85,7 +85,9 @@ class Jax(LibraryRules):
     exceptions = by_op(
         {
             "negative sign round subtract": {DType.bool: None},
-            "square pow floor_divide remainder left_shift right_shift": {DType.bool: DType.int32},
+            "square pow floor_divide remainder fmod left_shift right_shift": {
+                DType.bool: DType.int32
+            },
             "pow": {DType.weak_int: DType.int64, **NO_SMALL_INTS},
             "relu": {DType.bool: DType.weak_int},
             "rsqrt sigmoid silu": NO_INTS,

@@ -30,7 +30,7 @@ FLOATS = {
 
 FACTS: Facts = {
     "negative positive sign subtract relu": {DType.bool: None},
-    "square reciprocal conj pow floor_divide remainder": {DType.bool: DType.int8},
+    "square reciprocal conj pow floor_divide remainder fmod": {DType.bool: DType.int8},
     "left_shift right_shift": {DType.bool: DType.int8},
     "round": {DType.bool: DType.float16},
     "reciprocal": {dtype: dtype for dtype in (*SIGNED, *UNSIGNED)},

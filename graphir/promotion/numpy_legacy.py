@@ -32,7 +32,7 @@ from graphir.promotion.operands import ALONE, Operand, Place, Typed
 _INTEGERS = tuple(dtype for pair in zip(SIGNED, UNSIGNED, strict=True) for dtype in pair)
 _LOOPS = {
     "pow": (*_INTEGERS, *REALS, *COMPLEX),
-    **dict.fromkeys(("floor_divide", "remainder"), (*_INTEGERS, *REALS)),
+    **dict.fromkeys(("floor_divide", "remainder", "fmod"), (*_INTEGERS, *REALS)),
     **dict.fromkeys(("bitwise_and", "bitwise_or", "bitwise_xor"), (DType.bool, *_INTEGERS)),
     **dict.fromkeys(("left_shift", "right_shift"), _INTEGERS),
     **dict.fromkeys(BINARY_FLOATS, REALS),

@@ -46,7 +46,7 @@ _TAKES = {
     "multiply": (DType.bool, *_NUMBERS),
     "negative abs sign pow": (*SIGNED, *_FLOATS, *COMPLEX),
     "matmul tensordot": (DType.int32, DType.int64, *_FLOATS, *COMPLEX),
-    "floor_divide remainder maximum minimum clip relu": _REAL,
+    "floor_divide remainder fmod maximum minimum clip relu": _REAL,
     "max min sort argsort searchsorted less less_equal greater greater_equal": _REAL,
     "argmax argmin": (DType.bool, *_REAL),
     "sum prod cumulative_sum cumulative_prod real": _NUMBERS,

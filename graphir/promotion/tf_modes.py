@@ -16,7 +16,7 @@ from graphir.promotion.scalars import fits
 from graphir.promotion.tensorflow import INTS, SMALL, SOURCE, TENSORFLOW, TensorFlow
 
 _IN_MODES = {
-    "add subtract multiply divide floor_divide remainder pow equal": "promotes",
+    "add subtract multiply divide floor_divide remainder fmod pow equal": "promotes",
     "matmul tensordot outer": "promotes",
     "maximum minimum": "commits",
     "negative abs sign square reciprocal floor ceil round sqrt rsqrt exp expm1 log log1p": "keeps",

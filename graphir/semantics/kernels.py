@@ -260,6 +260,7 @@ _PRIMITIVES: dict[str, Kernel] = {
     "divide": ufunc(np.divide),
     "floor_divide": ufunc(np.floor_divide),
     "remainder": ufunc(np.remainder),
+    "fmod": ufunc(np.fmod),
     "pow": _pow,
     "maximum": ufunc(np.maximum),
     "minimum": ufunc(np.minimum),

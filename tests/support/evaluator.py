@@ -154,6 +154,7 @@ FUNCTIONS: dict[str, Any] = {
     "divide": np.divide,
     "floor_divide": np.floor_divide,
     "remainder": np.remainder,
+    "fmod": np.fmod,
     "pow": np.power,
     "maximum": np.maximum,
     "minimum": np.minimum,

@@ -42,34 +42,8 @@ def _divide(x: Any, y: Any) -> Any:
     return jnp.divide(x, y)
 
 
-def _floor_divide(x: Any, y: Any) -> Any:
-    """The quotient's floor as NumPy finds it; x / 0 of floats is infinite."""
-    jnp = jnp_()
-    if not jnp.issubdtype(x.dtype, jnp.floating):
-        return _by_zero(jnp.floor_divide, x, y)
-    rest, off = _rest(x, y)
-    near = _divide(x - rest, y) - off.astype(x.dtype)
-    whole = jnp.floor(near)
-    whole = whole + (near - whole > 0.5).astype(x.dtype)
-    ratio = _divide(x, y)
-    zero = jnp.copysign(jnp.zeros((), x.dtype), ratio)
-    return jnp.where(y == 0, ratio, jnp.where(near == 0, zero, whole))
-
-
-def _remainder(x: Any, y: Any) -> Any:
-    """What is left of x, of the sign of y: so is a zero."""
-    jnp = jnp_()
-    if not jnp.issubdtype(x.dtype, jnp.floating):
-        return _by_zero(jnp.remainder, x, y)
-    rest, off = _rest(x, y)
-    zero = jnp.copysign(jnp.zeros((), x.dtype), y)
-    return jnp.where(rest == 0, zero, jnp.where(off, rest + y, rest))
-
-
-def _rest(x: Any, y: Any) -> tuple[Any, Any]:
-    """The remainder of the sign of x, and whether the one of the sign of y is another."""
-    rest = lax_().rem(*jnp_().broadcast_arrays(x, y))
-    return rest, (rest != 0) & ((rest < 0) != (y < 0))
+def _fmod(x: Any, y: Any) -> Any:
+    return _by_zero(lax_().rem, *jnp_().broadcast_arrays(x, y))
 
 
 def _pow(x: Any, y: Any) -> Any:
@@ -173,8 +147,8 @@ def table() -> Mapping[str, Callable[..., Any]]:
         **{name: getattr(jnp, name) for name in _SAME},
         **{name: partial(_made, name) for name in ("constant", "full", "range", "eye")},
         "divide": _divide,
-        "floor_divide": _floor_divide,
-        "remainder": _remainder,
+        "floor_divide": partial(_by_zero, jnp.floor_divide),
+        "fmod": _fmod,
         "pow": _pow,
         "reciprocal": lambda x: jnp.ones((), x.dtype) / x,
         "erf": special.erf,

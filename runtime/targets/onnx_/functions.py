@@ -72,9 +72,7 @@ def _divisor(x: OnnxValue, y: OnnxValue) -> OnnxValue:
 
 
 def floor_divide(x: OnnxValue, y: OnnxValue) -> OnnxValue:
-    """The quotient's floor as NumPy finds it; integers by 0 are 0."""
-    if x.dtype.is_float:
-        return _float_floor_divide(x, y)
+    """The floor of the quotient of integers, 0 where y is 0; that of floats decomposes."""
     safe = _divisor(x, y)
     quotient = x / safe
     if x.dtype.family == "int":
@@ -84,23 +82,11 @@ def floor_divide(x: OnnxValue, y: OnnxValue) -> OnnxValue:
     return y.equal(0).where(0, quotient)
 
 
-def _float_floor_divide(x: OnnxValue, y: OnnxValue) -> OnnxValue:
-    rest = x % y
-    crossed = ~rest.equal(0) & ((rest < 0) ^ (y < 0))
-    whole = (x - rest) / y - crossed.cast(x.dtype)
-    floor = whole.op("Floor")
-    near = floor + (whole - floor > 0.5).cast(x.dtype)
-    ratio = x / y
-    return y.equal(0).where(ratio, whole.equal(0).where(copysign(whole, ratio), near))
-
-
-def remainder(x: OnnxValue, y: OnnxValue) -> OnnxValue:
-    """What the floor of the quotient leaves, of the divisor's sign; of integers by 0, 0."""
-    if not x.dtype.is_float:
-        return y.equal(0).where(0, x % _divisor(x, y))
-    rest = x % y
-    crossed = ~rest.equal(0) & ((rest < 0) ^ (y < 0))
-    return rest.equal(0).where(copysign(rest, y), crossed.where(rest + y, rest))
+def fmod(x: OnnxValue, y: OnnxValue) -> OnnxValue:
+    """The remainder with the sign of x; of integers 0 where y is 0."""
+    if x.dtype.is_float:
+        return x.op("Mod", y, fmod=1)
+    return y.equal(0).where(0, x.op("Mod", _divisor(x, y), fmod=1))
 
 
 def float_pow(x: OnnxValue, y: OnnxValue) -> OnnxValue:

@@ -68,7 +68,7 @@ ONNX: Mapping[str, Row] = {
     "minimum": _of(fn.or_of_bools("And", fn.lesser)),
     "where": lambda body, symbol, args: args[0].where(*args[1:]),
     "floor_divide": _of(fn.floor_divide),
-    "remainder": _of(fn.remainder),
+    "fmod": _of(fn.fmod),
     "pow": _pow,
     "negative": _of(OnnxValue.__neg__),
     "abs": _of(OnnxValue.__abs__),

@@ -215,6 +215,7 @@ PYTHON: Mapping[str, Row] = {
     "divide": _infix("/", "np.divide"),
     "floor_divide": _infix("//", "np.floor_divide"),
     "remainder": _infix("%", "np.remainder"),
+    "fmod": _call("np.fmod"),
     "pow": _helper("_pow"),
     "maximum": _call("np.maximum"),
     "minimum": _call("np.minimum"),

@@ -44,42 +44,19 @@ def reciprocal(x: HloValue) -> HloValue:
 
 
 def floor_divide(x: HloValue, y: HloValue) -> HloValue:
-    """floor(x / y) as NumPy finds it, by way of the remainder; of integers 0 where y is 0."""
-    if x.dtype.is_integer:
-        return _floor_divide(x, y)
-    rest = x.op("remainder", y)
-    off = _off(rest, y)
-    quotient = (x - rest) / y
-    quotient = where(off, quotient - 1, quotient)
-    floored = quotient.op("floor")
-    floored = where((quotient - floored) > 0.5, floored + 1, floored)
-    floored = where(quotient.eq(0), copysign(quotient.number(0), x / y), floored)
-    return where(y.eq(0), x / y, floored)
-
-
-def _floor_divide(x: HloValue, y: HloValue) -> HloValue:
+    """The floor of the quotient of integers, 0 where y is 0; that of floats decomposes."""
     safe = _safe(y)
-    quotient, off = x / safe, _off(x.op("remainder", safe), safe)
+    quotient, rest = x / safe, x.op("remainder", safe)
+    off = rest.ne(0) & ((rest < 0) ^ (safe < 0))
     floored = where(y.eq(0), 0, quotient - off.convert(x.dtype))
     return where(y.eq(-1), -x, floored) if x.dtype.family == "int" else floored
 
 
-def remainder(x: HloValue, y: HloValue) -> HloValue:
-    """What floor(x / y) * y leaves of x, with the sign of y; of integers 0 where y is 0."""
-    whole = x.dtype.is_integer
-    rest = x.op("remainder", _safe(y) if whole else y)
-    none = 0 if whole else where(y.eq(0), rest, copysign(y.number(0), y))
-    return where(_off(rest, y), rest + y, where(rest.eq(0), none, rest))
-
-
-def copysign(x: HloValue, y: HloValue) -> HloValue:
-    """The magnitude of x with the sign of y."""
-    return where(signbit(x) ^ signbit(y), -x, x)
-
-
-def _off(rest: HloValue, y: HloValue) -> HloValue:
-    """Whether a remainder that was truncated to is not the one that is floored to."""
-    return rest.ne(0) & ((rest < 0) ^ (y < 0))
+def fmod(x: HloValue, y: HloValue) -> HloValue:
+    """The remainder with the sign of x; of integers 0 where y is 0."""
+    if x.dtype.is_float:
+        return x.op("remainder", y)
+    return where(y.eq(0), 0, x.op("remainder", _safe(y)))
 
 
 def _safe(y: HloValue) -> HloValue:

@@ -62,7 +62,7 @@ STABLEHLO: Mapping[str, Row] = {
     # -- arithmetic
     "divide": HloValue.__truediv__,
     "floor_divide": math.floor_divide,
-    "remainder": math.remainder,
+    "fmod": math.fmod,
     "pow": math.power,
     "maximum": order.maximum,
     "minimum": order.minimum,

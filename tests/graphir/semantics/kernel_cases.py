@@ -20,7 +20,7 @@ TAKES = {
     "iufc": "subtract pow negative sign square round",
     "fc": """divide reciprocal sqrt rsqrt exp expm1 log log1p log2 log10 sin cos tan asin acos atan
         sinh cosh tanh asinh acosh atanh""",
-    "iuf": "floor_divide remainder relu floor ceil trunc",
+    "iuf": "floor_divide remainder fmod relu floor ceil trunc",
     "biuf": "maximum minimum less less_equal greater greater_equal clip signbit",
     "f": """erf sigmoid silu gelu atan2 hypot logaddexp copysign nextafter as_complex""",
     "biu": "bitwise_and bitwise_or bitwise_xor bitwise_invert",

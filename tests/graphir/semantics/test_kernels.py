@@ -2,7 +2,9 @@
 
 import inspect
 import itertools
+import math
 import operator
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -73,6 +75,7 @@ INTEGER_PAIRS = {
     "multiply": lambda a, b, bits: a * b,
     "floor_divide": lambda a, b, bits: a // b if b else 0,
     "remainder": lambda a, b, bits: a % b if b else 0,
+    "fmod": lambda a, b, bits: a - b * math.trunc(Fraction(a, b)) if b else 0,
     "maximum": lambda a, b, bits: max(a, b),
     "minimum": lambda a, b, bits: min(a, b),
     "bitwise_and": lambda a, b, bits: a & b,

@@ -106,6 +106,7 @@ FLOAT_PAIRS = {
     "pow": (math.pow, 4),
     "atan2": (math.atan2, 4),
     "hypot": (math.hypot, 2),
+    "fmod": (math.fmod, 0),
     "copysign": (math.copysign, 0),
     "equal": (operator.eq, 0),
     "not_equal": (operator.ne, 0),
