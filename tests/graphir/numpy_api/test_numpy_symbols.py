@@ -78,7 +78,7 @@ def test_where_an_op_arose_is_the_users_line() -> None:
     (x,) = symbols(values("f4"))
     for made in (np.sin(x), np.sum(x, axis=0), values("f4") + x, np.add.outer(x, x), np.rint(x)):
         assert made.location.file.endswith("test_numpy_symbols.py")
-        assert "np." in _line(made) or "values" in _line(made)
+        assert "for made in (np.sin(x), np.sum(x" in _line(made)
 
 
 def _line(symbol: Symbol) -> str:

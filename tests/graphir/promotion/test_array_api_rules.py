@@ -124,8 +124,7 @@ def test_what_the_standard_leaves_undefined_is_an_error_that_says_so(call: Calla
     i8, u64, f32, b = arrays(DType.int8, DType.uint64, DType.float32, DType.bool)
     with i8.graph, pytest.raises(PromotionError, match=UNDEFINED) as error:
         call(SimpleNamespace(i8=i8, u64=u64, f32=f32, b=b))
-    text = str(error.value)
-    assert "cast" in text or "g.scalar" in text or "other rules" in text, text
+    assert error.value.fixes, error.value
 
 
 def test_dtypes_that_the_standard_has_not():
