@@ -238,9 +238,14 @@ def rounding(target: DType, tf32: str = "even") -> partial[Any]:
 
 def has_range_of_float32(dtype: DType) -> bool:
     """Whether a float has the exponents and special values of float32, so that only bits round."""
-    form, single = dtype.format, DType.float32.format
-    assert single is not None  # of a float
-    return form is not None and form._replace(mantissa=single.mantissa) == single
+    return _HAS_RANGE_OF_FLOAT32[dtype.code]
+
+
+# A look-up: planning asks it of each cast.
+_HAS_RANGE_OF_FLOAT32 = [
+    form is not None and form._replace(mantissa=23) == DType.float32.format
+    for form in [dtype.format for dtype in DType]
+]
 
 
 def round_fraction(x: Any, kept: int, ties: str = "even", quiet: bool = False) -> Any:

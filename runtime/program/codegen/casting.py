@@ -43,13 +43,20 @@ def load(dtype: DType, bits: bool) -> KernelTrace:
     return trace(made, [dtype.storage], register(dtype), bits)
 
 
-def entered(array: NDArray[Any], dtype: DType, tf32: str) -> NDArray[Any]:
-    """Float32, or its bits, given for a dtype that lies there rounded: itself if it is so."""
-    bits, rounded_off = array.view(_U32), 2 ** (_FRACTION - dtype.mantissa_bits) - 1
-    by_bits = array.flags.c_contiguous and has_range_of_float32(dtype)
-    if by_bits and not np.bitwise_or.reduce(bits, axis=None) & rounded_off:
-        return array
-    return convert(array.view(_F32), DType.float32, dtype, tf32).view(array.dtype)
+def entering(dtype: DType, tf32: str) -> Callable[[NDArray[Any]], NDArray[Any]]:
+    """The function that rounds an input of a dtype that lies in float32, given as such or as bits.
+
+    It gives an array itself if its values need no rounding.
+    """
+    cut = 2 ** (_FRACTION - dtype.mantissa_bits) - 1 if has_range_of_float32(dtype) else None
+
+    def entered(array: NDArray[Any]) -> NDArray[Any]:
+        by_bits = cut is not None and array.flags.c_contiguous
+        if by_bits and not np.bitwise_or.reduce(array.view(_U32), axis=None) & cut:
+            return array
+        return convert(array.view(_F32), DType.float32, dtype, tf32).view(array.dtype)
+
+    return entered
 
 
 @cache

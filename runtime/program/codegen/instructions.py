@@ -244,7 +244,7 @@ class RegionCode:
 def entering(symbol: Symbol) -> Callable[[NDArray[Any]], NDArray[Any]] | None:
     """What is done to an input where it is read: float32 for tensor_float32 is rounded."""
     if symbol.op is ops.input and symbol.dtype.emulated:
-        return partial(casting.entered, dtype=symbol.dtype, tf32=symbol.graph.tf32)
+        return casting.entering(symbol.dtype, symbol.graph.tf32)
     return None
 
 
