@@ -1,11 +1,10 @@
-"""The table of targets: what each does with every op at every dtype that the op takes.
+"""The table of targets: which ops each refuses at which dtypes, of those that the op takes.
 
     python -m tests.runtime.targets.target_table
 
 writes tests/golden/targets.json anew, for the targets whose packages are installed. A verdict is
-what a target itself says of a graph of that one op: `+` it runs, `~` it is legalized, so that the
-op computes in another dtype between casts, or a letter: it is impossible, for a reason under that
-letter. `-` is no question: the op does not take the dtype.
+what a target itself says of a graph of that one op. The table keeps refusals alone: a letter stands
+for the reason under it, `.` for a dtype that is not refused. Rows without a refusal are left out.
 """
 
 from __future__ import annotations
@@ -23,9 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from graphir import DType, Graph, GraphirError, Op, ops
-from graphir.location import LEGALIZE
 from graphir.ops.dtype_rules import COMPARISON, LOOKUP, ORDER, SCATTER
-from passes import lower
 from runtime import targets
 from runtime.targets import TargetError
 from tests import GOLDEN
@@ -48,11 +45,10 @@ def _traced(graph: Graph) -> None:
 
 
 class Target(NamedTuple):
-    """A way out, the package without which it says nothing, and the graph that it writes."""
+    """A way out, and the package without which it says nothing."""
 
     emit: Callable[[Graph], Any]
     package: str = "numpy"
-    lowered: Callable[[Graph], Graph] = lower
 
 
 TARGETS: dict[str, Target] = {
@@ -145,32 +141,32 @@ def rows() -> tuple[Row, ...]:
 
 
 def verdict(target: str, graph: Graph) -> str:
-    """What a target says of a graph: `+`, `~`, or why it is impossible."""
+    """What a target says of a graph: why it is impossible, or `.`."""
     way = TARGETS[target]
     try:
         way.emit(graph)
     except TargetError as error:
         return re.sub(r"^.*? -> \w+\[.*?\]: (.*?); .*$", r"\1", str(error), flags=re.S)
-    legal = any(one.rule == LEGALIZE for x in way.lowered(graph).symbols for one in x.origins)
-    return "~" if legal else "+"
+    return "."
 
 
 def verdicts(target: str) -> dict[str, list[str]]:
-    """What a target says of every row, for each dtype; `-` where there is no such graph."""
+    """What a target says of every row, for each dtype; `.` where there is no such graph."""
     found: dict[str, list[str]] = {}
     for row in rows():
         graphs = [row.graph(dtype) for dtype in STRONG]
-        found[row.name] = ["-" if graph is None else verdict(target, graph) for graph in graphs]
+        found[row.name] = ["." if graph is None else verdict(target, graph) for graph in graphs]
     return found
 
 
 def lettered(found: Mapping[str, list[str]]) -> dict[str, Any]:
-    """The table of a target as it is kept: a letter for each reason, and a line for each row."""
+    """The table of a target as it is kept: a letter for each reason, a line for each refusal."""
     reasons = dict.fromkeys(x for x in chain(*found.values()) if len(x) > 1)
     letters = dict(zip(reasons, ascii_uppercase, strict=False))
     assert len(letters) == len(reasons), [*reasons][:30]
     lines = {name: "".join(letters.get(x, x) for x in line) for name, line in found.items()}
-    return {"impossible": {y: x for x, y in letters.items()}, "rows": lines}
+    rows = {name: line for name, line in lines.items() if line.strip(".")}
+    return {"impossible": {y: x for x, y in letters.items()}, "rows": rows}
 
 
 def golden() -> dict[str, Any]:

@@ -33,11 +33,16 @@ def test_an_engine_is_here(name: str) -> None:
 
 @cache
 def runs(target: str) -> dict[str, list[DType]]:
-    """The dtypes at which an op runs or is legalized, by the row of the table."""
-    lines = golden()[target]["rows"]
+    """The dtypes that an op takes and the target does not refuse, by the row of the table."""
+    refused = golden()[target]["rows"]
+    everything = "." * len(STRONG)
     return {
-        name: [d for d, x in zip(STRONG, line, strict=True) if x in "+~"]
-        for name, line in lines.items()
+        row.name: [
+            dtype
+            for dtype, verdict in zip(STRONG, refused.get(row.name, everything), strict=True)
+            if verdict == "." and row.graph(dtype) is not None
+        ]
+        for row in rows()
     }
 
 

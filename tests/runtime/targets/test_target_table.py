@@ -1,4 +1,4 @@
-"""What each target does with every op at every dtype: the table is what is kept, and it is true."""
+"""What each target refuses: the table is what is kept, and each reason is the engine's own."""
 
 from __future__ import annotations
 
@@ -18,11 +18,7 @@ from tests.support.strategies import STRONG
 def test_the_table_is_what_is_kept(target: str) -> None:
     if not installed(target):
         pytest.skip(f"{TARGETS[target].package} is not installed: the target says nothing")
-    found, kept = lettered(verdicts(target)), golden()[target]
-    assert found["impossible"] == kept["impossible"]
-    for name, line in found["rows"].items():
-        assert line == kept["rows"].get(name), f"{name}: write the table anew"
-    assert [*found["rows"]] == [*kept["rows"]]
+    assert lettered(verdicts(target)) == golden()[target]
 
 
 @pytest.mark.parametrize("row", REFUSALS, ids=lambda row: f"{row.target}-{row.reason}")
@@ -49,5 +45,5 @@ def test_every_op_and_every_dtype_is_asked_about() -> None:
     assert table.pop("dtypes") == " ".join(map(str, STRONG))
     assert {*table} == {*TARGETS}
     assert {row.op.name for row in rows()} == {*ops.CATALOGUE} - {"input"}
-    for name, line in table["python"]["rows"].items():
-        assert line.strip("-"), name
+    for row in rows():
+        assert any(row.graph(dtype) is not None for dtype in STRONG), row.name
