@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -30,9 +31,11 @@ from runtime.value_files import write_outputs
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command: 0, 2 and one line on stderr for bad usage, 1 and the error for bad input.
 
-    A command that finds something amiss prints it and gives 1 itself.
+    A command that finds something amiss prints it and gives 1 itself. Where JSON was asked for, the
+    fields of an error are printed as JSON besides.
     """
     status: int | None = None
+    asked = argparse.Namespace()
     _open_streams()
     try:
         asked = _parser().parse_args(argv)
@@ -44,6 +47,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader has seen enough; nothing is to be flushed at exit either
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except GraphirError as error:
+        if getattr(asked, "format", "") == "json":
+            print(json.dumps({"error": error.to_json()}, indent=2))
         return _failed(str(error))
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import subprocess
@@ -237,3 +238,14 @@ def test_a_stdout_that_is_closed_or_has_not_the_letters_is_no_traceback(tmp_path
     graphir.Graph("\u03b1").save(tmp_path / "alpha.gir")
     env = {**os.environ, "PYTHONIOENCODING": "ascii"}
     assert "\\u03b1" in process("lower", tmp_path / "alpha.gir", env=env).stdout
+
+
+def test_an_error_is_json_where_json_was_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "bad.gir"
+    path.write_text("graph @g rules=max (%x: int8[3]) -> (int8[3]) {\n  %0 = sin(%x) : int8[3]\n")
+    status, out, err = cli("casts", path, "--format", "json")
+    error = json.loads(out)["error"]
+    assert status == 1 and err == f"graphir: {error['message']}\n"
+    assert (error["type"], error["op"], error["got"]) == ("ParseError", "sin", "int8")
+    assert [operand["dtype"] for operand in error["operands"]] == ["int8"]
+    assert error["fixes"] == ["cast first, for example .cast(DType.float32)"]
