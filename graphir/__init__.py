@@ -78,7 +78,7 @@ def implicit_cast(a: Any, b: Any) -> tuple[Symbol, Symbol]:
     for one in (a, b):
         if isinstance(one, Symbol):
             return one.graph.implicit_cast(a, b)
-    raise GraphError(f"implicit_cast is of symbols, not of {a!r} and {b!r}")
+    raise GraphError("implicit_cast takes symbols", got=f"{a!r} and {b!r}")
 
 
 def __dir__() -> list[str]:

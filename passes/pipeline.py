@@ -39,7 +39,7 @@ class Pipeline:
             try:
                 graph = each(graph)
                 if not isinstance(graph, Graph):  # pyright: ignore[reportUnnecessaryIsInstance]
-                    raise GraphError(f"a pass returns a Graph, not {graph!r}")
+                    raise GraphError("a pass must return a Graph", got=repr(graph))
                 if self.verify_each:
                     graph.verify()
             except GraphirError as error:

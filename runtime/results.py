@@ -40,7 +40,7 @@ def _owner(array: Any) -> Any:
 def require_outputs(graph: Graph) -> None:
     """ExecutionError for what is no graph, or one without outputs."""
     if not isinstance(graph, Graph):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ExecutionError(f"a Graph is needed to run, not {graph!r}")
+        raise ExecutionError("a Graph is needed", got=repr(graph))
     if not graph.outputs:
         raise ExecutionError(
             f"graph {graph.name!r} has no outputs to compute", fix="name them with g.output(...)"

@@ -31,7 +31,7 @@ def marks(lattice: Lattice[Any], paths: Paths) -> Marks:
     steps = [step for chain in chains for step in pairwise(chain)]
     for low, high in steps:
         if high not in lattice.edges.get(low, ()):
-            raise GraphError(f"{low} < {high} is no edge of lattice {lattice.name!r}")
+            raise GraphError(f"lattice {lattice.name!r} has no edge from {low} to {high}")
     nodes = [node for chain in chains for node in chain]
     if missing := [node for node in nodes if node not in lattice]:
         raise GraphError(f"{missing[0]} is not in lattice {lattice.name!r}")

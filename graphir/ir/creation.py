@@ -97,7 +97,7 @@ class Makers:
         """A constant with one axis."""
         found = array_of(values, None if dtype is None else DType(dtype), self.tf32)
         if found[1].ndim != 1:
-            raise GraphError(f"a vector has one axis; these values have {found[1].ndim}")
+            raise GraphError("a vector must have one axis", got=f"{found[1].ndim} axes")
         return self.constant_of(found)
 
     @typed
@@ -131,7 +131,7 @@ class Makers:
 
     def _dtype(self, dtype: DTypeLike | None) -> DType:
         if dtype is None:
-            raise GraphError("a dtype is needed here, for example g.range[DType.int64](10)")
+            raise GraphError("a dtype is needed", fix="write g.range[DType.int64](10), for example")
         return DType(dtype)
 
     def _literal(self, value: Any, dtype: DTypeLike | None) -> tuple[DType, Any]:

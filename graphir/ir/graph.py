@@ -61,7 +61,7 @@ class Graph(Makers, Written):
         policy: GraphPolicy | None = None,
     ) -> None:
         if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise GraphError(f"a graph's name is text, not {name!r}")
+            raise GraphError("the name of a graph must be text", got=repr(name))
         self.name = name
         self.builder = OpBuilder(rules_named(rules))
         self.tf32 = choice("even", "away")(tf32, ())
@@ -171,12 +171,16 @@ class Graph(Makers, Written):
     ) -> Symbol:
         """A value given when the graph runs; without a name it is called x0, x1, ..."""
         if isinstance(type, TensorType) and shape != ():
-            raise GraphError(f"{type} has its shape; {shape!r} is one too many")
+            raise GraphError(
+                "pass a TensorType or a shape, not both", got=f"{type} and shape={shape!r}"
+            )
         known = type if isinstance(type, TensorType) else TensorType(type, shape)
         if name is not None and not (isinstance(name, str) and name.isidentifier()):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise GraphError(f"an input's name is an identifier, not {name!r}")
+            raise GraphError("the name of an input must be an identifier", got=repr(name))
         if name in self._names():
-            raise GraphError(f"graph {self.name!r} has an input named {name!r} already")
+            raise GraphError(
+                f"graph {self.name!r} already has an input named {name!r}", fix="use another name"
+            )
         symbol = self.emit(ops.input, (), {"dtype": known.dtype, "shape": known.shape})
         if name is not None:
             taken = self._names()
@@ -193,14 +197,16 @@ class Graph(Makers, Written):
         """
         if self.outputs:
             raise GraphError(
-                f"graph {self.name!r} has its outputs already",
-                fix="give all of them to one output()",
+                f"graph {self.name!r} already has outputs",
+                fix="pass all outputs to one call of output()",
             )
         if not symbols:
             raise GraphError("output() needs at least one symbol")
         for symbol in symbols:
             if not isinstance(symbol, Symbol):  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise GraphError(f"an output is a symbol, not {symbol!r}; g.scalar(...) makes one")
+                raise GraphError(
+                    "an output must be a symbol", got=repr(symbol), fix="use g.scalar(...)"
+                )
             own(self, symbol, "output")
         found = tuple(symbol.type for symbol in symbols)
         if self.out_types is not None and found != self.out_types:
@@ -217,7 +223,7 @@ class Graph(Makers, Written):
     def layer(self, name: str) -> Generator[Graph]:
         """Inside the block, symbols belong to this part of the program: `encoder/attention`."""
         if not isinstance(name, str) or not name:  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise GraphError(f"a layer has a name, which is text, not {name!r}")
+            raise GraphError("the name of a layer must be non-empty text", got=repr(name))
         with self.builder.within(name):
             yield self
 

@@ -46,7 +46,7 @@ def literal_array(
     """A dtype and the 0-d array of a scalar in it; GraphError unless the scalar fits."""
     value = plain(value)
     if not is_literal(value):
-        raise GraphError(f"a Python or NumPy scalar is needed here, not {value!r}")
+        raise GraphError("a Python or NumPy scalar is needed", got=repr(value))
     if not (rules.fits if rules else fits)(value, dtype):
         raise misfit(value, dtype)
     short = -(2**63) <= value < 2**64 if isinstance(value, int) else True
@@ -63,12 +63,12 @@ def array_of(value: Any, dtype: DType | None, tf32: str = "even") -> tuple[DType
     With a dtype, each value must fit it as a scalar must: ints exactly, floats staying finite.
     """
     if isinstance(value, np.ma.MaskedArray):
-        raise GraphError("a masked array has elements without a value", fix=".filled(...) it first")
+        raise GraphError("a masked array has elements without a value", fix="use x.filled(...)")
     foreign = is_foreign_array(cast("type[Any]", type(value)))
     try:
         array: NDArray[Any] = converted(value) if foreign else np.asarray(value)
     except ValueError as error:
-        raise GraphError(f"these values are no array: {error}") from None
+        raise GraphError("NumPy makes no array of these values", reason=str(error)) from None
     if dtype is None:
         if not foreign and not hasattr(value, "dtype"):
             raise GraphError("a list has no dtype", fix="write g.constant[DType....](...)")
@@ -83,7 +83,9 @@ def array_of(value: Any, dtype: DType | None, tf32: str = "even") -> tuple[DType
     if misfits.any():
         first = array[misfits].ravel()[0]
         literal_array(first, dtype)
-        raise GraphError(f"{first!r} of {source} does not fit {dtype}", fix=".cast(...) it instead")
+        raise GraphError(
+            f"{first!r} of {source} does not fit {dtype}", fix="use g.constant(x).cast(...)"
+        )
     return dtype, convert(array, source, dtype, tf32)
 
 
@@ -136,7 +138,9 @@ def _finite(value: Any) -> Any:
     """A real number that a range may have."""
     found = plain(value)
     if not isinstance(found, (int, float)) or not math.isfinite(found):
-        raise ShapeError(f"a range is of finite real numbers, not {value!r}")
+        raise ShapeError(
+            "start, stop and step of a range must be finite real numbers", got=repr(value)
+        )
     return found
 
 

@@ -108,8 +108,8 @@ def _symbol(graph: Graph, operand: Any, op: Op, partners: Sequence[TensorType]) 
         return own(graph, operand, op.name)
     if not _is_operand(operand):
         raise GraphError(
-            f"{brief(operand)} is no operand",
-            fix="give a symbol, a number, or an array with a dtype, for example "
+            f"an op does not take {brief(operand)}",
+            fix="use a symbol, a number, or an array with a dtype, for example "
             "g.constant[DType....](...)",
         )
     made = graph.entering(operand)

@@ -87,7 +87,7 @@ def _fields(content: Any) -> tuple[str, str, Mapping[str, Any]]:
     if not isinstance(whole.get("edges"), dict):
         return "", "", whole
     if extra := whole.keys() - {"name", "source", "edges"}:
-        raise GraphError(f"{min(extra)!r} is no field; there are name, source and edges")
+        raise GraphError(f"unknown field {min(extra)!r}", fix="use name, source and edges")
     name, source = whole.get("name", ""), whole.get("source", "")
     if not (isinstance(name, str) and isinstance(source, str)):
         raise GraphError("name and source must be text")
@@ -128,7 +128,7 @@ def _check_name(name: Any, place: str) -> None:
     if len(name) > LONGEST_NAME:
         count = f"{len(name):,} characters"
         raise GraphError(
-            f"{place}: too long a name", got=f"{count}", fix=f"use at most {LONGEST_NAME}"
+            f"{place}: the name is too long", got=f"{count}", fix=f"use at most {LONGEST_NAME}"
         )
 
 

@@ -35,7 +35,9 @@ def einsum(subscripts: Any, *operands: Any, optimize: Any = False) -> Symbol:
     those that do not fit.
     """
     if not isinstance(subscripts, str):
-        raise GraphError("the subscripts of einsum are text first, such as 'ij,jk->ik'")
+        raise GraphError(
+            "the first argument of einsum must be text", fix="use 'ij,jk->ik' or the like"
+        )
     symbols = _alike(as_symbols(*operands))
     terms, output = _parsed(subscripts, [x.rank for x in symbols])
     factors = [_factor(axes, x) for axes, x in zip(terms, symbols, strict=True)]
@@ -64,10 +66,13 @@ def _parsed(subscripts: str, ranks: Sequence[int]) -> tuple[list[str], str]:
     given, arrow, output = subscripts.replace(" ", "").partition("->")
     terms = given.split(",")
     if len(terms) != len(ranks):
-        raise ShapeError(f"{subscripts!r} is of {len(terms)} factors, not of {len(ranks)}")
+        raise ShapeError(f"{subscripts!r} has {len(terms)} inputs", got=f"{len(ranks)} operands")
     counts = [rank - len(one.replace("...", "")) for one, rank in zip(terms, ranks, strict=True)]
     if any(count and (count < 0 or "..." not in one) for count, one in zip(counts, terms)):  # noqa: B905
-        raise ShapeError(f"{subscripts!r} does not name the axes of operands of {list(ranks)}")
+        raise ShapeError(
+            f"the labels of {subscripts!r} do not match the ranks of its operands",
+            got=f"ranks {list(ranks)}",
+        )
     free = [one for one in string.ascii_letters if one not in subscripts][: max(counts)]
     named = [
         one.replace("...", "".join(free[len(free) - count :]))
@@ -77,7 +82,9 @@ def _parsed(subscripts: str, ranks: Sequence[int]) -> tuple[list[str], str]:
     once = "".join(c for c in sorted(set(letters)) if letters.count(c) == 1)
     output = output.replace("...", "".join(free)) if arrow else "".join(free) + once
     if not set(output) <= set("".join(named)) or len(set(output)) < len(output):
-        raise ShapeError(f"the result of {subscripts!r} names an axis twice, or one that is not")
+        raise ShapeError(
+            f"a label of the output of {subscripts!r} is repeated, or labels no axis of an input"
+        )
     return named, output
 
 

@@ -92,7 +92,9 @@ def _ravel(a: Symbol, order: str = "C") -> Symbol:
 
 def _in_rows(name: str, order: str) -> None:
     if order not in ("C", "K", "A"):
-        raise GraphError(f"{name} is in row-major order; for {order!r} transpose first")
+        raise GraphError(
+            f"{name} supports row-major order alone", got=f"order={order!r}", fix="transpose first"
+        )
 
 
 def _transpose(a: Symbol, axes: Any = None) -> Symbol:
@@ -107,7 +109,10 @@ def moveaxis(a: Symbol, source: Any, destination: Any) -> Symbol:
     """Axes moved to other places, the rest staying in order."""
     moved, to = axes_of(a, source), axes_of(a, destination)
     if len(moved) != len(to):
-        raise ShapeError(f"axes {source!r} do not go to places {destination!r} one by one")
+        raise ShapeError(
+            "source and destination must have as many distinct axes",
+            got=f"{source!r} and {destination!r}",
+        )
     order = [axis for axis in range(a.rank) if axis not in moved]
     for place, axis in sorted(zip(to, moved, strict=True)):
         order.insert(place, axis)
@@ -160,7 +165,9 @@ def _roll(a: Symbol, shift: Any, axis: Any = None) -> Symbol:
     axes, shifts = several(axis), several(shift)
     shifts = shifts * len(axes) if len(shifts) == 1 else shifts
     if len(shifts) != len(axes):
-        raise ShapeError(f"{len(shifts)} shifts for {len(axes)} axes")
+        raise ShapeError(
+            "roll needs a shift for each axis", got=f"{len(shifts)} shifts and {len(axes)} axes"
+        )
     for by, one in zip(shifts, axes, strict=True):
         a = ops.roll(a, shift=by, axis=one)
     return a
@@ -170,7 +177,7 @@ def _pad(
     array: Symbol, pad_width: Any, mode: str = "constant", *, constant_values: Any = 0
 ) -> Symbol:
     if mode != "constant":
-        raise GraphError(f"pad surrounds by a value, not by {mode!r}")
+        raise GraphError("pad supports mode='constant' alone", got=f"mode={mode!r}")
     return ops.pad(array, padding=pad_width, value=constant_values)
 
 
@@ -217,7 +224,7 @@ def diagonal(a: Symbol, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Symb
         rows = columns = min(rows, columns)
         a = a[..., :rows, :columns]
     if rows != columns:
-        raise ShapeError(f"the lesser of {rows} and {columns} is not known before they are")
+        raise ShapeError("the diagonal needs axes of known sizes", got=f"{rows} and {columns}")
     places = ops.unsqueeze(a.graph.range(rows, dtype="int64"), 1)
     return ops.squeeze(_take_along_axis(a, ops.broadcast_to(places, (*a.shape[:-1], 1))), -1)
 
@@ -250,7 +257,7 @@ def _diag(v: Symbol, k: int = 0) -> Symbol:
     if v.rank == 1:
         return _diagflat(v, k)
     if v.rank != 2:
-        raise ShapeError(f"diag is of vectors and matrices, not of {v.type}")
+        raise ShapeError("diag takes a vector or a matrix", got=str(v.type))
     return diagonal(v, k)
 
 

@@ -37,7 +37,9 @@ def _split(ary: Symbol, indices_or_sections: Any, axis: int = 0) -> list[Symbol]
             return list(ary.split([b - a for a, b in pairwise(ends)], axis))
         return [ary[(*(slice(None),) * axis, slice(*each))] for each in pairwise(ends)]
     if indices_or_sections < 1 or size % indices_or_sections:
-        raise ShapeError(f"{size} elements are not {indices_or_sections} equal pieces")
+        raise ShapeError(
+            f"an axis of {size} does not split into {indices_or_sections} equal pieces"
+        )
     return list(ary.split(size // indices_or_sections, axis))
 
 
@@ -47,7 +49,9 @@ def _array_split(ary: Symbol, indices_or_sections: Any, axis: int = 0) -> list[S
         return _split(ary, indices_or_sections, axis)
     size = ary.shape[axis_of(axis, (ary.type,))]
     if not isinstance(size, int) or indices_or_sections < 1:
-        raise ShapeError(f"{size} elements are not {indices_or_sections} pieces of known sizes")
+        raise ShapeError(
+            f"an axis of {size} does not split into {indices_or_sections} pieces of known sizes"
+        )
     each, more = divmod(size, indices_or_sections)
     sizes = [each + (i < more) for i in range(indices_or_sections)]
     return _split(ary, list(accumulate(sizes))[:-1], axis)
@@ -65,14 +69,15 @@ def _splitting(axis: int) -> Function:
 def _unstack(x: Symbol, /, *, axis: int = 0) -> tuple[Symbol, ...]:
     size = x.shape[axis_of(axis, (x.type,))]
     if not isinstance(size, int):
-        raise ShapeError(f"{size} symbols cannot be told before the size is known")
+        raise ShapeError("unstack needs an axis of known size", got=str(size))
     return tuple(squeeze(one, axis) for one in x.split(1, axis))
 
 
 def _compress(condition: Any, a: Symbol, axis: int | None = None) -> Symbol:
     if isinstance(condition, Symbol):
         raise GraphError(
-            "how many are true depends on values", fix="choose with np.where(condition, x, 0)"
+            "the number of true elements depends on values",
+            fix="choose with np.where(condition, x, 0)",
         )
     return take(a, np.flatnonzero(condition), axis)
 
@@ -81,7 +86,9 @@ def _delete(arr: Symbol, obj: Any, axis: int | None = None) -> Symbol:
     x, at = (flat(arr), 0) if axis is None else (arr, axis_of(axis, (arr.type,)))
     size = x.shape[at]
     if not isinstance(size, int) or isinstance(obj, Symbol):
-        raise GraphError("what is left depends on values", fix="take what is kept by np.take")
+        raise GraphError(
+            "the size of the result depends on values", fix="take what is kept by np.take"
+        )
     return take(x, np.delete(np.arange(size), obj), at)
 
 
@@ -193,7 +200,7 @@ def _shifted(sign: int) -> Function:
         for one in over:
             size = x.shape[one]
             if not isinstance(size, int):
-                raise ShapeError(f"half of {size} is not known before it is")
+                raise ShapeError("fftshift needs an axis of known size", got=str(size))
             x = ops.roll(x, shift=sign * (size // 2), axis=one)
         return x
 

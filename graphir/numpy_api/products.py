@@ -73,7 +73,7 @@ def _cross(
     a, b = as_symbols(a, b)
     a, b = moveaxis(a, axisa, -1), moveaxis(b, axisb, -1)
     if a.shape[-1] != 3 or b.shape[-1] != 3:
-        raise ShapeError(f"vectors of 3 have a cross product, not {a.type} and {b.type}")
+        raise ShapeError("cross takes vectors of 3 elements", got=f"{a.type} and {b.type}")
     x, y = ([one[..., i] for i in range(3)] for one in (a, b))
     parts = [x[i - 2] * y[i - 1] - x[i - 1] * y[i - 2] for i in range(3)]
     return moveaxis(ops.stack(parts, axis=-1), -1, axisc)
@@ -82,7 +82,7 @@ def _cross(
 def _vander(x: Symbol, N: int | None = None, increasing: bool = False) -> Symbol:  # noqa: N803
     """Powers as products so far, in the dtype in which x and int64 meet."""
     if x.rank != 1:
-        raise ShapeError(f"powers are of the elements of a vector, not of {x.type}")
+        raise ShapeError("vander takes a vector", got=str(x.type))
     x = x.cast(x.graph.rules.common((x.type, x.type.cast(DType.int64))))
     columns = x.shape[0] if N is None else N
     powers = ops.broadcast_to(ops.unsqueeze(x, 1), (x.shape[0], columns))
@@ -137,7 +137,7 @@ def _vector_norm(x: Symbol, order: Any, axis: Any, keepdims: bool = False) -> Sy
 
 def _matrix_norm(x: Symbol, order: Any, axes: tuple[int, ...], keepdims: bool) -> Symbol:
     if len(axes) != 2:
-        raise ShapeError(f"a norm is over one axis or two, not {axes} of {x.type}")
+        raise ShapeError("a norm is taken over one axis or two", got=f"axes {axes} of {x.type}")
     if order in ("fro", "f"):
         return _vector_norm(x, 2, axes, keepdims)
     if order not in (1, -1, np.inf, -np.inf):
@@ -168,7 +168,7 @@ def _norm_of_matrices(x: Symbol, *, keepdims: bool = False, ord: Any = "fro") ->
 def _matrix_power(a: Symbol, n: int) -> Symbol:
     """By squaring, in the order in which NumPy multiplies."""
     if n < 1:
-        raise GraphError(f"a matrix to the power of {n} has no op; it is of 1 and more")
+        raise GraphError("matrix_power needs an exponent of at least 1", got=str(n))
     if n <= 3:
         return reduce(ops.matmul, [a] * n)
     square: Any = None

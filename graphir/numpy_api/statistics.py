@@ -115,7 +115,7 @@ def _median(a: Symbol, axis: Any = None, *, keepdims: bool = False) -> Symbol:
     kept = [i for i in range(a.rank) if i not in axes]
     sizes: list[Size] = [a.shape[i] for i in axes]
     if not all(isinstance(size, int) for size in sizes):
-        raise ShapeError(f"the middle of {a.type} is not known before its sizes are")
+        raise ShapeError("the median needs an axis of known size", got=str(a.type))
     count = prod(int(str(size)) for size in sizes)
     shape = tuple(a.shape[i] for i in kept)
     line = ops.sort(ops.reshape(ops.permute(a, (*kept, *axes)), (*shape, count)), axis=-1)
@@ -169,7 +169,7 @@ def _cov(
     count = x.shape[1] - (int(not bias) if ddof is None else ddof)
     x = x - ops.mean(x, axis=1, keepdims=True)
     if not isinstance(count, int):
-        raise ShapeError(f"how many observations {x.type} has is not known before its sizes are")
+        raise ShapeError("cov needs a known number of observations", got=str(x.type))
     other = ops.transpose(ops.conj(x) if x.dtype.is_complex else x)
     found = ops.matmul(x, other) * np.true_divide(1, max(count, 0))
     return ops.reshape(found, ()) if found.shape == (1, 1) else found
@@ -177,7 +177,7 @@ def _cov(
 
 def _rows(x: Symbol, rowvar: bool) -> Symbol:
     if x.rank > 2:
-        raise ShapeError(f"variables are rows or columns of a matrix, not of {x.type}")
+        raise ShapeError("cov takes a matrix or a vector", got=str(x.type))
     if x.rank < 2:
         return ops.reshape(x, (1, x.size))
     return x if rowvar or x.shape[0] == 1 else ops.transpose(x)

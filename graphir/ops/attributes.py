@@ -17,7 +17,7 @@ from graphir.ops.op import Types
 def integer(value: Any, types: Types = ()) -> int:
     """A Python int; bools and floats are refused."""
     if isinstance(value, bool) or not isinstance(value, Integral):
-        raise GraphError(f"an int is needed here, not {value!r}")
+        raise GraphError("an int is needed", got=repr(value))
     return int(value)
 
 
@@ -31,7 +31,7 @@ def natural(value: Any, types: Types = ()) -> int:
 def flag(value: Any, types: Types = ()) -> bool:
     """True or False."""
     if type(value) not in (bool, np.bool_):
-        raise GraphError(f"True or False is needed here, not {value!r}")
+        raise GraphError("True or False is needed", got=repr(value))
     return bool(value)
 
 
@@ -62,7 +62,7 @@ def positive(value: Any, types: Types = ()) -> float:
     """A finite real number that is not negative."""
     found = number(value)
     if isinstance(found, (bool, complex)) or not 0 <= found < float("inf"):
-        raise GraphError(f"a number of at least 0 is needed here, not {value!r}")
+        raise GraphError("a number of at least 0 is needed", got=repr(value))
     return float(found)
 
 

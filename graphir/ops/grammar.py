@@ -210,7 +210,7 @@ def array_of_text(nested: Any, type_: TensorType) -> NDArray[Any]:
     Every value must be one of the dtype: text is exact, so nothing is ever rounded here.
     """
     if any(isinstance(dim, Dim) for dim in type_.shape):
-        raise ShapeError(f"the axes of a constant are of known sizes, not those of {type_}")
+        raise ShapeError("the axes of a constant must have known sizes", got=str(type_))
     array = _exact(_flat(nested, type_.shape, type_), type_.dtype)
     try:
         return array.reshape(cast("tuple[int, ...]", type_.shape))

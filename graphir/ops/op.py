@@ -150,10 +150,10 @@ class Op:
                     f"not {len(operands)}"
                 )
         if len(rest) > len(self.attrs):
-            raise GraphError(f"{self.name} was given {len(values)} arguments, which is too many")
+            raise GraphError(f"{self.name} takes fewer arguments", got=str(len(values)))
         for attr, value in zip(self.attrs, rest, strict=False):
             if attr.name in attrs:
-                raise GraphError(f"{self.name} was given the attribute {attr.name!r} twice")
+                raise GraphError(f"the attribute {attr.name!r} of {self.name} is given twice")
             attrs[attr.name] = value
         return operands, attrs
 
@@ -248,7 +248,7 @@ def _graph_of(op: Op, operands: Sequence[Any]) -> Graph:
             return operand.graph
     if not CURRENT.get():
         raise GraphError(
-            f"{op.name} of no symbol belongs to no graph",
+            f"no operand of {op.name} is a symbol, so that its graph is not known",
             fix="call it on a symbol, or inside `with g:`",
         )
     return CURRENT.get()[-1]

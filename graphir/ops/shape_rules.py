@@ -67,7 +67,7 @@ def located(op: Op, types: Types, attrs: Attributes) -> Shape:
 def at_least_1d(op: Op, types: Types, attrs: Attributes) -> Shape:
     """That of the operand, which has an axis to go along."""
     if not types[0].rank:
-        raise ShapeError(f"{op.name} needs at least one axis; {types[0]} has none")
+        raise ShapeError(f"{op.name} needs at least one axis", got=str(types[0]))
     return types[0].shape
 
 

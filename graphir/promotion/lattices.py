@@ -25,7 +25,7 @@ def lattice(name: str) -> Lattice[Any]:
         return lattice_of(found)
     names = [*PUBLISHED, *(rules.name for rules in rule_sets() if rules.lattice)]
     near = difflib.get_close_matches(text, names, n=3) or names
-    raise GraphError(f"no lattice is named {name!r}; there is {', '.join(near)}")
+    raise GraphError(f"no lattice is named {name!r}", fix=f"use {', '.join(near)}")
 
 
 def lattice_of(rules: PromotionRules) -> Lattice[Any]:

@@ -21,7 +21,7 @@ def register(new: PromotionRules) -> PromotionRules:
     One made of an equal lattice is no other: the first is returned.
     """
     if not isinstance(new, DefaultInside):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise GraphError(f"register() takes a PromotionRules, not {new!r}")
+        raise GraphError("register() takes a PromotionRules", got=repr(new))
     present = _REGISTRY.setdefault(new.name, new)
     if present is not new and not present.is_same_lattice(new):
         raise GraphError(

@@ -82,7 +82,7 @@ def sliced(x: Array, start: Sizes, stop: Sizes, step: Sizes) -> Array:
     for axis, (low, high, size) in enumerate(zip(start, stop, x.shape, strict=True)):
         if not 0 <= low <= high <= size:
             raise ExecutionError(
-                f"slice: {low}:{high} is no part of axis {axis}, whose size is {size}"
+                f"slice: {low}:{high} is out of range for axis {axis} of size {size}"
             )
     return x[(*map(slice, start, stop, step), ...)]
 

@@ -34,5 +34,5 @@ def diff(
         rules = (subject.rules, before) if after is None else (before, after)
         return GraphDiff(subject, rules_named(rules[0]), rules_named(rules[1]))
     if after is not None:
-        raise GraphError("two rule sets are compared, or a graph under two; these are three")
+        raise GraphError("diff compares two rule sets, or one graph under two", got="three")
     return RulesDiff(rules_named(subject), rules_named(before))

@@ -100,7 +100,7 @@ class Array(ArrayOperators):
         """A matrix transposed; ShapeError where there are not two axes."""
         if self.ndim != 2:
             raise ShapeError(
-                f".T is of matrices, and this has shape {self.shape}", fix="use .mT or permute_dims"
+                ".T takes matrices", got=f"shape {self.shape}", fix="use .mT or permute_dims"
             )
         return self._transposed()
 
@@ -108,7 +108,7 @@ class Array(ArrayOperators):
     def mT(self) -> Array:  # noqa: N802 -- the standard's name
         """The last two axes exchanged; ShapeError where there are fewer."""
         if self.ndim < 2:
-            raise ShapeError(f".mT is of matrices, and this has shape {self.shape}")
+            raise ShapeError(".mT takes arrays of at least two axes", got=f"shape {self.shape}")
         return self._transposed()
 
     def _transposed(self) -> Array:
@@ -122,7 +122,7 @@ class Array(ArrayOperators):
 
         if api_version not in (None, *_VERSIONS):
             raise GraphError(
-                f"version {api_version!r} of the standard is not there",
+                f"version {api_version!r} of the standard is not supported",
                 fix=f"give one of {', '.join(_VERSIONS)}",
             )
         return array_api
@@ -131,7 +131,7 @@ class Array(ArrayOperators):
         """The array itself: there is one device."""
         device_of(device)
         if stream is not None:
-            raise GraphError("the CPU has no streams")
+            raise GraphError("stream must be None, since the CPU has no streams")
         return self
 
     # -- items

@@ -13,5 +13,5 @@ CPU: Device = "cpu"
 def device_of(device: Any) -> Device:
     """The device that is asked for, None meaning any; ValueError for one that is not there."""
     if device is not None and device != CPU:
-        raise GraphError(f"there is no device {device!r}; there is {CPU!r}")
+        raise GraphError(f"unknown device {device!r}", fix=f"use {CPU!r}")
     return CPU

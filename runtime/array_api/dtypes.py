@@ -39,9 +39,11 @@ def dtype_of(dtype: Any, default: DType | None = None) -> DType:
     try:
         found = DType(dtype)
     except GraphirError:
-        raise PromotionError(f"{dtype!r} is no dtype; the standard has {_names()}") from None
+        raise PromotionError(f"{dtype!r} is not a dtype", fix=f"use one of {_names()}") from None
     if found not in ALL:
-        raise PromotionError(f"{found} is no dtype of the standard, which has {_names()}")
+        raise PromotionError(
+            f"{found} is not a dtype of the standard", fix=f"use one of {_names()}"
+        )
     return found
 
 
@@ -84,7 +86,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
 def kind_of(kind: str) -> tuple[DType, ...]:
     """The dtypes of a kind; ValueError for a name that the standard has not."""
     if kind not in KINDS:
-        raise GraphError(f"{kind!r} is no kind of dtypes; there are {', '.join(KINDS)}")
+        raise GraphError(f"unknown kind of dtypes {kind!r}", fix=f"use {', '.join(KINDS)}")
     return KINDS[kind]
 
 

@@ -80,4 +80,6 @@ def _export(asked: argparse.Namespace) -> None:
     elif asked.output:
         replace_file(asked.output, written)
     else:
-        raise ExecutionError(f"{asked.to} is no text", fix=f"name a file: -o model.{asked.to}")
+        raise ExecutionError(
+            f"{asked.to} is a binary format", fix=f"name a file: -o model.{asked.to}"
+        )

@@ -133,10 +133,14 @@ def machine_code(
     """The machine code of a region for inputs; where there are none, for contiguous ones."""
     count = len(program.steps)
     if not 0 <= number < count:
-        raise ExecutionError(f"there is no step {number}: they are numbered from 0 to {count - 1}")
+        raise ExecutionError(
+            f"step {number} does not exist", fix=f"use a step from 0 to {count - 1}"
+        )
     step = program.steps[number]
     if isinstance(step, Call):
-        raise ExecutionError(f"step {number} is no region: it calls {step.symbol.op.name}")
+        raise ExecutionError(
+            f"step {number} is not a region", got=f"a call of {step.symbol.op.name}"
+        )
     kernels = program.kernels(number)
     if kernels is None:
         raise ExecutionError(f"no region has machine code: {program.why_numpy}")

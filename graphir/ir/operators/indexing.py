@@ -73,7 +73,9 @@ def _gathered(x: Symbol, key: Any) -> Symbol:
     try:
         indices: Any = key if isinstance(key, GraphValue) else np.asarray(key)
     except ValueError:
-        raise GraphError(f"{key!r} is no array of indices") from None
+        raise GraphError(
+            "an index must be an int, a slice or an array of integers", got=repr(key)
+        ) from None
     if indices.dtype in (DType.bool, np.bool_):
         raise GraphError(
             "the shape of x[mask] would depend on values", fix="use ops.where(mask, x, other)"
@@ -86,7 +88,9 @@ def _expanded(x: Symbol, keys: tuple[Any, ...]) -> list[Any]:
     used = sum(1 for k in keys if k is not None and k is not Ellipsis)
     dots = sum(1 for k in keys if k is Ellipsis)
     if used > x.rank or dots > 1:
-        raise ShapeError(f"{used} indices and {dots} ellipses for {x.type}")
+        raise ShapeError(
+            f"too many indices or ellipses for {x.type}", got=f"{used} indices and {dots} ellipses"
+        )
     fill = [slice(None)] * (x.rank - used)
     at = next((i for i, k in enumerate(keys) if k is Ellipsis), len(keys))
     return [*keys[:at], *fill, *keys[at + dots :]]
@@ -99,7 +103,7 @@ def _span(key: Any, dim: Size, axis: int) -> _Span:
         at = integer(key)
     except (GraphError, TypeError):
         raise GraphError(
-            f"index {key!r} of axis {axis} is not an int, a slice, None or ..."
+            f"the index of axis {axis} must be an int, a slice, None or ...", got=repr(key)
         ) from None
     if isinstance(dim, int) and not -dim <= at < dim:
         raise ShapeError(f"index {at} is out of range for axis {axis} of size {dim}")

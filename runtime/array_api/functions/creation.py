@@ -39,7 +39,7 @@ def asarray(
         return _of_array(obj, to, copy)
     if any(isinstance(one, Array) for one in _leaves(obj)):
         if copy is False:
-            raise GraphError("copy=False: arrays in a sequence become one by a copy")
+            raise GraphError("copy=False: stacking a sequence of arrays needs a copy")
         return _stacked(obj, to or result_type(*_leaves(obj)))
     return known(_taken(obj, to, copy))
 
@@ -49,13 +49,13 @@ def _taken(obj: Any, to: DType | None, copy: bool | None) -> NDArray[Any]:
     try:
         value: NDArray[Any] = np.asarray(obj, None if to is None else to.storage)
     except ValueError as error:
-        raise GraphError(f"these values are no array: {error}") from None
+        raise GraphError("NumPy makes no array of these values", reason=str(error)) from None
     if value.dtype == object:
         raise OverflowError("these values are no numbers of at most 64 bits")
     dtype_of(value.dtype)
     shared = not isinstance(obj, _OF_PYTHON) and np.may_share_memory(value, np.asarray(obj))
     if copy is False and not shared:
-        raise GraphError("copy=False: the values of what is given need a copy")
+        raise GraphError("copy=False: making an array of these values needs a copy")
     return native(value.copy() if shared and copy is not False else value)
 
 
@@ -67,7 +67,7 @@ def _of_array(x: Array, to: DType | None, copy: bool | None) -> Array:
     if to is None or to is x.dtype:
         return Array(x.symbol) if copy else x
     if copy is False:
-        raise GraphError(f"copy=False: {x.dtype} becomes {to} by a copy")
+        raise GraphError(f"copy=False: converting {x.dtype} to {to} needs a copy")
     return astype(x, to)
 
 
@@ -132,7 +132,7 @@ def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) 
         return record(ops.broadcast_to, value, shape=several(shape))
     kind = next((one for one in _OF_SCALARS if isinstance(fill_value, one)), None)
     if kind is None:
-        raise PromotionError(f"a value to fill with is a Python scalar, not {fill_value!r}")
+        raise PromotionError("a fill value must be a Python scalar", got=repr(fill_value))
     to = dtype_of(dtype, _OF_SCALARS[kind])
     return record(ops.full, dtype=to, value=_filling(fill_value, to), shape=several(shape))
 
@@ -146,7 +146,7 @@ def _filling(value: Any, to: DType) -> Any:
             return np.array(value, to.storage).item()
         made = np.array(value.real).astype(to.storage).item()
     if made != value:
-        raise PromotionError(f"{value!r} to fill an array of {to} with is none of its values")
+        raise PromotionError(f"fill value {value!r} is not representable in {to}")
     return made
 
 
@@ -193,7 +193,7 @@ empty_like = _like("empty_like", 0)
 def meshgrid(*arrays: Array, indexing: str = "xy") -> list[Array]:
     """Coordinate matrices of vectors, as matrices index ("ij") or with the first two exchanged."""
     if indexing not in ("xy", "ij"):
-        raise GraphError(f'indexing is "xy" or "ij", not {indexing!r}')
+        raise GraphError('indexing must be "xy" or "ij"', got=repr(indexing))
     count = len(arrays)
     places = list(range(count))
     if indexing == "xy" and count > 1:
@@ -209,7 +209,7 @@ def meshgrid(*arrays: Array, indexing: str = "xy") -> list[Array]:
 
 def _part(x: Array, k: int, op: Any) -> Array:
     if array_of(x).ndim < 2:
-        raise GraphError(f"a triangle is of matrices, and this has shape {x.shape}")
+        raise GraphError("tril and triu take matrices", got=f"shape {x.shape}")
     rows, columns = x.shape[-2:]
     down = record(ops.unsqueeze, arange(k, rows + k), axis=1)
     inside = record(op, arange(columns), down)

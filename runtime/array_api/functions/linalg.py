@@ -240,11 +240,11 @@ def _any(name: str, x: Array) -> Array:
 
 def _matrices(name: str, x: Array) -> Array:
     if array_of(x).ndim < 2:
-        raise ShapeError(f"{name} is of matrices, and this has shape {x.shape}")
+        raise ShapeError(f"{name} takes matrices", got=f"shape {x.shape}")
     return x
 
 
 def _squares(name: str, x: Array) -> Array:
     if _matrices(name, x).shape[-1] != x.shape[-2]:
-        raise ShapeError(f"{name} is of square matrices, and this has shape {x.shape}")
+        raise ShapeError(f"{name} takes square matrices", got=f"shape {x.shape}")
     return x

@@ -89,7 +89,9 @@ def roll(x: Array, /, shift: Any, *, axis: Any = None) -> Array:
     axes = several(axis)
     shifts = several(shift) if isinstance(shift, (tuple, list)) else (shift,) * len(axes)
     if len(shifts) != len(axes):
-        raise GraphError(f"{len(shifts)} shifts for {len(axes)} axes")
+        raise GraphError(
+            "roll needs a shift for each axis", got=f"{len(shifts)} shifts and {len(axes)} axes"
+        )
     for one, by in zip(axes, shifts, strict=True):
         x = record(ops.roll, array_of(x), shift=by, axis=one)
     return x
@@ -114,7 +116,10 @@ def moveaxis(x: Array, source: Any, destination: Any, /) -> Array:
         or len(sources) != len({*sources})
         or len(places) != len(sources)
     ):
-        raise GraphError(f"axes {source!r} do not go to places {destination!r} one by one")
+        raise GraphError(
+            "source and destination must have as many distinct axes",
+            got=f"{source!r} and {destination!r}",
+        )
     order = [i for i in range(x.ndim) if i not in sources]
     for place, one in sorted(zip(places, sources, strict=True)):
         order.insert(place, one)
@@ -150,9 +155,9 @@ def repeat(x: Array, repeats: Any, /, *, axis: int | None = None) -> Array:
 def take(x: Array, indices: Array, /, *, axis: int | None = None) -> Array:
     """The slices that a vector of indices names along an axis."""
     if array_of(indices).ndim != 1:
-        raise GraphError(f"take: indices of shape {indices.shape} are no vector")
+        raise GraphError("take: the indices must be a vector", got=f"shape {indices.shape}")
     if axis is None and array_of(x).ndim != 1:
-        raise GraphError(f"take: of shape {x.shape}, so an axis is needed")
+        raise GraphError(f"take: an axis is needed for an array of shape {x.shape}")
     return record(ops.gather, x, indices, axis=axis or 0)
 
 

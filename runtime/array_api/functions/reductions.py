@@ -118,7 +118,7 @@ def _cumulative(
 ) -> Array:
     if axis is None:
         if array_of(x).ndim > 1:
-            raise GraphError(f"{op.name}: of shape {x.shape}, so an axis is needed")
+            raise GraphError(f"{op.name}: an axis is needed for an array of shape {x.shape}")
         x, axis = flat(x), 0
     made = record(op, array_of(x), axis=axis, dtype=_asked(dtype))
     if not include_initial:
@@ -141,7 +141,7 @@ def diff(
     """Differences of neighbours along an axis, n times over."""
     require("diff", x, "numeric")
     if n < 0:
-        raise GraphError(f"diff: n is a count, not {n}")
+        raise GraphError("diff: n must be a count", got=str(n))
     along = axis_of(axis, (x.type,))
     parts = [array_of(one) for one in (prepend, x, append) if one is not None]
     whole = record(ops.concat, *parts, axis=along) if len(parts) > 1 else x

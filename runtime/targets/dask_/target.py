@@ -84,7 +84,7 @@ def _check_sent(lost: Sequence[Symbol]) -> None:
         raise lacking(
             "dask.distributed",
             lost[0],
-            "cannot send blocks of float8_e5m2, whose dtype it reads as '<f1', which is none",
+            "cannot serialize float8_e5m2 blocks (NumPy rejects its dtype string '<f1')",
             'cast to float8_e4m3fn or float16, or use dask.config.set(scheduler="threads")',
         )
 

@@ -49,7 +49,9 @@ def extreme(function: Pair, ends: Callable[[DType], Any]) -> Callable[..., HloVa
 
     def checked(x: HloValue, axis: Sizes, keepdims: bool) -> HloValue:
         if any(not x.shape[i] for i in axis):
-            raise NotImplementedError(f"has none of no elements, as in {x.type}")
+            raise NotImplementedError(
+                f"has no maximum or minimum over an empty axis, as in {x.type}"
+            )
         return row(x, axis, keepdims)
 
     return checked
