@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from graphir import DType, ExecutionError, Graph, GraphError, Symbol
 from graphir.conversions import convert
-from graphir.errors import ShapeError
+from graphir.errors import OperandInfo, ShapeError
 from graphir.ir.literals import is_literal, literal_array
 from graphir.ops.dims import Dim, Size, evaluate
 
@@ -43,20 +43,22 @@ def matched(graph: Graph, inputs: Sequence[T], named: Mapping[str, T]) -> list[T
         f"{name}: {symbol.type}" for name, symbol in zip(names, graph.inputs, strict=True)
     )
     if len(inputs) > len(names):
-        raise ExecutionError(
-            f"graph {graph.name!r} takes {len(names)} inputs ({takes}), not {len(inputs)}"
-        )
+        problem = f"graph {graph.name!r} takes {len(names)} inputs ({takes})"
+        raise ExecutionError(problem, got=str(len(inputs)))
     known, first = set(names), set(names[: len(inputs)])
     for name in named:
         if name not in known:
-            raise ExecutionError(f"graph {graph.name!r} has no input {name!r}; it takes ({takes})")
+            problem, fix = f"graph {graph.name!r} has no input {name!r}", f"it takes ({takes})"
+            raise ExecutionError(problem, fix=fix)
         if name in first:
             raise ExecutionError(f"input {name!r} of graph {graph.name!r} is given twice")
     missing = [name for name in names[len(inputs) :] if name not in named]
     if missing:
-        raise ExecutionError(
-            f"graph {graph.name!r} is missing {', '.join(missing)}; it takes ({takes})"
+        problem, fix = (
+            f"graph {graph.name!r} is missing {', '.join(missing)}",
+            f"it takes ({takes})",
         )
+        raise ExecutionError(problem, fix=fix)
     return [*inputs, *(named[name] for name in names[len(inputs) :])]
 
 
@@ -66,13 +68,13 @@ def checked(graph: Graph, symbol: Symbol, name: str, value: Any) -> NDArray[Any]
     Raises ExecutionError that says how the input is wrong.
     """
     dtype = graph.concrete_dtype(symbol.dtype)
-    what = f"input {name!r} of graph {graph.name!r} is {symbol.type}"
     if is_literal(value):
         if symbol.rank:
-            raise ExecutionError(f"{what}, not the number {value!r}", fix="give an array")
+            raise _unfit(graph, symbol, name, f"the number {value!r}", "use an array")
         try:
             return literal_array(value, dtype, None, graph.tf32)[1]
         except GraphError as error:
+            what = f"input {name!r} of graph {graph.name!r} is {symbol.type}"
             raise ExecutionError.like(error).within(what) from None
     require_type(graph, symbol, name, value, cast("type[Any]", type(value)))
     array: NDArray[Any] = np.asarray(value)
@@ -85,21 +87,35 @@ def require_type(graph: Graph, symbol: Symbol, name: str, array: Any, kind: type
     Arrays of other libraries that hold NumPy's have these too.
     """
     dtype = graph.concrete_dtype(symbol.dtype)
-    what = f"input {name!r} of graph {graph.name!r} is {symbol.type}"
     # numpy.ma is a module that a process may never need.
     masked = kind is not np.ndarray and issubclass(kind, np.ma.MaskedArray)
     if masked or not issubclass(kind, (np.ndarray, np.generic)):
         fix = "x.filled(...)" if masked else f"np.asarray(..., {numpy_name(dtype)})"
-        raise ExecutionError(f"{what}, not a {kind.__name__}", fix=f"give {fix}")
+        raise _unfit(graph, symbol, name, f"a {kind.__name__}", f"use {fix}")
     if array.dtype != dtype.storage:
-        raise ExecutionError(
-            f"{what}, stored as {dtype.storage}; the array is {array.dtype}. Convert it "
-            f"yourself, .astype({numpy_name(dtype)}), or cast inside the graph"
-        )
+        fix = f"use .astype({numpy_name(dtype)}), or cast inside the graph"
+        stored = f", stored as {dtype.storage}"
+        raise _unfit(graph, symbol, name, f"an array of {array.dtype}", fix, stored)
     if array.ndim != symbol.rank:
-        raise ExecutionError(
-            f"{what}, of {symbol.rank} axes; the array has {array.ndim}: shape {array.shape}"
-        )
+        shape, axes = f"an array of shape {array.shape}", f", of {symbol.rank} axes"
+        raise _unfit(graph, symbol, name, shape, (), axes)
+
+
+def _unfit(
+    graph: Graph,
+    symbol: Symbol,
+    name: str,
+    got: str,
+    fix: str | tuple[str, ...],
+    requirement: str = "",
+) -> ExecutionError:
+    """The error for a value that does not fit an input."""
+    return ExecutionError(
+        f"input {name!r} of graph {graph.name!r} is {symbol.type}{requirement}",
+        got=got,
+        fix=fix,
+        operands=(OperandInfo(name, symbol.type, symbol.location),),
+    )
 
 
 def numpy_name(dtype: DType) -> str:
@@ -157,7 +173,7 @@ def _compare(
     try:
         expected = evaluate(dim, sizes)
     except ShapeError as error:
-        raise ExecutionError(f"{what}; the array's is {size}", reason=error.summary) from None
+        raise ExecutionError(what, reason=error.summary, got=str(size)) from None
     if expected != size:
         bound = f", which is {expected} here" if isinstance(dim, Dim) else ""
-        raise ExecutionError(f"{what}{bound}; the array's is {size}")
+        raise ExecutionError(f"{what}{bound}", got=str(size))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from graphir import ops
 from graphir.dtypes import DType, DTypeLike, numpy_code
-from graphir.errors import GraphError
+from graphir.errors import GraphError, OperandInfo
 from graphir.ir.operators.arithmetic import SymbolOperators
 from graphir.ir.operators.in_place import WRITING, refuse_write
 from graphir.ir.operators.indexing import index, pieces
@@ -285,47 +285,44 @@ class Symbol(SymbolOperators):
     # -- what a symbol cannot do, having no value yet
 
     def __bool__(self) -> bool:
-        self._valueless("bool()", "choose with ops.where(condition, x, y), or run the graph first")
+        self._valueless("bool", "choose with ops.where(condition, x, y), or run the graph first")
 
     def __float__(self) -> float:
-        self._valueless("float()", "keep computing with the symbol, or run the graph first")
+        self._valueless("float", "keep computing with the symbol, or run the graph first")
 
     def __int__(self) -> int:
-        self._valueless("int()", "keep computing with the symbol, or run the graph first")
+        self._valueless("int", "keep computing with the symbol, or run the graph first")
 
     __index__ = __int__
 
     def __complex__(self) -> complex:
-        self._valueless("complex()", "keep computing with the symbol, or run the graph first")
+        self._valueless("complex", "keep computing with the symbol, or run the graph first")
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
-        self._valueless(
-            "a NumPy array", "call np.stack on a list of symbols, or run the graph first"
-        )
+        self._valueless("np.asarray", "call np.stack on a list of symbols, or run the graph first")
 
     def __len__(self) -> int:
         if not self.shape:
-            self._valueless("len()", "a 0-d symbol has no axis; its .shape is ()")
+            self._valueless("len", "a 0-d symbol has no axis; its .shape is ()")
         if not isinstance(self.shape[0], int):
-            self._valueless("len()", f"its first axis is symbolic: .shape[0] is {self.shape[0]}")
+            self._valueless("len", f"its first axis is symbolic: .shape[0] is {self.shape[0]}")
         return self.shape[0]
 
     def __iter__(self) -> NoReturn:
-        self._valueless("iteration", "take slices x[i], or x.split(...), or an op over the axis")
+        self._valueless("iter", "take slices x[i], or x.split(...), or an op over the axis")
 
     def __setitem__(self, key: Any, value: Any) -> NoReturn:
-        self._valueless(
-            "a change of an item", "choose with ops.where(mask, value, x), or concat the parts"
-        )
+        self._valueless("setitem", "choose with ops.where(mask, value, x), or concat the parts")
 
     def __contains__(self, item: object) -> bool:
-        self._valueless("`in`", "use (x == item).any()")
+        self._valueless("in", "use (x == item).any()")
 
     def _valueless(self, what: str, fix: str) -> NoReturn:
         raise ValuelessError(
-            f"a symbol has no value in Python, so {what} of {self.op.name} "
-            f"({self.name}: {self.type}, {self.location}) is not possible",
+            f"a symbol of op {self.op.name} has no value in Python",
             fix=fix,
+            op=what,
+            operands=(OperandInfo(self.name, self.type, self.location),),
             location=user_location(),
         )
 

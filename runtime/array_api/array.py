@@ -108,7 +108,7 @@ class Array(ArrayOperators):
     def mT(self) -> Array:  # noqa: N802 -- the standard's name
         """The last two axes exchanged; ShapeError where there are fewer."""
         if self.ndim < 2:
-            raise ShapeError(".mT takes arrays of at least two axes", got=f"shape {self.shape}")
+            raise ShapeError(".mT takes matrices", got=f"shape {self.shape}")
         return self._transposed()
 
     def _transposed(self) -> Array:

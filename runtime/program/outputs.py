@@ -23,24 +23,28 @@ def checked(out: Any, dtypes: Sequence[DType], shapes: Sequence[tuple[int, ...]]
     )
     if len(given) != len(dtypes):
         raise ExecutionError(
-            f"out is {len(given)} arrays and there are {len(dtypes)} outputs",
-            fix="give as many, in a tuple",
+            f"out must have an array for each of {len(dtypes)} outputs",
+            got=str(len(given)),
+            fix="use a tuple of as many",
         )
     for i, (found, dtype, shape) in enumerate(zip(given, dtypes, shapes, strict=True)):
         what = f"out[{i}]" if len(given) > 1 else "out"
         if not isinstance(found, np.ndarray):
-            raise ExecutionError(f"{what} is an array to write to, not a {type(found).__name__}")
+            raise ExecutionError(f"{what} must be a NumPy array", got=f"a {type(found).__name__}")
         one = cast(Array, found)
         if one.dtype != dtype.storage or one.shape != shape:
             raise ExecutionError(
-                f"{what} must be {dtype.storage} of shape {shape}; it is {one.dtype} of shape "
-                f"{one.shape}. Give np.empty({shape}, {numpy_name(dtype)})"
+                f"{what} must be {dtype.storage} of shape {shape}",
+                got=f"{one.dtype} of shape {one.shape}",
+                fix=f"use np.empty({shape}, {numpy_name(dtype)})",
             )
         if not one.flags.writeable:
-            raise ExecutionError(f"{what} is read-only", fix="give an array that can be written to")
+            raise ExecutionError(f"{what} is read-only", fix="use a writeable array")
     for (i, one), (j, other) in combinations(enumerate(given), 2):
         if _overlap(one, other):
-            raise ExecutionError(f"out[{i}] and out[{j}] share memory", fix="give each its own")
+            raise ExecutionError(
+                f"out[{i}] and out[{j}] share memory", fix="use an array of its own for each"
+            )
     return given
 
 

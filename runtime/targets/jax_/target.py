@@ -92,9 +92,9 @@ def _entered(symbol: Symbol, name: str, value: Any) -> Any:
     for dtype in (theirs.dtype, array.dtype):  # JAX makes 64 bits of NumPy's 32
         if dtype != symbol.dtype.storage:
             fix = f"give .astype({numpy_name(symbol.dtype)})"
-            raise ExecutionError(f"{what}; the array is {dtype}: {fix}")
+            raise ExecutionError(what, got=f"an array of {dtype}", fix=fix)
     if array.ndim != symbol.rank:
-        raise ExecutionError(f"{what}; the array has shape {array.shape}")
+        raise ExecutionError(what, got=f"an array of shape {array.shape}")
     if symbol.dtype.emulated:
         return converted(array, DType.from_numpy(array.dtype), symbol.dtype, symbol.graph.tf32)
     return array

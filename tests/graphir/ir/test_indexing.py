@@ -157,7 +157,7 @@ def test_python_clamps_a_known_size_and_a_symbolic_one_is_checked_at_run_time(bo
     [
         (5, "index 5 is out of range for axis 0 of size 4"),
         (-5, "index -5 is out of range"),
-        ((0, 0, 0), r"3 indices.*float32\[4, 3\]"),
+        ((0, 0, 0), r"float32\[4, 3\]; got 3 indices"),
         ((Ellipsis, Ellipsis), "2 ellipses"),
         (slice(None, None, 0), "step of a slice cannot be 0"),
     ],
@@ -172,7 +172,7 @@ def test_keys_that_do_not_fit(key: Any, near: str):
 @pytest.mark.parametrize("key", [1.5, True, np.bool_(True), object(), (0, 1.0), {}])
 def test_keys_of_a_wrong_kind(key: Any):
     x = Graph().input("float32", (4, 3))
-    with pytest.raises(GraphError, match=r"not an int, a slice, None or \.\.\."):
+    with pytest.raises(GraphError, match=r"must be an int, a slice, None or \.\.\."):
         _ = x[key]
 
 
@@ -217,7 +217,7 @@ def test_an_index_out_of_range_is_an_error_when_the_graph_runs():
 def test_an_array_among_several_keys_says_what_to_do():
     x = Graph().input("float32", (4, 3))
     for key in ((np.array([0, 1]), 0), (x.cast("int8"), 0), ([0, 1], slice(None))):
-        with pytest.raises(GraphError, match="not an int, a slice, None"):
+        with pytest.raises(GraphError, match="must be an int, a slice, None"):
             _ = x[key]
 
 
@@ -238,7 +238,7 @@ def test_split_is_the_slices_of_numpy(sizes: list[int], axis: int):
 def test_a_symbol_is_no_bound():
     g = Graph()
     x, i = g.input("float32", (4,)), g.input("int64")
-    with pytest.raises(GraphError, match="an int is needed here"):
+    with pytest.raises(GraphError, match="an int is needed"):
         _ = x[i:]
 
 

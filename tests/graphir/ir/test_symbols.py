@@ -228,7 +228,7 @@ def test_a_foreign_operand_gets_its_turn():
 def test_a_list_is_no_operand_not_even_of_equality(other: object):
     x = one()
     for _, apply in [*BINARY, ("equal", operator.eq), ("not_equal", operator.ne)]:
-        with pytest.raises(GraphError, match="is no operand"):
+        with pytest.raises(GraphError, match="does not take"):
             apply(x, other)
 
 
@@ -258,7 +258,7 @@ def test_an_array_without_a_dtype_here_is_refused():
 @pytest.mark.parametrize("other", ["s", None, object(), {}])
 def test_functions_refuse_unknown_operands(other: object):
     x = one()
-    with pytest.raises(GraphirError, match="no operand"):
+    with pytest.raises(GraphirError, match="does not take"):
         ops.add(x, other)
 
 
@@ -320,7 +320,7 @@ def test_a_literal_keeps_its_sign_of_zero_and_its_kind():
 
 
 def test_two_literals_have_no_graph_and_no_dtype():
-    with pytest.raises(GraphError, match="belongs to no graph"):
+    with pytest.raises(GraphError, match="its graph is not known"):
         ops.add(1, 2)
     with Graph(), pytest.raises(PromotionError, match=r"nothing beside it has one.*g\.scalar"):
         ops.add(1, 2)

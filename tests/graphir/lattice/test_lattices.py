@@ -93,9 +93,9 @@ def test_the_lattice_of_every_rule_set_is_found_by_the_name_of_that():
 def test_an_unknown_name_is_refused_with_those_near_it():
     with pytest.raises(GraphError, match=r"no lattice is named 'jep_option'; .*jep_option1"):
         lattice("jep_option")
-    with pytest.raises(GraphError, match=r"'max_stric'; there is max_strict"):
+    with pytest.raises(GraphError, match=r"'max_stric'; use max_strict"):
         lattice("max_stric")
-    with pytest.raises(GraphError, match=r"'zzz'; there is jep_python, .*jax_doc, max"):
+    with pytest.raises(GraphError, match=r"'zzz'; use jep_python, .*jax_doc, max"):
         lattice("zzz")
 
 
@@ -169,7 +169,7 @@ def test_a_published_lattice_written_in_full_names_is_read_back(name: str, tmp_p
         ('{"a": {"b": []}}', r'a: must be a list .* not {"b": \[\]}'),
         ('{"a": ["b"], "c": [],\n "a": ["c"]}', "key 'a' is there twice, on lines 1 and 2"),
         ('{"edges": {"a": ["b"]}, "edges": {}}', "key 'edges' is there twice, on lines 1 and 1"),
-        ('{"edges": {"a": ["b"]}, "nodes": []}', "'nodes' is no field; there are name, source"),
+        ('{"edges": {"a": ["b"]}, "nodes": []}', "unknown field 'nodes'; use name, source"),
         ('{"edges": {"a": ["b"]}, "name": 3}', "name and source must be text"),
         ('{"edges": {"a": ["b"]}, "source": null}', "name and source must be text"),
         ('{"a": [""]}', r'a\[0\]: must be a name, not ""'),

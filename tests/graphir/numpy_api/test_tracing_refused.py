@@ -62,7 +62,7 @@ def test_an_item_of_a_symbol_is_not_changed():
         return x
 
     text = refused(lambda: jit(change, rules="jax")(np.ones(3)))
-    assert "a change of an item of input" in text
+    assert "setitem(%" in text and "of op input" in text
     assert text.endswith("choose with ops.where(mask, value, x), or concat the parts")
 
 

@@ -33,13 +33,13 @@ def test_operands_and_attributes_by_name_or_position():
     ("build", "near"),
     [
         (lambda x: ops.add(x), r"add takes 2 operands \(lhs, rhs\), not 1"),
-        (lambda x: ops.add(x, x, x), "too many"),
-        (lambda x: ops.sum(x, None, False, None, 3), "too many"),
+        (lambda x: ops.add(x, x, x), "takes fewer arguments"),
+        (lambda x: ops.sum(x, None, False, None, 3), "takes fewer arguments"),
         (lambda x: ops.sum(x, axes=1), "no attribute 'axes'; it takes axis, keepdims, dtype"),
         (lambda x: ops.sin(x, out=None), "no attribute 'out'; it takes none"),
         (lambda x: ops.reshape(x), "needs the attribute 'shape'"),
         (lambda x: ops.add(x, x, lhs=x), "lhs"),
-        (lambda x: ops.sum(x, 1, axis=0), "attribute 'axis' twice"),
+        (lambda x: ops.sum(x, 1, axis=0), "attribute 'axis' of sum is given twice"),
     ],
 )
 def test_calls_that_do_not_fit_an_op(build: Any, near: str):

@@ -198,7 +198,9 @@ def test_a_padding_value_of_another_dtype():
 def test_a_slice_past_the_end():
     x = np.arange(6).reshape(2, 3)
     for start, stop in ((0, 4), (2, 1)):
-        with pytest.raises(ExecutionError, match=f"{start}:{stop} is no part of axis 1, .* is 3"):
+        with pytest.raises(
+            ExecutionError, match=f"{start}:{stop} is out of range for axis 1 of size 3"
+        ):
             KERNELS["slice"](x, start=(0, start), stop=(2, stop), step=(1, 2))
 
 

@@ -211,5 +211,5 @@ def test_it_is_a_sequence():
 def test_what_is_no_rule_set():
     with pytest.raises(GraphError, match="no rule set is named 'jacks'"):
         diff("max", "jacks")
-    with pytest.raises(GraphError, match="these are three"):
+    with pytest.raises(GraphError, match="got three"):
         diff("max", "jax", "python")  # type: ignore[call-overload]  # which is refused

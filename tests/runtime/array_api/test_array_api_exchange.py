@@ -135,11 +135,11 @@ def test_the_one_device():
     x = xp.ones(2, device="cpu")
     assert x.to_device("cpu") is x and x.device == xp.Device("cpu")
     for wrong, near in (
-        (lambda: xp.ones(2, device="cuda"), "no device 'cuda'; there is 'cpu'"),
-        (lambda: xp.asarray(1, device="gpu"), "no device 'gpu'; there is 'cpu'"),
-        (lambda: x.to_device("cuda:0"), "no device 'cuda:0'; there is 'cpu'"),
+        (lambda: xp.ones(2, device="cuda"), "unknown device 'cuda'; use 'cpu'"),
+        (lambda: xp.asarray(1, device="gpu"), "unknown device 'gpu'; use 'cpu'"),
+        (lambda: x.to_device("cuda:0"), "unknown device 'cuda:0'; use 'cpu'"),
         (lambda: x.to_device("cpu", stream=1), "the CPU has no streams"),
-        (lambda: xp.from_dlpack(x, device="tpu"), "no device 'tpu'; there is 'cpu'"),
+        (lambda: xp.from_dlpack(x, device="tpu"), "unknown device 'tpu'; use 'cpu'"),
     ):
         with pytest.raises(ValueError, match=near):
             wrong()

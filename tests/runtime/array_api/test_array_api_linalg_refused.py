@@ -116,7 +116,7 @@ def test_only_matrices(name: str) -> None:
 
 @pytest.mark.parametrize("name", ON_SQUARES)
 def test_only_square_matrices(name: str) -> None:
-    with pytest.raises(ValueError, match=rf"{name} is of square matrices.*\(2, 3\)"):
+    with pytest.raises(ValueError, match=rf"{name} takes square matrices.*\(2, 3\)"):
         called(name, xp.ones((2, 3)))
 
 

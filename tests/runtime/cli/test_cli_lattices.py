@@ -88,9 +88,7 @@ def test_a_cycle_is_a_finding(tmp_path: Path):
 @pytest.mark.parametrize("command", ["laws", "lattice"])
 def test_bad_names_and_bad_files(command: str, tmp_path: Path):
     assert "no lattice is named ''" in refused(2, command, "")
-    assert "no lattice is named 'jep_option'; there is jep_option" in refused(
-        2, command, "jep_option"
-    )
+    assert "no lattice is named 'jep_option'; use jep_option" in refused(2, command, "jep_option")
     assert "nope.json: No such file" in refused(1, command, tmp_path / "nope.json")
     assert "mine.json: a: must be a list" in refused(1, command, written(tmp_path, {"a": 3}))
     (tmp_path / "bare").write_text("{", encoding="utf-8")

@@ -129,7 +129,7 @@ def test_what_diff_refuses(saved: Path, tmp_path: Path):
     assert "no rule set is named 'jacks'" in refused(2, "diff", saved, "jacks")
     assert "no rule set is named 'nope'" in refused(2, "diff", "nope", "jax")
     assert "nope.gir: No such file" in refused(1, "diff", tmp_path / "nope.gir", "jax")
-    assert "these are three" in refused(1, "diff", "max", "jax", "python")
+    assert "got three" in refused(1, "diff", "max", "jax", "python")
     assert "required: RULES" in refused(2, "diff", "max")
     lowered = tmp_path / "lowered.gir"
     assert cli("lower", saved, "--output", lowered)[0] == 0

@@ -152,10 +152,10 @@ X = np.ones(4, np.float32)
 READ_ONLY = np.ones(4, np.float32)
 READ_ONLY.flags.writeable = False
 WRONG = {
-    "a number": (3.0, "not a float"),
-    "too many": ((X.copy(), X.copy()), "2 arrays and there are 1"),
-    "none": ((), "0 arrays and there are 1"),
-    "float64": (np.ones(4), r"must be float32 of shape \(4,\); it is float64"),
+    "a number": (3.0, "got a float"),
+    "too many": ((X.copy(), X.copy()), "each of 1 outputs; got 2"),
+    "none": ((), "each of 1 outputs; got 0"),
+    "float64": (np.ones(4), r"must be float32 of shape \(4,\); got float64"),
     "byte order": (np.ones(4, ">f4"), "must be float32"),
     "too long": (np.ones(5, np.float32), r"of shape \(5,\)"),
     "2-d": (np.ones((4, 1), np.float32), r"of shape \(4, 1\)"),
@@ -178,8 +178,8 @@ def test_out_of_two_outputs_that_is_unfit() -> None:
     one = np.empty(4, np.float32)
     for out, told in (
         ((one, one), "share memory"),
-        ((one, None), r"out\[1\] is an array"),
-        (one, "1 arrays"),
+        ((one, None), r"out\[1\] must be a NumPy array"),
+        (one, "got 1"),
     ):
         with pytest.raises(ExecutionError, match=told):
             program(X, X, out=out)

@@ -129,6 +129,6 @@ def test_inputs_of_64_bits_are_not_made_32() -> None:
     for wide in (False, True):
         with (
             jax.enable_x64(wide),
-            pytest.raises(ExecutionError, match=r"'m' is int32\[2\]; the array is int64: give"),
+            pytest.raises(ExecutionError, match=r"'m' is int32\[2\]; got an array of int64; give"),
         ):
             run(k, np.array([1 << 40, 1]))
