@@ -150,7 +150,7 @@ def scatter(x: Array, updates: Array, indices: Array, axis: int) -> Array:
 
 def _places(name: str, indices: Array, x: Array, axis: int) -> NDArray[np.intp]:
     # The small integers of ml_dtypes have no min and max of their own; uint64 does not fit int64.
-    wide = indices if indices.dtype == np.uint64 else indices.astype(np.int64)
+    wide = indices if indices.dtype == np.uint64 else indices.astype(np.int64, copy=False)
     size = x.shape[axis]
     if wide.size:
         low, high = int(wide.min()), int(wide.max())
@@ -159,7 +159,7 @@ def _places(name: str, indices: Array, x: Array, axis: int) -> NDArray[np.intp]:
                 f"{name}: index {high if high >= size else low} is out of range for axis {axis}, "
                 f"whose size is {size}"
             )
-    return wide.astype(np.intp)
+    return wide.astype(np.intp, copy=False)
 
 
 # -- creation
