@@ -20,6 +20,9 @@ _DISPATCH = "raises TypeError for a symbol in a place that NumPy dispatches on"
 _DEGREES = "other bits for float32"
 _VAR = "other bits for float16; the result of an integer or complex dtype= is a float"
 
+_COMPARED = "other values with dtype=bool"
+_LIKE = "raises StopIteration for like="
+
 # To be mended.
 KNOWN: dict[str, dict[str, str]] = {
     "jit": {
@@ -39,9 +42,27 @@ KNOWN: dict[str, dict[str, str]] = {
         "ndarray.std": _KEYWORDS,
         "ndarray.sum": _KEYWORDS,
         "ndarray.var": _KEYWORDS,
+        "np.equal": _COMPARED,
+        "np.greater": _COMPARED,
+        "np.greater_equal": _COMPARED,
+        "np.less": _COMPARED,
+        "np.less_equal": _COMPARED,
+        "np.arange": _LIKE,
+        "np.array": _LIKE,
+        "np.empty": _LIKE,
+        "np.eye": _LIKE,
+        "np.frombuffer": _LIKE,
+        "np.fromfunction": _LIKE,
+        "np.fromiter": _LIKE,
+        "np.full": _LIKE,
+        "np.identity": _LIKE,
+        "np.array_equiv": "False for equal arrays",
+        "np.corrcoef": "dtype= gives other bits",
         "np.poly": _DISPATCH,
         "np.roots": _DISPATCH,
         "ndarray.conj": "a bool array becomes int8",
+        "ndarray.conjugate": "a bool array becomes int8",
+        "ndarray.view": _KEYWORDS,
         "np.cov": "dtype= is ignored",
         "np.degrees": _DEGREES,
         "np.rad2deg": _DEGREES,
