@@ -30,7 +30,13 @@ from runtime.jit.call_signatures import (
     unhashable,
 )
 from runtime.jit.guards import Guards, Variants
-from runtime.jit.layouts import MemoryGroup, argument_layouts, layout_key, memory_groups
+from runtime.jit.layouts import (
+    MemoryGroup,
+    argument_layouts,
+    layout_key,
+    lie_usually,
+    memory_groups,
+)
 from runtime.jit.number_calls import NumberCalls, Places
 from runtime.jit.specialization import Specializations
 from runtime.jit.statics import Fixed, Statics, told_apart
@@ -220,10 +226,14 @@ class Jitted:
         numbers = made.traced.numbers
         with self._lock:
             found = self._known.setdefault(key, Specializations() if numbers else Variants())
-            usual = not named and len(key) == _PLAIN_KEY
-            if usual and all(map(made.is_input, args)):
+            if not named and all(map(made.is_input, args)):
                 quick = flat_key(key[0], args)
-                self._quick[quick] = self._quick_call(quick, found, made, args)
+                if len(key) == _PLAIN_KEY:
+                    self._quick[quick] = self._quick_call(quick, found, made, args)
+                elif key[-1] is None:
+                    inner = _PLAIN_KEY, *quick
+                    self._quick[inner] = self._quick_call(inner, found, made, args)
+                    self._quick[quick] = partial(self._usually, inner)
             for table in (self._known, self._quick):
                 while len(table) > _KEPT:
                     del table[next(iter(table))]
@@ -254,6 +264,11 @@ class Jitted:
         call = guards.guarding(run, self._slowly, len(args))
         self._quick[key] = call
         return call(*args)
+
+    def _usually(self, key: Any, *args: Any) -> Any:
+        """A call of a function that writes, on arrays that lie as they usually do."""
+        call = self._quick.get(key) if lie_usually(args) else None
+        return (call or self._slowly)(*args)
 
     def _slowly(self, *args: Any) -> Any:
         leaf, inputs = cast("tuple[_Compiled, list[Any]]", self._compiled(args, {}))

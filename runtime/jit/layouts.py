@@ -82,6 +82,19 @@ def layout_key(arrays: Sequence[Any], sources: Sequence[Any], groups: Sequence[M
     return None if usual else tuple(key)
 
 
+def lie_usually(args: Sequence[Any]) -> bool:
+    """Whether the arrays among arguments are writable, in row-major order, and share no memory."""
+    arrays = [one for one in args if type(one) is np.ndarray]
+    for at, array in enumerate(arrays):
+        flags = array.flags
+        if not (flags.c_contiguous and flags.writeable):
+            return False
+        for other in arrays[:at]:
+            if np.may_share_memory(array, other):
+                return False
+    return True
+
+
 def _address(array: Array) -> int:
     return array.__array_interface__["data"][0]
 
