@@ -16,7 +16,6 @@ from tests.support.replays import leaves, same_results
 # Kernels that jit refuses, by a part of the reason. Those without control by values are to go.
 REFUSED = {
     "bool(": ["needleman_wunsch", "burning_ship", "gauss_pivot"],
-    "got mode='edge'": ["unsharp_mask"],
     "np.linspace: no op does this": ["histogram_loop"],
     "np.bincount: no op does this": ["equalize"],
     "the size of x[mask] depends on values": ["azimuthal_mean", "lloyd"],

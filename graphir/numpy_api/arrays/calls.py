@@ -19,9 +19,11 @@ from graphir.errors import GraphError, GraphirError
 from graphir.ir.literals import is_literal
 from graphir.ir.operators.in_place import is_scalar
 from graphir.ir.symbol import Symbol
+from graphir.location import user_location
 from graphir.numpy_api import dispatch
 from graphir.numpy_api.arrays import writers
 from graphir.numpy_api.arrays.indexing import assign
+from graphir.numpy_api.arrays.makers import traced_body
 from graphir.numpy_api.arrays.memory import (
     Array,
     ArrayTypeError,
@@ -50,7 +52,7 @@ from graphir.numpy_api.arrays.operands import (
 )
 from graphir.numpy_api.arrays.selection import SelectionValue, is_same
 from graphir.numpy_api.functions import FUNCTIONS
-from graphir.numpy_api.traced_numbers import TracedNumber
+from graphir.numpy_api.traced_numbers import TracedNumber, concrete
 
 # -- results
 
@@ -322,9 +324,10 @@ def _written(
     `spreads` says that they are broadcast to it.
     """
     several = isinstance(found, tuple)
-    parts = cast("tuple[Symbol, ...]", found if several else (found,))
+    parts = cast("tuple[Any, ...]", found if several else (found,))
     made: list[Any] = []
-    for into, symbol in zip(out, parts, strict=True):
+    for into, part in zip(out, parts, strict=True):
+        symbol: Symbol = part.read() if isinstance(part, VALUES) else part
         if into is None:
             made.append(memory.computed(symbol, scalar=True))
             continue
@@ -374,13 +377,12 @@ def call_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     out, where = kwargs.pop("out", None), kwargs.get("where", True)
     if where is True:
         kwargs.pop("where", None)
-    if function not in FUNCTIONS:
-        if out is not None:
-            kwargs["out"] = out
-        return _by_its_body(memory, function, args, kwargs)
     if name == "astype":
         return args[0].astype(*args[1:], **kwargs)
-    found = dispatch.call_function(memory.graph, function, symbols(args), symbols(kwargs))
+    if out is not None and function not in FUNCTIONS:
+        kwargs["out"] = out
+        out = None
+    found = _by_its_body(memory, function, args, kwargs)
     if out is not None:
         casting = kwargs.get("casting", "same_kind")
         return _written(memory, (out,), found, True, casting)
@@ -465,13 +467,25 @@ def _owner(sources: Sequence[ArrayValue], part: Array) -> ArrayValue | None:
 
 def _by_its_body(memory: TraceMemory, function: Any, args: Any, kwargs: Any) -> Any:
     """A function that NumPy writes in Python, of functions that symbolic arrays take."""
-    body = getattr(function, "_implementation", None)
-    if body is not None and hasattr(body, "__code__") and function.__name__ not in _COMPILED:
+    try:
+        return dispatch.call_function(memory.graph, function, symbols(args), symbols(kwargs))
+    except GraphirError:
+        body = traced_body(function)
+        if body is None or function in memory.bodies or function.__name__ in _COMPILED:
+            raise
+        memory.bodies.add(function)
         try:
-            return body(*args, **kwargs)
+            with memory.graph.at(user_location()):
+                return body(*mapped(_number, args), **mapped(_number, kwargs))
         except Exception:  # of any kind, where the body meets compiled code
             pass
-    return dispatch.call_function(memory.graph, function, symbols(args), symbols(kwargs))
+        finally:
+            memory.bodies.discard(function)
+        raise
+
+
+def _number(value: Any) -> Any:
+    return concrete(value) if type(value) is TracedNumber else value
 
 
 _COMPILED = frozenset(("einsum_path", "save", "savetxt", "array2string", "array_repr", "array_str"))

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import wraps
+from itertools import islice
 from sys import _getframe  # pyright: ignore[reportPrivateUsage]
 from threading import RLock
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any, cast
 
 import numpy as np
@@ -209,6 +210,20 @@ def _of_list(memory: TraceMemory, original: Any, *args: Any, **kwargs: Any) -> A
     return original(*args, **kwargs)
 
 
+def _iterated(
+    memory: TraceMemory,
+    original: Any,
+    iter: Any,  # noqa: A002 -- NumPy's name
+    dtype: Any,
+    count: int = -1,
+    **more: Any,
+) -> Any:
+    values: list[Any] = list(islice(iter, count) if count >= 0 else iter)  # pyright: ignore
+    if is_known(values):
+        return _of_known(memory, original, (values, dtype, count), more)
+    return array_from(memory, values, dtype)
+
+
 _EMPTY = np.empty
 _ASCONTIGUOUS, _ASFORTRAN = np.ascontiguousarray, np.asfortranarray
 _RECORDS: dict[str, Record] = {
@@ -218,6 +233,7 @@ _RECORDS: dict[str, Record] = {
     "empty": _of_one_value(0),
     "ones": _of_one_value(1),
     "full": _full,
+    "fromiter": _iterated,
     **dict.fromkeys(("arange", "linspace", "eye", "identity", "tri", "indices"), _from_values),
     **dict.fromkeys(("logspace", "geomspace", "fromfunction", "vander"), _from_values),
     **dict.fromkeys(("sum", "prod", "mean", "std", "var", "median"), _of_list),
@@ -232,20 +248,60 @@ MAKERS: dict[str, tuple[Any, Any]] = {
 
 
 class TracedNumpy(ModuleType):
-    """NumPy with other makers of arrays."""
+    """A module of NumPy with other makers of arrays."""
 
-    def __init__(self) -> None:
-        super().__init__("numpy", np.__doc__)
-        vars(self).update({name: maker for name, (_, maker) in MAKERS.items()})
+    def __init__(self, module: ModuleType) -> None:
+        super().__init__(module.__name__, module.__doc__)
+        for name, (original, maker) in MAKERS.items():
+            if getattr(module, name, None) is original:
+                setattr(self, name, maker)
+        vars(self)["_traced_module"] = module
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(np, name)
+        return getattr(vars(self)["_traced_module"], name)
 
     def __dir__(self) -> list[str]:
-        return dir(np)
+        return dir(vars(self)["_traced_module"])
 
 
-TRACED_NUMPY = TracedNumpy()
+TRACED_NUMPY = TracedNumpy(np)
 _PAIRS = [*MAKERS.values(), (np, TRACED_NUMPY)]
 STAND_INS: dict[int, Any] = {id(original): stand_in for original, stand_in in _PAIRS}
 ORIGINALS: dict[int, Any] = {id(stand_in): original for original, stand_in in _PAIRS}
+
+
+# -- NumPy's functions that are Python
+
+_BODIES: dict[int, dict[str, Any]] = {}
+"""By id of the variables of a module of NumPy: the same with other makers of arrays."""
+
+
+def traced_body(function: Any) -> Callable[..., Any] | None:
+    """The Python body of a function of NumPy, in which makers make symbolic arrays.
+
+    None of compiled functions.
+    """
+    body = getattr(function, "_implementation", None)
+    return _in_space(body, _body_space(body.__globals__)) if type(body) is FunctionType else None
+
+
+def _in_space(function: FunctionType, space: dict[str, Any]) -> FunctionType:
+    new = FunctionType(
+        function.__code__, space, function.__name__, function.__defaults__, function.__closure__
+    )
+    new.__kwdefaults__ = function.__kwdefaults__
+    return new
+
+
+def _body_space(space: dict[str, Any]) -> dict[str, Any]:
+    found = _BODIES.get(id(space))
+    if found is None:
+        found = _BODIES[id(space)] = dict(space, __name__="traced_numpy")
+        for name, value in space.items():
+            if id(value) in STAND_INS:
+                found[name] = STAND_INS[id(value)]
+            elif type(value) is FunctionType and value.__globals__ is space:
+                found[name] = _in_space(value, found)
+            elif isinstance(value, ModuleType) and value.__name__.startswith("numpy._core"):
+                found[name] = TracedNumpy(value)
+    return found

@@ -112,6 +112,8 @@ class TraceMemory:
         self.graph, self.array, self.scalar, self.selection = graph, array, scalar, selection
         self.uses_layouts = False
         """Whether strides of arguments count: something was written, or asked how it lies."""
+        self.bodies: set[Any] = set()
+        """The functions of NumPy whose Python bodies run."""
         self._constants: dict[Any, Symbol] = {}
 
     # -- ops of views

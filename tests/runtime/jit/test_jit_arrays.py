@@ -165,3 +165,25 @@ def test_a_scalar_is_bound_anew_and_an_array_without_axes_is_written_to() -> Non
     array = np.array(1.0)
     assert increased(array) == 2 and array == 2
     assert increased(np.float64(1)) == 2 and increased(array) == 3 and array == 3
+
+
+BODIES: list[Any] = [
+    np.gradient,
+    np.unwrap,
+    lambda x: np.pad(x, 2, mode="edge"),
+    lambda x: np.pad(x, (1, 3), mode="reflect"),
+    lambda x: np.piecewise(x, [x < 2, x >= 2], [-1, 1]),
+    lambda x: np.isin(x, [1, 2]),
+    lambda x: np.fromiter((one * 2 for one in x), float),
+    lambda x: np.trapezoid(x, dx=0.5),
+    lambda x: np.linalg.multi_dot([x[:, None], x[None], x[:, None]]),
+]
+
+
+@pytest.mark.parametrize("function", BODIES)
+def test_functions_that_numpy_writes_in_python_run_as_they_are(function: Any) -> None:
+    x = np.array([3.0, 1.0, 2.0, 5.0, 4.0, 0.5])
+    traced = jit(lambda x: function(x)).traced(x)
+    assert not differs(jit(lambda x: function(x))(x), function(x))
+    files = {one.location.file for one in traced.graph.symbols}
+    assert all(file.endswith("test_jit_arrays.py") for file in files)
