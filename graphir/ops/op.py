@@ -229,14 +229,18 @@ def find(name: str) -> Op:
 def register(op: Op) -> Op:
     """Make an op from outside of the project findable by its name, so that texts may have it.
 
-    Raises GraphError where the name is taken or no identifier, or where the op has no kernel.
+    Raises GraphError where the name is taken or no identifier, and for an op of unknown meaning.
     """
     if not isinstance(op, Op):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise GraphError("register() takes an Op", got=repr(op))
     if not op.name.isidentifier() or op.name.startswith("_"):
         raise GraphError("an op's name is an identifier without _ before it", got=repr(op.name))
-    if op.kernel is None:
-        raise GraphError(f"op {op.name!r} has no kernel", fix="give it Op(..., kernel=function)")
+    exact = op.decomposition is not None and not op.decomposition.ulps
+    if op.kernel is None and not exact:
+        raise GraphError(
+            f"op {op.name!r} has no kernel and no exact decomposition",
+            fix="give it Op(..., kernel=function)",
+        )
     if CATALOGUE.setdefault(op.name, op) is not op:
         raise GraphError(f"an op named {op.name!r} exists already", fix="take another name")
     return op

@@ -377,5 +377,5 @@ _PRIMITIVES: dict[str, Kernel] = {
     "shape_of": movement.shape_of,
 }
 
-KERNELS = KernelTable(_kernels())
+KERNELS = KernelTable(_kernels(), ARRAYS)
 """The kernel of each op, by its name: a primitive of its own, else its decomposition on arrays."""

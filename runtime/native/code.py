@@ -13,7 +13,7 @@ from graphir import DType, Symbol
 from graphir.semantics import special_functions as functions
 from graphir.semantics.evaluation import machine
 from graphir.semantics.kernel_table import KernelTable
-from graphir.semantics.kernels import KERNELS, gelu_kernel
+from graphir.semantics.kernels import ARRAYS, KERNELS, gelu_kernel
 from runtime.native.vectors import ConstantTable, where
 from runtime.program.codegen.casting import register
 from runtime.program.codegen.instructions import RegionCode, entering
@@ -66,7 +66,8 @@ _KERNELS: Mapping[str, Callable[..., Any]] = KernelTable(
         "real": partial(_part, np.real),
         "imag": partial(_part, np.imag),
         "as_complex": as_complex,
-    }
+    },
+    ARRAYS,
 )
 """Those of the ops, in a form that can be traced where their own cannot."""
 

@@ -19,6 +19,7 @@ import sys
 import numpy as np
 from graphir import DType, Lattice, Op, PromotionRules
 from graphir.ops import attributes, dtype_rules, shape_rules
+from graphir.ops.decompositions import Decomposition
 from graphir.ops.op import Attr
 
 print("imported", file=sys.stderr)
@@ -31,6 +32,10 @@ halves = Op(
     "halves", ("x",), dtype_rules.FLOATING, shape_rules.same, "x / 2, one at a time.",
     kernel=lambda x: np.array([value / 2 for value in x.flat], x.dtype).reshape(x.shape),
 )
+composite = Op(
+    "composite", ("x",), dtype_rules.ARITHMETIC, shape_rules.same, "x * x + x.",
+    decomposition=Decomposition(lambda p, x: p.add(p.multiply(x, x), x)),
+)
 bare = Op("bare", ("x",), dtype_rules.FLOATING, shape_rules.same, "It computes nothing.")
 add = softsign
 mine = PromotionRules("mine", "A small lattice.", Lattice("mine", {"int8": ["float32"]}))
@@ -40,6 +45,7 @@ DECLARED = """
 [graphir.ops]
 softsign = scratch:softsign
 halves = scratch:halves
+composite = scratch:composite
 bare = scratch:bare
 renamed = scratch:softsign
 missing = scratch:nothing
@@ -148,6 +154,26 @@ WRONG = {
     "number": "names an object of another name",
     "softsing": "no op is named 'softsing'; near it are softsign",
 }
+
+
+def test_every_target_has_a_composite_op_that_is_declared(site: Path) -> None:
+    code = """
+import numpy as np
+from graphir import Graph, ops
+from runtime import Program, interpret, targets
+g = Graph("g")
+x = g.input("float32", (3,), name="x")
+g.output(ops.composite(x))
+values = np.float32([0.1, -2, 1e30])
+want = values * values + values
+for run in (interpret, lambda g, x: Program(g)(x)):
+    assert run(g, values).tobytes() == want.tobytes()
+print(targets.python(g))
+print(targets.stablehlo(g))
+"""
+    written = run(site, "-c", code).stdout
+    assert "stablehlo.multiply" in written and "stablehlo.add" in written
+    assert "composite" not in written.replace("ops.composite", "")
 
 
 def test_what_is_declared_wrongly_is_refused(site: Path) -> None:
