@@ -37,7 +37,7 @@ _FIXES = {
     "dtype": "cast an operand with .astype(...)",
 }
 _NEAR = {
-    "cbrt": "pow",
+    "spacing": "nextafter",
     "fft": "matmul",
     "linalg": "matmul",
     "nonzero": "where",

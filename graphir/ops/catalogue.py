@@ -82,6 +82,7 @@ round = _unary("round", sig.ARITHMETIC, "The nearest integer, ties to even.")
 
 # -- functions of floats
 sqrt = _unary("sqrt", sig.FLOATING, "The square root.")
+cbrt = _unary("cbrt", sig.REAL_FLOATING, "The cube root; of a negative number negative.")
 rsqrt = _unary("rsqrt", sig.FLOATING, "1 / sqrt(x), two roundings.")
 exp = _unary("exp", sig.FLOATING, "e**x.")
 expm1 = _unary("expm1", sig.FLOATING, "e**x - 1.")

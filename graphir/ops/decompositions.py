@@ -247,6 +247,15 @@ def copysign(p: Any, x: Any, y: Any) -> Any:
     return p.where(p.logical_xor(p.signbit(x), p.signbit(y)), -x, x)
 
 
+@bounded(2)
+def cbrt(p: Any, x: Any) -> Any:
+    """A power, and a step of Newton's; zeros, infinities and NaN are themselves."""
+    root = p.pow(p.abs(x), p.number(1 / 3, x))
+    nearer = root - (root - p.abs(x) / (root * root)) * p.number(1 / 3, x)
+    special = p.equal(x, p.number(0, x)) | p.logical_not(p.is_finite(x))
+    return p.where(special, x, p.copysign(nearer, x))
+
+
 # -- predicates and comparison
 
 

@@ -277,6 +277,7 @@ _PRIMITIVES: dict[str, Kernel] = {
     "round": partial(_rounded, np.rint),
     # -- functions of floats
     "sqrt": ufunc(np.sqrt),
+    "cbrt": ufunc(np.cbrt),
     "exp": ufunc(np.exp),
     "expm1": ufunc(np.expm1),
     "log": ufunc(np.log),

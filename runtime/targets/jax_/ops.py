@@ -189,12 +189,23 @@ _SAME = (
     *("add", "subtract", "multiply", "maximum", "minimum", "negative", "abs", "sign", "floor"),
     *("ceil", "round", "sqrt", "exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos"),
     *("tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh"),
-    *("atan2", "hypot", "logaddexp", "copysign", "nextafter", "logical_and", "logical_or"),
+    *("atan2", "hypot", "cbrt", "logaddexp", "copysign", "nextafter", "logical_and", "logical_or"),
     *("logical_xor", "logical_not", "bitwise_and", "bitwise_or", "bitwise_xor"),
     *("bitwise_invert", "left_shift", "right_shift", "where", "max", "min", "any", "all"),
     *("equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "signbit"),
 )
 COMPOSITES = frozenset(
-    {"sigmoid", "softmax", "logsoftmax", "hypot", "logaddexp", "log2", "log10", "copysign", "roll"}
+    {
+        "sigmoid",
+        "softmax",
+        "logsoftmax",
+        "hypot",
+        "cbrt",
+        "logaddexp",
+        "log2",
+        "log10",
+        "copysign",
+        "roll",
+    }
 )
 """The composite ops of which JAX has functions of its own, faster or more exact."""

@@ -204,7 +204,20 @@ def _cast(line: Line) -> str:
     return converted(line[0], _of(line), symbol.dtype, symbol.graph.tf32, line.uses)
 
 
-_SAME = ("sqrt", "exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "sinh")
+_SAME = (
+    "sqrt",
+    "cbrt",
+    "exp",
+    "expm1",
+    "log",
+    "log1p",
+    "log2",
+    "log10",
+    "sin",
+    "cos",
+    "tan",
+    "sinh",
+)
 _INVERSE = ("asin", "acos", "atan", "asinh", "acosh", "atanh")
 
 PYTHON: Mapping[str, Row] = {

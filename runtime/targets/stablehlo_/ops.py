@@ -23,7 +23,7 @@ def _op(name: str) -> Row:
 
 _DIRECT = {
     **{name: name for name in ("add", "subtract", "multiply", "atan2")},
-    **{name: name for name in ("sqrt", "log", "tan", "tanh")},
+    **{name: name for name in ("sqrt", "cbrt", "log", "tan", "tanh")},
     **{name: name for name in ("floor", "ceil", "sign")},
     "negative": "negate",
     "round": "round_nearest_even",
@@ -53,7 +53,7 @@ _DIRECTIONS = {
     "greater": "GT",
     "greater_equal": "GE",
 }
-COMPOSITES = frozenset({"sigmoid"})
+COMPOSITES = frozenset({"sigmoid", "cbrt"})
 """The composite ops that StableHLO has itself."""
 
 STABLEHLO: Mapping[str, Row] = {

@@ -162,7 +162,7 @@ X = Graph("refused", rules="numpy").input("float32", (3,), name="x")
 Y = X.graph.input("float32", ("n", 3), name="y")
 A = np.ones(3, np.float32)
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
-    "no op": (lambda: np.cbrt(X), "np.cbrt: no op does this.*nearest: pow"),
+    "no op": (lambda: np.spacing(X), "np.spacing: no op does this.*nearest: nextafter"),
     "no function": (lambda: np.quantile(X, 0.5), "np.quantile: no op does this.*nearest: sort"),
     "a module's": (lambda: np.linalg.inv(X), "inv: no op does this.*: matmul"),
     "fft": (lambda: np.fft.fft(X), r"np\.fft\.fft: no op does this.*nearest: matmul"),

@@ -63,6 +63,7 @@ FLOAT_UNARY = {
     "imag": (lambda x: 0.0, 0),
     "conj": (operator.pos, 0),
     "sqrt": (math.sqrt, 0),
+    "cbrt": (math.cbrt, 2),
     "rsqrt": (lambda x: 1 / math.sqrt(x), 2),
     "exp": (math.exp, 4),
     "expm1": (math.expm1, 4),

@@ -22,6 +22,7 @@ Array = np.ndarray[Any, Any]
 XLA: dict[str, Bound] = {
     **{name: Bound(0.5, 0.5) for name in ("divide", "reciprocal", "sqrt", "pow")},
     "rsqrt": Bound(1.5, 1.5),
+    "cbrt": Bound(3, 3),
     "exp": Bound(5, 2),
     "expm1": Bound(5, 3),
     "log": Bound(1, 1),
