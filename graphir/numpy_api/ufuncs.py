@@ -23,6 +23,7 @@ OPS: dict[np.ufunc, Op] = {
     np.absolute: ops.abs,
     _CLIP: ops.clip,
     np.arcsin: ops.asin,
+    np.radians: ops.deg2rad,
     np.arccos: ops.acos,
     np.arctan: ops.atan,
     np.arcsinh: ops.asinh,
@@ -136,15 +137,13 @@ def _vecdot(build: OpAdder, x: Symbol, y: Symbol) -> Symbol:
 
 REAL: dict[np.ufunc, str] = {
     np.fabs: "np.abs takes it",
-    **dict.fromkeys((np.deg2rad, np.radians, np.rad2deg, np.degrees), "multiply by the factor"),
+    **dict.fromkeys((np.rad2deg, np.degrees), "multiply by the factor"),
 }
 """Those of COMPOUNDS that take no complex numbers, and what does."""
 
 COMPOUNDS: dict[np.ufunc, Compound] = {
     np.fabs: _in_floats(ops.abs),
     np.rint: _in_floats(ops.round),
-    np.deg2rad: _scaled(math.pi / 180),
-    np.radians: _scaled(math.pi / 180),
     np.rad2deg: _scaled(180 / math.pi),
     np.degrees: _scaled(180 / math.pi),
     np.exp2: _exp2,

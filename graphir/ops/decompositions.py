@@ -192,6 +192,12 @@ def _scaled(p: Any, x: Any, factor: float) -> Any:
 
 
 @exact
+def deg2rad(p: Any, x: Any) -> Any:
+    """The product with pi / 180, rounded to the dtype of x."""
+    return x * p.number(math.pi / 180, x)
+
+
+@exact
 def sigmoid(p: Any, x: Any) -> Any:
     """1 / (1 + exp(-x)), of negative x as exp(x) / (1 + exp(x)): nothing overflows."""
     one, small = p.number(1, x), p.exp(-p.abs(x))

@@ -40,7 +40,7 @@ def _of_axes(function: Any) -> Callable[..., Any]:
 
 _SAME_NAME = (
     *("add", "subtract", "multiply", "divide", "floor_divide", "remainder", "pow"),
-    *("fmod",),
+    *("fmod", "deg2rad"),
     *("maximum", "minimum", "negative", "positive", "abs", "sign", "square", "reciprocal", "relu"),
     *("floor", "ceil", "trunc", "round", "sqrt", "rsqrt", "exp", "expm1"),
     *("log", "log1p", "log2", "log10", "sin", "cos", "tan", "asin", "acos", "atan"),

@@ -213,8 +213,8 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "one axis": (lambda: np.rot90(Z, axes=(0, -2)), "repeated"),
     "size of complex": (lambda: np.fabs(W), "np.fabs: it is not defined for complex.*np.abs"),
     "angle of complex": (
-        lambda: np.deg2rad(W),
-        "np.deg2rad: it is not defined for complex.*multiply",
+        lambda: np.rad2deg(W),
+        "np.rad2deg: it is not defined for complex.*multiply",
     ),
 }
 

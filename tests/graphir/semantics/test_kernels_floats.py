@@ -64,6 +64,7 @@ FLOAT_UNARY = {
     "conj": (operator.pos, 0),
     "sqrt": (math.sqrt, 0),
     "cbrt": (math.cbrt, 2),
+    "deg2rad": (math.radians, 2),
     "rsqrt": (lambda x: 1 / math.sqrt(x), 2),
     "exp": (math.exp, 4),
     "expm1": (math.expm1, 4),
