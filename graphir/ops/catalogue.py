@@ -115,6 +115,7 @@ gelu = _unary(
 atan2 = _binary("atan2", sig.REAL_FLOATING, "The angle of the point (y, x), in radians.")
 hypot = _binary("hypot", sig.REAL_FLOATING, "sqrt(x*x + y*y) without overflow on the way.")
 logaddexp = _binary("logaddexp", sig.REAL_FLOATING, "log(exp(x) + exp(y)).")
+heaviside = _binary("heaviside", sig.REAL_FLOATING, "0 of negative x, 1 of positive, y of 0.")
 copysign = _binary("copysign", sig.REAL_FLOATING, "The magnitude of x with the sign of y.")
 nextafter = _binary("nextafter", sig.STEP, "The float after x towards y, in their dtype.")
 

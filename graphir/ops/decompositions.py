@@ -198,6 +198,14 @@ def deg2rad(p: Any, x: Any) -> Any:
 
 
 @exact
+def heaviside(p: Any, x: Any, y: Any) -> Any:
+    """The step function: 0 where x is negative, 1 where it is positive, y where it is 0; NaN."""
+    zero, one = p.number(0, x), p.number(1, x)
+    step = p.where(x > zero, one, p.where(x < zero, zero, x))
+    return p.where(p.equal(x, zero), y, step)
+
+
+@exact
 def sigmoid(p: Any, x: Any) -> Any:
     """1 / (1 + exp(-x)), of negative x as exp(x) / (1 + exp(x)): nothing overflows."""
     one, small = p.number(1, x), p.exp(-p.abs(x))

@@ -54,7 +54,7 @@ OPS: dict[str, Callable[..., Any]] = {
         name: getattr(jnp, name)
         for name in (
             *("add", "subtract", "multiply", "divide", "floor_divide", "remainder", "pow"),
-            *("fmod", "cbrt", "deg2rad"),
+            *("fmod", "cbrt", "deg2rad", "heaviside"),
             *("maximum", "minimum", "negative", "positive", "abs", "sign", "square"),
             *("reciprocal", "floor", "ceil", "trunc", "round", "sqrt", "exp", "expm1", "log"),
             *("log1p", "log2", "log10", "sin", "cos", "tan", "asin", "acos", "atan", "sinh"),

@@ -39,7 +39,7 @@ def _scatter(x: Array, updates: Array, indices: Array, axis: int = -1) -> Array:
 
 _SAME_NAME = (
     *("add", "subtract", "multiply", "divide", "floor_divide", "remainder", "pow"),
-    *("fmod", "cbrt", "deg2rad"),
+    *("fmod", "cbrt", "deg2rad", "heaviside"),
     *("maximum", "minimum", "negative", "positive", "abs", "sign", "square", "reciprocal"),
     *("floor", "ceil", "trunc", "round", "sqrt", "exp", "expm1", "log", "log1p", "log2", "log10"),
     *("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh"),

@@ -108,6 +108,7 @@ FLOAT_PAIRS = {
     "pow": (math.pow, 4),
     "atan2": (math.atan2, 4),
     "hypot": (math.hypot, 2),
+    "heaviside": (lambda a, b: b if a == 0 else a if a != a else float(a > 0), 0),
     "fmod": (math.fmod, 0),
     "copysign": (math.copysign, 0),
     "equal": (operator.eq, 0),
