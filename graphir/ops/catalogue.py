@@ -106,6 +106,7 @@ atanh = _unary("atanh", sig.FLOATING, "The inverse hyperbolic tangent.")
 erf = _unary("erf", sig.REAL_FLOATING, "The error function.")
 sigmoid = _unary("sigmoid", sig.REAL_FLOATING, "1 / (1 + exp(-x)).")
 silu = _unary("silu", sig.REAL_FLOATING, "x * sigmoid(x).")
+softplus = _unary("softplus", sig.REAL_FLOATING, "log(1 + exp(x)) without overflow.")
 gelu = _unary(
     "gelu",
     sig.REAL_FLOATING,

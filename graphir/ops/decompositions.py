@@ -219,6 +219,12 @@ def silu(p: Any, x: Any) -> Any:
 
 
 @exact
+def softplus(p: Any, x: Any) -> Any:
+    """max(x, 0) + log(1 + exp(-|x|)): no power overflows."""
+    return p.maximum(x, p.number(0, x)) + p.log1p(p.exp(-p.abs(x)))
+
+
+@exact
 def gelu(p: Any, x: Any, approximate: str) -> Any:
     """The Gaussian error linear unit (Hendrycks and Gimpel, arXiv 1606.08415); of -inf, NaN.
 

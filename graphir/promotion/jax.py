@@ -91,7 +91,7 @@ class Jax(LibraryRules):
             "pow": {DType.weak_int: DType.int64, **NO_SMALL_INTS},
             "relu": {DType.bool: DType.weak_int},
             "rsqrt sigmoid silu": NO_INTS,
-            "softmax logsoftmax": {DType.bool: None},
+            "softmax logsoftmax softplus": {DType.bool: None},
             "logsoftmax": {DType.int4: None, DType.uint4: None},
             "sum prod cumulative_sum": NO_SMALL_INTS,
             "abs": {DType.int2: None, DType.int4: None},

@@ -43,7 +43,7 @@ WIDE = {
 }
 """The dtypes of 64 bits in which bools and integers accumulate."""
 
-BINARY_FLOATS = frozenset({"atan2", "hypot", "logaddexp", "copysign", "nextafter"})
+BINARY_FLOATS = frozenset({"heaviside", "atan2", "hypot", "logaddexp", "copysign", "nextafter"})
 LOGICAL = frozenset({"logical_and", "logical_or", "logical_xor"})
 OF_ARRAYS = frozenset({"matmul", "tensordot", "outer", "searchsorted", "concat", "stack"})
 """The functions that make arrays of what they are given, so that literals are int64, float64 ..."""

@@ -99,7 +99,8 @@ class Torch(LibraryRules):
             "square": {DType.bool: DType.int64},
             "clip argmax argmin searchsorted": {DType.bool: None},
             "sign round": _NO_COMPLEX,
-            "silu gelu heaviside softmax logsoftmax layer_norm hypot logaddexp nextafter": _NO_INTS,
+            "silu gelu softplus softmax logsoftmax layer_norm": _NO_INTS,
+            "hypot heaviside logaddexp nextafter": _NO_INTS,
             "as_complex": dict.fromkeys(
                 d for d in TORCH_LATTICE if d not in (DType.float32, DType.float64)
             ),

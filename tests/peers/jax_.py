@@ -73,6 +73,7 @@ OPS: dict[str, Callable[..., Any]] = {
     "erf": jax.scipy.special.erf,
     "sigmoid": jax.nn.sigmoid,
     "silu": jax.nn.silu,
+    "softplus": jax.nn.softplus,
     "gelu": lambda x: jax.nn.gelu(x, approximate=False),
     "is_nan": jnp.isnan,
     "is_inf": jnp.isinf,

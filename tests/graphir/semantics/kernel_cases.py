@@ -22,8 +22,8 @@ TAKES = {
         sinh cosh tanh asinh acosh atanh""",
     "iuf": "floor_divide remainder fmod relu floor ceil trunc",
     "biuf": "maximum minimum less less_equal greater greater_equal clip signbit",
-    "f": """cbrt deg2rad heaviside erf sigmoid silu gelu atan2 hypot logaddexp copysign nextafter
-        as_complex""",
+    "f": """softplus cbrt deg2rad heaviside erf sigmoid silu gelu atan2 hypot logaddexp
+        copysign nextafter as_complex""",
     "biu": "bitwise_and bitwise_or bitwise_xor bitwise_invert",
     "iu": "left_shift right_shift",
     "b": "logical_and logical_or logical_xor logical_not",

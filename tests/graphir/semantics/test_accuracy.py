@@ -16,7 +16,7 @@ from tests.support.accuracy import BOUNDS
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
-EXACT = {"copysign", "as_complex"}
+EXACT = {"heaviside", "copysign", "as_complex"}
 OF_SUMS = {"softmax", "logsoftmax", "layer_norm"}
 """Whose error grows with the length of a row."""
 HALVES = {DType.float16: np.dtype(np.float16), DType.bfloat16: np.dtype(ml_dtypes.bfloat16)}

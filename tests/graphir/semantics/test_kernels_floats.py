@@ -86,6 +86,7 @@ FLOAT_UNARY = {
     "atanh": (math.atanh, 4),
     "erf": (math.erf, 1),
     "sigmoid": (_sigmoid, 5),
+    "softplus": (lambda x: max(x, 0.0) + math.log1p(math.exp(-abs(x))), 5),
     "silu": (lambda x: x * _sigmoid(x), 6),
     "is_nan": (math.isnan, 0),
     "is_inf": (math.isinf, 0),
