@@ -281,7 +281,7 @@ def test_paths_may_name_nodes_and_end_where_they_like():
 
 @pytest.mark.parametrize("draw", LATTICE_FORMATS.values(), ids=LATTICE_FORMATS)
 def test_a_path_that_the_lattice_does_not_have_is_refused(draw: Any):
-    with pytest.raises(GraphError, match="int8 < float32 is no edge of lattice 'max'"):
+    with pytest.raises(GraphError, match="lattice 'max' has no edge from int8 to float32"):
         draw(lattice("max"), [("int8", "float32")])
     with pytest.raises(GraphError, match="complex64 is not in lattice 'max'"):
         draw(lattice("max"), [("complex64",)])
