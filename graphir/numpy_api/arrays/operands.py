@@ -203,6 +203,8 @@ def _assigned_number(value: TracedNumber, to: DType) -> Symbol:
     """A number of a traced call: an int goes into a float by way of float64, as in NumPy."""
     graph, number = value.trace.open_graph(), cast("Any", value)
     if isinstance(number, bool) or to is DType.bool:
+        if isinstance(number, int) and not graph.asked(graph.rules.fits, value, DType.int64):
+            raise ArrayOverflowError("x[...] = y: the int y does not fit 64 bits")
         return value.symbol().cast(to)
     if isinstance(number, complex) and not to.is_complex:
         raise ArrayTypeError(f"x[...] = y: a complex number does not go into {to}; write y.real")
