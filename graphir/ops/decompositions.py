@@ -485,22 +485,20 @@ def stack(p: Any, *arrays: Any, axis: int) -> Any:
 @exact
 def tile(p: Any, x: Any, repeats: tuple[Any, ...]) -> Any:
     """The whole repeated: before each axis a new one, along which it is broadcast."""
-    return _repeated(p, x, repeats, before=True)
+    pairs = list(zip(x.shape, repeats, strict=True))
+    split = tuple(size for n, _ in pairs for size in (1, n))
+    wide = tuple(size for n, count in pairs for size in (count, n))
+    whole = p.broadcast_to(p.reshape(x, shape=split), shape=wide)
+    return p.reshape(whole, shape=tuple(n * count for n, count in pairs))
 
 
 @exact
 def repeat(p: Any, x: Any, repeats: Any, axis: int) -> Any:
-    """Each element repeated: after the axis a new one, along which it is broadcast."""
-    counts = tuple(repeats if i == axis else 1 for i in range(len(x.shape)))
-    return _repeated(p, x, counts, before=False)
-
-
-def _repeated(p: Any, x: Any, counts: tuple[Any, ...], before: bool) -> Any:
-    pairs = list(zip(x.shape, counts, strict=True))
-    split = tuple(size for n, _ in pairs for size in ((1, n) if before else (n, 1)))
-    wide = tuple(size for n, count in pairs for size in ((count, n) if before else (n, count)))
-    whole = p.broadcast_to(p.reshape(x, shape=split), shape=wide)
-    return p.reshape(whole, shape=tuple(n * count for n, count in pairs))
+    """Each element repeated: after the axis a new one, along which it is tiled."""
+    before, after = x.shape[: axis + 1], x.shape[axis + 1 :]
+    counts = (1,) * len(before) + (repeats,) + (1,) * len(after)
+    whole = p.tile(p.reshape(x, shape=(*before, 1, *after)), repeats=counts)
+    return p.reshape(whole, shape=(*before[:-1], before[-1] * repeats, *after))
 
 
 @exact
