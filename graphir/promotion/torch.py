@@ -72,7 +72,7 @@ _RANGE_CHECKED = {
 }
 """The ops, and dtypes in which their operands meet, that check a number's range; others wrap it."""
 
-_ALIKE = frozenset({"matmul", "tensordot", "scatter", "layer_norm", "as_complex"})
+_ALIKE = frozenset({"heaviside", "matmul", "tensordot", "scatter", "layer_norm", "as_complex"})
 """The ops that promote nothing."""
 
 

@@ -40,7 +40,7 @@ def _of_axes(function: Any) -> Callable[..., Any]:
 
 _SAME_NAME = (
     *("add", "subtract", "multiply", "divide", "floor_divide", "remainder", "pow"),
-    *("fmod", "deg2rad"),
+    *("fmod", "deg2rad", "heaviside"),
     *("maximum", "minimum", "negative", "positive", "abs", "sign", "square", "reciprocal", "relu"),
     *("floor", "ceil", "trunc", "round", "sqrt", "rsqrt", "exp", "expm1"),
     *("log", "log1p", "log2", "log10", "sin", "cos", "tan", "asin", "acos", "atan"),
@@ -53,6 +53,7 @@ _SAME_NAME = (
 _OF_AXES = ("sum", "mean", "var", "std", "any", "all", "argmax", "argmin")
 OPS: dict[str, Callable[..., Any]] = {name: getattr(torch, name) for name in _SAME_NAME} | {
     "silu": functional.silu,
+    "softplus": torch.nn.functional.softplus,
     "gelu": functional.gelu,
     "is_nan": torch.isnan,
     "is_inf": torch.isinf,
