@@ -75,9 +75,9 @@ __all__ = [
 
 def implicit_cast(a: Any, b: Any) -> tuple[Symbol, Symbol]:
     """Two operands, one a symbol, cast to the dtype in which they meet (Graph.implicit_cast)."""
-    for one in (a, b):
-        if isinstance(one, Symbol):
-            return one.graph.implicit_cast(a, b)
+    for operand in (a, b):
+        if isinstance(operand, Symbol):
+            return operand.graph.implicit_cast(a, b)
     raise GraphError("implicit_cast takes symbols", got=f"{a!r} and {b!r}")
 
 

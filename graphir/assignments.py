@@ -20,13 +20,13 @@ def assignment_end(file: str, line: int, column: int) -> tuple[int, int] | None:
         return None
     text = first[column - 1 :]
     for number in range(line + 1, line + 1 + _MOST_LINES):
-        if (statement := _parsed(text)) is not None:
+        if (statement := _parse(text)) is not None:
             return _end(statement, text, line, column)
         text += source_line(file, number)
     return None
 
 
-def _parsed(text: str) -> ast.stmt | None:
+def _parse(text: str) -> ast.stmt | None:
     try:
         return next(iter(ast.parse(text).body), None)
     except (SyntaxError, ValueError):

@@ -120,7 +120,7 @@ class Conversions:
     def widen(self, source: DType) -> Step:
         """From storage to the plain dtype, exactly."""
         if source.is_float and source.narrow and not source.emulated:
-            return partial(_widened, source)
+            return partial(_widen, source)
         return self.cast(source, plain(source))
 
     def saturate(self, target: DType) -> Step:
@@ -141,7 +141,7 @@ class Conversions:
         """From float32, perhaps rounded to odd, to a float that has less: the one rounding."""
         if target.emulated:
             return rounding(target, tf32)
-        return partial(_narrowed, target) if target.narrow else self.cast(DType.float32, target)
+        return partial(_narrow, target) if target.narrow else self.cast(DType.float32, target)
 
 
 _NUMPY = Conversions()
@@ -173,7 +173,7 @@ def same_value(x: Any) -> Any:
     return x
 
 
-def _widened(source: DType, array: NDArray[Any]) -> NDArray[Any]:
+def _widen(source: DType, array: NDArray[Any]) -> NDArray[Any]:
     return narrow_values(source).take(array.view(np.uint8))
 
 
@@ -202,8 +202,8 @@ def sticky(x: Any) -> Any:
     middle, which has at most 53 bits.
     """
     exact, low = x.astype(_F64), x & 0xFFF
-    kept = (np.abs(exact) < 2.0**53) | np.equal(low, 0)
-    return np.where(kept, exact, (x - low + 0x800).astype(_F64))
+    exactly_held = (np.abs(exact) < 2.0**53) | np.equal(low, 0)
+    return np.where(exactly_held, exact, (x - low + 0x800).astype(_F64))
 
 
 def round_to_odd(x: Any) -> Any:
@@ -292,7 +292,7 @@ def upper_half(x: Any) -> Any:
     return (bits >> 16) | np.not_equal(bits & 0xFFFF, 0)
 
 
-def _narrowed(target: DType, x: NDArray[Any]) -> NDArray[Any]:
+def _narrow(target: DType, x: NDArray[Any]) -> NDArray[Any]:
     return narrow_patterns(target).take(upper_half(x)).view(target.storage)
 
 

@@ -130,10 +130,10 @@ class DType(Enum):
         self.format: Float | None = format
         self.aliases: tuple[str, ...] = aliases
         self.weak: Bool = name.startswith("weak_")
-        known = _STORED_AS.get(name) or getattr(ml_dtypes, name, getattr(np, name, None))
-        self.emulated: Bool = known is None
-        self.storage: np.dtype[Any] = np.dtype(known or np.float32)
-        self._named: Bool = known is None or name in _STORED_AS
+        numpy_type = _STORED_AS.get(name) or getattr(ml_dtypes, name, getattr(np, name, None))
+        self.emulated: Bool = numpy_type is None
+        self.storage: np.dtype[Any] = np.dtype(numpy_type or np.float32)
+        self._named: Bool = numpy_type is None or name in _STORED_AS
         self.dtype: np.dtype[Any] = self.storage  # by this attribute NumPy converts an object
         self.kind: str = self.storage.kind
         self.char: str = self.storage.char
@@ -161,8 +161,8 @@ class DType(Enum):
     @classmethod
     def _missing_(cls, value: object) -> DType:
         if isinstance(value, str):
-            if (found := _names().get(value)) is not None:
-                return found
+            if (dtype := _names().get(value)) is not None:
+                return dtype
             near = [str(d) for d in cls if d.short == value]
             near = near or difflib.get_close_matches(value, _names(), n=3, cutoff=0.5)
             hint = f"; near it are {', '.join(near)}" if near else ""
@@ -173,8 +173,8 @@ class DType(Enum):
     def from_numpy(cls, dtype: Any) -> DType:
         """The DType that a NumPy dtype, or what np.dtype takes, stands for; else GraphError."""
         try:
-            known = np.dtype("O" if dtype is None else dtype)  # of None NumPy makes float64
-            return _by_numpy()[known.newbyteorder("=")]
+            numpy_dtype = np.dtype("O" if dtype is None else dtype)  # of None NumPy makes float64
+            return _by_numpy()[numpy_dtype.newbyteorder("=")]
         except (TypeError, KeyError, ValueError):
             raise GraphError(
                 f"no dtype corresponds to {dtype!r}",
@@ -272,19 +272,19 @@ def _means_another(dtype: DType) -> bool:
         return False
 
 
-def numpy_code(given: Any) -> Any:
+def numpy_code(value: Any) -> Any:
     """The NumPy dtype that a text means to NumPy's own functions; anything else as it is.
 
     `"i8"` has 8 bytes there, where graphir's short names count bits. A text of another byte order
     than this machine's stays, and no DType has it as its name.
     """
-    if not isinstance(given, str):
-        return given
+    if not isinstance(value, str):
+        return value
     try:
-        known = np.dtype(given)
+        dtype = np.dtype(value)
     except TypeError:
-        return given
-    return known if known in _by_numpy() and known.isnative else given
+        return value
+    return dtype if dtype in _by_numpy() and dtype.isnative else value
 
 
 @cache
@@ -302,9 +302,9 @@ def _witness(a: DType, b: DType) -> complex | None:
     if a.family == "bool":
         return None
     if a.family == "complex" and b.family not in ("bool", "complex"):
-        lost = _lost_real(a, b)
+        witness = _lost_real(a, b)
         imaginary = complex(0.0, a.format.least if a.format else 1.0)
-        return lost if lost is not None and lost == int(lost.real) else imaginary
+        return witness if witness is not None and witness == int(witness.real) else imaginary
     return _lost_real(a, b)
 
 
@@ -320,8 +320,11 @@ def _lost_real(a: DType, b: DType) -> int | float | None:
         return x
     if not b.format:
         return -0.0 if a.format.specials in ("ieee", "fn", "finite") else float("nan")
-    kept, had = _SPECIALS[b.format.specials], _SPECIALS[a.format.specials]
-    return next((value for name, value in _SPECIAL_VALUES if name in had - kept), None)
+    target_specials, source_specials = _SPECIALS[b.format.specials], _SPECIALS[a.format.specials]
+    return next(
+        (value for name, value in _SPECIAL_VALUES if name in source_specials - target_specials),
+        None,
+    )
 
 
 _SPECIALS = {
@@ -344,15 +347,15 @@ def _least_lost_integer(a: DType, b: DType, a_max: float, b_max: float) -> int |
     for k in range(top.bit_length()):
         low = 2**k
         step = 2 ** max(0, k - a.precision + 1) if a.format else 1
-        kept = 2 ** max(0, k - b.precision + 1) if b.format else 1
-        lost = [low] if low > limit else []
+        target_step = 2 ** max(0, k - b.precision + 1) if b.format else 1
+        candidates = [low] if low > limit else []
         if limit < min(2 * low - 1, top):
-            lost.append(low + -(-(max(limit - low, -1) + 1) // step) * step)
-        if step < kept:
-            lost.append(low + step)
-        lost = [n for n in lost if low <= n < 2 * low and n <= top]
-        if lost:
-            return min(lost)
+            candidates.append(low + -(-(max(limit - low, -1) + 1) // step) * step)
+        if step < target_step:
+            candidates.append(low + step)
+        candidates = [n for n in candidates if low <= n < 2 * low and n <= top]
+        if candidates:
+            return min(candidates)
     return None
 
 
@@ -362,9 +365,9 @@ def _least_lost_fraction(a: Float, b: DType) -> float | None:
         return a.least
     for k in range(int(np.log2(a.least)), math.frexp(a.max)[1]):
         step = max(a.least, 2.0 ** (k - a.mantissa))
-        kept = max(b.format.least, 2.0 ** (k - b.format.mantissa))
+        target_step = max(b.format.least, 2.0 ** (k - b.format.mantissa))
         if 2.0**k < b.format.least:
             return 2.0**k
-        if step < kept and 2.0**k + step < 2.0 ** (k + 1):
+        if step < target_step and 2.0**k + step < 2.0 ** (k + 1):
             return 2.0**k + step
     return None

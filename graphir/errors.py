@@ -212,7 +212,7 @@ def text_of(error: GraphirError) -> str:
     return "; ".join(clauses)
 
 
-_SHOWN = 8
+_MAX_OPERANDS = 8
 """The operands that the text of an error shows."""
 
 
@@ -220,9 +220,9 @@ def call_text(op: str, operands: Sequence[OperandInfo]) -> str:
     """A call as errors show it: the op, and each operand with its type and line."""
     if not operands:
         return op
-    more = len(operands) - _SHOWN
-    shown = ", ".join(map(str, operands[:_SHOWN]))
-    return f"{op}({shown}{f', ... {more} more' if more > 0 else ''})"
+    more = len(operands) - _MAX_OPERANDS
+    operands_text = ", ".join(map(str, operands[:_MAX_OPERANDS]))
+    return f"{op}({operands_text}{f', ... {more} more' if more > 0 else ''})"
 
 
 def _fix_text(fix: AnyFix, vocabulary: Vocabulary) -> str:

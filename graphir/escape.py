@@ -8,8 +8,8 @@ def printable(text: str, most: int | None = 200, keep: str = "") -> str:
 
     `most` is how many characters it then has, None for all; those in `keep` stay what they are.
     """
-    cut = most is not None and len(text) > most
-    if not cut and text.isprintable():
+    too_long = most is not None and len(text) > most
+    if not too_long and text.isprintable():
         return text
-    shown = "".join(c if c.isprintable() or c in keep else "\ufffd" for c in text[:most])
-    return f"{shown[:-1]}…" if cut else shown
+    characters = "".join(c if c.isprintable() or c in keep else "\ufffd" for c in text[:most])
+    return f"{characters[:-1]}…" if too_long else characters

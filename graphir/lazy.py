@@ -19,5 +19,5 @@ class lazy(Generic[T]):  # noqa: N801 a decorator
         self.function, self.__doc__ = function, function.__doc__
 
     def __get__(self, instance: Any, owner: type) -> T:
-        found = instance.__dict__[self.function.__name__] = self.function(instance)
-        return found
+        value = instance.__dict__[self.function.__name__] = self.function(instance)
+        return value

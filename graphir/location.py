@@ -211,12 +211,12 @@ _STORES = frozenset(dis.opmap[name] for name in ("STORE_SUBSCR", "STORE_ATTR"))
 
 def _positions(code: CodeType) -> tuple[tuple[_Position, ...], bytes]:
     """Line, last line, column and last column of each instruction of a code, and those."""
-    known = _POSITIONS.get(id(code))
-    if known is None:
+    entry = _POSITIONS.get(id(code))
+    if entry is None:
         if len(_POSITIONS) >= 16:
             _POSITIONS.clear()
-        known = _POSITIONS[id(code)] = code, tuple(code.co_positions()), code.co_code
-    return known[1:]
+        entry = _POSITIONS[id(code)] = code, tuple(code.co_positions()), code.co_code
+    return entry[1:]
 
 
 def _characters(file: str, line: int, size: int) -> int:

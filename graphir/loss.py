@@ -39,14 +39,14 @@ class Loss(NamedTuple):
     def __str__(self) -> str:
         if self.exact:
             return "exact"
-        told = [f"{self.witness} becomes {self.becomes}"]
+        phrases = [f"{self.witness} becomes {self.becomes}"]
         if self.bits:
-            told.append(f"{self.bits} bits fewer")
+            phrases.append(f"{self.bits} bits fewer")
         if self.beyond is not None and self.beyond != self.witness:
-            told.append(f"{_brief(self.beyond)} becomes {_brief(self.beyond_becomes)}")
+            phrases.append(f"{_brief(self.beyond)} becomes {_brief(self.beyond_becomes)}")
         if "sign" in self.kinds and not _negative(self.witness):
-            told.append("negative values are lost")
-        return ", ".join(told)
+            phrases.append("negative values are lost")
+        return ", ".join(phrases)
 
     def to_json(self) -> dict[str, Any]:
         """The fields as JSON has them, values as text."""
@@ -69,20 +69,20 @@ def loss(source: DType, target: DType) -> Loss:
     a, b = source.part, target.part
     beyond = _beyond(a, b)
     bits = _bits(a, b)
-    found: dict[LossKind, bool] = {
+    losses: dict[LossKind, bool] = {
         "range": beyond is not None or a.min < b.min < 0,
         "sign": a.min < 0 <= b.min,
         "precision": bits > 0 or _fractions(a, b) or (source.is_complex > target.is_complex),
         "underflow": b.format is not None and _least(a) < b.format.least < 1,
     }
-    kinds: tuple[LossKind, ...] = tuple(kind for kind, lost in found.items() if lost)
+    kinds: tuple[LossKind, ...] = tuple(kind for kind, is_lost in losses.items() if is_lost)
     return Loss(
         kinds or ("special",),
         witness,
-        _made(witness, source, target),
+        _converted_value(witness, source, target),
         bits,
         beyond,
-        None if beyond is None else _made(beyond, a, b),
+        None if beyond is None else _converted_value(beyond, a, b),
     )
 
 
@@ -92,24 +92,24 @@ def literal_loss(value: complex, target: DType) -> Loss:
     """What a known number loses as a value of a dtype."""
     if survives(value, target):
         return EXACT
-    made = _made(value, WEAK[type(value)], target)
-    return Loss((_kind_of(value, made, target),), value, made)
+    result = _converted_value(value, WEAK[type(value)], target)
+    return Loss((_kind_of(value, result, target),), value, result)
 
 
-def _kind_of(value: complex, made: complex | None, target: DType) -> LossKind:
-    if made is None:
+def _kind_of(value: complex, result: complex | None, target: DType) -> LossKind:
+    if result is None:
         return "precision"
     if isinstance(value, complex):
-        parts = (value.real, made.real), (value.imag, made.imag)
-        lost = {_kind_of(part, became, target.part) for part, became in parts if part != became}
-        return next(kind for kind in LOSS_KINDS if kind in lost)
+        parts = (value.real, result.real), (value.imag, result.imag)
+        kinds = {_kind_of(part, became, target.part) for part, became in parts if part != became}
+        return next(kind for kind in LOSS_KINDS if kind in kinds)
     if value != value or value in (float("inf"), -float("inf")):
         return "special"
     if value < 0 <= target.min:
         return "sign"
-    if abs(value) > target.max or made != made:
+    if abs(value) > target.max or result != result:
         return "range"
-    return "underflow" if made == 0 != value and target.format else "precision"
+    return "underflow" if result == 0 != value and target.format else "precision"
 
 
 def _beyond(a: DType, b: DType) -> int | float | None:
@@ -127,10 +127,10 @@ def _least_of(a: DType, limit: Fraction, above: bool) -> int | float | None:
     """The least value of `a` at a positive limit or above it; None if there is none."""
     step = _ulp(limit, a.format) if a.format else Fraction(1)
     steps = limit // step + 1 if above else -(-limit // step)
-    found = steps * step
-    if found > Fraction(a.max):
+    value = steps * step
+    if value > Fraction(a.max):
         return None
-    return float(found) if a.format else int(found)
+    return float(value) if a.format else int(value)
 
 
 def _ulp(x: Fraction, f: Float) -> Fraction:
@@ -144,8 +144,8 @@ def _bits(a: DType, b: DType) -> int:
     """How many significant bits fewer `b` has for what is in its range."""
     if b.format is None:
         return 0
-    had = a.precision if a.format else min(a.precision, int(b.max).bit_length())
-    return max(had - b.precision, 0)
+    source_bits = a.precision if a.format else min(a.precision, int(b.max).bit_length())
+    return max(source_bits - b.precision, 0)
 
 
 def _fractions(a: DType, b: DType) -> bool:
@@ -157,14 +157,14 @@ def _least(dtype: DType) -> float:
     return dtype.format.least if dtype.format else 1.0
 
 
-def _made(value: complex, source: DType, target: DType) -> complex | None:
+def _converted_value(value: complex, source: DType, target: DType) -> complex | None:
     """What is made of a value of a dtype, where it can be converted at all."""
     if source.is_complex and target.family not in ("bool", "complex"):
         return None
     if source.format and isinstance(value, int):
         value = float(value)
-    made = convert(scalar(value, source), source, target)
-    return made.item() if target.storage.kind in "biufc" else float(made)
+    result = convert(scalar(value, source), source, target)
+    return result.item() if target.storage.kind in "biufc" else float(result)
 
 
 def _brief(number: complex | None) -> str:

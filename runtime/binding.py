@@ -19,21 +19,21 @@ T = TypeVar("T")
 
 
 def bind(
-    graph: Graph, inputs: Sequence[Any], named: Mapping[str, Any]
+    graph: Graph, inputs: Sequence[Any], keywords: Mapping[str, Any]
 ) -> tuple[list[NDArray[Any]], dict[str, int]]:
     """The inputs as arrays in the graph's order, and the size of every named dim.
 
     Raises ExecutionError that says which input is wrong, and how: dtype, rank, size, name, count.
     """
-    given = matched(graph, inputs, named)
+    values = match_inputs(graph, inputs, keywords)
     arrays = [
-        checked(graph, symbol, name, value)
-        for symbol, name, value in zip(graph.inputs, graph.input_names, given, strict=True)
+        check_input(graph, symbol, name, value)
+        for symbol, name, value in zip(graph.inputs, graph.input_names, values, strict=True)
     ]
     return arrays, sizes_of(graph, arrays)
 
 
-def matched(graph: Graph, inputs: Sequence[T], named: Mapping[str, T]) -> list[T]:
+def match_inputs(graph: Graph, inputs: Sequence[T], keywords: Mapping[str, T]) -> list[T]:
     """What is given by position and by name, in the order of a graph's inputs.
 
     Raises ExecutionError for what is missing, unknown, given twice or too much.
@@ -45,24 +45,24 @@ def matched(graph: Graph, inputs: Sequence[T], named: Mapping[str, T]) -> list[T
     if len(inputs) > len(names):
         problem = f"graph {graph.name!r} takes {len(names)} inputs ({takes})"
         raise ExecutionError(problem, got=str(len(inputs)))
-    known, first = set(names), set(names[: len(inputs)])
-    for name in named:
-        if name not in known:
+    all_names, first = set(names), set(names[: len(inputs)])
+    for name in keywords:
+        if name not in all_names:
             problem, fix = f"graph {graph.name!r} has no input {name!r}", f"it takes ({takes})"
             raise ExecutionError(problem, fix=fix)
         if name in first:
             raise ExecutionError(f"input {name!r} of graph {graph.name!r} is given twice")
-    missing = [name for name in names[len(inputs) :] if name not in named]
+    missing = [name for name in names[len(inputs) :] if name not in keywords]
     if missing:
         problem, fix = (
             f"graph {graph.name!r} is missing {', '.join(missing)}",
             f"it takes ({takes})",
         )
         raise ExecutionError(problem, fix=fix)
-    return [*inputs, *(named[name] for name in names[len(inputs) :])]
+    return [*inputs, *(keywords[name] for name in names[len(inputs) :])]
 
 
-def checked(graph: Graph, symbol: Symbol, name: str, value: Any) -> NDArray[Any]:
+def check_input(graph: Graph, symbol: Symbol, name: str, value: Any) -> NDArray[Any]:
     """One input in the storage of its dtype; a Python number serves a 0-d input that it fits.
 
     Raises ExecutionError that says how the input is wrong.
@@ -88,9 +88,9 @@ def require_type(graph: Graph, symbol: Symbol, name: str, array: Any, kind: type
     """
     dtype = graph.concrete_dtype(symbol.dtype)
     # numpy.ma is a module that a process may never need.
-    masked = kind is not np.ndarray and issubclass(kind, np.ma.MaskedArray)
-    if masked or not issubclass(kind, (np.ndarray, np.generic)):
-        fix = "x.filled(...)" if masked else f"np.asarray(..., {numpy_name(dtype)})"
+    is_masked = kind is not np.ndarray and issubclass(kind, np.ma.MaskedArray)
+    if is_masked or not issubclass(kind, (np.ndarray, np.generic)):
+        fix = "x.filled(...)" if is_masked else f"np.asarray(..., {numpy_name(dtype)})"
         raise _unfit(graph, symbol, name, f"a {kind.__name__}", f"use {fix}")
     if array.dtype != dtype.storage:
         fix = f"use .astype({numpy_name(dtype)}), or cast inside the graph"
@@ -151,19 +151,19 @@ def _solve(dim: Size, size: int, sizes: dict[str, int]) -> None:
         return
     at_0, at_1 = (dim.evaluate(ChainMap({name: n}, sizes)) for n in (0, 1))
     if slope := at_1 - at_0:
-        found, rest = divmod(size - at_0, slope)
-        if found >= 0 and not rest:
-            sizes[name] = found
+        quotient, rest = divmod(size - at_0, slope)
+        if quotient >= 0 and not rest:
+            sizes[name] = quotient
 
 
-def unknown_of(dim: Size, known: Container[str]) -> str | None:
+def unknown_of(dim: Size, bound_names: Container[str]) -> str | None:
     """The one name of a dim that is not known yet, if there is one in which the dim is linear."""
     if not isinstance(dim, Dim):
         return None
-    unknown = [name for name in dim.names() if name not in known]
+    free_names = [name for name in dim.names() if name not in bound_names]
     # Just one, and not inside a floor: then the dim is linear in it.
-    linear = len(unknown) == 1 and any(unknown[0] in monomial for monomial, _ in dim.terms)
-    return unknown[0] if linear else None
+    linear = len(free_names) == 1 and any(free_names[0] in monomial for monomial, _ in dim.terms)
+    return free_names[0] if linear else None
 
 
 def _compare(
@@ -171,9 +171,9 @@ def _compare(
 ) -> None:
     what = f"axis {axis} of input {name!r} of graph {graph.name!r} is {dim}"
     try:
-        expected = evaluate(dim, sizes)
+        size_expected = evaluate(dim, sizes)
     except ShapeError as error:
         raise ExecutionError(what, reason=error.summary, got=str(size)) from None
-    if expected != size:
-        bound = f", which is {expected} here" if isinstance(dim, Dim) else ""
+    if size_expected != size:
+        bound = f", which is {size_expected} here" if isinstance(dim, Dim) else ""
         raise ExecutionError(f"{what}{bound}", got=str(size))

@@ -16,7 +16,7 @@ def execute(
     *inputs: Any,
     out: Any = None,
     progress: bool | Watch = False,
-    **named: Any,
+    **keywords: Any,
 ) -> Any:
     """The outputs of a graph for these inputs; it is lowered first if it is not.
 
@@ -35,5 +35,5 @@ def execute(
         graph.memo("program", program)
     watch = watcher(progress, "blocks")
     if watch is None:
-        return program(*inputs, out=out, **named)
-    return program.watched(watch, *inputs, out=out, **named)
+        return program(*inputs, out=out, **keywords)
+    return program.watched(watch, *inputs, out=out, **keywords)

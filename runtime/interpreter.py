@@ -19,7 +19,7 @@ from runtime.binding import bind
 from runtime.results import refused, require_outputs, results
 
 
-def interpret(graph: Graph, /, *inputs: Any, **named: Any) -> Any:
+def interpret(graph: Graph, /, *inputs: Any, **keywords: Any) -> Any:
     """The meaning of a graph, lowered or not: its outputs for these inputs.
 
     Before an op each operand is converted to the dtype that the op's signature demands. Inputs
@@ -28,7 +28,7 @@ def interpret(graph: Graph, /, *inputs: Any, **named: Any) -> Any:
     uint64. Raises ExecutionError.
     """
     require_outputs(graph)
-    arrays, sizes = bind(graph, inputs, named)
+    arrays, sizes = bind(graph, inputs, keywords)
     run = ReferenceRun(graph, arrays, sizes)
     with np.errstate(all="ignore"):
         for _ in run.walk():
@@ -48,9 +48,9 @@ class ReferenceRun:
         graph: Graph,
         arrays: Sequence[NDArray[Any]],
         sizes: dict[str, int],
-        watched: Iterable[int] = (),
+        kept_places: Iterable[int] = (),
     ) -> None:
-        self.graph, self.sizes, self.watched = graph, sizes, watched
+        self.graph, self.sizes, self.kept_places = graph, sizes, kept_places
         self.values: list[NDArray[Any] | None] = [None] * len(graph.symbols)
         for symbol, array in zip(graph.inputs, arrays, strict=True):
             self.values[symbol.index] = array
@@ -61,7 +61,7 @@ class ReferenceRun:
         While a symbol is at hand its value and those of its operands are known. A value is freed
         after its last use, unless all are to be kept.
         """
-        last = last_uses(self.graph, self.watched)
+        last = last_uses(self.graph, self.kept_places)
         for symbol in self.graph.symbols:
             at = symbol.index
             if last[at] < 0:
@@ -71,9 +71,9 @@ class ReferenceRun:
                 self.values[at] = self.value(symbol)
             yield symbol
             if not keep:
-                for used in (symbol, *symbol.args):
-                    if last[used.index] == at:
-                        self.values[used.index] = None
+                for operand in (symbol, *symbol.args):
+                    if last[operand.index] == at:
+                        self.values[operand.index] = None
 
     def known(self, symbol: Symbol) -> NDArray[Any]:
         """The value of a symbol that has been computed and is still needed."""
@@ -83,9 +83,9 @@ class ReferenceRun:
 
     def outputs(self) -> list[NDArray[Any]]:
         """The results, after the walk."""
-        return [self._committed(symbol) for symbol in self.graph.outputs]
+        return [self._concrete_value(symbol) for symbol in self.graph.outputs]
 
-    def _committed(self, symbol: Symbol) -> NDArray[Any]:
+    def _concrete_value(self, symbol: Symbol) -> NDArray[Any]:
         """A result; a literal that is one has the dtype that its rules commit it to."""
         dtype = self.graph.concrete_dtype(symbol.dtype)
         return convert(self.known(symbol), self.graph.stored(symbol), dtype, self.graph.tf32)
@@ -104,16 +104,16 @@ class ReferenceRun:
 
     def concrete(self, symbol: Symbol) -> Inferred:
         """What inference says of a symbol, weak dtypes as they are committed."""
-        graph, committed = self.graph, self.graph.concrete_dtype
-        inferred = graph.infer(symbol.op, symbol.args, symbol.attrs)
+        graph, concrete_dtype = self.graph, self.graph.concrete_dtype
+        inference = graph.infer(symbol.op, symbol.args, symbol.attrs)
         # What is cast is converted by that alone.
-        wanted = (
+        operand_dtypes = (
             map(graph.stored, symbol.args)
             if symbol.op is ops.cast
-            else map(committed, inferred.operands)
+            else map(concrete_dtype, inference.operands)
         )
         return Inferred(
             symbol.type.cast(graph.stored(symbol)),
-            tuple(wanted),
-            with_dtypes(symbol.attrs, committed),
+            tuple(operand_dtypes),
+            with_dtypes(symbol.attrs, concrete_dtype),
         )

@@ -26,31 +26,31 @@ class Bar:
 
     def __init__(self, unit: str) -> None:
         self.unit = unit
-        self.shown = -1
+        self.last_percent = -1
 
-    def __call__(self, done: int, total: int) -> None:
+    def __call__(self, count: int, total: int) -> None:
         """Show how much is done of what there is."""
-        percent = 100 * done // total
-        if percent == self.shown:
+        percent = 100 * count // total
+        if percent == self.last_percent:
             return
-        self.shown = percent
-        bar = ("#" * (self.WIDTH * done // total)).ljust(self.WIDTH, ".")
-        end = "\n" if done >= total else ""
-        told = f"\r[{bar}] {percent:3} %, {done} of {total} {self.unit}"
-        print(told, end=end, file=sys.stderr, flush=True)
+        self.last_percent = percent
+        bar = ("#" * (self.WIDTH * count // total)).ljust(self.WIDTH, ".")
+        end = "\n" if count >= total else ""
+        line = f"\r[{bar}] {percent:3} %, {count} of {total} {self.unit}"
+        print(line, end=end, file=sys.stderr, flush=True)
 
 
 class Count:
     """What has been done of a total, told to who watches."""
 
     def __init__(self, watch: Watch | None, total: int) -> None:
-        self.watch, self.total, self.done = watch, total, 0
+        self.watch, self.total, self.count = watch, total, 0
 
     def step(self, number: int = 1) -> None:
         """So much more has been done."""
-        self.done += number
+        self.count += number
         if self.watch is not None and number:
-            self.watch(self.done, self.total)
+            self.watch(self.count, self.total)
 
     def each(self, items: Iterable[T], number: int = 1) -> Iterator[T]:
         """The items, each of which is so much of what there is to do."""
@@ -60,4 +60,4 @@ class Count:
 
     def finish(self) -> None:
         """What is left need not be done."""
-        self.step(self.total - self.done)
+        self.step(self.total - self.count)

@@ -13,21 +13,21 @@ from graphir.errors import OperandInfo
 
 def results(values: Sequence[NDArray[Any]], inputs: Sequence[NDArray[Any]]) -> Any:
     """The outputs as callers may keep and change them: one array, or a tuple of several."""
-    found = owned(values, inputs)
-    return found[0] if len(found) == 1 else found
+    values_owned = owned(values, inputs)
+    return values_owned[0] if len(values_owned) == 1 else values_owned
 
 
 def owned(
     values: Sequence[NDArray[Any]], inputs: Sequence[NDArray[Any]]
 ) -> tuple[NDArray[Any], ...]:
     """The values, those copied that are an input, a constant or one another."""
-    held = {id(_owner(array)) for array in inputs}
-    found: list[NDArray[Any]] = []
+    owner_ids = {id(_owner(array)) for array in inputs}
+    results_owned: list[NDArray[Any]] = []
     for value in values:
-        free = value.flags.writeable and id(_owner(value)) not in held
-        found.append(value if free else value.copy())
-        held.add(id(_owner(found[-1])))
-    return tuple(found)
+        free = value.flags.writeable and id(_owner(value)) not in owner_ids
+        results_owned.append(value if free else value.copy())
+        owner_ids.add(id(_owner(results_owned[-1])))
+    return tuple(results_owned)
 
 
 def _owner(array: Any) -> Any:
@@ -47,7 +47,7 @@ def require_outputs(graph: Graph) -> None:
         )
 
 
-REFUSED = GraphirError, ValueError, OverflowError, MemoryError
+REFUSAL_ERRORS = GraphirError, ValueError, OverflowError, MemoryError
 """What kernels raise for operands they cannot compute with, and for sizes beyond all bounds."""
 
 
@@ -57,11 +57,11 @@ def refused(error: BaseException, symbol: Symbol) -> GraphirError:
     The operands have the types of the user's program, also where passes have cast them since.
     """
     if isinstance(error, GraphirError):
-        converted = ExecutionError.like(error)
+        execution_error = ExecutionError.like(error)
     else:
-        converted = ExecutionError(str(error) or "out of memory")
+        execution_error = ExecutionError(str(error) or "out of memory")
     operands = [OperandInfo("", _written_type(arg)) for arg in symbol.args]
-    return converted.at(symbol.location, symbol.op.name, operands)
+    return execution_error.at(symbol.location, symbol.op.name, operands)
 
 
 def _written_type(operand: Symbol) -> TensorType:

@@ -39,7 +39,7 @@ def read_input(text: str, dtype: DType | None = None) -> Any:
                 fix="give x.npy, file.npz:key or a number",
             )
     name, array = _load(path or text, key)
-    return _named(array, name, dtype)
+    return _with_dtype(array, name, dtype)
 
 
 def number(text: str) -> bool | int | float | complex | None:
@@ -51,14 +51,14 @@ def number(text: str) -> bool | int | float | complex | None:
         return text == "True"
     for parse in (_based_int, int, float, complex):
         try:
-            found = parse(text)
+            value = parse(text)
         except ValueError:
             continue
-        if not isinstance(found, int) and cmath.isinf(found) and "inf" not in text.lower():
+        if not isinstance(value, int) and cmath.isinf(value) and "inf" not in text.lower():
             raise ExecutionError(
                 f"{brief(text)} is beyond all floats", fix="write inf if you mean that"
             )
-        return found
+        return value
     return None
 
 
@@ -68,17 +68,17 @@ def write_outputs(path: str, arrays: Iterable[Array]) -> list[str]:
     An .npz cannot name the dtypes of ml_dtypes: such an array is saved as unsigned integers, under
     a name that ends in its dtype, which `read_input` understands.
     """
-    stored: dict[str, Array] = {}
+    arrays_by_name: dict[str, Array] = {}
     notes: list[str] = []
     for i, array in enumerate(arrays):
         if not is_foreign(array.dtype):
-            stored[f"output{i}"] = array
+            arrays_by_name[f"output{i}"] = array
             continue
         name = f"output{i}.{array.dtype.name}"
-        stored[name] = array.view(bits_of(array.dtype))
+        arrays_by_name[name] = array.view(bits_of(array.dtype))
         notes.append(f"{name} is saved as the raw bits of {array.dtype.name}, as {path}:{name}")
     with Replacement() as files:
-        np.savez(files.open(path), **cast(Any, stored))
+        np.savez(files.open(path), **cast(Any, arrays_by_name))
     return notes
 
 
@@ -101,7 +101,7 @@ def _load(path: str, key: str | None) -> tuple[str, Array]:
             if not is_archive(file):
                 return "", read_array(file, os.fstat(file.fileno()).st_size)
             archive = Archive(file)
-            name = _chosen(path, archive.names, key)
+            name = _choose_array(path, archive.names, key)
             return name, archive.read(name)
         except GraphirError:
             raise
@@ -110,18 +110,18 @@ def _load(path: str, key: str | None) -> tuple[str, Array]:
             raise ExecutionError(f"{path} is not a readable .npy or .npz file: {reason}") from None
 
 
-def _chosen(path: str, names: list[str], key: str | None) -> str:
+def _choose_array(path: str, names: list[str], key: str | None) -> str:
     if key is None and len(names) == 1:
         return names[0]
     if key in names:
         return key
-    asked = "no array was asked for" if key is None else f"it has no {key!r}"
+    problem = "no array was asked for" if key is None else f"it has no {key!r}"
     raise ExecutionError(
-        f"{path} holds {', '.join(names) or 'nothing'}, and {asked}", fix=f"write {path}:NAME"
+        f"{path} holds {', '.join(names) or 'nothing'}, and {problem}", fix=f"write {path}:NAME"
     )
 
 
-def _named(array: Array, name: str, dtype: DType | None) -> Array:
+def _with_dtype(array: Array, name: str, dtype: DType | None) -> Array:
     """The array in the dtype that its raw bits are of, where that is known."""
     suffix = name.rpartition(".")[2]
     if array.dtype.kind == "u":

@@ -88,12 +88,12 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     from runtime.native import engine, probe
 
     monkeypatch.delenv("GRAPHIR_NATIVE", raising=False)
-    monkeypatch.setattr(probe, "_told", [])
+    monkeypatch.setattr(probe, "_logged", [])
     monkeypatch.setattr(engine, "_kernels", {})
     monkeypatch.setattr(engine, "call", None)
-    probe._started.cache_clear()
+    probe._start.cache_clear()
     yield engine
-    probe._started.cache_clear()
+    probe._start.cache_clear()
 
 
 @pytest.fixture

@@ -95,10 +95,10 @@ class Makers:
     @typed
     def vector(self, values: Sequence[Any], dtype: DTypeLike | None = None) -> Symbol:
         """A constant with one axis."""
-        found = array_of(values, None if dtype is None else DType(dtype), self.tf32)
-        if found[1].ndim != 1:
-            raise GraphError("a vector must have one axis", got=f"{found[1].ndim} axes")
-        return self.constant_of(found)
+        values_array = array_of(values, None if dtype is None else DType(dtype), self.tf32)
+        if values_array[1].ndim != 1:
+            raise GraphError("a vector must have one axis", got=f"{values_array[1].ndim} axes")
+        return self.constant_of(values_array)
 
     @typed
     def range(
@@ -116,9 +116,9 @@ class Makers:
         """One value everywhere."""
         if isinstance(value, DeferredNumber):
             return ops.broadcast_to(self.scalar(value, dtype), shape)
-        known = self._literal(value, dtype)[0]
+        dtype_ = self._literal(value, dtype)[0]
         literal = value if dtype is None and is_literal(value) else None
-        attrs = {"dtype": known, "value": value, "shape": shape, "literal": literal}
+        attrs = {"dtype": dtype_, "value": value, "shape": shape, "literal": literal}
         return self.emit(ops.full, (), attrs)
 
     @typed

@@ -31,7 +31,9 @@ def converted(value: object) -> NDArray[Any]:
     """
     kind = type(value)
     name = f"{kind.__module__}.{kind.__name__}"
-    dlpack = hasattr(kind, "__dlpack__") and not any(hasattr(kind, one) for one in _READ_BY_ASARRAY)
+    dlpack = hasattr(kind, "__dlpack__") and not any(
+        hasattr(kind, method) for method in _READ_BY_ASARRAY
+    )
     try:
         result: NDArray[Any] = np.from_dlpack(cast("Any", value)) if dlpack else np.asarray(value)
     except Exception as error:  # whatever the library raises

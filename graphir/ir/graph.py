@@ -70,7 +70,7 @@ class Graph(Makers, Written):
         self.symbols: list[Symbol] = []
         self.inputs: list[Symbol] = []
         self.input_names: list[str] = []
-        self._taken: set[str] = set()
+        self._input_name_set: set[str] = set()
         self.outputs: tuple[Symbol, ...] = ()
         self.out_types = None if out_types is None else tensor_types(out_types)
         self.tracing = False  # whether a function is traced, whose arrays may have other names
@@ -109,9 +109,9 @@ class Graph(Makers, Written):
     def name_of(self, symbol: Symbol) -> str:
         """A symbol's name in text: that of an input, or else its place among the others."""
         if symbol.op is ops.input:
-            at = next(i for i, one in enumerate(self.inputs) if one is symbol)
+            at = next(i for i, each in enumerate(self.inputs) if each is symbol)
             return f"%{self.input_names[at]}"
-        before = sum(1 for one in self.inputs if one.index < symbol.index)
+        before = sum(1 for each in self.inputs if each.index < symbol.index)
         return f"%{symbol.index - before}"
 
     def __repr__(self) -> str:
@@ -151,8 +151,8 @@ class Graph(Makers, Written):
         """What was derived from this graph under a name, while it has not grown since."""
         if value is not None:
             self._memo[name] = len(self.symbols), self.outputs, value
-        size, outputs, known = self._memo.get(name, (None, None, None))
-        return known if size == len(self.symbols) and outputs is self.outputs else None
+        size, outputs, value_ = self._memo.get(name, (None, None, None))
+        return value_ if size == len(self.symbols) and outputs is self.outputs else None
 
     def __getstate__(self) -> dict[str, Any]:
         return state_of(self)
@@ -174,18 +174,18 @@ class Graph(Makers, Written):
             raise GraphError(
                 "pass a TensorType or a shape, not both", got=f"{type} and shape={shape!r}"
             )
-        known = type if isinstance(type, TensorType) else TensorType(type, shape)
+        type_ = type if isinstance(type, TensorType) else TensorType(type, shape)
         if name is not None and not (isinstance(name, str) and name.isidentifier()):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise GraphError("the name of an input must be an identifier", got=repr(name))
         if name in self._names():
             raise GraphError(
                 f"graph {self.name!r} already has an input named {name!r}", fix="use another name"
             )
-        symbol = self.emit(ops.input, (), {"dtype": known.dtype, "shape": known.shape})
+        symbol = self.emit(ops.input, (), {"dtype": type_.dtype, "shape": type_.shape})
         if name is not None:
-            taken = self._names()
-            taken.remove(self.input_names[-1])
-            taken.add(name)
+            names = self._names()
+            names.remove(self.input_names[-1])
+            names.add(name)
             self.input_names[-1] = name
         return symbol
 
@@ -208,11 +208,11 @@ class Graph(Makers, Written):
                     "an output must be a symbol", got=repr(symbol), fix="use g.scalar(...)"
                 )
             own(self, symbol, "output")
-        found = tuple(symbol.type for symbol in symbols)
-        if self.out_types is not None and found != self.out_types:
+        types = tuple(symbol.type for symbol in symbols)
+        if self.out_types is not None and types != self.out_types:
             raise GraphError(
                 f"graph {self.name!r} promises ({', '.join(map(str, self.out_types))}) and has ("
-                f"{', '.join(map(str, found))})",
+                f"{', '.join(map(str, types))})",
                 fix=".cast(...) or .rebind(...) the outputs",
             )
         if self.policy is not None:
@@ -265,12 +265,14 @@ class Graph(Makers, Written):
         if attrs and self.numbers is not None:
             attrs = self.numbers.known(attrs)
         try:
-            inferred = self.builder.infer(op, args, attrs)
+            inference = self.builder.infer(op, args, attrs)
         except GraphirError as error:
             raise self.builder.refuse(error, op, args, _getframe(1)) from None
         symbols = self.symbols
         site = self.builder.locate(_getframe(1))
-        symbol = Symbol(self, op, args, inferred.attrs, inferred.type, site, len(symbols), inferred)
+        symbol = Symbol(
+            self, op, args, inference.attrs, inference.type, site, len(symbols), inference
+        )
         symbols.append(symbol)
         if op is ops.input:
             self._declare(symbol)
@@ -278,24 +280,24 @@ class Graph(Makers, Written):
 
     def _declare(self, symbol: Symbol) -> None:
         """Count an input among the inputs, under a name that is free."""
-        taken = self._names()
-        name = next(x for i in count(len(self.inputs)) if (x := f"x{i}") not in taken)
+        names = self._names()
+        name = next(x for i in count(len(self.inputs)) if (x := f"x{i}") not in names)
         self.inputs.append(symbol)
         self.input_names.append(name)
-        taken.add(name)
+        names.add(name)
 
     def _names(self) -> set[str]:
         """The names of inputs; passes and the parser fill the list alone."""
-        if len(self._taken) != len(self.input_names):
-            self._taken = set(self.input_names)
-        return self._taken
+        if len(self._input_name_set) != len(self.input_names):
+            self._input_name_set = set(self.input_names)
+        return self._input_name_set
 
     def binary(self, op: Op, lhs: Any, rhs: Any, depth: int = 2) -> Symbol:
         """What an operator, `depth` calls up, adds; NotImplemented for a foreign operand."""
         if lhs.__class__ is Symbol and rhs.__class__ is Symbol and lhs.graph is rhs.graph:
             builder = self.builder
-            inferred = builder.cache.by_types.get((op, lhs.type, rhs.type))
-            if inferred is not None:
+            inference = builder.cache.by_types.get((op, lhs.type, rhs.type))
+            if inference is not None:
                 # In line, the common case: two symbols whose types have met under this op. It takes
                 # 1.2 us so, and 3.3 us by `apply`.
                 frame = _getframe(depth)
@@ -308,11 +310,11 @@ class Graph(Makers, Written):
                     self,
                     op,
                     (lhs, rhs),
-                    inferred.attrs,
-                    inferred.type,
+                    inference.attrs,
+                    inference.type,
                     site,
                     len(symbols),
-                    inferred,
+                    inference,
                 )
                 symbols.append(symbol)
                 return symbol

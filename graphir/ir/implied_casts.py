@@ -46,20 +46,20 @@ def implied(graph: Graph, symbol: Symbol) -> Implied:
     if op.kind == "creation":
         literal = attrs.get("literal") is not None
         return Implied((), {**attrs, "literal": None} if literal else attrs, symbol.dtype)
-    wanted = graph.infer(op, args, attrs).operands
+    operand_dtypes = graph.infer(op, args, attrs).operands
     casts = tuple(
         ImpliedCast(i, op.operand(i), arg.dtype, to)
-        for i, (arg, to) in enumerate(zip(args, wanted, strict=True))
+        for i, (arg, to) in enumerate(zip(args, operand_dtypes, strict=True))
         if arg.dtype is not to
     )
-    types = [arg.type.cast(to) for arg, to in zip(args, wanted, strict=True)]
-    result = _computed(graph, symbol, types)
+    types = [arg.type.cast(to) for arg, to in zip(args, operand_dtypes, strict=True)]
+    result = _computation_dtype(graph, symbol, types)
     if result is not symbol.dtype and attrs.get("dtype", result) is None:
         attrs, result = {**attrs, "dtype": symbol.dtype}, symbol.dtype
     return Implied(casts, attrs, result)
 
 
-def _computed(graph: Graph, symbol: Symbol, types: list[TensorType]) -> DType:
+def _computation_dtype(graph: Graph, symbol: Symbol, types: list[TensorType]) -> DType:
     """The dtype in which a symbol's op computes on operands of these types."""
     try:
         return infer(rules("explicit"), symbol.op, types, symbol.attrs).type.dtype

@@ -76,7 +76,7 @@ def array_of(value: Any, dtype: DType | None, tf32: str = "even") -> tuple[DType
     if array.dtype == dtype.storage and not dtype.emulated:
         return dtype, array
     if array.dtype == object:
-        flat = [literal_array(one, dtype, None, tf32)[1] for one in array.ravel().tolist()]
+        flat = [literal_array(element, dtype, None, tf32)[1] for element in array.ravel().tolist()]
         return dtype, np.stack(flat).reshape(array.shape) if flat else array.astype(dtype.storage)
     source, array = DType.from_numpy(array.dtype), native(array)
     misfits = ~_fitting(array, source, dtype)
@@ -136,16 +136,16 @@ def range_attributes(start: Any, stop: Any, step: Any, dtype: DType) -> dict[str
 
 def _finite(value: Any) -> Any:
     """A real number that a range may have."""
-    found = plain(value)
-    if not isinstance(found, (int, float)) or not math.isfinite(found):
+    number = plain(value)
+    if not isinstance(number, (int, float)) or not math.isfinite(number):
         raise ShapeError(
             "start, stop and step of a range must be finite real numbers", got=repr(value)
         )
-    return found
+    return number
 
 
 def _length(start: int | float, stop: int | float, step: int | float) -> int:
     # Of ints exactly, as Python's range counts; of floats as numpy.arange does.
-    exact = all(isinstance(one, int) for one in (start, stop, step))
+    exact = all(isinstance(bound, int) for bound in (start, stop, step))
     steps = -((start - stop) // step) if exact else math.ceil((stop - start) / step)
     return max(0, int(steps))

@@ -39,14 +39,14 @@ def all_live(graph: Graph, outputs: Sequence[Symbol]) -> bool:
     return len({*operands, *outputs, *graph.inputs}) == len(graph.symbols)
 
 
-def last_uses(graph: Graph, watched: Iterable[int] = ()) -> list[int]:
+def last_uses(graph: Graph, kept_places: Iterable[int] = ()) -> list[int]:
     """For each symbol, the place of the live symbol that uses it last.
 
     The number of symbols for an output, its own place for a symbol of `watched` that nothing else
     uses, -1 for a symbol that is live for no output and no watched symbol.
     """
     last = [-1] * len(graph.symbols)
-    for at in watched:
+    for at in kept_places:
         last[at] = at
     for output in graph.outputs:
         last[output.index] = len(graph.symbols)

@@ -27,28 +27,34 @@ if TYPE_CHECKING:
 
 def symbols_of(graph: Graph, op: Op, operands: Sequence[Any]) -> tuple[Symbol, ...]:
     """The operands as symbols: arrays keep their dtype, literals take their partners'."""
-    for one in operands:
-        if one.__class__ is not Symbol or one.graph is not graph:
+    for operand in operands:
+        if operand.__class__ is not Symbol or operand.graph is not graph:
             break
     else:
         return tuple(operands)
-    operands = [one.read() if is_wrapper(one) else one for one in operands]
+    operands = [each.read() if is_wrapper(each) else each for each in operands]
     enter = graph.rules.entering
-    given = [enter(one) if isinstance(one, np.generic) else one for one in operands]
-    joined = op.signature.joined
-    places = range(len(given)) if joined is None else joined
-    beside = [given[i].type for i in places if isinstance(given[i], Symbol)]
-    made: list[Any] = [
-        one if is_literal(one) else _symbol(graph, one, op, beside if i in places else ())
-        for i, one in enumerate(given)
+    entered_operands = [
+        enter(operand) if isinstance(operand, np.generic) else operand for operand in operands
     ]
-    if all(isinstance(one, Symbol) for one in made):
-        return tuple(made)
+    joined_positions = op.signature.joined
+    places = range(len(entered_operands)) if joined_positions is None else joined_positions
+    beside = [entered_operands[i].type for i in places if isinstance(entered_operands[i], Symbol)]
+    symbols: list[Any] = [
+        operand
+        if is_literal(operand)
+        else _symbol(graph, operand, op, beside if i in places else ())
+        for i, operand in enumerate(entered_operands)
+    ]
+    if all(isinstance(operand, Symbol) for operand in symbols):
+        return tuple(symbols)
     if graph.numbers is not None:
-        return graph.numbers.entered(op, made)
+        return graph.numbers.entered(op, symbols)
     return tuple(
-        one if isinstance(one, Symbol) else _constant(graph, one, *taken(graph.rules, op, made, i))
-        for i, one in enumerate(made)
+        operand
+        if isinstance(operand, Symbol)
+        else _constant(graph, operand, *taken(graph.rules, op, symbols, i))
+        for i, operand in enumerate(symbols)
     )
 
 
@@ -62,7 +68,7 @@ def taken(
     op: Op | None,
     operands: Sequence[Any],
     position: int,
-    computed: bool = False,
+    is_result: bool = False,
 ) -> tuple[Any, DType]:
     """The number and dtype that a literal is taken as, among symbols, types and other literals.
 
@@ -72,16 +78,23 @@ def taken(
     value = operands[position]
     if op is None:
         return value, rules.literal(value)
-    joined = op.signature.joined
-    if joined is not None:
-        if position not in joined:
+    joined_positions = op.signature.joined
+    if joined_positions is not None:
+        if position not in joined_positions:
             return value, op.signature.other
-        operands, position = [operands[i] for i in joined], joined.index(position)
+        operands, position = (
+            [operands[i] for i in joined_positions],
+            joined_positions.index(position),
+        )
     types = [
-        one.type if isinstance(one, Symbol) else one if type(one) is TensorType else Number(one)
-        for one in operands
+        operand.type
+        if isinstance(operand, Symbol)
+        else operand
+        if type(operand) is TensorType
+        else Number(operand)
+        for operand in operands
     ]
-    place = Place(types, position, op.name, computed or is_computed(operands))
+    place = Place(types, position, op.name, is_result or is_computed(operands))
     rules = ruling(rules, op.name, types)
     number = rules.literal_value(value, place)
     return number, rules.literal(number, place)
@@ -112,9 +125,9 @@ def _symbol(graph: Graph, operand: Any, op: Op, partners: Sequence[TensorType]) 
             fix="use a symbol, a number, or an array with a dtype, for example "
             "g.constant[DType....](...)",
         )
-    made = graph.entering(operand)
-    to = graph.rules.array(made.dtype, partners, op.name, operand)
-    return made if to is made.dtype else made.cast(to)
+    symbol = graph.entering(operand)
+    to = graph.rules.array(symbol.dtype, partners, op.name, operand)
+    return symbol if to is symbol.dtype else symbol.cast(to)
 
 
 def own(graph: Graph, symbol: Symbol, what: str) -> Symbol:
@@ -134,8 +147,8 @@ def operand_infos(op: Op, operands: Sequence[Any]) -> tuple[OperandInfo, ...]:
 
 
 def _info(op: Op, position: int, operand: Any) -> OperandInfo:
-    named = position < len(op.operands) or op.variadic
-    name = op.operand(position) if named else str(position)
+    has_name = position < len(op.operands) or op.variadic
+    name = op.operand(position) if has_name else str(position)
     if isinstance(operand, Symbol):
         return OperandInfo(name, operand.type, operand.location)
     text = number_text(operand) if is_literal(operand) else brief(operand)

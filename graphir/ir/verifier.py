@@ -38,9 +38,9 @@ def verify(graph: Graph) -> None:
     for output in graph.outputs:
         if not _holds(graph, output):
             raise GraphError(f"an output of graph {graph.name!r} is not one of its symbols")
-    found = tuple(output.type for output in graph.outputs)
-    if graph.outputs and graph.out_types not in (None, found):
-        raise GraphError(f"graph {graph.name!r} promises {graph.out_types} and has {found}")
+    types = tuple(output.type for output in graph.outputs)
+    if graph.outputs and graph.out_types not in (None, types):
+        raise GraphError(f"graph {graph.name!r} promises {graph.out_types} and has {types}")
 
 
 def _misplaced(graph: Graph, symbol: Symbol, place: int) -> GraphError | None:
@@ -51,16 +51,16 @@ def _misplaced(graph: Graph, symbol: Symbol, place: int) -> GraphError | None:
     for arg in symbol.args:
         at = arg.index
         if not 0 <= at < place or symbols[at] is not arg:
-            position = next(i for i, one in enumerate(symbol.args) if one is arg)
+            position = next(i for i, each in enumerate(symbol.args) if each is arg)
             return GraphError(f"operand {position} is used before it has been defined")
     if type(symbol.attrs) is not AttributeRecord:
         return GraphError(f"its attributes {symbol.attrs} are not in normal form")
-    if isinstance(symbol.source, tuple) and symbol.source and symbol.op not in _INSERTED:
+    if isinstance(symbol.source, tuple) and symbol.source and symbol.op not in _INSERTABLE:
         return GraphError("only a cast, or a constant made of casts, can have been inserted")
     return None
 
 
-_INSERTED = ops.cast, ops.constant
+_INSERTABLE = ops.cast, ops.constant
 
 
 def _mistyped(graph: Graph, symbol: Symbol) -> GraphError | None:
@@ -71,13 +71,13 @@ def _mistyped(graph: Graph, symbol: Symbol) -> GraphError | None:
     if not op.variadic and len(symbol.args) != len(op.operands):
         return GraphError(f"it has {len(symbol.args)} operands, not {len(op.operands)}")
     try:
-        inferred = graph.infer(op, symbol.args, attrs)
+        inference = graph.infer(op, symbol.args, attrs)
     except GraphirError as error:
         return GraphError.like(error)
-    if inferred.type is not symbol.type:
-        by_rules = f"{inferred.type} by the rules {graph.rules.name!r}"
+    if inference.type is not symbol.type:
+        by_rules = f"{inference.type} by the rules {graph.rules.name!r}"
         return GraphError(f"its type is {symbol.type}, and {by_rules}")
-    if inferred.attrs is not attrs and inferred.attrs.content != attrs.content:
+    if inference.attrs is not attrs and inference.attrs.content != attrs.content:
         return GraphError(f"its attributes {attrs} are not in normal form")
     return None
 

@@ -39,8 +39,8 @@ def read_lattice(path: str | os.PathLike[str]) -> Lattice[Any]:
         return Lattice(name or Path(path).stem, _edges(edges), source)
     except OSError as error:
         near = difflib.get_close_matches(Path(path).name, lattices(), n=1)
-        named = f"; there is a published lattice({near[0]!r})" if near else ""
-        raise GraphError(f"{path}: {error.strerror}{named}") from None
+        hint = f"; there is a published lattice({near[0]!r})" if near else ""
+        raise GraphError(f"{path}: {error.strerror}{hint}") from None
     except GraphError as error:
         raise error.within(str(path)).having(longest=MOST_LETTERS) from None
 

@@ -104,9 +104,9 @@ def call_ufunc(
 _COMPARISONS = {np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal}
 
 
-def _scalar(one: Any) -> Any:
+def _scalar(operand: Any) -> Any:
     """NumPy makes a 0-d array of `np.float32(2)` in `np.float32(2) < x`: a scalar again."""
-    return one[()] if type(one) is np.ndarray and not one.ndim else one
+    return operand[()] if type(operand) is np.ndarray and not operand.ndim else operand
 
 
 def _exponent(graph: Graph, base: Any, exponent: Any) -> Any:
@@ -129,20 +129,27 @@ def _arrays(graph: Graph, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
 
     So `np.add(k, 1)` has the dtype of an array of k where `k + 1` is a number still.
     """
-    for one in inputs:
-        if not (is_literal(one) or (isinstance(one, Symbol) and one.weak and not one.rank)):
+    for operand in inputs:
+        if not (
+            is_literal(operand)
+            or (isinstance(operand, Symbol) and operand.weak and not operand.rank)
+        ):
             return inputs
     if not graph.rules.of_numbers:
         return inputs
-    whole = len(inputs) > 1 and all(isinstance(one, int) for one in inputs)
-    return tuple(_array(graph, one, whole) for one in inputs)
+    whole = len(inputs) > 1 and all(isinstance(operand, int) for operand in inputs)
+    return tuple(_array(graph, operand, whole) for operand in inputs)
 
 
-def _array(graph: Graph, one: Any, whole: bool) -> Any:
+def _array(graph: Graph, operand: Any, whole: bool) -> Any:
     """A number as an array; among several ints one of int64, as NumPy takes these."""
-    if type(one) is TracedNumber:
-        return one.filled(graph.concrete_dtype(DType.weak_int)) if whole else one.symbol()
-    return one.cast(graph.concrete_dtype(one.dtype)) if isinstance(one, Symbol) else one
+    if type(operand) is TracedNumber:
+        return operand.filled(graph.concrete_dtype(DType.weak_int)) if whole else operand.symbol()
+    return (
+        operand.cast(graph.concrete_dtype(operand.dtype))
+        if isinstance(operand, Symbol)
+        else operand
+    )
 
 
 def call_function(
@@ -162,19 +169,19 @@ def applied(
     graph: Graph, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Any:
     """The same, its errors being those of the ops; the place of several ops is compound."""
-    known, before = FUNCTIONS.get(function), len(graph.symbols)
-    if known is None:
+    function_, before = FUNCTIONS.get(function), len(graph.symbols)
+    if function_ is None:
         _has_none(_name(function))
-    kwargs = _given(_name(function), kwargs)
+    kwargs = _settings(_name(function), kwargs)
     try:
-        made = known(*args, **kwargs)
+        result = function_(*args, **kwargs)
     except GraphirError:
         raise
     except Exception as error:  # programs can give it anything
-        takes = ", ".join(signature(known).parameters)
+        takes = ", ".join(signature(function_).parameters)
         raise GraphError(f"of symbols it takes ({takes}): {error}") from error
     _compound(graph.symbols[before:])
-    return made
+    return result
 
 
 def _name(function: Callable[..., Any]) -> str:
@@ -183,30 +190,30 @@ def _name(function: Callable[..., Any]) -> str:
 
 def _compound(symbols: Sequence[Symbol]) -> None:
     """Let the place of several ops say that it is: their operands are not those of the call."""
-    if sum(one.op.kind != "creation" for one in symbols) > 1:
+    if sum(each.op.kind != "creation" for each in symbols) > 1:
         for symbol in symbols:
             place = CompoundLocation.of(symbol.location)
             origins = tuple(origin._replace(location=place) for origin in symbol.origins)
             symbol.source = origins or place
 
 
-def _given(name: str, kwargs: Mapping[str, Any]) -> dict[str, Any]:
+def _settings(name: str, kwargs: Mapping[str, Any]) -> dict[str, Any]:
     """Without the arguments that say what is so anyway; GraphError for those that no op has."""
-    found = {key: one for key, one in kwargs.items() if one is not np._NoValue}  # pyright: ignore
-    for one, usual in (("out", None), ("where", True)):
-        if one in found and found.pop(one) is not usual:
-            _refuse(name, one)
-    if "initial" in found:
+    settings = {key: name_ for key, name_ in kwargs.items() if name_ is not np._NoValue}  # pyright: ignore
+    for name_, usual in (("out", None), ("where", True)):
+        if name_ in settings and settings.pop(name_) is not usual:
+            _refuse(name, name_)
+    if "initial" in settings:
         _refuse(name, "initial")
-    if "dtype" in found:
-        found["dtype"] = numpy_code(found["dtype"])
-    return found
+    if "dtype" in settings:
+        settings["dtype"] = numpy_code(settings["dtype"])
+    return settings
 
 
 def _refuse_settings(name: str, kwargs: Mapping[str, Any]) -> None:
     """Raise GraphError for an argument that says something other than what is so anyway."""
-    for one in _given(name, kwargs):
-        _refuse(name, one)
+    for setting in _settings(name, kwargs):
+        _refuse(name, setting)
 
 
 def _refuse(name: str, argument: str) -> NoReturn:
@@ -248,7 +255,7 @@ class _Direct:
         return symbols_of(self.graph, op, values)
 
 
-def _called(graph: Graph, ufunc: np.ufunc, name: str, *inputs: Any, **kwargs: Any) -> Any:
+def _call_ufunc(graph: Graph, ufunc: np.ufunc, name: str, *inputs: Any, **kwargs: Any) -> Any:
     _refuse_settings(name, kwargs)
     if not all(map(may_be_operand, inputs)):
         return NotImplemented
@@ -309,7 +316,7 @@ def _op_of(table: Mapping[np.ufunc, Op], ufunc: np.ufunc, name: str) -> Op:
 
 
 _METHODS: dict[str, Callable[..., Any]] = {
-    "__call__": _called,
+    "__call__": _call_ufunc,
     "reduce": _reduce,
     "accumulate": _accumulate,
     "outer": _outer,

@@ -39,13 +39,15 @@ def einsum(subscripts: Any, *operands: Any, optimize: Any = False) -> Symbol:
             "the first argument of einsum must be text", fix="use 'ij,jk->ik' or the like"
         )
     symbols = _alike(as_symbols(*operands))
-    terms, output = _parsed(subscripts, [x.rank for x in symbols])
+    terms, output = _parse(subscripts, [x.rank for x in symbols])
     factors = [_factor(axes, x) for axes, x in zip(terms, symbols, strict=True)]
-    factors = [_without_ones(one, factors) for one in factors]
-    found = factors[0]
+    factors = [_without_ones(factor_, factors) for factor_ in factors]
+    product_ = factors[0]
     for i, factor in enumerate(factors[1:], 1):
-        found = _product(found, factor, output + "".join(one.axes for one in factors[i + 1 :]))
-    return _ordered(_summed(found, output), output)
+        product_ = _product(
+            product_, factor, output + "".join(factor_.axes for factor_ in factors[i + 1 :])
+        )
+    return _order_axes(_sum_out(product_, output), output)
 
 
 def _alike(symbols: list[Symbol]) -> list[Symbol]:
@@ -61,31 +63,31 @@ def _alike(symbols: list[Symbol]) -> list[Symbol]:
     ]
 
 
-def _parsed(subscripts: str, ranks: Sequence[int]) -> tuple[list[str], str]:
+def _parse(subscripts: str, ranks: Sequence[int]) -> tuple[list[str], str]:
     """The letters of each factor and of the result: those that come once, where it is left out."""
-    given, arrow, output = subscripts.replace(" ", "").partition("->")
-    terms = given.split(",")
+    inputs, arrow, output = subscripts.replace(" ", "").partition("->")
+    terms = inputs.split(",")
     if len(terms) != len(ranks):
         raise ShapeError(f"{subscripts!r} has {len(terms)} inputs", got=f"{len(ranks)} operands")
-    counts = [rank - len(one.replace("...", "")) for one, rank in zip(terms, ranks, strict=True)]
-    if any(count and (count < 0 or "..." not in one) for count, one in zip(counts, terms)):  # noqa: B905
+    counts = [rank - len(term.replace("...", "")) for term, rank in zip(terms, ranks, strict=True)]
+    if any(count and (count < 0 or "..." not in term) for count, term in zip(counts, terms)):  # noqa: B905
         raise ShapeError(
             f"the labels of {subscripts!r} do not match the ranks of its operands",
             got=f"ranks {list(ranks)}",
         )
-    free = [one for one in string.ascii_letters if one not in subscripts][: max(counts)]
-    named = [
-        one.replace("...", "".join(free[len(free) - count :]))
-        for one, count in zip(terms, counts, strict=True)
+    free = [term for term in string.ascii_letters if term not in subscripts][: max(counts)]
+    terms_expanded = [
+        term.replace("...", "".join(free[len(free) - count :]))
+        for term, count in zip(terms, counts, strict=True)
     ]
     letters = "".join(terms).replace(".", "")
     once = "".join(c for c in sorted(set(letters)) if letters.count(c) == 1)
     output = output.replace("...", "".join(free)) if arrow else "".join(free) + once
-    if not set(output) <= set("".join(named)) or len(set(output)) < len(output):
+    if not set(output) <= set("".join(terms_expanded)) or len(set(output)) < len(output):
         raise ShapeError(
             f"a label of the output of {subscripts!r} is repeated, or labels no axis of an input"
         )
-    return named, output
+    return terms_expanded, output
 
 
 def _factor(axes: str, x: Symbol) -> Term:
@@ -110,36 +112,36 @@ def _without_ones(term: Term, all_terms: Sequence[Term]) -> Term:
     return term
 
 
-def _summed(term: Term, kept: Iterable[str]) -> Term:
+def _sum_out(term: Term, labels: Iterable[str]) -> Term:
     """Summed over the axes that nobody needs."""
-    over = tuple(i for i, axis in enumerate(term.axes) if axis not in kept)
+    over = tuple(i for i, axis in enumerate(term.axes) if axis not in labels)
     if not over:
         return term
     x = ops.sum(term.x, axis=over, dtype=term.x.dtype)
-    return Term(x, "".join(axis for axis in term.axes if axis in kept))
+    return Term(x, "".join(axis for axis in term.axes if axis in labels))
 
 
-def _ordered(term: Term, axes: str) -> Symbol:
+def _order_axes(term: Term, axes: str) -> Symbol:
     """With its axes in this order."""
     return term.x if term.axes == axes else ops.permute(term.x, tuple(map(term.axes.index, axes)))
 
 
-def _product(a: Term, b: Term, needed: str) -> Term:
+def _product(a: Term, b: Term, output_labels: str) -> Term:
     """Two factors made one, by a product of matrices for each element of the axes they share."""
-    a, b = _summed(a, needed + b.axes), _summed(b, needed + a.axes)
-    shared = "".join(axis for axis in a.axes if axis in b.axes and axis in needed)
-    inner = "".join(axis for axis in a.axes if axis in b.axes and axis not in needed)
+    a, b = _sum_out(a, output_labels + b.axes), _sum_out(b, output_labels + a.axes)
+    batch = "".join(axis for axis in a.axes if axis in b.axes and axis in output_labels)
+    inner = "".join(axis for axis in a.axes if axis in b.axes and axis not in output_labels)
     rows = "".join(axis for axis in a.axes if axis not in b.axes)
     columns = "".join(axis for axis in b.axes if axis not in a.axes)
-    left, right = _matrix(a, shared, rows, inner), _matrix(b, shared, inner, columns)
-    shape = (*a.sizes(shared), *a.sizes(rows), *b.sizes(columns))
-    return Term(_reshaped(ops.matmul(left, right), shape), shared + rows + columns)
+    left, right = _matrix(a, batch, rows, inner), _matrix(b, batch, inner, columns)
+    shape = (*a.sizes(batch), *a.sizes(rows), *b.sizes(columns))
+    return Term(_reshape(ops.matmul(left, right), shape), batch + rows + columns)
 
 
-def _matrix(term: Term, shared: str, rows: str, columns: str) -> Symbol:
+def _matrix(term: Term, batch: str, rows: str, columns: str) -> Symbol:
     sides = product(term.sizes(rows)), product(term.sizes(columns))
-    return _reshaped(_ordered(term, shared + rows + columns), (*term.sizes(shared), *sides))
+    return _reshape(_order_axes(term, batch + rows + columns), (*term.sizes(batch), *sides))
 
 
-def _reshaped(x: Symbol, shape: tuple[Size, ...]) -> Symbol:
+def _reshape(x: Symbol, shape: tuple[Size, ...]) -> Symbol:
     return x if x.shape == shape else ops.reshape(x, shape)

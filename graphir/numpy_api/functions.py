@@ -176,7 +176,7 @@ def _size(a: Symbol, axis: Any = None) -> Any:
     return a.size if axis is None else product(a.shape[i] for i in axes_of(a, axis))
 
 
-_NAMED: dict[str, Function] = {
+_FUNCTIONS_BY_PATH: dict[str, Function] = {
     "sum": _adding(ops.sum),
     "prod": _adding(ops.prod),
     **dict.fromkeys(("max", "amax"), _choosing(ops.max)),
@@ -220,16 +220,16 @@ _NAMED: dict[str, Function] = {
 }
 
 
-def _found() -> dict[Any, Function]:
+def _resolve() -> dict[Any, Function]:
     """The functions of the NumPy that is there, which may lack the newest."""
-    found: dict[Any, Function] = {}
-    for path, function in _NAMED.items():
+    functions: dict[Any, Function] = {}
+    for path, function in _FUNCTIONS_BY_PATH.items():
         try:
-            found[attrgetter(path)(np)] = function
+            functions[attrgetter(path)(np)] = function
         except AttributeError:
             continue
-    return found
+    return functions
 
 
-FUNCTIONS = _found()
+FUNCTIONS = _resolve()
 """By NumPy's function: what it is of symbols."""

@@ -24,19 +24,22 @@ def flat(x: Any) -> Any:
 
 def as_symbols(*values: Any) -> list[Symbol]:
     """Symbols, arrays and numbers as symbols of one graph; numbers as NumPy's arrays of them."""
-    graph = next(one.graph for one in values if isinstance(one, Symbol))
-    return [one if isinstance(one, Symbol) else graph.constant(np.asarray(one)) for one in values]
+    graph = next(value.graph for value in values if isinstance(value, Symbol))
+    return [
+        value if isinstance(value, Symbol) else graph.constant(np.asarray(value))
+        for value in values
+    ]
 
 
 def axes_of(x: Symbol, axis: Any) -> list[int]:
     """An axis or several, counted from the first; ShapeError where one is named twice."""
-    return _distinct(axis, [axis_of(one, (x.type,)) for one in several(axis)])
+    return _distinct(axis, [axis_of(each, (x.type,)) for each in several(axis)])
 
 
-def _distinct(axis: Any, found: list[int]) -> list[int]:
-    if len({*found}) < len(found):
+def _distinct(axis: Any, axes: list[int]) -> list[int]:
+    if len({*axes}) < len(axes):
         raise ShapeError(f"an axis is repeated in {axis!r}")
-    return found
+    return axes
 
 
 # -- arrays joined
@@ -45,16 +48,16 @@ def _distinct(axis: Any, found: list[int]) -> list[int]:
 def _concatenate(arrays: Sequence[Any], axis: int | None = 0, *, dtype: Any = None) -> Symbol:
     if axis is None:
         arrays, axis = list(map(flat, arrays)), 0
-    return _joined(ops.concat, arrays, axis, dtype)
+    return _join(ops.concat, arrays, axis, dtype)
 
 
 def _stack(arrays: Sequence[Any], axis: int = 0, *, dtype: Any = None) -> Symbol:
-    return _joined(ops.stack, arrays, axis, dtype)
+    return _join(ops.stack, arrays, axis, dtype)
 
 
-def _joined(op: Op, arrays: Sequence[Any], axis: int, dtype: Any) -> Symbol:
+def _join(op: Op, arrays: Sequence[Any], axis: int, dtype: Any) -> Symbol:
     if dtype is not None:
-        arrays = [one.astype(dtype) for one in arrays]
+        arrays = [array.astype(dtype) for array in arrays]
     return op(list(arrays), axis=axis)
 
 
@@ -62,8 +65,8 @@ def _along(axis: int, rank: int) -> Callable[..., Symbol]:
     """Joined along an axis of arrays that have so many axes at least; vectors along their own."""
 
     def join(tup: Sequence[Any], *, dtype: Any = None) -> Symbol:
-        arrays = [of_rank(one, rank, rank == 3) for one in tup]
-        return _joined(ops.concat, arrays, min(axis, len(arrays[0].shape) - 1), dtype)
+        arrays = [of_rank(array, rank, rank == 3) for array in tup]
+        return _join(ops.concat, arrays, min(axis, len(arrays[0].shape) - 1), dtype)
 
     return join
 
@@ -107,14 +110,14 @@ def _swapaxes(a: Symbol, axis1: int, axis2: int) -> Symbol:
 
 def moveaxis(a: Symbol, source: Any, destination: Any) -> Symbol:
     """Axes moved to other places, the rest staying in order."""
-    moved, to = axes_of(a, source), axes_of(a, destination)
-    if len(moved) != len(to):
+    sources, to = axes_of(a, source), axes_of(a, destination)
+    if len(sources) != len(to):
         raise ShapeError(
             "source and destination must have as many distinct axes",
             got=f"{source!r} and {destination!r}",
         )
-    order = [axis for axis in range(a.rank) if axis not in moved]
-    for place, axis in sorted(zip(to, moved, strict=True)):
+    order = [axis for axis in range(a.rank) if axis not in sources]
+    for place, axis in sorted(zip(to, sources, strict=True)):
         order.insert(place, axis)
     return ops.permute(a, order)
 
@@ -122,17 +125,17 @@ def moveaxis(a: Symbol, source: Any, destination: Any) -> Symbol:
 def squeeze(a: Symbol, axis: Any = None) -> Symbol:
     """Without axes of 1, or those of them that are named."""
     axes = [i for i, n in enumerate(a.shape) if n == 1] if axis is None else axes_of(a, axis)
-    for one in sorted(axes, reverse=True):
-        a = ops.squeeze(a, one)
+    for each in sorted(axes, reverse=True):
+        a = ops.squeeze(a, each)
     return a
 
 
 def _expand_dims(a: Symbol, axis: Any) -> Symbol:
     axes = several(axis)
     rank = a.rank + len(axes)
-    places = [one % rank if -rank <= one < rank else one for one in axes]
-    for one in sorted(_distinct(axis, places)):
-        a = ops.unsqueeze(a, new_axis(one, (a.type,)))
+    places = [each % rank if -rank <= each < rank else each for each in axes]
+    for each in sorted(_distinct(axis, places)):
+        a = ops.unsqueeze(a, new_axis(each, (a.type,)))
     return a
 
 
@@ -168,8 +171,8 @@ def _roll(a: Symbol, shift: Any, axis: Any = None) -> Symbol:
         raise ShapeError(
             "roll needs a shift for each axis", got=f"{len(shifts)} shifts and {len(axes)} axes"
         )
-    for by, one in zip(shifts, axes, strict=True):
-        a = ops.roll(a, shift=by, axis=one)
+    for by, each in zip(shifts, axes, strict=True):
+        a = ops.roll(a, shift=by, axis=each)
     return a
 
 
@@ -207,8 +210,8 @@ def _take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Symbol:
     at = axis if axis >= 0 else axis + len(arr.shape)
     shape = (*arr.shape[:at], indices.shape[at], *arr.shape[at + 1 :])
     if indices.shape != shape:
-        found = isinstance(indices, Symbol)
-        indices = (ops if found else np).broadcast_to(indices, shape)
+        is_symbol = isinstance(indices, Symbol)
+        indices = (ops if is_symbol else np).broadcast_to(indices, shape)
     return ops.take_along(arr, indices, axis=axis)
 
 

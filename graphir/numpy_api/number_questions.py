@@ -19,7 +19,7 @@ from graphir.ir.operands import taken
 from graphir.ops.op import Op
 from graphir.ops.types import TensorType
 from graphir.promotion.rules import PromotionRules
-from graphir.promotion.scalars import told_apart
+from graphir.promotion.scalars import identity_key
 
 if TYPE_CHECKING:
     from graphir.ir.graph import Graph
@@ -47,7 +47,7 @@ class Computation(NamedTuple):
     operands: tuple[Any, ...]
     known: bool
     shown: tuple[Any, ...]
-    """The operands as `told_apart` shows them, by which two questions are the same."""
+    """The operands as `identity_key` shows them, by which two questions are the same."""
 
     def key(self, values: Values) -> Hashable:
         """The answer."""
@@ -59,16 +59,19 @@ class Computation(NamedTuple):
 
     def result(self, values: Values) -> tuple[Any, Any]:
         """The answer and the result."""
-        operands = [values[one.at] if type(one) is Reference else one for one in self.operands]
+        operands = [
+            values[operand.at] if type(operand) is Reference else operand
+            for operand in self.operands
+        ]
         try:
-            found = self.function(*operands)
+            value = self.function(*operands)
         except Exception as error:  # the program's own, which it may catch
             return cast(Any, error).__class__, error
-        kind: Any = cast("object", type(found))
+        kind: Any = cast("object", type(value))
         if kind in _NUMBERS and not self.known:
-            values.append(found)
-            return kind, found
-        return told_apart(found), found
+            values.append(value)
+            return kind, value
+        return identity_key(value), value
 
 
 class NumberUse(NamedTuple):
@@ -88,7 +91,9 @@ class NumberUse(NamedTuple):
         """The cells of the numbers; None where their types alone count."""
         rules, name = self.rules, self.op.name if self.op else ""
         cells = [
-            rules.cell(values[one.at], name) for one in self.operands if type(one) is Reference
+            rules.cell(values[operand.at], name)
+            for operand in self.operands
+            if type(operand) is Reference
         ]
         if len(cells) == 1:
             return cells[0]
@@ -97,31 +102,34 @@ class NumberUse(NamedTuple):
     def answer(self, values: Values) -> Hashable:
         """For each literal the dtype, and for a number that is taken as another one that it is."""
         try:
-            taken = self.taken(values)
+            literals = self.taken(values)
         except Exception as error:
             return type(error)
-        found: list[Any] = []
-        for one, literal in zip(self.operands, taken, strict=True):
+        answers: list[Any] = []
+        for operand, literal in zip(self.operands, literals, strict=True):
             if literal is None:
                 continue
             number, dtype = literal
-            traced = type(one) is Reference
-            shown = is_same(number, values[one.at]) if traced else told_apart(number)
-            found.append((dtype, shown))
-        return tuple(found)
+            is_traced = type(operand) is Reference
+            key = is_same(number, values[operand.at]) if is_traced else identity_key(number)
+            answers.append((dtype, key))
+        return tuple(answers)
 
     def taken(self, values: Values) -> list[tuple[Any, DType] | None]:
         """The number and dtype of each literal, None for a symbol; GraphirError where refused."""
-        operands = [values[one.at] if type(one) is Reference else one for one in self.operands]
-        found: list[tuple[Any, DType] | None] = []
-        for place, one in enumerate(operands):
-            if type(one) is TensorType:
-                found.append(None)
+        operands = [
+            values[operand.at] if type(operand) is Reference else operand
+            for operand in self.operands
+        ]
+        literals: list[tuple[Any, DType] | None] = []
+        for place, operand in enumerate(operands):
+            if type(operand) is TensorType:
+                literals.append(None)
                 continue
             number, dtype = taken(self.rules, self.op, operands, place, self.computed)
             literal_array(number, dtype, self.rules)  # which refuses what does not fit
-            found.append((number, dtype))
-        return found
+            literals.append((number, dtype))
+        return literals
 
 
 Question: TypeAlias = Computation | NumberUse
@@ -134,7 +142,7 @@ for, `shown` what questions share that are the same.
 
 def is_same(number: Any, value: Any) -> bool:
     """Whether a literal is taken as the number that it is."""
-    return number is value or told_apart(number) == told_apart(value)
+    return number is value or identity_key(number) == identity_key(value)
 
 
 class Feed(NamedTuple):

@@ -70,7 +70,7 @@ def _unstack(x: Symbol, /, *, axis: int = 0) -> tuple[Symbol, ...]:
     size = x.shape[axis_of(axis, (x.type,))]
     if not isinstance(size, int):
         raise ShapeError("unstack needs an axis of known size", got=str(size))
-    return tuple(squeeze(one, axis) for one in x.split(1, axis))
+    return tuple(squeeze(part, axis) for part in x.split(1, axis))
 
 
 def _compress(condition: Any, a: Symbol, axis: int | None = None) -> Symbol:
@@ -97,7 +97,7 @@ def _delete(arr: Symbol, obj: Any, axis: int | None = None) -> Symbol:
 
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Symbol:
     """What each element is more than the one before; of bools whether they differ."""
-    parts = as_symbols(*(one for one in (prepend, a, append) if one is not None))
+    parts = as_symbols(*(part for part in (prepend, a, append) if part is not None))
     axis = axis_of(axis, (parts[prepend is not None].type,))
     a = parts[0] if len(parts) == 1 else _beside(parts, parts[prepend is not None], axis)
     for _ in range(natural(n)):
@@ -128,22 +128,22 @@ def _column_stack(tup: Sequence[Any]) -> Symbol:
 
 def _broadcast_arrays(*args: Any) -> tuple[Symbol, ...]:
     symbols = as_symbols(*args)
-    shape = reduce(ops.bitwise_or, [one != one for one in symbols]).shape
-    return tuple(ops.broadcast_to(one, shape) for one in symbols)
+    shape = reduce(ops.bitwise_or, [symbol != symbol for symbol in symbols]).shape
+    return tuple(ops.broadcast_to(symbol, shape) for symbol in symbols)
 
 
 def _at_least(rank: int) -> Function:
     """With new axes in front, the third last."""
 
-    def widened(*arys: Any) -> Any:
-        found = tuple(of_rank(one, rank, rank == 3) for one in as_symbols(*arys))
-        return found[0] if len(found) == 1 else found
+    def widen(*arys: Any) -> Any:
+        results = tuple(of_rank(array, rank, rank == 3) for array in as_symbols(*arys))
+        return results[0] if len(results) == 1 else results
 
-    return widened
+    return widen
 
 
 def _meshgrid(*xi: Any, sparse: bool = False, indexing: str = "xy", copy: bool = True) -> Any:
-    symbols = [flat(one) for one in as_symbols(*xi)]
+    symbols = [flat(vector) for vector in as_symbols(*xi)]
     places = list(range(len(symbols)))
     if indexing == "xy" and len(symbols) > 1:
         places[:2] = 1, 0
@@ -154,7 +154,7 @@ def _meshgrid(*xi: Any, sparse: bool = False, indexing: str = "xy", copy: bool =
     if sparse:
         return tuple(lines)
     shape = tuple(symbols[places.index(i)].size for i in range(len(symbols)))
-    return tuple(ops.broadcast_to(one, shape) for one in lines)
+    return tuple(ops.broadcast_to(vector, shape) for vector in lines)
 
 
 def _select(condlist: Any, choicelist: Any, default: Any = 0) -> Symbol:
@@ -192,23 +192,23 @@ def _rollaxis(a: Symbol, axis: int, start: int = 0) -> Symbol:
     return moveaxis(a, axis, start - (axis < start))
 
 
-def _shifted(sign: int) -> Function:
+def _fft_shift(sign: int) -> Function:
     """By half of each axis, rounded down, to the right or back."""
 
     def shift(x: Symbol, axes: Any = None) -> Symbol:
         over = list(range(x.rank)) if axes is None else axes_of(x, axes)
-        for one in over:
-            size = x.shape[one]
+        for each in over:
+            size = x.shape[each]
             if not isinstance(size, int):
                 raise ShapeError("fftshift needs an axis of known size", got=str(size))
-            x = ops.roll(x, shift=sign * (size // 2), axis=one)
+            x = ops.roll(x, shift=sign * (size // 2), axis=each)
         return x
 
     return shift
 
 
 def _ediff1d(ary: Symbol, to_end: Any = None, to_begin: Any = None) -> Symbol:
-    ends = [one for one in (to_begin, diff(flat(ary)), to_end) if one is not None]
+    ends = [part for part in (to_begin, diff(flat(ary)), to_end) if part is not None]
     return ends[0] if len(ends) == 1 else ops.concat(as_symbols(*ends), axis=0)
 
 
@@ -222,8 +222,8 @@ def _isclose(
     if not (b.dtype.is_float or b.dtype.is_complex):
         b = b.cast("float64")
     near = (ops.abs(a - b) <= ops.abs(b) * rtol + atol) & ops.is_finite(b)
-    found = near | (a == b)
-    return found | (ops.is_nan(a) & ops.is_nan(b)) if equal_nan else found
+    close = near | (a == b)
+    return close | (ops.is_nan(a) & ops.is_nan(b)) if equal_nan else close
 
 
 def _allclose(a: Any, b: Any, *args: Any, **kwargs: Any) -> Symbol:
@@ -242,7 +242,9 @@ def _nan_to_num(
     x: Symbol, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
 ) -> Symbol:
     if x.dtype.is_complex:
-        parts = [_nan_to_num(one, True, nan, posinf, neginf) for one in (ops.real(x), ops.imag(x))]
+        parts = [
+            _nan_to_num(part, True, nan, posinf, neginf) for part in (ops.real(x), ops.imag(x))
+        ]
         return ops.as_complex(*parts)
     if not x.dtype.is_float:
         return x
@@ -276,8 +278,8 @@ def _polyval(p: Any, x: Any) -> Symbol:
     """By Horner's rule, from 0 on, as NumPy has it."""
     p, x = as_symbols(p, x)
     y = x.graph.full(0, x.shape, x.dtype)
-    for one in _unstack(p):
-        y = y * x + one
+    for coefficient in _unstack(p):
+        y = y * x + coefficient
     return y
 
 
@@ -312,8 +314,8 @@ PIECES: dict[str, Function] = {
     "select": _select,
     "rot90": _rot90,
     "rollaxis": _rollaxis,
-    "fft.fftshift": _shifted(1),
-    "fft.ifftshift": _shifted(-1),
+    "fft.fftshift": _fft_shift(1),
+    "fft.ifftshift": _fft_shift(-1),
     "ediff1d": _ediff1d,
     "isclose": _isclose,
     "allclose": _allclose,

@@ -74,7 +74,7 @@ def _cross(
     a, b = moveaxis(a, axisa, -1), moveaxis(b, axisb, -1)
     if a.shape[-1] != 3 or b.shape[-1] != 3:
         raise ShapeError("cross takes vectors of 3 elements", got=f"{a.type} and {b.type}")
-    x, y = ([one[..., i] for i in range(3)] for one in (a, b))
+    x, y = ([vector[..., i] for i in range(3)] for vector in (a, b))
     parts = [x[i - 2] * y[i - 1] - x[i - 1] * y[i - 2] for i in range(3)]
     return moveaxis(ops.stack(parts, axis=-1), -1, axisc)
 
@@ -89,8 +89,8 @@ def _vander(x: Symbol, N: int | None = None, increasing: bool = False) -> Symbol
     if columns == 0:
         return powers
     ones = x.graph.full(1, (x.shape[0], 1), x.dtype)
-    found = ops.cumulative_prod(ops.concat([ones, powers[:, 1:]], axis=1), axis=1)
-    return found if increasing else ops.flip(found, axis=1)
+    products = ops.cumulative_prod(ops.concat([ones, powers[:, 1:]], axis=1), axis=1)
+    return products if increasing else ops.flip(products, axis=1)
 
 
 def wide(x: Symbol) -> Symbol:
@@ -144,10 +144,10 @@ def _matrix_norm(x: Symbol, order: Any, axes: tuple[int, ...], keepdims: bool) -
         raise GraphError(
             f"the norm {order!r} of a matrix has no op; there are 'fro', 1, -1, inf, -inf"
         )
-    summed, left = axes if abs(order) == 1 else axes[::-1]
-    found = ops.sum(ops.abs(x), axis=summed, keepdims=True)
-    found = (ops.max if order > 0 else ops.min)(found, axis=left, keepdims=True)
-    return found if keepdims else squeeze(found, axes)
+    sum_axis, other_axis = axes if abs(order) == 1 else axes[::-1]
+    norms = ops.sum(ops.abs(x), axis=sum_axis, keepdims=True)
+    norms = (ops.max if order > 0 else ops.min)(norms, axis=other_axis, keepdims=True)
+    return norms if keepdims else squeeze(norms, axes)
 
 
 def _array_api_norm(
@@ -172,13 +172,13 @@ def _matrix_power(a: Symbol, n: int) -> Symbol:
     if n <= 3:
         return reduce(ops.matmul, [a] * n)
     square: Any = None
-    found: Any = None
+    power: Any = None
     while n:
         square = a if square is None else ops.matmul(square, square)
         n, bit = divmod(n, 2)
         if bit:
-            found = square if found is None else ops.matmul(found, square)
-    return found
+            power = square if power is None else ops.matmul(power, square)
+    return power
 
 
 PRODUCTS: dict[str, Callable[..., Any]] = {

@@ -34,21 +34,21 @@ def _like(x: Symbol, value: float) -> Symbol:
 # -- without NaN
 
 
-def _known(a: Symbol, instead: float) -> Symbol:
+def _without_nan(a: Symbol, instead: float) -> Symbol:
     """With a number in the place of each NaN."""
     return ops.where(ops.is_nan(a), _like(a, instead), a) if _inexact(a.dtype) else a
 
 
 def _nan_adding(op: Op, neutral: int) -> Function:
     def reduce(a: Symbol, axis: Any = None, dtype: Any = None, *, keepdims: Any = False) -> Symbol:
-        return op(_known(a, neutral), axis=axis, dtype=dtype, keepdims=keepdims)
+        return op(_without_nan(a, neutral), axis=axis, dtype=dtype, keepdims=keepdims)
 
     return reduce
 
 
 def _nan_cumulative(op: Op, neutral: int) -> Function:
     def accumulate(a: Symbol, axis: int | None = None, dtype: Any = None) -> Symbol:
-        x = _known(flat(a) if axis is None else a, neutral)
+        x = _without_nan(flat(a) if axis is None else a, neutral)
         return op(x, axis=axis or 0, dtype=dtype)
 
     return accumulate
@@ -61,8 +61,8 @@ def _nan_choosing(op: Op, least: float) -> Function:
         if not _inexact(a.dtype):
             return op(a, axis=axis, keepdims=keepdims)
         none = ops.all(ops.is_nan(a), axis=axis, keepdims=keepdims)
-        found = op(_known(a, least), axis=axis, keepdims=keepdims)
-        return ops.where(none, _like(a, np.nan), found)
+        extreme = op(_without_nan(a, least), axis=axis, keepdims=keepdims)
+        return ops.where(none, _like(a, np.nan), extreme)
 
     return reduce
 
@@ -82,7 +82,7 @@ def _nanmean(a: Symbol, axis: Any = None, dtype: Any = None, *, keepdims: Any = 
     a = a if dtype is None else a.cast(dtype)
     if not _inexact(a.dtype):
         return ops.mean(a, axis=axis, keepdims=keepdims)
-    total = ops.sum(_known(a, 0), axis=axis, keepdims=keepdims)
+    total = ops.sum(_without_nan(a, 0), axis=axis, keepdims=keepdims)
     return _shared_out(total, _count(a, axis, keepdims))
 
 
@@ -102,8 +102,8 @@ def _nanvar(
 
 
 def _nanstd(a: Symbol, *args: Any, **kwargs: Any) -> Symbol:
-    found = _nanvar(a, *args, **kwargs)
-    return ops.sqrt(found).cast(found.dtype)
+    variance = _nanvar(a, *args, **kwargs)
+    return ops.sqrt(variance).cast(variance.dtype)
 
 
 # -- in order
@@ -112,18 +112,18 @@ def _nanstd(a: Symbol, *args: Any, **kwargs: Any) -> Symbol:
 def _median(a: Symbol, axis: Any = None, *, keepdims: bool = False) -> Symbol:
     """The mean of the two in the middle, or of the one; NaN if there is one."""
     axes = list(range(a.rank)) if axis is None else axes_of(a, axis)
-    kept = [i for i in range(a.rank) if i not in axes]
+    other_axes = [i for i in range(a.rank) if i not in axes]
     sizes: list[Size] = [a.shape[i] for i in axes]
     if not all(isinstance(size, int) for size in sizes):
         raise ShapeError("the median needs an axis of known size", got=str(a.type))
     count = prod(int(str(size)) for size in sizes)
-    shape = tuple(a.shape[i] for i in kept)
-    line = ops.sort(ops.reshape(ops.permute(a, (*kept, *axes)), (*shape, count)), axis=-1)
-    found = ops.mean(line[..., max(count - 1, 0) // 2 : count // 2 + 1], axis=-1)
+    shape = tuple(a.shape[i] for i in other_axes)
+    line = ops.sort(ops.reshape(ops.permute(a, (*other_axes, *axes)), (*shape, count)), axis=-1)
+    middle = ops.mean(line[..., max(count - 1, 0) // 2 : count // 2 + 1], axis=-1)
     if count and _inexact(a.dtype):
-        found = ops.where(ops.is_nan(line[..., -1]), _like(found, np.nan), found)
-    wanted = tuple(1 if i in axes else size for i, size in enumerate(a.shape))
-    return ops.reshape(found, wanted) if keepdims else found
+        middle = ops.where(ops.is_nan(line[..., -1]), _like(middle, np.nan), middle)
+    kept_shape = tuple(1 if i in axes else size for i, size in enumerate(a.shape))
+    return ops.reshape(middle, kept_shape) if keepdims else middle
 
 
 # -- weighed
@@ -133,9 +133,9 @@ def _average(
     a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = False
 ) -> Any:
     if weights is None:
-        found = ops.mean(a, axis=axis, keepdims=keepdims)
+        mean = ops.mean(a, axis=axis, keepdims=keepdims)
         count = a.size if axis is None else prod(a.shape[i] for i in axes_of(a, axis))
-        return (found, ops.broadcast_to(_like(found, count), found.shape)) if returned else found
+        return (mean, ops.broadcast_to(_like(mean, count), mean.shape)) if returned else mean
     a, weights = as_symbols(a, weights)
     if weights.shape != a.shape:
         if not isinstance(axis, int) or weights.shape != (a.shape[axis],):
@@ -145,12 +145,12 @@ def _average(
         along = [1] * a.rank
         along[axis] = weights.shape[0]  # pyright: ignore[reportArgumentType, reportCallIssue]
         weights = ops.reshape(weights, tuple(along))
-    weighed = wide(a) * weights
+    products = wide(a) * weights
     if weights.shape != a.shape:
         weights = ops.broadcast_to(weights, a.shape)
-    total = ops.sum(weights, axis=axis, keepdims=keepdims, dtype=weighed.dtype)
-    found = ops.sum(weighed, axis=axis, keepdims=keepdims) / total
-    return (found, total) if returned else found
+    total = ops.sum(weights, axis=axis, keepdims=keepdims, dtype=products.dtype)
+    mean = ops.sum(products, axis=axis, keepdims=keepdims) / total
+    return (mean, total) if returned else mean
 
 
 def _cov(
@@ -163,7 +163,7 @@ def _cov(
     dtype: Any = None,
 ) -> Symbol:
     """Of variables in rows, or in columns; in float64 at least, as NumPy has it."""
-    rows = [_rows(one, rowvar) for one in as_symbols(*([m] if y is None else [m, y]))]
+    rows = [_rows(each, rowvar) for each in as_symbols(*([m] if y is None else [m, y]))]
     x = rows[0] if y is None else ops.concat(rows, axis=0)
     x = x.cast(dtype or (DType.complex128 if x.dtype.is_complex else DType.float64))
     count = x.shape[1] - (int(not bias) if ddof is None else ddof)
@@ -171,8 +171,8 @@ def _cov(
     if not isinstance(count, int):
         raise ShapeError("cov needs a known number of observations", got=str(x.type))
     other = ops.transpose(ops.conj(x) if x.dtype.is_complex else x)
-    found = ops.matmul(x, other) * np.true_divide(1, max(count, 0))
-    return ops.reshape(found, ()) if found.shape == (1, 1) else found
+    covariance = ops.matmul(x, other) * np.true_divide(1, max(count, 0))
+    return ops.reshape(covariance, ()) if covariance.shape == (1, 1) else covariance
 
 
 def _rows(x: Symbol, rowvar: bool) -> Symbol:

@@ -79,14 +79,14 @@ class Traced(NamedTuple):
     writes: Sequence[tuple[int, int]] = ()
     uses_layouts: bool = False
 
-    def inputs(self, *args: Any, **named: Any) -> list[Any]:
+    def inputs(self, *args: Any, **keywords: Any) -> list[Any]:
         """The inputs of the graph that these arguments are; GraphError for another structure.
 
         Or for numbers of which the function makes another graph.
         """
-        found: dict[Slot | NumberSlot, Any] = {}
-        _match(self.inputs_tree, (args, named), found, "arguments")
-        arrays, numbers = (_of_kind(found, kind) for kind in (Slot, NumberSlot))
+        values: dict[Slot | NumberSlot, Any] = {}
+        _match(self.inputs_tree, (args, keywords), values, "arguments")
+        arrays, numbers = (_of_kind(values, kind) for kind in (Slot, NumberSlot))
         inputs = [*arrays, *(self.numbers.fed(numbers) if self.numbers else ())]
         for place, array in self.captured:
             inputs.insert(place, np.asarray(array))
@@ -103,7 +103,7 @@ def trace(
     /,
     *types: Any,
     rules: str | PromotionRules | None = None,
-    **named: Any,
+    **keywords: Any,
 ) -> Traced:
     """The graph of what a function does with symbols of these types, under these rules.
 
@@ -120,9 +120,9 @@ def trace(
     None; or tuples, lists and dicts of those. Raises GraphError where a value is none of these,
     where nothing is computed, or where the arguments are not those of the function.
     """
-    chosen = rules_in_force(_usual_rules((types, named))) if rules is None else rules
+    rule_set = rules_in_force(_usual_rules((types, keywords))) if rules is None else rules
     try:
-        return traced(function, types, named, Graph(name_of(function), rules=chosen))
+        return traced(function, types, keywords, Graph(name_of(function), rules=rule_set))
     except GraphirError as error:
         raise error.at(user_location(), "trace") from None
 
@@ -130,7 +130,7 @@ def trace(
 def traced(
     function: Callable[..., Any],
     types: Sequence[Any],
-    named: Mapping[str, Any],
+    keywords: Mapping[str, Any],
     graph: Graph,
     layouts: Sequence[ArgumentLayout] = (),
 ) -> Traced:
@@ -139,20 +139,22 @@ def traced(
     `layouts` are those of the arrays among the types, in their order; without them, arrays are in
     row-major order and share no memory.
     """
-    args = _named(function, types, named)
+    args = _name_arguments(function, types, keywords)
     slots: list[Any] = []
     arguments = Arguments(graph, layouts)
-    given: Any = mapped(arguments.entered, args, "")
+    operands_tree: Any = mapped(arguments.entered, args, "")
     numbers = graph.numbers
     if not graph.inputs and numbers is None:
         mapped(_no_name, args, "")
-    tree = mapped(lambda one, _: _slot(one, slots), given, "")
+    tree = mapped(lambda leaf, _: _slot(leaf, slots), operands_tree, "")
     graph.tracing = True
     outputs: list[Symbol] = []
     try:
         with makers_traced(function), tracing_with(arguments.memory), graph, _no_shuffles():
-            result = function(*given[0].values(), **given[1])
-        found = mapped(lambda one, path: _left(graph, one, path, outputs), result, "the result")
+            result = function(*operands_tree[0].values(), **operands_tree[1])
+        outputs_tree = mapped(
+            lambda leaf, path: _left(graph, leaf, path, outputs), result, "the result"
+        )
     finally:
         graph.tracing = False
         if numbers is not None:
@@ -163,7 +165,7 @@ def traced(
     graph.output(*outputs)
     inputs_tree = tuple(tree[0].values()), tree[1]
     uses_layouts = arguments.memory is not None and arguments.memory.uses_layouts
-    return Traced(graph, inputs_tree, found, numbers, (), writes, uses_layouts)
+    return Traced(graph, inputs_tree, outputs_tree, numbers, (), writes, uses_layouts)
 
 
 @contextmanager
@@ -199,7 +201,7 @@ def name_of(function: Callable[..., Any]) -> str:
 
 def _usual_rules(types: Any) -> PromotionRules:
     """The rule set that nobody named: NumPy's for arguments of NumPy alone, else max."""
-    seen: list[bool] = []
+    from_numpy: list[bool] = []
 
     def look(value: Any, _: str) -> None:
         if type_of(value) is not None and not (isinstance(value, type) and value in WEAK):
@@ -207,14 +209,14 @@ def _usual_rules(types: Any) -> PromotionRules:
             dtype = pair[0] if pair else value
             if not isinstance(dtype, DType):
                 dtype = getattr(dtype, "dtype", dtype)
-            seen.append(not isinstance(dtype, (DType, str)))
+            from_numpy.append(not isinstance(dtype, (DType, str)))
 
     mapped(look, types, "")
-    return rules_named("numpy" if seen and all(seen) else "max")
+    return rules_named("numpy" if from_numpy and all(from_numpy) else "max")
 
 
-def _named(
-    function: Callable[..., Any], types: Sequence[Any], named: Mapping[str, Any]
+def _name_arguments(
+    function: Callable[..., Any], types: Sequence[Any], keywords: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """The positional arguments by the names of their parameters, and the named ones."""
     names: list[str] = []
@@ -224,14 +226,18 @@ def _named(
         signature = None
     if signature is not None:
         try:
-            signature.bind(*types, **named)
+            signature.bind(*types, **keywords)
         except TypeError as error:
             raise GraphError(
                 f"these are not arguments of {getattr(function, '__name__', 'it')}: {error}"
             ) from None
-        names = [one.name for one in signature.parameters.values() if one.kind in _POSITIONAL]
+        names = [
+            parameter.name
+            for parameter in signature.parameters.values()
+            if parameter.kind in _POSITIONAL
+        ]
     names += [f"x{i}" for i in range(len(names), len(types))]
-    return dict(zip(names, types, strict=False)), dict(named)
+    return dict(zip(names, types, strict=False)), dict(keywords)
 
 
 _POSITIONAL = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
@@ -248,8 +254,8 @@ def mapped(leaf: Callable[[Any, str], Any], value: Any, path: str) -> Any:
     items = None if _is_pair(value) else children(value)
     if items is None:
         return leaf(value, path)
-    found = [mapped(leaf, one, f"{path}_{key}" if path else str(key)) for key, one in items]
-    return like(value, found)
+    values = [mapped(leaf, item, f"{path}_{key}" if path else str(key)) for key, item in items]
+    return like(value, values)
 
 
 def children(value: Any) -> list[tuple[Any, Any]] | None:
@@ -263,35 +269,37 @@ def children(value: Any) -> list[tuple[Any, Any]] | None:
     return None
 
 
-def like(value: Any, found: Iterable[Any]) -> Any:
+def like(value: Any, values: Iterable[Any]) -> Any:
     """A tuple, a named one, a list or a dict of the same keys that holds other values."""
     if isinstance(value, dict):
-        return dict(zip(map(concrete, cast("dict[Any, Any]", value)), found, strict=True))
+        return dict(zip(map(concrete, cast("dict[Any, Any]", value)), values, strict=True))
     kind: Any = cast("object", type(value))
-    return kind(*found) if hasattr(kind, "_fields") else kind(found)
+    return kind(*values) if hasattr(kind, "_fields") else kind(values)
 
 
 def filled(tree: Any, values: Sequence[Any]) -> Any:
     """A tree with values for its Slots, and those that its Statics have."""
-    return mapped(lambda one, _: values[one.index] if type(one) is Slot else one.value, tree, "")
+    return mapped(
+        lambda leaf, _: values[leaf.index] if type(leaf) is Slot else leaf.value, tree, ""
+    )
 
 
-def _match(tree: Any, value: Any, found: dict[Slot | NumberSlot, Any], path: str) -> None:
+def _match(tree: Any, value: Any, values: dict[Slot | NumberSlot, Any], path: str) -> None:
     if isinstance(tree, (Slot, NumberSlot)):
-        found[tree] = value
+        values[tree] = value
         return
-    inside, given = children(tree), children(value)
+    inside, children_given = children(tree), children(value)
     if inside is None:
         return  # a value that is static
-    if given is None or [key for key, _ in inside] != [key for key, _ in given]:
+    if children_given is None or [key for key, _ in inside] != [key for key, _ in children_given]:
         raise GraphError(f"{path} are not of the structure that was traced")
-    for (key, one), (_, other) in zip(inside, given, strict=True):
-        _match(one, other, found, f"{path}[{key!r}]")
+    for (key, subtree), (_, other) in zip(inside, children_given, strict=True):
+        _match(subtree, other, values, f"{path}[{key!r}]")
 
 
-def _of_kind(found: Mapping[Any, Any], kind: type) -> list[Any]:
+def _of_kind(values: Mapping[Any, Any], kind: type) -> list[Any]:
     """The values at slots of a kind, in their order."""
-    return [found[kind(i)] for i in range(len(found)) if kind(i) in found]
+    return [values[kind(i)] for i in range(len(values)) if kind(i) in values]
 
 
 def _slot(value: Any, slots: list[Any]) -> Slot | NumberSlot | Static:
@@ -313,8 +321,12 @@ def type_of(value: Any) -> TensorType | None:
     if isinstance(value, (DType, np.dtype)):
         return TensorType(cast(Any, value))
     if isinstance(value, type):
-        known = value in WEAK or issubclass(value, np.generic)
-        return TensorType(WEAK[value] if value in WEAK else cast(Any, value)) if known else None
+        is_scalar_type = value in WEAK or issubclass(value, np.generic)
+        return (
+            TensorType(WEAK[value] if value in WEAK else cast(Any, value))
+            if is_scalar_type
+            else None
+        )
     if _is_pair(value):
         return TensorType(*value)
     if is_foreign_array(cast("type[Any]", type(value))):

@@ -35,7 +35,7 @@ from graphir.numpy_api.number_questions import (
 )
 from graphir.ops.op import Op
 from graphir.ops.types import TensorType
-from graphir.promotion.scalars import misfit, number_text, told_apart
+from graphir.promotion.scalars import identity_key, misfit, number_text
 
 if TYPE_CHECKING:
     from graphir.ir.graph import Graph
@@ -66,25 +66,26 @@ class NumberTrace:
         """What a function gives of numbers; a number stays one that is traced, unless `known`."""
         self.open_graph()
         references = tuple(
-            Reference(one.index) if type(one) is TracedNumber else one for one in operands
+            Reference(operand.index) if type(operand) is TracedNumber else operand
+            for operand in operands
         )
-        shown = function, known, tuple(map(_shown, references))
-        if shown in self._results:
-            return self._results[shown]
-        question = Computation(function, references, known, shown)
+        key = function, known, tuple(map(_cache_key, references))
+        if key in self._results:
+            return self._results[key]
+        question = Computation(function, references, known, key)
         answer, result = question.result(self.values)
         self.questions.append((question, answer, answer))
         if isinstance(answer, type) and issubclass(answer, BaseException):
             raise result
         if len(self.names) < len(self.values):
-            names = [self.names[one.at] for one in references if type(one) is Reference]
+            names = [self.names[operand.at] for operand in references if type(operand) is Reference]
             result = self._number(result, "_".join([function.__name__.strip("_"), *names])[:40])
-        self._results[shown] = result
+        self._results[key] = result
         return result
 
     def asked(self, function: Callable[..., Any], *operands: Any) -> Any:
         """What a function gives of numbers, by itself, which is a question; of others too."""
-        if any(type(one) is TracedNumber for one in operands):
+        if any(type(operand) is TracedNumber for operand in operands):
             return self.computed(function, *operands, known=True)
         return function(*operands)
 
@@ -92,50 +93,52 @@ class NumberTrace:
         """The operands of an op as symbols: numbers become inputs, other literals constants."""
         graph = self.open_graph()
         references = tuple(
-            one.type if isinstance(one, Symbol)
-            else Reference(one.index) if type(one) is TracedNumber
-            else one
-            for one in operands
+            operand.type if isinstance(operand, Symbol)
+            else Reference(operand.index) if type(operand) is TracedNumber
+            else operand
+            for operand in operands
         )  # fmt: skip
-        computed = is_computed(operands)
-        shown = op, computed, *map(_shown, references)
-        use = NumberUse(graph.rules, op, references, computed, shown)
+        is_result = is_computed(operands)
+        cache_key = op, is_result, *map(_cache_key, references)
+        use = NumberUse(graph.rules, op, references, is_result, cache_key)
         if use.shown not in self._results:
             key, answer = use.key(self.values), use.answer(self.values)
             if key is not None:
                 self.questions.append((use, key, answer))
         self._results[use.shown] = None
         literals = use.taken(self.values)
-        found: list[Symbol] = []
-        for place, (one, literal) in enumerate(zip(operands, literals, strict=True)):
+        symbols: list[Symbol] = []
+        for place, (operand, literal) in enumerate(zip(operands, literals, strict=True)):
             if literal is None:
-                found.append(one)
-            elif type(one) is TracedNumber:
-                same = is_same(literal[0], self.values[one.index])
+                symbols.append(operand)
+            elif type(operand) is TracedNumber:
+                same = is_same(literal[0], self.values[operand.index])
                 where = (None, 0) if same else (use, place)
-                found.append(self._fed(Feed(one.index, literal[1], graph.rules, *where)))
+                symbols.append(
+                    self._feed_input(Feed(operand.index, literal[1], graph.rules, *where))
+                )
             else:
-                made = literal_array(*literal, graph.rules, graph.tf32)
-                found.append(graph.constant_of(made, one))
-        return tuple(found)
+                array = literal_array(*literal, graph.rules, graph.tf32)
+                symbols.append(graph.constant_of(array, operand))
+        return tuple(symbols)
 
-    def _fed(self, feed: Feed) -> Symbol:
+    def _feed_input(self, feed: Feed) -> Symbol:
         """The input that a feed is, one for all its uses."""
-        known = self.feeds.get(feed)
-        if known is None:
+        symbol = self.feeds.get(feed)
+        if symbol is None:
             graph = self.open_graph()
             name = "".join(c if c.isalnum() else "_" for c in self.names[feed.at])
             while name in graph.input_names or not name.isidentifier():
                 name += "_" if name.isidentifier() else "x"
-            known = self.feeds[feed] = graph.input(TensorType(feed.dtype), name=name)
-        return known
+            symbol = self.feeds[feed] = graph.input(TensorType(feed.dtype), name=name)
+        return symbol
 
     def filled(self, number: TracedNumber, dtype: DType) -> Symbol:
         """A number in a dtype that holds it; GraphError where it does not."""
         graph = self.open_graph()
         if not self.asked(graph.rules.fits, number, dtype):
             raise misfit(self.values[number.index], dtype)
-        return self._fed(Feed(number.index, dtype, graph.rules))
+        return self._feed_input(Feed(number.index, dtype, graph.rules))
 
     def known(self, attrs: Mapping[str, Any]) -> dict[str, Any]:
         """Attributes of an op, of which numbers are part by their values."""
@@ -150,8 +153,8 @@ class NumberTrace:
         values = list(numbers)
         for question, key, answer in self.questions:
             if question.key(values) != key and question.answer(values) != answer:
-                shown = ", ".join(map(number_text, numbers))
-                raise GraphError(f"for the numbers {shown} the function makes another graph")
+                texts = ", ".join(map(number_text, numbers))
+                raise GraphError(f"for the numbers {texts} the function makes another graph")
         return [feed.array(values) for feed in self.feeds]
 
     def close(self) -> None:
@@ -170,10 +173,10 @@ class NumberTrace:
         return self.graph
 
 
-def _shown(operand: Any) -> Any:
+def _cache_key(operand: Any) -> Any:
     if type(operand) in (Reference, TensorType, DType):
         return operand
-    return told_apart(operand)
+    return identity_key(operand)
 
 
 def concrete(value: Any) -> Any:
@@ -182,7 +185,7 @@ def concrete(value: Any) -> Any:
     if kind is TracedNumber:
         return value.trace.computed(_itself, value, known=True)
     if kind is tuple or kind is list:
-        return cast(Any, kind)([concrete(one) for one in cast("Sequence[Any]", value)])
+        return cast(Any, kind)([concrete(item) for item in cast("Sequence[Any]", value)])
     if kind is slice:
         return slice(concrete(value.start), concrete(value.stop), concrete(value.step))
     return value
@@ -231,7 +234,7 @@ def _binary(function: Callable[[Any, Any], Any]) -> Any:
     return operate
 
 
-def _reflected(function: Callable[[Any, Any], Any]) -> Any:
+def _reflect(function: Callable[[Any, Any], Any]) -> Any:
     def operate(self: TracedNumber, other: Any) -> Any:
         other = _operand(other)
         return other if other is NotImplemented else self.trace.computed(function, other, self)
@@ -268,18 +271,18 @@ class TracedNumber(DeferredNumber):
         kind: Any = cast("object", type(self.trace.values[self.index]))
         return kind
 
-    __add__, __radd__ = _binary(_PYTHON.add), _reflected(_PYTHON.add)
-    __sub__, __rsub__ = _binary(_PYTHON.sub), _reflected(_PYTHON.sub)
-    __mul__, __rmul__ = _binary(_PYTHON.mul), _reflected(_PYTHON.mul)
-    __truediv__, __rtruediv__ = _binary(_PYTHON.truediv), _reflected(_PYTHON.truediv)
-    __floordiv__, __rfloordiv__ = _binary(_PYTHON.floordiv), _reflected(_PYTHON.floordiv)
-    __mod__, __rmod__ = _binary(_PYTHON.mod), _reflected(_PYTHON.mod)
-    __and__, __rand__ = _binary(_PYTHON.and_), _reflected(_PYTHON.and_)
-    __or__, __ror__ = _binary(_PYTHON.or_), _reflected(_PYTHON.or_)
-    __xor__, __rxor__ = _binary(_PYTHON.xor), _reflected(_PYTHON.xor)
-    __lshift__, __rlshift__ = _binary(_PYTHON.lshift), _reflected(_PYTHON.lshift)
-    __rshift__, __rrshift__ = _binary(_PYTHON.rshift), _reflected(_PYTHON.rshift)
-    __rpow__ = _reflected(_PYTHON.pow)
+    __add__, __radd__ = _binary(_PYTHON.add), _reflect(_PYTHON.add)
+    __sub__, __rsub__ = _binary(_PYTHON.sub), _reflect(_PYTHON.sub)
+    __mul__, __rmul__ = _binary(_PYTHON.mul), _reflect(_PYTHON.mul)
+    __truediv__, __rtruediv__ = _binary(_PYTHON.truediv), _reflect(_PYTHON.truediv)
+    __floordiv__, __rfloordiv__ = _binary(_PYTHON.floordiv), _reflect(_PYTHON.floordiv)
+    __mod__, __rmod__ = _binary(_PYTHON.mod), _reflect(_PYTHON.mod)
+    __and__, __rand__ = _binary(_PYTHON.and_), _reflect(_PYTHON.and_)
+    __or__, __ror__ = _binary(_PYTHON.or_), _reflect(_PYTHON.or_)
+    __xor__, __rxor__ = _binary(_PYTHON.xor), _reflect(_PYTHON.xor)
+    __lshift__, __rlshift__ = _binary(_PYTHON.lshift), _reflect(_PYTHON.lshift)
+    __rshift__, __rrshift__ = _binary(_PYTHON.rshift), _reflect(_PYTHON.rshift)
+    __rpow__ = _reflect(_PYTHON.pow)
     __neg__, __pos__ = _unary(_PYTHON.neg), _unary(_PYTHON.pos)
     __abs__, __invert__ = _unary(_PYTHON.abs), _unary(_PYTHON.invert)
     __floor__, __ceil__ = _unary(math.floor), _unary(math.ceil)
@@ -349,8 +352,12 @@ class TracedNumber(DeferredNumber):
 
     def symbol(self) -> Symbol:
         """The 0-d array that NumPy makes of the number, in the dtype of its own."""
-        (made,) = self.trace.entered(None, (self,))
-        return made.cast(made.graph.concrete_dtype(made.dtype)) if made.weak else made
+        (entered_symbol,) = self.trace.entered(None, (self,))
+        return (
+            entered_symbol.cast(entered_symbol.graph.concrete_dtype(entered_symbol.dtype))
+            if entered_symbol.weak
+            else entered_symbol
+        )
 
     def filled(self, dtype: DType) -> Symbol:
         """The number in a dtype that holds it; GraphError where it does not."""
@@ -387,6 +394,6 @@ _POWER = _binary(_PYTHON.pow)
 
 def _has_symbol(values: Any) -> bool:
     return any(
-        isinstance(one, Symbol) or (isinstance(one, (tuple, list)) and _has_symbol(one))
-        for one in values
+        isinstance(value, Symbol) or (isinstance(value, (tuple, list)) and _has_symbol(value))
+        for value in values
     )

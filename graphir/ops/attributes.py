@@ -47,10 +47,10 @@ def plain(value: Any) -> Any:
 
 def number(value: Any, types: Types = ()) -> int | float | complex:
     """A Python scalar; a NumPy scalar counts as one."""
-    found = plain(value)
-    if not isinstance(found, (bool, int, float, complex)):
-        raise GraphError(f"a number is needed here, not {found!r}")
-    return found
+    scalar = plain(value)
+    if not isinstance(scalar, (bool, int, float, complex)):
+        raise GraphError(f"a number is needed here, not {scalar!r}")
+    return scalar
 
 
 def optional_number(value: Any, types: Types = ()) -> int | float | complex | None:
@@ -60,10 +60,10 @@ def optional_number(value: Any, types: Types = ()) -> int | float | complex | No
 
 def positive(value: Any, types: Types = ()) -> float:
     """A finite real number that is not negative."""
-    found = number(value)
-    if isinstance(found, (bool, complex)) or not 0 <= found < float("inf"):
+    value_ = number(value)
+    if isinstance(value_, (bool, complex)) or not 0 <= value_ < float("inf"):
         raise GraphError("a number of at least 0 is needed", got=repr(value))
-    return float(found)
+    return float(value_)
 
 
 def choice(*names: str) -> Callable[[Any, Types], str]:
@@ -131,47 +131,47 @@ def axes(value: Any, types: Types) -> tuple[int, ...]:
     rank = types[0].rank
     if value is None:
         return tuple(range(rank))
-    found = tuple(_axis(v, rank) for v in _integers(value))
-    if len(set(found)) != len(found):
+    axes_ = tuple(_axis(v, rank) for v in _integers(value))
+    if len(set(axes_)) != len(axes_):
         raise ShapeError(f"an axis is repeated in {value!r}")
-    return tuple(sorted(found))
+    return tuple(sorted(axes_))
 
 
 def permutation(value: Any, types: Types) -> tuple[int, ...]:
     """Every axis of the first operand, once."""
     rank = types[0].rank
-    found = tuple(_axis(v, rank) for v in _integers(value))
-    if sorted(found) != list(range(rank)):
+    order = tuple(_axis(v, rank) for v in _integers(value))
+    if sorted(order) != list(range(rank)):
         raise ShapeError(f"{value!r} does not name each of the {rank} axes once")
-    return found
+    return order
 
 
 def per_axis(value: Any, types: Types) -> tuple[int, ...]:
     """One count for each axis of the first operand."""
-    found = tuple(natural(v) for v in _integers(value))
-    if len(found) != types[0].rank:
-        raise ShapeError(f"{len(found)} counts for {types[0].rank} axes of {types[0]}")
-    return found
+    counts = tuple(natural(v) for v in _integers(value))
+    if len(counts) != types[0].rank:
+        raise ShapeError(f"{len(counts)} counts for {types[0].rank} axes of {types[0]}")
+    return counts
 
 
 def pairs(value: Any, types: Types) -> tuple[tuple[int, int], ...]:
     """(before, after) for each axis; one int or one pair serves all axes."""
     rank = types[0].rank
     several = isinstance(value, (list, tuple))
-    given = cast("Sequence[Any]", value) if several else (value, value)
-    if all(isinstance(one, Integral) for one in given):
-        given = [given] * rank
-    if len(given) != rank or any(len(_integers(pair)) != 2 for pair in given):
+    sequence = cast("Sequence[Any]", value) if several else (value, value)
+    if all(isinstance(each, Integral) for each in sequence):
+        sequence = [sequence] * rank
+    if len(sequence) != rank or any(len(_integers(pair)) != 2 for pair in sequence):
         raise ShapeError(f"padding is (before, after) for each of the {rank} axes, not {value!r}")
-    return tuple((natural(before), natural(after)) for before, after in given)
+    return tuple((natural(before), natural(after)) for before, after in sequence)
 
 
 def limits(value: Any, types: Types) -> Shape:
     """One dim for each axis of the first operand."""
-    found = shape_of(value)
-    if len(found) != types[0].rank:
-        raise ShapeError(f"{len(found)} limits for {types[0].rank} axes of {types[0]}")
-    return found
+    dims = shape_of(value)
+    if len(dims) != types[0].rank:
+        raise ShapeError(f"{len(dims)} limits for {types[0].rank} axes of {types[0]}")
+    return dims
 
 
 def contracted(value: Any, types: Types) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -195,17 +195,17 @@ def new_shape(value: Any, types: Types) -> Shape:
     """The shape that reshape gives, one -1 resolved; ShapeError unless sizes are known equal."""
     dims: list[Any] = list(value) if isinstance(value, (list, tuple)) else [value]  # pyright: ignore[reportUnknownArgumentType]
     free = [i for i, dim in enumerate(dims) if isinstance(dim, Integral) and dim == -1]
-    known = shape_of([1 if i in free else dim for i, dim in enumerate(dims)])
+    fixed_dims = shape_of([1 if i in free else dim for i, dim in enumerate(dims)])
     total = types[0].size
-    rest = quotient(total, product(known)) if free else 1
-    if len(free) > 1 or rest is None or (not free and product(known) != total):
-        shown = shape_text(-1 if i in free else dim for i, dim in enumerate(known))
-        may_be = free or isinstance(product(known) - total, Dim)
+    rest = quotient(total, product(fixed_dims)) if free else 1
+    if len(free) > 1 or rest is None or (not free and product(fixed_dims) != total):
+        text = shape_text(-1 if i in free else dim for i, dim in enumerate(fixed_dims))
+        may_be = free or isinstance(product(fixed_dims) - total, Dim)
         hint = "; if they do, say so with .rebind(...) first" if may_be else ""
         raise ShapeError(
-            f"{types[0]} has {total} elements, which are not known to fill {shown}{hint}"
+            f"{types[0]} has {total} elements, which are not known to fill {text}{hint}"
         )
-    return tuple(rest if i in free else dim for i, dim in enumerate(known))
+    return tuple(rest if i in free else dim for i, dim in enumerate(fixed_dims))
 
 
 def constant(value: Any, types: Types = ()) -> np.ndarray[Any, Any]:

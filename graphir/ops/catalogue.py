@@ -50,7 +50,7 @@ def _movement(name: str, shape: Any, doc: str, *attrs: Attr, operands: Any = ("x
 
 
 def _creation(name: str, shape: Any, doc: str, *attrs: Attr) -> Op:
-    return Op(name, (), sig.CREATED, shape, doc, (Attr("dtype", at.dtype), *attrs), "creation")
+    return Op(name, (), sig.CREATION, shape, doc, (Attr("dtype", at.dtype), *attrs), "creation")
 
 
 # -- arithmetic
@@ -64,8 +64,8 @@ fmod = _binary("fmod", sig.REAL_ARITHMETIC, "C's remainder, signed as x; of inte
 pow = _binary(
     "pow", sig.ARITHMETIC, "x ** y, x * x where y is 2; a negative integer exponent is an error."
 )
-maximum = _binary("maximum", sig.ORDERED, "The greater; NaN if either is.")
-minimum = _binary("minimum", sig.ORDERED, "The lesser; NaN if either is.")
+maximum = _binary("maximum", sig.ORDERING, "The greater; NaN if either is.")
+minimum = _binary("minimum", sig.ORDERING, "The lesser; NaN if either is.")
 negative = _unary("negative", sig.ARITHMETIC, "-x.")
 positive = _unary("positive", sig.ARITHMETIC, "+x.")
 abs = _unary("abs", sig.MAGNITUDE, "|x|; of a complex, its magnitude.")
@@ -172,8 +172,8 @@ as_complex = _binary("as_complex", sig.COMPLEX_OF, "x + y*i from real x and y.")
 # -- reductions
 sum = _reduction("sum", sig.ACCUMULATION, "The sum, pairwise as NumPy adds.", _DTYPE)
 prod = _reduction("prod", sig.ACCUMULATION, "The product.", _DTYPE)
-max = _reduction("max", sig.ORDERED, "The greatest; NaN if any is; 0.0 is above -0.0.")
-min = _reduction("min", sig.ORDERED, "The least; NaN if any is; -0.0 is below 0.0.")
+max = _reduction("max", sig.ORDERING, "The greatest; NaN if any is; 0.0 is above -0.0.")
+min = _reduction("min", sig.ORDERING, "The least; NaN if any is; -0.0 is below 0.0.")
 mean = _reduction("mean", sig.MEAN, "The arithmetic mean.")
 var = _reduction(
     "var", sig.SPREAD, "The variance over n - correction.", Attr("correction", at.integer, 0)
@@ -198,7 +198,7 @@ layer_norm = Op(
     (Attr("epsilon", at.positive, 1e-5),),
     "rowwise",
 )
-sort = _rowwise("sort", sig.ORDERED, "Sorted, NaN last.", Attr("descending", at.flag, False))
+sort = _rowwise("sort", sig.ORDERING, "Sorted, NaN last.", Attr("descending", at.flag, False))
 argsort = _rowwise(
     "argsort",
     sig.POSITION,
@@ -336,7 +336,7 @@ input = _creation("input", shapes.given, "A value given when the graph runs.", _
 constant = Op(
     "constant",
     (),
-    sig.KNOWN,
+    sig.CONSTANT,
     shapes.constant,
     "Known values; `literal` is the Python scalar that the program has there.",
     (
@@ -373,7 +373,7 @@ eye = _creation(
 shape_of = Op(
     "shape_of",
     ("x",),
-    sig.SIZED,
+    sig.SIZES,
     shapes.rank_vector,
     "The sizes of the axes.",
     (_DTYPE,),

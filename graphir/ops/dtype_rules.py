@@ -27,7 +27,7 @@ def _all(types: Types, dtype: DType) -> tuple[DType, ...]:
     return (dtype,) * len(types)
 
 
-def _met(family: Family, rules: PromotionRules, op: Op, types: Types) -> DType:
+def _common_dtype(family: Family, rules: PromotionRules, op: Op, types: Types) -> DType:
     """The dtype in which an op of a family happens on operands that promote together."""
     rules = ruling(rules, op.name, types)
     return rules.family_dtype(family, rules.meeting(types, op.name), op.name)
@@ -40,7 +40,7 @@ def _together(family: Family, *, real: bool = False) -> Rule:
         if op.name in rules.unconverted:
             dtypes = tuple([rules.supported(type_.dtype) for type_ in types])
             return Resolved(dtypes, dtypes[0])
-        dtype = _met(family, rules, op, types)
+        dtype = _common_dtype(family, rules, op, types)
         return Resolved(_all(types, _no_complex(op, dtype) if real else dtype), dtype)
 
     return resolve
@@ -50,7 +50,7 @@ def _alone(family: Family) -> Rule:
     """The dtype rule of ops on one operand whose result is real, as magnitudes and parts are."""
 
     def resolve(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
-        dtype = _met(family, rules, op, types)
+        dtype = _common_dtype(family, rules, op, types)
         return Resolved((dtype,), dtype.part)
 
     return resolve
@@ -67,24 +67,24 @@ def _order(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Re
 
 
 def _step(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
-    resolved = _together("floating", real=True)(rules, op, types, attrs)
-    if rules.concrete_dtype(resolved.result) not in (DType.float32, DType.float64):
+    resolution = _together("floating", real=True)(rules, op, types, attrs)
+    if rules.concrete_dtype(resolution.result) not in (DType.float32, DType.float64):
         raise PromotionError(
             "it steps through float32 or float64 alone",
             reason="arithmetic in narrower floats is that of float32, rounded",
-            got=str(resolved.result),
+            got=str(resolution.result),
             fix=cast_first(DType.float32),
             op=op.name,
         )
-    return resolved
+    return resolution
 
 
 def _predicate(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
-    return Resolved((_met("inspection", rules, op, types),), DType.bool)
+    return Resolved((_common_dtype("inspection", rules, op, types),), DType.bool)
 
 
 def _sign_predicate(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
-    return Resolved((_no_complex(op, _met("inspection", rules, op, types)),), DType.bool)
+    return Resolved((_no_complex(op, _common_dtype("inspection", rules, op, types)),), DType.bool)
 
 
 def _logical(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
@@ -96,43 +96,43 @@ def _logical(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> 
 
 def _select(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
     condition = rules.family_dtype("truth", types[0].dtype, op.name)
-    dtype = _met("movement", rules, op, types[1:])
+    dtype = _common_dtype("movement", rules, op, types[1:])
     return Resolved((condition, dtype, dtype), dtype)
 
 
 def _accumulation(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
-    source, asked = rules.source_dtype(types[0].dtype, op.name), _asked(rules, attrs)
-    if asked not in (None, source) and not rules.implicit:
-        rules.join((source, asked))
-    if asked is not None:
-        dtype = rules.accumulator(asked, op.name)
+    source, named_dtype = rules.source_dtype(types[0].dtype, op.name), _named_dtype(rules, attrs)
+    if named_dtype not in (None, source) and not rules.implicit:
+        rules.join((source, named_dtype))
+    if named_dtype is not None:
+        dtype = rules.accumulator(named_dtype, op.name)
     else:
-        dtype = _met("accumulation", rules, op, types)
+        dtype = _common_dtype("accumulation", rules, op, types)
     _castable(op, source, dtype)
     return Resolved((dtype,), dtype)
 
 
 def _clip(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
-    dtype = _met("ordering", rules, op, types)
+    dtype = _common_dtype("ordering", rules, op, types)
     return Resolved(_all(types, dtype), rules.clip_dtype(types[0].dtype, dtype))
 
 
 def _position(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
-    dtype = _met("ordering", rules, op, types)
-    result = _asked(rules, attrs) or rules.position(op.name)
+    dtype = _common_dtype("ordering", rules, op, types)
+    result = _named_dtype(rules, attrs) or rules.position(op.name)
     return Resolved(_all(types, dtype), _integer(op, result))
 
 
 def _lookup(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
     """Data operands join; the last operand holds indices."""
-    data = _met("movement", rules, op, types[:-1])
+    data = _common_dtype("movement", rules, op, types[:-1])
     for type_ in types[:-1]:
         _castable(op, type_.dtype, data)
     indices = rules.index_dtype(types[-1].dtype, op.name)
     return Resolved((*_all(types[:-1], data), indices), data)
 
 
-def _asked(rules: PromotionRules, attrs: Attributes) -> DType | None:
+def _named_dtype(rules: PromotionRules, attrs: Attributes) -> DType | None:
     """The dtype that the user asked for, if any, which the rules must have."""
     return attrs["dtype"] and rules.supported(attrs["dtype"])
 
@@ -147,9 +147,9 @@ _same = _together("movement")
 
 
 def _padding(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
-    found = _same(rules, op, types, attrs)
-    _number(op, attrs["value"], rules.concrete_dtype(found.result))
-    return found
+    resolution = _same(rules, op, types, attrs)
+    _number(op, attrs["value"], rules.concrete_dtype(resolution.result))
+    return resolution
 
 
 def _number(op: Op, value: Any, dtype: DType) -> None:
@@ -172,29 +172,29 @@ def _cast(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Res
     return Resolved((types[0].dtype,), attrs["to"])
 
 
-def _created(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
+def _creation(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
     if "value" in attrs:
         _number(op, attrs["value"], rules.concrete_dtype(attrs["dtype"]))
     return Resolved((), rules.supported(attrs["dtype"]))
 
 
-def _known(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
-    dtype, stored = attrs["dtype"], attrs["value"].dtype
-    if stored != dtype.storage:
+def _constant(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
+    dtype, storage = attrs["dtype"], attrs["value"].dtype
+    if storage != dtype.storage:
         raise PromotionError(
-            f"a constant of {dtype} is stored as {dtype.storage}, not {stored}; "
+            f"a constant of {dtype} is stored as {dtype.storage}, not {storage}; "
             f"g.constant[DType.{dtype}](...) converts what fits"
         )
     return Resolved((), rules.supported(dtype))
 
 
-def _sized(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
-    result = _asked(rules, attrs) or rules.position(op.name)
+def _shape_dtype(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
+    result = _named_dtype(rules, attrs) or rules.position(op.name)
     return Resolved((types[0].dtype,), _integer(op, result))
 
 
 def _complex_of(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
-    dtype = _no_complex(op, _met("floating", rules, op, types))
+    dtype = _no_complex(op, _common_dtype("floating", rules, op, types))
     result = _COMPLEX.get(dtype)
     if result is None:
         dtype, result = DType.float32, DType.complex64
@@ -241,14 +241,16 @@ _MEANINGS = {
 """Each rule in a sentence, for the help of the ops that have it."""
 
 
-def _signature(name: str, resolve: Rule, *joined: int, other: Any = DType.int64) -> Signature:
-    return Signature(name, resolve, joined or None, other, _MEANINGS[name])
+def _signature(
+    name: str, resolve: Rule, *joined_positions: int, other: Any = DType.int64
+) -> Signature:
+    return Signature(name, resolve, joined_positions or None, other, _MEANINGS[name])
 
 
 ARITHMETIC = _signature("arithmetic", _together("arithmetic"))
 REAL_ARITHMETIC = _signature("real arithmetic", _together("arithmetic", real=True))
 JOIN = _signature("join", _same)
-ORDERED = _signature("ordering", _together("ordering"))
+ORDERING = _signature("ordering", _together("ordering"))
 CLIP = _signature("clip", _clip)
 COMPARISON = _signature("comparison", _comparison)
 ORDER = _signature("order", _order)
@@ -273,7 +275,7 @@ SCATTER = _signature("scatter", _lookup, 0, 1)
 SAME = _signature("same", _same)
 PADDING = _signature("padding", _padding)
 CAST = _signature("cast", _cast)
-CREATED = _signature("created", _created)
-KNOWN = _signature("known", _known)
-SIZED = _signature("sized", _sized)
+CREATION = _signature("created", _creation)
+CONSTANT = _signature("known", _constant)
+SIZES = _signature("sized", _shape_dtype)
 COMPLEX_OF = _signature("complex of", _complex_of)

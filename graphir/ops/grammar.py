@@ -54,12 +54,12 @@ class Values(Tokens):
             key = tuple(self.tokens[start : self.tokens.index("]", start) + 1])
         except ValueError:
             key = ()
-        if (known := self._types.get(key)) is not None:
+        if (cached := self._types.get(key)) is not None:
             self.at += len(key)
-            return known
+            return cached
         dtype, shape = self.dtype(), self.shape()
-        made = self.attempt(start, TensorType, dtype, shape)
-        return self._types.setdefault(tuple(self.tokens[start : self.at]), made)
+        type_ = self.attempt(start, TensorType, dtype, shape)
+        return self._types.setdefault(tuple(self.tokens[start : self.at]), type_)
 
     def dtype(self) -> DType:
         """A dtype by any of its names."""
@@ -92,7 +92,7 @@ class Values(Tokens):
             self.at += 1
             term = self._term(depth)
             terms.append(term if sign == "+" else term * -1)
-        return self._checked(start, total(terms)) if len(terms) > 1 else terms[0]
+        return self._check_dim(start, total(terms)) if len(terms) > 1 else terms[0]
 
     def _term(self, depth: int) -> Size:
         start, factors = self.at, [self._factor(depth)]
@@ -129,7 +129,7 @@ class Values(Tokens):
             self._products += _terms(value) * _terms(each)
             if self._products > PRODUCTS + len(self.text) // 4:
                 self.fail("dims with too many products of sums; write them multiplied out", start)
-            value = self._checked(start, value * each)
+            value = self._check_dim(start, value * each)
         return value
 
     def _factor(self, depth: int) -> Size:
@@ -144,7 +144,7 @@ class Values(Tokens):
             return self.natural("a dim")
         return Dim({(self.name("a dim: a name, an int or an expression"),): 1})
 
-    def _checked(self, start: int, dim: Size) -> Size:
+    def _check_dim(self, start: int, dim: Size) -> Size:
         if _is_vast(dim):
             self.fail(_VAST, start)
         return dim
@@ -160,10 +160,10 @@ class Values(Tokens):
         if attr.normalize in (at.dtype, at.optional_dtype):
             return self.dtype()
         if attr.normalize is at.constant and self.take("npz"):
-            return self._stored()
+            return self._stored_array()
         return self.value()
 
-    def _stored(self) -> Stored:
+    def _stored_array(self) -> Stored:
         self.expect("(")
         name = self.string("the name of a constant in quotes")
         self.expect(")")
@@ -204,14 +204,14 @@ class Values(Tokens):
         return complex(real, imaginary)
 
 
-def array_of_text(nested: Any, type_: TensorType) -> NDArray[Any]:
+def array_of_text(tuples: Any, type_: TensorType) -> NDArray[Any]:
     """The array that nested tuples of values give; ShapeError or GraphError unless of the type.
 
     Every value must be one of the dtype: text is exact, so nothing is ever rounded here.
     """
     if any(isinstance(dim, Dim) for dim in type_.shape):
         raise ShapeError("the axes of a constant must have known sizes", got=str(type_))
-    array = _exact(_flat(nested, type_.shape, type_), type_.dtype)
+    array = _exact(_flat(tuples, type_.shape, type_), type_.dtype)
     try:
         return array.reshape(cast("tuple[int, ...]", type_.shape))
     except ValueError as error:  # NumPy limits sizes, even beside an axis of 0
@@ -264,16 +264,16 @@ def _is_vast(dim: Size) -> bool:
     )
 
 
-def _flat(nested: Any, shape: Shape, type_: TensorType) -> list[Any]:
+def _flat(tuples: Any, shape: Shape, type_: TensorType) -> list[Any]:
     """The leaves of nested tuples that have the given shape, in order."""
     if not shape:
-        if isinstance(nested, tuple):
+        if isinstance(tuples, tuple):
             raise ShapeError(f"the values of a constant of type {type_} are nested deeper than it")
-        return [nested]
-    if not isinstance(nested, tuple) or len(nested) != shape[0]:  # pyright: ignore[reportUnknownArgumentType]
-        found = f"{len(nested)} values" if isinstance(nested, tuple) else "one value"  # pyright: ignore[reportUnknownArgumentType]
-        raise ShapeError(f"{found} for an axis of {shape[0]} in a constant of type {type_}")
-    return [leaf for one in nested for leaf in _flat(one, shape[1:], type_)]  # pyright: ignore[reportUnknownVariableType]
+        return [tuples]
+    if not isinstance(tuples, tuple) or len(tuples) != shape[0]:  # pyright: ignore[reportUnknownArgumentType]
+        count_text = f"{len(tuples)} values" if isinstance(tuples, tuple) else "one value"  # pyright: ignore[reportUnknownArgumentType]
+        raise ShapeError(f"{count_text} for an axis of {shape[0]} in a constant of type {type_}")
+    return [leaf for part in tuples for leaf in _flat(part, shape[1:], type_)]  # pyright: ignore[reportUnknownVariableType]
 
 
 def _exact(values: list[Any], dtype: DType) -> NDArray[Any]:
@@ -289,9 +289,9 @@ def _exact(values: list[Any], dtype: DType) -> NDArray[Any]:
     back = convert(array, dtype, source)
     a, b = exact.view(np.float64), back.view(np.float64)
     same = ((a == b) & (np.signbit(a) == np.signbit(b))) | (np.isnan(a) & np.isnan(b))
-    lost = ~same.reshape(len(values), 2 if dtype.is_complex else 1).all(axis=1)
-    if lost.any():
-        value, near = exact[lost][0].item(), back[lost][0].item()
+    inexact = ~same.reshape(len(values), 2 if dtype.is_complex else 1).all(axis=1)
+    if inexact.any():
+        value, near = exact[inexact][0].item(), back[inexact][0].item()
         raise GraphError(f"{value!r} is not a value of {dtype}; the nearest to it is {near!r}")
     return array
 

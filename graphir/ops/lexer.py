@@ -51,8 +51,8 @@ class Tokens:
     def place(self, at: int) -> tuple[int, int]:
         """Line and column of a token, counted from 1."""
         if not self._starts:
-            self._starts = [found.start(1) for found in _TOKEN.finditer(self.text)]
-            self._lines = [0, *(found.end() for found in re.finditer("\n", self.text))]
+            self._starts = [match.start(1) for match in _TOKEN.finditer(self.text)]
+            self._lines = [0, *(match.end() for match in re.finditer("\n", self.text))]
         start = self._starts[at]
         line = bisect_right(self._lines, start)
         return line, start - self._lines[line - 1] + 1
@@ -82,10 +82,10 @@ class Tokens:
     def expected(self, what: str) -> NoReturn:
         """Raise ParseError that says what the next token should have been."""
         token = self.tokens[self.at]
-        found = f"{token[:40]!r}" if token else "the end of the text"
+        text = f"{token[:40]!r}" if token else "the end of the text"
         if '"' in token and not _STRING.fullmatch(token.removeprefix("%")):
-            self.fail(f"unterminated string {found}; expected {what}")
-        self.fail(f"expected {what}, not {found}")
+            self.fail(f"unterminated string {text}; expected {what}")
+        self.fail(f"expected {what}, not {text}")
 
     def expect(self, token: str, what: str = "") -> None:
         """Pass a token that must come next."""

@@ -105,36 +105,36 @@ class Op:
         """The name of an operand: lhs, rhs, x, condition, ..., or `x[2]` of a variadic op."""
         return f"{self.operands[0]}[{position}]" if self.variadic else self.operands[position]
 
-    def normalized(self, given: Attributes, types: Types) -> AttributeRecord:
+    def normalized(self, attrs: Attributes, types: Types) -> AttributeRecord:
         """All attributes in order, checked and in their one form; GraphError for what is wrong."""
-        known = {attr.name for attr in self.attrs}
-        for name in given:
-            if name not in known:
+        names = {attr.name for attr in self.attrs}
+        for name in attrs:
+            if name not in names:
                 takes = ", ".join(attr.name for attr in self.attrs) or "none"
                 raise GraphError(f"{self.name} has no attribute {name!r}; it takes {takes}")
         full: dict[str, Any] = {}
         for attr in self.attrs:
-            value = given.get(attr.name, attr.default)
+            value = attrs.get(attr.name, attr.default)
             if value is REQUIRED:
                 raise GraphError(f"{self.name} needs the attribute {attr.name!r}")
             full[attr.name] = attr.normalize(value, types)
         return AttributeRecord.of(full)
 
-    def infer(self, rules: PromotionRules, types: Types, given: Attributes) -> Inferred:
+    def infer(self, rules: PromotionRules, types: Types, attributes: Attributes) -> Inferred:
         """Type of the result, dtypes that the operands must have, and normal attributes."""
         if self.variadic and not types:
             raise GraphError(f"{self.name} needs at least one operand")
-        attrs = self.normalized(given, types)
+        attrs = self.normalized(attributes, types)
         rules.admit(self.name, attrs)
-        resolved = self.signature.resolve(rules, self, types, attrs)
+        resolution = self.signature.resolve(rules, self, types, attrs)
         shape = self.shape(self, types, attrs)
-        return Inferred(TensorType(resolved.result, shape), resolved.operands, attrs)
+        return Inferred(TensorType(resolution.result, shape), resolution.operands, attrs)
 
     def bind(
-        self, values: tuple[Any, ...], named: Attributes
+        self, values: tuple[Any, ...], keywords: Attributes
     ) -> tuple[tuple[Any, ...], Attributes]:
         """Split a call's arguments into operands and attributes."""
-        attrs = dict(named)
+        attrs = dict(keywords)
         if self.variadic:
             if not values or not isinstance(values[0], (list, tuple)) or not values[0]:
                 raise GraphError(f"{self.name} takes a list of at least one operand first")
@@ -157,10 +157,10 @@ class Op:
             attrs[attr.name] = value
         return operands, attrs
 
-    def __call__(self, *values: Any, **named: Any) -> Symbol:
+    def __call__(self, *values: Any, **keywords: Any) -> Symbol:
         """Add the op to the graph of its operands."""
         try:
-            operands, attrs = self.bind(values, named)
+            operands, attrs = self.bind(values, keywords)
             graph = _graph_of(self, operands)
         except GraphirError as error:
             raise error.at(user_location(), self.name) from None

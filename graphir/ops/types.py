@@ -11,7 +11,7 @@ from graphir.errors import GraphError
 from graphir.ops.dims import Shape, ShapeLike, Size, product, shape_of, shape_text
 
 _LOCK = Lock()
-_INTERNED: WeakValueDictionary[tuple[int, Shape], TensorType] = WeakValueDictionary()
+_TYPES: WeakValueDictionary[tuple[int, Shape], TensorType] = WeakValueDictionary()
 
 
 class TensorType:
@@ -30,14 +30,14 @@ class TensorType:
         """The one object for this dtype and shape."""
         dtype, shape = dtype if isinstance(dtype, DType) else DType(dtype), shape_of(shape)
         key = dtype.code, shape
-        known = _INTERNED.get(key)
-        if known is not None:
-            return known
+        existing = _TYPES.get(key)
+        if existing is not None:
+            return existing
         new = super().__new__(cls)
         new.dtype, new.shape = dtype, shape
         new._cast = {}
         with _LOCK:  # setdefault of a weak dictionary is not atomic
-            return _INTERNED.setdefault(key, new)
+            return _TYPES.setdefault(key, new)
 
     def __reduce__(self) -> tuple[type[TensorType], tuple[DType, Shape]]:
         return TensorType, (self.dtype, self.shape)
@@ -54,10 +54,10 @@ class TensorType:
 
     def cast(self, dtype: DType) -> TensorType:
         """The type of the same shape with another dtype."""
-        found = self._cast.get(dtype.code)
-        if found is None:
-            found = self._cast[dtype.code] = TensorType(dtype, self.shape)
-        return found
+        type_ = self._cast.get(dtype.code)
+        if type_ is None:
+            type_ = self._cast[dtype.code] = TensorType(dtype, self.shape)
+        return type_
 
     def __str__(self) -> str:
         return f"{self.dtype}{shape_text(self.shape)}"
@@ -66,10 +66,10 @@ class TensorType:
         return f"TensorType({str(self.dtype)!r}, {shape_text(self.shape)})"
 
 
-def tensor_types(given: Iterable[TensorType]) -> tuple[TensorType, ...]:
+def tensor_types(types: Iterable[TensorType]) -> tuple[TensorType, ...]:
     """One type or several, as a tuple; GraphError for what is none."""
-    found = (given,) if isinstance(given, TensorType) else tuple(given)
-    for one in found:
-        if not isinstance(one, TensorType):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise GraphError(f"in_types and out_types are TensorTypes, not {one!r}")
-    return found
+    result = (types,) if isinstance(types, TensorType) else tuple(types)
+    for type_ in result:
+        if not isinstance(type_, TensorType):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise GraphError(f"in_types and out_types are TensorTypes, not {type_!r}")
+    return result

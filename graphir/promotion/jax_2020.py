@@ -11,7 +11,7 @@ from graphir.promotion.jax import INTS, JAX_LATTICE, Jax
 from graphir.promotion.library import LibraryRules
 from graphir.promotion.operands import Operand, Typed
 from graphir.promotion.rules import Family
-from graphir.promotion.scalars import told_apart
+from graphir.promotion.scalars import identity_key
 
 
 class Jax2020(Jax):
@@ -28,7 +28,7 @@ class Jax2020(Jax):
 
     def cell(self, value: Any, op: str) -> Hashable:
         """The interval between limits of dtypes in which a number lies; each exponent by itself."""
-        return told_apart(value) if op == "pow" else LibraryRules.cell(self, value, op)
+        return identity_key(value) if op == "pow" else LibraryRules.cell(self, value, op)
 
     def common(self, operands: Sequence[Typed]) -> DType:
         """The join of the arrays, and of the scalars whose kind is higher; never weak."""

@@ -20,9 +20,9 @@ def lattice(name: str) -> Lattice[Any]:
     text = str(name)
     if text in PUBLISHED:
         return published(text)
-    found = find_rules(text)
-    if found is not None:
-        return lattice_of(found)
+    names_found = find_rules(text)
+    if names_found is not None:
+        return lattice_of(names_found)
     names = [*PUBLISHED, *(rules.name for rules in rule_sets() if rules.lattice)]
     near = difflib.get_close_matches(text, names, n=3) or names
     raise GraphError(f"no lattice is named {name!r}", fix=f"use {', '.join(near)}")

@@ -46,14 +46,14 @@ def rules(which: str | PromotionRules | None = None) -> PromotionRules:
         return rules_in_force(_REGISTRY["max"])
     if isinstance(which, DefaultInside):
         return register(which)
-    found = find_rules(which)
-    if found is None:
+    matches = find_rules(which)
+    if matches is None:
         names = [*_REGISTRY, *declared_names("graphir.rules")]
         near = difflib.get_close_matches(str(which), names, n=3) or names
         raise GraphError(
             f"no rule set is named {which!r}; there is {', '.join(near)}, and register() adds one"
         )
-    return found
+    return matches
 
 
 def find_rules(name: str) -> PromotionRules | None:

@@ -27,7 +27,7 @@ from graphir.promotion.operands import (
     smallest_holding,
 )
 from graphir.promotion.registry import rule_sets, rules
-from graphir.promotion.scalars import fits, misfit, number_text, told_apart
+from graphir.promotion.scalars import fits, identity_key, misfit, number_text
 
 if TYPE_CHECKING:
     from graphir.rule_reports.explanation import Explanation
@@ -169,7 +169,7 @@ class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
 
     def cell(self, value: Any, op: str) -> Hashable:
         """A key of scalars that `literal` and `meant` treat alike in an op; None: all of a type."""
-        return told_apart(value)
+        return identity_key(value)
 
     def exponent_of(self, base: Typed | None, exponent: Any) -> tuple[Any, int | None]:
         """What an exponent counts as, and of how many factors `**` is a product if it is one."""
@@ -199,14 +199,14 @@ class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
         special = self.exceptions.get(op)
         if special is None or dtype not in special:
             return getattr(self, family)(dtype, op)
-        found = special[dtype]
-        if found is None:
-            taken = [d for d in _USUAL if special.get(d, d) is not None]
-            fix = cast_first(taken[0]) if taken else "no cast helps"
+        listed_dtype = special[dtype]
+        if listed_dtype is None:
+            dtypes_taken = [d for d in _USUAL if special.get(d, d) is not None]
+            fix = cast_first(dtypes_taken[0]) if dtypes_taken else "no cast helps"
             fix = REAL_PARTS if dtype.is_complex else fix
             problem = f"it is not defined for {dtype} under {self.name!r}"
             raise PromotionError(problem, fix=fix, op=op)
-        return found
+        return listed_dtype
 
     def source_dtype(self, dtype: DType, op: str) -> DType:
         """The dtype of an operand that an op converts to a dtype which its caller names."""
@@ -323,7 +323,7 @@ class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
 
     def misfit(self, value: Any, dtype: DType) -> PromotionError:
         """The error that says a literal does not fit the dtype it would take."""
-        wide = instead_of(dtype, [one for one in self.dtypes if self.fits(value, one)])
+        wide = instead_of(dtype, [each for each in self.dtypes if self.fits(value, each)])
         error = misfit(value, dtype, f" under {self.name!r}")
         ways = (
             Fix("{cast} of the other operand", wide),
@@ -366,13 +366,13 @@ class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
             self.entering(operand) if isinstance(operand, np.generic) else operand
             for operand in values
         ]
-        resolved = list(entries := beside_tensors(values, self.array))
+        operands_typed = list(entries := beside_tensors(values, self.array))
         for i, operand in enumerate(entries):
             if isinstance(operand, Number):
                 place = Place(entries, i)
                 dtype = self.literal(self.literal_value(operand.value, place), place)
-                resolved[i] = Operand(dtype, 0, operand.value)
-        return resolved
+                operands_typed[i] = Operand(dtype, 0, operand.value)
+        return operands_typed
 
     def explain(self, *operands: Any) -> Explanation:
         """The same as `promote`, with each operand's path up and what it can lose on the way."""

@@ -83,7 +83,7 @@ def number_text(value: Any) -> str:
     return repr(value)
 
 
-def told_apart(value: Any) -> tuple[type, Any]:
+def identity_key(value: Any) -> tuple[type, Any]:
     """A key that Python scalars share only if nothing tells them apart: 0.0 is not -0.0, 1 no True.
 
     NaNs share theirs.

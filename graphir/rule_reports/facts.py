@@ -29,11 +29,11 @@ def facts(rules: PromotionRules, among: Iterable[DType] = tuple(DType)) -> tuple
     Each answer is that of an op on arrays of the dtypes that the rules have, among those given. A
     question about dtypes of which there is none is left out.
     """
-    requested = {*among} & {*rules.dtypes}
+    dtypes_asked = {*among} & {*rules.dtypes}
     dtypes = [
         dtype
         for dtype in DType
-        if dtype in requested and dtype in rules.dtypes and rules.has(dtype)
+        if dtype in dtypes_asked and dtype in rules.dtypes and rules.has(dtype)
     ]
     strong = [dtype for dtype in dtypes if not dtype.weak and not dtype.narrow] or dtypes
     whole = [dtype for dtype in strong if dtype.is_integer or dtype is DType.bool]

@@ -23,8 +23,8 @@ Sizes: TypeAlias = tuple[int, ...]
 def alike(name: str, *arrays: Array) -> None:
     """TypeError unless arrays share a dtype: the casting="no" of what is not a ufunc."""
     if any(array.dtype != arrays[0].dtype for array in arrays):
-        given = ", ".join(str(array.dtype) for array in arrays)
-        raise TypeError(f"{name} of {given}: a cast to one dtype is missing")
+        dtypes = ", ".join(str(array.dtype) for array in arrays)
+        raise TypeError(f"{name} of {dtypes}: a cast to one dtype is missing")
 
 
 # -- axes and shapes

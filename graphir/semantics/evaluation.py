@@ -43,7 +43,7 @@ _MACHINE = [_computes_in(dtype) for dtype in DType]
 
 def apply(
     op: Op,
-    inferred: Inferred,
+    inference: Inferred,
     sources: Sequence[DType],
     values: Sequence[NDArray[Any]],
     sizes: Mapping[str, int],
@@ -56,35 +56,35 @@ def apply(
     once. `sizes` binds symbolic dims. Raises ExecutionError for values the op cannot compute with.
     Call inside `np.errstate(all="ignore")`.
     """
-    result = inferred.type.dtype
+    result = inference.type.dtype
     operands = [
-        convert(value, source, wanted, tf32)
-        for value, source, wanted in zip(values, sources, inferred.operands, strict=True)
+        convert(value, source, operand_dtype, tf32)
+        for value, source, operand_dtype in zip(values, sources, inference.operands, strict=True)
     ]
     if op is ops.cast:
-        return contiguous(convert(operands[0], inferred.operands[0], result, tf32))
+        return contiguous(convert(operands[0], inference.operands[0], result, tf32))
     if op.computes:
         operands = [
-            contiguous(convert(value, wanted, machine(wanted)))
-            for value, wanted in zip(operands, inferred.operands, strict=True)
+            contiguous(convert(value, operand_dtype, machine(operand_dtype)))
+            for value, operand_dtype in zip(operands, inference.operands, strict=True)
         ]
-    settings = settings_of(op, result, inferred.attrs, sizes, tf32)
+    settings = settings_of(op, result, inference.attrs, sizes, tf32)
     try:
-        made = np.asarray(KERNELS[op.name](*operands, **settings))
+        value_computed = np.asarray(KERNELS[op.name](*operands, **settings))
     except ExecutionError:
         raise
     except (ValueError, OverflowError, MemoryError) as error:  # sizes beyond all bounds
         raise ExecutionError(str(error) or "out of memory") from None
     made_as = machine(result) if op.computes else result
-    if made.dtype != made_as.storage:  # places and sizes, which NumPy gives as int64
-        made_as = DType.from_numpy(made.dtype)
-    return contiguous(convert(made, made_as, result, tf32))
+    if value_computed.dtype != made_as.storage:  # places and sizes, which NumPy gives as int64
+        made_as = DType.from_numpy(value_computed.dtype)
+    return contiguous(convert(value_computed, made_as, result, tf32))
 
 
 def contiguous(array: NDArray[Any]) -> NDArray[Any]:
     """In C order and aligned: NumPy reduces unaligned arrays some thousand elements at a time."""
-    found = np.asarray(array, order="C")
-    return found if found.flags.aligned else found.copy()
+    result = np.asarray(array, order="C")
+    return result if result.flags.aligned else result.copy()
 
 
 def settings_of(
@@ -106,5 +106,5 @@ def _bound(value: Any, sizes: Mapping[str, int]) -> Any:
     if isinstance(value, Dim):
         return evaluate(value, sizes)
     if isinstance(value, tuple):
-        return tuple(_bound(one, sizes) for one in value)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        return tuple(_bound(item, sizes) for item in value)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
     return value

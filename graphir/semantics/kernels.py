@@ -88,14 +88,14 @@ def _pow(x: Array, y: Array) -> Array:
     squares = np.equal(y, 2) if x.dtype.kind in "iuf" else np.False_
     if not squares.any():
         return _call_whole(np.power, x, y)
-    squared = _call(np.multiply, x, x)
+    square = _call(np.multiply, x, x)
     if squares.all():
         shape = np.broadcast_shapes(x.shape, y.shape)
-        return squared if x.shape == shape else np.broadcast_to(squared, shape).copy()
-    return np.where(squares, squared, _call_whole(np.power, x, y))
+        return square if x.shape == shape else np.broadcast_to(square, shape).copy()
+    return np.where(squares, square, _call_whole(np.power, x, y))
 
 
-def _rounded(function: np.ufunc, x: Array) -> Array:
+def _round(function: np.ufunc, x: Array) -> Array:
     return x.copy() if x.dtype.kind in "biu" else _call(function, x)
 
 
@@ -161,12 +161,12 @@ def _extreme(
     Of zeros of both signs NumPy gives one by its place.
     """
     _not_empty(name, x, axis)
-    found = _reduce(function, x, axis, keepdims)
-    if x.dtype.kind != "f" or found.all():
-        return found
+    extreme = _reduce(function, x, axis, keepdims)
+    if x.dtype.kind != "f" or extreme.all():
+        return extreme
     bits = _reduce(function, x.view(f"i{x.itemsize}"), axis, keepdims)
     zeros = np.where(bits == 0, 0.0, -0.0).astype(x.dtype)
-    return np.where(found == 0, zeros, found)
+    return np.where(extreme == 0, zeros, extreme)
 
 
 def _locate(
@@ -188,8 +188,8 @@ def _not_empty(name: str, x: Array, axes: tuple[int, ...]) -> None:
 def _sort(x: Array, axis: int, descending: bool) -> Array:
     """Sorted, NaN last; descending is that backwards, so NaN first."""
     # A sort that is not stable would give 0.0 and -0.0 in an order of its own.
-    ordered = np.sort(x, axis=axis, kind="stable" if x.dtype.kind == "f" else None)
-    return np.flip(ordered, axis).copy() if descending else ordered
+    result = np.sort(x, axis=axis, kind="stable" if x.dtype.kind == "f" else None)
+    return np.flip(result, axis).copy() if descending else result
 
 
 def _argsort(x: Array, axis: int, descending: bool) -> Array:
@@ -271,10 +271,10 @@ _PRIMITIVES: dict[str, Kernel] = {
     "square": ufunc(np.square),
     "reciprocal": _reciprocal,
     # -- rounding
-    "floor": partial(_rounded, np.floor),
-    "ceil": partial(_rounded, np.ceil),
-    "trunc": partial(_rounded, np.trunc),
-    "round": partial(_rounded, np.rint),
+    "floor": partial(_round, np.floor),
+    "ceil": partial(_round, np.ceil),
+    "trunc": partial(_round, np.trunc),
+    "round": partial(_round, np.rint),
     # -- functions of floats
     "sqrt": ufunc(np.sqrt),
     "cbrt": ufunc(np.cbrt),

@@ -41,7 +41,7 @@ def erf_by(take: Take, x: Array) -> Array:
     """The same by a function that looks places of a table up, also where x is being traced."""
     wide = x.astype(np.float64)
     size = np.abs(wide)
-    far = _interpolated(size, _END, _taylor(), take)
+    far = _interpolate(size, _END, _taylor(), take)
     near = size + size * _polynomial(size * size, _maclaurin())
     return np.copysign(np.where(size < _NEAR, near, far), wide).astype(x.dtype)
 
@@ -52,11 +52,11 @@ def _tail(x: NDArray[np.float64], take: Take) -> NDArray[np.float64]:
     That is erfc(x / sqrt(2)) / 2 (DLMF 7.2.2), which a rounded x / sqrt(2) would lose x**2 ulp of;
     so the series is of the tail itself, about the nearest multiple of 1/64, within 1.5 ulp.
     """
-    found = _interpolated(x, _TAIL_END, _tail_taylor(), take)
-    return np.where(x < _TAIL_END, found, 0.0)
+    tail = _interpolate(x, _TAIL_END, _tail_taylor(), take)
+    return np.where(x < _TAIL_END, tail, 0.0)
 
 
-def _interpolated(
+def _interpolate(
     x: NDArray[np.float64], end: int, table: tuple[NDArray[np.float64], ...], take: Take
 ) -> NDArray[np.float64]:
     """The series in the row of the nearest centre; from `end` on what is there, of NaN NaN."""
@@ -65,7 +65,9 @@ def _interpolated(
     rest = np.minimum(x, end) - place / _STEPS
     row = place.astype(np.intp)
     value, *series = table
-    return take(value, row) + _polynomial(rest, (take(one, row) for one in reversed(series)))
+    return take(value, row) + _polynomial(
+        rest, (take(coefficient, row) for coefficient in reversed(series))
+    )
 
 
 def _polynomial(x: NDArray[np.float64], coefficients: Iterable[Any]) -> NDArray[np.float64]:
@@ -175,8 +177,10 @@ def var(x: Array, axis: tuple[int, ...], keepdims: bool, correction: int) -> Arr
     count = _count(x, axis)
     if count > correction:
         return np.asarray(np.var(x, axis=axis, ddof=correction, keepdims=keepdims))
-    biased = var(x, axis, keepdims, 0) if count else mean(np.abs(x), axis, keepdims)
-    return np.asarray(np.divide(biased, biased.dtype.type(0), casting="no"))
+    population_variance = var(x, axis, keepdims, 0) if count else mean(np.abs(x), axis, keepdims)
+    return np.asarray(
+        np.divide(population_variance, population_variance.dtype.type(0), casting="no")
+    )
 
 
 def _count(x: Array, axis: tuple[int, ...]) -> int:

@@ -21,23 +21,24 @@ _HEADER = 10_000
 """The most bytes of a header, as in np.load."""
 
 _MAGIC = b"\x93NUMPY"
-_PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _CHUNK = 1 << 22
 
 
 def read_array(file: IO[bytes], size: int) -> NDArray[Any]:
     """The array of a .npy of `size` bytes; ValueError where it is none, or of Python objects."""
-    shape, fortran, dtype, begun = _header(file)
+    shape, fortran, dtype, header_size = _header(file)
     if dtype.hasobject:
         raise ValueError("its elements are Python objects; nothing is ever unpickled")
     if any(n < 0 for n in shape):
         raise ValueError(f"its header says shape {shape}")
-    wanted, given = math.prod(shape) * dtype.itemsize, size - begun
-    if wanted > given:
+    size_needed, size_left = math.prod(shape) * dtype.itemsize, size - header_size
+    if size_needed > size_left:
         raise ValueError(
-            f"its header says {dtype}{list(shape)}, which is {wanted} bytes, and has {given}"
+            f"its header says {dtype}{list(shape)}, which is {size_needed} "
+            f"bytes, and has {size_left}"
         )
-    data = _bytes(file, wanted)
+    data = _bytes(file, size_needed)
     return np.ndarray(shape, dtype, data, order="F" if fortran else "C")
 
 
@@ -53,19 +54,19 @@ def _header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]
         raise ValueError(f"its header is {length} bytes long; at most {_HEADER} are read")
     text = io.BytesIO(digits + file.read(length))
     formats = np.lib.format
-    read = formats.read_array_header_1_0 if first else formats.read_array_header_2_0
-    found: Any = read(text)
-    return (*found, len(magic) + len(digits) + length)
+    read_header = formats.read_array_header_1_0 if first else formats.read_array_header_2_0
+    fields: Any = read_header(text)
+    return (*fields, len(magic) + len(digits) + length)
 
 
 def _bytes(file: IO[bytes], size: int) -> NDArray[np.uint8]:
     data, at = np.empty(size, np.uint8), 0
     view = memoryview(cast(Any, data))
     while at < size:
-        read = cast(Any, file).readinto(view[at : at + _CHUNK])
-        if not read:
+        count = cast(Any, file).readinto(view[at : at + _CHUNK])
+        if not count:
             raise ValueError(f"it ends after {at} of {size} bytes")
-        at += read
+        at += count
     return data
 
 
@@ -78,7 +79,9 @@ class Archive:
     def __init__(self, file: IO[bytes]) -> None:
         self._zip = zipfile.ZipFile(file)
         self._left = FREE + EXPANSION * file.seek(0, io.SEEK_END)
-        self._members = {one.filename.removesuffix(".npy"): one for one in self._zip.infolist()}
+        self._members = {
+            member.filename.removesuffix(".npy"): member for member in self._zip.infolist()
+        }
 
     @property
     def names(self) -> list[str]:
@@ -88,7 +91,7 @@ class Archive:
     def read(self, name: str) -> NDArray[Any]:
         """The array of a name that it has."""
         member = self._members[name]
-        if member.compress_type not in _PACKED:
+        if member.compress_type not in _COMPRESSIONS:
             raise ValueError(f"{name!r} is packed in another way than NumPy packs")
         if member.file_size > self._left:
             raise ValueError(

@@ -29,7 +29,7 @@ class Replacement:
 
     def __init__(self) -> None:
         self._files = ExitStack()
-        self._written: list[tuple[IO[bytes], Path, Path]] = []
+        self._pending: list[tuple[IO[bytes], Path, Path]] = []
 
     def open(self, path: str | os.PathLike[str]) -> IO[bytes]:
         """A file whose content will be that of `path`; OSError names `path`."""
@@ -40,7 +40,7 @@ class Replacement:
         beside = final.with_name(f".graphir-{os.getpid()}-{secrets.token_hex(4)}")
         with _naming(path):
             file = self._files.enter_context(beside.open("x+b"))
-            self._written.append((file, beside, final))
+            self._pending.append((file, beside, final))
             if mode is not None:
                 beside.chmod(stat.S_IMODE(mode))
         return file
@@ -57,19 +57,19 @@ class Replacement:
         finally:
             with suppress(OSError):  # of a full disk, already raised by the sync
                 self._files.close()
-            for _, beside, _ in self._written:
+            for _, beside, _ in self._pending:
                 beside.unlink(missing_ok=True)
 
     def _commit(self) -> None:
-        for file, _, final in self._written:
+        for file, _, final in self._pending:
             with _naming(final):
                 file.flush()
                 os.fsync(file.fileno())
                 file.close()
-        for _, beside, final in self._written:
+        for _, beside, final in self._pending:
             with _naming(final):
                 beside.replace(final)
-        for folder in {final.parent for _, _, final in self._written}:
+        for folder in {final.parent for _, _, final in self._pending}:
             _sync(folder)
 
 

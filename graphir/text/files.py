@@ -73,11 +73,11 @@ class _Beside(dict[str, NDArray[Any]]):
     def __missing__(self, name: str) -> NDArray[Any]:
         try:
             if self._archive is None:
-                self._archive = self._opened()
+                self._archive = self._open_archive()
             if name not in self._archive.names:
-                known = ", ".join(self._archive.names)
-                raise GraphError(f"{self.path} has no array named {name!r}, only {known}")
-            found = self[name] = self._archive.read(name)
+                names = ", ".join(self._archive.names)
+                raise GraphError(f"{self.path} has no array named {name!r}, only {names}")
+            array = self[name] = self._archive.read(name)
         except FileNotFoundError:
             why = f"{self.path}, which has the values of large constants, is missing"
             raise GraphError(why) from None
@@ -87,9 +87,9 @@ class _Beside(dict[str, NDArray[Any]]):
         except Exception as error:
             why = f"{type(error).__name__}: {error}"
             raise GraphError(f"{self.path} is not a readable .npz: {why}") from None
-        return found
+        return array
 
-    def _opened(self) -> Archive:
+    def _open_archive(self) -> Archive:
         if not stat.S_ISREG(self.path.stat().st_mode):
             raise GraphError(f"{self.path} is not a regular file")
         file = self._files.enter_context(self.path.open("rb"))

@@ -60,7 +60,7 @@ class Parser(Values):
         self._sources = sources
         self._paths: dict[str, str] = {}
         self.symbols: dict[str, Symbol] = {}
-        self._kept: dict[Any, Inferred] = {}
+        self._inferences: dict[Any, Inferred] = {}
 
     def graph(self) -> Graph:
         """The graph that the rest of the text describes."""
@@ -157,17 +157,17 @@ class Parser(Values):
         type_at, type_ = self.at, self.type()
         source = self._source(op, start)
         # A constant that is kept beside the text is one array, however often it is named.
-        kept = (type_, content_of(attrs)) if isinstance(attrs.get("value"), Stored) else None
-        inferred = self._kept.get(kept)
-        if inferred is None:
+        cache_key = (type_, content_of(attrs)) if isinstance(attrs.get("value"), Stored) else None
+        inference = self._inferences.get(cache_key)
+        if inference is None:
             if op is ops.constant and "value" in attrs:
                 attrs["value"] = self._constant(attrs["value"], places["value"], type_)
-            inferred = self._inferred(graph, op, args, attrs, places, op_at)
-            if kept:
-                self._kept[kept] = inferred
-        if inferred.type is not type_:
-            self.fail(f"the type here is {type_}, but {op.name} gives {inferred.type}", type_at)
-        self.symbols[name] = graph.append(op, args, inferred.attrs, type_, source)
+            inference = self._infer(graph, op, args, attrs, places, op_at)
+            if cache_key:
+                self._inferences[cache_key] = inference
+        if inference.type is not type_:
+            self.fail(f"the type here is {type_}, but {op.name} gives {inference.type}", type_at)
+        self.symbols[name] = graph.append(op, args, inference.attrs, type_, source)
 
     def _new_name(self, what: str) -> str:
         start = self.at
@@ -234,10 +234,10 @@ class Parser(Values):
     def _constant(self, value: Any, start: int, type_: TensorType) -> Any:
         if not isinstance(value, Stored):
             return self.attempt(start, array_of_text, value, type_)
-        named = f'npz("{value.name}")'
+        name_text = f'npz("{value.name}")'
         if self.constants is None:
             self.fail(
-                f"the values of {named} are not in the text; give them with Graph.parse(text, "
+                f"the values of {name_text} are not in the text; give them with Graph.parse(text, "
                 f"{{{value.name!r}: array}}), or use Graph.load(path) where Graph.save wrote both",
                 start,
             )
@@ -246,9 +246,9 @@ class Parser(Values):
         except KeyError:
             self.fail(f"no array named {value.name!r} is among the constants given", start)
         except Exception as error:
-            self.refuse(error, start, op=named)
+            self.refuse(error, start, op=name_text)
 
-    def _inferred(
+    def _infer(
         self,
         graph: Graph,
         op: Op,
@@ -342,8 +342,8 @@ class Parser(Values):
             self.expect("]")
         self.expect("of", " and an op")
         op = ASSIGN if self.take(ASSIGN) else self._op().name
-        quoted = self.tokens[self.at][:1] == '"'
-        location = self._location("") if quoted else Location.at("", *self.place(start))
+        is_quoted = self.tokens[self.at][:1] == '"'
+        location = self._location("") if is_quoted else Location.at("", *self.place(start))
         self.expect(",", " and the rules that asked for the cast")
         rule = self._rule()
         self.expect(":")

@@ -38,8 +38,8 @@ def graph_text(graph: Graph, locations: bool = True) -> str:
 
 def text_lines(graph: Graph, locations: bool = True) -> Iterator[str]:
     """The lines of a graph's text."""
-    stored = {symbol.index: name for name, symbol in _large(graph).items()}
-    lines = _Lines(names_of(graph), stored, locations)
+    npz_names = {symbol.index: name for name, symbol in _large(graph).items()}
+    lines = _Lines(names_of(graph), npz_names, locations)
     yield lines.header(graph)
     for symbol in graph.symbols:
         if symbol.op is not ops.input:
@@ -52,17 +52,17 @@ def text_lines(graph: Graph, locations: bool = True) -> Iterator[str]:
 def symbol_text(symbol: Symbol) -> str:
     """The line of a symbol in its graph's text; of an input, its name and type."""
     graph = symbol.graph
-    names = {one.index: graph.name_of(one) for one in (symbol, *symbol.args)}
+    names = {each.index: graph.name_of(each) for each in (symbol, *symbol.args)}
     large = _large(graph) if _is_large(symbol) else {}
-    lines = _Lines(names, {one.index: name for name, one in large.items()}, True)
+    lines = _Lines(names, {each.index: name for name, each in large.items()}, True)
     return lines.typed(symbol) if symbol.op is ops.input else lines.line(symbol)
 
 
 def definitions(graph: Graph) -> Callable[[Symbol], str]:
     """What gives the lines of a graph's symbols, without where they come from."""
-    stored = {symbol.index: name for name, symbol in _large(graph).items()}
-    lines = _Lines(names_of(graph), stored, False)
-    return lambda one: lines.typed(one) if one.op is ops.input else lines.definition(one)
+    npz_names = {symbol.index: name for name, symbol in _large(graph).items()}
+    lines = _Lines(names_of(graph), npz_names, False)
+    return lambda each: lines.typed(each) if each.op is ops.input else lines.definition(each)
 
 
 def large_constants(graph: Graph) -> dict[str, NDArray[Any]]:
@@ -74,9 +74,9 @@ class _Lines:
     """Prints the symbols of one graph; each type and location is made text once."""
 
     def __init__(
-        self, names: Mapping[int, str], stored: Mapping[int, str], locations: bool
+        self, names: Mapping[int, str], npz_names: Mapping[int, str], locations: bool
     ) -> None:
-        self.names, self.stored, self.locations = names, stored, locations
+        self.names, self.npz_names, self.locations = names, npz_names, locations
         self._types: dict[TensorType, str] = {}
         self._places: dict[int, str] = {}
 
@@ -116,18 +116,18 @@ class _Lines:
 
     def attributes(self, symbol: Symbol) -> str:
         types = [arg.type for arg in symbol.args]
-        told = ", ".join(
+        fields = ", ".join(
             f"{attr.name}={self.value(symbol, symbol.attrs[attr.name])}"
             for attr in symbol.op.attrs
             if not _is_default(attr, symbol.attrs[attr.name], types)
         )
-        return f" {{{told}}}" if told else ""
+        return f" {{{fields}}}" if fields else ""
 
     def value(self, symbol: Symbol, value: Any) -> str:
         if not isinstance(value, np.ndarray):
             return _literal(value)
-        if symbol.index in self.stored:
-            return f'npz("{self.stored[symbol.index]}")'
+        if symbol.index in self.npz_names:
+            return f'npz("{self.npz_names[symbol.index]}")'
         return _literal(elements(cast("NDArray[Any]", value), symbol.dtype))
 
     def source(self, symbol: Symbol) -> str:
@@ -198,10 +198,10 @@ def _label(name: str) -> str:
 
 
 def _string(text: str) -> str:
-    quoted = json.dumps(text, ensure_ascii=False)
-    if quoted.isprintable():
-        return quoted
-    return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in quoted)
+    literal = json.dumps(text, ensure_ascii=False)
+    if literal.isprintable():
+        return literal
+    return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in literal)
 
 
 def elements(array: NDArray[Any], dtype: DType) -> Any:

@@ -240,8 +240,8 @@ class _Rebuilding:
         op, operands = self._call(symbol)
         placed = error.having(location=symbol.location, op=op, operands=operands)
         self.refusals[symbol.index] = Refusal(symbol, placed, follows)
-        known = self.assumed_types[symbol.index]
-        type_ = symbol.type if known is None else known.type
+        assumption = self.assumed_types[symbol.index]
+        type_ = symbol.type if assumption is None else assumption.type
         return self.new.append(symbol.op, (), symbol.attrs, type_, symbol.source)
 
     def _call(self, symbol: Symbol) -> tuple[str, tuple[OperandInfo, ...]]:

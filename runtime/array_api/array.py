@@ -48,9 +48,9 @@ class Array(ArrayOperators):
     def symbol(self) -> Lazy:
         """What the array stands for now."""
         part = self.part
-        if part is not None and part.seen != (changes := part.base.changes):
+        if part is not None and part.changes_seen != (changes := part.base.changes):
             self._symbol = TAPE.known(part.of(value_of(part.base.symbol)))
-            part.seen = changes  # last: until then, and where it is refused, it is not seen
+            part.changes_seen = changes  # last: until then, and where it is refused, it is not seen
         return self._symbol
 
     @symbol.setter
@@ -102,16 +102,16 @@ class Array(ArrayOperators):
             raise ShapeError(
                 ".T takes matrices", got=f"shape {self.shape}", fix="use .mT or permute_dims"
             )
-        return self._transposed()
+        return self._transpose()
 
     @property
     def mT(self) -> Array:  # noqa: N802 -- the standard's name
         """The last two axes exchanged; ShapeError where there are fewer."""
         if self.ndim < 2:
             raise ShapeError(".mT takes matrices", got=f"shape {self.shape}")
-        return self._transposed()
+        return self._transpose()
 
-    def _transposed(self) -> Array:
+    def _transpose(self) -> Array:
         from runtime.array_api.views import view
 
         return view(ops.transpose, self)
@@ -190,7 +190,7 @@ class Array(ArrayOperators):
             return np.array(value, dtype)
         if dtype is not None and np.dtype(dtype) != value.dtype:
             raise ValueError(f"{self.dtype} to {dtype} needs a copy")
-        return _shared(value)
+        return _share_buffer(value)
 
     def __dlpack__(
         self,
@@ -209,7 +209,7 @@ class Array(ArrayOperators):
         if dl_device is not None and tuple(dl_device) != self.__dlpack_device__():
             raise BufferError(f"there is no device {dl_device!r}; the array is on the CPU")
         if copy is False:
-            max_version = max(max_version or _MARKED, _MARKED)
+            max_version = max(max_version or _PAIR, _PAIR)
         version: Any = {"max_version": max_version} if _HAS_VERSIONS else {}
         return self.__array__(copy=copy).__dlpack__(stream=stream, **version)
 
@@ -228,7 +228,7 @@ class Array(ArrayOperators):
         return str(self) if self.shape else format(self._item("format"), spec)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, (value_of(self.symbol),)
+        return _restore, (value_of(self.symbol),)
 
     # -- operators
 
@@ -238,8 +238,8 @@ class Array(ArrayOperators):
             raise AttributeError(no_method(name), name=name, obj=self)
 
     def _with(self, op: Op, *operands: Any) -> Any:
-        for one in operands:
-            if not isinstance(one, _ANSWERED) and op not in _BY_IDENTITY:
+        for operand in operands:
+            if not isinstance(operand, _OPERAND_TYPES) and op not in _BY_IDENTITY:
                 return NotImplemented
         return record(op, *operands)
 
@@ -249,7 +249,7 @@ class Array(ArrayOperators):
             return self._with(ops.pow, self, exponent)
         return self._with(short.op, self)
 
-    def _become(self, result: Any) -> Any:
+    def _assign_in_place(self, result: Any) -> Any:
         if result is NotImplemented:
             return result
         old, new = self.type, result.type
@@ -259,7 +259,7 @@ class Array(ArrayOperators):
         return self
 
 
-_ANSWERED = (Array, *_SCALARS, np.ndarray, np.generic)
+_OPERAND_TYPES = (Array, *_SCALARS, np.ndarray, np.generic)
 """The operands that an op takes, or refuses with a clear word: others may know of arrays."""
 
 _VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
@@ -267,7 +267,7 @@ _VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 _HAS_VERSIONS = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
 """Whether NumPy knows versions of DLPack; without them nothing can be marked."""
 
-_MARKED = (1, 0)
+_PAIR = (1, 0)
 """The version of DLPack from which on memory can be marked as read-only."""
 
 _BY_IDENTITY = (ops.equal, ops.not_equal)
@@ -276,7 +276,9 @@ _BY_IDENTITY = (ops.equal, ops.not_equal)
 
 def record(op: Op, *operands: Any, **attrs: Any) -> Array:
     """What an op gives for arrays and Python scalars beside them; TypeError for other operands."""
-    return Array(bounded(TAPE.record(op, [_symbol(one, op) for one in operands], attrs or _NONE)))
+    return Array(
+        bounded(TAPE.record(op, [_symbol(operand, op) for operand in operands], attrs or _NONE))
+    )
 
 
 def _symbol(operand: Any, op: Op) -> Any:
@@ -318,23 +320,23 @@ def named(function: Any, name: str, doc: str) -> Any:
 
 def eager(function: Callable[..., Any], *args: Any, **settings: Any) -> Any:
     """What a function of NumPy gives for the values of arrays: an array, or several in a tuple."""
-    plain = {name: _plain(one) for name, one in settings.items()}
+    plain = {name: _plain(value) for name, value in settings.items()}
     with np.errstate(all="ignore"):
-        found = function(*map(_plain, args), **plain)
-    if isinstance(found, tuple):
-        return tuple([known(one) for one in cast("Sequence[Any]", found)])
-    return known(found)
+        result = function(*map(_plain, args), **plain)
+    if isinstance(result, tuple):
+        return tuple([known(value) for value in cast("Sequence[Any]", result)])
+    return known(result)
 
 
 def _plain(value: Any) -> Any:
     return value_of(value.symbol) if isinstance(value, Array) else value
 
 
-def _shared(value: NDArray[Any]) -> NDArray[Any]:
+def _share_buffer(value: NDArray[Any]) -> NDArray[Any]:
     view = value.view()
     view.flags.writeable = False
     return view
 
 
-def _restored(value: NDArray[Any]) -> Array:
+def _restore(value: NDArray[Any]) -> Array:
     return known(value)

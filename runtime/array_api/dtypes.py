@@ -37,14 +37,14 @@ def dtype_of(dtype: Any, default: DType | None = None) -> DType:
     if dtype is None and default is not None:
         return default
     try:
-        found = DType(dtype)
+        dtype_ = DType(dtype)
     except GraphirError:
         raise PromotionError(f"{dtype!r} is not a dtype", fix=f"use one of {_names()}") from None
-    if found not in ALL:
+    if dtype_ not in ALL:
         raise PromotionError(
-            f"{found} is not a dtype of the standard", fix=f"use one of {_names()}"
+            f"{dtype_} is not a dtype of the standard", fix=f"use one of {_names()}"
         )
-    return found
+    return dtype_
 
 
 def _names() -> str:
@@ -75,9 +75,9 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     """Whether a dtype is of a kind: a name of kinds, a dtype, or a tuple of them."""
     if isinstance(kind, tuple):
         several = cast("tuple[Any, ...]", kind)
-        if any(isinstance(one, tuple) for one in several):
+        if any(isinstance(each, tuple) for each in several):
             raise PromotionError(f"kinds in a tuple are names and dtypes, no tuples: {kind!r}")
-        return any(isdtype(dtype, one) for one in several)
+        return any(isdtype(dtype, each) for each in several)
     if not isinstance(kind, str):
         return dtype_of(dtype) is dtype_of(kind)
     return dtype_of(dtype) in kind_of(kind)
@@ -93,15 +93,15 @@ def kind_of(kind: str) -> tuple[DType, ...]:
 def result_type(*arrays_and_dtypes: Any) -> DType:
     """The dtype to which arrays, dtypes and Python scalars promote; TypeError if there is none."""
     try:
-        return TAPE.rules.promote(*map(_promoted, arrays_and_dtypes))
+        return TAPE.rules.promote(*map(_promotion_operand, arrays_and_dtypes))
     except PromotionError as error:
         raise error.having(vocabulary=ARRAYS) from None
 
 
-def _promoted(one: Any) -> Any:
-    if isinstance(one, Array):
-        return one.type
-    return one if type(one) in WEAK else dtype_of(one)
+def _promotion_operand(operand: Any) -> Any:
+    if isinstance(operand, Array):
+        return operand.type
+    return operand if type(operand) in WEAK else dtype_of(operand)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -148,8 +148,8 @@ def require(what: str, x: Array, *kinds: str) -> None:
         )
 
 
-def _dtype_among(given: Any, *kinds: str) -> DType:
-    dtype = given.dtype if isinstance(given, Array) else dtype_of(given)
+def _dtype_among(operand: Any, *kinds: str) -> DType:
+    dtype = operand.dtype if isinstance(operand, Array) else dtype_of(operand)
     if not isdtype(dtype, kinds):
         raise PromotionError(f"{dtype} is not of the kind {' or '.join(kinds)}")
     return dtype

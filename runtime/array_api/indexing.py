@@ -23,16 +23,16 @@ class IndexingError(GraphError, IndexError):
 
 def item(x: Array, key: Any) -> Array:
     """`x[key]`: ints, slices, ..., None, a mask, arrays of integers; IndexError for other keys."""
-    keys = _checked(key)
-    arrays = [one for one in keys if isinstance(one, Array)]
+    keys = _check_key(key)
+    arrays = [each for each in keys if isinstance(each, Array)]
     try:
         if not arrays:
-            return _viewed(x, keys)
+            return _view_at(x, keys)
         if len(arrays) > 1 or arrays[0].dtype is DType.bool or not _is_plain(keys):
             return eager(_item, x, *keys)
-        return _gathered(x, keys)
+        return _gather_at(x, keys)
     except IndexError as error:
-        raise IndexingError(f"{_shown(x, key)}: {error}") from None
+        raise IndexingError(f"{_key_text(x, key)}: {error}") from None
     except GraphirError as error:
         raise IndexingError.like(error) from None
 
@@ -43,19 +43,19 @@ def assign(x: Array, key: Any, value: Any) -> None:
     IndexError for keys that are none, ValueError for shapes that do not fit, OverflowError for an
     int that does not.
     """
-    keys = tuple([values(one) if isinstance(one, Array) else one for one in _checked(key)])
+    keys = tuple([values(each) if isinstance(each, Array) else each for each in _check_key(key)])
     try:
         with np.errstate(all="ignore"):  # what is too great for a float is inf
-            write(x, keys, _put(x, value))
+            write(x, keys, _assignable(x, value))
     except GraphirError:  # of what x or the value was to be, which has its own line
         raise
     except IndexError as error:
-        raise IndexingError(f"{_shown(x, key)}: {error}") from None
+        raise IndexingError(f"{_key_text(x, key)}: {error}") from None
     except ValueError as error:
-        raise GraphError(f"{_shown(x, key)}: {error}") from None
+        raise GraphError(f"{_key_text(x, key)}: {error}") from None
 
 
-def _put(x: Array, value: Any) -> Any:
+def _assignable(x: Array, value: Any) -> Any:
     """What NumPy is to assign, of a dtype that x takes."""
     kinds = [kind for kind in WEAK if isinstance(value, kind)]
     if not kinds and not isinstance(value, Array):
@@ -71,31 +71,31 @@ def _put(x: Array, value: Any) -> Any:
     return value if kinds else values(value)
 
 
-def _checked(key: Any) -> tuple[Any, ...]:
+def _check_key(key: Any) -> tuple[Any, ...]:
     keys = cast("tuple[Any, ...]", key) if isinstance(key, tuple) else (key,)
     return tuple(map(_index, keys))
 
 
-def _index(one: Any) -> Any:
+def _index(entry: Any) -> Any:
     """A key of one axis, whole numbers as ints."""
-    if one is None or one is ...:
-        return one
-    if isinstance(one, slice):
-        bounds = cast(Any, one)
+    if entry is None or entry is ...:
+        return entry
+    if isinstance(entry, slice):
+        bounds = cast(Any, entry)
         return slice(*map(_bound, (bounds.start, bounds.stop, bounds.step)))
-    if isinstance(one, Array) and (one.dtype is DType.bool or one.dtype.is_integer):
-        return one
-    return _int(one)
+    if isinstance(entry, Array) and (entry.dtype is DType.bool or entry.dtype.is_integer):
+        return entry
+    return _int(entry)
 
 
-def _int(one: Any) -> int:
+def _int(entry: Any) -> int:
     try:
-        if not isinstance(one, bool):
-            return operator.index(one)
+        if not isinstance(entry, bool):
+            return operator.index(entry)
     except TypeError:
         pass
     raise IndexingError(
-        f"{one!r} is no index: ints, slices, ..., None, masks and arrays of integers are"
+        f"{entry!r} is no index: ints, slices, ..., None, masks and arrays of integers are"
     )
 
 
@@ -103,7 +103,7 @@ def _bound(bound: Any) -> int | None:
     return None if bound is None else _int(bound)
 
 
-def _viewed(x: Array, keys: tuple[Any, ...]) -> Array:
+def _view_at(x: Array, keys: tuple[Any, ...]) -> Array:
     """x[keys] of ints, slices, ... and None: a view, but an element by ints alone is a copy."""
     symbol, steps = _part(x.symbol, keys)
     if not symbol.type.shape and ... not in keys:
@@ -113,19 +113,19 @@ def _viewed(x: Array, keys: tuple[Any, ...]) -> Array:
 
 def _part(symbol: Lazy, keys: tuple[Any, ...]) -> tuple[Lazy, Steps]:
     """x[keys] of ints, slices, ... and None, by what was recorded for the same before."""
-    known = (symbol.type, *[_hashable(one) for one in keys])
-    steps = _STEPS.get(known)
+    cache_key = (symbol.type, *[_hashable(entry) for entry in keys])
+    steps = _STEPS.get(cache_key)
     if steps is None:
         if len(_STEPS) >= _MANY:
             _STEPS.clear()
-        steps = _STEPS[known] = _steps(symbol.type, keys)
+        steps = _STEPS[cache_key] = _steps(symbol.type, keys)
     return bounded(TAPE.replay(symbol, steps)), steps
 
 
 def _steps(type_: TensorType, keys: tuple[Any, ...]) -> Steps:
     graph = Graph("array_api", rules=TAPE.rules)
     index(graph.input(type_), keys)
-    return [(one.op, one.attrs, one.type) for one in graph.symbols[1:]]
+    return [(symbol.op, symbol.attrs, symbol.type) for symbol in graph.symbols[1:]]
 
 
 _STEPS: dict[Any, Steps] = {}
@@ -138,16 +138,16 @@ def _hashable(key: Any) -> Any:
 
 def _is_plain(keys: tuple[Any, ...]) -> bool:
     """Whether the axes that one array of indices makes are where it stands."""
-    spread = [isinstance(one, slice) or one is None or one is ... for one in keys]
+    spread = [isinstance(entry, slice) or entry is None or entry is ... for entry in keys]
     return not any(spread) or sum(spread) == len(keys) - 1
 
 
-def _gathered(x: Array, keys: tuple[Any, ...]) -> Array:
+def _gather_at(x: Array, keys: tuple[Any, ...]) -> Array:
     """One array of indices among ints, or among slices: these first, and that along its axis."""
-    place = next(i for i, one in enumerate(keys) if isinstance(one, Array))
+    place = next(i for i, entry in enumerate(keys) if isinstance(entry, Array))
     rest = Array(_part(x.symbol, (*keys[:place], slice(None), *keys[place + 1 :]))[0])
-    after = sum(isinstance(one, slice) or one is None for one in keys[place + 1 :])
-    before = sum(isinstance(one, slice) or one is None for one in keys[:place])
+    after = sum(isinstance(entry, slice) or entry is None for entry in keys[place + 1 :])
+    before = sum(isinstance(entry, slice) or entry is None for entry in keys[:place])
     axis = rest.ndim - 1 - after if ... in keys[:place] else before
     return record(ops.gather, rest, keys[place], axis=axis)
 
@@ -156,6 +156,6 @@ def _item(x: NDArray[Any], *keys: Any) -> Any:
     return np.asarray(x[keys])
 
 
-def _shown(x: Array, key: Any) -> str:
-    shown = f"array of {key.shape}" if isinstance(key, Array) else repr(key)
-    return f"x[{shown}] of shape {x.shape}"
+def _key_text(x: Array, key: Any) -> str:
+    key_text = f"array of {key.shape}" if isinstance(key, Array) else repr(key)
+    return f"x[{key_text}] of shape {x.shape}"

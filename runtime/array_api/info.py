@@ -33,9 +33,9 @@ class Info:
         """The dtypes of a kind or of several, by name; all of them without one."""
         device_of(device)
         if kind is None:
-            return {str(one): one for one in ALL}
+            return {str(dtype): dtype for dtype in ALL}
         kinds = cast("tuple[str, ...]", kind) if isinstance(kind, tuple) else (kind,)
-        return {str(one): one for name in kinds for one in kind_of(name)}
+        return {str(dtype): dtype for name in kinds for dtype in kind_of(name)}
 
 
 def __array_namespace_info__() -> Info:  # noqa: N807 -- the standard's name

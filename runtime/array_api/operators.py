@@ -26,7 +26,7 @@ class ArrayOperators:
         """The array to a power."""
         raise NotImplementedError
 
-    def _become(self, result: Array) -> Array:
+    def _assign_in_place(self, result: Array) -> Array:
         """Take the place of a result of the same dtype and shape."""
         raise NotImplementedError
 
@@ -37,7 +37,7 @@ class ArrayOperators:
         return self._with(ops.add, other, self)
 
     def __iadd__(self, other: Any, /) -> Array:
-        return self._become(self._with(ops.add, self, other))
+        return self._assign_in_place(self._with(ops.add, self, other))
 
     def __sub__(self, other: Any, /) -> Array:
         return self._with(ops.subtract, self, other)
@@ -46,7 +46,7 @@ class ArrayOperators:
         return self._with(ops.subtract, other, self)
 
     def __isub__(self, other: Any, /) -> Array:
-        return self._become(self._with(ops.subtract, self, other))
+        return self._assign_in_place(self._with(ops.subtract, self, other))
 
     def __mul__(self, other: Any, /) -> Array:
         return self._with(ops.multiply, self, other)
@@ -55,7 +55,7 @@ class ArrayOperators:
         return self._with(ops.multiply, other, self)
 
     def __imul__(self, other: Any, /) -> Array:
-        return self._become(self._with(ops.multiply, self, other))
+        return self._assign_in_place(self._with(ops.multiply, self, other))
 
     def __truediv__(self, other: Any, /) -> Array:
         return self._with(ops.divide, self, other)
@@ -64,7 +64,7 @@ class ArrayOperators:
         return self._with(ops.divide, other, self)
 
     def __itruediv__(self, other: Any, /) -> Array:
-        return self._become(self._with(ops.divide, self, other))
+        return self._assign_in_place(self._with(ops.divide, self, other))
 
     def __floordiv__(self, other: Any, /) -> Array:
         return self._with(ops.floor_divide, self, other)
@@ -73,7 +73,7 @@ class ArrayOperators:
         return self._with(ops.floor_divide, other, self)
 
     def __ifloordiv__(self, other: Any, /) -> Array:
-        return self._become(self._with(ops.floor_divide, self, other))
+        return self._assign_in_place(self._with(ops.floor_divide, self, other))
 
     def __mod__(self, other: Any, /) -> Array:
         return self._with(ops.remainder, self, other)
@@ -82,7 +82,7 @@ class ArrayOperators:
         return self._with(ops.remainder, other, self)
 
     def __imod__(self, other: Any, /) -> Array:
-        return self._become(self._with(ops.remainder, self, other))
+        return self._assign_in_place(self._with(ops.remainder, self, other))
 
     def __pow__(self, other: Any, /) -> Array:
         return self._power(other)
@@ -91,7 +91,7 @@ class ArrayOperators:
         return self._with(ops.pow, other, self)
 
     def __ipow__(self, other: Any, /) -> Array:
-        return self._become(self._power(other))
+        return self._assign_in_place(self._power(other))
 
     def __matmul__(self, other: Any, /) -> Array:
         return self._with(ops.matmul, self, other)
@@ -100,7 +100,7 @@ class ArrayOperators:
         return self._with(ops.matmul, other, self)
 
     def __imatmul__(self, other: Any, /) -> Array:
-        return self._become(self._with(ops.matmul, self, other))
+        return self._assign_in_place(self._with(ops.matmul, self, other))
 
     def __and__(self, other: Any, /) -> Array:
         return self._with(ops.bitwise_and, self, other)
@@ -109,7 +109,7 @@ class ArrayOperators:
         return self._with(ops.bitwise_and, other, self)
 
     def __iand__(self, other: Any, /) -> Array:
-        return self._become(self._with(ops.bitwise_and, self, other))
+        return self._assign_in_place(self._with(ops.bitwise_and, self, other))
 
     def __or__(self, other: Any, /) -> Array:
         return self._with(ops.bitwise_or, self, other)
@@ -118,7 +118,7 @@ class ArrayOperators:
         return self._with(ops.bitwise_or, other, self)
 
     def __ior__(self, other: Any, /) -> Array:
-        return self._become(self._with(ops.bitwise_or, self, other))
+        return self._assign_in_place(self._with(ops.bitwise_or, self, other))
 
     def __xor__(self, other: Any, /) -> Array:
         return self._with(ops.bitwise_xor, self, other)
@@ -127,7 +127,7 @@ class ArrayOperators:
         return self._with(ops.bitwise_xor, other, self)
 
     def __ixor__(self, other: Any, /) -> Array:
-        return self._become(self._with(ops.bitwise_xor, self, other))
+        return self._assign_in_place(self._with(ops.bitwise_xor, self, other))
 
     def __lshift__(self, other: Any, /) -> Array:
         return self._with(ops.left_shift, self, other)
@@ -136,7 +136,7 @@ class ArrayOperators:
         return self._with(ops.left_shift, other, self)
 
     def __ilshift__(self, other: Any, /) -> Array:
-        return self._become(self._with(ops.left_shift, self, other))
+        return self._assign_in_place(self._with(ops.left_shift, self, other))
 
     def __rshift__(self, other: Any, /) -> Array:
         return self._with(ops.right_shift, self, other)
@@ -145,7 +145,7 @@ class ArrayOperators:
         return self._with(ops.right_shift, other, self)
 
     def __irshift__(self, other: Any, /) -> Array:
-        return self._become(self._with(ops.right_shift, self, other))
+        return self._assign_in_place(self._with(ops.right_shift, self, other))
 
     def __eq__(self, other: object, /) -> Array:  # pyright: ignore[reportIncompatibleMethodOverride]
         return self._with(ops.equal, self, other)

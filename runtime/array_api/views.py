@@ -31,12 +31,13 @@ _MOST = 32
 
 
 class ArrayView:
-    """How an array lies in the memory of another, `base`, as it was after `seen` changes."""
+    """How an array lies in the memory of another, `base`, as of `changes_seen` changes."""
 
-    __slots__ = ("base", "in_order", "moves", "seen")
+    __slots__ = ("base", "changes_seen", "in_order", "moves")
 
     def __init__(self, base: Array, moves: Moves, in_order: bool) -> None:
-        self.base, self.moves, self.in_order, self.seen = base, moves, in_order, base.changes
+        self.base, self.moves, self.in_order = base, moves, in_order
+        self.changes_seen = base.changes
 
     def of(self, whole: NDArray[Any]) -> NDArray[Any]:
         """The part of the values of the base."""
@@ -45,12 +46,12 @@ class ArrayView:
         return whole
 
 
-def write(x: Array, keys: Any, put: Any) -> None:
+def write(x: Array, keys: Any, value: Any) -> None:
     """x[keys] = put, in the memory of x or of what it is a view of; what NumPy raises."""
     base = x if x.part is None else x.part.base
     whole = _writable(base)
     part = whole if x.part is None else x.part.of(whole)
-    part[keys] = put
+    part[keys] = value
     base.symbol = TAPE.known(whole)
 
 
@@ -75,23 +76,23 @@ _ALONE = _references(Array(TAPE.known(np.empty(1))))
 
 def view(op: Op, x: Array, **attrs: Any) -> Array:
     """What a movement op gives, as a view of x."""
-    made = record(op, x, **attrs).symbol
-    return viewed(x, made, [(op, made.attrs, made.type)])
+    result = record(op, x, **attrs).symbol
+    return viewed(x, result, [(op, result.attrs, result.type)])
 
 
-def viewed(x: Array, made: Lazy, steps: Steps) -> Array:
+def viewed(x: Array, symbol: Lazy, steps: Steps) -> Array:
     """What movement ops made of x, as a view of it; a copy where NumPy would have to make one."""
     base, moves, in_order = x, (), True
     if x.part is not None:
         base, moves, in_order = x.part.base, x.part.moves, x.part.in_order
     for op, attrs, _ in steps:
         if op is ops.reshape and not in_order:
-            return Array(made)
+            return Array(symbol)
         in_order = in_order and op in _IN_ORDER
         moves = (*moves, partial(KERNELS[op.name], **attrs))
     if len(moves) > _MOST:
         moves = (_together(base, moves),)
-    return Array(made, ArrayView(base, moves, in_order))
+    return Array(symbol, ArrayView(base, moves, in_order))
 
 
 def _together(base: Array, moves: Moves) -> Callable[[NDArray[Any]], NDArray[Any]]:
@@ -100,10 +101,10 @@ def _together(base: Array, moves: Moves) -> Callable[[NDArray[Any]], NDArray[Any
     for move in moves:
         part = move(part)
     first = part.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
-    return partial(_strided, first if part.size else 0, part.shape, part.strides)
+    return partial(_strided_view, first if part.size else 0, part.shape, part.strides)
 
 
-def _strided(
+def _strided_view(
     first: int, shape: tuple[int, ...], steps: tuple[int, ...], whole: NDArray[Any]
 ) -> NDArray[Any]:
     strides = [step * whole.itemsize for step in steps]

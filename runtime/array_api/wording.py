@@ -15,20 +15,20 @@ ARRAYS = Vocabulary("astype(x, {dtype})", "asarray({value}, dtype={dtype})")
 
 def no_method(name: str) -> str:
     """The error for an attribute that arrays have not, though NumPy's may."""
-    said = f"an Array has no {name!r}"
+    message = f"an Array has no {name!r}"
     if name in ("item", "tolist"):
-        return f"{said}; float(x), int(x) or np.asarray(x).{name}()"
+        return f"{message}; float(x), int(x) or np.asarray(x).{name}()"
     if name == "copy":
-        return f"{said}; call asarray(x, copy=True)"
+        return f"{message}; call asarray(x, copy=True)"
     ours = None if name.startswith("_") else _ours(name)
-    return f"{said}; call the namespace's {ours}(x, ...)" if ours else said
+    return f"{message}; call the namespace's {ours}(x, ...)" if ours else message
 
 
 def no_name(name: str) -> str:
     """The error for a name that the standard has not, though NumPy may."""
-    said = f"the array API standard has no {name!r}"
+    message = f"the array API standard has no {name!r}"
     ours = None if name.startswith("_") else _ours(name)
-    return f"{said}; {ours} is the nearest" if ours else said
+    return f"{message}; {ours} is the nearest" if ours else message
 
 
 _OTHERS = {
@@ -47,8 +47,8 @@ def _ours(name: str) -> str | None:
     names = array_api.__all__
     if name in names or name in _OTHERS:
         return _OTHERS.get(name, name)
-    meant = getattr(np, name, None)
-    for one in names:
-        if meant is not None and meant is getattr(np, one, None):
-            return one
+    function = getattr(np, name, None)
+    for candidate in names:
+        if function is not None and function is getattr(np, candidate, None):
+            return candidate
     return next(iter(get_close_matches(name, names, 1, 0.8)), None)

@@ -66,10 +66,13 @@ def audit_recorded(
     does not say. Where a step that the graph does not contain may hide an error, the error of what
     depends on it is unknown, and `.unseen` of the report names the step.
     """
-    extended = graph.like()
-    extended.symbols, extended.inputs = graph.symbols, graph.inputs
-    extended.input_names, extended.outputs = graph.input_names, (*graph.outputs, *beyond.symbols())
-    report, count = cast_report(extended), len(graph.outputs)
+    extended_graph = graph.like()
+    extended_graph.symbols, extended_graph.inputs = graph.symbols, graph.inputs
+    extended_graph.input_names, extended_graph.outputs = (
+        graph.input_names,
+        (*graph.outputs, *beyond.symbols()),
+    )
+    report, count = cast_report(extended_graph), len(graph.outputs)
     beyond = beyond.moved(report.explicit.outputs[count:])
     report.graph, report.explicit.outputs = graph, report.explicit.outputs[:count]
     arrays, sizes = bind(report.explicit, inputs, {})
@@ -82,7 +85,7 @@ def _audited(
     blame: bool,
     progress: bool | Watch,
     memory: int,
-    made: Sequence[Any] | None = None,
+    outputs_made: Sequence[Any] | None = None,
 ) -> CastReport:
     """The report of a subject; `made` are its outputs where they were computed elsewhere."""
     report, graph = subject.report, subject.graph
@@ -92,14 +95,18 @@ def _audited(
     with np.errstate(all="ignore"):
         wide = subject.run()
         measures, same = _measured(subject, wide, count.each(wide.walk(keep), 2), keep)
-        real = wide.beside.outputs() if made is None else list(map(_contiguous, made))
+        real = (
+            wide.beside.outputs() if outputs_made is None else list(map(_contiguous, outputs_made))
+        )
         bits = moduli(graph, wide.rounded)
-        lost = wide.lost | {x.index for x in graph.outputs if _is_vague(wide.known(x), x, bits)}
+        lost_places = wide.lost | {
+            x.index for x in graph.outputs if _is_vague(wide.known(x), x, bits)
+        }
         sure = {key: equal and key[0] not in bits for key, equal in same.items()}
-        unknown = Unknown(graph, subject.beyond.steps, sure, lost)
+        hidden_errors = Unknown(graph, subject.beyond.steps, sure, lost_places)
         outputs = _outputs(wide, real, bits)
         errors = [
-            output.unknown() if symbol in unknown else output.error()
+            output.unknown() if symbol in hidden_errors else output.error()
             for symbol, output in zip(graph.outputs, outputs, strict=True)
         ]
         if blame:
@@ -107,7 +114,7 @@ def _audited(
             runs = Blame(subject, wide if keep else None, measures, count)
             errors = runs.shared(sites, outputs, errors)
     count.finish()
-    return report.measured(measures, errors, owned(real, subject.arrays), unknown.unseen())
+    return report.measured(measures, errors, owned(real, subject.arrays), hidden_errors.unseen())
 
 
 def _measured(
@@ -119,7 +126,7 @@ def _measured(
     """
     measures: dict[int, Measured] = {}
     same: dict[tuple[int, bool], bool] = {}
-    places, asked = {site.index for site in subject.sites}, subject.beyond.asked()
+    places, reads = {site.index for site in subject.sites}, subject.beyond.asked()
     for symbol in walk:
         at = symbol.index
         if at in places:
@@ -127,7 +134,7 @@ def _measured(
             measures[at] = measure(*wide.masked(symbol, effect))
             if keep and measures[at].changed:
                 wide.effects[at] = effect
-        for truth in asked.get(at, ()):
+        for truth in reads.get(at, ()):
             same[at, truth] = wide.is_same(symbol, truth)
     return measures, same
 

@@ -30,11 +30,11 @@ class Blame:
     def __init__(
         self,
         subject: Subject,
-        kept: WideRun | None,
+        wide_run: WideRun | None,
         measures: Mapping[int, Measured],
         count: Count,
     ) -> None:
-        self.subject, self.kept, self.measures, self.count = subject, kept, measures, count
+        self.subject, self.wide_run, self.measures, self.count = subject, wide_run, measures, count
         self.work = 0
 
     def shared(
@@ -44,12 +44,14 @@ class Blame:
 
         None of a share that nobody knows.
         """
-        found: list[dict[int, float | None]] = [
+        shares_by_output: list[dict[int, float | None]] = [
             dict.fromkeys((site.index for site in self.subject.sites), 0.0) for _ in errors
         ]
         results = [
             result
-            for result in zip(self.subject.graph.outputs, outputs, errors, found, strict=True)
+            for result in zip(
+                self.subject.graph.outputs, outputs, errors, shares_by_output, strict=True
+            )
             if result[2].known
         ]
         groups = together(sites) if any(error.differing for error in errors) else []
@@ -65,7 +67,7 @@ class Blame:
                     shares.update(dict.fromkeys((site.index for site in group), share))
         return [
             replace(error, shares=shares) if error.known else error
-            for error, shares in zip(errors, found, strict=True)
+            for error, shares in zip(errors, shares_by_output, strict=True)
         ]
 
     def _change(self, group: Sequence[Symbol]) -> float:
@@ -89,9 +91,9 @@ class Blame:
     def _run(self, group: Sequence[Symbol]) -> tuple[WideRun, Iterable[Symbol]]:
         """The wide run without the losses of some sites, and the symbols that depend on those."""
         path = self.subject.path(group)
-        self.work += len(path) if self.kept is not None else 2 * len(self.subject.live)
-        if self.kept is not None:
-            return self.kept, path
+        self.work += len(path) if self.wide_run is not None else 2 * len(self.subject.live)
+        if self.wide_run is not None:
+            return self.wide_run, path
         wide, places = self.subject.run(), {symbol.index for symbol in path}
         walk = self.count.each(wide.walk(), 2)
         return wide, (symbol for symbol in walk if symbol.index in places)
@@ -101,8 +103,8 @@ def _again(wide: WideRun, symbol: Symbol, values: Mapping[int, Array]) -> Array:
     """The wide value of a symbol on other operands; where it has none, the one that it had."""
     if not any(x.index in values for x in symbol.args):
         return wide.known(symbol)
-    known = [values[x.index] if x.index in values else wide.known(x) for x in symbol.args]
+    operands = [values[x.index] if x.index in values else wide.known(x) for x in symbol.args]
     try:
-        return wide.computed(symbol, known)
+        return wide.computed(symbol, operands)
     except GraphirError:
         return wide.known(symbol)

@@ -31,19 +31,19 @@ class Output(NamedTuple):
     def error(self) -> OutputError:
         """How far the output is from the wide value, without shares."""
         near = self.modulus / 2
-        found = [_compared(real, wide, near) for real, wide, _ in self._blocks(self.real)]
-        largest = max((one.largest for one in found), default=0.0)
-        finite = sum(one.finite for one in found)
+        blocks_compared = [_compare(real, wide, near) for real, wide, _ in self._blocks(self.real)]
+        largest = max((block.largest for block in blocks_compared), default=0.0)
+        finite = sum(block.finite for block in blocks_compared)
         squares = self._products(self.real, largest)[1]
         return OutputError(
             name=self.name,
             dtype=str(self.dtype),
             elements=self.real.size,
-            differing=sum(one.differing for one in found),
-            broken=sum(one.broken for one in found),
+            differing=sum(block.differing for block in blocks_compared),
+            broken=sum(block.broken for block in blocks_compared),
             largest=largest,
             rms=largest * math.sqrt(squares / finite) if squares else largest,
-            relative=max((one.relative for one in found), default=0.0),
+            relative=max((block.relative for block in blocks_compared), default=0.0),
         )
 
     def unknown(self) -> OutputError:
@@ -60,7 +60,7 @@ class Output(NamedTuple):
         parts sum to 1.
         """
         if error.broken:
-            return self._part(other, _broken)
+            return self._part(other, _non_finite_mismatch)
         if self.dtype is DType.bool:
             return self._part(other, _differing)
         along, squares = self._products(other, error.largest or 0.0)
@@ -73,27 +73,27 @@ class Output(NamedTuple):
         dtypes = *dtypes, self.dtype if other is self.real else wide_dtype(other)
         flat = self.real.reshape(-1), self.wide.reshape(-1), other.reshape(-1)
         for at in blocks(self.real.size):
-            real, wide, given = (
+            real, wide, other_part = (
                 numbers(x[at], dtype, parts) for x, dtype in zip(flat, dtypes, strict=True)
             )
-            yield real, wide, given
+            yield real, wide, other_part
 
     def _part(self, other: NDArray[Any], fault: _Fault) -> float:
         """The part of the elements with a fault in the output that have it in the other run."""
         here = there = 0
-        for real, wide, given in self._blocks(other):
+        for real, wide, other_part in self._blocks(other):
             faulty = fault(real, wide)
             here += int(np.count_nonzero(faulty))
-            there += int(np.count_nonzero(faulty & fault(given, wide)))
+            there += int(np.count_nonzero(faulty & fault(other_part, wide)))
         return there / here if here else 0.0
 
     def _products(self, other: NDArray[Any], scale: float) -> tuple[float, float]:
         """<d, e> and <e, e> as `share` has them, over the square of `scale`."""
         along = squares = 0.0
-        for real, wide, given in self._blocks(other) if 0 < scale < math.inf else ():
-            places = np.flatnonzero(real.finite & wide.finite & given.finite)
+        for real, wide, other_part in self._blocks(other) if 0 < scale < math.inf else ():
+            places = np.flatnonzero(real.finite & wide.finite & other_part.finite)
             wide = wide.at(places)
-            d, e = given.at(places).minus(wide), real.at(places).minus(wide)
+            d, e = other_part.at(places).minus(wide), real.at(places).minus(wide)
             along += _dot(d, e, scale)
             squares += _dot(e, e, scale)
         return along, squares
@@ -109,16 +109,16 @@ class _Compared(NamedTuple):
     relative: float
 
 
-def _compared(real: Numbers, wide: Numbers, near: float) -> _Compared:
+def _compare(real: Numbers, wide: Numbers, near: float) -> _Compared:
     differing, finite = _differing(real, wide), real.finite & wide.finite
     if near:
         differing &= ~finite | (real.minus(wide).sizes() >= near)
-    lost = np.flatnonzero(differing & finite)
-    error, of = real.at(lost).minus(wide.at(lost)), wide.at(lost)
+    errors = np.flatnonzero(differing & finite)
+    error, of = real.at(errors).minus(wide.at(errors)), wide.at(errors)
     nonzero = ~of.zero
     return _Compared(
         int(np.count_nonzero(differing)),
-        int(np.count_nonzero(_broken(real, wide))),
+        int(np.count_nonzero(_non_finite_mismatch(real, wide))),
         int(np.count_nonzero(finite)),
         float(error.sizes().max(initial=0.0)),
         float(error.at(nonzero).relative(of.at(nonzero)).max(initial=0.0)),
@@ -129,10 +129,10 @@ def _differing(these: Numbers, wide: Numbers) -> Flags:
     return ~these.same(wide)
 
 
-def _broken(these: Numbers, wide: Numbers) -> Flags:
+def _non_finite_mismatch(these: Numbers, wide: Numbers) -> Flags:
     return wide.finite & ~these.finite
 
 
-def _dot(one: Numbers, other: Numbers, scale: float) -> float:
-    pairs = zip(one.parts, other.parts, strict=True)
+def _dot(numbers_: Numbers, other: Numbers, scale: float) -> float:
+    pairs = zip(numbers_.parts, other.parts, strict=True)
     return float(sum((x.high / scale) @ (y.high / scale) for x, y in pairs))

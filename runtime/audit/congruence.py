@@ -22,20 +22,20 @@ MOVING = {
 }
 
 
-def moduli(graph: Graph, rounded: Set[int]) -> dict[int, int | None]:
+def moduli(graph: Graph, rounded_places: Set[int]) -> dict[int, int | None]:
     """For the symbols whose wide values are rounded, or follow from such, the bits of a modulus.
 
     By it the value in the run and the exact one are congruent; None where nobody knows of one.
     `rounded` are the places of the symbols at which float64 rounded integers.
     """
     bits: dict[int, int | None] = {}
-    found: dict[int, int | None] = {}
-    for symbol in graph.symbols if rounded else ():
+    moduli_by_place: dict[int, int | None] = {}
+    for symbol in graph.symbols if rounded_places else ():
         bits[symbol.index] = _bits(symbol, bits)
-        follows = any(arg.index in found for arg in symbol.args) and not _is_plain(symbol)
-        if symbol.index in rounded or follows:
-            found[symbol.index] = bits[symbol.index]
-    return found
+        follows = any(arg.index in moduli_by_place for arg in symbol.args) and not _is_plain(symbol)
+        if symbol.index in rounded_places or follows:
+            moduli_by_place[symbol.index] = bits[symbol.index]
+    return moduli_by_place
 
 
 def _is_plain(symbol: Symbol) -> bool:
@@ -43,14 +43,14 @@ def _is_plain(symbol: Symbol) -> bool:
     return symbol.op is ops.cast and not symbol.dtype.is_integer and not symbol.args[0].args
 
 
-def _bits(symbol: Symbol, known: dict[int, int | None]) -> int | None:
+def _bits(symbol: Symbol, bits_by_place: dict[int, int | None]) -> int | None:
     if not symbol.dtype.is_integer:
         return None
     own = symbol.dtype.bits
     if not symbol.args:
         return own
-    of_args = [known[arg.index] for arg in symbol.args]
-    moduli = [one for one in of_args if one is not None]
+    of_args = [bits_by_place[arg.index] for arg in symbol.args]
+    moduli = [modulus for modulus in of_args if modulus is not None]
     if len(moduli) < len(of_args):
         return None
     if symbol.op is ops.cast or symbol.op in RING or symbol.op in MOVING:

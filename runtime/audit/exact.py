@@ -94,7 +94,7 @@ class Numbers(NamedTuple):
         """
         if self.parts[1:]:
             scale = -np.frexp(np.maximum(*(abs(part.high) for part in to.parts)))[1]
-            return _scaled(self, scale).sizes() / _scaled(to, scale).sizes()
+            return _scale(self, scale).sizes() / _scale(to, scale).sizes()
         return abs(_quotient(self.parts[0], to.parts[0]))
 
 
@@ -132,11 +132,11 @@ def _quotient(x: ExactPart, y: ExactPart) -> Floats:
     if not (x.low.any() or y.low.any()):
         return x.high / y.high
     over, under = np.frexp(x.high)[1], np.frexp(y.high)[1]
-    x, y = _rescaled(x, -over), _rescaled(y, -under)
-    found = x.high / y.high
-    product, rest = _two_product(found, y.high)
-    left = ((x.high - product) - rest) + (x.low - found * y.low)
-    return np.ldexp(found + left / y.high, over - under)
+    x, y = _rescale(x, -over), _rescale(y, -under)
+    quotient = x.high / y.high
+    product, rest = _two_product(quotient, y.high)
+    left = ((x.high - product) - rest) + (x.low - quotient * y.low)
+    return np.ldexp(quotient + left / y.high, over - under)
 
 
 def _two_product(x: Floats, y: Floats) -> tuple[Floats, Floats]:
@@ -153,12 +153,12 @@ def _halves(x: Floats) -> tuple[Floats, Floats]:
     return upper, x - upper
 
 
-def _rescaled(part: ExactPart, exponent: NDArray[Any]) -> ExactPart:
+def _rescale(part: ExactPart, exponent: NDArray[Any]) -> ExactPart:
     return ExactPart(np.ldexp(part.high, exponent), np.ldexp(part.low, exponent))
 
 
-def _scaled(these: Numbers, exponent: NDArray[Any]) -> Numbers:
-    return Numbers(tuple(_rescaled(part, exponent) for part in these.parts))
+def _scale(these: Numbers, exponent: NDArray[Any]) -> Numbers:
+    return Numbers(tuple(_rescale(part, exponent) for part in these.parts))
 
 
 def _is_zero(x: Floats) -> Flags:

@@ -43,21 +43,21 @@ def measure(before: NDArray[Any], after: NDArray[Any], source: DType, target: DT
     if source.exact_in(target):
         return Measured(before.size)
     old, new = before.reshape(-1), after.reshape(-1)
-    found = (_block(old[at], new[at], source, target) for at in blocks(old.size))
-    return reduce(merged, found, Measured(0))
+    block_measures = (_block(old[at], new[at], source, target) for at in blocks(old.size))
+    return reduce(merged, block_measures, Measured(0))
 
 
-def merged(one: Measured, other: Measured) -> Measured:
+def merged(first: Measured, second: Measured) -> Measured:
     """What a cast did to the elements of two arrays."""
-    worse = max((one, other), key=lambda m: (m.relative, m.worst is not None))
+    worse = max((first, second), key=lambda m: (m.relative, m.worst is not None))
     return Measured(
-        one.elements + other.elements,
-        one.changed + other.changed,
-        one.overflowed + other.overflowed,
-        one.underflowed + other.underflowed,
-        one.nan_made + other.nan_made,
+        first.elements + second.elements,
+        first.changed + second.changed,
+        first.overflowed + second.overflowed,
+        first.underflowed + second.underflowed,
+        first.nan_made + second.nan_made,
         worse.relative,
-        max(one.ulps, other.ulps),
+        max(first.ulps, second.ulps),
         worse.worst,
     )
 
@@ -88,9 +88,9 @@ def _counts(old: Numbers, new: Numbers, target: DType) -> tuple[int, int, int]:
 
 def _errors(old: Numbers, new: Numbers, target: DType) -> tuple[Floats, float]:
     """The relative error of each element, and the largest in ulps."""
-    lost = new.minus(old)
-    ulps = [_ulps(x, y, target).max() for x, y in zip(lost.parts, old.parts, strict=True)]
-    return lost.relative(old), float(max(ulps))
+    difference = new.minus(old)
+    ulps = [_ulps(x, y, target).max() for x, y in zip(difference.parts, old.parts, strict=True)]
+    return difference.relative(old), float(max(ulps))
 
 
 def _beyond(x: ExactPart, target: DType) -> Flags:
@@ -105,14 +105,14 @@ def _beyond(x: ExactPart, target: DType) -> Flags:
     return np.zeros(x.high.shape, np.bool_)
 
 
-def _ulps(lost: ExactPart, x: ExactPart, target: DType) -> Floats:
+def _ulps(difference: ExactPart, x: ExactPart, target: DType) -> Floats:
     """|lost| in units that the target has at x: powers of two, so that only the loss is rounded."""
     if not target.format:
-        return abs(lost.high)
+        return abs(difference.high)
     # A high part that was rounded up to a power of two is of the binade above.
     below = x.low * np.sign(x.high) < 0
     near = np.where(below, np.nextafter(x.high, 0), x.high)
-    return np.ldexp(abs(lost.high), -_unit(near, target.format))
+    return np.ldexp(abs(difference.high), -_unit(near, target.format))
 
 
 def _unit(x: Floats, form: Float) -> NDArray[Any]:

@@ -67,18 +67,18 @@ class Beyond(NamedTuple):
 
     def asked(self) -> Mapping[int, set[bool]]:
         """What of the operands of steps was read, by their place: truth alone, or the values."""
-        asked: dict[int, set[bool]] = {}
+        reads: dict[int, set[bool]] = {}
         for step in self.steps:
             for symbol in step.operands or ():
-                asked.setdefault(symbol.index, set()).add(step.truth)
-        return asked
+                reads.setdefault(symbol.index, set()).add(step.truth)
+        return reads
 
     def symbols(self) -> tuple[Symbol, ...]:
         """All the symbols of the graph that this names."""
-        named = [
+        symbols_named = [
             symbol for step in self.steps for symbol in (*step.results, *(step.operands or ()))
         ]
-        return (*named, *self.pins.values(), *self.masks, *self.masks.values())
+        return (*symbols_named, *self.pins.values(), *self.masks, *self.masks.values())
 
     def moved(self, new: Iterable[Symbol]) -> Beyond:
         """The same of another graph, where `new` is what `symbols()` are there, in their order."""
@@ -107,11 +107,11 @@ class Unknown:
         graph: Graph,
         steps: Sequence[OpaqueStep],
         same: Mapping[tuple[int, bool], bool],
-        lost: Set[int],
+        lost_places: Set[int],
     ) -> None:
         self._same, self._steps = same, steps
-        self._lost = [symbol for symbol in graph.symbols if symbol.index in lost]
-        self._flags = [symbol.index in lost for symbol in graph.symbols]
+        self._lost_symbols = [symbol for symbol in graph.symbols if symbol.index in lost_places]
+        self._flags = [symbol.index in lost_places for symbol in graph.symbols]
         self._making: dict[int, list[OpaqueStep]] = {}
         for step in steps:
             for symbol in step.results:
@@ -127,24 +127,24 @@ class Unknown:
 
     def unseen(self) -> list[Unseen]:
         """The steps as a report names them: those of one kind at one place once, at its first."""
-        unseen: dict[tuple[str, str], Unseen] = {}
+        entries: dict[tuple[str, str], Unseen] = {}
         for step in sorted(self._steps, key=self.hiding.__contains__, reverse=True):
             hides = step in self.hiding
             if hides or step.compiled:
-                named = Unseen(step.what, step.location, step.reason, hides)
-                unseen.setdefault((step.what, str(step.location)), named)
-        for symbol in self._lost:
-            named = Unseen(symbol.op.name, symbol.location, "has no value in wide arithmetic", True)
-            unseen.setdefault((named.what, str(named.location)), named)
-        return list(unseen.values())
+                entry = Unseen(step.what, step.location, step.reason, hides)
+                entries.setdefault((step.what, str(step.location)), entry)
+        for symbol in self._lost_symbols:
+            entry = Unseen(symbol.op.name, symbol.location, "has no value in wide arithmetic", True)
+            entries.setdefault((entry.what, str(entry.location)), entry)
+        return list(entries.values())
 
     def _spread(self, graph: Graph) -> bool:
         """Pass the flags on from operands to users; whether a further step hides something."""
         flags, before = self._flags, len(self.hiding)
         for symbol in graph.symbols:
-            made = self._making.get(symbol.index, ())
-            self.hiding.update(step for step in made if self._hides(step))
-            if any(flags[arg.index] for arg in symbol.args) or not self.hiding.isdisjoint(made):
+            steps = self._making.get(symbol.index, ())
+            self.hiding.update(step for step in steps if self._hides(step))
+            if any(flags[arg.index] for arg in symbol.args) or not self.hiding.isdisjoint(steps):
                 flags[symbol.index] = True
         self.hiding.update(step for step in self._steps if not step.results and self._hides(step))
         return len(self.hiding) > before

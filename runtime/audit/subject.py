@@ -48,9 +48,9 @@ class Subject:
 
     def may_lose(self, site: Symbol) -> bool:
         """Whether a site can lose something other than a cast to bool is there to drop."""
-        stored = self.graph.stored
-        exact = all(stored(x).exact_in(stored(site)) for x in site.args) and site.args
-        return not exact and stored(site).family != "bool"
+        storage = self.graph.stored
+        exact = all(storage(x).exact_in(storage(site)) for x in site.args) and site.args
+        return not exact and storage(site).family != "bool"
 
     def cost(self, blame: bool, keep: bool) -> int:
         """The number of symbols that are run, if with blame then at most."""
@@ -60,22 +60,22 @@ class Subject:
 
     def path(self, starts: Sequence[Symbol]) -> list[Symbol]:
         """Some symbols and all that depends on them, in the order of the graph."""
-        left = [start.index for start in starts]
-        found = set(left)
-        while left:
-            new = [user for user in self._users[left.pop()] if user not in found]
-            found.update(new)
-            left += new
-        return [self.graph.symbols[at] for at in sorted(found)]
+        waiting = [start.index for start in starts]
+        reached_places = set(waiting)
+        while waiting:
+            new = [user for user in self._users[waiting.pop()] if user not in reached_places]
+            reached_places.update(new)
+            waiting += new
+        return [self.graph.symbols[at] for at in sorted(reached_places)]
 
     def bytes(self) -> int:
         """What all values take at most in wide arithmetic, and those of casts in their own."""
         total = 0
         for symbol in self.live:
-            one = 16 if symbol.dtype.is_complex else 8
+            size = 16 if symbol.dtype.is_complex else 8
             if symbol.op is ops.cast:
-                one += sum(x.dtype.storage.itemsize for x in (symbol, *symbol.args))
-            total += one * math.prod(_size(dim, self.sizes) for dim in symbol.shape)
+                size += sum(x.dtype.storage.itemsize for x in (symbol, *symbol.args))
+            total += size * math.prod(_size(dim, self.sizes) for dim in symbol.shape)
         return total
 
 

@@ -49,7 +49,7 @@ _GROWING = {
 """Ops of integers whose results may be beyond the range of their operands."""
 
 
-def widened(array: Array, dtype: DType) -> Array:
+def widen(array: Array, dtype: DType) -> Array:
     """The values of an array in their wide dtype; float64 rounds integers from 2**53 on."""
     wide = WIDE[dtype.family]
     if array.dtype == np.uint64 and array.size and array.max() >= 2**63:
@@ -90,14 +90,14 @@ class WideRun(ReferenceRun):
         masks: Mapping[Symbol, Symbol],
     ) -> None:
         self.beside, self.literals, self.pins, self.masks = beside, literals, pins, masks
-        self._pinned = {pin.index for pin in pins.values()}
+        self._pin_places = {pin.index for pin in pins.values()}
         graph = beside.graph
         self.rounded: set[int] = set()
-        arrays = [self._widened(x) for x in graph.inputs]
-        super().__init__(graph, arrays, beside.sizes, beside.watched)
+        arrays = [self._widen(x) for x in graph.inputs]
+        super().__init__(graph, arrays, beside.sizes, beside.kept_places)
         self.effects: dict[int, Effect] = {}
         self.lost: set[int] = set()
-        self._inferred: dict[tuple[Any, ...], Inferred] = {}
+        self._inferences: dict[tuple[Any, ...], Inferred] = {}
 
     def walk(self, keep: bool = False) -> Iterator[Symbol]:
         """The symbols, each when it has been run beside and then here."""
@@ -113,12 +113,12 @@ class WideRun(ReferenceRun):
             with suppress(GraphirError):
                 return self.computed(symbol, [self.known(arg) for arg in symbol.args])
             self.lost.add(symbol.index)
-        return self._widened(symbol)
+        return self._widen(symbol)
 
-    def _widened(self, symbol: Symbol) -> Array:
+    def _widen(self, symbol: Symbol) -> Array:
         """The value of a symbol in the run beside, in its wide dtype."""
         x = self.beside.known(symbol)
-        wide = widened(x, self.beside.graph.stored(symbol))
+        wide = widen(x, self.beside.graph.stored(symbol))
         if x.dtype == np.uint64 and wide.dtype == np.float64:
             self.rounded.add(symbol.index)
         return wide
@@ -126,40 +126,40 @@ class WideRun(ReferenceRun):
     def computed(self, symbol: Symbol, operands: Sequence[Array]) -> Array:
         """What the op of a symbol makes of wide operands; GraphirError where it has no result."""
         try:
-            return self._computed(symbol, operands)
+            return self._compute(symbol, operands)
         except GraphirError:
             floats = [_as_float(arg, x) for arg, x in zip(symbol.args, operands, strict=True)]
             if all(map(operator.is_, floats, operands)):
                 raise
-            return self._computed(symbol, floats)
+            return self._compute(symbol, floats)
 
-    def _computed(self, symbol: Symbol, operands: Sequence[Array]) -> Array:
-        if symbol.index in self._pinned:
+    def _compute(self, symbol: Symbol, operands: Sequence[Array]) -> Array:
+        if symbol.index in self._pin_places:
             return operands[-1]
         if symbol.op is ops.cast:
             return self.cast(symbol, operands[0])
         dtypes = tuple(map(wide_dtype, operands))
         if symbol.op.signature in _OWN:
             own = self.concrete(symbol)
-            return widened(self._applied(symbol.op, own, dtypes, operands), own.type.dtype)
-        inferred = self._wide(symbol, dtypes)
-        if symbol.op in _GROWING and inferred.operands[0] is DType.int64:
+            return widen(self._apply(symbol.op, own, dtypes, operands), own.type.dtype)
+        inference = self._wide(symbol, dtypes)
+        if symbol.op in _GROWING and inference.operands[0] is DType.int64:
             floats = self._wide(symbol, (DType.float64,) * len(dtypes))
-            found = self._applied(symbol.op, floats, dtypes, operands)
-            if not _surely_fits_int64(found):
+            float_result = self._apply(symbol.op, floats, dtypes, operands)
+            if not _surely_fits_int64(float_result):
                 self.rounded.add(symbol.index)
-                return found
-        made = self._applied(symbol.op, inferred, dtypes, operands)
-        floats = symbol.dtype.is_integer and made.dtype == np.float64
-        if floats and not _fits_float64(made[np.isfinite(made)]):
+                return float_result
+        result = self._apply(symbol.op, inference, dtypes, operands)
+        floats = symbol.dtype.is_integer and result.dtype == np.float64
+        if floats and not _fits_float64(result[np.isfinite(result)]):
             self.rounded.add(symbol.index)
-        return made
+        return result
 
     def cast(self, symbol: Symbol, x: Array) -> Array:
         """What a cast is for, of wide values."""
         source, target = wide_dtype(x), WIDE[symbol.dtype.family]
         if target is DType.int64 and source is DType.float64:
-            return _truncated(x) if _is_written(symbol) else x
+            return _truncate(x) if _is_written(symbol) else x
         if target is DType.float64 and source is DType.int64 and not _is_written(symbol):
             return convert(x, source, target) if _fits_float64(x) else x
         return convert(x, source, target)
@@ -173,8 +173,8 @@ class WideRun(ReferenceRun):
             (x,) = site.args
             pin = self.pins.get(site.index)
             if pin is not None:
-                at, made, _ = map(self.beside.known, (*pin.args[:2], site))
-                after = np.where(at, made, after)
+                at, pinned_value, _ = map(self.beside.known, (*pin.args[:2], site))
+                after = np.where(at, pinned_value, after)
             return Effect(self.beside.known(x), after, self.graph.stored(x), to)
         number = _as_array(self.literals[site.index])
         return Effect(number, after, wide_dtype(number), to)
@@ -182,20 +182,20 @@ class WideRun(ReferenceRun):
     def masked(self, site: Symbol, effect: Effect) -> Effect:
         """The part of an effect that the program asked for, by where=."""
         mask = self.masks.get(site)
-        chosen = None if mask is None else self.beside.values[mask.index]
-        if chosen is None:
+        selection = None if mask is None else self.beside.values[mask.index]
+        if selection is None:
             return effect
-        at = np.broadcast_to(chosen, effect.before.shape)
+        at = np.broadcast_to(selection, effect.before.shape)
         return effect._replace(before=effect.before[at], after=effect.after[at])
 
     def is_same(self, symbol: Symbol, truth: bool) -> bool:
         """Whether a symbol has the same values in both runs; of a `truth` the same ones are 0."""
         parts = 1 + symbol.dtype.is_complex
         wide, beside = self.known(symbol), self.beside.known(symbol)
-        stored = self.graph.stored(symbol)
+        storage = self.graph.stored(symbol)
         for at in blocks(wide.size):
             new = numbers(wide.reshape(-1)[at], wide_dtype(wide), parts)
-            old = numbers(beside.reshape(-1)[at], stored, parts)
+            old = numbers(beside.reshape(-1)[at], storage, parts)
             if not (new.zero == old.zero if truth else new.identical(old)).all():
                 return False
         return True
@@ -208,34 +208,34 @@ class WideRun(ReferenceRun):
         """
         before, after, source, target = self.effect(site)
         if site.op is not ops.cast:
-            return widened(after, target)
+            return widen(after, target)
         dtype = _dtype_off(wide, before, after, source)
         result = np.empty(wide.shape, dtype.storage)
         flat = [array.reshape(-1) for array in (wide, before, after, result)]
         for at in blocks(wide.size):
             value, old, new, out = (array[at] for array in flat)
-            terms = value, self.cast(site, widened(old, source)), widened(new, target)
+            terms = value, self.cast(site, widen(old, source)), widen(new, target)
             out[:] = _off(*(convert(term, wide_dtype(term), dtype) for term in terms))
         return result
 
-    def _applied(
-        self, op: Op, inferred: Inferred, dtypes: Sequence[DType], operands: Sequence[Array]
+    def _apply(
+        self, op: Op, inference: Inferred, dtypes: Sequence[DType], operands: Sequence[Array]
     ) -> Array:
-        return apply(op, inferred, dtypes, operands, self.sizes, self.graph.tf32)
+        return apply(op, inference, dtypes, operands, self.sizes, self.graph.tf32)
 
     def _wide(self, symbol: Symbol, dtypes: tuple[DType, ...]) -> Inferred:
         """What inference says where operands have such dtypes, those that join the widest."""
         key = (symbol.index, dtypes)
-        found = self._inferred.get(key)
-        if found is None:
-            found = self._inferred[key] = self._infer(symbol, dtypes)
-        return found
+        inference = self._inferences.get(key)
+        if inference is None:
+            inference = self._inferences[key] = self._infer(symbol, dtypes)
+        return inference
 
     def _infer(self, symbol: Symbol, dtypes: tuple[DType, ...]) -> Inferred:
-        joined = symbol.op.signature.joined or range(len(dtypes))
-        met = max((dtypes[i] for i in joined), key=_ORDER.index)
+        positions = symbol.op.signature.joined or range(len(dtypes))
+        join = max((dtypes[i] for i in positions), key=_ORDER.index)
         types = [
-            arg.type.cast(met if i in joined else WIDE[arg.dtype.family])
+            arg.type.cast(join if i in positions else WIDE[arg.dtype.family])
             for i, arg in enumerate(symbol.args)
         ]
         attrs = {name: value for name, value in symbol.attrs.items() if name != "dtype"}
@@ -264,7 +264,7 @@ def _as_float(symbol: Symbol, x: Array) -> Array:
     return x
 
 
-def _truncated(x: Array) -> Array:
+def _truncate(x: Array) -> Array:
     """Whole numbers, NaN as 0: integers where all fit."""
     whole = np.where(np.isnan(x), 0.0, np.trunc(x))
     return whole.astype(np.int64) if _fits_int64(whole) else whole
@@ -282,11 +282,11 @@ def _dtype_off(wide: Array, before: Array, after: Array, source: DType) -> DType
     return max(wide_dtype(wide), DType.float64, key=_ORDER.index)
 
 
-def _off(value: Array, meant: Array, made: Array) -> Array:
+def _off(value: Array, exact: Array, actual: Array) -> Array:
     # Where int64 wraps in the difference it wraps back in the sum.
-    lost = made - meant
-    kept = (made == meant) | (np.isnan(made) & np.isnan(meant))
-    return np.where(kept, value, np.where(np.isfinite(lost), value + lost, made))
+    loss = actual - exact
+    same = (actual == exact) | (np.isnan(actual) & np.isnan(exact))
+    return np.where(same, value, np.where(np.isfinite(loss), value + loss, actual))
 
 
 def _as_array(number: complex) -> Array:

@@ -15,7 +15,7 @@ from passes.reports import REPORT_FORMATS
 from passes.reports.terminal import show
 from runtime.audit import audit
 from runtime.cli.inputs import add_inputs, of_function, of_graph
-from runtime.cli.output import add_output, add_program, put, status
+from runtime.cli.output import add_output, add_program, status, write_text
 from runtime.cli.programs import load_graph, load_program, require_arguments
 from runtime.cli.rule_sets import add_rule_set, rule_set
 from runtime.recording import record
@@ -26,16 +26,16 @@ def add_casts(command: Callable[..., Any]) -> None:
     doc = "Report the casts of a graph: where, why, by which rule, at what loss."
     casts = command("casts", _casts, doc, "model.gir --kind implicit --lossy")
     doc = "Run a graph, or a function on NumPy arrays, and report what casts did to its data."
-    measured = command("audit", _audit, doc, "script.py:function --input x.npy --against jax")
+    audit_parser = command("audit", _audit, doc, "script.py:function --input x.npy --against jax")
     add_program(casts)
-    add_program(measured, "a graph, or a function on NumPy arrays")
-    for each in (casts, measured):
+    add_program(audit_parser, "a graph, or a function on NumPy arrays")
+    for each in (casts, audit_parser):
         add_output(each, REPORT_FORMATS, "text")
         _add_filters(each)
-    add_inputs(measured)
-    add_rule_set(measured, "numpy", "the rule set that the function follows")
-    measured.add_argument("--no-blame", action="store_true", help="only measure each cast")
-    measured.add_argument(
+    add_inputs(audit_parser)
+    add_rule_set(audit_parser, "numpy", "the rule set that the function follows")
+    audit_parser.add_argument("--no-blame", action="store_true", help="only measure each cast")
+    audit_parser.add_argument(
         "--allow-unseen",
         action="store_true",
         help="let --fail-on pass though steps that were not seen may hide errors",
@@ -53,37 +53,37 @@ def _add_filters(command: Any) -> None:
     )
 
 
-def _casts(asked: argparse.Namespace) -> int:
-    graph = load_graph(asked.program, asked.sources)
-    report = cast_report(lower(graph) if asked.kind == "legalization" else graph)
-    return _told(report, asked)
+def _casts(args: argparse.Namespace) -> int:
+    graph = load_graph(args.program, args.sources)
+    report = cast_report(lower(graph) if args.kind == "legalization" else graph)
+    return _write_report(report, args)
 
 
-def _audit(asked: argparse.Namespace) -> int:
-    program = load_program(asked.program, asked.sources)
-    blame, progress = not asked.no_blame, sys.stderr.isatty()
+def _audit(args: argparse.Namespace) -> int:
+    program = load_program(args.program, args.sources)
+    blame, progress = not args.no_blame, sys.stderr.isatty()
     if isinstance(program, Graph):
-        inputs = of_graph(program, asked.inputs)
-        return _told(audit(program, *inputs, blame=blame, progress=progress), asked)
-    positional, named = of_function(asked.inputs)
+        inputs = of_graph(program, args.inputs)
+        return _write_report(audit(program, *inputs, blame=blame, progress=progress), args)
+    positional, keywords = of_function(args.inputs)
     advice = "give each by --input VALUE, in order, or --input NAME=VALUE"
-    require_arguments(asked.program, program, positional, named, advice)
-    recording = record(program, *positional, rules=asked.rules, **named)
+    require_arguments(args.program, program, positional, keywords, advice)
+    recording = record(program, *positional, rules=args.rules, **keywords)
     report = recording.audit(blame=blame, progress=progress)
     for note in recording.notes:
         print(f"graphir: {note}", file=sys.stderr)
-    return _told(report, asked)
+    return _write_report(report, args)
 
 
-def _told(report: CastReport, asked: argparse.Namespace) -> int:
+def _write_report(report: CastReport, args: argparse.Namespace) -> int:
     """Print or write the rows asked for; the status that --fail-on asks for."""
-    chosen = report.only(
-        asked.kind, False if asked.lossy else None, asked.layer, asked.dtype, asked.loss
+    report_ = report.only(
+        args.kind, False if args.lossy else None, args.layer, args.dtype, args.loss
     )
-    if asked.against:
-        chosen = chosen.compared(asked.against)
-    if asked.format == "details" and not asked.output:
-        show(chosen, sys.stdout)
+    if args.against:
+        report_ = report_.compared(args.against)
+    if args.format == "details" and not args.output:
+        show(report_, sys.stdout)
     else:
-        put(REPORT_FORMATS[asked.format](chosen), asked)
-    return status(report, asked)
+        write_text(REPORT_FORMATS[args.format](report_), args)
+    return status(report, args)

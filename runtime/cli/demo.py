@@ -35,8 +35,8 @@ def demo() -> str:
 def _program(build: Build) -> Build:
     """Keep a function's numbered source, and let its lines be called demo.py:N wherever it lies."""
     lines, first = inspect.getsourcelines(build)
-    numbered = [f"  {first + i:3} | {line.rstrip()}" for i, line in enumerate(lines)]
-    _LISTINGS[build.__name__] = "\n".join(numbered[1:])  # without the decorator
+    listing = [f"  {first + i:3} | {line.rstrip()}" for i, line in enumerate(lines)]
+    _LISTINGS[build.__name__] = "\n".join(listing[1:])  # without the decorator
     function = cast(FunctionType, build)
     function.__code__ = function.__code__.replace(co_filename="demo.py")
     return build
@@ -67,20 +67,20 @@ A program, of demo.py:
 
 The graph that it builds. The sum has its dtype at once, by the rules of MAX:
 
-{_indented(str(graph))}
+{_indent(str(graph))}
 
 After implicit_cast. The conversion is an op now, and says where, why and by which rule:
 
-{_indented(str(implicit_cast(graph)))}
+{_indent(str(implicit_cast(graph)))}
 
 Run: {result} ({result.dtype}). The cast explained:
 
-{_indented(str(rules("max").explain("int16", "float32")))}
+{_indent(str(rules("max").explain("int16", "float32")))}
 
 The path is the reason; the conversion itself is one step, rounded once if at all.
 What every registered rule set says of int16 + float32:
 
-{_indented(verdicts)}"""
+{_indent(verdicts)}"""
 
 
 def _verdict(each: PromotionRules) -> tuple[str, str]:
@@ -103,14 +103,14 @@ class Layer(NamedTuple):
 
 
 @_program
-def network(hidden: Layer, last: Layer, rules: str) -> Graph:
+def network(first_layer: Layer, last: Layer, rules: str) -> Graph:
     """Tell which digit each image shows."""
     g = Graph("digits", rules=rules)
     pixels = g.input("uint8", ("n", 64), name="pixels")
     with g.layer("hidden"):
         x = pixels * g.scalar[DType.bfloat16](1 / 256)
-        weights = g.constant(hidden.int8) * g.constant(hidden.scale)
-        activations = ops.relu(x @ weights + g.constant(hidden.bias))
+        weights = g.constant(first_layer.int8) * g.constant(first_layer.scale)
+        activations = ops.relu(x @ weights + g.constant(first_layer.bias))
     with g.layer("last"):
         weights = g.constant(last.int8) * g.constant(last.scale)
         logits = activations.cast(DType.bfloat16) @ weights + g.constant(last.bias)
@@ -120,8 +120,8 @@ def network(hidden: Layer, last: Layer, rules: str) -> Graph:
 
 def _network_deployed() -> str:
     random = np.random.default_rng(0)
-    hidden, last = _fit(random, *_noisy_digits(random, 2000))
-    graph = network(hidden, last, "max")
+    first_layer, last = _fit(random, *_noisy_digits(random, 2000))
+    graph = network(first_layer, last, "max")
     report = cast_report(graph).only(kind="implicit")
     lossy = report.only(exact=False)
     return f"""\
@@ -133,19 +133,19 @@ pixels, int8 weights with float16 scales, bfloat16 activations, float32 bias and
 
 {len(report)} casts that the program implies, by the rules of MAX:
 
-{_indented(_table(report))}
+{_indent(_table(report))}
 
 {len(lossy)} of them can lose something (beside each the simplest value that does not survive):
 
-{_indented(_losses(lossy))}
+{_indent(_losses(lossy))}
 
 Under max_strict, which allows only what is exact, the same program is refused:
 
-{_indented(_refusal(hidden, last))}
+{_indent(_refusal(first_layer, last))}
 
 Accuracy on 1000 other images:
 
-{_indented(_accuracy(graph, hidden, last, *_noisy_digits(random, 1000)))}"""
+{_indent(_accuracy(graph, first_layer, last, *_noisy_digits(random, 1000)))}"""
 
 
 def _table(report: CastReport) -> str:
@@ -175,21 +175,21 @@ def _losses(lossy: CastReport) -> str:
     return "\n".join(aligned(rows))
 
 
-def _refusal(hidden: Layer, last: Layer) -> str:
+def _refusal(first_layer: Layer, last: Layer) -> str:
     try:
-        network(hidden, last, "max_strict")
+        network(first_layer, last, "max_strict")
     except GraphirError as error:
         return textwrap.fill(str(error), WIDTH, break_long_words=False, break_on_hyphens=False)
     raise AssertionError("max_strict refuses float16 with bfloat16")
 
 
-def _accuracy(graph: Graph, hidden: Layer, last: Layer, images: Array, labels: Array) -> str:
-    reference = _float32_labels(hidden, last, images)
-    deployed = execute(graph, pixels=images)
+def _accuracy(graph: Graph, first_layer: Layer, last: Layer, images: Array, labels: Array) -> str:
+    reference = _float32_labels(first_layer, last, images)
+    labels_deployed = execute(graph, pixels=images)
     rows = [
         ("float32 network", f"{np.mean(reference == labels):6.1%}"),
-        ("deployed graph", f"{np.mean(deployed == labels):6.1%}"),
-        ("the same label", f"{np.mean(deployed == reference):6.1%}"),
+        ("deployed graph", f"{np.mean(labels_deployed == labels):6.1%}"),
+        ("the same label", f"{np.mean(labels_deployed == reference):6.1%}"),
     ]
     return "\n".join(aligned(rows))
 
@@ -229,10 +229,10 @@ def _fit(random: np.random.Generator, images: Array, labels: Array) -> tuple[Lay
     x = images / 256
     weights, bias = random.normal(0, 0.5, (64, 128)), random.normal(0, 0.5, 128)
     features = np.maximum((x - x.mean()) @ weights + bias, 0)
-    hidden = _layer(weights, bias - x.mean() * weights.sum(axis=0))
+    first_layer = _layer(weights, bias - x.mean() * weights.sum(axis=0))
     inputs = np.hstack([features, np.ones((len(x), 1))])
-    solved = np.linalg.solve(inputs.T @ inputs + 10 * np.eye(129), inputs.T @ np.eye(10)[labels])
-    return hidden, _layer(solved[:-1], solved[-1])
+    solution = np.linalg.solve(inputs.T @ inputs + 10 * np.eye(129), inputs.T @ np.eye(10)[labels])
+    return first_layer, _layer(solution[:-1], solution[-1])
 
 
 def _layer(weights: Array, bias: Array) -> Layer:
@@ -241,9 +241,9 @@ def _layer(weights: Array, bias: Array) -> Layer:
     return Layer(weights.astype(np.float32), bias.astype(np.float32), int8, scale)
 
 
-def _float32_labels(hidden: Layer, last: Layer, images: Array) -> Array:
+def _float32_labels(first_layer: Layer, last: Layer, images: Array) -> Array:
     x = images.astype(np.float32) / np.float32(256)
-    features = np.maximum(x @ hidden.weights + hidden.bias, np.float32(0))
+    features = np.maximum(x @ first_layer.weights + first_layer.bias, np.float32(0))
     return np.argmax(features @ last.weights + last.bias, axis=1)
 
 
@@ -254,5 +254,5 @@ def _heading(title: str) -> str:
     return f"{title}\n{'=' * len(title)}\n"
 
 
-def _indented(text: str) -> str:
+def _indent(text: str) -> str:
     return textwrap.indent(text, "  ")

@@ -8,20 +8,20 @@ from typing import Any
 
 from graphir.drawing.graphs import GRAPH_FORMATS
 from passes import cast_report, draw
-from runtime.cli.output import add_output, add_program, put, status
+from runtime.cli.output import add_output, add_program, status, write_text
 from runtime.cli.programs import load_graph
 
 
 def add_draw(command: Callable[..., Any]) -> None:
     """Add the command to a parser, by its function that adds one."""
     doc = "Draw a graph: its layers, and every cast in the colour of what it loses."
-    made = command("draw", _draw, doc, "model.gir -o model.svg")
-    add_program(made)
-    add_output(made, GRAPH_FORMATS, "svg")
+    parser = command("draw", _draw, doc, "model.gir -o model.svg")
+    add_program(parser)
+    add_output(parser, GRAPH_FORMATS, "svg")
 
 
-def _draw(asked: argparse.Namespace) -> int:
+def _draw(args: argparse.Namespace) -> int:
     """The picture of a graph; status 1 if it has implicit casts that were not to be."""
-    report = cast_report(load_graph(asked.program, asked.sources))
-    put(draw(report, asked.format), asked)
-    return status(report, asked)
+    report = cast_report(load_graph(args.program, args.sources))
+    write_text(draw(report, args.format), args)
+    return status(report, args)

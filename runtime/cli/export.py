@@ -10,7 +10,7 @@ from graphir import ExecutionError, Graph
 from graphir.text.atomic_files import replace_file
 from passes import lower
 from runtime import targets
-from runtime.cli.output import add_program, put
+from runtime.cli.output import add_program, write_text
 from runtime.cli.programs import load_graph
 from runtime.cli.rules_and_lattices import path
 from runtime.targets.specialize import specialized
@@ -35,15 +35,15 @@ def add_export(command: Callable[..., Any]) -> None:
     doc = (
         "Write a graph for another engine: as NumPy source, StableHLO or ONNX, every cast explicit."
     )
-    made = command("export", _export, doc, "model.gir --to onnx -o model.onnx")
-    add_program(made)
-    made.add_argument(
+    parser = command("export", _export, doc, "model.gir --to onnx -o model.onnx")
+    add_program(parser)
+    parser.add_argument(
         "--to",
         choices=tuple(WRITERS),
         required=True,
         help="NumPy source that runs alone, StableHLO text, or an ONNX model, which needs onnx",
     )
-    made.add_argument(
+    parser.add_argument(
         "--size",
         action="append",
         default=[],
@@ -52,7 +52,7 @@ def add_export(command: Callable[..., Any]) -> None:
         metavar="NAME=SIZE",
         help="the size of a named dim; StableHLO needs that of each, others keep names",
     )
-    made.add_argument(
+    parser.add_argument(
         "-o",
         "--output",
         type=path,
@@ -68,18 +68,22 @@ def _size(text: str) -> tuple[str, int]:
     return name, int(size)
 
 
-def _export(asked: argparse.Namespace) -> None:
-    lowered = lower(load_graph(asked.program, asked.sources))
-    graph = specialized(_TITLES[asked.to], lowered, dict(asked.sizes)) if asked.sizes else lowered
+def _export(args: argparse.Namespace) -> None:
+    lowered_graph = lower(load_graph(args.program, args.sources))
+    graph = (
+        specialized(_TITLES[args.to], lowered_graph, dict(args.sizes))
+        if args.sizes
+        else lowered_graph
+    )
     try:
-        written = WRITERS[asked.to](graph)
+        content = WRITERS[args.to](graph)
     except ImportError as error:
         raise ExecutionError(str(error)) from None
-    if isinstance(written, str):
-        put(written.rstrip("\n"), asked)
-    elif asked.output:
-        replace_file(asked.output, written)
+    if isinstance(content, str):
+        write_text(content.rstrip("\n"), args)
+    elif args.output:
+        replace_file(args.output, content)
     else:
         raise ExecutionError(
-            f"{asked.to} is a binary format", fix=f"name a file: -o model.{asked.to}"
+            f"{args.to} is a binary format", fix=f"name a file: -o model.{args.to}"
         )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from graphir import ExecutionError, Graph
-from runtime.binding import matched
+from runtime.binding import match_inputs
 from runtime.value_files import read_input
 
 
@@ -22,28 +22,28 @@ def add_inputs(command: Any) -> None:
     )
 
 
-def of_graph(graph: Graph, given: Sequence[str]) -> list[Any]:
+def of_graph(graph: Graph, inputs: Sequence[str]) -> list[Any]:
     """The values of a graph's inputs, in its order; ExecutionError says which is missing or bad."""
-    texts = matched(graph, *_parted(given))
+    texts = match_inputs(graph, *_split_by_name(inputs))
     dtypes = [graph.concrete_dtype(symbol.dtype) for symbol in graph.inputs]
     return [read_input(text, dtype) for text, dtype in zip(texts, dtypes, strict=True)]
 
 
-def of_function(given: Sequence[str]) -> tuple[list[Any], dict[str, Any]]:
+def of_function(inputs: Sequence[str]) -> tuple[list[Any], dict[str, Any]]:
     """The values of a function's arguments, by position and by name."""
-    positional, named = _parted(given)
-    return list(map(read_input, positional)), {name: read_input(x) for name, x in named.items()}
+    positional, keywords = _split_by_name(inputs)
+    return list(map(read_input, positional)), {name: read_input(x) for name, x in keywords.items()}
 
 
-def _parted(given: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+def _split_by_name(inputs: Sequence[str]) -> tuple[list[str], dict[str, str]]:
     positional: list[str] = []
-    named: dict[str, str] = {}
-    for text in given:
+    keywords: dict[str, str] = {}
+    for text in inputs:
         name, equals, value = text.partition("=")
         if not (equals and name.isidentifier()):
             positional.append(text)
-        elif name in named:
+        elif name in keywords:
             raise ExecutionError(f"--input {name}=... is given twice")
         else:
-            named[name] = value
-    return positional, named
+            keywords[name] = value
+    return positional, keywords

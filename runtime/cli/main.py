@@ -35,28 +35,28 @@ def main(argv: Sequence[str] | None = None) -> int:
     fields of an error are printed as JSON besides.
     """
     status: int | None = None
-    asked = argparse.Namespace()
+    args = argparse.Namespace()
     _open_streams()
     try:
-        asked = _parser().parse_args(argv)
-        read_rule_files(asked)
-        status = asked.command(asked)
+        args = _parser().parse_args(argv)
+        read_rule_files(args)
+        status = args.command(args)
         sys.stdout.flush()
     except SystemExit as stop:  # argparse: help, version, bad usage
         return int(stop.code or 0)
     except BrokenPipeError:  # the reader has seen enough; nothing is to be flushed at exit either
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except GraphirError as error:
-        if getattr(asked, "format", "") == "json":
+        if getattr(args, "format", "") == "json":
             print(json.dumps({"error": error.to_json()}, indent=2))
-        return _failed(str(error))
+        return _fail(str(error))
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
-        return _failed(f"{place}{error.strerror or error}")
+        return _fail(f"{place}{error.strerror or error}")
     except KeyboardInterrupt:
         return 130  # as a shell says of SIGINT
     except MemoryError as error:
-        return _failed(str(error) or "out of memory")
+        return _fail(str(error) or "out of memory")
     return status or 0
 
 
@@ -70,7 +70,7 @@ def _open_streams() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def _failed(message: str) -> int:
+def _fail(message: str) -> int:
     message = printable(message, None, keep="\n")
     print(f"graphir: {message}", file=sys.stderr)
     return 1
@@ -83,38 +83,38 @@ def _note(text: str) -> None:
 # -- the commands
 
 
-def _demo(asked: argparse.Namespace) -> None:
+def _demo(args: argparse.Namespace) -> None:
     from runtime.cli.demo import demo
 
     print(demo())
 
 
-def _lower(asked: argparse.Namespace) -> None:
-    lowered = lower(load_graph(asked.program, asked.sources))
-    if asked.output:
-        lowered.save(asked.output)
+def _lower(args: argparse.Namespace) -> None:
+    lowered_graph = lower(load_graph(args.program, args.sources))
+    if args.output:
+        lowered_graph.save(args.output)
         return
-    print(lowered)
-    if large := large_constants(lowered):
+    print(lowered_graph)
+    if large := large_constants(lowered_graph):
         _note(f"the values of {', '.join(large)} are too large for text; --output saves them too")
 
 
-def _run(asked: argparse.Namespace) -> None:
-    graph = load_graph(asked.program, asked.sources)
-    found = execute(graph, *of_graph(graph, asked.inputs))
-    arrays: Sequence[Any] = (found,) if len(graph.outputs) == 1 else found
-    if asked.output:
-        for line in write_outputs(asked.output, arrays):
+def _run(args: argparse.Namespace) -> None:
+    graph = load_graph(args.program, args.sources)
+    outputs = execute(graph, *of_graph(graph, args.inputs))
+    arrays: Sequence[Any] = (outputs,) if len(graph.outputs) == 1 else outputs
+    if args.output:
+        for line in write_outputs(args.output, arrays):
             _note(line)
     else:
         _show(graph, arrays)
 
 
-def _plan(asked: argparse.Namespace) -> None:
-    graph = load_graph(asked.program, asked.sources)
-    inputs = of_graph(graph, asked.inputs) if asked.inputs else []
-    program = Program(graph, native=asked.native)
-    print(program.explain(*inputs) if asked.ir is None else program.ir(asked.ir, *inputs))
+def _plan(args: argparse.Namespace) -> None:
+    graph = load_graph(args.program, args.sources)
+    inputs = of_graph(graph, args.inputs) if args.inputs else []
+    program = Program(graph, native=args.native)
+    print(program.explain(*inputs) if args.ir is None else program.ir(args.ir, *inputs))
 
 
 def _show(graph: Graph, arrays: Iterable[Any]) -> None:
@@ -156,11 +156,11 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=_Parser)
 
     def command(name: str, run: Callable[[Any], None], doc: str, example: str) -> Any:
-        made = commands.add_parser(
+        command_parser = commands.add_parser(
             name, help=doc, description=doc, epilog=f"example: graphir {name} {example}".rstrip()
         )
-        made.set_defaults(command=run)
-        return made
+        command_parser.set_defaults(command=run)
+        return command_parser
 
     command("demo", _demo, "Answer the question of the project, on a graph and a network.", "")
     add_rules_and_lattices(command)

@@ -14,13 +14,13 @@ from passes.reports import words
 from runtime.cli.rules_and_lattices import path
 
 
-def add_program(command: Any, named: str = "a graph, or a function that returns one") -> None:
+def add_program(command: Any, what: str = "a graph, or a function that returns one") -> None:
     """Let a command take a graph in a file, or what a script defines by a name."""
     command.add_argument(
         "program",
         type=path,
         metavar="FILE.gir|SCRIPT.py:NAME",
-        help=f"a graph, as Graph.save writes it; or what a script has by a name: {named}",
+        help=f"a graph, as Graph.save writes it; or what a script has by a name: {what}",
     )
     command.add_argument(
         "--sources",
@@ -45,31 +45,31 @@ def add_output(command: Any, formats: Iterable[str], default: str) -> None:
     )
 
 
-def put(text: str, asked: argparse.Namespace) -> None:
+def write_text(text: str, args: argparse.Namespace) -> None:
     """Print a text, or write it to the file that was named."""
-    if asked.output:
-        replace_file(asked.output, f"{text}\n".encode())
+    if args.output:
+        replace_file(args.output, f"{text}\n".encode())
     else:
         print(text)
 
 
-def status(report: CastReport, asked: argparse.Namespace) -> int:
+def status(report: CastReport, args: argparse.Namespace) -> int:
     """1 if there are casts that the program does not write, on which the command is to fail.
 
     A lossy one is one that can lose something; after a run, one that did. Steps that a run did not
     see, and that may hide an error, may hide such casts too: then the status is 1 unless they are
     allowed.
     """
-    if asked.fail_on is None:
+    if args.fail_on is None:
         return 0
     silent = [row for row in report if row.kind in SILENT]
     lossy = [row for row in silent if not row.exact and (not row.measured or row.measured.changed)]
-    if {"any": silent, "lossy": lossy}[asked.fail_on]:
+    if {"any": silent, "lossy": lossy}[args.fail_on]:
         return 1
-    if not report.hidden or asked.allow_unseen:
+    if not report.hidden or args.allow_unseen:
         return 0
     print(
-        f"graphir: --fail-on {asked.fail_on}: status 1, since {words.unseen(report)[0]}; "
+        f"graphir: --fail-on {args.fail_on}: status 1, since {words.unseen(report)[0]}; "
         "--allow-unseen lets that pass",
         file=sys.stderr,
     )

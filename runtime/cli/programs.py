@@ -27,42 +27,42 @@ def load_program(text: str, sources: str | None = None) -> Program:
         if text.endswith(".py"):
             raise ExecutionError(f"{text}: name what it defines, as in {text}:function")
         return Graph.load(text, sources=sources)
-    found: Any = _module(path)
+    value: Any = _module(path)
     for part in name.split("."):
-        if not hasattr(found, part):
-            known = ", ".join(sorted(name for name in dir(found) if name[0] != "_"))
-            raise ExecutionError(f"{path} defines no {part!r}; it has {known or 'nothing'}")
-        found = getattr(found, part)
-    if isinstance(found, Traced):
-        return found.graph
-    if not (isinstance(found, Graph) or callable(found)):
-        raise ExecutionError(f"{text} is {found!r}, which is neither a Graph nor a function")
-    return found
+        if not hasattr(value, part):
+            names = ", ".join(sorted(name for name in dir(value) if name[0] != "_"))
+            raise ExecutionError(f"{path} defines no {part!r}; it has {names or 'nothing'}")
+        value = getattr(value, part)
+    if isinstance(value, Traced):
+        return value.graph
+    if not (isinstance(value, Graph) or callable(value)):
+        raise ExecutionError(f"{text} is {value!r}, which is neither a Graph nor a function")
+    return value
 
 
 def load_graph(text: str, sources: str | None = None) -> Graph:
     """The graph that `net.gir` holds, that a script defines, or that a function in it returns."""
-    found = load_program(text, sources)
-    if isinstance(found, Graph):
-        return found
+    program = load_program(text, sources)
+    if isinstance(program, Graph):
+        return program
     advice = (
         "trace(function, types...) in the script makes a graph of a function on arrays, and "
         f"what it does to arrays tells: graphir audit {text} --input x.npy"
     )
-    require_arguments(text, found, (), {}, advice)
-    made = found()
-    if isinstance(made, Traced):
-        return made.graph
-    if isinstance(made, Graph):
-        return made
-    raise ExecutionError(f"{text}() returned {type(made).__name__}, not a Graph; {advice}")
+    require_arguments(text, program, (), {}, advice)
+    result = program()
+    if isinstance(result, Traced):
+        return result.graph
+    if isinstance(result, Graph):
+        return result
+    raise ExecutionError(f"{text}() returned {type(result).__name__}, not a Graph; {advice}")
 
 
 def require_arguments(
     text: str,
     function: Callable[..., Any],
     positional: Sequence[Any],
-    named: Mapping[str, Any],
+    keywords: Mapping[str, Any],
     advice: str,
 ) -> None:
     """ExecutionError with the parameters of a function that cannot be called on these arguments."""
@@ -71,7 +71,7 @@ def require_arguments(
     except (TypeError, ValueError):  # of what is compiled nothing is known
         return
     try:
-        parameters.bind(*positional, **named)
+        parameters.bind(*positional, **keywords)
     except TypeError as error:
         raise ExecutionError(f"{text}{parameters}: {error}; {advice}") from None
 

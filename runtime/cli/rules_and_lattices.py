@@ -35,78 +35,82 @@ from runtime.cli.rule_sets import RulesFile, add_rule_set, rule_set
 from runtime.value_files import number
 
 
-def _promote(asked: argparse.Namespace) -> None:
+def _promote(args: argparse.Namespace) -> None:
     """The dtype in which operands meet, why, and what every other rule set says."""
-    if asked.format == "text":
-        print(explain(*asked.operands, rules=asked.rules))
+    if args.format == "text":
+        print(explain(*args.operands, rules=args.rules))
         return
-    order = lattice_of(asked.rules)
-    ways = asked.rules.explain(*asked.operands).paths
+    order = lattice_of(args.rules)
+    ways = args.rules.explain(*args.operands).paths
     edges = {*order.pairs()}
-    drawn = [way for way in ways if edges.issuperset(pairwise(way)) and way[0] in order]
-    for way in dict.fromkeys(way for way in ways if way not in drawn):
-        told = " -> ".join(map(str, way))
-        print(f"graphir: note: {told} is no way up lattice {order.name!r}", file=sys.stderr)
-    print(LATTICE_FORMATS[asked.format](order, drawn))
+    lattice_paths = [way for way in ways if edges.issuperset(pairwise(way)) and way[0] in order]
+    for way in dict.fromkeys(way for way in ways if way not in lattice_paths):
+        path_text = " -> ".join(map(str, way))
+        print(f"graphir: note: {path_text} is no way up lattice {order.name!r}", file=sys.stderr)
+    print(LATTICE_FORMATS[args.format](order, lattice_paths))
 
 
-def _rules(asked: argparse.Namespace) -> None:
+def _rules(args: argparse.Namespace) -> None:
     """The rule sets; or one of them, and what it says besides the join."""
-    if asked.rules is None:
+    if args.rules is None:
         rows = [(each.name, each.doc, each.source or "-") for each in rule_sets()]
         print("\n".join(aligned([("name", "what it is", "source"), *rows])))
         return
-    found: PromotionRules = asked.rules
-    dtypes = " ".join(str(dtype) for dtype in DType if dtype in found.dtypes)
-    rows = [("source", found.source or "-"), ("dtypes", dtypes), *facts(found, found.dtypes)]
-    print("\n".join([f"{found.name}: {found.doc}", *aligned(rows)]))
+    rule_set: PromotionRules = args.rules
+    dtypes = " ".join(str(dtype) for dtype in DType if dtype in rule_set.dtypes)
+    rows = [
+        ("source", rule_set.source or "-"),
+        ("dtypes", dtypes),
+        *facts(rule_set, rule_set.dtypes),
+    ]
+    print("\n".join([f"{rule_set.name}: {rule_set.doc}", *aligned(rows)]))
 
 
-def _table(asked: argparse.Namespace) -> None:
+def _table(args: argparse.Namespace) -> None:
     """All pairs of a rule set's dtypes."""
-    if asked.format == "text":
-        print(text_table(asked.rules, _in_color(asked.color)))
+    if args.format == "text":
+        print(text_table(args.rules, _in_color(args.color)))
     else:
-        print(FORMATS[asked.format](asked.rules))
+        print(FORMATS[args.format](args.rules))
 
 
-def _lattice(asked: argparse.Namespace) -> None:
+def _lattice(args: argparse.Namespace) -> None:
     """A lattice, and the paths of operands to their join."""
-    order = _read(asked.lattice) if asked.lattice else lattice_of(asked.rules)
-    nodes = [element(name) for name in asked.path]
+    order = _read(args.lattice) if args.lattice else lattice_of(args.rules)
+    nodes = [element(name) for name in args.path]
     paths = [order.path(node, order.join(*nodes)) for node in nodes]
-    print(LATTICE_FORMATS[asked.format](order, paths))
+    print(LATTICE_FORMATS[args.format](order, paths))
 
 
-def _laws(asked: argparse.Namespace) -> int:
+def _laws(args: argparse.Namespace) -> int:
     """Which laws a rule set or a lattice breaks; status 1 if one of a join, or one asked for."""
     try:
-        subject: PromotionRules | Lattice[Any] = _read(asked.subject)
+        subject: PromotionRules | Lattice[Any] = _read(args.subject)
     except Cyclic as error:
         print(f"cycles: {' < '.join(map(str, error.cycle))}, so it is no order")
         return 1
     elements = subject.dtypes if isinstance(subject, PromotionRules) else subject.nodes
-    known = LAWS if any(isinstance(one, DType) for one in elements) else JOIN_LAWS
-    chosen = [law for law in known if not asked.law or law in _named(asked.law)]
-    found = laws(subject).of(chosen)
+    all_laws = LAWS if any(isinstance(element_, DType) for element_ in elements) else JOIN_LAWS
+    laws_asked = [law for law in all_laws if not args.law or law in _expand_laws(args.law)]
+    violations_found = laws(subject).of(laws_asked)
     print(_title(subject))
-    print(report(found, chosen, everything=asked.all))
+    print(report(violations_found, laws_asked, everything=args.all))
     if isinstance(subject, Lattice):
         print(edges_text(subject.redundant()))
-    return 1 if any(asked.law or one.law in JOIN_LAWS for one in found) else 0
+    return 1 if any(args.law or element_.law in JOIN_LAWS for element_ in violations_found) else 0
 
 
-def _diff(asked: argparse.Namespace) -> int:
+def _diff(args: argparse.Namespace) -> int:
     """What changes with the rules; status 1 if anything does."""
-    subject: PromotionRules | Path = asked.subject
-    found: GraphDiff | RulesDiff
+    subject: PromotionRules | Path = args.subject
+    difference: GraphDiff | RulesDiff
     if isinstance(subject, Path):
-        found = diff(Graph.load(subject), asked.before, asked.after)
+        difference = diff(Graph.load(subject), args.before, args.after)
     else:
-        found = diff(subject, asked.before, asked.after)
-    print(found.to_json() if asked.format == "json" else found)
-    besides = isinstance(found, RulesDiff) and (found.facts or found.ops)
-    return 1 if len(found) or besides else 0
+        difference = diff(subject, args.before, args.after)
+    print(difference.to_json() if args.format == "json" else difference)
+    besides = isinstance(difference, RulesDiff) and (difference.facts or difference.ops)
+    return 1 if len(difference) or besides else 0
 
 
 def _in_color(when: str) -> bool:
@@ -127,8 +131,8 @@ def _title(subject: PromotionRules | Lattice[Any]) -> str:
     return f"rule set {subject.name}: {len(subject.dtypes)} dtypes{note}"
 
 
-def _named(chosen: Sequence[str]) -> set[str]:
-    return {*chosen, *(JOIN_LAWS if "join" in chosen else ())}
+def _expand_laws(names: Sequence[str]) -> set[str]:
+    return {*names, *(JOIN_LAWS if "join" in names else ())}
 
 
 def _read(which: Any) -> Any:
@@ -150,32 +154,32 @@ def add_rules_and_lattices(command: Callable[..., Any]) -> None:
 
 def _add_rules(command: Callable[..., Any]) -> None:
     doc = "List the rule sets, or tell what one says besides the join."
-    made = command("rules", _rules, doc, "jax")
-    made.add_argument("rules", nargs="?", type=rule_set, metavar="RULES", help="one of them")
+    parser = command("rules", _rules, doc, "jax")
+    parser.add_argument("rules", nargs="?", type=rule_set, metavar="RULES", help="one of them")
 
 
 def _add_promote(command: Callable[..., Any]) -> None:
     doc = "The dtype in which operands meet, each one's way there, and what other rule sets say."
-    made = command("promote", _promote, doc, "int16 float32 --rules max")
-    made.add_argument(
+    parser = command("promote", _promote, doc, "int16 float32 --rules max")
+    parser.add_argument(
         "operands",
         nargs="+",
         type=_operand,
         metavar="DTYPE",
         help="a dtype, or a Python number such as 1, 2.5 or 1j (after -- if it is negative)",
     )
-    add_rule_set(made)
-    made.add_argument(
+    add_rule_set(parser)
+    parser.add_argument(
         "--format", choices=LATTICE_FORMATS, default="text", help="or the ways up, as a picture"
     )
 
 
 def _add_table(command: Callable[..., Any]) -> None:
     doc = "All pairs of a rule set's dtypes; - stands for an error."
-    made = command("table", _table, doc, "--rules max --format html > max.html")
-    add_rule_set(made)
-    made.add_argument("--format", choices=FORMATS, default="text")
-    made.add_argument(
+    parser = command("table", _table, doc, "--rules max --format html > max.html")
+    add_rule_set(parser)
+    parser.add_argument("--format", choices=FORMATS, default="text")
+    parser.add_argument(
         "--color",
         choices=("auto", "always", "never"),
         default="auto",
@@ -187,14 +191,14 @@ def _add_lattice(command: Callable[..., Any]) -> None:
     doc = (
         "What lies directly above what in a lattice: that of a rule set, a published one, or yours."
     )
-    made = command("lattice", _lattice, doc, "jep_option1 --format svg > jep.svg")
-    which = made.add_mutually_exclusive_group()
+    parser = command("lattice", _lattice, doc, "jep_option1 --format svg > jep.svg")
+    which = parser.add_mutually_exclusive_group()
     add_rule_set(which)
     which.add_argument(
         "lattice", nargs="?", type=_lattice_or_file, metavar="LATTICE", help=_SUBJECTS
     )
-    made.add_argument("--format", choices=LATTICE_FORMATS, default="text")
-    made.add_argument(
+    parser.add_argument("--format", choices=LATTICE_FORMATS, default="text")
+    parser.add_argument(
         "--path", nargs="+", default=[], metavar="NODE", help="pick out the paths to their join"
     )
 
@@ -204,33 +208,35 @@ def _add_laws(command: Callable[..., Any]) -> None:
         "Which laws a rule set or a lattice breaks, and where; status 1 if it is no join, or "
         "breaks a law asked for by --law."
     )
-    made = command("laws", _laws, doc, "my_lattice.json --law join")
-    made.add_argument("subject", type=_lawful, metavar="LATTICE", help=_SUBJECTS)
-    made.add_argument(
+    parser = command("laws", _laws, doc, "my_lattice.json --law join")
+    parser.add_argument("subject", type=_lawful, metavar="LATTICE", help=_SUBJECTS)
+    parser.add_argument(
         "--law",
         action="append",
         choices=(*LAWS, "join"),
         help=f"this one alone, or those given; join: the first {len(JOIN_LAWS)}, which without "
         "--law are those that count for the status",
     )
-    made.add_argument("--all", action="store_true", help="every counterexample, not just the first")
+    parser.add_argument(
+        "--all", action="store_true", help="every counterexample, not just the first"
+    )
 
 
 def _add_diff(command: Callable[..., Any]) -> None:
     doc = "What two rule sets answer differently, of all pairs or of a graph; status 1 if anything."
-    made = command("diff", _diff, doc, "model.gir jax")
-    made.add_argument(
+    parser = command("diff", _diff, doc, "model.gir jax")
+    parser.add_argument(
         "subject", type=_rules_or_graph, metavar="RULES|FILE.gir", help="a rule set, or a graph"
     )
-    made.add_argument("before", type=rule_set, metavar="RULES", help="a rule set to compare with")
-    made.add_argument(
+    parser.add_argument("before", type=rule_set, metavar="RULES", help="a rule set to compare with")
+    parser.add_argument(
         "after",
         nargs="?",
         type=rule_set,
         metavar="RULES",
         help="of a graph: with this, not its own",
     )
-    made.add_argument("--format", choices=("text", "json"), default="text")
+    parser.add_argument("--format", choices=("text", "json"), default="text")
 
 
 _SUBJECTS = f"a rule set, a lattice such as {lattices()[0]}, or a JSON file of edges"

@@ -21,20 +21,20 @@ def lookups(owner: Any, loads: Loads) -> Iterator[Lookup]:
         for name, value in _class_variables(cast("Any", owner), loads).items():
             yield from _of_class(name, value)
         return
-    own, inherited = own_variables(owner), _class_variables(cast("Any", type(owner)), loads)
+    own, class_variables = own_variables(owner), _class_variables(cast("Any", type(owner)), loads)
     custom = type(owner).__getattribute__ not in _USUAL
     for name in (loads.attributes | loads.updates) & own.keys():
-        if not hasattr(inherited.get(name), "__set__"):  # a data descriptor would come first
-            inherited.pop(name, None)
+        if not hasattr(class_variables.get(name), "__set__"):  # a data descriptor would come first
+            class_variables.pop(name, None)
             plain = name.isidentifier() and not keyword.iskeyword(name) and not custom
             yield Way.ATTRIBUTE if plain else Way.OWN, name, own[name]
-    for name, value in inherited.items():
+    for name, value in class_variables.items():
         if custom:
             yield Way.STATIC, name, value
         else:
             yield from _inherited(owner, name, value)
     if own or hasattr(owner, "__dict__"):
-        for name in loads.literals - own.keys() - inherited.keys():
+        for name in loads.literals - own.keys() - class_variables.keys():
             yield Way.ABSENT, name, False
 
 
@@ -54,9 +54,9 @@ def _class_variables(kind: type, loads: Loads) -> dict[str, Any]:
     """What a class and its bases define, libraries' apart, under the names that code loads."""
     result: dict[str, Any] = {}
     names = loads.attributes | loads.updates
-    for one in reversed(kind.__mro__):
-        if not is_library_module(one.__module__):
-            variables = vars(one)
+    for base in reversed(kind.__mro__):
+        if not is_library_module(base.__module__):
+            variables = vars(base)
             result.update((name, variables[name]) for name in names & variables.keys())
     return result
 

@@ -16,9 +16,9 @@ from graphir.numpy_api.trace import Static, Varying, children, like
 from graphir.numpy_api.traced_numbers import TracedNumber
 from graphir.ops.op import GraphValue
 from graphir.promotion.scalars import WEAK
-from graphir.promotion.scalars import told_apart as number_key
+from graphir.promotion.scalars import identity_key as number_key
 from runtime.jit.guards import as_numpy
-from runtime.jit.statics import Fixed, told_apart
+from runtime.jit.statics import Fixed, identity_key
 
 
 class Reader:
@@ -51,10 +51,10 @@ class Reader:
             return kind
         inside = children(value)
         if inside is not None:
-            return kind, tuple([(told_apart(key), self.read(one)) for key, one in inside])
+            return kind, tuple([(identity_key(key), self.read(item)) for key, item in inside])
         if is_foreign_array(kind):
             return self._array(converted(value), value)
-        return value if kind is Fixed else told_apart(value)
+        return value if kind is Fixed else identity_key(value)
 
     def _array(self, value: Any, source: Any = None) -> Any:
         array = as_input(value)
@@ -106,7 +106,7 @@ def types_of(value: Any, entry: Entry) -> Any:
     inside = children(value)
     if inside is None:
         return value if type(value) is Fixed else Static(value)
-    return like(value, [types_of(one, entry) for _, one in inside])
+    return like(value, [types_of(item, entry) for _, item in inside])
 
 
 @cache
@@ -124,11 +124,11 @@ def _takes_weak(rules: PromotionRules) -> bool:
     And whether they keep all that it has until it meets an array: TensorFlow makes it float32.
     """
     try:
-        found = [rules.promote(x, DType.weak_float) for x in (DType.float32, DType.float64)]
+        results = [rules.promote(x, DType.weak_float) for x in (DType.float32, DType.float64)]
     except PromotionError:
         return False
-    kept = rules.concrete_dtype(DType.weak_float)
-    return not rules.by_value and all(one.exact_in(kept) for one in found)
+    weak_dtype = rules.concrete_dtype(DType.weak_float)
+    return not rules.by_value and all(each.exact_in(weak_dtype) for each in results)
 
 
 def is_plain(value: Any) -> bool:
@@ -139,23 +139,23 @@ def is_plain(value: Any) -> bool:
 def flat_key(rules: PromotionRules, args: Sequence[Any]) -> tuple[Any, ...]:
     """The signature of arguments that are no structures, found in a fraction of the time."""
     key: list[Any] = [rules]
-    for one in args:
-        if type(one) is np.ndarray:
-            key.append(one.dtype)
-            key.append(one.shape)
+    for arg in args:
+        if type(arg) is np.ndarray:
+            key.append(arg.dtype)
+            key.append(arg.shape)
         else:
-            key.append(one if type(one) is Fixed else type(one))
+            key.append(arg if type(arg) is Fixed else type(arg))
     return tuple(key)
 
 
 def unhashable(name: str, key: Any) -> GraphError:
     """The error for a signature that is no key."""
-    found = next(_offenders(key[1:]))
-    kind = type(found).__name__
-    one = f"an {kind}" if kind[0] in "AEIOaeio" else f"a {kind}"
+    offender = next(_offenders(key[1:]))
+    kind = type(offender).__name__
+    phrase = f"an {kind}" if kind[0] in "AEIOaeio" else f"a {kind}"
     return GraphError(
         f"{name}: an argument that is no array, number or structure of these is part of the "
-        f"signature, so it must be hashable, and {one} is not",
+        f"signature, so it must be hashable, and {phrase} is not",
         fix="give a tuple or another value that is, or an array by np.asarray(x)",
     )
 
@@ -163,8 +163,8 @@ def unhashable(name: str, key: Any) -> GraphError:
 def _offenders(key: Any) -> Iterator[Any]:
     """What in a signature is not hashable."""
     if type(key) is tuple:
-        for one in cast("tuple[Any, ...]", key):
-            yield from _offenders(one)
+        for item in cast("tuple[Any, ...]", key):
+            yield from _offenders(item)
         return
     try:
         hash(key)

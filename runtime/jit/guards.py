@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir.ir.foreign_arrays import converted
-from runtime.jit.statics import told_apart
+from runtime.jit.statics import identity_key
 
 _SCALARS = frozenset({bool, int, float, complex, str, bytes, type(None)})
 
@@ -32,7 +32,7 @@ def alike(a: Any, b: Any) -> bool:
     if type(a) is not type(b):
         return False
     if is_scalar(a):
-        return told_apart(a) == told_apart(b)
+        return identity_key(a) == identity_key(b)
     if type(a) is not tuple:
         return False
     several, others = cast("tuple[Any, ...]", a), cast("tuple[Any, ...]", b)
@@ -74,7 +74,7 @@ def _static(owner: Any, name: str) -> Any:
     """What a class has under a name for an instance, without a descriptor's own code."""
     if name in getattr(owner, "__dict__", ()):
         return None
-    return next(vars(one)[name] for one in type(owner).__mro__ if name in vars(one))
+    return next(vars(base)[name] for base in type(owner).__mro__ if name in vars(base))
 
 
 class Way(Enum):
@@ -134,7 +134,7 @@ def elements(container: Any) -> tuple[Any, ...] | frozenset[Any]:
         table = dict(cast("dict[Any, Any]", container))  # a subclass may iterate otherwise
         return (*table.keys(), *table.values())
     if isinstance(container, (set, frozenset)):
-        return frozenset(map(told_apart, cast("set[Any]", container)))
+        return frozenset(map(identity_key, cast("set[Any]", container)))
     return tuple(cast("list[Any]", container))
 
 
@@ -194,7 +194,7 @@ class Guards:
     ) -> None:
         self._loads, self._contents = tuple(loads), tuple(contents)
         self._lasting = lasting
-        self._compiled: Callable[[], bool] | None = None
+        self._check: Callable[[], bool] | None = None
 
     def __bool__(self) -> bool:
         return bool(self._loads or self._contents) or not self._lasting
@@ -203,11 +203,11 @@ class Guards:
         """Whether all of it is as it was."""
         if not self._lasting:
             return False
-        compiled = self._compiled
-        if compiled is None:
-            compiled = self._compiled = self._compile()
+        check = self._check
+        if check is None:
+            check = self._check = self._compile()
         try:
-            return compiled()
+            return check()
         except Exception:  # what is no longer there, in any of many ways
             return False
 
@@ -215,17 +215,17 @@ class Guards:
         self, run: Callable[..., Any], otherwise: Callable[..., Any], count: int
     ) -> Callable[..., Any]:
         """A function of so many arguments that calls one where the guards hold, else the other."""
-        text, names = self._written()
+        text, names = self._expression()
         arguments = ", ".join(f"a{place}" for place in range(count))
         names.update(run=run, otherwise=otherwise)
         exec(_GUARDING.format(arguments=arguments, text=text), names)
         return names["guarding"]
 
     def _compile(self) -> Callable[[], bool]:
-        text, names = self._written()
+        text, names = self._expression()
         return eval(f"lambda: {text}", names)
 
-    def _written(self) -> tuple[str, dict[str, Any]]:
+    def _expression(self) -> tuple[str, dict[str, Any]]:
         """One expression of all guards, and what its names stand for."""
         names: dict[str, Any] = {"__name__": __name__, "alike": alike, "static": _static}
         parts = [] if self._lasting else ["False"]
@@ -235,8 +235,8 @@ class Guards:
             parts.append(f"{load} is v{place}")
             if is_scalar(value) or type(value) is tuple:
                 parts[-1] = f"({parts[-1]} or alike({load}, v{place}))"
-        for place, one in enumerate(self._contents):
-            names[f"c{place}"] = one.holds
+        for place, content in enumerate(self._contents):
+            names[f"c{place}"] = content.holds
             parts.append(f"c{place}()")
         return " and ".join(parts) or "True", names
 
@@ -260,7 +260,7 @@ class Guarded(Protocol):
 
 Trace = TypeVar("Trace", bound=Guarded)
 
-_KEPT = 8
+_MOST_VARIANTS = 8
 
 
 class Variants(Generic[Trace]):
@@ -281,5 +281,5 @@ class Variants(Generic[Trace]):
 
     def put(self, new: Trace) -> None:
         """Add a trace, in place of an earlier one with the same Program."""
-        others = [one for one in self._traces if one.program is not new.program]
-        self._traces = (new, *others[: _KEPT - 1])
+        others = [trace for trace in self._traces if trace.program is not new.program]
+        self._traces = (new, *others[: _MOST_VARIANTS - 1])

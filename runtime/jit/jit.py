@@ -39,7 +39,7 @@ from runtime.jit.layouts import (
 )
 from runtime.jit.number_calls import NumberCalls, Places
 from runtime.jit.specialization import Specializations
-from runtime.jit.statics import Fixed, Statics, told_apart
+from runtime.jit.statics import Fixed, Statics, identity_key
 from runtime.jit.watch import WATCHING, unwatched
 from runtime.jit.watched_graph import WatchedGraph, same_graph
 from runtime.program import Program
@@ -49,7 +49,7 @@ CALLERS.add(__name__)  # so inputs are of the line that calls what is jitted
 _NUMPY = rules_named("numpy")
 _PLAIN_KEY = 3
 """The parts of a signature without layouts: rules, positional and named arguments."""
-_KEPT = 128
+_MOST_SIGNATURES = 128
 """The signatures of one function that are kept; beyond that the oldest are forgotten."""
 
 
@@ -118,54 +118,54 @@ class Jitted:
         update_wrapper(self, function)
         self._statics = Statics(function, static) if static else None
         self._rules = None if rules is None else rules_named(rules)  # None: those in force
-        self._known: dict[Any, Variants[_Compiled] | Specializations[Variants[_Compiled]]] = {}
+        self._cache: dict[Any, Variants[_Compiled] | Specializations[Variants[_Compiled]]] = {}
         self._quick: dict[Any, Callable[..., Any]] = {}
         self._lock = Lock()
         self._uses_layouts = False  # whether layouts of arguments are part of the signature
 
-    def __call__(self, /, *args: Any, **named: Any) -> Any:
+    def __call__(self, /, *args: Any, **keywords: Any) -> Any:
         """The results for these arguments."""
-        given = args, named
+        original = args, keywords
         if self._statics:
-            args, named = self._statics.marked(args, named)
-        if not named and not WATCHING:
+            args, keywords = self._statics.marked(args, keywords)
+        if not keywords and not WATCHING:
             quick = self._quick.get(flat_key(self._rules or rules_in_force(_NUMPY), args))
             if quick is not None:
                 return quick(*args)
-        found = self._compiled(args, named)
-        if found is None:
-            return self.__wrapped__(*given[0], **given[1])
-        return unwatched(found[0].run, found[1])
+        entry = self._lookup_or_compile(args, keywords)
+        if entry is None:
+            return self.__wrapped__(*original[0], **original[1])
+        return unwatched(entry[0].run, entry[1])
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else MethodType(self, instance)
 
     def __repr__(self) -> str:
-        return f"<jit of {self.__wrapped__.__qualname__}, {len(self._known)} signatures>"
+        return f"<jit of {self.__wrapped__.__qualname__}, {len(self._cache)} signatures>"
 
-    def traced(self, *args: Any, **named: Any) -> Traced:
+    def traced(self, *args: Any, **keywords: Any) -> Traced:
         """The graph and the structure that a call with these arguments has; not among symbols."""
-        return self._asked(args, named).traced
+        return self._require_compiled(args, keywords).traced
 
-    def program(self, *args: Any, **named: Any) -> Program:
+    def program(self, *args: Any, **keywords: Any) -> Program:
         """The Program that a call with these arguments runs."""
-        return self._asked(args, named).program
+        return self._require_compiled(args, keywords).program
 
-    def _asked(self, args: Sequence[Any], named: Mapping[str, Any]) -> _Compiled:
+    def _require_compiled(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> _Compiled:
         if self._statics:
-            args, named = self._statics.marked(args, named)
-        found = self._compiled(args, named)
-        if found is None:
+            args, keywords = self._statics.marked(args, keywords)
+        entry = self._lookup_or_compile(args, keywords)
+        if entry is None:
             raise GraphError("a call on symbols adds to their graph, and has no Program")
-        return found[0]
+        return entry[0]
 
-    def _compiled(
-        self, args: Sequence[Any], named: Mapping[str, Any]
+    def _lookup_or_compile(
+        self, args: Sequence[Any], keywords: Mapping[str, Any]
     ) -> tuple[_Compiled, list[Any]] | None:
         """What runs a call, and its inputs; None of one on symbols."""
         rules = self._rules or rules_in_force(_NUMPY)
         reader = Reader(entry(rules))
-        key: Any = rules, reader.read(tuple(args)), reader.read(dict(named))
+        key: Any = rules, reader.read(tuple(args)), reader.read(dict(keywords))
         if reader.symbols:
             return None
         groups: list[MemoryGroup] = []
@@ -173,93 +173,97 @@ class Jitted:
             groups = memory_groups(reader.inputs)
             key = *key, layout_key(reader.inputs, reader.sources, groups)
         try:
-            found = self._known.get(key)
+            node = self._cache.get(key)
         except TypeError:
             raise unhashable(self.__wrapped__.__qualname__, key) from None
         values = list(reader.numbers)
-        variants = found.find(values) if isinstance(found, Specializations) else found
-        nested = get_ident() in WATCHING  # the trace around must see what this one loads
-        leaf = variants.holding() if variants and not nested else None
+        variants = node.find(values) if isinstance(node, Specializations) else node
+        is_nested = get_ident() in WATCHING  # the trace around must see what this one loads
+        leaf = variants.holding() if variants and not is_nested else None
         if leaf is None:
             layouts = argument_layouts(reader.inputs, reader.sources, groups)
-            leaf = self._made(rules, args, named, variants or (), layouts)
+            leaf = self._compile_trace(rules, args, keywords, variants or (), layouts)
             if leaf.traced.uses_layouts and not self._uses_layouts:
                 self._uses_layouts = True
                 if memory_groups(reader.inputs):
-                    return self._compiled(args, named)
+                    return self._lookup_or_compile(args, keywords)
                 key = *key, layout_key(reader.inputs, reader.sources, groups)
             values = leaf.traced.numbers.values if leaf.traced.numbers else []
-            if not nested:
-                self._keep(key, leaf, args, named)
+            if not is_nested:
+                self._keep(key, leaf, args, keywords)
         inputs = reader.inputs
         if groups:
             inputs = _of_groups(inputs, groups)
         return leaf, leaf.fed(inputs, values)
 
     @uncollected  # finalizers and callbacks of the collector are not the code that is traced
-    def _made(
+    def _compile_trace(
         self,
         rules: PromotionRules,
         args: Sequence[Any],
-        named: Mapping[str, Any],
+        keywords: Mapping[str, Any],
         variants: Iterable[_Compiled],
         layouts: Sequence[ArgumentLayout],
     ) -> _Compiled:
         """A trace, and its Program: that of a variant whose graph is the same."""
         way = entry(rules)
-        types, by_name = types_of(tuple(args), way), types_of(dict(named), way)
+        types, by_name = types_of(tuple(args), way), types_of(dict(keywords), way)
         graph = WatchedGraph(self.__wrapped__, rules)
-        found = traced(self.__wrapped__, types, by_name, graph, layouts)
-        captured, guards = graph.finish()
-        found = found._replace(captured=captured)
-        for one in variants:
-            same = told_apart(one.traced.outputs_tree) == told_apart(found.outputs_tree)
-            same &= one.traced.writes == found.writes
-            if same and same_graph(one.traced.graph, graph):
-                return _Compiled(found, one.program, guards)
-        return _Compiled(found, unwatched(Program, graph), guards)
+        trace_result = traced(self.__wrapped__, types, by_name, graph, layouts)
+        captures, guards = graph.finish()
+        trace_result = trace_result._replace(captured=captures)
+        for variant in variants:
+            same = identity_key(variant.traced.outputs_tree) == identity_key(
+                trace_result.outputs_tree
+            )
+            same &= variant.traced.writes == trace_result.writes
+            if same and same_graph(variant.traced.graph, graph):
+                return _Compiled(trace_result, variant.program, guards)
+        return _Compiled(trace_result, unwatched(Program, graph), guards)
 
     def _keep(
-        self, key: Any, made: _Compiled, args: Sequence[Any], named: Mapping[str, Any]
+        self, key: Any, compiled: _Compiled, args: Sequence[Any], keywords: Mapping[str, Any]
     ) -> None:
         """Put a trace among those of its signature."""
-        numbers = made.traced.numbers
+        numbers = compiled.traced.numbers
         with self._lock:
-            found = self._known.setdefault(key, Specializations() if numbers else Variants())
-            if not named and all(map(made.is_input, args)):
+            node = self._cache.setdefault(key, Specializations() if numbers else Variants())
+            if not keywords and all(map(compiled.is_input, args)):
                 quick = flat_key(key[0], args)
                 if len(key) == _PLAIN_KEY:
-                    self._quick[quick] = self._quick_call(quick, found, made, args)
+                    self._quick[quick] = self._quick_call(quick, node, compiled, args)
                 elif key[-1] is None:
                     inner = _PLAIN_KEY, *quick
-                    self._quick[inner] = self._quick_call(inner, found, made, args)
+                    self._quick[inner] = self._quick_call(inner, node, compiled, args)
                     self._quick[quick] = partial(self._usually, inner)
-            for table in (self._known, self._quick):
-                while len(table) > _KEPT:
+            for table in (self._cache, self._quick):
+                while len(table) > _MOST_SIGNATURES:
                     del table[next(iter(table))]
-        if isinstance(found, Specializations):
-            found = found.add(cast("NumberTrace", numbers), Variants())
-        found.put(made)
+        if isinstance(node, Specializations):
+            node = node.add(cast("NumberTrace", numbers), Variants())
+        node.put(compiled)
 
     def _quick_call(
         self,
         key: Any,
-        found: Variants[_Compiled] | Specializations[Variants[_Compiled]],
-        made: _Compiled,
+        node: Variants[_Compiled] | Specializations[Variants[_Compiled]],
+        compiled: _Compiled,
         args: Sequence[Any],
     ) -> Callable[..., Any]:
         """What runs calls with such arguments, which are no structures."""
-        run = made.without_statics if self._statics else made.quick
-        if isinstance(found, Variants):
-            return partial(self._guarded, key, made.guards, run) if made.guards else run
+        run = compiled.without_statics if self._statics else compiled.quick
+        if isinstance(node, Variants):
+            return (
+                partial(self._call_guarded, key, compiled.guards, run) if compiled.guards else run
+            )
         places = Places(
-            [place for place, one in enumerate(args) if is_plain(one)],
-            [place for place, one in enumerate(args) if type(one) in NUMBERS],
+            [place for place, arg in enumerate(args) if is_plain(arg)],
+            [place for place, arg in enumerate(args) if type(arg) in NUMBERS],
             len(args),
         )
-        return NumberCalls(found, places, self._slowly, partial(self._quick.__setitem__, key))
+        return NumberCalls(node, places, self._slowly, partial(self._quick.__setitem__, key))
 
-    def _guarded(self, key: Any, guards: Guards, run: Callable[..., Any], *args: Any) -> Any:
+    def _call_guarded(self, key: Any, guards: Guards, run: Callable[..., Any], *args: Any) -> Any:
         """The first call after a trace, which has the guards compiled for those that follow."""
         call = guards.guarding(run, self._slowly, len(args))
         self._quick[key] = call
@@ -271,28 +275,28 @@ class Jitted:
         return (call or self._slowly)(*args)
 
     def _slowly(self, *args: Any) -> Any:
-        leaf, inputs = cast("tuple[_Compiled, list[Any]]", self._compiled(args, {}))
+        leaf, inputs = cast("tuple[_Compiled, list[Any]]", self._lookup_or_compile(args, {}))
         return leaf.run(inputs)
 
 
 class _Compiled:
     """A trace with its Program and guards, and how its inputs and results are had."""
 
-    def __init__(self, traced: Traced, program: Program, guards: Guards) -> None:
-        self.traced, self.program, self.guards = traced, program, guards
-        numbers, graph = traced.numbers, traced.graph
+    def __init__(self, trace: Traced, program: Program, guards: Guards) -> None:
+        self.traced, self.program, self.guards = trace, program, guards
+        numbers, graph = trace.numbers, trace.graph
         self.feeds = [] if numbers is None else [(f.at, f.storage(graph), f) for f in numbers.feeds]
         self._numbers = [
-            (place, traced.graph.concrete_dtype(one.dtype))
-            for place, one in enumerate(traced.graph.inputs)
-            if one.dtype.weak and not traced.numbers
+            (place, trace.graph.concrete_dtype(symbol.dtype))
+            for place, symbol in enumerate(trace.graph.inputs)
+            if symbol.dtype.weak and not trace.numbers
         ]
-        slots = tuple(map(Slot, range(len(traced.graph.outputs))))
-        tree, single = traced.outputs_tree, type(traced.outputs_tree) is Slot
+        slots = tuple(map(Slot, range(len(trace.graph.outputs))))
+        tree, single = trace.outputs_tree, type(trace.outputs_tree) is Slot
         plain = single or (type(tree) is tuple and len(slots) > 1 and tree == slots)
-        plain = plain and not traced.writes
-        self.results: Callable[..., Any] = self.program if plain else self._structured
-        if traced.captured:
+        plain = plain and not trace.writes
+        self.results: Callable[..., Any] = self.program if plain else self._call_structured
+        if trace.captured:
             self.results = partial(self._with_captured, self.results)
         self.quick: Callable[..., Any] = self._converting if self._numbers else self.results
 
@@ -316,7 +320,7 @@ class _Compiled:
 
     def without_statics(self, *args: Any) -> Any:
         """The results for arguments, of which those that are static are no inputs."""
-        return self.quick(*[one for one in args if type(one) is not Fixed])
+        return self.quick(*[arg for arg in args if type(arg) is not Fixed])
 
     def _converting(self, *inputs: Any) -> Any:
         arrays = list(inputs)
@@ -331,7 +335,7 @@ class _Compiled:
             arrays.insert(place, as_input(array))
         return results(*arrays)
 
-    def _structured(self, *inputs: Any) -> Any:
+    def _call_structured(self, *inputs: Any) -> Any:
         values = self.program(*inputs)
         results = self.traced.outputs(values)
         for place, at in self.traced.writes:

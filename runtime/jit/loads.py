@@ -28,7 +28,7 @@ class Loads(NamedTuple):
     modules: tuple[str, ...]
 
 
-_KEPT = 4096
+_MOST_CODES = 4096
 _LOADS: dict[int, tuple[CodeType, Loads]] = {}
 """By id, since hashing a code object reads all of it; the tuple keeps the id taken."""
 
@@ -54,15 +54,15 @@ _SIMPLE = {"LOAD_CONST", "LOAD_SMALL_INT", "LOAD_FAST", "LOAD_FAST_BORROW"}
 
 def loads_of(code: CodeType) -> Loads:
     """The names that a code object loads or stores outside itself."""
-    known = _LOADS.get(id(code))
-    if known is None:
-        if len(_LOADS) >= _KEPT:
+    entry = _LOADS.get(id(code))
+    if entry is None:
+        if len(_LOADS) >= _MOST_CODES:
             _LOADS.clear()
-        known = _LOADS[id(code)] = code, _read(code)
-    return known[1]
+        entry = _LOADS[id(code)] = code, _loads_in(code)
+    return entry[1]
 
 
-def _read(code: CodeType) -> Loads:
+def _loads_in(code: CodeType) -> Loads:
     names: dict[str, set[str]] = {kind: set() for kind in (*_KINDS.values(), "update")}
     instructions = list(dis.get_instructions(code))
     for at, instruction in enumerate(instructions):
@@ -71,9 +71,11 @@ def _read(code: CodeType) -> Loads:
             names["update"].add(instruction.argval)
         elif kind:
             names[kind].add(instruction.argval)
-    nested = [cast("tuple[Any, ...]", one) for one in code.co_consts if type(one) is tuple]
-    texts = chain(code.co_consts, *nested)
-    literals = {one for one in texts if type(one) is str and one.isidentifier()}
+    tuples = [
+        cast("tuple[Any, ...]", constant) for constant in code.co_consts if type(constant) is tuple
+    ]
+    texts = chain(code.co_consts, *tuples)
+    literals = {constant for constant in texts if type(constant) is str and constant.isidentifier()}
     return Loads(
         tuple(sorted(names["global"])),
         frozenset(names["free"]),
@@ -89,7 +91,7 @@ def _is_counting(ahead: Sequence[dis.Instruction], kind: str) -> bool:
 
     `name += 1`, `name[key] += 1`, `name[key] = value` or `name.append(...)` and the like.
     """
-    load, *rest = [one for one in ahead[:10] if one.opname not in _STACK]
+    load, *rest = [instruction for instruction in ahead[:10] if instruction.opname not in _STACK]
     if len(rest) < 2 or kind not in _STORES:
         return False
     if rest[0].opname in ("LOAD_METHOD", "LOAD_ATTR"):
@@ -106,7 +108,11 @@ def _is_counting(ahead: Sequence[dis.Instruction], kind: str) -> bool:
 def _is_dropped(ahead: Sequence[dis.Instruction]) -> bool:
     """Whether nothing uses the result of the call that begins where the first instruction does."""
     start = _start(ahead[0])
-    calls = (at for at, one in enumerate(ahead) if one.opname == "CALL" and _start(one) == start)
+    calls = (
+        at
+        for at, instruction in enumerate(ahead)
+        if instruction.opname == "CALL" and _start(instruction) == start
+    )
     first = next(calls, None)
     return None not in start and first is not None and ahead[first + 1].opname == "POP_TOP"
 
@@ -139,13 +145,13 @@ _LIBRARY: dict[int, tuple[CodeType, bool]] = {}
 def is_library(frame: FrameType) -> bool:
     """Whether a frame runs code of graphir, NumPy or the standard library."""
     code = frame.f_code
-    known = _LIBRARY.get(id(code))
-    if known is None:
-        if len(_LIBRARY) >= _KEPT:
+    entry = _LIBRARY.get(id(code))
+    if entry is None:
+        if len(_LIBRARY) >= _MOST_CODES:
             _LIBRARY.clear()
         name: str = frame.f_globals.get("__name__", "")
-        known = _LIBRARY[id(code)] = code, is_library_module(name, code.co_filename)
-    return known[1]
+        entry = _LIBRARY[id(code)] = code, is_library_module(name, code.co_filename)
+    return entry[1]
 
 
 def is_library_module(name: str, file: str = "") -> bool:

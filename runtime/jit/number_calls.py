@@ -15,7 +15,7 @@ import numpy as np
 from graphir.location import CALLERS
 from graphir.numpy_api.number_questions import Computation, Feed, NumberUse, Reference
 from graphir.promotion.cells import Interval
-from graphir.promotion.scalars import told_apart
+from graphir.promotion.scalars import identity_key
 from runtime.jit.guards import Guards, Variants
 from runtime.jit.specialization import GraphStep, Specializations
 
@@ -61,7 +61,7 @@ class NumberCalls:
         install: Callable[[Callable[..., Any]], None],
     ) -> None:
         self._tree, self._places, self._slowly, self._install = tree, places, slowly, install
-        self._written: dict[Runnable, tuple[int, Callable[..., Any] | None]] = {}
+        self._functions: dict[Runnable, tuple[int, Callable[..., Any] | None]] = {}
 
     def __call__(self, *args: Any) -> Any:
         """The results for arguments."""
@@ -70,14 +70,14 @@ class NumberCalls:
         leaf: Runnable | None = variants.holding() if variants else None
         if leaf is None:
             return self._slowly(*args)
-        version, call = self._written.get(leaf, (-1, None))
+        version, call = self._functions.get(leaf, (-1, None))
         if version != self._tree.version < _VERSIONS:
-            if len(self._written) == _VERSIONS:
-                self._written.clear()
+            if len(self._functions) == _VERSIONS:
+                self._functions.clear()
             path = self._tree.path(values[: len(self._places.numbers)])
             holds = leaf.guards.hold if leaf.guards else None
             call = straight(self._places, path, leaf.feeds, leaf.results, self, holds)
-            self._written[leaf] = self._tree.version, call
+            self._functions[leaf] = self._tree.version, call
         if call is not None:
             self._install(call)
         return leaf.results(*leaf.fed([args[place] for place in self._places.arrays], values))
@@ -113,13 +113,13 @@ class _Code:
         self._arguments = ", ".join(f"a{place}" for place in range(places.arity))
         self._arrays = [f"a{place}" for place in places.arrays]
         self._values = [f"a{place}" for place in places.numbers]
-        self._known: dict[str, Any] = {"array": np.array, "__name__": __name__}
+        self._namespace: dict[str, Any] = {"array": np.array, "__name__": __name__}
         self._conditions: list[str] = []
 
     def name(self, value: Any) -> str:
         """A name for a value."""
-        name = f"c{len(self._known)}"
-        self._known[name] = value
+        name = f"c{len(self._namespace)}"
+        self._namespace[name] = value
         return name
 
     def require(self, condition: str) -> None:
@@ -140,25 +140,25 @@ class _Code:
         elif answer in ((bool, True), (bool, False)):
             self.require(f"{call} is {answer[1]}")
         else:
-            self.require(f"{self.name(told_apart)}({call}) == {self.name(answer)}")
+            self.require(f"{self.name(identity_key)}({call}) == {self.name(answer)}")
 
     def _call(self, question: Computation) -> str:
         operands = ", ".join(
-            self._values[one.at] if type(one) is Reference else self.name(one)
-            for one in question.operands
+            self._values[operand.at] if type(operand) is Reference else self.name(operand)
+            for operand in question.operands
         )
         return f"{self.name(question.function)}({operands})"
 
     def _cells(self, question: NumberUse, step: GraphStep) -> str:
         """The condition that numbers are in cells that are known to answer so."""
-        numbers = [one.at for one in question.operands if type(one) is Reference]
+        numbers = [each.at for each in question.operands if type(each) is Reference]
         if len(numbers) == 1 and isinstance(step.key, Interval):
-            spans = sorted(one for one in step.keys if isinstance(one, Interval))
+            spans = sorted(each for each in step.keys if isinstance(each, Interval))
             low, high = step.key
-            for one in spans:
-                high = one.high if one.low == high else high
-            for one in reversed(spans):
-                low = one.low if one.high == low else low
+            for each in spans:
+                high = each.high if each.low == high else high
+            for each in reversed(spans):
+                low = each.low if each.high == low else low
             return f"{self.name(low)} <= {self._values[numbers[0]]} < {self.name(high)}"
         return f"{self.name(question.key)}(({self._all()})) in {self.name(frozenset(step.keys))}"
 
@@ -175,12 +175,12 @@ class _Code:
         self, inputs: Sequence[str], results: Callable[..., Any], otherwise: Callable[..., Any]
     ) -> Callable[..., Any]:
         """The function that asks all this, and calls `results` or `otherwise`."""
-        self._known |= {"results": results, "otherwise": otherwise}
+        self._namespace |= {"results": results, "otherwise": otherwise}
         lines = [f"def call({self._arguments}):"]
         if self._conditions:
             lines += [" try:", f"  same = {' and '.join(self._conditions)}"]
             lines += [" except Exception:", "  same = False"]
             lines += [" if not same:", f"  return otherwise({self._arguments})"]
         lines.append(f" return results({', '.join([*self._arrays, *inputs])})")
-        exec(compile("\n".join(lines), "<call with numbers>", "exec"), self._known)
-        return self._known["call"]
+        exec(compile("\n".join(lines), "<call with numbers>", "exec"), self._namespace)
+        return self._namespace["call"]

@@ -19,7 +19,7 @@ GENERATORS = (
 )
 
 _ENTROPY = {
-    id(one.__code__) for one in (random.SystemRandom.getrandbits, random.SystemRandom.random)
+    id(method.__code__) for method in (random.SystemRandom.getrandbits, random.SystemRandom.random)
 }
 
 
@@ -50,7 +50,7 @@ class Randomness:
 
     def moved(self) -> list[str]:
         """The names of the generators that drew numbers since."""
-        names = [name for one, name, state in self._states.values() if _state(one) != state]
+        names = [name for method, name, state in self._states.values() if _state(method) != state]
         return [*names, *(["a generator without a seed"] if self.entropy else [])]
 
 
@@ -85,5 +85,5 @@ def _plain(state: Any) -> Any:
         return cast("np.ndarray[Any, Any]", state).tobytes()
     if isinstance(state, dict):
         table = cast("dict[str, Any]", state)
-        return tuple((name, _plain(one)) for name, one in table.items())
+        return tuple((name, _plain(method)) for name, method in table.items())
     return state

@@ -17,7 +17,7 @@ from graphir.numpy_api.traced_numbers import NumberTrace
 
 Leaf = TypeVar("Leaf")
 
-_KEPT = 128
+_MOST_BRANCHES = 128
 """The leaves of a tree; for one more it begins anew."""
 
 
@@ -33,10 +33,10 @@ class _Fork:
 
     def answer(self, key: Hashable, values: Values) -> Hashable:
         """The answer for a key that was not met before."""
-        found = self.question.answer(values)
-        if found in self.branches:
-            self.answers[key] = found
-        return found
+        answer_ = self.question.answer(values)
+        if answer_ in self.branches:
+            self.answers[key] = answer_
+        return answer_
 
 
 class GraphStep(NamedTuple):
@@ -78,20 +78,20 @@ class Specializations(Generic[Leaf]):
 
     def path(self, values: Values) -> list[GraphStep]:
         """The questions on the way to what `find` gives for these numbers."""
-        found: list[GraphStep] = []
+        steps: list[GraphStep] = []
         node = self._top.get(None)
         while type(node) is _Fork:
             key = node.question.key(values)
             answer = node.answers.get(key)
-            keys = [key for key, one in list(node.answers.items()) if one == answer]
-            found.append(GraphStep(node.question, key, answer, keys))
+            keys = [key for key, each in list(node.answers.items()) if each == answer]
+            steps.append(GraphStep(node.question, key, answer, keys))
             node = node.branches.get(answer)
-        return found
+        return steps
 
     def add(self, numbers: NumberTrace, leaf: Leaf) -> Leaf:
         """Keep what a trace made, or give what another thread kept for the same answers."""
         with self._lock:
-            if self._count == _KEPT:
+            if self._count == _MOST_BRANCHES:
                 self._top, self._count = {}, 0
             branches, at = self._top, None
             for question, key, answer in numbers.questions:
@@ -100,9 +100,9 @@ class Specializations(Generic[Leaf]):
                     node = branches[at] = _Fork(question)
                 node.answers[key] = answer
                 branches, at = node.branches, answer
-            known = branches.get(at)
-            if known is None or type(known) is _Fork:
+            branch = branches.get(at)
+            if branch is None or type(branch) is _Fork:
                 self._count += 1
                 self.version += 1
-                known = branches[at] = leaf
-            return known
+                branch = branches[at] = leaf
+            return branch

@@ -24,9 +24,9 @@ class Fixed(Static):
 
     def __init__(self, value: Any) -> None:
         hash(value)  # TypeError of what must not change, such as a list
-        key = told_apart(value)
-        for name, one in (("value", value), ("_key", key), ("_hash", hash(key))):
-            object.__setattr__(self, name, one)
+        key = identity_key(value)
+        for name, field in (("value", value), ("_key", key), ("_hash", hash(key))):
+            object.__setattr__(self, name, field)
 
     def __eq__(self, other: object) -> bool:
         return type(other) is Fixed and self._key == other._key
@@ -35,16 +35,16 @@ class Fixed(Static):
         return self._hash
 
 
-def told_apart(value: Any) -> Any:
+def identity_key(value: Any) -> Any:
     """What tells a value from those that are equal to it: 1 from 1.0 and True, 0.0 from -0.0."""
     kind: Any = cast("object", type(value))
     if kind is str or kind is int:
         return kind, value
     inside = children(value)
     if inside is not None:
-        return kind, tuple((told_apart(name), told_apart(one)) for name, one in inside)
+        return kind, tuple((identity_key(name), identity_key(item)) for name, item in inside)
     if issubclass(kind, frozenset):
-        return kind, value, frozenset(map(told_apart, cast("frozenset[Any]", value)))
+        return kind, value, frozenset(map(identity_key, cast("frozenset[Any]", value)))
     if is_dataclass(value) and cast("Any", value).__dataclass_params__.frozen:
         fields_apart = _of_fields(value)
         return kind, value, id(value) if fields_apart is None else fields_apart
@@ -63,12 +63,12 @@ def _is_equal_by_own_code(kind: type) -> bool:
 
 def _of_fields(value: Any) -> Any:
     """What tells the fields of a dataclass apart, where these are hashable too."""
-    found = tuple(told_apart(getattr(value, one.name, None)) for one in fields(value))
+    keys = tuple(identity_key(getattr(value, field.name, None)) for field in fields(value))
     try:
-        hash(found)
+        hash(keys)
     except TypeError:
         return None
-    return found
+    return keys
 
 
 class Statics:
@@ -77,32 +77,34 @@ class Statics:
     def __init__(self, function: Callable[..., Any], names: str | Sequence[str]) -> None:
         self._what = getattr(function, "__qualname__", "the function")
         self._names = dict.fromkeys((names,) if isinstance(names, str) else names)
-        known = inspect.signature(function).parameters.values()
-        positional = [one.name for one in known if one.kind in _POSITIONAL]
-        missing = self._names.keys() - {one.name for one in known}
-        if missing and not any(one.kind is inspect.Parameter.VAR_KEYWORD for one in known):
+        parameters = inspect.signature(function).parameters.values()
+        positional = [parameter.name for parameter in parameters if parameter.kind in _POSITIONAL]
+        missing = self._names.keys() - {parameter.name for parameter in parameters}
+        if missing and not any(
+            parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters
+        ):
             raise GraphError(
                 f"{self._what} has no parameter {', '.join(map(repr, sorted(missing)))} to be "
-                f"static; it takes ({', '.join(map(str, known))})"
+                f"static; it takes ({', '.join(map(str, parameters))})"
             )
         self._places = [
             (place, name) for place, name in enumerate(positional) if name in self._names
         ]
 
     def marked(
-        self, args: Sequence[Any], named: Mapping[str, Any]
+        self, args: Sequence[Any], keywords: Mapping[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments of a call, those that are static Fixed; GraphError where not hashable."""
-        found = list(args)
+        positional = list(args)
         for place, name in self._places:
-            if place < len(found):
-                found[place] = self._fixed(name, found[place])
-        return tuple(found), {
-            name: self._fixed(name, one) if name in self._names else one
-            for name, one in named.items()
+            if place < len(positional):
+                positional[place] = self._fix(name, positional[place])
+        return tuple(positional), {
+            name: self._fix(name, value) if name in self._names else value
+            for name, value in keywords.items()
         }
 
-    def _fixed(self, name: str, value: Any) -> Fixed:
+    def _fix(self, name: str, value: Any) -> Fixed:
         try:
             return Fixed(value)
         except TypeError:

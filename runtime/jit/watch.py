@@ -50,14 +50,16 @@ class Watch:
         self._loads: dict[tuple[int, Way, str], Guard] = {}
         self._contents: dict[int, Contents] = {}
         self._updates: dict[tuple[int, Way, str], Guard] = {}
-        self._updated: dict[int, Contents] = {}
+        self._containers: dict[int, Contents] = {}
         self._functions: dict[int, list[FunctionType]] = {}
-        self._created: dict[int, Any] = {}
-        self._walked: dict[tuple[int, int, int], Any] = {}
-        self._entered: set[tuple[int, int]] = set()
+        self._new_objects: dict[int, Any] = {}
+        self._visited_keys: dict[tuple[int, int, int], Any] = {}
+        self._entered_frames: set[tuple[int, int]] = set()
         self._codes: set[int] = set()
-        self._kept: list[CodeType] = []  # so that the ids of code stay its own while tracing
-        self._unknown = False
+        self._code_objects: list[
+            CodeType
+        ] = []  # so that the ids of code stay its own while tracing
+        self._incomplete = False
         self._random = Randomness()
         self._outer: Any = None
         self._on = False
@@ -126,10 +128,12 @@ class Watch:
     def _enter(self, frame: FrameType) -> None:
         """Note what the code of a frame of the user may load."""
         code, loads = frame.f_code, loads_of(frame.f_code)
-        self._codes.update(id(one) for one in code.co_consts if type(one) is type(code))
-        if (id(code), id(frame.f_globals)) not in self._entered:
-            self._entered.add((id(code), id(frame.f_globals)))
-            self._kept.append(code)
+        self._codes.update(
+            id(constant) for constant in code.co_consts if type(constant) is type(code)
+        )
+        if (id(code), id(frame.f_globals)) not in self._entered_frames:
+            self._entered_frames.add((id(code), id(frame.f_globals)))
+            self._code_objects.append(code)
             replace_makers(frame.f_globals)
             self._enter_module(frame.f_globals, loads)
         if code.co_freevars:
@@ -138,7 +142,7 @@ class Watch:
         arguments = list(_arguments(frame))
         if code.co_name == "__init__" and arguments:
             new = arguments.pop(0)[1]
-            self._created[id(new)] = new
+            self._new_objects[id(new)] = new
         elif _is_special(code.co_name) and arguments:  # which Python calls unnamed
             self._note_special(arguments[0][1], code.co_name)
         for name, value in arguments:
@@ -146,7 +150,7 @@ class Watch:
 
     def _note_special(self, owner: Any, name: str) -> None:
         kind: Any = cast("object", type(owner))
-        if hasattr(kind, name) and id(owner) not in self._created:
+        if hasattr(kind, name) and id(owner) not in self._new_objects:
             self._note(Way.PROPERTY, owner, name, getattr(kind, name))
 
     def _enter_module(self, variables: dict[str, Any], loads: Loads) -> None:
@@ -165,14 +169,16 @@ class Watch:
     def _functions_of(self, frame: FrameType) -> list[FunctionType]:
         """The functions that existed before the trace and may be what a frame runs."""
         code = frame.f_code
-        known = self._functions.get(id(code))
-        if known is None and id(code) in self._codes:
+        functions = self._functions.get(id(code))
+        if functions is None and id(code) in self._codes:
             return []  # an inner function that the trace made
-        if known is None:
+        if functions is None:
             users = gc.get_referrers(code)
-            known = [one for one in users if type(one) is FunctionType and one.__code__ is code]
-            self._functions[id(code)] = known
-        return known
+            functions = [
+                user for user in users if type(user) is FunctionType and user.__code__ is code
+            ]
+            self._functions[id(code)] = functions
+        return functions
 
     def _enter_closure(self, function: FunctionType, loads: Loads) -> None:
         names = function.__code__.co_freevars
@@ -193,7 +199,7 @@ class Watch:
         self, way: Way, owner: Any, name: str, value: Any, loads: Loads, depth: int, label: str
     ) -> None:
         """Note a value that code loads, and what it reaches from there."""
-        if type(value) in _OF_TRACE or id(value) in self._created:
+        if type(value) in _OF_TRACE or id(value) in self._new_objects:
             return
         self._note(way, owner, name, value)
         self._reach(value, loads, depth, label)
@@ -204,35 +210,35 @@ class Watch:
 
     def _note_update(self, way: Way, owner: Any, name: str, value: Any) -> None:
         """Note a value that code updates, which matters if other code loads it."""
-        if type(value) in _OF_TRACE or id(value) in self._created:
+        if type(value) in _OF_TRACE or id(value) in self._new_objects:
             return
         self._updates.setdefault((id(owner), way, name), Guard(way, owner, name, value))
         if isinstance(value, CONTAINERS) and not isinstance(value, (tuple, frozenset)):
-            self._updated.setdefault(id(cast("Any", value)), Contents(value))
+            self._containers.setdefault(id(cast("Any", value)), Contents(value))
 
     def _is_repeatable(self) -> bool:
         """Whether a call that runs the Program leaves all that is loaded as the function would."""
-        changed = {key for key, one in self._updates.items() if not one.holds()}
-        if changed & self._loads.keys():
+        changed_keys = {key for key, update in self._updates.items() if not update.holds()}
+        if changed_keys & self._loads.keys():
             return False
-        altered = {key for key, one in self._updated.items() if not one.holds()}
-        if altered & self._contents.keys():
+        altered_keys = {key for key, update in self._containers.items() if not update.holds()}
+        if altered_keys & self._contents.keys():
             return False
-        return all(one.holds() for one in (*self._loads.values(), *self._contents.values()))
+        return all(update.holds() for update in (*self._loads.values(), *self._contents.values()))
 
     def _reach(self, value: Any, loads: Loads, depth: int, label: str) -> None:
         """Note what code can load from a value."""
         kind: Any = cast("object", type(value))
-        if is_scalar(value) or kind in _OF_TRACE or id(value) in self._created:
+        if is_scalar(value) or kind in _OF_TRACE or id(value) in self._new_objects:
             return
         key = id(value), id(loads), depth
-        if key in self._walked:
+        if key in self._visited_keys:
             return
-        self._walked[key] = value  # alive, so that its id is not another's
+        self._visited_keys[key] = value  # alive, so that its id is not another's
         try:
             self._reach_into(value, kind, loads, depth, label)
         except Exception:  # of an object that is not what it seems: nothing is said of it
-            self._unknown = True
+            self._incomplete = True
 
     def _reach_into(self, value: Any, kind: Any, loads: Loads, depth: int, label: str) -> None:
         if isinstance(value, np.ndarray) or is_foreign_array(kind):
@@ -246,8 +252,8 @@ class Watch:
             self._reach(value.__self__, loads, depth, label)
         elif isinstance(value, partial):
             call = cast("partial[Any]", value)
-            for one in (call.func, call.args, call.keywords):
-                self._reach(one, loads, depth, label)
+            for part in (call.func, call.args, call.keywords):
+                self._reach(part, loads, depth, label)
         else:
             if isinstance(value, FunctionType):
                 self._functions.setdefault(id(value.__code__), []).append(value)
@@ -271,9 +277,9 @@ class Watch:
     def _reach_attributes(self, owner: Any, loads: Loads, depth: int, label: str) -> None:
         is_module = isinstance(owner, ModuleType)
         module: str = owner.__name__ if is_module else type(owner).__module__
-        wrapped = own_variables(owner).get("__wrapped__")  # of a decorator, jit among them
-        if wrapped is not None:
-            self._reach(wrapped, loads, depth, label)
+        wrapped_function = own_variables(owner).get("__wrapped__")  # of a decorator, jit among them
+        if wrapped_function is not None:
+            self._reach(wrapped_function, loads, depth, label)
         if not depth or (is_library_module(module) if is_module else is_ours(module)):
             return
         for way, name, value in lookups(owner, loads):
@@ -286,25 +292,25 @@ class Watch:
 
     def guards(self, constants: Iterable[ArrayContent]) -> Guards:
         """What must be as it was when the trace began; GraphError for what cannot be repeated."""
-        drawn = self._random.moved()
-        if drawn:
+        generators = self._random.moved()
+        if generators:
             raise GraphError(
                 f"jit: {self.name} draws random numbers as it is traced, which later calls would "
                 "repeat",
-                got=f"draws from {', '.join(drawn)}",
+                got=f"draws from {', '.join(generators)}",
                 fix="draw outside, and pass the numbers in as an argument",
             )
-        changed = [label for label, one in self.arrays.values() if not one.holds()]
-        if changed:
+        changed_arrays = [label for label, array in self.arrays.values() if not array.holds()]
+        if changed_arrays:
             raise GraphError(
-                f"jit: {self.name} writes to {', '.join(changed)} as it is traced, which later "
-                "calls would not repeat",
+                f"jit: {self.name} writes to {', '.join(changed_arrays)} as it is traced, which "
+                "later calls would not repeat",
                 fix="return the new array, and assign it outside",
             )
         loads = list(self._loads.values())
         contents = list(self._contents.values())
-        lasting = not self._unknown and self._is_repeatable()
-        arrays = [one for _, one in self.arrays.values()]
+        lasting = not self._incomplete and self._is_repeatable()
+        arrays = [array for _, array in self.arrays.values()]
         return Guards(loads, [*contents, *arrays, *constants], lasting)
 
 
@@ -331,7 +337,7 @@ def _is_special(name: str) -> bool:
 
 
 def _has_symbols(values: list[Any]) -> bool:
-    return any(type(one) in _OF_TRACE for one in values)
+    return any(type(value) in _OF_TRACE for value in values)
 
 
 _OF_TRACE = Symbol, TracedNumber, SymbolicArray, SymbolicScalar, SymbolicSelection

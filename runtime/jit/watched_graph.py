@@ -28,7 +28,7 @@ class WatchedGraph(Graph):
     def __init__(self, function: Callable[..., Any], rules: PromotionRules) -> None:
         super().__init__(name_of(function), rules=rules)
         self.watch = Watch(self.name, function)
-        self.captured: dict[int, tuple[Any, Symbol]] = {}
+        self.captures: dict[int, tuple[Any, Symbol]] = {}
         self._constants: dict[int, Any] = {}
 
     def __enter__(self) -> Graph:
@@ -56,17 +56,17 @@ class WatchedGraph(Graph):
 
         One axis or more, since the value of a 0-d constant may count in promotion.
         """
-        known = self.watch.arrays.get(id(array))
-        if known is None or not np.ndim(array):
+        entry = self.watch.arrays.get(id(array))
+        if entry is None or not np.ndim(array):
             symbol = super().entering(array)
-            if known is None:
+            if entry is None:
                 self._constants[id(array)] = array
             return symbol
-        if id(array) not in self.captured:
+        if id(array) not in self.captures:
             dtype, values = array_of(array, None)
-            symbol = self.input(TensorType(dtype, values.shape), name=self._free_name(known[0]))
-            self.captured[id(array)] = array, symbol
-        return self.captured[id(array)][1]
+            symbol = self.input(TensorType(dtype, values.shape), name=self._free_name(entry[0]))
+            self.captures[id(array)] = array, symbol
+        return self.captures[id(array)][1]
 
     def _free_name(self, label: str) -> str:
         name = re.sub(r"\W+", "_", label).strip("_") or "array"
@@ -81,18 +81,18 @@ class WatchedGraph(Graph):
         From now on this is a Graph like others.
         """
         places = {id(symbol): place for place, symbol in enumerate(self.inputs)}
-        captured = [(places[id(symbol)], array) for array, symbol in self.captured.values()]
+        captures = [(places[id(symbol)], array) for array, symbol in self.captures.values()]
         guards = self.watch.guards(_outliving(self._constants))
-        del self.watch, self.captured, self._constants
+        del self.watch, self.captures, self._constants
         self.__class__ = cast("Any", Graph)
-        return captured, guards
+        return captures, guards
 
 
 def same_graph(a: Graph, b: Graph) -> bool:
     """Whether two graphs have the same symbols, so that the Program of one serves the other."""
     if len(a) != len(b) or a.input_names != b.input_names or a.rules is not b.rules:
         return False
-    if [one.index for one in a.outputs] != [one.index for one in b.outputs]:
+    if [symbol.index for symbol in a.outputs] != [symbol.index for symbol in b.outputs]:
         return False
     return all(map(_same_symbol, a.symbols, b.symbols))
 
@@ -100,7 +100,7 @@ def same_graph(a: Graph, b: Graph) -> bool:
 def _same_symbol(a: Symbol, b: Symbol) -> bool:
     if a.op is not b.op or a.type != b.type:
         return False
-    if [one.index for one in a.args] != [one.index for one in b.args]:
+    if [arg.index for arg in a.args] != [arg.index for arg in b.args]:
         return False
     return a.attrs is b.attrs or a.attrs.content == b.attrs.content
 
@@ -121,11 +121,11 @@ def _outliving(constants: dict[int, Any]) -> Iterator[ArrayContent]:
         del array  # a reference too many
     for arrays in groups.values():
         owner = _owner(arrays[0])
-        is_owner = any(one is owner for one in arrays)
+        is_owner = any(each is owner for each in arrays)
         inside = 2 if is_owner else 0  # here and in the group
-        inside += sum(one is not owner and one.base is owner for one in arrays)
-        told = isinstance(owner, np.ndarray) and counts_references()
-        if not told or _references(owner) > _LOCAL + inside:
+        inside += sum(each is not owner and each.base is owner for each in arrays)
+        has_count = isinstance(owner, np.ndarray) and counts_references()
+        if not has_count or _references(owner) > _LOCAL + inside:
             yield from map(ArrayContent, arrays)
 
 

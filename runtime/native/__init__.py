@@ -27,24 +27,26 @@ def tier(mode: Mode) -> tuple[Tier | None, str]:
     """
     if mode not in ("auto", "now", "off"):
         raise ExecutionError(f'native is "auto", "now" or "off", not {mode!r}')
-    forced = os.environ.get("GRAPHIR_NATIVE", "")
-    if forced not in ("", "0", "1"):
-        raise ExecutionError(f'GRAPHIR_NATIVE in the environment is "0" or "1", not {forced!r}')
-    named = os.environ.get("GRAPHIR_NATIVE_CPU", "")
-    if named and named not in PROCESSORS:
-        known = " or ".join(f'"{name}"' for name in PROCESSORS)
-        raise ExecutionError(f"GRAPHIR_NATIVE_CPU in the environment is {known}, not {named!r}")
-    if mode == "off" or forced == "0":
+    setting = os.environ.get("GRAPHIR_NATIVE", "")
+    if setting not in ("", "0", "1"):
+        raise ExecutionError(f'GRAPHIR_NATIVE in the environment is "0" or "1", not {setting!r}')
+    cpu_name = os.environ.get("GRAPHIR_NATIVE_CPU", "")
+    if cpu_name and cpu_name not in PROCESSORS:
+        cpu_names = " or ".join(f'"{name}"' for name in PROCESSORS)
+        raise ExecutionError(
+            f"GRAPHIR_NATIVE_CPU in the environment is {cpu_names}, not {cpu_name!r}"
+        )
+    if mode == "off" or setting == "0":
         return None, 'native="off"' if mode == "off" else "GRAPHIR_NATIVE=0"
-    if not installed():
+    if not is_installed():
         return None, "llvmlite is not installed"
     from runtime.native.kernels import Kernels
 
-    return functools.partial(Kernels, now=mode == "now" or forced == "1"), ""
+    return functools.partial(Kernels, now=mode == "now" or setting == "1"), ""
 
 
 @functools.cache
-def installed() -> bool:
+def is_installed() -> bool:
     """Whether llvmlite is there."""
     return find_spec("llvmlite") is not None
 

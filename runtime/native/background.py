@@ -21,7 +21,7 @@ _threads: list[Thread] = []
 _asking = RLock()
 """Held by who asks for a job or ends one: a signal's handler may ask while its thread does."""
 
-held: list[Any] = [LOCK, _asking]
+locks: list[Any] = [LOCK, _asking]
 """What a fork waits for, in this order."""
 
 
@@ -32,7 +32,7 @@ def submit(function: Callable[..., Any], *args: Any) -> None:
     """
     with _asking:
         _jobs[function, args] = None
-        if not any(one.is_alive() for one in _threads):
+        if not any(each.is_alive() for each in _threads):
             thread = Thread(target=_work, daemon=True, name="graphir native")
             with suppress(RuntimeError):  # no more threads: asked again, it is tried again
                 thread.start()
@@ -57,12 +57,12 @@ def _next() -> Job | None:
 
 
 def _before_fork() -> None:
-    for lock in held:
+    for lock in locks:
         lock.__enter__()
 
 
 def _after_fork() -> None:
-    for lock in reversed(held):
+    for lock in reversed(locks):
         lock.__exit__(None, None, None)
 
 

@@ -31,7 +31,7 @@ _OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _writes = count()
 
 
-def kept(make: Callable[[], bytes], *parts: object) -> bytes:
+def cached(make: Callable[[], bytes], *parts: object) -> bytes:
     """What `make` gives, which depends on nothing but these parts: from disk if it is there."""
     folder = open_folder()
     if folder is None:
@@ -164,8 +164,8 @@ def _is_own(status: os.stat_result) -> bool:
 
 def _is_safe_ancestor(status: os.stat_result) -> bool:
     """Whether nobody but the user and root can exchange what a directory of others' files has."""
-    trusted = status.st_uid in (0, os.geteuid())
-    return trusted and (not status.st_mode & _OTHERS or bool(status.st_mode & stat.S_ISVTX))
+    is_trusted = status.st_uid in (0, os.geteuid())
+    return is_trusted and (not status.st_mode & _OTHERS or bool(status.st_mode & stat.S_ISVTX))
 
 
 def _digest(data: bytes, key: str = "") -> bytes:

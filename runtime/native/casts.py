@@ -37,19 +37,21 @@ _F32 = np.dtype(np.float32)
 _U16, _U32 = np.dtype(np.uint16), np.dtype(np.uint32)
 
 
-def converted(made: NativeConversion, x: Any) -> Any:
+def emit_conversion(conversion: NativeConversion, x: Any) -> Any:
     """The result of a conversion."""
-    if made.kind == "load":
-        return _loaded(made.source, x)
-    if made.kind == "store":
-        return _stored(made.target, x)
-    return RegisterConversions(made).converted(x, made.source, made.target, made.tf32)
+    if conversion.kind == "load":
+        return _load(conversion.source, x)
+    if conversion.kind == "store":
+        return _store(conversion.target, x)
+    return RegisterConversions(conversion).converted(
+        x, conversion.source, conversion.target, conversion.tf32
+    )
 
 
 # -- storage
 
 
-def _loaded(dtype: DType, x: Any) -> Any:
+def _load(dtype: DType, x: Any) -> Any:
     """Exactly from storage."""
     if has_range_of_float32(dtype):
         return (x.view(_U16).astype(_U32) << 16).view(_F32)
@@ -58,11 +60,13 @@ def _loaded(dtype: DType, x: Any) -> Any:
     if dtype.is_integer:
         return _last_bits(dtype, x)
     values = halves() if dtype is DType.float16 else narrow_values(dtype)
-    found = x.view(f"u{x.dtype.itemsize}").astype(_U32).looked_up(ConstantTable.of(values))
-    return found.astype(register(dtype))
+    values_loaded = (
+        x.view(f"u{x.dtype.itemsize}").astype(_U32).gather_from(ConstantTable.of(values))
+    )
+    return values_loaded.astype(register(dtype))
 
 
-def _stored(dtype: DType, x: Any) -> Any:
+def _store(dtype: DType, x: Any) -> Any:
     """Exactly to storage."""
     if dtype is DType.float16 and x.code.has("f16c"):
         return x.astype(np.float16)
@@ -70,13 +74,13 @@ def _stored(dtype: DType, x: Any) -> Any:
         return STORES[dtype](x)
     if dtype.is_integer:
         return x & x.dtype.type((1 << dtype.bits) - 1)
-    return upper_half(x.astype(_F32)).looked_up(ConstantTable.of(narrow_patterns(dtype)))
+    return upper_half(x.astype(_F32)).gather_from(ConstantTable.of(narrow_patterns(dtype)))
 
 
 def _last_bits(dtype: DType, x: Any) -> Any:
     """The last bits of a byte, with the sign that they have."""
-    unused = 8 - dtype.bits
-    return (x.view(register(dtype)) << unused) >> unused
+    unused_bits = 8 - dtype.bits
+    return (x.view(register(dtype)) << unused_bits) >> unused_bits
 
 
 # -- casts
@@ -115,7 +119,7 @@ class RegisterConversions(Conversions):
             elif target.emulated:
                 x = rounding(target)(x)
             else:
-                x = upper_half(x).looked_up(_rounded_values(target))
+                x = upper_half(x).gather_from(_rounded_values(target))
             return x.astype(register(target))
 
         return methodcaller("astype", register(target)) if self.exact else rounded

@@ -40,7 +40,7 @@ def _power(x: Any, y: Any) -> Any:
     return where(np.equal(y, 2.0), np.multiply(x, x), power) if x.dtype.kind == "f" else power
 
 
-def _taken(values: NDArray[Any], places: Any) -> Any:
+def _take(values: NDArray[Any], places: Any) -> Any:
     return places.tracer.emit(ConstantTable.of(values), [places], values.dtype)
 
 
@@ -58,8 +58,8 @@ _KERNELS: Mapping[str, Callable[..., Any]] = KernelTable(
     KERNELS
     | {
         "pow": _power,
-        "erf": partial(functions.erf_by, _taken),
-        "gelu": partial(gelu_kernel, partial(functions.gelu_by, _taken)),
+        "erf": partial(functions.erf_by, _take),
+        "gelu": partial(gelu_kernel, partial(functions.gelu_by, _take)),
         "atan2": np.arctan2,
         "hypot": np.hypot,
         "logaddexp": np.logaddexp,
@@ -83,39 +83,44 @@ class NativeCode(RegionCode):
 
     kernels = _KERNELS
 
-    def __init__(self, region: Any, needed: Any) -> None:
-        super().__init__(region, needed, bits=False)
-        taken = {self.bases[register] for register in self.outs.values()}
-        sums = [(register, is_mean(one)) for one, register in self.rows if is_sum(one)]
+    def __init__(self, region: Any, materialized: Any) -> None:
+        super().__init__(region, materialized, bits=False)
+        output_bases = {self.bases[register] for register in self.outs.values()}
+        sums = [(register, is_mean(each)) for each, register in self.rows if is_sum(each)]
         self.sums = list(dict.fromkeys(sums))
         others = [register for symbol, register in self.rows if not is_sum(symbol)]
         self.buffered = [
             register
             for register in dict.fromkeys(others)
-            if self.bases[register] not in taken and register not in self.inputs
+            if self.bases[register] not in output_bases and register not in self.inputs
         ]
         self.results = [*self.outs.values(), *self.buffered]
-        summed = [self.dtypes[register] for register, _ in self.sums]
-        made = [self.dtypes[register] for register in self.results]
-        self.sizes = tuple([one.itemsize for one in made]), tuple([one.itemsize for one in summed])
-        self.alone = [symbol.dtype.storage for symbol, _ in self.rows] == summed
+        sum_dtypes = [self.dtypes[register] for register, _ in self.sums]
+        result_dtypes = [self.dtypes[register] for register in self.results]
+        self.sizes = (
+            tuple([each.itemsize for each in result_dtypes]),
+            tuple([each.itemsize for each in sum_dtypes]),
+        )
+        self.alone = [symbol.dtype.storage for symbol, _ in self.rows] == sum_dtypes
         self.places = [*self.inputs.values(), *self.outs, *[symbol for symbol, _ in self.rows]]
 
     def _load(self, symbol: Symbol) -> KernelTrace:
         dtype = symbol.dtype
         kind, source = ("cast", DType.float32) if entering(symbol) else ("load", dtype)
-        made = NativeConversion(kind, source, dtype, self.tf32)
-        return _converted(made, dtype.storage, register(dtype))
+        conversion = NativeConversion(kind, source, dtype, self.tf32)
+        return _conversion_trace(conversion, dtype.storage, register(dtype))
 
     def _store(self, dtype: DType) -> KernelTrace:
-        return _converted(NativeConversion("store", dtype, dtype), register(dtype), dtype.storage)
+        return _conversion_trace(
+            NativeConversion("store", dtype, dtype), register(dtype), dtype.storage
+        )
 
     def _cast(self, source: DType, target: DType, spare: int) -> KernelTrace:
         quiet = spare >= DType.float32.mantissa_bits - target.mantissa_bits
-        made = NativeConversion("cast", source, target, self.tf32, quiet)
+        conversion = NativeConversion("cast", source, target, self.tf32, quiet)
         if machine(source) is machine(target) and source.exact_in(target):
             return KernelTrace((), (0, register(source)), (), False)
-        return _converted(made, register(source), register(target))
+        return _conversion_trace(conversion, register(source), register(target))
 
 
 def is_sum(symbol: Symbol) -> bool:
@@ -129,8 +134,10 @@ def is_mean(symbol: Symbol) -> bool:
     return symbol.op.name == "mean"
 
 
-def _converted(made: NativeConversion, source: Storage, target: Storage) -> KernelTrace:
-    if made.kind != "cast" and source == target:
+def _conversion_trace(
+    conversion: NativeConversion, source: Storage, target: Storage
+) -> KernelTrace:
+    if conversion.kind != "cast" and source == target:
         return KernelTrace((), (0, source), (), False)
-    function: Any = made
+    function: Any = conversion
     return KernelTrace((UfuncStep(function, ((0, source),), target),), (1, target), (), True)

@@ -14,22 +14,24 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from runtime.native.casts import converted
+from runtime.native.casts import emit_conversion
 from runtime.native.code import NativeConversion, as_complex
 from runtime.native.vectors import ConstantTable, Vectors, lane, splat, where
 from runtime.program.codegen.tracing import Storage, assign, select
 
-One: TypeAlias = Callable[[Any], Any]
-Two: TypeAlias = Callable[[Any, Any], Any]
-Emitter: TypeAlias = Two | Callable[[Any, Any, Any], Any] | Callable[[Any, Any, Any, Any], Any]
+UnaryEmitter: TypeAlias = Callable[[Any], Any]
+BinaryEmitter: TypeAlias = Callable[[Any, Any], Any]
+Emitter: TypeAlias = (
+    BinaryEmitter | Callable[[Any, Any, Any], Any] | Callable[[Any, Any, Any, Any], Any]
+)
 
 
 def emitted(function: Any, result: Storage, args: Sequence[LlvmValue]) -> LlvmValue | None:
     """The result of an instruction of such operands; None where it has no code."""
     if isinstance(function, NativeConversion):
-        return converted(function, *args)
+        return emit_conversion(function, *args)
     if isinstance(function, ConstantTable):
-        return args[0].looked_up(function)
+        return args[0].gather_from(function)
     emitter: Any = EMITTERS.get(function)
     return emitter(result, *args) if emitter else None
 
@@ -59,17 +61,19 @@ class LlvmValue(NDArrayOperatorsMixin):
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **_: Any) -> Any:
         # `x += y`, which gives an out, makes another value of the name x.
-        given: list[Any] = [type(x) if type(x) in (int, float) else x.dtype for x in inputs]
-        *wanted, result = ufunc.resolve_dtypes((*given, None))
+        operand_dtypes: list[Any] = [
+            type(x) if type(x) in (int, float) else x.dtype for x in inputs
+        ]
+        *target_dtypes, result = ufunc.resolve_dtypes((*operand_dtypes, None))
         emitter: Any = EMITTERS[ufunc]
-        return emitter(result, *map(self._value, inputs, wanted))
+        return emitter(result, *map(self._value, inputs, target_dtypes))
 
     def __array_function__(self, function: Any, _: Any, args: Any, settings: Any) -> Any:
         """np.where."""
-        condition, *chosen = args
-        dtype = next(x.dtype for x in chosen if hasattr(x, "dtype"))
-        x, y = (self._value(one, dtype) for one in chosen)
-        return self.made(f"select {condition}, {x}, {y}", dtype)
+        condition, *branches = args
+        dtype = next(x.dtype for x in branches if hasattr(x, "dtype"))
+        x, y = (self._value(branch, dtype) for branch in branches)
+        return self.emit_value(f"select {condition}, {x}, {y}", dtype)
 
     def _value(self, x: Any, dtype: Storage) -> LlvmValue:
         return x.astype(dtype) if isinstance(x, LlvmValue) else self.constant(x, dtype)
@@ -78,21 +82,21 @@ class LlvmValue(NDArrayOperatorsMixin):
         """A number in every lane."""
         return LlvmValue(self.code, splat(value, np.dtype(dtype)), dtype, value)
 
-    def made(self, text: str, dtype: Any) -> LlvmValue:
+    def emit_value(self, text: str, dtype: Any) -> LlvmValue:
         """The value of an instruction."""
         return LlvmValue(self.code, self.code.op(text), dtype)
 
     def cast(self, name: str, dtype: Any) -> LlvmValue:
         """The value of an instruction that converts."""
-        return self.made(f"{name} {self} to {self.code.of(lane(np.dtype(dtype)))}", dtype)
+        return self.emit_value(f"{name} {self} to {self.code.of(lane(np.dtype(dtype)))}", dtype)
 
     def view(self, dtype: Any) -> LlvmValue:
         """The same bits as another dtype of the same width."""
-        wanted = lane(np.dtype(dtype))
-        if wanted == self.lane:
+        target_lane = lane(np.dtype(dtype))
+        if target_lane == self.lane:
             return LlvmValue(self.code, self.name, dtype)
-        if wanted == "i1":
-            return self.made(f"icmp ne {self}, zeroinitializer", dtype)
+        if target_lane == "i1":
+            return self.emit_value(f"icmp ne {self}, zeroinitializer", dtype)
         return self.cast("zext" if self.lane == "i1" else "bitcast", dtype)
 
     def astype(self, dtype: Any) -> Any:
@@ -118,16 +122,16 @@ class LlvmValue(NDArrayOperatorsMixin):
 
     def intrinsic(self, name: str, *others: LlvmValue) -> LlvmValue:
         """An LLVM intrinsic of one type, of this operand and others."""
-        given = ", ".join([*map(str, (self, *others)), *_FLAGS.get(name, [])])
-        return self.made(f"call {self.type} @llvm.{name}({given})", self.dtype)
+        arguments = ", ".join([*map(str, (self, *others)), *_FLAGS.get(name, [])])
+        return self.emit_value(f"call {self.type} @llvm.{name}({arguments})", self.dtype)
 
-    def looked_up(self, table: ConstantTable) -> LlvmValue:
+    def gather_from(self, table: ConstantTable) -> LlvmValue:
         """The elements of a table at these places."""
-        code, one = self.code, lane(table.dtype)
-        at = f"$(getelementptr {one}, ptr {code.pointer(table.address)}, {self})"
-        every, found = f"{code.of('i1')} splat (i1 true)", code.of(one)
-        given = f"{code.of('ptr')} {at}, i32 {table.dtype.itemsize}, {every}, {found} poison"
-        return self.made(f"call {found} @llvm.masked.gather({given})", table.dtype)
+        code, element = self.code, lane(table.dtype)
+        at = f"$(getelementptr {element}, ptr {code.pointer(table.address)}, {self})"
+        every, vector = f"{code.of('i1')} splat (i1 true)", code.of(element)
+        arguments = f"{code.of('ptr')} {at}, i32 {table.dtype.itemsize}, {every}, {vector} poison"
+        return self.emit_value(f"call {vector} @llvm.masked.gather({arguments})", table.dtype)
 
     def part(self, imaginary: bool) -> LlvmValue:
         """The real or the imaginary parts of complex numbers."""
@@ -142,7 +146,9 @@ class LlvmValue(NDArrayOperatorsMixin):
         code, w = self.code, self.code.width
         lanes = [k + i for k in range(w) for i in (0, w)]
         both = code.shuffled(self.type, self.name, other.name, lanes)
-        return self.made(f"bitcast <{2 * w} x {self.lane}> {both} to {code.of(lane(dtype))}", dtype)
+        return self.emit_value(
+            f"bitcast <{2 * w} x {self.lane}> {both} to {code.of(lane(dtype))}", dtype
+        )
 
 
 _FLAGS = {"abs": ["i1 false"]}
@@ -152,22 +158,22 @@ _FLAGS = {"abs": ["i1 false"]}
 # -- kinds of emitters
 
 
-def of(**by_kinds: str | One | Two) -> Emitter:
+def of(**by_kinds: str | UnaryEmitter | BinaryEmitter) -> Emitter:
     """By the kinds of operands, which are of one dtype: an instruction, or a function of Values."""
-    by_kind = {kind: made for kinds, made in by_kinds.items() for kind in kinds}
+    by_kind = {kind: emitter for kinds, emitter in by_kinds.items() for kind in kinds}
 
     def emit(to: Storage, *args: LlvmValue) -> Any:
-        x, made = args[0], by_kind.get(args[0].dtype.kind)
-        if made is None or any(one.dtype != x.dtype for one in args):
+        x, emitter = args[0], by_kind.get(args[0].dtype.kind)
+        if emitter is None or any(arg.dtype != x.dtype for arg in args):
             return None
-        if isinstance(made, str):
-            return x.made(f"{made} {x.type} {', '.join(one.name for one in args)}", to)
-        return made(*args)
+        if isinstance(emitter, str):
+            return x.emit_value(f"{emitter} {x.type} {', '.join(arg.name for arg in args)}", to)
+        return emitter(*args)
 
     return emit
 
 
-def intrinsic(name: str, *extensions: str) -> One:
+def intrinsic(name: str, *extensions: str) -> UnaryEmitter:
     """An LLVM intrinsic; of some, LLVM calls libm where the processor has no such extension."""
 
     def emit(x: LlvmValue, *others: LlvmValue) -> LlvmValue | None:
@@ -195,17 +201,17 @@ def extreme(name: str, better: np.ufunc) -> Emitter:
     return of(f=floats, i=intrinsic(f"s{name}"), bu=intrinsic(f"u{name}"))
 
 
-def shift(signed: str, unsigned: str, rest: One) -> Emitter:
+def shift(signed: str, unsigned: str, rest: UnaryEmitter) -> Emitter:
     """A shift; by its width or more, or by less than 0, `rest` of a signed operand, else 0."""
 
     def emit(x: Any, by: Any) -> Any:
         width = 8 * x.dtype.itemsize
         name = signed if x.dtype.kind == "i" else unsigned
-        shifted = x.made(f"{name} {x.type} {x.name}, {by.name}", x.dtype)
+        result = x.emit_value(f"{name} {x.type} {x.name}, {by.name}", x.dtype)
         if by.number is not None and 0 <= by.number < width:
-            return shifted
+            return result
         within = np.less(by.view(f"u{x.dtype.itemsize}"), width)
-        return where(within, shifted, rest(x) if x.dtype.kind == "i" else x.dtype.type(0))
+        return where(within, result, rest(x) if x.dtype.kind == "i" else x.dtype.type(0))
 
     return of(iu=emit)
 
@@ -215,16 +221,16 @@ def _all_signs(x: Any) -> Any:
 
 
 def _sign(x: Any) -> Any:
-    one = x.dtype.type(1)
-    found = where(x > 0, one, where(x < 0, -one, x.dtype.type(0)))
-    return where(np.isnan(x), x, found) if x.dtype.kind == "f" else found
+    unit = x.dtype.type(1)
+    sign = where(x > 0, unit, where(x < 0, -unit, x.dtype.type(0)))
+    return where(np.isnan(x), x, sign) if x.dtype.kind == "f" else sign
 
 
 def _zero(x: Any) -> Any:
     return x.dtype.type(0)
 
 
-def always(value: bool) -> One:
+def always(value: bool) -> UnaryEmitter:
     """A predicate that holds of all numbers, or of none."""
     return lambda x: x.constant(value, bool)
 

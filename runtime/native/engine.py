@@ -18,7 +18,7 @@ from weakref import WeakSet
 from runtime.native import PROCESSORS
 from runtime.native import cache as disk
 from runtime.native.abi.entry import built_in
-from runtime.native.background import held
+from runtime.native.background import locks
 from runtime.native.regions import Kernel
 from runtime.program.cost_model import (
     KEPT_KERNELS,
@@ -40,7 +40,7 @@ if llvm.llvm_version_info[0] < _LLVM:
     raise ImportError(f"llvmlite {llvmlite.__version__} is too old; install llvmlite>=0.45")
 lock = getattr(llvm.ffi.lib, "_lock", None)
 if lock is not None:  # whoever frees memory of LLVM holds that one alone
-    held.append(lock)
+    locks.append(lock)
 llvm.initialize_native_target()
 llvm.initialize_native_asmprinter()
 
@@ -54,7 +54,7 @@ class Processor(NamedTuple):
     @property
     def features(self) -> set[str]:
         """What it has of which emitters ask."""
-        return {one[1:] for one in self.flags.split(",") if one.startswith("+")}
+        return {flag[1:] for flag in self.flags.split(",") if flag.startswith("+")}
 
 
 def processor() -> Processor:
@@ -67,9 +67,9 @@ def _processor(name: str) -> Processor:
     host = llvm.get_host_cpu_features()
     if not name:
         return Processor(llvm.get_host_cpu_name(), host.flatten())
-    if missing := [one for one in PROCESSORS[name] if not host.get(one)]:
+    if missing := [feature for feature in PROCESSORS[name] if not host.get(feature)]:
         raise RuntimeError(f"this processor is no {name}: it has no {', '.join(missing)}")
-    return Processor(name, ",".join(f"+{one}" for one in PROCESSORS[name]))
+    return Processor(name, ",".join(f"+{feature}" for feature in PROCESSORS[name]))
 
 
 @cache
@@ -92,11 +92,11 @@ def object_code(text: str, opt: int) -> bytes:
     cpu = processor()
     machine = _machine(cpu, opt)
 
-    def made() -> bytes:
+    def emit() -> bytes:
         return machine.emit_object(llvm.parse_assembly(text, llvm.create_context()))
 
     versions = _FORMAT, llvmlite.__version__, llvm.llvm_version_info
-    return disk.kept(made, text, opt, machine.triple, cpu.name, cpu.flags, *versions)
+    return disk.cached(emit, text, opt, machine.triple, cpu.name, cpu.flags, *versions)
 
 
 class CompiledCode:
@@ -107,8 +107,8 @@ class CompiledCode:
         library = llvm.JITLibraryBuilder().add_object_img(object_code(text, opt))
         library.add_current_process().export_symbol(name)
         number = next(_numbers)
-        self._held = library.link(_linker(number // LINKED_PIECES), f"graphir.{number}")
-        self.address: int = self._held[name]
+        self._library = library.link(_linker(number // LINKED_PIECES), f"graphir.{number}")
+        self.address: int = self._library[name]
 
 
 class Compiled(CompiledCode):
@@ -125,33 +125,33 @@ class Compiled(CompiledCode):
         self.context = (ctypes.c_void_p * (1 + len(kernel.context))).from_buffer(self.words, 8)
         self.users: WeakSet[Any] = WeakSet()
 
-    def entry(self, *made: Any) -> Callable[..., Any] | None:
+    def entry(self, *layouts: Any) -> Callable[..., Any] | None:
         """A built-in function that calls it: see built_in; None where that would not be safe.
 
         It does without LLVM, and so without LOCK.
         """
-        return built_in(call, self, *made) if call else None
+        return built_in(call, self, *layouts) if call else None
 
 
-def compiled(kernel: Kernel, user: Any) -> Compiled:
+def compile_kernel(kernel: Kernel, user: Any) -> Compiled:
     """The kernel as machine code: that which is there, where another user has the same.
 
     Beyond KEPT_KERNELS those that were used longest ago are let go: `user.let_go(it)` is called for
     each user, and when nobody holds it any more, a call that still runs included, it is freed.
     """
     key = kernel, processor()
-    found = _kernels.pop(key, None) or Compiled(kernel)
-    found.users.add(user)
+    entry = _kernels.pop(key, None) or Compiled(kernel)
+    entry.users.add(user)
     while len(_kernels) >= KEPT_KERNELS:
         oldest = next(iter(_kernels))
         old = _kernels.pop(oldest)
         if old.words[0]:  # the clock algorithm: one more round
             old.words[0], _kernels[oldest] = 0, old
             continue
-        for one in list(old.users):
-            one.let_go(old)
-    _kernels[key] = found
-    return found
+        for each in list(old.users):
+            each.let_go(old)
+    _kernels[key] = entry
+    return entry
 
 
 def listing(text: str) -> tuple[str, str]:

@@ -19,14 +19,14 @@ from runtime.native.abi.entry import Spec
 from runtime.native.background import LOCK, submit
 from runtime.native.code import NativeCode, is_mean, is_sum
 from runtime.native.emitters import EMITTERS
-from runtime.native.layout import Kinds, StrideLayout, laid
-from runtime.native.probe import engine, told
+from runtime.native.layout import Kinds, StrideLayout, stride_layout
+from runtime.native.probe import engine, failure_reason
 from runtime.native.regions import Kernel, ModuleWriter, UnsupportedError
 from runtime.program.blocks import Operand, laid_out
 from runtime.program.cost_model import (
+    COMPILE_COST,
+    COMPILE_COST_INSTRUCTION,
     COPIED_INPUTS,
-    EARNED,
-    EARNED_INSTRUCTION,
     NATIVE_BYTE,
     NATIVE_CONVERSION,
     NATIVE_LANE_BYTE,
@@ -43,12 +43,12 @@ from runtime.program.memory import Lane
 from runtime.program.steps import CHEAP, shape_of
 
 if TYPE_CHECKING:
-    from runtime.program.steps import Cut, PlanRun, RegionStep, ScalarStep, Taker, Work
+    from runtime.program.steps import Partition, PlanRun, RegionStep, ScalarStep, Taker, Work
 
     AnyStep: TypeAlias = RegionStep | ScalarStep
 
 Array = NDArray[Any]
-Dropped: TypeAlias = "Callable[[], Callable[[], None] | None]"
+EvictionCallback: TypeAlias = "Callable[[], Callable[[], None] | None]"
 
 
 class Kernels:
@@ -59,66 +59,79 @@ class Kernels:
     """
 
     def __init__(
-        self, region: Region, needed: Collection[int], dropped: Dropped, now: bool
+        self,
+        region: Region,
+        materialized: Collection[int],
+        on_eviction: EvictionCallback,
+        now: bool,
     ) -> None:
-        self.region, self.needed, self.dropped, self.now = region, needed, dropped, now
+        self.region, self.materialized, self.on_eviction, self.now = (
+            region,
+            materialized,
+            on_eviction,
+            now,
+        )
         self.why = "" if region.symbols or any(map(is_sum, region.rows)) else "no elementwise op"
-        self.spent = 0.0
-        self.made: dict[Kinds, Any] = {}
+        self.numpy_time = 0.0
+        self.compiled_kernels: dict[Kinds, Any] = {}
 
     @lazy
     def code(self) -> NativeCode:
         """The instructions."""
-        return NativeCode(self.region, self.needed)
+        return NativeCode(self.region, self.materialized)
 
     # -- compiling
 
     def compiled(self, kinds: Kinds) -> Any:
         """The kernel, compiled now if it is not; None where it cannot be."""
         with LOCK:
-            found = self.made.get(kinds)
-            if found is None and not self.why:
+            kernel = self.compiled_kernels.get(kinds)
+            if kernel is None and not self.why:
                 try:
-                    found = self.made[kinds] = engine().compiled(self._written(kinds), self)
+                    kernel = self.compiled_kernels[kinds] = engine().compile_kernel(
+                        self._write_kernel(kinds), self
+                    )
                 except UnsupportedError as error:
                     self.why = f"no machine code for {error}"
                 except Exception as error:  # whatever LLVM says: NumPy goes on
-                    self.why = told(error)
-            return found
+                    self.why = failure_reason(error)
+            return kernel
 
-    def _written(self, kinds: Kinds) -> Kernel:
+    def _write_kernel(self, kinds: Kinds) -> Kernel:
         return ModuleWriter(self.code, kinds, engine().processor().features).kernel()
 
     def let_go(self, kernel: Any) -> None:
         """Hold a kernel no more, here and in the program: it is made again if it is called."""
-        self.made = {kinds: one for kinds, one in self.made.items() if one is not kernel}
-        self.spent = 0.0
-        if dropped := self.dropped():
-            dropped()
+        self.compiled_kernels = {
+            kinds: each for kinds, each in self.compiled_kernels.items() if each is not kernel
+        }
+        self.numpy_time = 0.0
+        if callback := self.on_eviction():
+            callback()
 
     @property
     def due(self) -> float:
         """The nanoseconds in NumPy after which a kernel is compiled."""
-        return EARNED + EARNED_INSTRUCTION * len(self.code.instructions)
+        return COMPILE_COST + COMPILE_COST_INSTRUCTION * len(self.code.instructions)
 
     @property
     def earned(self) -> bool:
         """Whether so much time was spent in NumPy that a kernel would have been worth it."""
-        return self.spent > EARNED and self.spent > self.due
+        return self.numpy_time > COMPILE_COST and self.numpy_time > self.due
 
     @property
     def worth(self) -> bool:
         """Whether there is a kernel, or one is earned."""
-        return not self.why and (self.now or bool(self.made) or self.earned)
+        return not self.why and (self.now or bool(self.compiled_kernels) or self.earned)
 
     def kernel(self, kinds: Kinds) -> Any:
         """The kernel if it is there; one that is earned will be."""
-        found = self.made.get(kinds)
-        if found is None and self.now:
+        compiled = self.compiled_kernels.get(kinds)
+        if compiled is None and self.now:
             return self.compiled(kinds)
-        if found is None and self.earned:
+        if compiled is None and self.earned:
             submit(self.compiled, kinds)
-        return found
+        return compiled
 
     # -- questions
 
@@ -131,7 +144,7 @@ class Kernels:
     def usual(self) -> Kinds:
         """The kinds of inputs that are whole, or have one element for each row."""
         last, inputs = self.region.shape[-1:], self.code.inputs.values()
-        return tuple([int(one.rank > 0 and one.shape[-1:] == last) for one in inputs])
+        return tuple([int(symbol.rank > 0 and symbol.shape[-1:] == last) for symbol in inputs])
 
     def listing(self, step: AnyStep | None, values: Sequence[Any]) -> tuple[str, str] | None:
         """A kernel as LLVM IR and assembly; None where it cannot be compiled."""
@@ -139,7 +152,7 @@ class Kernels:
         if kinds is None:
             return None
         with LOCK:
-            return self.compiled(kinds) and engine().listing(self._written(kinds).text)
+            return self.compiled(kinds) and engine().listing(self._write_kernel(kinds).text)
 
     def status(self, step: AnyStep | None, values: Sequence[Any]) -> str:
         """Which tier runs the region for such values, or for any, and why NumPy does."""
@@ -148,13 +161,13 @@ class Kernels:
         kinds = self.kinds(step, values) if step else None
         if step and kinds is None:
             return "NumPy: rows of its inputs have no common stride, or are too short"
-        known = [*self.made] if kinds is None else [kinds]
-        if known and all(one in self.made for one in known):
-            return f"native for strides {' and '.join(map(_strides, known))}"
+        kinds_compiled = [*self.compiled_kernels] if kinds is None else [kinds]
+        if kinds_compiled and all(each in self.compiled_kernels for each in kinds_compiled):
+            return f"native for strides {' and '.join(map(_strides, kinds_compiled))}"
         if self.now or self.earned:
             return f"NumPy: to be compiled{', if such calls take long enough' if kinds else ''}"
-        spent = f"{self.spent / 1e6:.1f} of the {self.due / 1e6:.0f} ms spent"
-        return f"NumPy: {spent} after which it is compiled"
+        time_spent = f"{self.numpy_time / 1e6:.1f} of the {self.due / 1e6:.0f} ms spent"
+        return f"NumPy: {time_spent} after which it is compiled"
 
     # -- running
 
@@ -176,14 +189,16 @@ class Kernels:
         if not (layout and not layout.copies and (kernel := self.kernel(layout.kinds))):
             return None
         places = dict.fromkeys(reads, len(layout.record))  # of those that no kernel reads
-        places |= {one: i for i, one in enumerate(self.code.places)}
+        places |= {symbol: i for i, symbol in enumerate(self.code.places)}
         specs = [
             Spec(
-                one.graph.concrete_dtype(one.dtype).storage, shape_of(one, step.sizes), places[one]
+                symbol.graph.concrete_dtype(symbol.dtype).storage,
+                shape_of(symbol, step.sizes),
+                places[symbol],
             )
-            for one in (*reads, *writes)
+            for symbol in (*reads, *writes)
         ]
-        record = [*[one.ctypes.data for one in arrays], *layout.record[len(arrays) :]]
+        record = [*[array.ctypes.data for array in arrays], *layout.record[len(arrays) :]]
         long = step.size * self.cost > RELEASED_LOCK
         return kernel.entry(specs, len(reads), record, step.size, long)
 
@@ -201,15 +216,15 @@ class Kernels:
     ) -> tuple[list[Array], StrideLayout | None]:
         """What the region reads, aligned, and its layout; what is not known is contiguous."""
         arrays: list[Array] = []
-        for one in self.code.inputs.values():
-            value = values[step.cells[one.index]]
+        for symbol in self.code.inputs.values():
+            value = values[step.cells[symbol.index]]
             if value is None:
-                value = np.empty(shape_of(one, step.sizes), one.dtype.storage)
+                value = np.empty(shape_of(symbol, step.sizes), symbol.dtype.storage)
             array = np.asarray(value)
             arrays.append(array if array.flags.aligned else array.copy())
-        operands = tuple([(one.shape, one.strides, one.itemsize) for one in arrays])
+        operands = tuple([(array.shape, array.strides, array.itemsize) for array in arrays])
         short = max(1, int(min(step.price, COPIED_INPUTS) / self.row))
-        return arrays, laid(step.shape, step.axes, operands, self.code.sizes, short)
+        return arrays, stride_layout(step.shape, step.axes, operands, self.code.sizes, short)
 
     def threads(self, step: AnyStep) -> int:
         """The threads that a step is worth."""
@@ -219,9 +234,9 @@ class Kernels:
     def cost(self) -> float:
         """Nanoseconds an element, roughly: what instructions take, and the bytes that they move."""
         code = self.code
-        moved = [one.dtype.storage.itemsize for one in (*code.inputs.values(), *code.outs)]
-        computed = [_price(one, code.dtypes[out].itemsize) for one, _, out, _ in code.instructions]
-        return NATIVE_BYTE * sum(moved) + sum(computed)
+        bytes_moved = [each.dtype.storage.itemsize for each in (*code.inputs.values(), *code.outs)]
+        prices = [_price(each, code.dtypes[out].itemsize) for each, _, out, _ in code.instructions]
+        return NATIVE_BYTE * sum(bytes_moved) + sum(prices)
 
     @lazy
     def row(self) -> float:
@@ -240,7 +255,7 @@ class KernelCall:
     step: RegionStep
     arrays: Sequence[Array]
 
-    def cut(self, run: PlanRun, threads: int) -> Cut:
+    def cut(self, run: PlanRun, threads: int) -> Partition:
         """The ranges: some for each thread, as one may be slower; the blocks if told of them."""
         step = self.step
         if run.progress or not all(is_sum(rows.symbol) for rows in step.rows):
@@ -248,36 +263,40 @@ class KernelCall:
         most = min(RANGES_PER_THREAD * threads, int(step.size * self.kernels.cost / RANGE))
         return step.cut(step.size // (1 if threads == 1 else max(threads, most)) + 64)
 
-    def work(self, outs: Sequence[Array], cut: Cut, takers: Sequence[Taker]) -> Work:
+    def work(self, outs: Sequence[Array], partition: Partition, takers: Sequence[Taker]) -> Work:
         """What is done with each range."""
-        (ranges, trees), step, code, kernel = cut, self.step, self.kernels.code, self.kernel
+        (ranges, trees), step, code, kernel = partition, self.step, self.kernels.code, self.kernel
         count = len(ranges) if trees else step.size // step.length
-        sums = {one: np.empty(count, code.dtypes[one[0]]) for one in code.sums}
+        sums = {each: np.empty(count, code.dtypes[each[0]]) for each in code.sums}
         lies = dict(zip(code.inputs, self.arrays, strict=True))
-        lies |= zip([code.bases[one] for one in code.outs.values()], outs, strict=True)
-        read: list[tuple[Taker, int, Operand | None]] = []
+        lies |= zip([code.bases[each] for each in code.outs.values()], outs, strict=True)
+        reads: list[tuple[Taker, int, Operand | None]] = []
         for taker, (symbol, register) in zip(takers, code.rows, strict=True):
             if is_sum(symbol):
                 taker.expect(sums[register, is_mean(symbol)])
                 continue
             array, dtype = lies.get(code.bases[register]), code.dtypes[register]
-            found = None if array is None else laid_out(array.view(dtype), step.shape, step.longest)
-            read.append((taker, register, found))
-        given = [_address(one) for one in (*self.arrays, *outs)]
-        summed = [(_address(one), one.itemsize) for one in sums.values()]
+            operand_laid = (
+                None if array is None else laid_out(array.view(dtype), step.shape, step.longest)
+            )
+            reads.append((taker, register, operand_laid))
+        addresses = [_address(each) for each in (*self.arrays, *outs)]
+        sum_addresses = [(_address(each), each.itemsize) for each in sums.values()]
 
         def work(lane: Lane, numbers: Iterator[int]) -> None:
             record = (c_int64 * len(self.record))(*self.record)
             for i in numbers:
                 a, b = ranges[i]
-                made = {one: np.empty(b - a, code.dtypes[one]) for one in code.buffered}
+                buffers = {each: np.empty(b - a, code.dtypes[each]) for each in code.buffered}
                 leaf = i - a // step.length if trees else 0
-                bases = given + [_address(one) - a * one.itemsize for one in made.values()]
-                bases += [base + leaf * size for base, size in summed]
+                bases = addresses + [
+                    _address(each) - a * each.itemsize for each in buffers.values()
+                ]
+                bases += [base + leaf * size for base, size in sum_addresses]
                 record[: len(bases)] = bases
                 kernel.function(record, kernel.context, a, b)
-                for taker, register, operand in read:
-                    taker.take(i, a, b, operand.block(a, b) if operand else made[register])
+                for taker, register, operand in reads:
+                    taker.take(i, a, b, operand.block(a, b) if operand else buffers[register])
 
         return work
 

@@ -26,7 +26,7 @@ Operand: TypeAlias = tuple[Shape, Shape, int]
 Axis: TypeAlias = tuple[int, list[int]]
 """The size of an axis, and the strides of all operands along it."""
 
-Made: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
+ResultSizes: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
 """The sizes of the elements of results, and of sums of rows."""
 
 
@@ -47,12 +47,12 @@ class StrideLayout(NamedTuple):
         if not self.copies:
             return arrays
         both = zip(arrays, self.copies, strict=True)
-        return [np.ascontiguousarray(np.broadcast_to(one, shape)) for one, shape in both]
+        return [np.ascontiguousarray(np.broadcast_to(array, shape)) for array, shape in both]
 
 
 @lru_cache(KEPT_LAYOUTS)
-def laid(
-    shape: Shape, axes: int, inputs: tuple[Operand, ...], made: Made, short: int
+def stride_layout(
+    shape: Shape, axes: int, inputs: tuple[Operand, ...], result_sizes: ResultSizes, short: int
 ) -> StrideLayout | None:
     """The layout of inputs, and of results in C order, the last `axes` of which are one row.
 
@@ -60,62 +60,68 @@ def laid(
     copied: several rows are then one, with what is the same in each repeated. None where that does
     not help.
     """
-    found = _rows(shape, axes, inputs, made, short)
-    if found is not None:
-        return found
+    layout = _rows(shape, axes, inputs, result_sizes, short)
+    if layout is not None:
+        return layout
     periods = [0 if axes else _period(shape, own) for own, _, _ in inputs]
     longest = max(periods, default=0)
     row = longest and longest * -(-PERIOD // longest)
     rows = (-(-math.prod(shape) // row), row) if row else shape
     copies: list[Shape] = []
-    read: list[Operand] = []
+    operands_read: list[Operand] = []
     for (own, _, size), period in zip(inputs, periods, strict=True):
-        copied, lies = ((row // period, *own), rows[-1:]) if period else (shape, rows)
+        copy_shape, lies = ((row // period, *own), rows[-1:]) if period else (shape, rows)
         single = math.prod(own) == 1
-        copies.append(own if single else copied)
-        read.append(_whole(own if single else lies, size))
-    found = _rows(rows, axes, read, made, 1)
-    return found and found._replace(copies=tuple(copies))
+        copies.append(own if single else copy_shape)
+        operands_read.append(_whole(own if single else lies, size))
+    layout = _rows(rows, axes, operands_read, result_sizes, 1)
+    return layout and layout._replace(copies=tuple(copies))
 
 
 def _rows(
-    shape: Shape, axes: int, inputs: Sequence[Operand], made: Made, short: int
+    shape: Shape, axes: int, inputs: Sequence[Operand], result_sizes: ResultSizes, short: int
 ) -> StrideLayout | None:
     """The layout of inputs as they lie."""
-    lead, (results, sums) = len(shape) - axes if axes else 0, made
-    summed = (*shape[:lead], *[1] * axes)
-    operands = [*inputs, *[_whole(shape, n) for n in results], *[_whole(summed, n) for n in sums]]
+    lead, (results, sums) = len(shape) - axes if axes else 0, result_sizes
+    sum_shape = (*shape[:lead], *[1] * axes)
+    operands = [
+        *inputs,
+        *[_whole(shape, n) for n in results],
+        *[_whole(sum_shape, n) for n in sums],
+    ]
     strides = [
         [0] * (len(shape) - len(own)) + [by * (n != 1) for n, by in zip(own, steps, strict=True)]
         for own, steps, _ in operands
     ]
-    along = [(size, [one[k] for one in strides]) for k, size in enumerate(shape)]
-    row = _merged(along[lead:]) or [(1, [0] * len(operands))]
-    found = [*row, *_merged(along[:lead])]
-    inner, by = found[0]
+    along = [(size, [operand[k] for operand in strides]) for k, size in enumerate(shape)]
+    row = _merge_axes(along[lead:]) or [(1, [0] * len(operands))]
+    axes_found = [*row, *_merge_axes(along[:lead])]
+    inner, by = axes_found[0]
     if (axes and len(row) > 1) or (inner < NATIVE_VECTOR and math.prod(shape) > inner * short):
         return None
-    kinds = tuple([_kind(inner, stride, *one) for stride, one in zip(by, inputs, strict=False)])
-    words = [word for size, steps in found for word in (size, *steps)]
-    return StrideLayout(kinds, (*[0] * len(operands), len(found), *words))
+    kinds = tuple(
+        [_kind(inner, stride, *operand) for stride, operand in zip(by, inputs, strict=False)]
+    )
+    words = [word for size, steps in axes_found for word in (size, *steps)]
+    return StrideLayout(kinds, (*[0] * len(operands), len(axes_found), *words))
 
 
-def _merged(axes: Sequence[Axis]) -> list[Axis]:
+def _merge_axes(axes: Sequence[Axis]) -> list[Axis]:
     """Axes, from the last to the first, neighbours that are one for all operands made one."""
-    found: list[Axis] = []
+    merged_axes: list[Axis] = []
     for size, steps in reversed(axes):
-        if found and steps == [found[-1][0] * by for by in found[-1][1]]:
-            found[-1] = found[-1][0] * size, found[-1][1]
+        if merged_axes and steps == [merged_axes[-1][0] * by for by in merged_axes[-1][1]]:
+            merged_axes[-1] = merged_axes[-1][0] * size, merged_axes[-1][1]
         elif size != 1:
-            found.append((size, steps))
-    return found
+            merged_axes.append((size, steps))
+    return merged_axes
 
 
 def _kind(inner: int, stride: int, own: Shape, _: Shape, size: int) -> Kind:
     if inner == 1:
         return 1 if own else 0  # as for more elements
-    found = stride // size
-    return found if stride == found * size and found in KINDS else None
+    count = stride // size
+    return count if stride == count * size and count in KINDS else None
 
 
 def _period(shape: Shape, own: Shape) -> int:

@@ -40,58 +40,58 @@ class UnusableError(Exception):
 def engine() -> Any:
     """The module that needs llvmlite, which has shown that it works. Raises UnusableError."""
     with LOCK:
-        found, why = _started()
+        module, why = _start()
     if why:
         raise UnusableError(why)
-    return found
+    return module
 
 
-def told(error: Exception) -> str:
+def failure_reason(error: Exception) -> str:
     """An error of LLVM as a reason to stay in NumPy; the first of a process is logged."""
     why = str(error) if isinstance(error, UnusableError) else f"{type(error).__name__}: {error}"
-    if not _told:
+    if not _logged:
         import logging
 
         log = logging.getLogger("graphir.native")
         log.warning("no machine code, NumPy computes instead: %s", why)
-        _told.append(why)
+        _logged.append(why)
     return why
 
 
-_told: list[str] = []
+_logged: list[str] = []
 
 
 @cache
 @uncollected
-def _started() -> tuple[Any, str]:
+def _start() -> tuple[Any, str]:
     """The module that needs llvmlite, and what is wrong; an interrupt tells nothing of that."""
     try:
-        found = import_module("runtime.native.engine")
-        return found, _wrong(found)
+        module = import_module("runtime.native.engine")
+        return module, _problem(module)
     except Exception as error:  # whatever it is, there is NumPy
         return None, f"llvmlite fails, {type(error).__name__}: {error}"
 
 
-def _wrong(found: Any) -> str:
+def _problem(module: Any) -> str:
     """What a small kernel shows that is called by its address, then by an entry; or nothing."""
     single = np.dtype(np.float32)
     loop = loop_of(np.exp, single, single) if ufuncs_are_as_declared() else None
     if loop is None:
         return "the C structure of this NumPy's ufuncs is another one"
-    kernel = found.Compiled(Kernel(words_of(_TEXT), loop))
+    kernel = module.Compiled(Kernel(words_of(_TEXT), loop))
     x = np.linspace(-90, 90, 32, dtype=single)
     with np.errstate(all="ignore"):
-        wanted = (np.exp(x) * x + x).tobytes()
-    made, numbers = np.empty_like(x), np.array([x.size, x.itemsize, x.itemsize], np.int64)
-    record = [one.ctypes.data for one in (x, made, numbers, numbers[1:])]
+        expected = (np.exp(x) * x + x).tobytes()
+    output, numbers = np.empty_like(x), np.array([x.size, x.itemsize, x.itemsize], np.int64)
+    record = [array.ctypes.data for array in (x, output, numbers, numbers[1:])]
     kernel.function((ctypes.c_void_p * len(record))(*record), kernel.context, 0, x.size)
-    if made.tobytes() != wanted:
+    if output.tobytes() != expected:
         return "machine code computes other values than NumPy"
     if arrays_are_as_declared():
-        found.call = found.CompiledCode(assembly(), "call", 0)
+        module.call = module.CompiledCode(assembly(), "call", 0)
         entry = kernel.entry(
             [Spec(single, x.shape, place) for place in (0, 1)], 1, record, 32, False
         )
-        if any(np.asarray(entry(x)).tobytes() != wanted for _ in range(3)):
-            found.call = None
+        if any(np.asarray(entry(x)).tobytes() != expected for _ in range(3)):
+            module.call = None
     return ""

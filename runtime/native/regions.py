@@ -94,26 +94,26 @@ class Segment(NamedTuple):
 def segments_of(code: NativeCode, features: Collection[str]) -> list[Segment]:
     """The instructions that matter, each as early as the loops that it waits for allow."""
     stage: dict[int, int] = {}
-    found = [Segment([], [])]
+    segments = [Segment([], [])]
     live = code.live([*code.results, *[register for register, _ in code.sums]])
     if len(live) > INSTRUCTIONS:  # others wait while LLVM is at work
         raise UnsupportedError(f"{len(live)} instructions in one region, more than {INSTRUCTIONS}")
-    for one in live:
-        function, args, out, symbol = one
+    for instruction in live:
+        function, args, out, symbol = instruction
         at = max([stage.get(code.bases[arg], 0) for arg in args], default=0)
         dtypes = tuple([code.dtypes[register] for register in (*args, out)])
         if has_code(function, dtypes, frozenset(features)):
-            found[at].vectors.append(one)
+            segments[at].vectors.append(instruction)
         elif isinstance(function, np.ufunc) and loop_of(function, *dtypes):
-            found[at].loops.append(one)
+            segments[at].loops.append(instruction)
             at += 1
         else:
             name = getattr(function, "__name__", symbol.op.name)
             raise UnsupportedError(f"{name} of {', '.join(map(str, dtypes[:-1]))}")
         stage[out] = at
-        if at == len(found):
-            found.append(Segment([], []))
-    return found
+        if at == len(segments):
+            segments.append(Segment([], []))
+    return segments
 
 
 class ModuleWriter:
@@ -125,7 +125,7 @@ class ModuleWriter:
     def __init__(self, code: NativeCode, kinds: Sequence[Kind], features: Collection[str]) -> None:
         self.code, self.kinds = code, dict(zip(code.inputs, kinds, strict=True))
         self.dtypes, self.bases = code.dtypes, code.bases
-        self.outs = [code.bases[one] for one in code.results]
+        self.outs = [code.bases[register_] for register_ in code.results]
         self.places = {base: i for i, base in enumerate((*self.kinds, *self.outs))}
         self.sums = [(code.bases[register], mean) for register, mean in code.sums]
         self.segments = segments_of(code, features)
@@ -151,31 +151,31 @@ class ModuleWriter:
 
     def _scratch(self) -> dict[int, int]:
         """The values that another segment, a loop or a sum reads, by their slots."""
-        made: dict[int, int] = {}
-        kept = [base for base, _ in self.sums if not self._lies(base)]
+        writers: dict[int, int] = {}
+        bases = [base for base, _ in self.sums if not self._lies(base)]
         for number, segment in enumerate(self.segments):
-            made |= {out: number for _, _, out, _ in segment.vectors}
-            read = [self.bases[arg] for _, args, _, _ in segment.vectors for arg in args]
-            kept += [base for base in read if made.get(base, number) != number]
+            writers |= {out: number for _, _, out, _ in segment.vectors}
+            bases_read = [self.bases[arg] for _, args, _, _ in segment.vectors for arg in args]
+            bases += [base for base in bases_read if writers.get(base, number) != number]
             for function, args, out, _ in segment.loops:
-                made[out] = -1
-                read = [self.bases[arg] for arg in args]
-                kept += [out, *[base for base in read if not self._lies(base, function)]]
-        kept = [base for base in dict.fromkeys(kept) if base not in self.outs]
-        return {base: slot for slot, base in enumerate(kept)}
+                writers[out] = -1
+                bases_read = [self.bases[arg] for arg in args]
+                bases += [out, *[base for base in bases_read if not self._lies(base, function)]]
+        bases = [base for base in dict.fromkeys(bases) if base not in self.outs]
+        return {base: slot for slot, base in enumerate(bases)}
 
     def _lies(self, base: int, function: object = np.power) -> bool:
         """Whether a value lies in memory from the beginning, as a function of NumPy wants it."""
         kind = 0 if base in self.code.constants else self.kinds.get(base)
         return kind == 1 or (kind == 0 and function not in _WHOLE)
 
-    def _operand(self, base: int, at: str, inside: str, given: bool = False) -> tuple[str, str]:
+    def _operand(self, base: int, at: str, inside: str, original: bool = False) -> tuple[str, str]:
         """The address of an element, by its number in the row and in the block; the stride.
 
         `given`: as it is given, though it is kept too.
         """
         size = self.dtypes[base].itemsize
-        if base in self.scratch and not given:
+        if base in self.scratch and not original:
             pointer, stride, at = f"%s{self.scratch[base]}", f"{size}", inside
         elif base in self.code.constants:
             pointer, stride = f"%n{base}", "0"
@@ -193,7 +193,7 @@ class ModuleWriter:
         lines, width = self.text.lines, self.text.width
         probe = '"probe-stack"="inline-asm"'
         lines.append(_BODY.format(width=width, args=ARGS, probe=probe))
-        self._begun(room)
+        self._prologue(room)
         lines.append(_BLOCK.format(width=width, most=self.block if self.blocks else -1))
         before = "block"
         for number, segment in enumerate(self.segments):
@@ -205,7 +205,7 @@ class ModuleWriter:
             lines.append(f"call void @sum_{kind}(ptr {at}, i64 0, i64 %n, ptr {to})")
         lines.append("ret void\n}")
 
-    def _begun(self, room: int) -> None:
+    def _prologue(self, room: int) -> None:
         """What is done once: room for elements that are kept, values that are one for all."""
         text, lines = self.text, self.text.lines
         for base, slot in self.scratch.items():
@@ -213,13 +213,13 @@ class ModuleWriter:
             lines.append(f"%s{slot} = alloca [{size} x i8], align 64")
         for base, place in self.places.items():
             lines.append(f"%p{place} = get ptr, %now[{place}]")
-            kind, dtype = self.kinds.get(base, 1), _stored(self.dtypes[base])
+            kind, dtype = self.kinds.get(base, 1), _stored_type(self.dtypes[base])
             if kind is None:
                 lines.append(f"%st{place} = get i64, %strides[{place}]")
             elif kind == 0:
-                one = f"<1 x {lane(dtype)}>"
-                x = f"$(load {one}, ptr %p{place}, align 1)"
-                name = text.shuffled(one, x, "poison", [0] * text.width)
+                element = f"<1 x {lane(dtype)}>"
+                x = f"$(load {element}, ptr %p{place}, align 1)"
+                name = text.shuffled(element, x, "poison", [0] * text.width)
                 self.same[base] = LlvmValue(text, name, dtype).view(self.dtypes[base])
         for base, value in self.code.constants.items():
             self.same[base] = LlvmValue(text, splat(value, value.dtype), value.dtype, value)
@@ -229,62 +229,72 @@ class ModuleWriter:
 
     def _segment(self, n: int, segment: Segment, before: str) -> str:
         """Vectors, and calls of NumPy's loops; the label of the block in which they end."""
-        given = [] if n else [one for one in self.scratch if one in self.same or one in self.kinds]
-        if segment.vectors or given:
+        bases_given = (
+            []
+            if n
+            else [
+                instruction
+                for instruction in self.scratch
+                if instruction in self.same or instruction in self.kinds
+            ]
+        )
+        if segment.vectors or bases_given:
             self.text.lines.append(_VECTORS.format(n=n, before=before))
-            self._vectors(n, segment.vectors, given)
+            self._vectors(n, segment.vectors, bases_given)
             self.text.lines.append(_NEXT.format(n=n, width=self.text.width))
             before = f"done{n}"
-        for one in segment.loops:
-            self._call(one)
+        for instruction in segment.loops:
+            self._call(instruction)
         return before
 
-    def _vectors(self, n: int, instructions: Sequence[Instruction], given: Sequence[int]) -> None:
+    def _vectors(
+        self, n: int, instructions: Sequence[Instruction], bases_given: Sequence[int]
+    ) -> None:
         values = dict(self.same)
 
         def value(register: int) -> LlvmValue:
             base = self.bases[register]
             if base not in values:
-                values[base] = self._loaded(base, n)
+                values[base] = self._load_vector(base, n)
             return values[base].view(self.dtypes[register])
 
-        for base in given:
+        for base in bases_given:
             self._store(base, value(base), n)
         for function, args, out, _ in instructions:
-            made = emitted(function, self.dtypes[out], [value(arg) for arg in args])
-            assert made is not None
-            values[out] = made
+            result = emitted(function, self.dtypes[out], [value(arg) for arg in args])
+            assert result is not None
+            values[out] = result
             if out in self.outs or out in self.scratch:
-                self._store(out, made, n)
+                self._store(out, result, n)
 
-    def _loaded(self, base: int, n: int) -> LlvmValue:
+    def _load_vector(self, base: int, n: int) -> LlvmValue:
         """A vector of a value that another segment, or nothing here, computes."""
-        text, dtype, kind = self.text, _stored(self.dtypes[base]), self.kinds.get(base, 1)
-        one, whole, w = lane(dtype), text.of(lane(dtype)), text.width
+        text, dtype, kind = self.text, _stored_type(self.dtypes[base]), self.kinds.get(base, 1)
+        element, whole, w = lane(dtype), text.of(lane(dtype)), text.width
         at, stride = self._operand(base, f"%at{n}", f"%in{n}", base in self.kinds)
         if base in self.kinds and kind is not None and (self.blocks or self.sums):
-            self._prefetched(at, int(stride))
+            self._prefetch(at, int(stride))
 
         def load(after: int) -> str:
-            start = f"$(getelementptr {one}, ptr {at}, i64 {after})"
+            start = f"$(getelementptr {element}, ptr {at}, i64 {after})"
             return text.op(f"load {whole}, ptr {start}, align 1")
 
         if kind is None:
-            found = "poison"  # element by element: gathers of a processor take longer
+            vector = "poison"  # element by element: gathers of a processor take longer
             for k in range(w):
-                x = f"$(load {one}, ptr {at}, align 1)"
-                found = text.op(f"insertelement {whole} {found}, {one} {x}, i64 {k}")
+                x = f"$(load {element}, ptr {at}, align 1)"
+                vector = text.op(f"insertelement {whole} {vector}, {element} {x}, i64 {k}")
                 at = text.op(f"getelementptr i8, ptr {at}, i64 {stride}")
         elif kind == 2:  # the second begins where it ends with the last element that is wanted
             lanes = (*range(0, w, 2), *range(w + 1, 2 * w, 2))
-            found = text.shuffled(whole, load(0), load(w - 1), lanes)
+            vector = text.shuffled(whole, load(0), load(w - 1), lanes)
         elif kind == -1:
-            found = text.shuffled(whole, load(1 - w), "poison", range(w - 1, -1, -1))
+            vector = text.shuffled(whole, load(1 - w), "poison", range(w - 1, -1, -1))
         else:
-            found = load(0)
-        return LlvmValue(text, found, dtype).view(self.dtypes[base])
+            vector = load(0)
+        return LlvmValue(text, vector, dtype).view(self.dtypes[base])
 
-    def _prefetched(self, at: str, stride: int) -> None:
+    def _prefetch(self, at: str, stride: int) -> None:
         """Have memory bring the next block, while functions and sums are computed of this one."""
         for line in range(0, self.text.width * stride, 64):
             ahead = f"$(getelementptr i8, ptr {at}, i64 {self.block * stride + line})"
@@ -292,11 +302,11 @@ class ModuleWriter:
 
     def _store(self, base: int, value: LlvmValue, n: int) -> None:
         at, _ = self._operand(base, f"%at{n}", f"%in{n}")
-        self.text.lines.append(f"store {value.view(_stored(value.dtype))}, ptr {at}, align 1")
+        self.text.lines.append(f"store {value.view(_stored_type(value.dtype))}, ptr {at}, align 1")
 
-    def _call(self, one: Instruction) -> None:
+    def _call(self, instruction: Instruction) -> None:
         """NumPy's loop over the block."""
-        function, args, out, _ = one
+        function, args, out, _ = instruction
         registers, lines = (*args, out), self.text.lines
         assert isinstance(function, np.ufunc)
         loop = loop_of(function, *[self.dtypes[register] for register in registers])
@@ -309,6 +319,6 @@ class ModuleWriter:
         lines.append(f"call void {call}(ptr %operands, ptr %length, ptr %sizes, ptr {data})")
 
 
-def _stored(dtype: Storage) -> Storage:
+def _stored_type(dtype: Storage) -> Storage:
     """The dtype of an element in memory, where it has bits: that of a bool are those of a byte."""
     return np.dtype(np.uint8) if dtype.kind == "b" else dtype

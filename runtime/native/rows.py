@@ -147,7 +147,7 @@ def rows(first: int, sums: Sequence[tuple[str, bool]], block: int) -> Iterator[s
         words=places + 1,
         sums=max(1, len(sums)),
         P=full,
-        finished="\n".join(_finished(k, first + k, *one) for k, one in enumerate(sums)),
+        finished="\n".join(_finish_sum(k, first + k, *sum_) for k, sum_ in enumerate(sums)),
     )
 
 
@@ -157,31 +157,31 @@ def _pairs(kind: str, add: str) -> Iterator[str]:
     for n in (8, 4, 2):
         both = f"<{min(8, 2 * n)} x {kind}>"
         masks = [", ".join(f"i32 {k}" for k in range(first, 2 * n, 2)) for first in (0, 1)]
-        lanes = [f"$(shufflevector {both} {x}, {both} {y}, <{n} x i32> <{one}>)" for one in masks]
+        lanes = [f"$(shufflevector {both} {x}, {both} {y}, <{n} x i32> <{mask}>)" for mask in masks]
         yield f"  %v{n} = {add} <{n} x {kind}> {', '.join(lanes)}"
         x, y = f"%v{n}", "poison"
 
 
 def _halves(of: str, args: str, long: str, leaf: str, kinds: Sequence[str]) -> str:
     """Sums, of these types: where there are more elements than some, of halves, else of a leaf."""
-    added: list[str] = []
+    additions: list[str] = []
     for k, kind in enumerate(kinds):
         both = f"$(get {kind}, %sums[{k}]), $(get {kind}, %right[{k}])"
-        added.append(f"  put {kind} $({_adding(kind)[0]} {kind} {both}), %sums[{k}]")
+        additions.append(f"  put {kind} $({_adding(kind)[0]} {kind} {both}), %sums[{k}]")
     names = {"of": of, "args": args, "long": long, "leaf": leaf}
-    return _HALVES.format(**names, count=len(kinds), added="\n".join(added))
+    return _HALVES.format(**names, count=len(kinds), added="\n".join(additions))
 
 
-def _finished(k: int, place: int, kind: str, mean: bool) -> str:
+def _finish_sum(k: int, place: int, kind: str, mean: bool) -> str:
     """A sum as NumPy has it: it begins with 0, so that none is -0.0; means divide in double."""
     add, zero = _adding(kind)
-    found = f"$({add} {kind} $(get {kind}, %sums[{k}]), {zero.strip('-')})"
+    total = f"$({add} {kind} $(get {kind}, %sums[{k}]), {zero.strip('-')})"
     if mean and kind == "double":
-        found = f"$(fdiv double {found}, %divisor)"
+        total = f"$(fdiv double {total}, %divisor)"
     elif mean:
-        wide = f"$(fdiv double $(fpext {kind} {found} to double), %divisor)"
-        found = f"$(fptrunc double {wide} to {kind})"
-    return f"  store {kind} {found}, ptr $(get ptr, %now[{place}]), align 1"
+        wide = f"$(fdiv double $(fpext {kind} {total} to double), %divisor)"
+        total = f"$(fptrunc double {wide} to {kind})"
+    return f"  store {kind} {total}, ptr $(get ptr, %now[{place}]), align 1"
 
 
 def _adding(kind: str) -> tuple[str, str]:

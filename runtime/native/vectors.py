@@ -31,28 +31,30 @@ def words_of(text: str) -> str:
     """
     names = count()
 
-    def inner_first(found: re.Match[str]) -> str:
-        *lines, line = [found[0]]
+    def inner_first(match: re.Match[str]) -> str:
+        *lines, line = [match[0]]
         while inner := _INNER.search(line):
             name = f"%inner{next(names)}"
             lines.append(f"{name} = {inner[1]}")
             line = line[: inner.start()] + name + line[inner.end() :]
         return "\n".join([*lines, line])
 
-    def stored(found: re.Match[str]) -> str:
-        at, (value, base, index) = f"%put{next(names)}", found.groups()
+    def store_text(match: re.Match[str]) -> str:
+        at, (value, base, index) = f"%put{next(names)}", match.groups()
         return (
             f"{at} = getelementptr i64, ptr {base}, i64 {index}\nstore {value}, ptr {at}, align 8"
         )
 
-    return _PUT.sub(stored, _GET.sub(_LOADED, _NESTED.sub(inner_first, text)))
+    return _STORE_PATTERN.sub(
+        store_text, _GET.sub(_LOAD_TEMPLATE, _NESTED_PATTERN.sub(inner_first, text))
+    )
 
 
-_NESTED = re.compile(r"^.*\$\(.*$", re.MULTILINE)
+_NESTED_PATTERN = re.compile(r"^.*\$\(.*$", re.MULTILINE)
 _INNER = re.compile(r"\$\(((?:[^$()]|\([^$()]*\))*)\)")
 _GET = re.compile(r"(%\w+) = get (.+), (%\w+)\[(\S+)\]")
-_LOADED = r"\1_at = getelementptr i64, ptr \3, i64 \4\n\1 = load \2, ptr \1_at, align 8"
-_PUT = re.compile(r"put (.+), (%\w+)\[(\S+)\]")
+_LOAD_TEMPLATE = r"\1_at = getelementptr i64, ptr \3, i64 \4\n\1 = load \2, ptr \1_at, align 8"
+_STORE_PATTERN = re.compile(r"put (.+), (%\w+)\[(\S+)\]")
 
 
 class ConstantTable(NamedTuple):
@@ -64,11 +66,11 @@ class ConstantTable(NamedTuple):
     @staticmethod
     def of(values: NDArray[Any]) -> ConstantTable:
         """That of an array, which lives as long as the process from now on, as code may."""
-        _KEPT[values.ctypes.data] = values
+        _BUFFERS[values.ctypes.data] = values
         return ConstantTable(values.ctypes.data, values.dtype)
 
 
-_KEPT: dict[int, NDArray[Any]] = {}
+_BUFFERS: dict[int, NDArray[Any]] = {}
 
 
 class Vectors:
@@ -100,13 +102,14 @@ class Vectors:
 
     def shuffled(self, kind: str, x: str, y: str, lanes: Iterable[int]) -> str:
         """Lanes of two vectors of a type, by their numbers in both."""
-        wanted = [f"i32 {one}" for one in lanes]
-        both, mask = f"{kind} {x}, {kind} {y}", ", ".join(wanted)
-        return self.op(f"shufflevector {both}, <{len(wanted)} x i32> <{mask}>")
+        indices = [f"i32 {number}" for number in lanes]
+        both, mask = f"{kind} {x}, {kind} {y}", ", ".join(indices)
+        return self.op(f"shufflevector {both}, <{len(indices)} x i32> <{mask}>")
 
 
 def splat(value: Any, dtype: Storage) -> str:
     """A constant in every lane."""
-    one, bits = lane(dtype), int.from_bytes(np.asarray(value, dtype).tobytes(), "little")
+    element, bits = lane(dtype), int.from_bytes(np.asarray(value, dtype).tobytes(), "little")
     whole = f"i{8 * dtype.itemsize}"
-    return f"splat ({one} {bits if one[0] == 'i' else f'bitcast ({whole} {bits} to {one})'})"
+    constant = bits if element[0] == "i" else f"bitcast ({whole} {bits} to {element})"
+    return f"splat ({element} {constant})"

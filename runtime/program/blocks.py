@@ -101,13 +101,13 @@ class Strided:
 
     def block(self, a: int, b: int) -> Array:
         """Elements a to b, copied."""
-        found = np.empty(b - a, self.array.dtype)
+        copy = np.empty(b - a, self.array.dtype)
         at = 0
         for box in boxes(a, b, self.array.shape):
             part = self.array[box]
-            found[at : at + part.size].reshape(part.shape)[...] = part
+            copy[at : at + part.size].reshape(part.shape)[...] = part
             at += part.size
-        return found
+        return copy
 
 
 class Entering:
@@ -166,7 +166,7 @@ class _Helpers:
 
     def end(self) -> None:
         """Let none begin any more, and wait for the others, also where a signal interrupts it."""
-        interrupted: BaseException | None = None
+        interrupt: BaseException | None = None
         while self._work or self._running:
             try:
                 with self._lock:
@@ -174,9 +174,9 @@ class _Helpers:
                 while self._running:
                     self._idle.acquire()
             except BaseException as error:
-                interrupted = error
-        if interrupted:
-            raise interrupted
+                interrupt = error
+        if interrupt:
+            raise interrupt
 
 
 def share(
@@ -237,14 +237,14 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-def counted(what: str, given: int | None) -> int | None:
+def require_count(what: str, value: int | None) -> int | None:
     """A count that was given; raises ExecutionError where it is none."""
-    if given is None:
+    if value is None:
         return None
     try:
-        found = 0 if isinstance(given, bool) else operator.index(given)
+        count = 0 if isinstance(value, bool) else operator.index(value)
     except TypeError:
-        found = 0
-    if found < 1:
-        raise ExecutionError(f"{what} is a count of at least 1, not {given!r}")
-    return found
+        count = 0
+    if count < 1:
+        raise ExecutionError(f"{what} is a count of at least 1, not {value!r}")
+    return count

@@ -89,10 +89,10 @@ WRITTEN_SYMBOLS: Final = 400
 """Symbols up to which a region becomes source; to compile a line takes as long as 50 calls of it:
 compile, the plan."""
 
-EARNED: Final = 10e6
+COMPILE_COST: Final = 10e6
 """Nanoseconds in NumPy after which a region is compiled, what compiling takes: native, W1."""
 
-EARNED_INSTRUCTION: Final = 0.5e6
+COMPILE_COST_INSTRUCTION: Final = 0.5e6
 """Nanoseconds more for each instruction: native, W3."""
 
 INSTRUCTIONS: Final = 1000

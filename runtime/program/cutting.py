@@ -38,7 +38,7 @@ StepOf: TypeAlias = "Region | Call"
 
 _ELEMENTWISE = ("elementwise", "cast")
 _ADDING = frozenset({"sum", "mean", "var", "std", "softmax", "logsoftmax", "layer_norm"})
-_GIVEN = (ops.input, ops.constant, ops.full)
+_SOURCES = (ops.input, ops.constant, ops.full)
 
 
 def cut(graph: Graph) -> list[StepOf]:
@@ -55,7 +55,7 @@ def cut(graph: Graph) -> list[StepOf]:
     calls: list[tuple[int, Call]] = []
     for symbol in graph.symbols:
         index, op, type_ = symbol.index, symbol.op, symbol.type
-        if last[index] < 0 or op in _GIVEN:
+        if last[index] < 0 or op in _SOURCES:
             continue
         if op.kind not in _ELEMENTWISE or (op is ops.pow and _may_refuse(symbol)):
             levels[index] = _add(symbol, levels, inner, regions, calls)
@@ -69,15 +69,17 @@ def cut(graph: Graph) -> list[StepOf]:
             if below > level:
                 level = below
         levels[index], inner[index] = level, True
-        known = latest.get(type_)  # a chain of one type asks for its region again and again
-        if known is None or known[0] != level:
+        entry = latest.get(type_)  # a chain of one type asks for its region again and again
+        if entry is None or entry[0] != level:
             region = regions.get((level, shape))
             if region is None:
                 region = regions[level, shape] = Region(shape)
-            known = latest[type_] = level, region
-        known[1].symbols.append(symbol)
+            entry = latest[type_] = level, region
+        entry[1].symbols.append(symbol)
     steps: list[tuple[int, StepOf]] = [
-        (level, one) for (level, _), one in regions.items() if one.symbols or one.rows
+        (level, region_)
+        for (level, _), region_ in regions.items()
+        if region_.symbols or region_.rows
     ]
     steps += calls
     return [step for _, step in sorted(steps, key=lambda step: step[0])]
@@ -86,8 +88,8 @@ def cut(graph: Graph) -> list[StepOf]:
 def _may_refuse(power: Symbol) -> bool:
     """Whether the exponent may be a negative integer, which is told of the whole array."""
     exponent = source_of(power.args[1])
-    known = exponent.attrs["value"] if exponent.op in (ops.constant, ops.full) else -1
-    return exponent.dtype.family == "int" and bool(np.less(known, 0).any())
+    exponent_value = exponent.attrs["value"] if exponent.op in (ops.constant, ops.full) else -1
+    return exponent.dtype.family == "int" and bool(np.less(exponent_value, 0).any())
 
 
 def _add(

@@ -12,11 +12,11 @@ def expanded(graph: Graph) -> Graph:
 
     So what is computed of a row, and for each of its elements after that, are regions like others.
     """
-    return decompose(graph, keep=_KEPT, where=_is_expanded)
+    return decompose(graph, keep=_UNTOUCHED_OPS, where=_is_expanded)
 
 
 _EXPANDED = frozenset({"var", "std", "layer_norm"})
-_KEPT = frozenset(ops.CATALOGUE) - _EXPANDED
+_UNTOUCHED_OPS = frozenset(ops.CATALOGUE) - _EXPANDED
 
 
 def _is_expanded(symbol: Symbol) -> bool:

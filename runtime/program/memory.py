@@ -52,18 +52,18 @@ class Lane:
 
     def views(self, need: Need) -> tuple[Array, ...]:
         """Scratch memory, as it is needed; the same that was there before."""
-        found = self._views.get(need)
-        if found is None:
-            sizes = [math.prod(one.shape) * one.dtype.itemsize for one in need.views]
-            for one, size in zip(need.views, sizes, strict=True):
-                self._grow(one.slot, size)
+        scratch = self._views.get(need)
+        if scratch is None:
+            sizes = [math.prod(view.shape) * view.dtype.itemsize for view in need.views]
+            for view, size in zip(need.views, sizes, strict=True):
+                self._grow(view.slot, size)
             if len(self._views) >= KEPT_VIEWS:
                 self._views.clear()
-            found = self._views[need] = tuple(
-                self._buffers[one.slot][:size].view(one.dtype).reshape(one.shape)
-                for one, size in zip(need.views, sizes, strict=True)
+            scratch = self._views[need] = tuple(
+                self._buffers[view.slot][:size].view(view.dtype).reshape(view.shape)
+                for view, size in zip(need.views, sizes, strict=True)
             )
-        return found
+        return scratch
 
     def _grow(self, slot: int, size: int) -> None:
         while len(self._buffers) <= slot:
@@ -93,7 +93,7 @@ class Recycler:
     """
 
     def __init__(self) -> None:
-        self._kept: list[Array] = []
+        self._memories: list[Array] = []
 
     def empty(self, shape: tuple[int, ...], dtype: Storage) -> Array:
         """An array of any contents."""
@@ -103,23 +103,23 @@ class Recycler:
         return self._memory(size).view(dtype).reshape(shape)
 
     def _memory(self, size: int) -> Array:
-        for _ in range(len(self._kept)):
+        for _ in range(len(self._memories)):
             try:
-                memory = self._kept.pop(0)
+                memory = self._memories.pop(0)
             except IndexError:  # another thread was here
                 break
             free = sys.getrefcount(memory) == _ALONE
             if free and memory.size != size:
                 continue  # of other sizes: given back
-            self._kept.append(memory)
+            self._memories.append(memory)
             if free:
                 return memory
         memory = np.empty(size, np.uint8)
-        self._kept.append(memory)
-        kept = self._kept.copy()  # other threads change the list itself
-        while sum(one.size for one in kept) > max(KEPT_RESULTS, size):
-            kept.pop(0)
-        self._kept = kept
+        self._memories.append(memory)
+        memories = self._memories.copy()  # other threads change the list itself
+        while sum(memory_.size for memory_ in memories) > max(KEPT_RESULTS, size):
+            memories.pop(0)
+        self._memories = memories
         return memory
 
 

@@ -16,45 +16,47 @@ from runtime.program.cost_model import OVERLAP
 Array: TypeAlias = NDArray[Any]
 
 
-def checked(out: Any, dtypes: Sequence[DType], shapes: Sequence[tuple[int, ...]]) -> list[Array]:
+def check_outputs(
+    out: Any, dtypes: Sequence[DType], shapes: Sequence[tuple[int, ...]]
+) -> list[Array]:
     """What was given as `out`, one array for each output; ExecutionError where one is unfit."""
-    given: list[Any] = (
+    arrays: list[Any] = (
         list(cast("tuple[Any, ...]", out)) if isinstance(out, (tuple, list)) else [out]
     )
-    if len(given) != len(dtypes):
+    if len(arrays) != len(dtypes):
         raise ExecutionError(
             f"out must have an array for each of {len(dtypes)} outputs",
-            got=str(len(given)),
+            got=str(len(arrays)),
             fix="use a tuple of as many",
         )
-    for i, (found, dtype, shape) in enumerate(zip(given, dtypes, shapes, strict=True)):
-        what = f"out[{i}]" if len(given) > 1 else "out"
-        if not isinstance(found, np.ndarray):
-            raise ExecutionError(f"{what} must be a NumPy array", got=f"a {type(found).__name__}")
-        one = cast(Array, found)
-        if one.dtype != dtype.storage or one.shape != shape:
+    for i, (value, dtype, shape) in enumerate(zip(arrays, dtypes, shapes, strict=True)):
+        what = f"out[{i}]" if len(arrays) > 1 else "out"
+        if not isinstance(value, np.ndarray):
+            raise ExecutionError(f"{what} must be a NumPy array", got=f"a {type(value).__name__}")
+        array = cast(Array, value)
+        if array.dtype != dtype.storage or array.shape != shape:
             raise ExecutionError(
                 f"{what} must be {dtype.storage} of shape {shape}",
-                got=f"{one.dtype} of shape {one.shape}",
+                got=f"{array.dtype} of shape {array.shape}",
                 fix=f"use np.empty({shape}, {numpy_name(dtype)})",
             )
-        if not one.flags.writeable:
+        if not array.flags.writeable:
             raise ExecutionError(f"{what} is read-only", fix="use a writeable array")
-    for (i, one), (j, other) in combinations(enumerate(given), 2):
-        if _overlap(one, other):
+    for (i, array), (j, other) in combinations(enumerate(arrays), 2):
+        if _overlap(array, other):
             raise ExecutionError(
                 f"out[{i}] and out[{j}] share memory", fix="use an array of its own for each"
             )
-    return given
+    return arrays
 
 
-def _overlap(one: Array, other: Array) -> bool:
+def _overlap(array: Array, other: Array) -> bool:
     try:
-        return np.shares_memory(one, other, max_work=cast(Any, OVERLAP))
+        return np.shares_memory(array, other, max_work=cast(Any, OVERLAP))
     except np.exceptions.TooHardError:
         return True
 
 
 def writable_at_once(out: Array, inputs: Sequence[Any]) -> bool:
     """Whether results may be written there while inputs are still read."""
-    return out.flags.c_contiguous and not any(np.may_share_memory(out, one) for one in inputs)
+    return out.flags.c_contiguous and not any(np.may_share_memory(out, array) for array in inputs)

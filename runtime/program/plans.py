@@ -34,16 +34,16 @@ class Plan:
         self.bound, self.exit = steps, frozenset(program.exit)
         self._entries: dict[Step, Callable[..., Any]] = {}
         self.native: Callable[..., Any] | None = None
-        self.left = self._counted = 0
+        self.left = self._calls_counted = 0
         self.price = 0.0
         self._apart = False
         self.shapes = [shape_of(symbol, sizes) for symbol in program.lowered.outputs]
         self.inputs = [shape_of(symbol, sizes) for symbol in program.lowered.inputs]
-        self.straight = self._written(program) if fits(steps) else None
+        self.straight = self._write_straight(program) if fits(steps) else None
         self.blocks = sum(step.blocks for step in steps)
         sizes_of = zip(self.shapes, program.lowered.outputs, strict=True)
         self._large = any(
-            math.prod(n) * one.dtype.storage.itemsize >= RECYCLED for n, one in sizes_of
+            math.prod(n) * each.dtype.storage.itemsize >= RECYCLED for n, each in sizes_of
         )
 
     def look(self, program: Program) -> None:
@@ -55,38 +55,41 @@ class Plan:
             self.left = LOOK_CALLS
             return
         regions = [step for step in self.bound if not isinstance(step, CallStep) and step.native]
-        spent, prices = self._counted * self.price, sum(step.price for step in regions) or 1
+        time_spent, prices = (
+            self._calls_counted * self.price,
+            sum(step.price for step in regions) or 1,
+        )
         for step in regions:
-            step.native.spent += spent * step.price / prices
+            step.native.numpy_time += time_spent * step.price / prices
         calls = int(LOOK_TIME / (self.price or LOOK_TIME))
-        self.left = self._counted = max(1, min(LOOK_CALLS, calls))
+        self.left = self._calls_counted = max(1, min(LOOK_CALLS, calls))
         symbols = {cell: program.lowered.symbols[index] for index, cell in program.cells.items()}
-        known = program.values([None] * len(program.entry))
-        found: dict[Step, Callable[..., Any]] = {}
+        values = program.values([None] * len(program.entry))
+        entries: dict[Step, Callable[..., Any]] = {}
         for step in regions:
             reads, writes = ends(step) if len(self.bound) > 1 else (program.entry, program.exit)
             both = [symbols[cell] for cell in reads], [symbols[cell] for cell in writes]
             if step not in self._entries and not self._large:
-                made = step.native.entry(step, *both, known)
-                found |= {step: made} if made else {}
-        self._entries |= found
-        if found and len(self.bound) > 1:
-            self.straight = self._written(program)
-        elif found:
-            self.native = found[self.bound[0]]
-        if self.price > STEPWISE and spent > LOOK_TIME / 2 and not self._apart:
+                entry = step.native.entry(step, *both, values)
+                entries |= {step: entry} if entry else {}
+        self._entries |= entries
+        if entries and len(self.bound) > 1:
+            self.straight = self._write_straight(program)
+        elif entries:
+            self.native = entries[self.bound[0]]
+        if self.price > STEPWISE and time_spent > LOOK_TIME / 2 and not self._apart:
             others = [step for step in regions if step.shape and step not in self._entries]
-            self._apart = any(step.native.task(step, known) for step in others)
+            self._apart = any(step.native.task(step, values) for step in others)
 
     @property
     def stepwise(self) -> bool:
         """Whether machine code that only steps call is worth them."""
         return self.price > STEPWISE and (self.native is not None or self._apart)
 
-    def _written(self, program: Program) -> Straight:
+    def _write_straight(self, program: Program) -> Straight:
         types = [
-            (program.lowered.concrete_dtype(one.dtype).storage, shape)
-            for one, shape in zip(program.lowered.inputs, self.inputs, strict=True)
+            (program.lowered.concrete_dtype(symbol.dtype).storage, shape)
+            for symbol, shape in zip(program.lowered.inputs, self.inputs, strict=True)
         ]
         both = program.entry, program.exit
         return Straight(self.bound, *both, program.constants, types, self._entries)
@@ -95,11 +98,11 @@ class Plan:
     def dead(self) -> list[list[int]]:
         """For each step the cells that nothing reads after it."""
         last = {cell: number for number, step in enumerate(self.bound) for cell in step.reads}
-        found: list[list[int]] = [[] for _ in self.bound]
+        cells_by_step: list[list[int]] = [[] for _ in self.bound]
         for cell, number in last.items():
             if cell not in self.exit:
-                found[number].append(cell)
-        return found
+                cells_by_step[number].append(cell)
+        return cells_by_step
 
     @lazy
     def steps(self) -> list[Straight | CallStep | RegionStep]:

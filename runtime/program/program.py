@@ -19,7 +19,7 @@ from graphir.gc_pause import uncollected
 from graphir.semantics.evaluation import contiguous
 from passes import lower
 from runtime.binding import bind
-from runtime.program.blocks import cores, counted
+from runtime.program.blocks import cores, require_count
 from runtime.program.codegen.assembly import RegionBody, assemble
 from runtime.program.codegen.instructions import RegionCode, entering, materialized
 from runtime.program.codegen.scalars import Scalars
@@ -27,7 +27,7 @@ from runtime.program.cost_model import BIT_ARITHMETIC, KEPT_PLANS
 from runtime.program.cutting import Call, Region, cut
 from runtime.program.expansion import expanded
 from runtime.program.memory import Lane, Recycler
-from runtime.program.outputs import checked, writable_at_once
+from runtime.program.outputs import check_outputs, writable_at_once
 from runtime.program.plans import Plan, Step
 from runtime.program.report import MachineCode, Profile, explain, machine_code, profile
 from runtime.program.steps import CallStep, PlanRun, RegionStep, ScalarStep, shape_of
@@ -59,22 +59,22 @@ class Program:
         beside: Program | None = None,
     ) -> None:
         require_outputs(graph)
-        self.graph, lowered = graph, lower(graph)
-        self.threads = counted("threads", threads) or cores()
-        self.block = counted("block", block)
-        self._given = threads, block, native
+        self.graph, lowered_graph = graph, lower(graph)
+        self.threads = require_count("threads", threads) or cores()
+        self.block = require_count("block", block)
+        self._options = threads, block, native
         self.native, self.why_numpy = tier(native)
-        self.lowered = expanded(lowered) if self.native else lowered
+        self.lowered = expanded(lowered_graph) if self.native else lowered_graph
         steps = cut(self.lowered)
-        self.needed = materialized(self.lowered, steps)
-        made = [Call(one) for one in self.lowered.symbols if one.op is ops.full]
+        self.materialized = materialized(self.lowered, steps)
+        fills = [Call(each) for each in self.lowered.symbols if each.op is ops.full]
         self.steps = [
-            one
-            for one in (*made, *steps)
-            if isinstance(one, Region) or one.symbol.index in self.needed
+            each
+            for each in (*fills, *steps)
+            if isinstance(each, Region) or each.symbol.index in self.materialized
         ]
-        kept = self.needed | {symbol.index for symbol in self.lowered.inputs}
-        self.cells = {index: cell for cell, index in enumerate(sorted(kept))}
+        stored_indices = self.materialized | {symbol.index for symbol in self.lowered.inputs}
+        self.cells = {index: cell for cell, index in enumerate(sorted(stored_indices))}
         self.entry = [self.cells[symbol.index] for symbol in self.lowered.inputs]
         self.exit = [self.cells[symbol.index] for symbol in self.lowered.outputs]
         self.constants = {
@@ -82,7 +82,7 @@ class Program:
             for symbol in self.lowered.symbols
             if symbol.op is ops.constant and symbol.index in self.cells
         }
-        self.rounded = self._rounded()
+        self.entry_roundings = self._entry_roundings()
         self._own = self._has_own_outputs()
         self._plans: dict[Any, tuple[Plan, bool]] = {}
         self._bodies: dict[tuple[int, bool], RegionBody] = {}
@@ -94,34 +94,34 @@ class Program:
         self._free: list[Lane] = beside._free if beside else []
         self._recycler = beside._recycler if beside else Recycler()
 
-    def _rounded(self) -> dict[int, Callable[[Any], Any]]:
+    def _entry_roundings(self) -> dict[int, Callable[[Any], Any]]:
         """What is done to those inputs that are not read by regions alone, which do it."""
-        read = {one.index for one in self.lowered.outputs}
+        indices_read = {symbol.index for symbol in self.lowered.outputs}
         for step in self.steps:
             if isinstance(step, Call):
-                read.update([arg.index for arg in step.symbol.args])
+                indices_read.update([arg.index for arg in step.symbol.args])
             else:
-                read.update([arg.index for row in step.rows for arg in row.args])
+                indices_read.update([arg.index for row in step.rows for arg in row.args])
         return {
             place: function
-            for place, one in enumerate(self.lowered.inputs)
-            if one.index in read and (function := entering(one))
+            for place, symbol in enumerate(self.lowered.inputs)
+            if symbol.index in indices_read and (function := entering(symbol))
         }
 
     def _has_own_outputs(self) -> bool:
         """Whether each output is the result of a region, with memory of its own."""
-        made = {
-            one.index
+        results_indices = {
+            each.index
             for step in self.steps
             if isinstance(step, Region)
-            for one in (*step.symbols, *step.rows)
+            for each in (*step.symbols, *step.rows)
         }
         outputs = [symbol.index for symbol in self.lowered.outputs]
-        return made.issuperset(outputs) and len(set(outputs)) == len(outputs)
+        return results_indices.issuperset(outputs) and len(set(outputs)) == len(outputs)
 
     # -- calls
 
-    def __call__(self, *inputs: Any, out: Any = None, **named: Any) -> Any:
+    def __call__(self, *inputs: Any, out: Any = None, **keywords: Any) -> Any:
         """The outputs for these inputs; one output is an array, several are a tuple.
 
         Inputs are given by position or name, as to `execute`. No result shares memory with an
@@ -129,10 +129,10 @@ class Program:
         returned. Raises ExecutionError.
         """
         native = self._native
-        if native is not None and out is None and not named:
-            found = native(*inputs)
-            if found is not None:
-                return found
+        if native is not None and out is None and not keywords:
+            outputs = native(*inputs)
+            if outputs is not None:
+                return outputs
         free = self._free
         try:
             lane = free.pop()
@@ -140,40 +140,40 @@ class Program:
             lane = Lane()
         try:
             recent = self._recent
-            if recent and recent.left > 0 and recent.straight and out is None and not named:
-                found = lane.run(recent.straight.function, lane, *inputs)
-                if found is not None:
+            if recent and recent.left > 0 and recent.straight and out is None and not keywords:
+                outputs = lane.run(recent.straight.function, lane, *inputs)
+                if outputs is not None:
                     recent.left -= 1
-                    return found[0] if self._single else found
-            return lane.run(self._run, lane, inputs, named, out, None)
+                    return outputs[0] if self._single else outputs
+            return lane.run(self._run, lane, inputs, keywords, out, None)
         finally:
             free.append(lane)
 
-    def watched(self, progress: Progress, *inputs: Any, out: Any = None, **named: Any) -> Any:
+    def watched(self, progress: Progress, *inputs: Any, out: Any = None, **keywords: Any) -> Any:
         """The same as a call; `progress` is called with the blocks done and those there are."""
         lane = Lane()
         outside = copy_context()
         tell = partial(outside.run, progress)
-        return lane.run(self._run, lane, inputs, named, out, tell)
+        return lane.run(self._run, lane, inputs, keywords, out, tell)
 
     def _run(
-        self, lane: Lane, inputs: Sequence[Any], named: Any, out: Any, progress: Progress | None
+        self, lane: Lane, inputs: Sequence[Any], keywords: Any, out: Any, progress: Progress | None
     ) -> Any:
-        plan, inputs = self._prepared(inputs, named)
+        plan, inputs = self._prepare(inputs, keywords)
         dtypes = [symbol.dtype for symbol in self.lowered.outputs]
-        arrays = [] if out is None else checked(out, dtypes, plan.shapes)
-        found = None if progress else self._at_once(plan, lane, inputs)
-        if found is None:
+        arrays = [] if out is None else check_outputs(out, dtypes, plan.shapes)
+        outputs = None if progress else self._at_once(plan, lane, inputs)
+        if outputs is None:
             targets = {
                 cell: np.asarray(array)
                 for cell, array in zip(self.exit, arrays, strict=False)
                 if self._own and writable_at_once(array, inputs)
             }
-            found = self._stepwise(plan, lane, inputs, targets, progress)
-        found = found if self._own else owned(found, inputs)
+            outputs = self._stepwise(plan, lane, inputs, targets, progress)
+        outputs = outputs if self._own else owned(outputs, inputs)
         if out is None:
-            return found[0] if self._single else found
-        for array, value in zip(arrays, found, strict=True):
+            return outputs[0] if self._single else outputs
+        for array, value in zip(arrays, outputs, strict=True):
             if not np.may_share_memory(array, value):
                 array[...] = value
         return out
@@ -186,16 +186,16 @@ class Program:
             if plan is self._recent:
                 self._use(plan)
         if plan.native:
-            found = plan.native(*inputs)
-            if found is not None:
-                return (found,) if self._single else found
+            outputs = plan.native(*inputs)
+            if outputs is not None:
+                return (outputs,) if self._single else outputs
         if plan.straight is None or plan.stepwise:
             return None
         start = perf_counter_ns()
-        found = plan.straight.function(lane, *inputs)
+        outputs = plan.straight.function(lane, *inputs)
         took = perf_counter_ns() - start
         plan.price = min(plan.price or took, took)
-        return found
+        return outputs
 
     def _stepwise(
         self,
@@ -209,7 +209,7 @@ class Program:
         run = PlanRun(values, lane, self._free, self._recycler, targets, progress, plan.blocks)
         for step, dead in zip(plan.steps, plan.dead, strict=True):
             step.run(run)
-            run.done += step.blocks
+            run.blocks_done += step.blocks
             run.tell(0)
             for cell in dead:
                 values[cell] = None
@@ -217,22 +217,22 @@ class Program:
 
     def values(self, inputs: Sequence[Any]) -> list[Any]:
         """The cells as a call begins: constants and inputs."""
-        found: list[Any] = [None] * len(self.cells)
+        cells: list[Any] = [None] * len(self.cells)
         for cell, array in (*self.constants.items(), *zip(self.entry, inputs, strict=True)):
-            found[cell] = array
-        return found
+            cells[cell] = array
+        return cells
 
-    def _prepared(self, inputs: Sequence[Any], named: Any) -> tuple[Plan, Sequence[Any]]:
+    def _prepare(self, inputs: Sequence[Any], keywords: Any) -> tuple[Plan, Sequence[Any]]:
         """The plan for these inputs, and these as it takes them."""
         try:
-            key = None if named else tuple(map(_signature, inputs))
+            key = None if keywords else tuple(map(_signature, inputs))
             plan, ready = self._plans.get(key, (None, False))
         except (AttributeError, TypeError):
             key = plan = None
             ready = False
         if plan is None:
-            arrays, sizes = bind(self.graph, inputs, named)
-            plan = self._known(tuple(map(_signature, arrays)), arrays, sizes)
+            arrays, sizes = bind(self.graph, inputs, keywords)
+            plan = self._plan_for(tuple(map(_signature, arrays)), arrays, sizes)
             if key is not None:
                 self._plans[key] = plan, self._are_ready(inputs)
             return plan, arrays
@@ -252,24 +252,24 @@ class Program:
         self._native = self._recent = None
         self._plans.clear()
 
-    def _known(self, key: Any, arrays: Sequence[Any], sizes: Mapping[str, int]) -> Plan:
+    def _plan_for(self, key: Any, arrays: Sequence[Any], sizes: Mapping[str, int]) -> Plan:
         """The plan for arrays that were given otherwise: by name, or as Python numbers."""
-        found, _ = self._plans.get(key, (None, False))
-        if found is None:
-            found = Plan(self.bound(sizes), sizes, self)
+        plan, _ = self._plans.get(key, (None, False))
+        if plan is None:
+            plan = Plan(self.bound(sizes), sizes, self)
             for old in list(self._plans)[: len(self._plans) + 1 - KEPT_PLANS]:
                 self._plans.pop(old, None)
-            self._plans[key] = found, self._are_ready(arrays)
-        return found
+            self._plans[key] = plan, self._are_ready(arrays)
+        return plan
 
     def _are_ready(self, inputs: Sequence[Any]) -> bool:
         """Whether inputs of these types need no conversion."""
-        return not self.rounded and all(type(one) is np.ndarray for one in inputs)
+        return not self.entry_roundings and all(type(value) is np.ndarray for value in inputs)
 
     def _entering(self, inputs: Sequence[Any]) -> Sequence[Any]:
         """Inputs of known dtypes and shapes as arrays, rounded where steps need that."""
-        arrays = [np.asarray(one) for one in inputs]
-        for place, function in self.rounded.items():
+        arrays = [np.asarray(value) for value in inputs]
+        for place, function in self.entry_roundings.items():
             arrays[place] = function(arrays[place])
         return arrays
 
@@ -297,54 +297,58 @@ class Program:
         return RegionStep(body, shape, step.axes, self.cells, sizes, threads, self.block, native)
 
     def _scalar(self, number: int, region: Region) -> Scalars:
-        found = self._scalars.get(number)
-        if found is None:
-            found = self._scalars[number] = Scalars(RegionCode(region, self.needed, bits=False))
-        return found
+        code = self._scalars.get(number)
+        if code is None:
+            code = self._scalars[number] = Scalars(
+                RegionCode(region, self.materialized, bits=False)
+            )
+        return code
 
     def kernels(self, number: int) -> CompiledRegion | None:
         """The machine code of a region, by the number of its step, in the native tier."""
         if self.native is None:
             return None
-        found = self._kernels.get(number)
-        if found is None:
+        compiled_region = self._kernels.get(number)
+        if compiled_region is None:
             region, anew = self.steps[number], WeakMethod(self._plan_anew)
             assert isinstance(region, Region)
-            found = self._kernels[number] = self.native(region, self.needed, anew)
-        return found
+            compiled_region = self._kernels[number] = self.native(region, self.materialized, anew)
+        return compiled_region
 
     def body(self, number: int, bits: bool) -> RegionBody:
         """The body of a region, by the number of its step; `bits` as for Code."""
-        found = self._bodies.get((number, bits))
-        if found is None:
+        assembled_body = self._bodies.get((number, bits))
+        if assembled_body is None:
             region = self.steps[number]
             assert isinstance(region, Region)
-            found = self._bodies[number, bits] = assemble(RegionCode(region, self.needed, bits))
-        return found
+            assembled_body = self._bodies[number, bits] = assemble(
+                RegionCode(region, self.materialized, bits)
+            )
+        return assembled_body
 
     # -- questions
 
-    def explain(self, *inputs: Any, **named: Any) -> str:
+    def explain(self, *inputs: Any, **keywords: Any) -> str:
         """The plan as text: steps, instructions, slots; for given inputs also blocks and bytes.
 
         Of each region it says which tier runs it, and why NumPy does where it does.
         """
-        return explain(self, inputs, named)
+        return explain(self, inputs, keywords)
 
-    def ir(self, step: int, /, *inputs: Any, **named: Any) -> MachineCode:
+    def ir(self, step: int, /, *inputs: Any, **keywords: Any) -> MachineCode:
         """The LLVM IR and assembly of a region, by its number in what `explain` tells.
 
         It depends on how inputs lie: as these do, or contiguous. Raises ExecutionError where the
         step is no region, or has no machine code.
         """
-        return machine_code(self, step, inputs, named)
+        return machine_code(self, step, inputs, keywords)
 
-    def profile(self, *inputs: Any, **named: Any) -> Profile:
+    def profile(self, *inputs: Any, **keywords: Any) -> Profile:
         """The time of one call on one thread, by step and op; the clock itself costs some."""
-        return profile(self, *bind(self.graph, inputs, named))
+        return profile(self, *bind(self.graph, inputs, keywords))
 
     def __reduce__(self) -> tuple[type[Program], tuple[Any, ...]]:
-        return Program, (self.graph, *self._given)
+        return Program, (self.graph, *self._options)
 
     def __repr__(self) -> str:
         size = f"{len(self.steps)} steps, {self.threads} threads"

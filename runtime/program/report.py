@@ -21,7 +21,7 @@ from runtime.program.steps import CallStep, PlanRun, RegionStep, shape_of
 if TYPE_CHECKING:
     from runtime.program.program import Program
 
-Given: TypeAlias = "tuple[Sequence[Any], Mapping[str, int]]"
+Binding: TypeAlias = "tuple[Sequence[Any], Mapping[str, int]]"
 """The inputs of a call as arrays, and the sizes of their dims."""
 
 
@@ -42,23 +42,22 @@ class Profile:
 
     def __init__(self, total: float, timings: Sequence[Timing]) -> None:
         self.total = total
-        self.timings = sorted(timings, key=lambda one: -one.seconds)
+        self.timings = sorted(timings, key=lambda timing: -timing.seconds)
 
     def by_step(self) -> dict[int, float]:
         """Seconds by step."""
-        found: dict[int, float] = {}
-        for one in self.timings:
-            found[one.step] = found.get(one.step, 0.0) + one.seconds
-        return found
+        seconds: dict[int, float] = {}
+        for timing in self.timings:
+            seconds[timing.step] = seconds.get(timing.step, 0.0) + timing.seconds
+        return seconds
 
     def __str__(self) -> str:
         rows = [f"{self.total * 1e3:.3f} ms in all", "  step         ms      %  op"]
-        whole = sum(one.seconds for one in self.timings) or 1.0
-        for one in self.timings:
-            share = 100 * one.seconds / whole
-            rows.append(
-                f"  {one.step:4} {one.seconds * 1e3:10.3f} {share:6.1f}  {one.op:14} {one.location}"
-            )
+        whole = sum(timing.seconds for timing in self.timings) or 1.0
+        for timing in self.timings:
+            share = 100 * timing.seconds / whole
+            time = f"{timing.seconds * 1e3:10.3f} {share:6.1f}"
+            rows.append(f"  {timing.step:4} {time}  {timing.op:14} {timing.location}")
         return "\n".join(rows)
 
 
@@ -73,7 +72,7 @@ def profile(program: Program, arrays: Sequence[Any], sizes: Mapping[str, int]) -
     begin = perf_counter()
     for number, step in enumerate(steps):
         if isinstance(step, RegionStep):
-            step.body = _timed(step.body, number, clock)
+            step.body = _time_body(step.body, number, clock)
         runs = step if isinstance(step, RegionStep) and step.size else alone(step)
         start, before = perf_counter(), sum(clock.values())
         lane.run(runs.run, run)
@@ -103,7 +102,7 @@ def _first(step: Region | Call) -> Symbol:
     return step.rows[-1] if step.rows else step.symbols[-1]
 
 
-def _timed(body: RegionBody, number: int, clock: dict[tuple[int, Symbol], float]) -> RegionBody:
+def _time_body(body: RegionBody, number: int, clock: dict[tuple[int, Symbol], float]) -> RegionBody:
     """A body that keeps time."""
 
     def function(*slots: Any) -> None:
@@ -128,7 +127,7 @@ class MachineCode(NamedTuple):
 
 
 def machine_code(
-    program: Program, number: int, inputs: Sequence[Any], named: Mapping[str, Any]
+    program: Program, number: int, inputs: Sequence[Any], keywords: Mapping[str, Any]
 ) -> MachineCode:
     """The machine code of a region for inputs; where there are none, for contiguous ones."""
     count = len(program.steps)
@@ -144,9 +143,9 @@ def machine_code(
     kernels = program.kernels(number)
     if kernels is None:
         raise ExecutionError(f"no region has machine code: {program.why_numpy}")
-    given = _given(program, inputs, named)
-    bound: Any = program.bound(given[1])[number] if given else None
-    values = _values(program, *given) if given else []
+    args_bound = _bind(program, inputs, keywords)
+    bound: Any = program.bound(args_bound[1])[number] if args_bound else None
+    values = _values(program, *args_bound) if args_bound else []
     listing = kernels.listing(bound, values)
     if not listing:
         raise ExecutionError(f"the region stays in {kernels.status(bound, values)}")
@@ -157,27 +156,27 @@ def _values(program: Program, inputs: Sequence[Any], sizes: Mapping[str, int]) -
     """The cells after a call that makes views only: all else is any memory, in C order."""
     values = program.values(inputs)
     for step in program.steps:
-        made = [step.symbol] if isinstance(step, Call) else [*step.symbols, *step.rows]
-        for symbol in made:
+        symbols = [step.symbol] if isinstance(step, Call) else [*step.symbols, *step.rows]
+        for symbol in symbols:
             cell = program.cells.get(symbol.index)
             if symbol.op.kind == "movement" and len(symbol.args) == 1:
-                moved = CallStep(symbol, program.cells, sizes)
-                values[moved.write] = moved.call(*[values[k] for k in moved.reads])
+                view_step = CallStep(symbol, program.cells, sizes)
+                values[view_step.write] = view_step.call(*[values[k] for k in view_step.reads])
             elif cell is not None:
                 values[cell] = np.empty(shape_of(symbol, sizes), symbol.dtype.storage)
     return values
 
 
-def _given(program: Program, inputs: Sequence[Any], named: Mapping[str, Any]) -> Given | None:
-    return bind(program.graph, inputs, named) if inputs or named else None
+def _bind(program: Program, inputs: Sequence[Any], keywords: Mapping[str, Any]) -> Binding | None:
+    return bind(program.graph, inputs, keywords) if inputs or keywords else None
 
 
-def explain(program: Program, inputs: Sequence[Any], named: Mapping[str, Any]) -> str:
+def explain(program: Program, inputs: Sequence[Any], keywords: Mapping[str, Any]) -> str:
     """The plan: what each step computes, reads and writes, with what scratch memory, and where."""
-    given = _given(program, inputs, named)
+    args_bound = _bind(program, inputs, keywords)
     count = len(program.steps)
-    steps: Sequence[Any] = [None] * count if given is None else program.bound(given[1])
-    values = _values(program, *given) if given else []
+    steps: Sequence[Any] = [None] * count if args_bound is None else program.bound(args_bound[1])
+    values = _values(program, *args_bound) if args_bound else []
     graph = program.lowered
     where = f", NumPy alone: {program.why_numpy}" if program.why_numpy else ""
     lines = [
@@ -196,32 +195,33 @@ def explain(program: Program, inputs: Sequence[Any], named: Mapping[str, Any]) -
 
 def _call_text(symbol: Symbol) -> str:
     kind = "view or copy" if symbol.op.kind == "movement" else "kernel"
-    read = ", ".join(str(arg.type) for arg in symbol.args)
-    return f"{symbol.op.name}({read}) -> {symbol.type}    {kind}    {symbol.location}"
+    operand_types = ", ".join(str(arg.type) for arg in symbol.args)
+    return f"{symbol.op.name}({operand_types}) -> {symbol.type}    {kind}    {symbol.location}"
 
 
 def _region_text(program: Program, number: int, region: Region, bound: Any) -> list[str]:
-    ops = _counted([symbol.op.name for symbol in (*region.symbols, *region.rows)])
+    ops = _count_names([symbol.op.name for symbol in (*region.symbols, *region.rows)])
     shape = f"[{', '.join(map(str, region.shape))}]"
     if not region.shape and not region.rows:
         return [f"{number:4} scalars: {ops}"]
     body = program.body(number, bits=True) if bound is None else bound.body
-    read = sum(symbol.dtype.storage.itemsize for symbol in body.inputs)
-    written = sum(one.dtype.storage.itemsize for one in body.outs)
-    calls = _counted([_name(function, symbol) for function, _, symbol in body.calls])
+    bytes_read = sum(symbol.dtype.storage.itemsize for symbol in body.inputs)
+    bytes_written = sum(each.dtype.storage.itemsize for each in body.outs)
+    calls = _count_names([_name(function, symbol) for function, _, symbol in body.calls])
     scratch = sum(body.widths)
     lines = [
         f"{number:4} region {shape}: {ops}",
         f"       {len(body.calls)} instructions ({calls})",
-        f"       an element: {read} B read, {written} B written, {scratch} B of scratch "
-        f"in {len(body.widths)} slots",
+        f"       an element: {bytes_read} B read, {bytes_written} B written, {scratch} B of "
+        f"scratch in {len(body.widths)} slots",
     ]
     if isinstance(bound, RegionStep):
         longest = max(bound.longest, 1)
-        moved = bound.size * (read + written)
+        bytes_moved = bound.size * (bytes_read + bytes_written)
         lines.append(
             f"       {bound.size} elements in {bound.blocks} blocks of up to {longest}, "
-            f"{bound.threads} threads: {moved:,} B moved, {longest * scratch:,} B of scratch each"
+            f"{bound.threads} threads: {bytes_moved:,} B moved, {longest * scratch:,} B of "
+            "scratch each"
         )
     return lines
 
@@ -231,7 +231,7 @@ def _name(function: Callable[..., Any], symbol: Symbol) -> str:
     return getattr(function, "__name__", f"kernel of {symbol.op.name}")
 
 
-def _counted(names: Sequence[str]) -> str:
+def _count_names(names: Sequence[str]) -> str:
     """The names in the order in which they come first, each with its count."""
     counts: dict[str, int] = {}
     for name in names:

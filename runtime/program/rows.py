@@ -18,7 +18,7 @@ from graphir import DType, Symbol
 from graphir.conversions import convert
 from graphir.semantics.evaluation import contiguous
 from graphir.semantics.kernels import KERNELS
-from runtime.results import REFUSED, refused
+from runtime.results import REFUSAL_ERRORS, refused
 
 Array: TypeAlias = NDArray[Any]
 Tree: TypeAlias = "int | tuple[Tree, Tree]"
@@ -61,14 +61,14 @@ def sums_by_halves() -> bool:
     sums = [np.add.reduce(x[a:b]) for a, b in leaves]
 
     two = np.add.reduce(np.stack([x, x]), axis=1)
-    return bool((two == _combined(tree, sums, np.add)).all() and np.add.reduce(x) == two[0])
+    return bool((two == _combine(tree, sums, np.add)).all() and np.add.reduce(x) == two[0])
 
 
-def _combined(tree: Tree, found: Sequence[Any], join: Callable[[Any, Any], Any]) -> Any:
+def _combine(tree: Tree, results: Sequence[Any], join: Callable[[Any, Any], Any]) -> Any:
     """What was found for the leaves of a tree, joined two by two."""
     if isinstance(tree, int):
-        return found[tree]
-    return join(_combined(tree[0], found, join), _combined(tree[1], found, join))
+        return results[tree]
+    return join(_combine(tree[0], results, join), _combine(tree[1], results, join))
 
 
 class Parts:
@@ -81,26 +81,26 @@ class Parts:
 
     def take(self, index: int, a: int, b: int, values: Array) -> None:
         """Reduce the leaf of that index."""
-        self.finding[index] = self._reduced(contiguous(values))
+        self.finding[index] = self._reduce(contiguous(values))
 
     def expect(self, sums: Array) -> None:
         """Take the sums of the leaves, which are there before the result."""
         self.finding = sums
 
-    def _reduced(self, values: Array) -> Any:
+    def _reduce(self, values: Array) -> Any:
         if self.sums:
             return np.add.reduce(values, dtype=values.dtype)
         return KERNELS[self.symbol.op.name](values, axis=(0,), keepdims=False)
 
     def result(self, shape: tuple[int, ...]) -> Array:
         """The reduction of every row."""
-        rows = np.array([_combined(tree, self.finding, self._joined) for tree in self.trees])
+        rows = np.array([_combine(tree, self.finding, self._join) for tree in self.trees])
         if self.symbol.op.name == "mean":  # as np.mean divides
             rows = np.true_divide(rows, np.intp(self.length), out=rows, casting="unsafe")
         return rows.reshape(shape)
 
-    def _joined(self, one: Any, other: Any) -> Any:
-        return self._reduced(np.array([one, other]))
+    def _join(self, value: Any, other: Any) -> Any:
+        return self._reduce(np.array([value, other]))
 
 
 class Rows:
@@ -126,10 +126,10 @@ class Rows:
     def take(self, index: int, a: int, b: int, values: Array) -> None:
         """Compute the rows of elements a to b."""
         matrix = values.reshape(-1, self.length)
-        made = self.call(contiguous(matrix), *self.others).reshape(-1)
-        each = len(made) // len(matrix)  # a row or one element
+        results = self.call(contiguous(matrix), *self.others).reshape(-1)
+        each = len(results) // len(matrix)  # a row or one element
         start = a // self.length * each
-        self.out.reshape(-1)[start : start + len(made)] = made
+        self.out.reshape(-1)[start : start + len(results)] = results
 
     def expect(self, results: Array) -> None:
         """Take those of all rows, as they are computed, which are there before the result."""
@@ -138,8 +138,10 @@ class Rows:
     def result(self, shape: tuple[int, ...]) -> Array:
         """The results of all rows."""
         if self.finding is not None:
-            made = convert(self.finding, DType.from_numpy(self.finding.dtype), self.symbol.dtype)
-            self.out.reshape(-1)[:] = made
+            converted_values = convert(
+                self.finding, DType.from_numpy(self.finding.dtype), self.symbol.dtype
+            )
+            self.out.reshape(-1)[:] = converted_values
         return self.out
 
 
@@ -152,11 +154,11 @@ def caller(symbol: Symbol, settings: Mapping[str, Any]) -> Callable[..., Array]:
 
     def call(*operands: Array) -> Array:
         try:
-            made = np.asarray(kernel(*operands))
-        except REFUSED as error:
+            result = np.asarray(kernel(*operands))
+        except REFUSAL_ERRORS as error:
             raise refused(error, symbol) from None
-        if made.dtype == dtype.storage:
-            return made
-        return convert(made, DType.from_numpy(made.dtype), dtype)
+        if result.dtype == dtype.storage:
+            return result
+        return convert(result, DType.from_numpy(result.dtype), dtype)
 
     return call

@@ -29,12 +29,12 @@ from runtime.program.cost_model import (
 )
 from runtime.program.memory import Lane, Need, Recycler, ScratchView
 from runtime.program.rows import LEAF, Parts, Rows, Tree, caller, halves, in_parts
-from runtime.results import REFUSED, refused
+from runtime.results import REFUSAL_ERRORS, refused
 
 Array: TypeAlias = NDArray[Any]
 Settings: TypeAlias = dict[str, Any]
 Taker: TypeAlias = "Parts | Rows"
-Cut: TypeAlias = tuple[Sequence[Range], list[Tree]]
+Partition: TypeAlias = tuple[Sequence[Range], list[Tree]]
 Work: TypeAlias = Callable[[Lane, Iterator[int]], None]
 
 CHEAP = frozenset(
@@ -64,7 +64,7 @@ class PlanRun:
     ) -> None:
         self.values, self.lane, self.free = values, lane, free
         self.recycler, self.targets = recycler, targets
-        self.progress, self.total, self.done = progress, total, 0
+        self.progress, self.total, self.blocks_done = progress, total, 0
 
     def empty(self, cell: int, shape: tuple[int, ...], dtype: Storage) -> Array:
         """Memory for the value of a cell."""
@@ -74,7 +74,7 @@ class PlanRun:
     def tell(self, count: int) -> None:
         """Report that so many blocks of a step are done."""
         if self.progress:
-            self.progress(self.done + count, self.total)
+            self.progress(self.blocks_done + count, self.total)
 
 
 class ScalarStep:
@@ -168,7 +168,7 @@ class RegionStep:
         }
         self.outs = [(k, slot.number, slot.dtype) for k, slot in slots if slot.kind == "out"]
         self.scratch = [(k, slot.number, slot.dtype) for k, slot in slots if slot.kind == "scratch"]
-        self.writes = [(cells[one.index], one.dtype.storage) for one in body.outs]
+        self.writes = [(cells[each.index], each.dtype.storage) for each in body.outs]
         self.rows = [
             RowsOf(
                 symbol,
@@ -180,8 +180,10 @@ class RegionStep:
             )
             for symbol, place in body.rows
         ]
-        read = [cell for _, cell, _ in self.ins]
-        self.reads = list(dict.fromkeys(read + [c for rows in self.rows for c in rows.others]))
+        cells_read = [cell for _, cell, _ in self.ins]
+        self.reads = list(
+            dict.fromkeys(cells_read + [c for rows in self.rows for c in rows.others])
+        )
         self.price = self.size * cost(body) + 300 * len(body.calls) + 2000 * len(body.rows)
         self.ranges, self.trees = self.cut(self.block)
         self.blocks = max(1, len(self.ranges))
@@ -191,7 +193,7 @@ class RegionStep:
         self.longest = max(lengths, default=0)
         self.needs = {size: Need(self.views((size,))) for size in lengths}
 
-    def cut(self, block: int) -> Cut:
+    def cut(self, block: int) -> Partition:
         """The blocks: of any size; of whole rows; or the leaves of the trees of long rows."""
         if not self.size:
             return [], []
@@ -217,15 +219,15 @@ class RegionStep:
             return
         outs = [self._empty(run, cell, dtype) for cell, dtype in self.writes]
         threads = self.native.threads(self) if native else self.threads
-        cut = native.cut(run, threads) if native else (self.ranges, self.trees)
-        takers = [self._taker(rows, run, cut) for rows in self.rows]
-        work = native.work(outs, cut, takers) if native else self._work(run, outs, takers)
-        count = len(cut[0])
+        partition = native.cut(run, threads) if native else (self.ranges, self.trees)
+        takers = [self._taker(rows, run, partition) for rows in self.rows]
+        work = native.work(outs, partition, takers) if native else self._work(run, outs, takers)
+        count = len(partition[0])
 
-        def told(done: int) -> None:
-            run.tell(done * self.blocks // count)
+        def report_blocks(count_done: int) -> None:
+            run.tell(count_done * self.blocks // count)
 
-        tell = told if run.progress else None
+        tell = report_blocks if run.progress else None
         share(count, work, threads, run.lane, run.free, tell)
         if not native:
             self._spend(start)
@@ -237,7 +239,7 @@ class RegionStep:
     def _spend(self, start: int) -> None:
         """Count the time since then for machine code."""
         if self.native:
-            self.native.spent += perf_counter_ns() - start
+            self.native.numpy_time += perf_counter_ns() - start
 
     def _work(self, run: PlanRun, outs: Sequence[Array], takers: Sequence[Taker]) -> Work:
         """The instructions, one after another, on each block."""
@@ -268,11 +270,11 @@ class RegionStep:
     def _empty(self, run: PlanRun, cell: int, dtype: Storage) -> Array:
         try:
             return run.empty(cell, self.shape, dtype)
-        except REFUSED as error:
+        except REFUSAL_ERRORS as error:
             raise refused(error, self.body.outs[0]) from None
 
-    def _taker(self, rows: RowsOf, run: PlanRun, cut: Cut) -> Taker:
-        ranges, trees = cut
+    def _taker(self, rows: RowsOf, run: PlanRun, partition: Partition) -> Taker:
+        ranges, trees = partition
         if trees:
             return Parts(rows.symbol, trees, len(ranges), self.length)
         others = [contiguous(run.values[cell]) for cell in rows.others]

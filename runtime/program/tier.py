@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 if TYPE_CHECKING:
     from graphir import Symbol
     from runtime.program.cutting import Region
-    from runtime.program.steps import Cut, PlanRun, RegionStep, ScalarStep, Taker, Work
+    from runtime.program.steps import Partition, PlanRun, RegionStep, ScalarStep, Taker, Work
 
 Mode: TypeAlias = Literal["auto", "now", "off"]
 """When regions become machine code: once that is worth it, at once, or never."""
@@ -21,11 +21,11 @@ Mode: TypeAlias = Literal["auto", "now", "off"]
 class RegionTask(Protocol):
     """One call of a compiled region."""
 
-    def cut(self, run: PlanRun, threads: int) -> Cut:
+    def cut(self, run: PlanRun, threads: int) -> Partition:
         """The ranges of the iteration space for the threads, and the trees of its sums."""
         ...
 
-    def work(self, outs: Sequence[Any], cut: Cut, takers: Sequence[Taker]) -> Work:
+    def work(self, outs: Sequence[Any], partition: Partition, takers: Sequence[Taker]) -> Work:
         """What a thread runs to compute ranges into the outputs."""
         ...
 
@@ -33,7 +33,7 @@ class RegionTask(Protocol):
 class CompiledRegion(Protocol):
     """One region in the tier: its kernels, by the layouts of its inputs, compiled when earned."""
 
-    spent: float
+    numpy_time: float
     """Nanoseconds that the region has taken in NumPy."""
 
     def task(self, step: RegionStep, values: Sequence[Any]) -> RegionTask | None:
@@ -72,25 +72,25 @@ class Tier(Protocol):
         self,
         region: Region,
         materialized: Collection[int],
-        dropped: Callable[[], Callable[[], None] | None],
+        on_eviction: Callable[[], Callable[[], None] | None],
         /,
     ) -> CompiledRegion:
         """A region in the tier.
 
-        `materialized` are the indices of symbols whose values lie in memory; `dropped` is a weak
-        reference to what the tier calls when it evicts a kernel of the region.
+        `materialized` are the indices of symbols whose values lie in memory; `on_eviction` is a
+        weak reference to what the tier calls when it evicts a kernel of the region.
         """
         ...
 
 
 Choice: TypeAlias = Callable[[Mode], tuple[Tier | None, str]]
 
-_provided: list[Choice] = []
+_choices: list[Choice] = []
 
 
 def provide(choice: Choice) -> None:
     """Make a tier known, by the function that chooses it for a mode (see `tier`)."""
-    _provided[:] = [choice]
+    _choices[:] = [choice]
 
 
 def tier(mode: Mode) -> tuple[Tier | None, str]:
@@ -98,4 +98,4 @@ def tier(mode: Mode) -> tuple[Tier | None, str]:
 
     Raises ExecutionError for a mode that there is not.
     """
-    return _provided[0](mode) if _provided else (None, "there is no such tier")
+    return _choices[0](mode) if _choices else (None, "there is no such tier")

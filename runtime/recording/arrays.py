@@ -145,11 +145,11 @@ _UNARY: dict[str, np.ufunc] = {
 }
 
 
-def _binary(name: str, ufunc: np.ufunc, reflected: bool) -> Callable[[Any, Any], Any]:
+def _binary(name: str, ufunc: np.ufunc, is_reflected: bool) -> Callable[[Any, Any], Any]:
     function = getattr(operator, f"__{name}__")
 
     def method(self: Any, other: Any) -> Any:
-        operands = (other, self) if reflected else (self, other)
+        operands = (other, self) if is_reflected else (self, other)
         return ufuncs.operate(function, ufunc, operands)
 
     return method
@@ -163,12 +163,12 @@ def _unary(name: str, ufunc: np.ufunc) -> Callable[[Any], Any]:
 def _methods() -> dict[str, Any]:
     """The operators of scalars, which NumPy would compute without asking."""
     comparisons = ("lt", "le", "gt", "ge", "eq", "ne")
-    found: dict[str, Any] = {}
+    methods: dict[str, Any] = {}
     for name, ufunc in _BINARY.items():
-        found[f"__{name}__"] = _binary(name, ufunc, False)
+        methods[f"__{name}__"] = _binary(name, ufunc, False)
         if name not in comparisons:
-            found[f"__r{name}__"] = _binary(name, ufunc, True)
-    return found | {f"__{name}__": _unary(name, ufunc) for name, ufunc in _UNARY.items()}
+            methods[f"__r{name}__"] = _binary(name, ufunc, True)
+    return methods | {f"__{name}__": _unary(name, ufunc) for name, ufunc in _UNARY.items()}
 
 
 _ARRAY_METHODS = (
@@ -205,15 +205,19 @@ def _scalars() -> dict[type[Any], type[Any]]:
     Methods are copied into it, since NumPy takes the class that follows it in its bases' order to
     be the one whose memory it has.
     """
-    shared = {**vars(Dispatching), **vars(RecordedScalar), **_methods()}
-    kept = {name: one for name, one in shared.items() if callable(one) or type(one) is property}
-    found: dict[type[Any], type[Any]] = {}
+    namespace = {**vars(Dispatching), **vars(RecordedScalar), **_methods()}
+    methods = {
+        name: value
+        for name, value in namespace.items()
+        if callable(value) or type(value) is property
+    }
+    classes: dict[type[Any], type[Any]] = {}
     for code in "bhilqBHILQefdFD":
         base = np.dtype(code).type
         # Not iterable, for all that it can be indexed.
-        body = {**kept, **_of(base), "__iter__": None}
-        found[base] = type(f"Recorded_{base.__name__}", (base, TracedScalar), body)
-    return found
+        body = {**methods, **_of(base), "__iter__": None}
+        classes[base] = type(f"Recorded_{base.__name__}", (base, TracedScalar), body)
+    return classes
 
 
 SCALARS = _scalars()

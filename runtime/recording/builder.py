@@ -32,7 +32,7 @@ class RecordingBuilder:
         """Where NumPy's results stand in the place of those of the graph (see Beyond)."""
         self.masks: dict[Symbol, Symbol] = {}
         """By the cast of a result, where it was asked for (see Beyond)."""
-        self.settled: set[int] = set()
+        self.exact_truncations: set[int] = set()
         """The places of casts of floats to integers whose results are known to be NumPy's."""
         self.here = Location.at("", 0)
         self._dtypes: dict[Any, DType] = {}
@@ -43,8 +43,8 @@ class RecordingBuilder:
 
     def emit(self, op: Op, args: tuple[Symbol, ...], **attrs: Any) -> Symbol:
         """An op on symbols."""
-        inferred = self.graph.infer(op, args, attrs)
-        return self.graph.append(op, args, inferred.attrs, inferred.type, self.here)
+        inference = self.graph.infer(op, args, attrs)
+        return self.graph.append(op, args, inference.attrs, inference.type, self.here)
 
     def applied(self, function: Any, *args: Any, **kwargs: Any) -> Any:
         """What a function of NumPy is of symbols."""
@@ -53,20 +53,22 @@ class RecordingBuilder:
 
     def create(self, op: Op, **attrs: Any) -> Symbol:
         """A symbol of no operands."""
-        inferred = self.graph.infer(op, (), attrs)
-        return self.graph.append(op, (), inferred.attrs, inferred.type, self.here)
+        inference = self.graph.infer(op, (), attrs)
+        return self.graph.append(op, (), inference.attrs, inference.type, self.here)
 
     def reshaped(self, x: Symbol, shape: Iterable[Any]) -> Symbol:
         """The same in another shape, if it is another."""
-        wanted = tuple(shape)
-        return x if x.shape == wanted else self.emit(ops.reshape, (x,), shape=wanted)
+        target_shape = tuple(shape)
+        return x if x.shape == target_shape else self.emit(ops.reshape, (x,), shape=target_shape)
 
     def broadcast(self, x: Symbol, shape: Iterable[Any]) -> Symbol:
         """The same repeated to a shape, as assignment does; leading axes of 1 may go."""
-        wanted = tuple(shape)
-        if x.rank > len(wanted):
-            x = self.reshaped(x, x.shape[x.rank - len(wanted) :])
-        return x if x.shape == wanted else self.emit(ops.broadcast_to, (x,), shape=wanted)
+        target_shape = tuple(shape)
+        if x.rank > len(target_shape):
+            x = self.reshaped(x, x.shape[x.rank - len(target_shape) :])
+        return (
+            x if x.shape == target_shape else self.emit(ops.broadcast_to, (x,), shape=target_shape)
+        )
 
     def cast(self, x: Symbol, to: DType, operand: str = "", op: str = "", rule: str = "") -> Symbol:
         """The same in another dtype: as the user asked, or silently, for the operand of an op.
@@ -100,21 +102,21 @@ class RecordingBuilder:
         cast = self.cast(x, to, operand, op, rule)
         if not is_truncation(x.dtype, to):
             return cast
-        self.settled.add(cast.index)
+        self.exact_truncations.add(cast.index)
         array: Array = np.asarray(np.real(np.asarray(plains(values))))
         beyond = beyond_range(array, to)
         if not beyond.any():
             return cast
-        made = None if real is None else _unbroadcast(real, array.shape)
-        if made is None:
+        result = None if real is None else _unbroadcast(real, array.shape)
+        if result is None:
             with np.errstate(all="ignore"):
-                made = array.astype(to.storage)
-        return self.pinned(cast, made, beyond)
+                result = array.astype(to.storage)
+        return self.pinned(cast, result, beyond)
 
-    def pinned(self, x: Symbol, made: Any, at: Any = True) -> Symbol:
+    def pinned(self, x: Symbol, values: Any, at: Any = True) -> Symbol:
         """The symbol with what NumPy made in the place of its values, where `at` is true."""
         places = np.broadcast_to(np.asarray(at), x.shape)  # pyright: ignore
-        pin = self.emit(ops.where, (self.input(places), self.input(np.asarray(made)), x))
+        pin = self.emit(ops.where, (self.input(places), self.input(np.asarray(values)), x))
         self.pins.append(pin)
         return pin
 
@@ -122,10 +124,10 @@ class RecordingBuilder:
 
     def dtype(self, dtype: Any) -> DType:
         """The DType of a NumPy dtype; UnrecordedError where graphs under these rules have none."""
-        found = self._dtypes.get(dtype)
-        if found is None:
-            found = self._dtypes[dtype] = self.graph.rules.supported(DType.from_numpy(dtype))
-        return found
+        dtype_ = self._dtypes.get(dtype)
+        if dtype_ is None:
+            dtype_ = self._dtypes[dtype] = self.graph.rules.supported(DType.from_numpy(dtype))
+        return dtype_
 
     def has(self, dtype: Any) -> bool:
         """Whether graphs under these rules have a NumPy dtype."""
@@ -164,7 +166,9 @@ class RecordingBuilder:
         """A Python scalar among the operands of an op, as the rules take it."""
         value = operands[position]
         exact = repr(value) if not value or value != value or type(value) is complex else value
-        types = tuple(one.type if isinstance(one, Symbol) else one for one in operands)
+        types = tuple(
+            operand.type if isinstance(operand, Symbol) else operand for operand in operands
+        )
         key: Any = op, type(value), exact, position, types
         if key not in self._constants:
             number, dtype = taken(self.graph.rules, op, operands, position)
@@ -173,8 +177,8 @@ class RecordingBuilder:
 
     def weak(self, number: Any, dtype: DType, literal: Any) -> Symbol:
         """The constant that a literal is."""
-        found, array = literal_array(number, dtype, self.graph.rules)
-        return self._known(found, array, literal)
+        literal_dtype, array = literal_array(number, dtype, self.graph.rules)
+        return self._known(literal_dtype, array, literal)
 
     def _known(self, dtype: DType, array: Array, literal: Any) -> Symbol:
         """A constant, entered without inferring what its array says."""

@@ -27,12 +27,12 @@ class Brought:
         self._arrays = {id(array): (array, _digest(array)) for array in arrays}
 
     def __contains__(self, array: Any) -> bool:
-        held: Any = array
-        while held is not None:
-            known = self._arrays.get(id(held))
-            if known is not None:
-                return known[1] == _digest(known[0])
-            held = getattr(held, "base", None)
+        owner: Any = array
+        while owner is not None:
+            entry = self._arrays.get(id(owner))
+            if entry is not None:
+                return entry[1] == _digest(entry[0])
+            owner = getattr(owner, "base", None)
         return False
 
 
@@ -42,28 +42,28 @@ def _digest(array: Any) -> int:
     Of a subclass also those of the arrays that it has beside, as a mask; its own `tobytes` may
     write, or mean something else.
     """
-    held = cast("dict[str, Any]", getattr(array, "__dict__", {})).values()
-    arrays: list[Any] = [array, *(x for x in held if isinstance(x, np.ndarray))]
+    attributes = cast("dict[str, Any]", getattr(array, "__dict__", {})).values()
+    arrays: list[Any] = [array, *(x for x in attributes if isinstance(x, np.ndarray))]
     return hash(tuple(map(np.ndarray.tobytes, arrays)))
 
 
 def brought_arrays(function: Any) -> Iterator[Any]:
     """The arrays that a function, and those it names, can reach without making them."""
     pending: list[Any] = [(function, frozenset[str]())]
-    seen: set[object] = set()
-    while pending and len(seen) < MOST:
+    seen_keys: set[object] = set()
+    while pending and len(seen_keys) < MOST:
         value, names = pending.pop()
         if isinstance(value, np.ndarray):
             yield cast("Any", value)
             continue
         key = (id(value), names) if isinstance(value, ModuleType) else id(value)
-        if key in seen:
+        if key in seen_keys:
             continue
-        seen.add(key)
-        pending += _reached(value, names)
+        seen_keys.add(key)
+        pending += _reachable(value, names)
 
 
-def _reached(value: Any, names: frozenset[str]) -> Iterable[tuple[Any, frozenset[str]]]:
+def _reachable(value: Any, names: frozenset[str]) -> Iterable[tuple[Any, frozenset[str]]]:
     """The values that one leads to, each with the names of the code that asks for them."""
     if isinstance(value, FunctionType):
         return _of_function(value)
@@ -73,30 +73,30 @@ def _reached(value: Any, names: frozenset[str]) -> Iterable[tuple[Any, frozenset
         parts = cast("Any", value)
         return [(part, names) for part in (parts.func, *parts.args, *parts.keywords.values())]
     if isinstance(value, ModuleType):
-        held = vars(value) if _is_user(value.__name__) else {}
-        return [(held[name], names) for name in names if name in held]
+        variables = vars(value) if _is_user(value.__name__) else {}
+        return [(variables[name], names) for name in names if name in variables]
     if isinstance(value, (list, tuple, set, frozenset)):
         return [(part, names) for part in cast("list[Any]", value)]
     if isinstance(value, dict):
         return [(part, names) for part in cast("dict[Any, Any]", value).values()]
-    held = getattr(value, "__dict__", {}) if _is_user(getattr(value, "__module__", "")) else {}
-    return [(part, names) for part in [*held.values(), *_called(value)]]
+    variables = getattr(value, "__dict__", {}) if _is_user(getattr(value, "__module__", "")) else {}
+    return [(part, names) for part in [*variables.values(), *_class_of(value)]]
 
 
 def _of_function(function: FunctionType) -> list[tuple[Any, frozenset[str]]]:
     names = frozenset(_names(function.__code__))
-    held = function.__globals__
-    reached = [held[name] for name in names if name in held]
-    reached += [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+    variables = function.__globals__
+    values = [variables[name] for name in names if name in variables]
+    values += [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
     for cell in function.__closure__ or ():
         try:
-            reached.append(cell.cell_contents)
+            values.append(cell.cell_contents)
         except ValueError:  # not assigned yet
             continue
-    return [(value, names) for value in reached]
+    return [(value, names) for value in values]
 
 
-def _called(value: Any) -> list[Any]:
+def _class_of(value: Any) -> list[Any]:
     """The class of an object of the program, whose methods it may call."""
     kind = cast("Any", value if isinstance(value, type) else type(value))
     return [kind] if kind is not value and _is_user(str(kind.__module__)) else []

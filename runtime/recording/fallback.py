@@ -40,25 +40,27 @@ def rescued(plainly: Handler) -> Callable[[Handler], Handler]:
             recorder = active()
             if recorder is None:
                 return plainly(*args, **kwargs)
-            outer, recorder.done, recorder.raised = recorder.done, UNDONE, 0
-            recorder.entered.append((args, kwargs))
+            outer, recorder.call_result, recorder.error_id = recorder.call_result, UNDONE, 0
+            recorder.arguments.append((args, kwargs))
             try:
                 try:
                     return handle(*args, **kwargs)
                 except Exception as error:
-                    if recorder.raised == id(error):
+                    if recorder.error_id == id(error):
                         raise
                     fault = error
                 name = getattr(args[0], "__name__", handle.__name__)
-                if recorder.done is UNDONE:
-                    found = opaque(recorder, name, plainly, args, kwargs)
+                if recorder.call_result is UNDONE:
+                    result = opaque(recorder, name, plainly, args, kwargs)
                 else:
-                    found = _kept(recorder, name, recorder.done, arrays_of((args, kwargs)))
+                    result = _keep_result(
+                        recorder, name, recorder.call_result, arrays_of((args, kwargs))
+                    )
                 recorder.failed(fault)  # else it was the program's
-                return found
+                return result
             finally:
-                recorder.done = outer
-                recorder.entered.pop()
+                recorder.call_result = outer
+                recorder.arguments.pop()
 
         return call
 
@@ -67,26 +69,30 @@ def rescued(plainly: Handler) -> Callable[[Handler], Handler]:
 
 def opaque(recorder: Recorder, name: str, plainly: Handler, args: Any, kwargs: Any) -> Any:
     """A call on plain arrays, its results and what it wrote being taken as given."""
-    arrays = [one for one in arrays_of((args, kwargs)) if one.flags.writeable]
-    before = [one.plain.tobytes() for one in arrays]
-    for one in arrays:
-        recorder.before(one)
+    arrays = [array for array in arrays_of((args, kwargs)) if array.flags.writeable]
+    before = [array.plain.tobytes() for array in arrays]
+    for array in arrays:
+        recorder.before(array)
     with recording_with(None):
         real = recorder.call(plainly, args, kwargs)
-    changed = zip(arrays, before, strict=True)
-    _written(recorder, name, [one for one, held in changed if one.plain.tobytes() != held])
+    pairs = zip(arrays, before, strict=True)
+    _note_writes(
+        recorder,
+        name,
+        [array for array, bytes_before in pairs if array.plain.tobytes() != bytes_before],
+    )
     return given(recorder, name, real, arrays)
 
 
-def _kept(recorder: Recorder, name: str, real: Any, arrays: Sequence[RecordedValue]) -> Any:
+def _keep_result(recorder: Recorder, name: str, real: Any, arrays: Sequence[RecordedValue]) -> Any:
     """The result of a call that has been made; nobody knows what it wrote."""
-    _written(recorder, name, [one for one in arrays if one.flags.writeable])
+    _note_writes(recorder, name, [array for array in arrays if array.flags.writeable])
     return given(recorder, name, real, arrays)
 
 
-def _written(recorder: Recorder, name: str, arrays: Sequence[RecordedValue]) -> None:
-    for one in arrays:
-        trace_of(one, recorder).write(recorder.checked(name, one.plain, _nothing))
+def _note_writes(recorder: Recorder, name: str, arrays: Sequence[RecordedValue]) -> None:
+    for array in arrays:
+        trace_of(array, recorder).write(recorder.checked(name, array.plain, _nothing))
 
 
 def arrays_of(value: Any) -> list[RecordedValue]:
@@ -94,7 +100,7 @@ def arrays_of(value: Any) -> list[RecordedValue]:
     if isinstance(value, RecordedValue):
         return [value]
     if isinstance(value, (tuple, list)):
-        return [found for one in value for found in arrays_of(one)]  # pyright: ignore
+        return [array for item in value for array in arrays_of(item)]  # pyright: ignore
     return arrays_of(list(value.values())) if isinstance(value, dict) else []  # pyright: ignore
 
 
@@ -102,13 +108,13 @@ def given(recorder: Recorder, name: str, real: Any, arrays: Sequence[RecordedVal
     """A result as the program goes on with it: one of the arrays, a view of one, or an input."""
     kind: Any = cast("object", type(real))
     if kind is tuple or kind is list:
-        return kind(given(recorder, name, one, arrays) for one in real)  # pyright: ignore
+        return kind(given(recorder, name, array, arrays) for array in real)  # pyright: ignore
     if kind is np.ndarray:
-        for one in arrays:
-            if real is one.plain:
-                return one
-            if np.may_share_memory(real, one.plain):
-                return view_of(one, real)
+        for array in arrays:
+            if real is array.plain:
+                return array
+            if np.may_share_memory(real, array.plain):
+                return view_of(array, real)
     if not isinstance(real, (np.ndarray, np.generic)):
         return real
     return recorder.outcome(name, real, _nothing)
@@ -126,10 +132,10 @@ def repeatable(recorder: Recorder, value: Any, since: int) -> bool:
     """
     if isinstance(value, RecordedValue):
         recorder.before(value)  # which sees what compiled code wrote
-        known = trace_of(value, recorder)
-        return (known.root or known).version <= since
+        trace = trace_of(value, recorder)
+        return (trace.root or trace).version <= since
     if isinstance(value, dict):
         value = list(cast("dict[Any, Any]", value).values())
     if isinstance(value, (tuple, list)):
-        return all(repeatable(recorder, one, since) for one in cast("list[Any]", value))
+        return all(repeatable(recorder, item, since) for item in cast("list[Any]", value))
     return isinstance(value, type) or not callable(value)

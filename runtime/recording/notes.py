@@ -33,9 +33,9 @@ class NotingBuilder(RecordingBuilder):
         super().__init__(graph)
         self.notes: dict[str, Note] = {}
         self.steps: list[OpaqueStep] = []
-        self.entered: list[Any] = []
+        self.arguments: list[Any] = []
         """The arguments of the calls that are being recorded, the user's first."""
-        self._read: set[tuple[int, bool]] = set()
+        self._reads: set[tuple[int, bool]] = set()
 
     def before(self, value: Any) -> Symbol | None:
         """The symbol of what is there before NumPy may write to it, if it has one."""
@@ -78,9 +78,9 @@ class NotingBuilder(RecordingBuilder):
                 self.before(value) if isinstance(value, (RecordedValue, TracedScalar)) else None
             )
             symbols = operands_of(self, value) if symbol is None else (symbol,)
-        if symbols and self._read.issuperset((symbol.index, truth) for symbol in symbols):
+        if symbols and self._reads.issuperset((symbol.index, truth) for symbol in symbols):
             return
-        self._read.update((symbol.index, truth) for symbol in symbols or ())
+        self._reads.update((symbol.index, truth) for symbol in symbols or ())
         if symbols != ():
             self.steps.append(
                 OpaqueStep(what, self.here, reason, (), symbols, True, symbols is not None, truth)

@@ -77,8 +77,8 @@ def _known(recorder: NotingBuilder, array: Any) -> Symbol | None:
 def _trace(array: Any) -> RecordingTrace | None:
     """The trace of an array, or of the one that it is a view of."""
     while isinstance(array, RecordedValue):
-        if array.known is not None:
-            return array.known
+        if array.recording_trace is not None:
+            return array.recording_trace
         array = array.source
     return None
 
@@ -136,4 +136,4 @@ def traced_leaves(value: Any) -> list[Any]:
 
 def holds_traced(value: Any) -> bool:
     """Whether something recorded is among the leaves of lists."""
-    return any(isinstance(one, (RecordedValue, TracedScalar)) for one in leaves(value))
+    return any(isinstance(leaf, (RecordedValue, TracedScalar)) for leaf in leaves(value))

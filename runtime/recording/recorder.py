@@ -49,8 +49,8 @@ class Recorder(NotingBuilder):
         super().__init__(graph)
         self.sites = sites
         self.enter()
-        self.done: Any = UNDONE
-        self.raised = 0
+        self.call_result: Any = UNDONE
+        self.error_id = 0
         """What the call that is being recorded has returned, and what it raised, by id."""
         self.faults: list[Exception] = []
         """Errors of this project's own, which tests look at."""
@@ -62,7 +62,7 @@ class Recorder(NotingBuilder):
         """Lists among the arguments, each with the one that the program got instead."""
         self.writes = 0
         """How often something recorded has been written to."""
-        self.moved: dict[int, tuple[RecordedValue, Array]] = {}
+        self.resized_arrays: dict[int, tuple[RecordedValue, Array]] = {}
         """Arrays with other memory than they began with, by id, with what they began with."""
         self._arguments: list[RecordedValue] = []
         self._outside: dict[int, tuple[Array, Array, Symbol]] = {}
@@ -84,9 +84,9 @@ class Recorder(NotingBuilder):
     def call(self, function: Callable[..., Any], args: Iterable[Any], kwargs: Any) -> Any:
         """What NumPy makes of a call at the user's line; what is raised here is the program's."""
         try:
-            real = self.done = self._call(function, args, kwargs)
+            real = self.call_result = self._call(function, args, kwargs)
         except Exception as error:
-            self.raised = id(error)
+            self.error_id = id(error)
             raise
         return real
 
@@ -123,9 +123,9 @@ class Recorder(NotingBuilder):
         owner = self.owner(array)
         if owner is not None:
             return view_trace(owner, array).read()
-        known = self._outside.get(id(array))
-        if known is not None and known[0] is array and _same(known[1], array):
-            return known[2]
+        entry = self._outside.get(id(array))
+        if entry is not None and entry[0] is array and _same(entry[1], array):
+            return entry[2]
         symbol = self.given(array)
         self._outside[id(array)] = array, self.inputs[-1], symbol
         return symbol
@@ -141,8 +141,8 @@ class Recorder(NotingBuilder):
         """The trace of the array of this recording in whose memory a plain one lies."""
         base: Any = array
         while base is not None:
-            known = self._owners.get(id(base))
-            trace = known and known()
+            entry = self._owners.get(id(base))
+            trace = entry and entry()
             if trace is not None and trace.plain is base:
                 return trace
             base = getattr(base, "base", None)
@@ -185,7 +185,7 @@ class Recorder(NotingBuilder):
 
     def operands(self, op: Op, values: Sequence[Any]) -> tuple[Symbol, ...]:
         """What an op is called on, as symbols."""
-        found: list[Any] = []
+        symbols: list[Any] = []
         literals = False
         for value in values:
             if isinstance(value, RecordedValue):
@@ -194,22 +194,22 @@ class Recorder(NotingBuilder):
                 symbol, literals = value, True
             else:
                 symbol = self.symbol(value)
-            found.append(symbol)
+            symbols.append(symbol)
         if literals:
-            found = [
-                one if isinstance(one, Symbol) else self.literal(op, found, i)
-                for i, one in enumerate(found)
+            symbols = [
+                symbol_ if isinstance(symbol_, Symbol) else self.literal(op, symbols, i)
+                for i, symbol_ in enumerate(symbols)
             ]
-        return tuple(found)
+        return tuple(symbols)
 
     def listed(self, values: Any) -> Symbol:
         """The symbol of the array that NumPy makes of a list; promoted as a stack of its leaves."""
-        made = np.asarray(plains(values))
+        array = np.asarray(plains(values))
         if not holds_traced(values):
-            return self.held(made)
+            return self.held(array)
         symbols = tuple(self.symbol(leaf) for leaf in leaves(values))
-        stacked = self.emit(ops.stack, symbols, axis=0)
-        return self.reshaped(stacked, made.shape)
+        stack = self.emit(ops.stack, symbols, axis=0)
+        return self.reshaped(stack, array.shape)
 
     # -- results
 
@@ -219,54 +219,58 @@ class Recorder(NotingBuilder):
         if symbol is None:
             return real
         if kind is np.ndarray:
-            made = real.view(self.array)
-            made.known = trace = RecordingTrace(self, real, symbol)
-            made._plain = real  # pyright: ignore[reportPrivateUsage]
+            view = real.view(self.array)
+            view.recording_trace = trace = RecordingTrace(self, real, symbol)
+            view._plain = real  # pyright: ignore[reportPrivateUsage]
             self._owners[id(real)] = ref(trace)
-            return made
-        traced = self.scalars.get(kind)
-        if traced is None:
+            return view
+        scalar_type = self.scalars.get(kind)
+        if scalar_type is None:
             return real
-        scalar = traced(real)
+        scalar = scalar_type(real)
         scalar.symbol, scalar.recorder, scalar.plain = symbol, self, real
         return scalar
 
     def argument(self, value: Any, name: str | None) -> Any:
         """An argument as the program gets it: the same array, the same object."""
-        for known in self._arguments:
-            if known.plain is value:
-                return known
-        made = self.wrapped(value, self.input(value, name))
-        if not isinstance(made, RecordedValue):
-            return made
-        self._arguments.append(made)
-        return made
+        for argument_ in self._arguments:
+            if argument_.plain is value:
+                return argument_
+        wrapper = self.wrapped(value, self.input(value, name))
+        if not isinstance(wrapper, RecordedValue):
+            return wrapper
+        self._arguments.append(wrapper)
+        return wrapper
 
     def written_arguments(self) -> list[RecordedValue]:
         """The arguments that hold something else than what the program was called on."""
-        known = {symbol.index for symbol in self.graph.inputs}
-        symbols = ((one, self.before(one)) for one in self._arguments)
-        return [one for one, found in symbols if found is not None and found.index not in known]
+        input_places = {symbol.index for symbol in self.graph.inputs}
+        symbols = ((argument, self.before(argument)) for argument in self._arguments)
+        return [
+            argument
+            for argument, symbol_ in symbols
+            if symbol_ is not None and symbol_.index not in input_places
+        ]
 
     def adopt(self, array: RecordedValue, name: str, symbolic: Callable[[], Symbol]) -> None:
         """Note that an array has other memory now."""
         array._plain = array.source = None  # pyright: ignore[reportPrivateUsage]
         symbol = self.checked(name, array.plain, symbolic)
-        array.known = trace = RecordingTrace(self, array.plain, symbol)
+        array.recording_trace = trace = RecordingTrace(self, array.plain, symbol)
         self._owners[id(array.plain)] = ref(trace)
 
     def moved_back(self) -> None:
         """Give the arrays that began elsewhere what became of them."""
-        for array, original in self.moved.values():
+        for array, original in self.resized_arrays.values():
             original.resize(array.shape, refcheck=False)
             original[...] = array.plain
             array._plain = original  # pyright: ignore[reportPrivateUsage]
 
     def viewed(self, real: Any, trace: RecordingTrace) -> Any:
         """A plain view of recorded memory as the program goes on with it."""
-        made = real.view(self.array)
-        made.known, made._plain = trace, real  # pyright: ignore[reportPrivateUsage]
-        return made
+        view = real.view(self.array)
+        view.recording_trace, view._plain = trace, real  # pyright: ignore[reportPrivateUsage]
+        return view
 
     def outcome(self, name: str, real: Any, symbolic: Callable[[], Symbol]) -> Any:
         """A result with the symbol that `symbolic` enters, or taken as given."""
@@ -278,7 +282,7 @@ class Recorder(NotingBuilder):
         Else one that is given; None of what cannot have one.
         """
         if not self.has(real.dtype):
-            self.read(name, self.entered, f"makes {real.dtype}, which no graph has")
+            self.read(name, self.arguments, f"makes {real.dtype}, which no graph has")
             return None
         if type(real) is np.bool_:  # which has no subclasses
             self._decide(name, symbolic)
@@ -300,24 +304,24 @@ class Recorder(NotingBuilder):
 
     def _settled(self, symbol: Symbol, real: Any, since: int) -> Symbol:
         """A result, NumPy's own where floats may be beyond the range of an integer on the way."""
-        for one in self.graph.symbols[since:]:
-            narrowing = one.op is ops.cast or one.attrs.get("dtype") is not None
-            if narrowing and one.args and one.index not in self.settled:
-                source, to = one.args[0].dtype, one.dtype
+        for each in self.graph.symbols[since:]:
+            narrowing = each.op is ops.cast or each.attrs.get("dtype") is not None
+            if narrowing and each.args and each.index not in self.exact_truncations:
+                source, to = each.args[0].dtype, each.dtype
                 if is_truncation(source, to) and self._may_leave(to):
                     return self.pinned(symbol, real)
         return symbol
 
     def _may_leave(self, to: DType) -> bool:
         """Whether a float among the arguments of the call is beyond the range of an integer."""
-        arrays = [plain(leaf) for leaf in traced_leaves(list(self.entered[-1:]))]
+        arrays = [plain(leaf) for leaf in traced_leaves(list(self.arguments[-1:]))]
         floats = [np.real(array) for array in arrays if array.dtype.kind in "fc"]
         return not floats or any(beyond_range(np.asarray(array), to).any() for array in floats)
 
     def taken_as_given(self, name: str, real: Any, why: str = "it is compiled") -> Symbol:
         """An input for the result of what has no op."""
         what = self.calls[0] if self.calls else name
-        symbol, operands = self.input(real), operands_of(self, self.entered)
+        symbol, operands = self.input(real), operands_of(self, self.arguments)
         exact = is_wide(what, self._function(), operands, real)
         self.step(what, f"is taken as given: {why}", (symbol,), operands, exact)
         self.note(what, f"is taken as given: {why}")
@@ -325,7 +329,7 @@ class Recorder(NotingBuilder):
 
     def _function(self) -> Any:
         """The function that the program called, or the array whose method."""
-        args = self.entered[0][0] if self.entered else ()
+        args = self.arguments[0][0] if self.arguments else ()
         return args[0] if args else None
 
     def _decide(self, name: str, symbolic: Callable[[], Symbol]) -> None:
@@ -336,8 +340,8 @@ class Recorder(NotingBuilder):
                 self.read(name, symbolic(), reason, truth=True)
         except Exception as error:  # the program goes on, whatever it is
             self.failed(error)
-            self.read(name, self.entered, reason)
+            self.read(name, self.arguments, reason)
 
 
-def _same(kept: Array, array: Array) -> bool:
-    return kept.tobytes() == array.tobytes()
+def _same(copy: Array, array: Array) -> bool:
+    return copy.tobytes() == array.tobytes()

@@ -58,10 +58,12 @@ class Recording:
     def audit(self, blame: bool = True, progress: bool | Watch = False) -> CastReport:
         """What they did to the data (see runtime.audit); ExecutionError where nothing is left."""
         if not self.outputs:
-            met = "".join(f"; {step.what} at {step.location} {step.reason}" for step in self._met())
+            steps_text = "".join(
+                f"; {step.what} at {step.location} {step.reason}" for step in self._met()
+            )
             raise ExecutionError(
                 f"audit: nothing that was recorded reached the result of {self.graph.name!r}",
-                got=f"{described(self.result)}{met}",
+                got=f"{described(self.result)}{steps_text}",
                 fix="return arrays of numbers that NumPy computes from the arguments",
             )
         return audit_recorded(
@@ -91,13 +93,13 @@ def record(
     `rules` must promote as the NumPy that is installed. Raises GraphError where they do not, and
     where this thread records already.
     """
-    known = rules_named(rules)
-    _require_numpy(known)
+    rule_set = rules_named(rules)
+    _require_numpy(rule_set)
     if active() is not None:
         raise GraphError(
             "a recording within a recording has no graph of its own", fix="call the function itself"
         )
-    recorder = ArrayRecorder(Graph(_name(function), rules=known), CallSites(_run.__code__))
+    recorder = ArrayRecorder(Graph(_name(function), rules=rule_set), CallSites(_run.__code__))
     recorder.brought = Brought(brought_arrays(function))
     names = _names(function, arrays)
     with makers_recorded(), recording_with(recorder), plain_again(recorder.containers):
@@ -105,11 +107,11 @@ def record(
         if isinstance(result, Iterator):
             recorder.note(f"a {_name(result)}", "runs when nothing records; return a list")
         left = recorder.written_arguments(), getattr(function, "__self__", None)
-        found = list(leaves(result, left, recorder))
-        symbols = [recorder.before(leaf) for leaf in found]
+        leaves_found = list(leaves(result, left, recorder))
+        symbols = [recorder.before(leaf) for leaf in leaves_found]
     plain_result(left)  # the attributes of an object may be set by its method
-    known = [(s, leaf) for s, leaf in zip(symbols, found, strict=True) if s is not None]
-    outputs = [(symbol, as_returned(leaf)) for symbol, leaf in known]
+    rule_set = [(s, leaf) for s, leaf in zip(symbols, leaves_found, strict=True) if s is not None]
+    outputs = [(symbol, as_returned(leaf)) for symbol, leaf in rule_set]
     recorder.graph.outputs = tuple(symbol for symbol, _ in outputs)
     return Recording(
         plain_result(result),
@@ -134,10 +136,10 @@ def _run(
 ) -> Any:
     """Call the function on recorded arguments; the frame above which nothing is the program's."""
     recorder.enter()
-    positional = [_argument(recorder, one, next(names)) for one in arrays]
-    named = {name: _argument(recorder, one, name) for name, one in keywords.items()}
+    positional = [_argument(recorder, value, next(names)) for value in arrays]
+    keywords_ = {name: _argument(recorder, value, name) for name, value in keywords.items()}
     try:
-        return function(*positional, **named)
+        return function(*positional, **keywords_)
     finally:
         recorder.moved_back()
 
@@ -147,15 +149,17 @@ def _argument(recorder: Recorder, value: Any, name: str | None) -> Any:
     kind: Any = cast("object", type(value))
     if kind is dict:
         pairs = cast("dict[Any, Any]", value)
-        entered = {key: _argument(recorder, one, _key_name(key)) for key, one in pairs.items()}
-        recorder.containers.append((pairs, entered))
-        return entered
+        mapping = {
+            key: _argument(recorder, value_, _key_name(key)) for key, value_ in pairs.items()
+        }
+        recorder.containers.append((pairs, mapping))
+        return mapping
     if kind is list or kind is tuple:
-        made = [_argument(recorder, one, None) for one in cast("list[Any]", value)]
+        items = [_argument(recorder, value_, None) for value_ in cast("list[Any]", value)]
         if kind is tuple:
-            return tuple(made)
-        recorder.containers.append((cast("list[Any]", value), made))
-        return made
+            return tuple(items)
+        recorder.containers.append((cast("list[Any]", value), items))
+        return items
     if type(value) is not np.ndarray and not isinstance(value, np.generic):
         return value
     value = cast("Any", value)
@@ -185,7 +189,7 @@ def _names(function: Any, arrays: tuple[Any, ...]) -> Iterator[str | None]:
     except (TypeError, ValueError):
         parameters = []
     plain_kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    names = [one.name for one in parameters if one.kind in plain_kinds]
+    names = [parameter.name for parameter in parameters if parameter.kind in plain_kinds]
     yield from names[: len(arrays)]
     while True:
         yield None

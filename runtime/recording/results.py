@@ -21,29 +21,29 @@ def leaves(result: Any, left: Any, recorder: Recorder) -> Iterator[Any]:
 
     With them the recorded scalars, and those that Python numbers were made of.
     """
-    found: dict[int, Any] = {}
-    seen: set[int] = set()
-    _walk(result, found, seen, recorder, True)
-    _walk(left, found, seen, recorder, False)
-    yield from found.values()
+    leaves_by_id: dict[int, Any] = {}
+    visited: set[int] = set()
+    _walk(result, leaves_by_id, visited, recorder, True)
+    _walk(left, leaves_by_id, visited, recorder, False)
+    yield from leaves_by_id.values()
 
 
 def _walk(
-    value: Any, found: dict[int, Any], seen: set[int], recorder: Recorder, plainly: bool
+    value: Any, leaves_by_id: dict[int, Any], visited: set[int], recorder: Recorder, plainly: bool
 ) -> None:
     if isinstance(value, (RecordedValue, TracedScalar)):
-        found.setdefault(id(value), value)
+        leaves_by_id.setdefault(id(value), value)
     elif isinstance(value, np.ndarray):
         if plainly and type(cast("Any", value)) is np.ndarray:
-            found.setdefault(id(cast("Any", value)), value)
+            leaves_by_id.setdefault(id(cast("Any", value)), value)
     elif isinstance(value, (int, float, complex)):
         number, source = recorder.numbers.get(id(value), (None, None))
         if number is value:
-            found.setdefault(id(source), source)
-    elif not isinstance(value, _ATOMS) and id(value) not in seen:
-        seen.add(id(value))
-        for one in _parts(value):
-            _walk(one, found, seen, recorder, plainly)
+            leaves_by_id.setdefault(id(source), source)
+    elif not isinstance(value, _ATOMS) and id(value) not in visited:
+        visited.add(id(value))
+        for part in _parts(value):
+            _walk(part, leaves_by_id, visited, recorder, plainly)
 
 
 def _parts(value: Any) -> list[Any]:
@@ -60,10 +60,10 @@ def plain_again(containers: Sequence[tuple[Any, Any]]) -> Generator[None]:
     try:
         yield
     finally:
-        for given, left in containers:
-            held = plain_result(left)
-            given.clear()
-            (given.update if isinstance(given, dict) else given.extend)(held)  # pyright: ignore
+        for container, left in containers:
+            content = plain_result(left)
+            container.clear()
+            (container.update if isinstance(container, dict) else container.extend)(content)  # pyright: ignore
 
 
 def plain_result(result: Any) -> Any:
@@ -74,43 +74,43 @@ def plain_result(result: Any) -> Any:
     return _plain(result, {})
 
 
-def _plain(value: Any, seen: dict[int, Any]) -> Any:
+def _plain(value: Any, visited: dict[int, Any]) -> Any:
     if isinstance(value, (RecordedValue, TracedScalar)):
         return plain(value)
     if isinstance(value, FlatIterator):
         return value.plain
     if isinstance(value, _ATOMS):
         return value
-    if id(value) in seen:
-        return seen[id(value)]
-    seen[id(value)] = value
+    if id(value) in visited:
+        return visited[id(value)]
+    visited[id(value)] = value
     if isinstance(value, tuple):
         key = id(cast("object", value))
-        seen[key] = _tuple(cast("tuple[Any, ...]", value), seen)
-        return seen[key]
+        visited[key] = _tuple(cast("tuple[Any, ...]", value), visited)
+        return visited[key]
     if isinstance(value, list):
         items = cast("list[Any]", value)
-        items[:] = [_plain(one, seen) for one in items]
+        items[:] = [_plain(item, visited) for item in items]
     else:
         own: Any = getattr(value, "__dict__", {})
-        held = cast("Any", value if isinstance(value, dict) else own)
-        for name, one in list(held.items()) if isinstance(held, dict) else ():  # pyright: ignore
-            new = _plain(one, seen)
-            if new is not one:
-                held[name] = new
+        mapping = cast("Any", value if isinstance(value, dict) else own)
+        for name, item in list(mapping.items()) if isinstance(mapping, dict) else ():  # pyright: ignore
+            new = _plain(item, visited)
+            if new is not item:
+                mapping[name] = new
     return cast("object", value)
 
 
-def _tuple(value: tuple[Any, ...], seen: dict[int, Any]) -> tuple[Any, ...]:
-    items = [_plain(one, seen) for one in value]
+def _tuple(value: tuple[Any, ...], visited: dict[int, Any]) -> tuple[Any, ...]:
+    items = [_plain(item, visited) for item in value]
     if all(new is old for new, old in zip(items, value, strict=True)):
         return value
     kind: Any = type(value)
     # Whatever else the constructor of a subclass asks for.
-    made = cast("Any", tuple).__new__(kind, items)
-    for name, one in getattr(value, "__dict__", {}).items():
-        made.__dict__[name] = _plain(one, seen)
-    return made
+    result = cast("Any", tuple).__new__(kind, items)
+    for name, item in getattr(value, "__dict__", {}).items():
+        result.__dict__[name] = _plain(item, visited)
+    return result
 
 
 def as_returned(leaf: Any) -> Any:

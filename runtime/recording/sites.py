@@ -52,7 +52,7 @@ class CallSites:
         # By id, since hashing a code object reads all of it; `_codes` keeps them alive.
         self._kinds: dict[int, int] = {id(top): _TOP}
         self._codes: dict[int, CodeType] = {id(top): top}
-        self._known: dict[tuple[int, ...], Site] = {}
+        self._sites: dict[tuple[int, ...], Site] = {}
         self.importing = Site(Location.at("", 0), _call)
         """The site of what a module does while the program imports it."""
 
@@ -77,12 +77,12 @@ class CallSites:
             frame = frame.f_back
         assert user is not None  # there is a program that runs
         key = (within, user.f_lasti, *path)
-        found = self._known.get(key)
-        if found is None:
+        site = self._sites.get(key)
+        if site is None:
             place = CompoundLocation if within else Location
             location = place(user.f_code, user.f_lasti, self._layer(path))
-            found = self._known[key] = Site(location, self._caller_at(user))
-        return found
+            site = self._sites[key] = Site(location, self._caller_at(user))
+        return site
 
     def _caller_at(self, frame: FrameType) -> Callable[..., Any]:
         """`_call`, as if it were written at the line where a frame is."""

@@ -62,12 +62,12 @@ class RecordingTrace:
     The trace of an array that has memory of its own, the root of its views, counts the writes. A
     view remembers the steps that lead to it, and follows them again once there was a write; where
     `steps` is None, nothing but memory leads there. Compiled code may write unseen: a root keeps in
-    `held` what it held when it was last written to, and compares that whenever it is read.
+    `fingerprint`, a digest of its memory at the last write, and compares it at each read.
     """
 
     __slots__ = (
         "__weakref__",
-        "held",
+        "fingerprint",
         "parent",
         "plain",
         "recorder",
@@ -89,12 +89,12 @@ class RecordingTrace:
         self.parent, self.steps = parent, steps
         self.root: RecordingTrace | None = None if parent is None else parent.root or parent
         self.version: int = -1 if parent else 0
-        self.held = 0 if parent else _print_of(plain)
+        self.fingerprint = 0 if parent else _print_of(plain)
 
     def read(self) -> Symbol:
         """The symbol of the values now; UnrecordedError of a dtype that graphs do not have."""
         root = self.root or self
-        if root.held != _print_of(root.plain):
+        if root.fingerprint != _print_of(root.plain):
             root.write(None)
         if self.parent is not None and self.version != root.version:
             if self.steps is None:
@@ -112,9 +112,9 @@ class RecordingTrace:
         if root is None or self.parent is None:
             self.symbol = self.recorder.retaken(self.plain) if symbol is None else symbol
             self.version = self.recorder.counted()
-            self.held = _print_of(self.plain)
+            self.fingerprint = _print_of(self.plain)
             return
-        root.held = _print_of(root.plain)  # memory is ahead of the symbols
+        root.fingerprint = _print_of(root.plain)  # memory is ahead of the symbols
         try:
             if symbol is None or self.steps is None:
                 raise UnrecordedError("what is written there is known by memory alone")
@@ -142,14 +142,14 @@ _WHOLE, _SAMPLE = 4096, 256
 class RecordedValue(np.ndarray[Any, Any]):
     """An ndarray of a recording program; `plain` is the same memory without its trace."""
 
-    __slots__ = ("_plain", "known", "source")
+    __slots__ = ("_plain", "recording_trace", "source")
 
-    known: RecordingTrace | None
+    recording_trace: RecordingTrace | None
     source: Any
     _plain: Any
 
     def __array_finalize__(self, source: Any) -> None:
-        self.known, self.source, self._plain = None, source, None
+        self.recording_trace, self.source, self._plain = None, source, None
 
     @property
     def plain(self) -> Array:
@@ -177,30 +177,30 @@ def plains(value: Any) -> Any:
     kind = cast("Any", type(value))
     if kind is tuple or kind is list:
         items = cast("list[Any]", value)
-        return kind([plains(one) for one in items])  # pyright: ignore
+        return kind([plains(item) for item in items])  # pyright: ignore
     if kind is dict:
-        return {key: plains(one) for key, one in value.items()}
+        return {key: plains(item) for key, item in value.items()}
     if kind is slice:
         return slice(plain(value.start), plain(value.stop), plain(value.step))
     return plain(value)
 
 
 def view_of(
-    array: RecordedValue, real: Array, known: RecordingTrace | None = None
+    array: RecordedValue, real: Array, trace: RecordingTrace | None = None
 ) -> RecordedValue:
     """A view of an array as the program goes on with it; its trace is found when it is needed."""
     view = real.view(type(array))
-    view._plain, view.source, view.known = real, array, known  # pyright: ignore[reportPrivateUsage]
+    view._plain, view.source, view.recording_trace = real, array, trace  # pyright: ignore[reportPrivateUsage]
     return view
 
 
 def trace_of(array: RecordedValue, recorder: Recorder) -> RecordingTrace:
     """The trace of an array under a recorder, found from its memory where C code made it."""
-    known = array.known
-    if known is None or known.recorder is not recorder:
-        known = array.known = _found(array, recorder)
+    trace = array.recording_trace
+    if trace is None or trace.recorder is not recorder:
+        trace = array.recording_trace = _found(array, recorder)
         array.source = None
-    return known
+    return trace
 
 
 def _found(array: RecordedValue, recorder: Recorder) -> RecordingTrace:
@@ -215,8 +215,8 @@ def _found(array: RecordedValue, recorder: Recorder) -> RecordingTrace:
 
 def view_trace(parent: RecordingTrace, view: Array) -> RecordingTrace:
     """The trace of a view of an array."""
-    found = steps_between(parent.plain, view)
-    if found is None and parent.root is not None:  # of more than its parent shows
+    steps_found = steps_between(parent.plain, view)
+    if steps_found is None and parent.root is not None:  # of more than its parent shows
         parent = parent.root
-        found = steps_between(parent.plain, view)
-    return RecordingTrace(parent.recorder, view, None, parent, found)
+        steps_found = steps_between(parent.plain, view)
+    return RecordingTrace(parent.recorder, view, None, parent, steps_found)

@@ -41,10 +41,10 @@ def live_symbols(graph: Graph) -> Iterator[Symbol]:
 
 def emitter(target: str, table: Mapping[str, Callable[..., T]], symbol: Symbol) -> Callable[..., T]:
     """The row of an op; TargetError where the target's table has none."""
-    found = table.get(symbol.op.name)
-    if found is None:
+    row = table.get(symbol.op.name)
+    if row is None:
         raise lacking(target, symbol, "has no such op", "write it with others, or run it here")
-    return found
+    return row
 
 
 def dtypes_of(graph: Graph) -> set[DType]:
@@ -69,18 +69,18 @@ def bindings(graph: Graph) -> Iterator[tuple[str, Symbol, int]]:
     in.
     """
     dims = [(dim, x, axis) for x in graph.inputs for axis, dim in enumerate(x.shape)]
-    dims.sort(key=lambda one: not str(one[0]).isidentifier())
+    dims.sort(key=lambda entry: not str(entry[0]).isidentifier())
     waiting: dict[str, list[int]] = {}
     for i, (dim, _, _) in enumerate(dims):
         for name in set(dim.names()) if isinstance(dim, Dim) else ():
             waiting.setdefault(name, []).append(i)
-    known = set[str]()
+    bound_names = set[str]()
     left = deque(range(len(dims)))
     while left:  # all in order, then again those in which one name more is known
         dim, symbol, axis = dims[left.popleft()]
-        name = unknown_of(dim, known)
+        name = unknown_of(dim, bound_names)
         if name is not None:
-            known.add(name)
+            bound_names.add(name)
             left += waiting[name]
             yield name, symbol, axis
 
@@ -96,16 +96,16 @@ def unbound(graph: Graph, name: str, dim: Dim) -> TargetError:
 class Names:
     """Names that are each given once: the wished one, or that with a number behind."""
 
-    def __init__(self, taken: Iterable[str] = ()) -> None:
-        self._taken = set(taken)
+    def __init__(self, reserved: Iterable[str] = ()) -> None:
+        self._reserved = set(reserved)
         self._counts: dict[str, int] = {}
 
-    def new(self, wished: str) -> str:
+    def new(self, base: str) -> str:
         """A name like the wished one that nothing else has."""
-        name, count = wished, self._counts.get(wished, 1)
-        while name in self._taken:
+        name, count = base, self._counts.get(base, 1)
+        while name in self._reserved:
             count += 1
-            name = f"{wished}_{count}"
-        self._counts[wished] = count
-        self._taken.add(name)
+            name = f"{base}_{count}"
+        self._counts[base] = count
+        self._reserved.add(name)
         return name

@@ -52,4 +52,4 @@ def _bound(graph: Graph, sizes: Mapping[str, int]) -> Graph:
 def _sized(value: Any, sizes: Mapping[str, int]) -> Any:
     if isinstance(value, Dim):
         return evaluate(value, sizes)
-    return tuple(_sized(one, sizes) for one in value) if isinstance(value, tuple) else value  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    return tuple(_sized(item, sizes) for item in value) if isinstance(value, tuple) else value  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]

@@ -46,7 +46,11 @@ def left(program: Program) -> list[str]:
         if isinstance(step, Region) and (step.shape or step.rows):
             kernels = program.kernels(number)
             assert kernels is not None
-            found += [kernels.why or "not compiled"] if kernels.why or not kernels.made else []
+            found += (
+                [kernels.why or "not compiled"]
+                if kernels.why or not kernels.compiled_kernels
+                else []
+            )
     return found
 
 

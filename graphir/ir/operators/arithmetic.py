@@ -86,8 +86,8 @@ class SymbolOperators(GraphValue):
         return other // self, other % self
 
     def __pow__(self, other: Any) -> Symbol:
-        found = power(cast("Symbol", self), other)
-        return self.graph.binary(ops.pow, self, other) if found is None else found
+        result = power(cast("Symbol", self), other)
+        return self.graph.binary(ops.pow, self, other) if result is None else result
 
     def __rpow__(self, other: Any) -> Symbol:
         return self.graph.binary(ops.pow, other, self)
@@ -186,8 +186,8 @@ class SymbolOperators(GraphValue):
                 "round() goes to whole numbers here",
                 fix="scale, round and scale back: ops.round(x * 100) / 100",
             )
-        rounded = ops.round(self)
-        rules = ruling(self.graph.rules, ops.round.name, (rounded.type,))
-        if rules is PYTHON and rounded.dtype is DType.weak_float:
-            return rounded.cast(DType.weak_int)  # round(2.5) is the int 2
-        return rounded
+        result = ops.round(self)
+        rules = ruling(self.graph.rules, ops.round.name, (result.type,))
+        if rules is PYTHON and result.dtype is DType.weak_float:
+            return result.cast(DType.weak_int)  # round(2.5) is the int 2
+        return result

@@ -38,11 +38,11 @@ def clip(x: Symbol, low: Any, high: Any) -> Symbol:
     else:
         bound = symbols_of(graph, op, (x, bound))[1]
         dtype = graph.infer(ops.clip, (x, bound, bound), {}).type.dtype
-    found = op(x, bound)
-    if found.dtype is dtype:
-        return found
-    origin = Origin("result", op.name, found.location, rules.name, found.dtype, dtype)
-    return graph.append(ops.cast, (found,), {"to": dtype}, found.type.cast(dtype), (origin,))
+    result = op(x, bound)
+    if result.dtype is dtype:
+        return result
+    origin = Origin("result", op.name, result.location, rules.name, result.dtype, dtype)
+    return graph.append(ops.cast, (result,), {"to": dtype}, result.type.cast(dtype), (origin,))
 
 
 def _is_unbounded(bound: Any, rules: PromotionRules, x: TensorType, at: int) -> bool:

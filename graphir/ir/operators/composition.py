@@ -33,12 +33,12 @@ def _product(graph: Graph, base: Symbol, factors: int) -> Symbol:
     """A product of equal factors, by squaring."""
     if factors == 0:
         return graph.full(1, base.shape, base.dtype)
-    found = base
+    product = base
     for bit in f"{factors:b}"[1:]:
-        found = graph.emit(ops.multiply, (found, found), {})
+        product = graph.emit(ops.multiply, (product, product), {})
         if bit == "1":
-            found = graph.emit(ops.multiply, (found, base), {})
-    return found
+            product = graph.emit(ops.multiply, (product, base), {})
+    return product
 
 
 _ROWS = {"softmax", "logsoftmax", "sort", "argsort", "cumulative_sum", "cumulative_prod"}
@@ -56,5 +56,5 @@ def _is_scalar_row(op: Op, args: Sequence[Symbol], attrs: Mapping[str, Any]) -> 
 def _scalar_row(graph: Graph, op: Op, args: tuple[Symbol, ...], attrs: Mapping[str, Any]) -> Symbol:
     """Add an op over the one axis that the rules see in a 0-d operand."""
     row = graph.emit(ops.unsqueeze, args, {"axis": 0})
-    made = graph.emit(op, (row,), attrs)
-    return made if made.shape == () else graph.emit(ops.squeeze, (made,), {"axis": 0})
+    result = graph.emit(op, (row,), attrs)
+    return result if result.shape == () else graph.emit(ops.squeeze, (result,), {"axis": 0})

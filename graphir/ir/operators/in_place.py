@@ -38,8 +38,8 @@ def in_place(op: Op, x: Any, other: Any) -> Symbol:
     if result is NotImplemented:
         return result
     if result.op is op and result.args[0] is x:
-        known = graph.in_place_sites.get(id(result.source))
-        result.source = known[1] if known else _in_place_site(graph, result.location)
+        entry = graph.in_place_sites.get(id(result.source))
+        result.source = entry[1] if entry else _in_place_site(graph, result.location)
     if result.type is x.type and not graph.tracing:
         return result
     try:
@@ -86,10 +86,10 @@ def _in_place_site(graph: Graph, site: Location) -> Location:
     """The location that says of a place that an in-place operator stands there, one for each."""
     if site.in_place:
         return site
-    known = graph.in_place_sites.get(id(site))
-    if known is None:  # the place is kept, so that its id stays its own
-        known = graph.in_place_sites[id(site)] = site, InPlaceLocation.of(site)
-    return known[1]
+    entry = graph.in_place_sites.get(id(site))
+    if entry is None:  # the place is kept, so that its id stays its own
+        entry = graph.in_place_sites[id(site)] = site, InPlaceLocation.of(site)
+    return entry[1]
 
 
 def check_writable(rules: PromotionRules, op: Op, array: TensorType, result: TensorType) -> None:

@@ -34,13 +34,13 @@ def index(x: Symbol, key: Any) -> Symbol:
     if x.graph.numbers is not None:
         key = x.graph.numbers.place(key)
     if isinstance(key, (GraphValue, np.ndarray, list)):
-        return _gathered(x, key)
-    keys = _expanded(x, cast("tuple[Any, ...]", key) if isinstance(key, tuple) else (key,))
+        return _gather(x, key)
+    keys = _expand_keys(x, cast("tuple[Any, ...]", key) if isinstance(key, tuple) else (key,))
     spans: list[_Span] = []
     for k in keys:
         if k is not None:
             spans.append(_span(k, x.shape[len(spans)], len(spans)))
-    return _reaxed(_cut(x, spans), keys)
+    return _adjust_axes(_apply_spans(x, spans), keys)
 
 
 def pieces(x: Symbol, sizes: int | list[DimLike], axis: int) -> tuple[Symbol, ...]:
@@ -59,17 +59,17 @@ def pieces(x: Symbol, sizes: int | list[DimLike], axis: int) -> tuple[Symbol, ..
         total = total + dim
     if total != whole:
         raise ShapeError(f"pieces of {', '.join(map(str, dims))} make {total}, not {whole}")
-    found: list[Symbol] = []
+    parts: list[Symbol] = []
     start: Size = 0
     for dim in dims:
         spans = [_Span(0, size, 1, False) for size in x.shape]
         spans[axis] = _Span(start, start + dim, 1, False)
-        found.append(_cut(x, spans))
+        parts.append(_apply_spans(x, spans))
         start = start + dim
-    return tuple(found)
+    return tuple(parts)
 
 
-def _gathered(x: Symbol, key: Any) -> Symbol:
+def _gather(x: Symbol, key: Any) -> Symbol:
     try:
         indices: Any = key if isinstance(key, GraphValue) else np.asarray(key)
     except ValueError:
@@ -83,22 +83,22 @@ def _gathered(x: Symbol, key: Any) -> Symbol:
     return ops.gather(x, indices, axis=0)
 
 
-def _expanded(x: Symbol, keys: tuple[Any, ...]) -> list[Any]:
+def _expand_keys(x: Symbol, keys: tuple[Any, ...]) -> list[Any]:
     """One key for each axis, `...` filled in, None where an axis is added."""
-    used = sum(1 for k in keys if k is not None and k is not Ellipsis)
+    count = sum(1 for k in keys if k is not None and k is not Ellipsis)
     dots = sum(1 for k in keys if k is Ellipsis)
-    if used > x.rank or dots > 1:
+    if count > x.rank or dots > 1:
         raise ShapeError(
-            f"too many indices or ellipses for {x.type}", got=f"{used} indices and {dots} ellipses"
+            f"too many indices or ellipses for {x.type}", got=f"{count} indices and {dots} ellipses"
         )
-    fill = [slice(None)] * (x.rank - used)
+    fill = [slice(None)] * (x.rank - count)
     at = next((i for i, k in enumerate(keys) if k is Ellipsis), len(keys))
     return [*keys[:at], *fill, *keys[at + dots :]]
 
 
 def _span(key: Any, dim: Size, axis: int) -> _Span:
     if isinstance(key, slice):
-        return _sliced(cast(Any, key), dim)
+        return _slice_span(cast(Any, key), dim)
     try:
         at = integer(key)
     except (GraphError, TypeError):
@@ -107,11 +107,11 @@ def _span(key: Any, dim: Size, axis: int) -> _Span:
         ) from None
     if isinstance(dim, int) and not -dim <= at < dim:
         raise ShapeError(f"index {at} is out of range for axis {axis} of size {dim}")
-    start = _counted(at, dim)
+    start = _count_from_start(at, dim)
     return _Span(start, start + 1, 1, False)
 
 
-def _sliced(key: slice, dim: Size) -> _Span:
+def _slice_span(key: slice, dim: Size) -> _Span:
     start, stop = _bound(key.start), _bound(key.stop)
     step = 1 if key.step is None else integer(key.step)
     if step == 0:
@@ -122,11 +122,11 @@ def _sliced(key: slice, dim: Size) -> _Span:
             return _Span(first, max(first, last), step, False)
         return _Span(dim - 1 - first, max(dim - 1 - first, dim - 1 - last), -step, True)
     if step > 0:
-        last = dim if stop is None else _counted(stop, dim)
-        return _Span(_counted(start or 0, dim), last, step, False)
+        last = dim if stop is None else _count_from_start(stop, dim)
+        return _Span(_count_from_start(start or 0, dim), last, step, False)
     # x[a:b:-k] is flip(x)[n-1-a : n-1-b : k].
-    first = 0 if start is None else dim - 1 - _counted(start, dim)
-    last = dim if stop is None else dim - 1 - _counted(stop, dim)
+    first = 0 if start is None else dim - 1 - _count_from_start(start, dim)
+    last = dim if stop is None else dim - 1 - _count_from_start(stop, dim)
     return _Span(first, last, -step, True)
 
 
@@ -136,15 +136,15 @@ def _bound(bound: Any) -> Size | None:
     return Dim.of(bound) if isinstance(bound, (str, Dim)) else integer(bound)
 
 
-def _counted(bound: Size, dim: Size) -> Size:
+def _count_from_start(bound: Size, dim: Size) -> Size:
     """A bound counted from the start of the axis."""
     return dim + bound if isinstance(bound, int) and bound < 0 else bound
 
 
-def _cut(x: Symbol, spans: list[_Span]) -> Symbol:
-    flipped = tuple(i for i, span in enumerate(spans) if span.flipped)
-    if flipped:
-        x = ops.flip(x, axis=flipped)
+def _apply_spans(x: Symbol, spans: list[_Span]) -> Symbol:
+    flip_axes = tuple(i for i, span in enumerate(spans) if span.flipped)
+    if flip_axes:
+        x = ops.flip(x, axis=flip_axes)
     if all(
         s.start == 0 and s.stop == d and s.step == 1 for s, d in zip(spans, x.shape, strict=True)
     ):
@@ -153,7 +153,7 @@ def _cut(x: Symbol, spans: list[_Span]) -> Symbol:
     return ops.slice(x, start=start, stop=stop, step=step)
 
 
-def _reaxed(x: Symbol, keys: list[Any]) -> Symbol:
+def _adjust_axes(x: Symbol, keys: list[Any]) -> Symbol:
     """Drop the axes indexed by an int and add those of None."""
     axis = 0
     for key in keys:

@@ -78,7 +78,7 @@ def power(base: Symbol, exponent: Any, operator: bool = True) -> Symbol | None:
         if symbol.rank or symbol.graph is not graph or symbol.weak:
             return None
         if symbol.op is not ops.constant:
-            return _chosen(base, symbol)
+            return _known_power(base, symbol)
         exponent = symbol.attrs["value"][()]
     quick = _quick(base, exponent) if operator else None
     if quick is not None:
@@ -103,7 +103,7 @@ def _quick(base: Symbol, exponent: Any) -> Symbol | None:
     return ops.pow(base, number) if op is None else op(base)
 
 
-def _chosen(base: Symbol, exponent: Symbol) -> Symbol | None:
+def _known_power(base: Symbol, exponent: Symbol) -> Symbol | None:
     """A power of real numbers by an exponent without axes: a root, a reciprocal or a power."""
     whole = ops.pow(base, exponent)
     if not whole.dtype.is_float or base.weak:

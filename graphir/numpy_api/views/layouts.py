@@ -34,15 +34,15 @@ class ViewLayout(NamedTuple):
     @property
     def contiguous(self) -> bool:
         """Whether the elements lie one after another in row-major order; of itemsize `strides`."""
-        expected = self.strides[-1] if self.shape else 0
+        stride_expected = self.strides[-1] if self.shape else 0
         for size, stride in zip(reversed(self.shape), reversed(self.strides), strict=True):
-            if size != 1 and stride != expected:
+            if size != 1 and stride != stride_expected:
                 return False
-            expected *= size
+            stride_expected *= size
         return True
 
 
-_KNOWN: dict[Any, Steps | None] = {}
+_CACHE: dict[Any, Steps | None] = {}
 _MOST = 20_000
 
 
@@ -59,11 +59,11 @@ def steps_between(whole: Array, view: Array) -> Steps | None:
         return _part(whole, view, offset)
     outer, inner = ViewLayout(whole.shape, whole.strides), ViewLayout(view.shape, view.strides)
     key = outer, inner, offset, whole.itemsize
-    if key not in _KNOWN:
-        if len(_KNOWN) > _MOST:
-            _KNOWN.clear()
-        _KNOWN[key] = _steps(outer, inner, offset, whole.itemsize)
-    return _KNOWN[key]
+    if key not in _CACHE:
+        if len(_CACHE) > _MOST:
+            _CACHE.clear()
+        _CACHE[key] = _steps(outer, inner, offset, whole.itemsize)
+    return _CACHE[key]
 
 
 def _part(whole: Any, view: Array, offset: int) -> Steps | None:
@@ -83,15 +83,17 @@ def _steps(whole: ViewLayout, view: ViewLayout, offset: int, itemsize: int) -> S
         return _empty(whole, view)
     if not offset and _same_elements(whole, view, itemsize):
         return (Reshape(view.shape),)
-    found = _cut(whole, view, offset)
-    return _picked(whole, view, offset) if found is None else found
+    cut_steps = _cut(whole, view, offset)
+    return _picked(whole, view, offset) if cut_steps is None else cut_steps
 
 
 def _empty(whole: ViewLayout, view: ViewLayout) -> Steps:
     """An empty view, of an array of any size."""
     none = (0,) * len(whole.shape)
-    cut = Cut(none, none, (1,) * len(none))
-    start: Steps = (cut,) if none and math.prod(whole.shape) else () if none else (Reshape((1,)),)
+    cut_step = Cut(none, none, (1,) * len(none))
+    start: Steps = (
+        (cut_step,) if none and math.prod(whole.shape) else () if none else (Reshape((1,)),)
+    )
     end = () if none else (Cut((0,), (0,), (1,)),)
     return (*start, *end, Reshape(view.shape))
 
@@ -108,24 +110,26 @@ def _cut(whole: ViewLayout, view: ViewLayout, offset: int) -> Steps | None:
     axes = None if starts is None else _matched(whole, view, starts)
     if starts is None or axes is None:
         return None
-    flips, cut, shape = _spans(whole, view, starts, axes)
+    flips, cut_step, shape = _spans(whole, view, starts, axes)
     order = [axis for axis in axes if axis is not None]
-    seen = tuple(1 if axis is None else size for axis, size in zip(axes, view.shape, strict=True))
-    found: list[ViewStep] = [Flip(flips)] if flips else []
-    if cut is not None and order == sorted(order):
-        found.append(replace(cut, shape=seen))
-        shape = seen
-    elif cut is not None:
-        found.append(cut)
+    spread_shape = tuple(
+        1 if axis is None else size for axis, size in zip(axes, view.shape, strict=True)
+    )
+    steps: list[ViewStep] = [Flip(flips)] if flips else []
+    if cut_step is not None and order == sorted(order):
+        steps.append(replace(cut_step, shape=spread_shape))
+        shape = spread_shape
+    elif cut_step is not None:
+        steps.append(cut_step)
     if order != sorted(order):
         order += [axis for axis in range(len(whole.shape)) if axis not in order]
-        found.append(Permute(tuple(order)))
+        steps.append(Permute(tuple(order)))
         shape = tuple(shape[axis] for axis in order)
-    if seen != shape:
-        found.append(Reshape(seen))
-    if seen != view.shape:
-        found.append(Broadcast(view.shape))
-    return tuple(found)
+    if spread_shape != shape:
+        steps.append(Reshape(spread_shape))
+    if spread_shape != view.shape:
+        steps.append(Broadcast(view.shape))
+    return tuple(steps)
 
 
 def _starts(whole: ViewLayout, offset: int) -> list[int] | None:
@@ -152,10 +156,10 @@ def _matched(whole: ViewLayout, view: ViewLayout, starts: list[int]) -> list[int
     """For each axis of the view the one it runs along; None of those that add or repeat."""
     free = [i for i, size in enumerate(whole.shape) if size > 1]
     free.sort(key=lambda i: -abs(whole.strides[i]))
-    found: list[int | None] = []
+    axes: list[int | None] = []
     for size, stride in zip(view.shape, view.strides, strict=True):
         if size == 1 or not stride:
-            found.append(None)
+            axes.append(None)
             continue
         for i in free:
             by, rest = divmod(stride, whole.strides[i])
@@ -164,8 +168,8 @@ def _matched(whole: ViewLayout, view: ViewLayout, starts: list[int]) -> list[int
         else:
             return None
         free.remove(i)
-        found.append(i)
-    return found
+        axes.append(i)
+    return axes
 
 
 def _spans(
@@ -184,23 +188,23 @@ def _spans(
         spans[axis] = at, at + (size - 1) * by + 1, by
     shape = tuple(-(-(stop - start) // by) for start, stop, by in spans.values())
     start, stop, by = zip(*spans.values(), strict=True) if spans else ((), (), ())
-    cut = None if shape == whole.shape else Cut(start, stop, by)
-    return tuple(sorted(flips)), cut, shape
+    cut_step = None if shape == whole.shape else Cut(start, stop, by)
+    return tuple(sorted(flips)), cut_step, shape
 
 
 def _picked(whole: ViewLayout, view: ViewLayout, offset: int) -> Steps | None:
     """The places of the view's elements among those of the whole, by address."""
-    known, wanted = _addresses(whole), _addresses(view) + offset
-    order = np.argsort(known.ravel(), kind="stable")
-    at = np.searchsorted(known.ravel()[order], wanted.ravel())
-    places = order[np.minimum(at, known.size - 1)]
-    if not np.array_equal(known.ravel()[places], wanted.ravel()):
+    whole_addresses, view_addresses = _addresses(whole), _addresses(view) + offset
+    order = np.argsort(whole_addresses.ravel(), kind="stable")
+    at = np.searchsorted(whole_addresses.ravel()[order], view_addresses.ravel())
+    places = order[np.minimum(at, whole_addresses.size - 1)]
+    if not np.array_equal(whole_addresses.ravel()[places], view_addresses.ravel()):
         return None
     return (Pick(places.reshape(view.shape)),)
 
 
 def _addresses(layout: ViewLayout) -> NDArray[np.int64]:
-    found = np.zeros((), np.int64)
+    addresses = np.zeros((), np.int64)
     for size, stride in zip(layout.shape, layout.strides, strict=True):
-        found = found[..., None] + np.arange(size, dtype=np.int64) * stride
-    return np.broadcast_to(found, layout.shape)
+        addresses = addresses[..., None] + np.arange(size, dtype=np.int64) * stride
+    return np.broadcast_to(addresses, layout.shape)

@@ -118,15 +118,15 @@ class Cut(ViewStep):
 
     def forward(self, builder: ViewBuilder, x: Symbol) -> Symbol:
         """Sliced."""
-        found = builder.emit(ops.slice, (x,), start=self.start, stop=self.stop, step=self.step)
-        return found if self.shape is None else builder.reshaped(found, self.shape)
+        part = builder.emit(ops.slice, (x,), start=self.start, stop=self.stop, step=self.step)
+        return part if self.shape is None else builder.reshaped(part, self.shape)
 
     def backward(self, builder: ViewBuilder, x: Symbol, new: Symbol) -> Symbol:
         """Scattered, axis by axis: the outer slices with the inner ones put into them."""
         spans = zip(self.start, self.stop, self.step, strict=True)
         new = builder.reshaped(new, (-(-(stop - start) // step) for start, stop, step in spans))
-        cut = [i for i, size in enumerate(x.shape) if self._of(i) != (0, size, 1)]
-        return _scattered(builder, x, new, [(i, *self._of(i)) for i in cut])
+        axes = [i for i, size in enumerate(x.shape) if self._of(i) != (0, size, 1)]
+        return _scattered(builder, x, new, [(i, *self._of(i)) for i in axes])
 
     def _of(self, axis: int) -> tuple[int, int, int]:
         return self.start[axis], self.stop[axis], self.step[axis]

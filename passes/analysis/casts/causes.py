@@ -112,9 +112,9 @@ class ImpliedUses(Uses):
     ) -> CastRow:
         """The row of a use (see passes.analysis.casts.walk); of an implied cast, on its operand."""
         place = len(self._users)
-        implied = symbol.op is not ops.cast and bool(symbol.args)
-        self._users[place] = CastUse(symbol, position) if implied else _NONE
-        value = symbol.args[position] if implied and position >= 0 else symbol
+        casts_implied = symbol.op is not ops.cast and bool(symbol.args)
+        self._users[place] = CastUse(symbol, position) if casts_implied else _NONE
+        value = symbol.args[position] if casts_implied and position >= 0 else symbol
         return CastRow(conversion, location, value, place, self)
 
     def of(self, row: CastRow) -> CastUse:

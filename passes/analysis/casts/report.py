@@ -122,13 +122,13 @@ class CastReport(Sequence[CastRow]):
 
         The rows are in the order of what they are responsible for.
         """
-        attributed = not outputs or any(error.shares is not None for error in outputs)
+        has_shares = not outputs or any(error.shares is not None for error in outputs)
         shares: dict[int, tuple[float, ...] | None] = {}
         for row in self:
             place = row.symbol.index
             if place not in shares:
                 parts = tuple((error.shares or {}).get(place, 0.0) for error in outputs)
-                shares[place] = _known_shares(parts) if attributed else None
+                shares[place] = _known_shares(parts) if has_shares else None
             row.measured, row.shares = measures.get(place), shares[place]
         rank: dict[int, float] = {}
         for site in self.sites:

@@ -62,10 +62,10 @@ class CastWalk:
         for symbol, kind in zip(symbols, self.graph.kinds(symbols), strict=True):
             plan = plans.get(kind)
             if plan is None:
-                inserted = not isinstance(symbol.source, Location)
-                if inserted or (every and symbol.op is cast):
+                is_inserted = not isinstance(symbol.source, Location)
+                if is_inserted or (every and symbol.op is cast):
                     yield from self._written(symbol)
-                if inserted or symbol.op is cast or not implicit or not symbol.args:
+                if is_inserted or symbol.op is cast or not implicit or not symbol.args:
                     continue
                 plan = plans[kind] = self._plan(symbol)
             for conversion, position, each in plan:
@@ -107,10 +107,10 @@ class CastWalk:
 
     def _plan(self, symbol: Symbol) -> list[_OperandCast]:
         """The implied casts of symbols of this one's kind."""
-        needed, plan = implied(self.graph, symbol), list[_OperandCast]()
-        casts = list(needed.casts)
-        if needed.result is not symbol.dtype:
-            casts.append(ImpliedCast(-1, "result", needed.result, symbol.dtype))
+        casts_needed, plan = implied(self.graph, symbol), list[_OperandCast]()
+        casts = list(casts_needed.casts)
+        if casts_needed.result is not symbol.dtype:
+            casts.append(ImpliedCast(-1, "result", casts_needed.result, symbol.dtype))
         for cast in casts:
             scalar = cast.position >= 0 and not symbol.args[cast.position].shape
             conversion = None if scalar else self._of_operand(symbol, cast)
@@ -150,10 +150,10 @@ class CastWalk:
         try:
             return self._conversions[key]
         except KeyError:
-            made = cast_conversion(operand, op, rule, source, target, number, literal)
-            wanted = made if self.predicate is None or self.predicate(made) else None
-            self._conversions[key] = wanted
-            return wanted
+            result = cast_conversion(operand, op, rule, source, target, number, literal)
+            rule_target = result if self.predicate is None or self.predicate(result) else None
+            self._conversions[key] = rule_target
+            return rule_target
 
 
 def _is_changed(constant: Symbol) -> bool:

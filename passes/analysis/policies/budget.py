@@ -47,6 +47,6 @@ def within(dtype: DType, limits: tuple[DType, ...]) -> DType | None:
     wide = too_wide(limits)
     if dtype not in wide:
         return dtype
-    fitting = [one for one in DType if one.family == dtype.family and one not in wide]
-    usual = [one for one in fitting if one in limits or one.storage.name == str(one)]
-    return max(usual, key=lambda one: (one in limits, one.bits), default=None)
+    fitting = [each for each in DType if each.family == dtype.family and each not in wide]
+    usual = [each for each in fitting if each in limits or each.storage.name == str(each)]
+    return max(usual, key=lambda each: (each in limits, each.bits), default=None)

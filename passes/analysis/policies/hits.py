@@ -59,7 +59,7 @@ class CastHit(NamedTuple):
         if row.user is None or row.conversion.stores:
             return " ".join(stored(row.location, row.target).split())
         number = row.kind == "literal"
-        casts = {row.position: row.target} if number else _written(symbol, self.limits)
+        casts = {row.position: row.target} if number else _casts_within(symbol, self.limits)
         op, args, under = symbol.op, symbol.args, symbol.graph.rules
         promotion = Promotion(under, op, args, casts, row.position, row.loss, number)
         return fix(promotion, row.location, too_wide(self.limits))
@@ -106,10 +106,10 @@ class WidthHit(NamedTuple):
         if narrow is None:
             return ""
         wide = too_wide(self.limits)
-        widened = {cast.position for cast in _casts(symbol) if cast.target in wide}
-        written = _written(symbol, self.limits)
-        wanted = {i: dtype for i, dtype in written.items() if i in widened}
-        return rewritten(symbol.op, symbol.location, wanted) or f'dtype "{narrow}"'
+        wide_positions = {cast.position for cast in _casts(symbol) if cast.target in wide}
+        casts_within = _casts_within(symbol, self.limits)
+        casts_to_write = {i: dtype for i, dtype in casts_within.items() if i in wide_positions}
+        return rewritten(symbol.op, symbol.location, casts_to_write) or f'dtype "{narrow}"'
 
     @property
     def told(self) -> str:
@@ -125,7 +125,7 @@ class WidthHit(NamedTuple):
 
 Hit: TypeAlias = "CastHit | WidthHit"
 
-SHOWN = 100
+MAX_SHOWN = 100
 """The most hits that one error lists."""
 
 
@@ -135,9 +135,9 @@ def refusal(name: str, hits: Sequence[Hit]) -> str:
     counts = [counted(casts, "cast")] if casts else []
     counts += [counted(len(hits) - casts, "dtype")] if casts < len(hits) else []
     lines = [f"the policy of graph {name!r} forbids {' and '.join(counts)}:"]
-    lines += [f"  {hit}" for hit in hits[:SHOWN]]
-    if len(hits) > SHOWN:
-        lines.append(f"  ... and {len(hits) - SHOWN:,} more: graph.policy.hits(graph) has all")
+    lines += [f"  {hit}" for hit in hits[:MAX_SHOWN]]
+    if len(hits) > MAX_SHOWN:
+        lines.append(f"  ... and {len(hits) - MAX_SHOWN:,} more: graph.policy.hits(graph) has all")
     lines.append("Cast there, or relax the graph's Policy: its casts, forbid, allow or widest.")
     return "\n".join(lines)
 
@@ -146,10 +146,12 @@ def _casts(symbol: Symbol) -> tuple[ImpliedCast, ...]:
     return implied(symbol.graph, symbol).casts
 
 
-def _written(symbol: Symbol, limits: tuple[DType, ...]) -> dict[int, DType]:
+def _casts_within(symbol: Symbol, limits: tuple[DType, ...]) -> dict[int, DType]:
     """The casts of a symbol's operands as a program may write them, kept to the limits."""
-    found = ((cast, within(cast.target, limits)) for cast in _casts(symbol))
-    return {one.position: to for one, to in found if to is not None and to is not one.source}
+    candidates = ((cast, within(cast.target, limits)) for cast in _casts(symbol))
+    return {
+        each.position: to for each, to in candidates if to is not None and to is not each.source
+    }
 
 
 def _call(symbol: Symbol) -> str:

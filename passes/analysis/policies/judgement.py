@@ -56,11 +56,11 @@ class _Judgement:
 
     def hits(self) -> list[Hit]:
         """The hits, those of equal places and kinds as one."""
-        merged: dict[Any, Hit] = {}
+        hits_by_place: dict[Any, Hit] = {}
         for hit in chain(self._cast_hits(), self._width_hits()):
             key = hit.location, hit.identity
-            merged[key] = _merged(merged[key], hit) if key in merged else hit
-        return sorted(merged.values(), key=lambda hit: hit.symbol.index)
+            hits_by_place[key] = _merged(hits_by_place[key], hit) if key in hits_by_place else hit
+        return sorted(hits_by_place.values(), key=lambda hit: hit.symbol.index)
 
     def _cast_hits(self) -> Iterator[CastHit]:
         if self.graph.rules_before is not None:  # a pass wrote its casts down
@@ -93,16 +93,16 @@ class _Judgement:
 
     def _verdict(self, conversion: CastConversion) -> Verdict:
         """What happens to a cast; a number that is only rounded, as all are, is no cast."""
-        lost = conversion.loss
-        rounded = conversion.kind == "literal" and lost.kinds in ((), ("precision",))
-        if rounded or conversion.kind not in (*SILENT, "literal"):
+        loss_ = conversion.loss
+        is_rounding = conversion.kind == "literal" and loss_.kinds in ((), ("precision",))
+        if is_rounding or conversion.kind not in (*SILENT, "literal"):
             return _FREE
-        return self.policy.judge(conversion.source, conversion.target, lost)
+        return self.policy.judge(conversion.source, conversion.target, loss_)
 
     def _width_hits(self) -> Iterator[WidthHit]:
         """The first symbol that exceeds the budget on each path of such symbols, line by line."""
         roots: dict[int, _WidthKey] = {}
-        found: dict[_WidthKey, WidthHit] = {}
+        hits: dict[_WidthKey, WidthHit] = {}
         for symbol in self.symbols if self.wide else ():
             own = self.wide[symbol.type.dtype.code]
             dtype = own or self._meeting.get(symbol.index)
@@ -111,14 +111,14 @@ class _Judgement:
             of_operands = (roots[arg.index] for arg in symbol.args if arg.index in roots)
             key = next((key for key in of_operands if key[2] == family(dtype)), None)
             if key is not None:
-                found[key] = found[key]._replace(follows=found[key].follows + 1)
+                hits[key] = hits[key]._replace(follows=hits[key].follows + 1)
             else:
                 key = id(symbol.source), dtype, family(dtype)
-                hit = found.get(key) or WidthHit(symbol, dtype, self.policy.widest, times=0)
-                found[key] = hit._replace(times=hit.times + 1)
+                hit = hits.get(key) or WidthHit(symbol, dtype, self.policy.widest, times=0)
+                hits[key] = hit._replace(times=hit.times + 1)
             if own:
                 roots[symbol.index] = key
-        yield from found.values()
+        yield from hits.values()
 
 
 _FREE = Verdict("allow", ())

@@ -32,14 +32,14 @@ class CastPattern(NamedTuple):
     targets: frozenset[DType] = GROUPS["*"]
     loss: str = ""
 
-    def matches(self, source: DType, target: DType, lost: Loss) -> bool:
+    def matches(self, source: DType, target: DType, loss: Loss) -> bool:
         """Whether a cast that loses this is among them."""
-        return source in self.sources and target in self.targets and self._loses(lost)
+        return source in self.sources and target in self.targets and self._loses(loss)
 
-    def _loses(self, lost: Loss) -> bool:
+    def _loses(self, loss: Loss) -> bool:
         if self.loss in ("lossy", "exact"):
-            return lost.exact is (self.loss == "exact")
-        return not self.loss or self.loss in lost.kinds
+            return loss.exact is (self.loss == "exact")
+        return not self.loss or self.loss in loss.kinds
 
 
 @cache
@@ -61,7 +61,7 @@ def cast_pattern(text: str) -> CastPattern:
         dtypes = _side(side, text)
         return CastPattern(targets=dtypes) if way.strip() == "to" else CastPattern(dtypes)
     near = difflib.get_close_matches(word, LOSSES, cutoff=0.5) or _with_side(word)
-    raise _unknown(text, near)
+    raise _unknown_word(text, near)
 
 
 def _side(side: str, text: str) -> frozenset[DType]:
@@ -73,7 +73,9 @@ def _side(side: str, text: str) -> frozenset[DType]:
     except GraphError:
         words = [*GROUPS, *(name for dtype in DType for name in (str(dtype), *dtype.aliases))]
         near = difflib.get_close_matches(word, words, cutoff=0.5)
-        raise _unknown(text, [text.replace(word, one) for one in near if word]) from None
+        raise _unknown_word(
+            text, [text.replace(word, near_word) for near_word in near if word]
+        ) from None
 
 
 def _with_side(word: str) -> Sequence[str]:
@@ -85,7 +87,9 @@ def _with_side(word: str) -> Sequence[str]:
     return f"to:{word}", f"from:{word}"
 
 
-def _unknown(text: str, near: Sequence[str]) -> GraphError:
-    known = f"it is one of {', '.join(LOSSES)}, or dtypes: 'int->float', 'to:float64', 'from:int64'"
-    hint = f"near it are {', '.join(map(repr, near))}" if near else known
+def _unknown_word(text: str, near: Sequence[str]) -> GraphError:
+    choices = (
+        f"it is one of {', '.join(LOSSES)}, or dtypes: 'int->float', 'to:float64', 'from:int64'"
+    )
+    hint = f"near it are {', '.join(map(repr, near))}" if near else choices
     return GraphError(f"{text!r} is no kind of cast; {hint}")

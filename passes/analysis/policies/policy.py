@@ -47,7 +47,7 @@ class Policy:
     ) -> None:
         if casts not in get_args(Action):
             raise GraphError(f"casts is 'allow', 'warn' or 'forbid', not {casts!r}")
-        limits = {limit(DType(one)) for one in _several(widest)}
+        limits = {limit(DType(each)) for each in _several(widest)}
         self.__dict__.update(
             casts=casts,
             forbid=_kinds(forbid),
@@ -66,14 +66,14 @@ class Policy:
         """The dtypes that exceed the widest."""
         return too_wide(self.widest)
 
-    def judge(self, source: DType, target: DType, lost: Loss) -> Verdict:
+    def judge(self, source: DType, target: DType, loss: Loss) -> Verdict:
         """What happens to a cast that loses this, and the words that say so."""
         from passes.analysis.policies.patterns import cast_pattern
 
         sets: tuple[tuple[Action, tuple[str, ...]], ...]
         sets = ("forbid", self.forbid), ("warn", self.warn), ("allow", self.allow)
         for action, words in sets:
-            why = tuple(repr(w) for w in words if cast_pattern(w).matches(source, target, lost))
+            why = tuple(repr(w) for w in words if cast_pattern(w).matches(source, target, loss))
             if why:
                 return Verdict(action, why)
         return Verdict(self.casts, (f"casts={self.casts!r}",))
@@ -102,21 +102,21 @@ class Policy:
         warn_of(hits)
 
 
-def _several(given: Any) -> Iterable[Any]:
+def _several(value: Any) -> Iterable[Any]:
     """What was given, one or several."""
-    several = isinstance(given, Iterable) and not isinstance(given, (str, DType, type))
-    return given if several else (given,)  # pyright: ignore[reportUnknownVariableType]
+    several = isinstance(value, Iterable) and not isinstance(value, (str, DType, type))
+    return value if several else (value,)  # pyright: ignore[reportUnknownVariableType]
 
 
 def _kinds(words: str | Iterable[str]) -> tuple[str, ...]:
     """Words that each name a kind of cast, sorted; there is mostly none."""
-    found = list(_several(words))
-    if found:
+    kinds = list(_several(words))
+    if kinds:
         from passes.analysis.policies.patterns import cast_pattern
 
-        for word in found:
+        for word in kinds:
             if not isinstance(word, str):
                 raise GraphError(f"a kind of cast is text such as 'to:float64', not {word!r}")
-        for word in sorted(found):
+        for word in sorted(kinds):
             cast_pattern(word)
-    return tuple(sorted({word.strip() for word in found}))
+    return tuple(sorted({word.strip() for word in kinds}))

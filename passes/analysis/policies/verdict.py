@@ -14,5 +14,5 @@ class Verdict(NamedTuple):
     why: tuple[str, ...]
 
     def __str__(self) -> str:
-        done = {"allow": "allowed", "warn": "warned of", "forbid": "forbidden"}[self.action]
-        return f"{done} by {', '.join(self.why)}"
+        verb = {"allow": "allowed", "warn": "warned of", "forbid": "forbidden"}[self.action]
+        return f"{verb} by {', '.join(self.why)}"

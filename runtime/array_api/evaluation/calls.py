@@ -27,24 +27,24 @@ def call_of(symbol: Lazy, args: tuple[Lazy, ...]) -> Call:
 
     The result is contiguous. Call it inside `np.errstate(all="ignore")`.
     """
-    key = (symbol.op, symbol.attrs, *[one.type for one in args])
-    found = _CALLS.get(key)
-    if found is None:
+    key = (symbol.op, symbol.attrs, *[arg.type for arg in args])
+    entry = _CALLS.get(key)
+    if entry is None:
         if len(_CALLS) >= _MANY:
             _CALLS.clear()
-        found = _CALLS[key] = _made(symbol, args)
-    return found
+        entry = _CALLS[key] = _make_call(symbol, args)
+    return entry
 
 
-def _made(symbol: Lazy, args: tuple[Lazy, ...]) -> Call:
+def _make_call(symbol: Lazy, args: tuple[Lazy, ...]) -> Call:
     """All dtypes of the standard are computed in as they are, so conversions are all there is."""
     result = symbol.dtype
     if symbol.op is ops.cast:
         return partial(_cast, args[0].dtype, result)
-    wanted = TAPE.builder.infer(symbol.op, args, symbol.attrs).operands
+    target_dtypes = TAPE.builder.infer(symbol.op, args, symbol.attrs).operands
     settings = settings_of(symbol.op, result, symbol.attrs, {}, TAPE.tf32)
     kernel = partial(KERNELS[symbol.op.name], **settings)
-    casts = [(one.dtype, to) for one, to in zip(args, wanted, strict=True)]
+    casts = [(arg.dtype, to) for arg, to in zip(args, target_dtypes, strict=True)]
     if all(source is to for source, to in casts):
         return partial(_call, kernel, result)
     return partial(_call_cast, casts, kernel, result)
@@ -55,10 +55,10 @@ def _cast(source: DType, target: DType, x: Array) -> Array:
 
 
 def _call(kernel: Call, result: DType, *operands: Array) -> Array:
-    made = np.asarray(kernel(*operands))
-    if made.dtype != result.storage:  # places, which are made as int64
-        made = convert(made, DType.from_numpy(made.dtype), result)
-    return contiguous(made)
+    result_array = np.asarray(kernel(*operands))
+    if result_array.dtype != result.storage:  # places, which are made as int64
+        result_array = convert(result_array, DType.from_numpy(result_array.dtype), result)
+    return contiguous(result_array)
 
 
 def _call_cast(

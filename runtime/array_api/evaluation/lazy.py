@@ -33,7 +33,7 @@ class Lazy(Symbol):
     `held` is an upper bound of the bytes that are kept for it while it is pending.
     """
 
-    __slots__ = ("held", "value")
+    __slots__ = ("held_bytes", "value")
 
     def __init__(
         self,
@@ -53,11 +53,11 @@ class Lazy(Symbol):
         self.source = source
         self.index = next(_PLACES)
         self.value = value
-        held = PENDING
-        for one in args:
-            known = one.value
-            held += one.held if known is None else known.nbytes
-        self.held = held
+        held_bytes = PENDING
+        for arg in args:
+            value_ = arg.value
+            held_bytes += arg.held_bytes if value_ is None else value_.nbytes
+        self.held_bytes = held_bytes
 
     def settle(self, value: NDArray[Any]) -> None:
         """Take a value; what it was computed from is no longer needed for it."""
@@ -94,16 +94,16 @@ class Tape:
     def emit(self, op: Op, args: tuple[Any, ...], attrs: Mapping[str, Any]) -> Lazy:
         """A pending symbol, its type inferred; PromotionError, ShapeError or GraphError."""
         try:
-            inferred = self.builder.infer(op, args, attrs)
+            inference = self.builder.infer(op, args, attrs)
         except GraphirError as error:
             raise self.builder.refuse(error, op, args, _getframe(1)) from None
         site = self.builder.locate(_getframe(1))
-        return Lazy(self, op, args, inferred.attrs, inferred.type, site)
+        return Lazy(self, op, args, inference.attrs, inference.type, site)
 
     def record(self, op: Op, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Lazy:
         """An op on symbols and Python scalars, which take the dtype that the op wants there."""
-        for one in operands:
-            if one.__class__ is not Lazy:
+        for operand in operands:
+            if operand.__class__ is not Lazy:
                 return self._beside_numbers(op, operands, attrs)
         return self.emit(op, tuple(operands), attrs)
 
@@ -126,34 +126,40 @@ class Tape:
         return f"%{symbol.index}"
 
     def _beside_numbers(self, op: Op, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Lazy:
-        if not any(one.__class__ is Lazy for one in operands):
+        if not any(operand.__class__ is Lazy for operand in operands):
             raise TypeError(f"{op.name} of Python scalars alone; asarray(...) makes one an array")
         try:
-            inferred = self._inferred(op, operands, attrs)
+            inference = self._infer_beside_numbers(op, operands, attrs)
             site = self.builder.locate(_getframe(1))
-            wanted = zip(operands, inferred.operands, strict=True)
+            pairs = zip(operands, inference.operands, strict=True)
             args = [
-                one if one.__class__ is Lazy else self._number(one, to, site) for one, to in wanted
+                operand if operand.__class__ is Lazy else self._number(operand, to, site)
+                for operand, to in pairs
             ]
         except GraphirError as error:
             raise self.builder.refuse(error, op, operands, _getframe(1)) from None
-        return Lazy(self, op, tuple(args), inferred.attrs, inferred.type, site)
+        return Lazy(self, op, tuple(args), inference.attrs, inference.type, site)
 
-    def _inferred(self, op: Op, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Inferred:
+    def _infer_beside_numbers(
+        self, op: Op, operands: Sequence[Any], attrs: Mapping[str, Any]
+    ) -> Inferred:
         """What an op among whose operands are Python scalars makes of them."""
         types = tuple(
-            [one.type if one.__class__ is Lazy else _WEAK[_kind(one)] for one in operands]
+            [
+                operand.type if operand.__class__ is Lazy else _WEAK[_kind(operand)]
+                for operand in operands
+            ]
         )
         return self.builder.infer_of(op, types, attrs)
 
     def _number(self, number: Any, dtype: DType, site: Source) -> Lazy:
         # Zeros have signs that their equality does not tell of, and so have parts.
-        kept = bool(number) and not isinstance(number, complex)
+        cacheable = bool(number) and not isinstance(number, complex)
         key = dtype.code, number.__class__, number
-        value = self._numbers.get(key) if kept else None
+        value = self._numbers.get(key) if cacheable else None
         if value is None:
             value = self._array(number, dtype)
-            if kept:
+            if cacheable:
                 if len(self._numbers) >= _NUMBERS:
                     self._numbers.clear()
                 self._numbers[key] = value
@@ -172,7 +178,7 @@ _WEAK = {kind: TensorType(dtype) for kind, dtype in WEAK.items()}
 def _kind(number: Any) -> type:
     """The type of Python scalar that a number is, of a subclass too, as np.float64 is."""
     kind = number.__class__
-    return kind if kind in WEAK else next(one for one in WEAK if isinstance(number, one))
+    return kind if kind in WEAK else next(each for each in WEAK if isinstance(number, each))
 
 
 TAPE = Tape()

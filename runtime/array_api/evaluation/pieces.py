@@ -10,7 +10,7 @@ from graphir import Graph, Symbol
 from runtime.array_api.evaluation.lazy import TAPE, Lazy
 from runtime.program import Program
 
-_KEPT = 256
+_MOST_PROGRAMS = 256
 """The structures that are remembered; beyond that the oldest are forgotten."""
 
 _AGAIN = 3
@@ -26,8 +26,8 @@ class PendingPiece:
     `todo` has each symbol after its operands, with these; `kept` are the results.
     """
 
-    def __init__(self, todo: Mapping[Lazy, tuple[Lazy, ...]], kept: Sequence[Lazy]) -> None:
-        self.todo, self.kept = todo, kept
+    def __init__(self, todo: Mapping[Lazy, tuple[Lazy, ...]], targets: Sequence[Lazy]) -> None:
+        self.todo, self.targets = todo, targets
         self.inputs: list[Lazy] = []
         places: dict[Lazy, int] = {}
         key: list[Any] = []
@@ -41,7 +41,7 @@ class PendingPiece:
                     key.append(arg.type)
                 key.append(place)
             places[symbol] = len(places)
-        key += [places[one] for one in kept]
+        key += [places[target] for target in targets]
         self.key = tuple(key)
 
     @property
@@ -53,11 +53,13 @@ class PendingPiece:
     def program(self, beside: Program | None = None) -> Program:
         """The Program that computes it from its inputs, with the memory of another."""
         graph = Graph("array_api", rules=TAPE.rules)
-        made: dict[Lazy, Symbol] = {one: graph.input(one.type) for one in self.inputs}
-        for one, args in self.todo.items():
-            operands = tuple([made[arg] for arg in args])
-            made[one] = graph.append(one.op, operands, one.attrs, one.type, one.source)
-        graph.output(*[made[one] for one in self.kept])
+        symbols: dict[Lazy, Symbol] = {symbol: graph.input(symbol.type) for symbol in self.inputs}
+        for symbol, args in self.todo.items():
+            operands = tuple([symbols[arg] for arg in args])
+            symbols[symbol] = graph.append(
+                symbol.op, operands, symbol.attrs, symbol.type, symbol.source
+            )
+        graph.output(*[symbols[symbol] for symbol in self.targets])
         return Program(graph, beside=beside)
 
 
@@ -69,17 +71,17 @@ class Programs:
 
     def __init__(self) -> None:
         self._first: Program | None = None
-        self._met: dict[Any, tuple[int, Program | None]] = {}
+        self._seen_keys: dict[Any, tuple[int, Program | None]] = {}
         self._lock = Lock()
 
     def of(self, piece: PendingPiece) -> Program | None:
         """The Program of a piece; None of one that is small and new."""
         with self._lock:
-            times, program = self._met.pop(piece.key, (0, None))
+            times, program = self._seen_keys.pop(piece.key, (0, None))
             if program is None and (times + 1 >= _AGAIN or piece.is_large):
                 program = piece.program(self._first)
                 self._first = self._first or program
-            self._met[piece.key] = times + 1, program
-            while len(self._met) > _KEPT:
-                del self._met[next(iter(self._met))]
+            self._seen_keys[piece.key] = times + 1, program
+            while len(self._seen_keys) > _MOST_PROGRAMS:
+                del self._seen_keys[next(iter(self._seen_keys))]
         return program

@@ -37,14 +37,14 @@ def asarray(
     to = None if dtype is None else dtype_of(dtype)
     if isinstance(obj, Array):
         return _of_array(obj, to, copy)
-    if any(isinstance(one, Array) for one in _leaves(obj)):
+    if any(isinstance(each, Array) for each in _leaves(obj)):
         if copy is False:
             raise GraphError("copy=False: stacking a sequence of arrays needs a copy")
-        return _stacked(obj, to or result_type(*_leaves(obj)))
-    return known(_taken(obj, to, copy))
+        return _stack(obj, to or result_type(*_leaves(obj)))
+    return known(_own_values(obj, to, copy))
 
 
-def _taken(obj: Any, to: DType | None, copy: bool | None) -> NDArray[Any]:
+def _own_values(obj: Any, to: DType | None, copy: bool | None) -> NDArray[Any]:
     """The values of what is no array of the namespace, in memory of their own unless copy=False."""
     try:
         value: NDArray[Any] = np.asarray(obj, None if to is None else to.storage)
@@ -53,10 +53,10 @@ def _taken(obj: Any, to: DType | None, copy: bool | None) -> NDArray[Any]:
     if value.dtype == object:
         raise OverflowError("these values are no numbers of at most 64 bits")
     dtype_of(value.dtype)
-    shared = not isinstance(obj, _OF_PYTHON) and np.may_share_memory(value, np.asarray(obj))
-    if copy is False and not shared:
+    shares = not isinstance(obj, _OF_PYTHON) and np.may_share_memory(value, np.asarray(obj))
+    if copy is False and not shares:
         raise GraphError("copy=False: making an array of these values needs a copy")
-    return native(value.copy() if shared and copy is not False else value)
+    return native(value.copy() if shares and copy is not False else value)
 
 
 _OF_PYTHON = (list, tuple, bool, int, float, complex)
@@ -73,16 +73,16 @@ def _of_array(x: Array, to: DType | None, copy: bool | None) -> Array:
 
 def _leaves(obj: Any) -> Iterator[Any]:
     if isinstance(obj, (list, tuple)):
-        for one in cast("Sequence[Any]", obj):
-            yield from _leaves(one)
+        for each in cast("Sequence[Any]", obj):
+            yield from _leaves(each)
     else:
         yield obj
 
 
-def _stacked(obj: Any, to: DType) -> Array:
+def _stack(obj: Any, to: DType) -> Array:
     if not isinstance(obj, (list, tuple)):
         return asarray(obj, dtype=to)
-    rows = [_stacked(one, to) for one in cast("Sequence[Any]", obj)]
+    rows = [_stack(each, to) for each in cast("Sequence[Any]", obj)]
     return record(ops.stack, *rows, axis=0) if rows else asarray([], dtype=to)
 
 
@@ -100,7 +100,7 @@ def arange(
 ) -> Array:
     """start, start + step, ... before stop."""
     device_of(device)
-    floating = any(isinstance(one, float) for one in (start, stop, step))
+    floating = any(isinstance(each, float) for each in (start, stop, step))
     to = dtype_of(dtype, FLOAT if floating else INDEX)
     if to.is_float:  # ints that it cannot hold are rounded, as the values between are
         start, step = float(start), float(step)
@@ -130,7 +130,9 @@ def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) 
     if isinstance(fill_value, Array):
         value = fill_value if dtype is None else astype(fill_value, dtype)
         return record(ops.broadcast_to, value, shape=several(shape))
-    kind = next((one for one in _OF_SCALARS if isinstance(fill_value, one)), None)
+    kind = next(
+        (scalar_type for scalar_type in _OF_SCALARS if isinstance(fill_value, scalar_type)), None
+    )
     if kind is None:
         raise PromotionError("a fill value must be a Python scalar", got=repr(fill_value))
     to = dtype_of(dtype, _OF_SCALARS[kind])
@@ -144,10 +146,10 @@ def _filling(value: Any, to: DType) -> Any:
     with np.errstate(all="ignore"):  # what is too great for a float is inf
         if not higher:
             return np.array(value, to.storage).item()
-        made = np.array(value.real).astype(to.storage).item()
-    if made != value:
+        number = np.array(value.real).astype(to.storage).item()
+    if number != value:
         raise PromotionError(f"fill value {value!r} is not representable in {to}")
-    return made
+    return number
 
 
 def eye(
@@ -185,7 +187,7 @@ def full_like(x: Array, /, fill_value: Any, *, dtype: Any = None, device: Any = 
     return full(array_of(x).shape, fill_value, dtype=dtype_of(dtype, x.dtype), device=device)
 
 
-zeros, ones, empty = (_of_one_value(*one) for one in (("zeros", 0), ("ones", 1), ("empty", 0)))
+zeros, ones, empty = (_of_one_value(*each) for each in (("zeros", 0), ("ones", 1), ("empty", 0)))
 zeros_like, ones_like = _like("zeros_like", 0), _like("ones_like", 1)
 empty_like = _like("empty_like", 0)
 
@@ -198,7 +200,7 @@ def meshgrid(*arrays: Array, indexing: str = "xy") -> list[Array]:
     places = list(range(count))
     if indexing == "xy" and count > 1:
         places[:2] = 1, 0
-    sizes = [array_of(one).size for one in arrays]
+    sizes = [array_of(each).size for each in arrays]
     shape = tuple(sizes[i] for i in places)
     along = [tuple(-1 if place == axis else 1 for axis in range(count)) for place in places]
     return [

@@ -104,12 +104,12 @@ def expm1(x: Array, /) -> Array:
 
     TypeError where the standard does not define it.
     """
-    found = record(ops.expm1, array_of(x))
+    result = record(ops.expm1, array_of(x))
     if not x.dtype.is_complex:
-        return found
+        return result
     # NumPy knows no special cases of complex numbers here, and exp has them all.
     common = record(ops.logical_and, record(ops.is_finite, x), record(ops.not_equal, x, 0))
-    return record(ops.where, common, found, record(ops.subtract, record(ops.exp, x), 1))
+    return record(ops.where, common, result, record(ops.subtract, record(ops.exp, x), 1))
 
 
 def sign(x: Array, /) -> Array:
@@ -117,11 +117,11 @@ def sign(x: Array, /) -> Array:
 
     TypeError where the standard does not define it.
     """
-    found = record(ops.sign, array_of(x))
+    result = record(ops.sign, array_of(x))
     if not x.dtype.is_complex:
-        return found
+        return result
     # NumPy's is that of the infinite part where the other is NaN.
-    return record(ops.where, record(ops.is_nan, x), complex(math.nan, math.nan), found)
+    return record(ops.where, record(ops.is_nan, x), complex(math.nan, math.nan), result)
 
 
 def clip(x: Array, /, min: Any = None, max: Any = None) -> Array:

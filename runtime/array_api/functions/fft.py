@@ -39,7 +39,7 @@ _REAL, _COMPLEX = "real floating", "complex floating"
 
 def _along_one(name: str, kind: str, doc: str) -> Transform:
     def call(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
-        return _transformed(name, kind, x, n=n, axis=axis, norm=norm)
+        return _transform(name, kind, x, n=n, axis=axis, norm=norm)
 
     return named(call, name, f"{doc} along an axis.")
 
@@ -55,12 +55,12 @@ def _along_several(name: str, kind: str, doc: str) -> Transform:
     ) -> Array:
         if s is not None and axes is None:
             axes = range(-len(s), 0)
-        return _transformed(name, kind, x, s=s, axes=axes, norm=norm)
+        return _transform(name, kind, x, s=s, axes=axes, norm=norm)
 
     return named(call, name, f"{doc} along axes, the last len(s), or all.")
 
 
-def _transformed(name: str, kind: str, x: Array, **settings: Any) -> Array:
+def _transform(name: str, kind: str, x: Array, **settings: Any) -> Array:
     require(name, x, kind)
     return computed(name, getattr(np.fft, name), x, **settings)
 
@@ -97,15 +97,15 @@ def _frequencies(function: Callable[..., Any], n: int, d: float, dtype: Any, dev
 
 def fftshift(x: Array, /, *, axes: int | Sequence[int] | None = None) -> Array:
     """Frequency 0 moved to the middle of axes, of all without `axes`."""
-    return _shifted("fftshift", x, axes, lambda size: size // 2)
+    return _shift("fftshift", x, axes, lambda size: size // 2)
 
 
 def ifftshift(x: Array, /, *, axes: int | Sequence[int] | None = None) -> Array:
     """The inverse of fftshift."""
-    return _shifted("ifftshift", x, axes, lambda size: -(size // 2))
+    return _shift("ifftshift", x, axes, lambda size: -(size // 2))
 
 
-def _shifted(name: str, x: Array, axes: Any, by: Callable[[int], int]) -> Array:
+def _shift(name: str, x: Array, axes: Any, by: Callable[[int], int]) -> Array:
     require(name, x, _REAL, _COMPLEX)
     for axis in range(x.ndim) if axes is None else [axes] if isinstance(axes, int) else axes:
         along = axis_of(axis, (x.type,))

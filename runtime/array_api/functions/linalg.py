@@ -90,11 +90,11 @@ def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
             f"cross: {x1.shape} and {x2.shape} have no axis {axis} of 3 counted from the end"
         )
 
-    def turned(x: Array, by: int) -> Array:
+    def rotate(x: Array, by: int) -> Array:
         return record(ops.roll, x, shift=-by, axis=axis)
 
-    forth = record(ops.multiply, turned(x1, 1), turned(x2, 2))
-    return record(ops.subtract, forth, record(ops.multiply, turned(x1, 2), turned(x2, 1)))
+    forth = record(ops.multiply, rotate(x1, 1), rotate(x2, 2))
+    return record(ops.subtract, forth, record(ops.multiply, rotate(x1, 2), rotate(x2, 1)))
 
 
 def diagonal(x: Array, /, *, offset: int = 0) -> Array:
@@ -227,10 +227,13 @@ _FLOATING = ("real floating", "complex floating")
 
 
 def _of(
-    function: Callable[..., Any], shaped: Callable[[str, Array], Array], x: Array, **settings: Any
+    function: Callable[..., Any],
+    check_shape: Callable[[str, Array], Array],
+    x: Array,
+    **settings: Any,
 ) -> Any:
     name = function.__name__.removeprefix("_")
-    require(name, shaped(name, x), *_FLOATING)
+    require(name, check_shape(name, x), *_FLOATING)
     return computed(name, function, x, **settings)
 
 

@@ -68,11 +68,11 @@ def expand_dims(x: Array, /, axis: int = 0) -> Array:
 
 def squeeze(x: Array, /, axis: Any) -> Array:
     """Without axes of 1."""
-    axes = [_axis(array_of(x), one) for one in several(axis)]
+    axes = [_axis(array_of(x), axis_) for axis_ in several(axis)]
     if len({*axes}) != len(axes):
         raise GraphError(f"an axis is repeated in {axis!r}")
-    for one in sorted(axes, reverse=True):
-        x = view(ops.squeeze, x, axis=one)
+    for axis_ in sorted(axes, reverse=True):
+        x = view(ops.squeeze, x, axis=axis_)
     return x
 
 
@@ -84,16 +84,16 @@ def flip(x: Array, /, *, axis: Any = None) -> Array:
 def roll(x: Array, /, shift: Any, *, axis: Any = None) -> Array:
     """Shifted around axes; flat where there is none."""
     if axis is None:
-        rolled = roll(flat(x), shift, axis=0) if array_of(x).size else x
-        return record(ops.reshape, rolled, shape=x.shape)
+        flat_result = roll(flat(x), shift, axis=0) if array_of(x).size else x
+        return record(ops.reshape, flat_result, shape=x.shape)
     axes = several(axis)
     shifts = several(shift) if isinstance(shift, (tuple, list)) else (shift,) * len(axes)
     if len(shifts) != len(axes):
         raise GraphError(
             "roll needs a shift for each axis", got=f"{len(shifts)} shifts and {len(axes)} axes"
         )
-    for one, by in zip(axes, shifts, strict=True):
-        x = record(ops.roll, array_of(x), shift=by, axis=one)
+    for axis_, by in zip(axes, shifts, strict=True):
+        x = record(ops.roll, array_of(x), shift=by, axis=axis_)
     return x
 
 
@@ -109,8 +109,8 @@ def matrix_transpose(x: Array, /) -> Array:
 
 def moveaxis(x: Array, source: Any, destination: Any, /) -> Array:
     """Some axes moved to other places, the others in their order."""
-    sources = [_axis(array_of(x), one) for one in several(source)]
-    places = [_axis(x, one) for one in several(destination)]
+    sources = [_axis(array_of(x), axis) for axis in several(source)]
+    places = [_axis(x, axis) for axis in several(destination)]
     if (
         len({*sources}) != len({*places})
         or len(sources) != len({*sources})
@@ -121,15 +121,15 @@ def moveaxis(x: Array, source: Any, destination: Any, /) -> Array:
             got=f"{source!r} and {destination!r}",
         )
     order = [i for i in range(x.ndim) if i not in sources]
-    for place, one in sorted(zip(places, sources, strict=True)):
-        order.insert(place, one)
+    for place, axis in sorted(zip(places, sources, strict=True)):
+        order.insert(place, axis)
     return view(ops.permute, x, dims=tuple(order))
 
 
 def reshape(x: Array, /, shape: Any, *, copy: bool | None = None) -> Array:
     """The same elements in another shape, one size of which may be -1."""
-    made = record if copy else view
-    return made(ops.reshape, array_of(x), shape=several(shape))
+    make = record if copy else view
+    return make(ops.reshape, array_of(x), shape=several(shape))
 
 
 def tile(x: Array, repetitions: Any, /) -> Array:
@@ -166,10 +166,12 @@ def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Array:
     if array_of(x).ndim != array_of(indices).ndim:
         raise GraphError(f"take_along_axis: {x.ndim} axes and indices of {indices.ndim}")
     along = _axis(x, axis)
-    rest = [[*one.shape[:along], 1, *one.shape[along + 1 :]] for one in (x, indices)]
-    shape = broadcast_shapes([tuple(one) for one in rest])
+    rest = [[*array.shape[:along], 1, *array.shape[along + 1 :]] for array in (x, indices)]
+    shape = broadcast_shapes([tuple(array) for array in rest])
     both = [
-        record(ops.broadcast_to, one, shape=(*shape[:along], one.shape[along], *shape[along + 1 :]))
-        for one in (x, indices)
+        record(
+            ops.broadcast_to, array, shape=(*shape[:along], array.shape[along], *shape[along + 1 :])
+        )
+        for array in (x, indices)
     ]
     return record(ops.take_along, *both, axis=along)

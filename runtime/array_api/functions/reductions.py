@@ -32,15 +32,15 @@ def mean(x: Array, /, *, axis: Any = None, keepdims: bool = False) -> Array:
 
 def sum(x: Array, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Array:
     """The sum over axes, of small integers in 64 bits."""
-    return record(ops.sum, array_of(x), axis=axis, keepdims=keepdims, dtype=_asked(dtype))
+    return record(ops.sum, array_of(x), axis=axis, keepdims=keepdims, dtype=_dtype_or_none(dtype))
 
 
 def prod(x: Array, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Array:
     """The product over axes, of small integers in 64 bits."""
-    return record(ops.prod, array_of(x), axis=axis, keepdims=keepdims, dtype=_asked(dtype))
+    return record(ops.prod, array_of(x), axis=axis, keepdims=keepdims, dtype=_dtype_or_none(dtype))
 
 
-def _asked(dtype: Any) -> Any:
+def _dtype_or_none(dtype: Any) -> Any:
     return None if dtype is None else dtype_of(dtype)
 
 
@@ -56,9 +56,9 @@ def std(x: Array, /, *, axis: Any = None, correction: float = 0.0, keepdims: boo
 
 def _spread(op: Op, fractional: Any, x: Array, axis: Any, correction: float, keep: bool) -> Array:
     whole = int(correction)
-    recorded = record(op, array_of(x), axis=axis, correction=whole, keepdims=keep)
+    result = record(op, array_of(x), axis=axis, correction=whole, keepdims=keep)
     if whole == correction:
-        return recorded
+        return result
     return eager(fractional, x, axis=axis, ddof=correction, keepdims=keep)
 
 
@@ -120,13 +120,13 @@ def _cumulative(
         if array_of(x).ndim > 1:
             raise GraphError(f"{op.name}: an axis is needed for an array of shape {x.shape}")
         x, axis = flat(x), 0
-    made = record(op, array_of(x), axis=axis, dtype=_asked(dtype))
+    result = record(op, array_of(x), axis=axis, dtype=_dtype_or_none(dtype))
     if not include_initial:
-        return made
-    shape = list(made.shape)
+        return result
+    shape = list(result.shape)
     shape[axis] = 1
-    initial = full(tuple(shape), first, dtype=made.dtype)
-    return record(ops.concat, initial, made, axis=axis)
+    initial = full(tuple(shape), first, dtype=result.dtype)
+    return record(ops.concat, initial, result, axis=axis)
 
 
 def diff(
@@ -143,7 +143,7 @@ def diff(
     if n < 0:
         raise GraphError("diff: n must be a count", got=str(n))
     along = axis_of(axis, (x.type,))
-    parts = [array_of(one) for one in (prepend, x, append) if one is not None]
+    parts = [array_of(array) for array in (prepend, x, append) if array is not None]
     whole = record(ops.concat, *parts, axis=along) if len(parts) > 1 else x
     front = (slice(None),) * along
     for _ in range(n):

@@ -49,7 +49,7 @@ class RegionBody(NamedTuple):
 
 def assemble(code: RegionCode) -> RegionBody:
     """The body of a region: for each register the memory that is free first, and the calls."""
-    places, live, widths = _allocated(code)
+    places, live, widths = _allocate(code)
     at, slots, constants = _slots(code, places, live)
     calls = tuple(
         [
@@ -59,7 +59,7 @@ def assemble(code: RegionCode) -> RegionBody:
     )
     walks = Walk(calls, slots, constants) if code.long else None
     return RegionBody(
-        walks or _written(calls, len(slots), constants),
+        walks or _compile_calls(calls, len(slots), constants),
         slots,
         tuple(code.inputs.values()),
         tuple(code.outs),
@@ -78,11 +78,11 @@ def _slots(
     slots: dict[RegisterSlot, int] = {}
     constants: list[int] = []
     bases, dtypes = code.bases, code.dtypes
-    used = [register for _, register in code.rows]
+    registers = [register for _, register in code.rows]
     for _, args, out, _ in live:
-        used += args
-        used.append(out)
-    for register in used:
+        registers += args
+        registers.append(out)
+    for register in registers:
         if at[register] >= 0:
             continue
         place = places[bases[register]]
@@ -98,7 +98,7 @@ def _slots(
     return at, tuple(slots), tuple(arrays)
 
 
-def _allocated(
+def _allocate(
     code: RegionCode,
 ) -> tuple[list[tuple[str, int] | None], list[Instruction], list[int]]:
     """Where each register lies, the instructions that matter, and the width of each scratch slot.
@@ -130,30 +130,30 @@ def _allocated(
         if places[bases[register]] is None:
             take(bases[register])
     live: list[Instruction] = []
-    for one in reversed(code.instructions):
-        function, args, out, _ = one
+    for instruction in reversed(code.instructions):
+        function, args, out, _ = instruction
         place = places[out]
         if place is None:
             continue  # nothing reads it
-        live.append(one)
+        live.append(instruction)
         # Long code is on scratch memory alone, so that its calls can be kept.
-        freed = [] if code.long and place[0] == "out" else free[code.dtypes[out].itemsize]
+        free_list = [] if code.long and place[0] == "out" else free[code.dtypes[out].itemsize]
         # A ufunc whose only element is in place is a reduction to NumPy, which rounds complex
         # products otherwise (IS_BINARY_REDUCE, numpy/_core/src/umath/fast_loop_macros.h).
         in_place = function not in (select, assign) and code.dtypes[out].kind != "c"
         if in_place:
-            freed.append(place)
+            free_list.append(place)
         for arg in args:
             base = bases[arg]
             if places[base] is None:
                 take(base)
         if not in_place:
-            freed.append(place)
+            free_list.append(place)
     live.reverse()
     return places, live, widths
 
 
-def _written(
+def _compile_calls(
     calls: Sequence[Call], count: int, constants: Sequence[NDArray[Any]]
 ) -> Callable[..., Any]:
     """The calls as Python source, compiled; equal sources share their code."""
@@ -185,18 +185,18 @@ class FunctionWriter:
                 self.lines.append(f"{out}[...] = {operands[0]}")
                 continue
             keyword = "out=" if function in _KEYWORD else ""
-            read = ", ".join(operands)
-            self.lines.append(f"{self.name(function)}({read}, {keyword}{out})")
+            operand_text = ", ".join(operands)
+            self.lines.append(f"{self.name(function)}({operand_text}, {keyword}{out})")
 
     def function(self, parameters: Sequence[str]) -> Callable[..., Any]:
         """The function whose statements were written; equal sources share their code."""
         text = "\n    ".join(self.lines) or "pass"
-        exec(_compiled(", ".join(parameters), text), self.scope)
+        exec(_compile(", ".join(parameters), text), self.scope)
         return self.scope["body"]
 
 
 @lru_cache(1024)
-def _compiled(parameters: str, lines: str) -> Any:
+def _compile(parameters: str, lines: str) -> Any:
     return compile(f"def body({parameters}):\n    {lines}\n", "<region>", "exec")
 
 
@@ -219,9 +219,11 @@ class Walk:
     ) -> None:
         self.calls, self.constants = calls, constants
         self.scratch = [k for k, slot in enumerate(slots) if slot.kind == "scratch"]
-        given = {k for k, slot in enumerate(slots) if slot.kind != "scratch"}
-        self.varying = [i for i, (_, args, _) in enumerate(calls) if not given.isdisjoint(args)]
-        self._kept: dict[int, tuple[Any, list[Any]]] = {}
+        given_slots = {k for k, slot in enumerate(slots) if slot.kind != "scratch"}
+        self.varying = [
+            i for i, (_, args, _) in enumerate(calls) if not given_slots.isdisjoint(args)
+        ]
+        self._cache: dict[int, tuple[Any, list[Any]]] = {}
 
     def __call__(self, *slots: Any) -> None:
         """Do them all."""
@@ -237,13 +239,13 @@ class Walk:
 
     def _calls(self, arrays: Sequence[Any]) -> list[Any]:
         first = arrays[self.scratch[0]] if self.scratch else None
-        memory, calls = self._kept.get(id(first), (None, []))
+        memory, calls = self._cache.get(id(first), (None, []))
         if first is None or memory is not first:
             calls = [self._call(i, arrays) for i in range(len(self.calls))]
             if first is not None:
-                if len(self._kept) >= KEPT_WALKS:
-                    self._kept.clear()
-                self._kept[id(first)] = first, calls
+                if len(self._cache) >= KEPT_WALKS:
+                    self._cache.clear()
+                self._cache[id(first)] = first, calls
         return calls
 
     def _call(self, i: int, arrays: Sequence[Any]) -> tuple[Any, ...]:

@@ -32,15 +32,15 @@ def register(dtype: DType) -> np.dtype[Any]:
 def cast(source: DType, target: DType, tf32: str, bits: bool, spare: int = 0) -> KernelTrace:
     """From register to register, NaN having at least so many spare bits."""
     quiet = spare >= _FRACTION - target.mantissa_bits
-    made = partial(_cast, source=source, target=target, tf32=tf32, bits=bits, quiet=quiet)
-    return trace(made, [register(source)], register(target), bits)
+    kernel = partial(_cast, source=source, target=target, tf32=tf32, bits=bits, quiet=quiet)
+    return trace(kernel, [register(source)], register(target), bits)
 
 
 @cache
 def load(dtype: DType, bits: bool) -> KernelTrace:
     """From storage to register, exactly."""
-    made = _from_float16 if bits and dtype is DType.float16 else partial(_load, dtype=dtype)
-    return trace(made, [dtype.storage], register(dtype), bits)
+    kernel = _from_float16 if bits and dtype is DType.float16 else partial(_load, dtype=dtype)
+    return trace(kernel, [dtype.storage], register(dtype), bits)
 
 
 def entering(dtype: DType, tf32: str) -> Callable[[NDArray[Any]], NDArray[Any]]:
@@ -50,20 +50,20 @@ def entering(dtype: DType, tf32: str) -> Callable[[NDArray[Any]], NDArray[Any]]:
     """
     cut = 2 ** (_FRACTION - dtype.mantissa_bits) - 1 if has_range_of_float32(dtype) else None
 
-    def entered(array: NDArray[Any]) -> NDArray[Any]:
+    def round_entry(array: NDArray[Any]) -> NDArray[Any]:
         by_bits = cut is not None and array.flags.c_contiguous
         if by_bits and not np.bitwise_or.reduce(array.view(_U32), axis=None) & cut:
             return array
         return convert(array.view(_F32), DType.float32, dtype, tf32).view(array.dtype)
 
-    return entered
+    return round_entry
 
 
 @cache
 def store(dtype: DType, bits: bool) -> KernelTrace:
     """From register to storage, exactly."""
-    made = STORES.get(dtype, _by_cast(dtype)) if bits else _by_cast(dtype)
-    return trace(made, [register(dtype)], dtype.storage, bits)
+    kernel = STORES.get(dtype, _by_cast(dtype)) if bits else _by_cast(dtype)
+    return trace(kernel, [register(dtype)], dtype.storage, bits)
 
 
 def _by_cast(dtype: DType) -> Callable[[Any], Any]:
@@ -83,8 +83,8 @@ def spare_bits(dtype: DType) -> int:
     """
     if dtype.format is None:
         return _FRACTION
-    widened = machine(dtype) is DType.float32 and dtype is not DType.float32
-    return _FRACTION - dtype.mantissa_bits if widened else 0
+    widens = machine(dtype) is DType.float32 and dtype is not DType.float32
+    return _FRACTION - dtype.mantissa_bits if widens else 0
 
 
 def spare_after(source: DType, target: DType, spare: int) -> int:
@@ -114,21 +114,21 @@ def halves() -> NDArray[np.float32]:
 
 
 def _cast(x: Any, source: DType, target: DType, tf32: str, bits: bool, quiet: bool) -> Any:
-    wide, wanted = machine(source), machine(target)
-    if wide is wanted and source.exact_in(target):
+    wide, target_wide = machine(source), machine(target)
+    if wide is target_wide and source.exact_in(target):
         return x
-    if target is wanted or wanted.is_integer:
-        if _by_numpy(wide, wanted) and (target is wanted or not target.narrow):
-            return x.astype(wanted.storage)
+    if target is target_wide or target_wide.is_integer:
+        if _by_numpy(wide, target_wide) and (target is target_wide or not target.narrow):
+            return x.astype(target_wide.storage)
     elif source.exact_in(DType.float32) and rounds_in_register(target):
-        x = x if wide is wanted else x.astype(_F32)
+        x = x if wide is target_wide else x.astype(_F32)
         if source.exact_in(target):
             return x
         if not bits and target in _NUMPY_ROUNDS:
             return x.astype(target.storage).astype(_F32)
         x = x if quiet else x.tracer.emit(_default_nan, [x], _F32)
         return rounded_in_register(target, x, tf32)
-    return convert(convert(x, wide, target, tf32), target, wanted)
+    return convert(convert(x, wide, target, tf32), target, target_wide)
 
 
 def _by_numpy(source: DType, target: DType) -> bool:
@@ -169,8 +169,8 @@ def _float16(x: Any) -> Any:
     u = x.view(_U32)
     binade = np.maximum((u & 0x7F800000).view(_F32), np.float32(2.0**-14))
     shift = np.minimum(binade, np.float32(2.0**16)) * np.float32(1.5 * 2.0**13)
-    rounded = ((x + shift) - shift) * np.float32(2.0**112) * np.float32(2.0**-112)
-    return (rounded.view(_U32) | (u & 0x80000000)).view(_F32)
+    half = ((x + shift) - shift) * np.float32(2.0**112) * np.float32(2.0**-112)
+    return (half.view(_U32) | (u & 0x80000000)).view(_F32)
 
 
 def _store_bfloat16(x: Any) -> Any:

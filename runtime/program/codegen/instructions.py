@@ -18,7 +18,7 @@ from runtime.program.codegen import casting
 from runtime.program.codegen.tracing import KernelTrace, Storage, Whole, assign, trace
 from runtime.program.cost_model import WRITTEN_SYMBOLS
 from runtime.program.cutting import Call, Region, source_of
-from runtime.results import REFUSED, refused
+from runtime.results import REFUSAL_ERRORS, refused
 
 Attributes: TypeAlias = tuple[tuple[str, Any], ...]
 Instruction: TypeAlias = tuple[Callable[..., Any], tuple[int, ...], int, Symbol]
@@ -41,7 +41,7 @@ class RegionCode:
 
     kernels: Mapping[str, Callable[..., Any]] = KERNELS
 
-    def __init__(self, region: Region, needed: Collection[int], bits: bool) -> None:
+    def __init__(self, region: Region, materialized: Collection[int], bits: bool) -> None:
         self.region, self.bits = region, bits
         self.long = len(region.symbols) > WRITTEN_SYMBOLS
         self.tf32 = region.symbols[0].graph.tf32 if region.symbols else "even"
@@ -60,20 +60,20 @@ class RegionCode:
         self._traces: dict[Any, tuple[KernelTrace, int]] = {}
         self._add(region.symbols)
         for symbol in region.symbols:
-            if symbol.index in needed:
+            if symbol.index in materialized:
                 self._out(symbol)
         for symbol in region.rows:
-            self.rows.append((symbol, self._filled(symbol.args[0], symbol)))
+            self.rows.append((symbol, self._row_operand(symbol.args[0], symbol)))
 
     def live(self, registers: Iterable[int]) -> list[Instruction]:
         """The instructions that matter to some registers."""
-        read = {self.bases[register] for register in registers}
-        found: list[Instruction] = []
-        for one in reversed(self.instructions):
-            if one[2] in read:
-                read.update([self.bases[arg] for arg in one[1]])
-                found.append(one)
-        return found[::-1]
+        live_bases = {self.bases[register] for register in registers}
+        instructions: list[Instruction] = []
+        for instruction in reversed(self.instructions):
+            if instruction[2] in live_bases:
+                live_bases.update([self.bases[arg] for arg in instruction[1]])
+                instructions.append(instruction)
+        return instructions[::-1]
 
     # -- values
 
@@ -90,35 +90,35 @@ class RegionCode:
         base = self.bases[register]
         if self.dtypes[base] == dtype:
             return base
-        found = self._views.get((base, dtype))
-        if found is None:
-            found = self._views[base, dtype] = self._new(dtype)
-            self.bases[found] = base
-        return found
+        view = self._views.get((base, dtype))
+        if view is None:
+            view = self._views[base, dtype] = self._new(dtype)
+            self.bases[view] = base
+        return view
 
     def _value(self, symbol: Symbol) -> int:
         """The register of a symbol's value."""
         symbol = source_of(symbol)
-        found = self._values.get(symbol)
-        if found is None:
-            found = self._values[symbol] = self._loaded(symbol)
-        return found
+        register_ = self._values.get(symbol)
+        if register_ is None:
+            register_ = self._values[symbol] = self._load_value(symbol)
+        return register_
 
-    def _loaded(self, symbol: Symbol) -> int:
+    def _load_value(self, symbol: Symbol) -> int:
         dtype = symbol.dtype
-        known = scalar_of(symbol)
-        if known is not None:
-            found = self._constant(known)
-            number = not np.isnan(known).any()
-            self._spare[found] = casting.spare_bits(DType.bool if number else dtype)
-            return found
+        scalar = scalar_of(symbol)
+        if scalar is not None:
+            register_ = self._constant(scalar)
+            number = not np.isnan(scalar).any()
+            self._spare[register_] = casting.spare_bits(DType.bool if number else dtype)
+            return register_
         register = self._new(dtype.storage)
         self.inputs[register] = symbol
-        found = self._run(self._load(symbol), [register], symbol)
-        if found == register and self.long:
-            found = self._copied(found, symbol)
-        self._spare[found] = casting.spare_bits(dtype)
-        return found
+        register_ = self._run(self._load(symbol), [register], symbol)
+        if register_ == register and self.long:
+            register_ = self._copy(register_, symbol)
+        self._spare[register_] = casting.spare_bits(dtype)
+        return register_
 
     def _constant(self, value: NDArray[Any]) -> int:
         register = self._new(value.dtype)
@@ -128,10 +128,10 @@ class RegionCode:
     def _run(self, trace: KernelTrace, operands: Sequence[int], symbol: Symbol) -> int:
         """The result of a trace on operands."""
         registers = [*operands]
-        constants = [self._constant(one) for one in trace.constants]
-        for function, read, dtype in trace.steps:
+        constants = [self._constant(each) for each in trace.constants]
+        for function, reads, dtype in trace.steps:
             args = tuple(
-                [self._as(registers[i] if i >= 0 else constants[-i - 1], one) for i, one in read]
+                [self._as(registers[i] if i >= 0 else constants[-i - 1], each) for i, each in reads]
             )
             if function in _SPREADING:
                 args = tuple([self._spread(arg, symbol) for arg in args])
@@ -147,10 +147,10 @@ class RegionCode:
         single = base in self.constants or (base in self.inputs and not self.inputs[base].rank)
         if not (single and self.bits):
             return register
-        found = self._filled_with.get(register)
-        if found is None:
-            found = self._filled_with[register] = self._copied(register, symbol)
-        return found
+        block = self._filled_with.get(register)
+        if block is None:
+            block = self._filled_with[register] = self._copy(register, symbol)
+        return block
 
     def _add(self, symbols: Sequence[Symbol]) -> None:
         """The instructions of symbols, in a loop that is as long as the graph."""
@@ -161,32 +161,32 @@ class RegionCode:
             operands = [values.get(arg, -1) for arg in args]
             if -1 in operands:
                 operands = [self._value(arg) for arg in args]
-            spare = min([spares[one] for one in operands])
+            spare = min([spares[operand] for operand in operands])
             # Of three operands the last two have one dtype.
             key = op, dtype, spare, args[0].type.dtype, args[-1].type.dtype
             if attrs and op is not ops.cast:
                 key = (*key, *attrs.items())
-            known = traces.get(key)
-            if known is None:
-                known = traces[key] = self._traced(symbol, operands, spare)
-            made, spare = known
-            if made.plain:
-                function, _, storage = made.steps[0]
+            entry = traces.get(key)
+            if entry is None:
+                entry = traces[key] = self._trace_symbol(symbol, operands, spare)
+            trace_, spare = entry
+            if trace_.plain:
+                function, _, storage = trace_.steps[0]
                 if type(function) is Whole:
                     function = Placed(function, symbol)
                 elif function in _SPREADING:
-                    operands = [self._spread(one, symbol) for one in operands]
-                found = len(dtypes)
+                    operands = [self._spread(operand, symbol) for operand in operands]
+                register_ = len(dtypes)
                 dtypes.append(storage)
-                bases.append(found)
-                instructions.append((function, tuple(operands), found, symbol))
+                bases.append(register_)
+                instructions.append((function, tuple(operands), register_, symbol))
             else:
-                found = self._run(made, operands, symbol)
-                spare = min(spare, spares.get(found, spare))  # it may be an operand
-            values[symbol] = found
-            spares[found] = spare
+                register_ = self._run(trace_, operands, symbol)
+                spare = min(spare, spares.get(register_, spare))  # it may be an operand
+            values[symbol] = register_
+            spares[register_] = spare
 
-    def _traced(
+    def _trace_symbol(
         self, symbol: Symbol, operands: Sequence[int], spare: int
     ) -> tuple[KernelTrace, int]:
         """What a symbol does, and the spare bits of its result."""
@@ -194,8 +194,8 @@ class RegionCode:
             source, target = symbol.args[0].dtype, symbol.dtype
             after = casting.spare_after(source, target, spare)
             return self._cast(source, target, spare), after
-        dtypes = tuple([self.dtypes[one] for one in operands])
-        return self._computed(symbol.op, tuple(symbol.attrs.items()), dtypes, symbol.dtype), spare
+        dtypes = tuple([self.dtypes[operand] for operand in operands])
+        return self._trace_op(symbol.op, tuple(symbol.attrs.items()), dtypes, symbol.dtype), spare
 
     # -- how values are converted and computed
 
@@ -208,34 +208,36 @@ class RegionCode:
     def _cast(self, source: DType, target: DType, spare: int) -> KernelTrace:
         return casting.cast(source, target, self.tf32, self.bits, spare)
 
-    def _computed(
+    def _trace_op(
         self, op: Op, attrs: Attributes, dtypes: Sequence[Storage], to: DType
     ) -> KernelTrace:
         kernel = self.kernels[op.name]
-        return _traced(kernel, attrs, tuple(dtypes), casting.register(to), self.bits)
+        return _trace_kernel(kernel, attrs, tuple(dtypes), casting.register(to), self.bits)
 
     # -- results
 
     def _out(self, symbol: Symbol) -> None:
-        found = self._run(self._store(symbol.dtype), [self._value(symbol)], symbol)
-        base = self.bases[found]
+        register_ = self._run(self._store(symbol.dtype), [self._value(symbol)], symbol)
+        base = self.bases[register_]
         if base in self._out_bases or self.long or self._is_given(base):
-            found = self._copied(found, symbol)
-        self.outs[symbol] = self._as(found, symbol.dtype.storage)
-        self._out_bases.add(self.bases[found])
+            register_ = self._copy(register_, symbol)
+        self.outs[symbol] = self._as(register_, symbol.dtype.storage)
+        self._out_bases.add(self.bases[register_])
 
-    def _filled(self, symbol: Symbol, user: Symbol) -> int:
+    def _row_operand(self, symbol: Symbol, user: Symbol) -> int:
         """An operand of rows, which must be whole: not repeated, and not a constant."""
-        found = self._value(symbol)
-        whole = found in self.inputs and source_of(symbol) is symbol
+        register_ = self._value(symbol)
+        whole = register_ in self.inputs and source_of(symbol) is symbol
         return (
-            found if whole or not self._is_given(self.bases[found]) else self._copied(found, user)
+            register_
+            if whole or not self._is_given(self.bases[register_])
+            else self._copy(register_, user)
         )
 
     def _is_given(self, register: int) -> bool:
         return register in self.inputs or register in self.constants
 
-    def _copied(self, register: int, symbol: Symbol) -> int:
+    def _copy(self, register: int, symbol: Symbol) -> int:
         out = self._new(self.dtypes[register])
         self.instructions.append((assign, (register,), out, symbol))
         return out
@@ -261,26 +263,26 @@ def scalar_of(symbol: Symbol) -> NDArray[Any] | None:
 
 def materialized(graph: Graph, steps: Sequence[Region | Call]) -> set[int]:
     """The symbols whose values lie in memory: what steps read, and outputs."""
-    needed = {symbol.index for symbol in graph.outputs}
+    indices = {symbol.index for symbol in graph.outputs}
     for step in reversed(steps):
         if isinstance(step, Call):
-            if step.symbol.index in needed:
-                needed.update([arg.index for arg in step.symbol.args])
+            if step.symbol.index in indices:
+                indices.update([arg.index for arg in step.symbol.args])
             continue
         inside = {symbol.index for symbol in step.symbols}
-        read = [arg for symbol in step.symbols for arg in symbol.args]
+        sources = [arg for symbol in step.symbols for arg in symbol.args]
         for symbol in step.rows:
-            needed.add(symbol.index)
-            read.append(symbol.args[0])
-            needed.update([arg.index for arg in symbol.args[1:]])
-        for source in map(source_of, read):
+            indices.add(symbol.index)
+            sources.append(symbol.args[0])
+            indices.update([arg.index for arg in symbol.args[1:]])
+        for source in map(source_of, sources):
             if source.index not in inside and scalar_of(source) is None:
-                needed.add(source.index)
-    return needed
+                indices.add(source.index)
+    return indices
 
 
 @cache
-def _traced(
+def _trace_kernel(
     kernel: Callable[..., Any],
     attrs: Attributes,
     dtypes: tuple[Storage, ...],
@@ -300,5 +302,5 @@ class Placed:
         """Do the step."""
         try:
             self.function(*args)
-        except REFUSED as error:
+        except REFUSAL_ERRORS as error:
             raise refused(error, self.symbol) from None

@@ -50,26 +50,30 @@ class Scalars:
         for register, base in enumerate(code.bases):
             if base != register:
                 names[register] = f"{names[base]}.view({writer.name(code.dtypes[register])})"
-        writer.lines += [self._line(one, writer, names) for one in self.live]
+        writer.lines += [self._line(instruction, writer, names) for instruction in self.live]
         for name, register in zip(writes, code.outs.values(), strict=True):
             writer.lines.append(f"{name} = {writer.name(np.asarray)}({names[register]})")
 
-    def _line(self, one: Instruction, writer: FunctionWriter, names: Mapping[int, str]) -> str:
-        function, args, out, _ = one
-        read = [names[arg] for arg in args]
+    def _line(
+        self, instruction: Instruction, writer: FunctionWriter, names: Mapping[int, str]
+    ) -> str:
+        function, args, out, _ = instruction
+        operand_names = [names[arg] for arg in args]
         dtypes = self.code.dtypes
         sign = _OPERATORS.get(function)
         if sign and all(dtypes[arg].kind in "iuf" for arg in args):
-            return f"{names[out]} = {read[0]} {sign} {read[1]}"
+            return f"{names[out]} = {operand_names[0]} {sign} {operand_names[1]}"
         if function is assign:
-            return f"{names[out]} = {read[0]}.astype({writer.name(dtypes[out])})"
+            return f"{names[out]} = {operand_names[0]}.astype({writer.name(dtypes[out])})"
         if function is select:
-            return f"{names[out]} = {read[1]} if {read[0]} else {read[2]}"
+            return (
+                f"{names[out]} = {operand_names[1]} if {operand_names[0]} else {operand_names[2]}"
+            )
         # Of complex scalars NumPy's loops are others than of arrays: np.square differs by an ulp.
         of_complex = any(dtypes[arg].kind == "c" for arg in args)
         if of_complex or not isinstance(function, np.ufunc):
             function = _returning(function, dtypes[out])
-        return f"{names[out]} = {writer.name(function)}({', '.join(read)})"
+        return f"{names[out]} = {writer.name(function)}({', '.join(operand_names)})"
 
 
 def _returning(function: Callable[..., Any], dtype: Any) -> Callable[..., Any]:

@@ -55,8 +55,10 @@ class Straight:
             elif isinstance(step, ScalarStep):
                 step.scalars.write(writer, _cells(step.reads), _cells(step.writes))
             else:
-                read = ", ".join(_cells(step.reads))
-                writer.lines.append(f"{_cell(step.write)} = {writer.name(step.call)}({read})")
+                operand_text = ", ".join(_cells(step.reads))
+                writer.lines.append(
+                    f"{_cell(step.write)} = {writer.name(step.call)}({operand_text})"
+                )
         writer.lines.append(f"return {', '.join(_cells(writes))},")
         writer.lines[:0] = self._scratch(writer)
         if types is not None:
@@ -87,19 +89,19 @@ class Straight:
 
     def run(self, run: PlanRun) -> None:
         """Run as a step."""
-        found = self.function(run.lane, *[run.values[cell] for cell in self.reads])
-        assert found is not None
-        for cell, value in zip(self.writes, found, strict=True):
+        outputs = self.function(run.lane, *[run.values[cell] for cell in self.reads])
+        assert outputs is not None
+        for cell, value in zip(self.writes, outputs, strict=True):
             run.values[cell] = value
 
     def _entry(self, step: Step, entry: Callable[..., Any], writer: FunctionWriter) -> None:
         """The step by machine code, which gives None for arrays that are not plain."""
         whole = alone(step)
-        read, made = ", ".join(_cells(whole.reads)), ", ".join(_cells(whole.writes))
+        inputs_text, outputs_text = ", ".join(_cells(whole.reads)), ", ".join(_cells(whole.writes))
         result = "r" if len(whole.writes) > 1 else "(r,)"
-        writer.lines.append(f"r = {writer.name(entry)}({read})")
-        other = f"{writer.name(whole.function)}(lane, {read})"
-        writer.lines.append(f"{made}, = {other} if r is None else {result}")
+        writer.lines.append(f"r = {writer.name(entry)}({inputs_text})")
+        other = f"{writer.name(whole.function)}(lane, {inputs_text})"
+        writer.lines.append(f"{outputs_text}, = {other} if r is None else {result}")
 
     def _region(self, step: RegionStep, writer: FunctionWriter) -> None:
         body = step.body
@@ -125,9 +127,9 @@ class Straight:
             empty, shape = writer.name(np.empty), writer.name(step.shape)
             writer.lines.append(f"{_cell(cell)} = {empty}({shape}, {writer.name(dtype)})")
         for k, index, dtype in step.outs:
-            cell, stored = step.writes[index]
+            cell, storage = step.writes[index]
             names[k] = _cell(cell)
-            if dtype != stored:
+            if dtype != storage:
                 writer.lines.append(f"o{k} = {names[k]}.view({writer.name(dtype)})")
                 names[k] = f"o{k}"
         if isinstance(body.function, Walk):
@@ -135,10 +137,10 @@ class Straight:
         else:
             writer.call(body.calls, [*names, *map(writer.name, body.constants)])
         for rows in step.rows:
-            made = writer.name(caller(rows.symbol, rows.settings))
+            call_name = writer.name(caller(rows.symbol, rows.settings))
             others = [f"{writer.name(contiguous)}({name})" for name in _cells(rows.others)]
-            read = ", ".join([names[rows.place], *others])
-            writer.lines.append(f"{_cell(rows.cell)} = {made}({read})")
+            operand_text = ", ".join([names[rows.place], *others])
+            writer.lines.append(f"{_cell(rows.cell)} = {call_name}({operand_text})")
 
 
 def alone(step: Step) -> Straight:

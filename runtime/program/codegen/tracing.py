@@ -60,9 +60,14 @@ class TracedKernel(NDArrayOperatorsMixin):
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **settings: Any) -> Any:
         if method != "__call__" or ufunc.nout != 1 or settings.keys() - {"casting"}:
             raise UntraceableError
-        given: list[Any] = [type(one) if type(one) in (int, float) else one.dtype for one in inputs]
-        *wanted, result = ufunc.resolve_dtypes((*given, None))
-        args = [self.tracer.read(one, dtype) for one, dtype in zip(inputs, wanted, strict=True)]
+        operand_dtypes: list[Any] = [
+            type(operand) if type(operand) in (int, float) else operand.dtype for operand in inputs
+        ]
+        *target_dtypes, result = ufunc.resolve_dtypes((*operand_dtypes, None))
+        args = [
+            self.tracer.read(operand, dtype)
+            for operand, dtype in zip(inputs, target_dtypes, strict=True)
+        ]
         return self.tracer.emit(ufunc, args, result)
 
     def __array_function__(self, function: Any, _: Any, args: Any, settings: Any) -> Any:
@@ -94,8 +99,8 @@ class Tracer:
 
     def emit(self, function: Any, args: Sequence[TracedKernel], dtype: Storage) -> TracedKernel:
         """The result of a step."""
-        read = tuple([(one.index, one.dtype) for one in args])
-        self.steps.append(UfuncStep(function, read, dtype))
+        operands_read = tuple([(arg.index, arg.dtype) for arg in args])
+        self.steps.append(UfuncStep(function, operands_read, dtype))
         return TracedKernel(self, len(self.operands) + len(self.steps) - 1, dtype)
 
     def read(self, value: Any, dtype: Storage) -> TracedKernel:
@@ -112,7 +117,7 @@ class Tracer:
     def where(self, condition: Any, x: Any, y: Any) -> TracedKernel:
         """np.where of one dtype: y ^ ((x ^ y) & mask), or `select` where no mask is as wide."""
         dtype: Storage = next(
-            one.dtype for one in (x, y, condition) if isinstance(one, TracedKernel)
+            operand.dtype for operand in (x, y, condition) if isinstance(operand, TracedKernel)
         )
         condition = self.read(condition, np.dtype(bool))
         x, y = self.read(x, dtype), self.read(y, dtype)
@@ -126,7 +131,7 @@ class Tracer:
 
     def finish(self, result: TracedKernel) -> KernelTrace:
         """The trace that ends in a value."""
-        all_operands = tuple([(one.index, one.dtype) for one in self.operands])
+        all_operands = tuple([(operand.index, operand.dtype) for operand in self.operands])
         plain = [step.args for step in self.steps] == [all_operands] and (
             result.index,
             result.dtype,
@@ -141,11 +146,11 @@ def trace(
     """What a kernel does with operands of some dtypes; one step where it cannot be taken apart."""
     tracer = Tracer(dtypes, bits)
     try:
-        made = kernel(*tracer.operands)
+        result_ = kernel(*tracer.operands)
     except (UntraceableError, AttributeError, TypeError):
-        made = None
-    if isinstance(made, TracedKernel) and made.dtype == result:
-        return tracer.finish(made)
+        result_ = None
+    if isinstance(result_, TracedKernel) and result_.dtype == result:
+        return tracer.finish(result_)
     whole = Tracer(dtypes, bits)
     return whole.finish(whole.emit(Whole(kernel), whole.operands, result))
 

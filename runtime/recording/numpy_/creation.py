@@ -48,7 +48,7 @@ _DEMANDING = ("scipy.fft._pocketfft.pypocketfft",)
 """Compiled modules that take no subclass of ndarray for a result."""
 _LOCK = RLock()
 _USERS = [0]
-_REPLACED: list[tuple[dict[str, Any], str, Any]] = []
+_REPLACEMENTS: list[tuple[dict[str, Any], str, Any]] = []
 
 
 @contextmanager
@@ -69,41 +69,41 @@ def makers_recorded() -> Generator[None]:
 
 def _replace() -> None:
     for path, module in list(sys.modules.items()):
-        held: dict[str, Any] = getattr(module, "__dict__", {})
-        if held.get("__name__") not in _LEFT:
-            for name, original, maker in _names_in(path, held):
-                if held.get(name) is original:
-                    held[name] = maker
-                    _REPLACED.append((held, name, original))
+        namespace: dict[str, Any] = getattr(module, "__dict__", {})
+        if namespace.get("__name__") not in _LEFT:
+            for name, original, maker in _names_in(path, namespace):
+                if namespace.get(name) is original:
+                    namespace[name] = maker
+                    _REPLACEMENTS.append((namespace, name, original))
     for path in _DEMANDING:
-        held = getattr(sys.modules.get(path), "__dict__", {})
-        for name, original in list(held.items()):
+        namespace = getattr(sys.modules.get(path), "__dict__", {})
+        for name, original in list(namespace.items()):
             if isinstance(original, BuiltinFunctionType):
-                held[name] = _maker(original, _compiled)
-                _REPLACED.append((held, name, original))
+                namespace[name] = _maker(original, _compiled)
+                _REPLACEMENTS.append((namespace, name, original))
 
 
 _Names: TypeAlias = "Sequence[tuple[str, Any, Maker]]"
-_INSTALLED: dict[str, tuple[int, int, _Names]] = {}
+_MODULE_NAMES: dict[str, tuple[int, int, _Names]] = {}
 """Of modules that are installed, and so seldom change: id and size of what they hold, the names."""
 
 
-def _names_in(path: str, held: dict[str, Any]) -> _Names:
+def _names_in(path: str, namespace: dict[str, Any]) -> _Names:
     """The names in a module that may hold what is replaced."""
     reads = path in _HOLDING or path.partition(".")[0] not in LIBRARIES
-    if "site-packages" not in str(held.get("__file__", "")) and reads:
+    if "site-packages" not in str(namespace.get("__file__", "")) and reads:
         return _ALL
-    known = _INSTALLED.get(path)
-    if known is None or known[:2] != (id(held), len(held)):
-        names = [one for one in (_ALL if reads else _MAKING) if one[0] in held]
-        known = _INSTALLED[path] = id(held), len(held), names
-    return known[2]
+    entry = _MODULE_NAMES.get(path)
+    if entry is None or entry[:2] != (id(namespace), len(namespace)):
+        names = [pair for pair in (_ALL if reads else _MAKING) if pair[0] in namespace]
+        entry = _MODULE_NAMES[path] = id(namespace), len(namespace), names
+    return entry[2]
 
 
 def _restore() -> None:
-    while _REPLACED:
-        held, name, original = _REPLACED.pop()
-        held[name] = original
+    while _REPLACEMENTS:
+        namespace, name, original = _REPLACEMENTS.pop()
+        namespace[name] = original
 
 
 def _maker(original: Any, record: Callable[..., Any]) -> Maker:
@@ -174,8 +174,8 @@ def _made(symbolic: Callable[..., Symbol], operand: int | None = None) -> Callab
             return real
         recorder.locate()
         settings = [value for at, value in enumerate(args) if at != operand]
-        named = {name: value for name, value in kwargs.items() if name != "fill_value"}
-        recorder.setting(f"an argument of {original.__name__}", [settings, named])
+        keywords = {name: value for name, value in kwargs.items() if name != "fill_value"}
+        recorder.setting(f"an argument of {original.__name__}", [settings, keywords])
         return recorder.outcome(
             original.__name__, real, lambda: symbolic(recorder, real, *args, **kwargs)
         )
@@ -286,7 +286,7 @@ def _interpolated(
     """Of two numbers: NumPy asks for an array by out=..., which it does not hand on."""
     if np.ndim(a) or np.ndim(b) or np.ndim(t) or out is not None:
         return original(a, b, t, out=out)
-    a, b = (_converted(recorder, _ASARRAY, one).reshape(1) for one in (a, b))
+    a, b = (_converted(recorder, _ASARRAY, operand).reshape(1) for operand in (a, b))
     return original(a, b, t)[0]
 
 
@@ -294,11 +294,11 @@ def _neighbours(recorder: Recorder, original: Any, x: Any, at: Any, count: Any) 
     """The indices beside one number: NumPy asks for arrays by out=..., as above."""
     if np.ndim(at):
         return original(x, at, count)
-    found = original(x, _converted(recorder, _ASARRAY, at).reshape(1), count)
-    return tuple(one.reshape(()) for one in found)
+    places = original(x, _converted(recorder, _ASARRAY, at).reshape(1), count)
+    return tuple(place.reshape(()) for place in places)
 
 
-_RECORDED: dict[str, Callable[..., Any]] = {
+_RECORDERS: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(
         ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray"), _converted
     ),
@@ -318,8 +318,10 @@ _RECORDED: dict[str, Callable[..., Any]] = {
     "lib._function_base_impl._lerp": _interpolated,
     "lib._function_base_impl._get_indexes": _neighbours,
 }
-_FOUND = {path: attrgetter(path)(np) for path in _RECORDED}
-MAKERS = {path: (one, _maker(one, _RECORDED[path])) for path, one in _FOUND.items()}
+_ORIGINALS = {path: attrgetter(path)(np) for path in _RECORDERS}
+MAKERS = {
+    path: (function_, _maker(function_, _RECORDERS[path])) for path, function_ in _ORIGINALS.items()
+}
 """By its path in numpy: a function, and what stands in its place during a recording."""
 
 
@@ -332,13 +334,13 @@ def _functions(module: Any) -> dict[str, Any]:
 
 def _readers() -> dict[str, tuple[Any, Maker]]:
     """Of modules that record nothing: functions of numbers, and makers of random arrays."""
-    read = {
+    readers = {
         f"{module.__name__}.{name}": (function, _maker(function, _number))
         for module in (math, cmath)
         for name, function in _functions(module).items()
     }
     state = {"seed", "get_state", "set_state", "default_rng", "shuffle", "bytes"}
-    return read | {
+    return readers | {
         f"numpy.random.{name}": (function, _maker(function, _external))
         for name, function in _functions(np.random).items()
         if name not in state

@@ -78,7 +78,7 @@ def _entered(recorder: Recorder, result: Any) -> Any:
         return recorder.wrapped(result, recorder.taken_as_given("", result))
     kind: Any = cast("object", type(result))
     if kind is tuple or kind is list:
-        return kind(_entered(recorder, one) for one in result)  # pyright: ignore
+        return kind(_entered(recorder, item) for item in result)  # pyright: ignore
     return result
 
 
@@ -109,7 +109,9 @@ def _sharing(real: Any, args: Any) -> RecordedValue | None:
     """The argument whose memory a result has."""
     if type(real) is not np.ndarray:
         return None
-    return next((one for one in arrays_of(args) if np.may_share_memory(real, one.plain)), None)
+    return next(
+        (array for array in arrays_of(args) if np.may_share_memory(real, array.plain)), None
+    )
 
 
 # -- functions that are ops
@@ -142,24 +144,24 @@ def _of_symbols(function: Any, *operands: Callable[[Recorder, Any], Any]) -> Sym
 
     def enter(recorder: Recorder, real: Any, *args: Any, **kwargs: Any) -> Symbol:
         kwargs.pop("casting", None)  # NumPy has seen to it
-        given = takes.bind(*args, **kwargs)
-        for (name, value), operand in zip_longest([*given.arguments.items()], operands):
+        bound = takes.bind(*args, **kwargs)
+        for (name, value), operand in zip_longest([*bound.arguments.items()], operands):
             if operand is None:
                 what = f"an argument of {function.__name__}"
-                given.arguments[name] = recorder.setting(what, value)
+                bound.arguments[name] = recorder.setting(what, value)
             else:
-                given.arguments[name] = operand(recorder, value)
-        given.arguments.update(numpy_settings(recorder, dict(given.arguments)))
-        return recorder.applied(function, *given.args, **given.kwargs)
+                bound.arguments[name] = operand(recorder, value)
+        bound.arguments.update(numpy_settings(recorder, dict(bound.arguments)))
+        return recorder.applied(function, *bound.args, **bound.kwargs)
 
     return enter
 
 
 def _each(recorder: Recorder, values: Any) -> list[Symbol]:
-    return [recorder.symbol(one) for one in values]
+    return [recorder.symbol(value) for value in values]
 
 
-_one = Recorder.symbol
+_symbol_of = Recorder.symbol
 
 
 def _einsum(recorder: Recorder, real: Any, subscripts: Any, *arrays: Any, **_: Any) -> Symbol:
@@ -169,16 +171,16 @@ def _einsum(recorder: Recorder, real: Any, subscripts: Any, *arrays: Any, **_: A
 _SYMBOLIC: dict[Any, Symbolic] = {
     np.concatenate: _of_symbols(np.concatenate, _each),
     np.where: _where,
-    np.dot: _of_symbols(np.dot, _one, _one),
-    np.inner: _of_symbols(np.inner, _one, _one),
-    np.vdot: _of_symbols(np.vdot, _one, _one),
+    np.dot: _of_symbols(np.dot, _symbol_of, _symbol_of),
+    np.inner: _of_symbols(np.inner, _symbol_of, _symbol_of),
+    np.vdot: _of_symbols(np.vdot, _symbol_of, _symbol_of),
     np.empty_like: emptied,
     np.zeros_like: _constant_like(0),
     np.ones_like: _constant_like(1),
     np.full_like: _full_like,
-    np.roll: _of_symbols(np.roll, _one),
-    np.take_along_axis: _of_symbols(np.take_along_axis, _one, _one),
-    np.diagflat: _of_symbols(np.diagflat, _one),
+    np.roll: _of_symbols(np.roll, _symbol_of),
+    np.take_along_axis: _of_symbols(np.take_along_axis, _symbol_of, _symbol_of),
+    np.diagflat: _of_symbols(np.diagflat, _symbol_of),
     np.einsum: _einsum,
 }
 
@@ -189,13 +191,13 @@ _SYMBOLIC: dict[Any, Symbolic] = {
 def _copyto(
     recorder: Recorder, dst: Any, src: Any, casting: Any = "same_kind", where: Any = True
 ) -> None:
-    known = recorder.before(src) if isinstance(src, np.ndarray) else None
+    source_symbol = recorder.before(src) if isinstance(src, np.ndarray) else None
     mask, before = recorder.before(where), recorder.before(dst)
     settings = {"casting": casting, "where": plains(where)}
     recorder.call(np.copyto, plains((dst, src)), settings)
 
     def enter() -> Symbol:
-        new = assigned(recorder, src, known, dst, plain(dst))
+        new = assigned(recorder, src, source_symbol, dst, plain(dst))
         if where is True:
             return new
         if mask is None or before is None:
@@ -223,11 +225,11 @@ def _chosen(recorder: Recorder, condition: Any, *values: Any) -> Any:
     return np.asarray(condition).nonzero()
 
 
-def _crossed(recorder: Recorder, a: Any, b: Any, *axes: Any, **named: Any) -> Any:
+def _crossed(recorder: Recorder, a: Any, b: Any, *axes: Any, **keywords: Any) -> Any:
     """Of two vectors: NumPy asks for an array by out=..., which it does not hand on."""
     vectors = np.shape(a) == np.shape(b) == (3,)
     if not vectors:
-        return _run(recorder, np.cross, (a, b, *axes), named)
+        return _run(recorder, np.cross, (a, b, *axes), keywords)
     return _run(recorder, np.cross, (np.reshape(a, (1, 3)), b), {})[0]
 
 

@@ -30,9 +30,9 @@ def function(of: Any, operands: int = 0) -> Symbolic:
     takes = _signature(of)
 
     def enter(recorder: Recorder, x: Symbol, values: Any, *args: Any, **kwargs: Any) -> Symbol:
-        given = list(takes.bind(x, *args, **kwargs).arguments.items())[1:]
-        symbols = [recorder.symbol(value) for _, value in given[:operands]]
-        settings = dict(given[operands:])
+        arguments = list(takes.bind(x, *args, **kwargs).arguments.items())[1:]
+        symbols = [recorder.symbol(value) for _, value in arguments[:operands]]
+        settings = dict(arguments[operands:])
         recorder.setting(f"an argument of {of.__name__}", settings)
         return recorder.applied(of, x, *symbols, **numpy_settings(recorder, plains(settings)))
 
@@ -90,7 +90,7 @@ def by_places(name: str) -> Symbolic:
 
     def enter(recorder: Recorder, x: Symbol, values: Any, *args: Any, **kwargs: Any) -> Symbol:
         recorder.setting(f"an argument of {name}", [args, kwargs])
-        moved = getattr(places_of(x), name)(*plains(args), **plains(kwargs))
-        return Pick(np.asarray(moved)).forward(recorder, x)
+        new_places = getattr(places_of(x), name)(*plains(args), **plains(kwargs))
+        return Pick(np.asarray(new_places)).forward(recorder, x)
 
     return enter

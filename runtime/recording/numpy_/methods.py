@@ -120,8 +120,8 @@ def _moving(name: str) -> Callable[..., Any]:
         if name != "flatten" and np.may_share_memory(real, self.plain):
             parent = trace_of(self, recorder)
             in_order = kwargs.get("order", "C") == "C" and name == "reshape"
-            known = RecordingTrace(recorder, real, None, parent, (Reshape(real.shape),))
-            return view_of(self, real, known if in_order else None)
+            trace = RecordingTrace(recorder, real, None, parent, (Reshape(real.shape),))
+            return view_of(self, real, trace if in_order else None)
         x = trace_of(self, recorder)
         return recorder.outcome(
             name, real, lambda: enter(recorder, x.read(), real, *args, **kwargs)
@@ -131,7 +131,7 @@ def _moving(name: str) -> Callable[..., Any]:
     return method
 
 
-_byteswapped = traced("byteswap", not_an_op)
+_byteswap = traced("byteswap", not_an_op)
 
 
 class Methods(RecordedValue):
@@ -173,23 +173,23 @@ class Methods(RecordedValue):
 
     def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
         """Elements set by their places in row-major order."""
-        given = plains(indices)
-        places = np.asarray(given)
+        plain_indices = plains(indices)
+        places = np.asarray(plain_indices)
         if mode != "raise" and self.size:
             wraps = mode == "wrap"
             places = places % self.size if wraps else np.clip(places, 0, self.size - 1)
-        put_flat(self, self.plain.put, (given, plains(values), mode), places, values)
+        put_flat(self, self.plain.put, (plain_indices, plains(values), mode), places, values)
 
     def byteswap(self, inplace: Any = False) -> Any:
         """The bytes of each element in the other order, which no graph says."""
-        return _NDARRAY.byteswap(self, True) if inplace else _byteswapped(self)
+        return _NDARRAY.byteswap(self, True) if inplace else _byteswap(self)
 
     def round(self, decimals: Any = 0, out: Any = None) -> Any:  # pyright: ignore
         """Rounded to decimals."""
-        found = _NDARRAY.round(self, decimals, out)
+        result = _NDARRAY.round(self, decimals, out)
         # Of what C code makes the plain array is a view; a copy has its own memory, as NumPy's has.
-        compiled = out is None and isinstance(found, RecordedValue) and self.dtype.kind in "iuc"
-        return found.copy("K") if compiled else found
+        from_c_code = out is None and isinstance(result, RecordedValue) and self.dtype.kind in "iuc"
+        return result.copy("K") if from_c_code else result
 
     def copy(self, order: Any = "C") -> Any:
         """A copy, which has the same symbol."""
@@ -259,8 +259,8 @@ class Methods(RecordedValue):
     @property
     def base(self) -> Any:
         """The array that has the memory, as plain NumPy has it."""
-        held = self.plain.base
-        return None if held is self else held  # of what C code made, the plain one is a view
+        owner = self.plain.base
+        return None if owner is self else owner  # of what C code made, the plain one is a view
 
     @imag.setter
     def imag(self, value: Any) -> None:
@@ -285,7 +285,7 @@ class Methods(RecordedValue):
 
     @shape.setter
     def shape(self, value: Any) -> None:
-        shape_in_place(self, lambda one: _NDARRAY.shape.__set__(one, value))
+        shape_in_place(self, lambda array: _NDARRAY.shape.__set__(array, value))
 
     @property
     def flat(self) -> Any:
@@ -305,7 +305,7 @@ class Methods(RecordedValue):
         reason = "is taken as given: the places depend on values"
         recorder.note("nonzero", reason)
         recorder.read("nonzero", self, reason, truth=True)
-        return tuple(recorder.wrapped(one, recorder.input(one)) for one in real)
+        return tuple(recorder.wrapped(places, recorder.input(places)) for places in real)
 
     def item(self, *args: Any) -> Any:
         """An element as a Python number, in which the recording ends."""
@@ -351,15 +351,15 @@ _reading_methods()
 def _rescued_methods() -> None:
     """Methods of arrays fall back to those of plain ones, but for those that change both."""
     changing = {"shape", "setflags", "resize"}
-    for name, one in list(vars(Methods).items()):
+    for name, method in list(vars(Methods).items()):
         if name in changing:
             continue
         of_numpy = getattr(_NDARRAY, name, None)
-        if isinstance(one, property) and one.fset is not None:
-            fset = rescued(_plainly(of_numpy.__set__))(one.fset)  # pyright: ignore
-            setattr(Methods, name, property(one.fget, fset, None, one.__doc__))
-        elif callable(one) and callable(of_numpy):
-            setattr(Methods, name, rescued(_plainly(of_numpy))(one))
+        if isinstance(method, property) and method.fset is not None:
+            fset = rescued(_plainly(of_numpy.__set__))(method.fset)  # pyright: ignore
+            setattr(Methods, name, property(method.fget, fset, None, method.__doc__))
+        elif callable(method) and callable(of_numpy):
+            setattr(Methods, name, rescued(_plainly(of_numpy))(method))
 
 
 def _plainly(of_numpy: Callable[..., Any]) -> Callable[..., Any]:

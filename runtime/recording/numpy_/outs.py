@@ -18,17 +18,17 @@ def outs_of(out: Any, count: int) -> tuple[Any, ...]:
     """The arrays given for results; None for new ones, of which `...` asks that they be arrays."""
     if out is None or out is ...:
         return (None,) * count
-    given = cast("tuple[Any, ...]", out if isinstance(out, tuple) else (out,))
-    return tuple(None if one is ... else one for one in given)
+    outs = cast("tuple[Any, ...]", out if isinstance(out, tuple) else (out,))
+    return tuple(None if each is ... else each for each in outs)
 
 
 def plain_kwargs(kwargs: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of a call as NumPy takes them."""
-    found = {name: plains(value) for name, value in kwargs.items()}
-    out = found.get("out")
+    settings = {name: plains(value) for name, value in kwargs.items()}
+    out = settings.get("out")
     if isinstance(out, tuple) and out[0] is ...:
-        found["out"] = ...
-    return found
+        settings["out"] = ...
+    return settings
 
 
 def returned(out: Any, real: Any) -> Any:
@@ -38,8 +38,8 @@ def returned(out: Any, real: Any) -> Any:
         scalar = isinstance(cast("object", real), np.generic)  # which np.dot returns
         return real if into is None or scalar else into
     results = cast("tuple[Any, ...]", real)
-    given = outs_of(out, len(results))
-    return tuple(r if o is None else o for o, r in zip(given, results, strict=True))
+    outs = outs_of(out, len(results))
+    return tuple(r if o is None else o for o, r in zip(outs, results, strict=True))
 
 
 def store(recorder: Recorder, name: str, out: Any, symbolic: Callable[[], Symbol]) -> None:
@@ -47,15 +47,15 @@ def store(recorder: Recorder, name: str, out: Any, symbolic: Callable[[], Symbol
 
     real = plain(out)
 
-    def stored() -> Symbol:
-        found, to = symbolic(), recorder.dtype(out.dtype)
-        cast = recorder.cast(found, to, "result", found.op.name, ASSIGN)
-        if is_truncation(found.dtype, to):  # nobody knows what was in range
-            recorder.settled.add(cast.index)
+    def enter() -> Symbol:
+        result, to = symbolic(), recorder.dtype(out.dtype)
+        cast = recorder.cast(result, to, "result", result.op.name, ASSIGN)
+        if is_truncation(result.dtype, to):  # nobody knows what was in range
+            recorder.exact_truncations.add(cast.index)
             return recorder.pinned(recorder.broadcast(cast, out.shape), real)
         return recorder.broadcast(cast, out.shape)
 
-    symbol = recorder.checked(name, real, stored)
+    symbol = recorder.checked(name, real, enter)
     if isinstance(out, RecordedValue):
         trace_of(out, recorder).write(symbol)
     else:

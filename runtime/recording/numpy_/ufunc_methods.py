@@ -34,18 +34,20 @@ def method_of(
 ) -> Any:
     """What a method of a ufunc gives, recorded where it is an op."""
     symbolic, name = _METHODS.get(method, _reduceat), f"{ufunc.__name__}.{method}"
-    symbols: list[Any] = [recorder.before(one) for one in inputs]  # before NumPy may write to them
+    symbols: list[Any] = [
+        recorder.before(operand) for operand in inputs
+    ]  # before NumPy may write to them
     real = recorder.call(getattr(ufunc, method), map(plains, inputs), plain_kwargs(kwargs))
 
-    def found() -> Symbol:
-        if any(one is None for one in symbols):
+    def enter() -> Symbol:
+        if any(operand is None for operand in symbols):
             raise UnrecordedError(f"{name} is of what has no symbol")
         return symbolic(recorder, ufunc, *symbols, **kwargs)
 
     into = outs_of(kwargs.get("out"), 1)[0]
     if into is None:
-        return recorder.outcome(name, real, found)
-    store(recorder, name, into, found)
+        return recorder.outcome(name, real, enter)
+    store(recorder, name, into, enter)
     return into
 
 
@@ -76,10 +78,10 @@ def _reduce(
         to["dtype"] = None if dtype is None else recorder.dtype(np.dtype(dtype))
         x = _truncated(recorder, op, x, to["dtype"])
     axes = axis_of(axis, x.rank)
-    found = recorder.emit(op, (x,), axis=axes, keepdims=bool(keepdims), **to)
+    reduction = recorder.emit(op, (x,), axis=axes, keepdims=bool(keepdims), **to)
     if initial is None or (ufunc in NEUTRAL and initial == NEUTRAL[ufunc]):
-        return found
-    return recorder.emit(OPS[ufunc], recorder.operands(OPS[ufunc], (found, initial)))
+        return reduction
+    return recorder.emit(OPS[ufunc], recorder.operands(OPS[ufunc], (reduction, initial)))
 
 
 def _masked(recorder: Recorder, ufunc: np.ufunc, x: Symbol, mask: Symbol, initial: Any) -> Symbol:
@@ -92,8 +94,8 @@ def axis_of(axis: Any, rank: int) -> tuple[int, ...]:
     """Axes as ops have them: all where it is None."""
     if axis is None:
         return tuple(range(rank))
-    given = cast("tuple[Any, ...]", axis if isinstance(axis, tuple) else (axis,))
-    return tuple(sorted(int(one) % max(rank, 1) for one in given)) if rank else ()
+    axes = cast("tuple[Any, ...]", axis if isinstance(axis, tuple) else (axis,))
+    return tuple(sorted(int(each) % max(rank, 1) for each in axes)) if rank else ()
 
 
 def _accumulate(

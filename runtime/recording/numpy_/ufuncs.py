@@ -35,7 +35,10 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str
     recorder.locate()
     if method == "__call__" and not kwargs and ufunc.nout == 1:
         args = _operands(recorder, ufunc, inputs)
-        values = [one.plain if isinstance(one, RecordedValue) else plain(one) for one in inputs]
+        values = [
+            operand.plain if isinstance(operand, RecordedValue) else plain(operand)
+            for operand in inputs
+        ]
         real = recorder.call(ufunc, values, {})
         return recorder.outcome(ufunc.__name__, real, lambda: emit(recorder, ufunc, args))
     if method == "__call__":
@@ -142,17 +145,17 @@ def _in_loop(
     )
 
 
-def _loop_dtype(asked: Any) -> Any:
+def _loop_dtype(dtype: Any) -> Any:
     """A dtype, or a class of them, as dtype= takes it."""
-    if asked is None or isinstance(asked, type(np.dtype)):
-        return cast("object", asked)
-    return np.dtype(asked)
+    if dtype is None or isinstance(dtype, type(np.dtype)):
+        return cast("object", dtype)
+    return np.dtype(dtype)
 
 
 def _chosen(
     recorder: Recorder,
     condition: Symbol | None,
-    found: Symbol,
+    result: Symbol,
     before: Symbol | None,
     into: Any,
     mask: Any,
@@ -161,16 +164,16 @@ def _chosen(
     if condition is None:
         raise UnrecordedError("where= is of what has no symbol")
     if before is None:
-        before = recorder.create(ops.full, dtype=found.dtype, value=0, shape=())
-    elif before.dtype is not found.dtype:
-        truncates = is_truncation(found.dtype, before.dtype)
-        found = recorder.cast(found, before.dtype, "result", found.op.name, ASSIGN)
-        recorder.masks[found] = condition
+        before = recorder.create(ops.full, dtype=result.dtype, value=0, shape=())
+    elif before.dtype is not result.dtype:
+        truncates = is_truncation(result.dtype, before.dtype)
+        result = recorder.cast(result, before.dtype, "result", result.op.name, ASSIGN)
+        recorder.masks[result] = condition
         if truncates:
-            recorder.settled.add(found.index)
-            found = recorder.broadcast(found, before.shape)
-            found = recorder.pinned(found, plain(into), plain(mask))
-    return recorder.emit(ops.where, (condition, found, before))
+            recorder.exact_truncations.add(result.index)
+            result = recorder.broadcast(result, before.shape)
+            result = recorder.pinned(result, plain(into), plain(mask))
+    return recorder.emit(ops.where, (condition, result, before))
 
 
 def _share_memory(arrays: Sequence[Any]) -> bool:

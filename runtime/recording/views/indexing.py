@@ -34,7 +34,9 @@ _BASIC = (int, slice, type(None), type(Ellipsis), np.integer)
 def is_basic(key: Any) -> bool:
     """Whether a key makes a view, or an element: of ints, slices, None and `...`."""
     keys = _keys(key)
-    return all(isinstance(one, _BASIC) and one is not True and one is not False for one in keys)
+    return all(
+        isinstance(entry, _BASIC) and entry is not True and entry is not False for entry in keys
+    )
 
 
 def get(x: RecordedValue, key: Any) -> Any:
@@ -59,12 +61,12 @@ def element(trace: RecordingTrace, key: Any) -> RecordingTrace:
     """The trace of a 0-d view of one element, or of the view that a basic key makes."""
     keys = _keys(key)
     shape = trace.plain.shape
-    if len(keys) != len(shape) or not all(isinstance(one, (int, np.integer)) for one in keys):
+    if len(keys) != len(shape) or not all(isinstance(entry, (int, np.integer)) for entry in keys):
         return view_trace(trace, trace.plain[(*keys, *(() if Ellipsis in keys else (Ellipsis,)))])
     start = tuple(int(at) % size for at, size in zip(keys, shape, strict=True))
     stop = tuple(at + 1 for at in start)
-    found = (Cut(start, stop, (1,) * len(start), ()),)
-    return RecordingTrace(trace.recorder, trace.plain[(*keys, Ellipsis)], None, trace, found)
+    steps_found = (Cut(start, stop, (1,) * len(start), ()),)
+    return RecordingTrace(trace.recorder, trace.plain[(*keys, Ellipsis)], None, trace, steps_found)
 
 
 def _picked(recorder: Recorder, x: RecordedValue, key: Any, real_key: Any) -> Symbol:
@@ -86,12 +88,12 @@ def _one_axis(key: Any) -> int | None:
     """The axis of the only array in a key of whole slices and one array of integers."""
     keys = _keys(key)
     arrays = [
-        i for i, one in enumerate(keys) if not (isinstance(one, slice) and one == slice(None))
+        i for i, entry in enumerate(keys) if not (isinstance(entry, slice) and entry == slice(None))
     ]
     if len(arrays) != 1:
         return None
-    one: Any = keys[arrays[0]]
-    return arrays[0] if isinstance(one, np.ndarray) and _dtype(one).kind in "iu" else None
+    entry: Any = keys[arrays[0]]
+    return arrays[0] if isinstance(entry, np.ndarray) and _dtype(entry).kind in "iu" else None
 
 
 def _dtype(array: Any) -> np.dtype[Any]:
@@ -121,25 +123,25 @@ def put(
     trace = trace_of(x, recorder)
     # Before memory changes, of which alone some symbols are known.
     before = trace.read()
-    known = recorder.before(value) if isinstance(value, (np.ndarray, list, tuple)) else value
-    listed = isinstance(value, (list, tuple))  # whose rows NumPy puts there one by one
-    changed = _reads(key, x) or (listed and _reads(value, x))
+    value_symbol = recorder.before(value) if isinstance(value, (np.ndarray, list, tuple)) else value
+    is_list = isinstance(value, (list, tuple))  # whose rows NumPy puts there one by one
+    aliases = _reads(key, x) or (is_list and _reads(value, x))
     recorder.call(write, (x.plain, real_key, plains(value)), {})
-    if changed:
+    if aliases:
         enter = _unknown
     elif is_basic(key):
         recorder.setting("an index", key)
         trace = element(trace, real_key)
-        enter = partial(assigned, recorder, value, known, trace.plain, trace.plain)
+        enter = partial(assigned, recorder, value, value_symbol, trace.plain, trace.plain)
     else:
-        enter = partial(_scattered, recorder, x, before, key, value, known)
+        enter = partial(_scattered, recorder, x, before, key, value, value_symbol)
     trace.write(recorder.checked("assignment", trace.plain, enter))
 
 
 def _reads(value: Any, x: RecordedValue) -> bool:
     """Whether a key, or an array in a list, has the memory of the array that is written."""
     if isinstance(value, (list, tuple)):
-        return any(_reads(one, x) for one in cast("list[Any]", value))
+        return any(_reads(item, x) for item in cast("list[Any]", value))
     return isinstance(value, np.ndarray) and np.may_share_memory(plain(value), x.plain)
 
 
@@ -148,16 +150,16 @@ def _unknown() -> Symbol:
 
 
 def _scattered(
-    recorder: Recorder, x: RecordedValue, before: Symbol, key: Any, value: Any, known: Any
+    recorder: Recorder, x: RecordedValue, before: Symbol, key: Any, value: Any, value_symbol: Any
 ) -> Symbol:
     """All of x once a value is put where a mask is true or places are named."""
     if _is_mask(key, x) and np.ndim(plain(value)) == 0:
-        put = x.plain[plains(key)][:1]
-        one = assigned(recorder, value, known, np.empty((), x.dtype), put)
-        return recorder.emit(ops.where, (recorder.symbol(key), one, before))
+        first_value = x.plain[plains(key)][:1]
+        scalar_symbol = assigned(recorder, value, value_symbol, np.empty((), x.dtype), first_value)
+        return recorder.emit(ops.where, (recorder.symbol(key), scalar_symbol, before))
     at = placed(recorder, x, key)
     into = np.broadcast_to(np.empty((), x.dtype), at.shape)
-    new = assigned(recorder, value, known, into, x.plain.reshape(-1)[at])
+    new = assigned(recorder, value, value_symbol, into, x.plain.reshape(-1)[at])
     return steps.Pick(at).backward(recorder, before, new)
 
 
@@ -170,7 +172,7 @@ def _is_mask(key: Any, x: RecordedValue) -> bool:
 
 
 def assigned(
-    recorder: Recorder, value: Any, known: Any, into: Array, real: Array | None = None
+    recorder: Recorder, value: Any, value_symbol: Any, into: Array, real: Array | None = None
 ) -> Symbol:
     """A value as it is put into an array: silently cast to its dtype and broadcast.
 
@@ -180,7 +182,7 @@ def assigned(
     if is_literal(value):
         symbol = recorder.assigned_literal(value, to)
     else:
-        symbol = known if isinstance(known, Symbol) else recorder.symbol(value)
+        symbol = value_symbol if isinstance(value_symbol, Symbol) else recorder.symbol(value)
     cast = recorder.converted(symbol, value, to, "value", ASSIGN, real, ASSIGN)
     return recorder.broadcast(cast, into.shape)
 
@@ -193,24 +195,24 @@ def put_flat(x: RecordedValue, write: Callable[..., None], args: Any, key: Any, 
         return
     recorder.locate()
     trace = trace_of(x, recorder)
-    before, known = trace.read(), recorder.before(value)
+    before, value_symbol = trace.read(), recorder.before(value)
     overlap = np.may_share_memory(values, x.plain)
     recorder.call(write, args, {})
     if not values.size:
         return
 
     def enter() -> Symbol:
-        if known is None or overlap:
+        if value_symbol is None or overlap:
             raise UnrecordedError("what is written has no symbol, or is changed meanwhile")
         at = np.arange(x.size)[key].reshape(-1)
         into: Any = np.broadcast_to(np.empty((), x.dtype), at.shape)
         if is_literal(value):
-            new = assigned(recorder, value, known, into)
+            new = assigned(recorder, value, value_symbol, into)
         else:
             order = np.arange(at.size) % values.size
-            taken = steps.Pick(order).forward(recorder, known)
+            picked_symbol = steps.Pick(order).forward(recorder, value_symbol)
             real = x.plain.reshape(-1)[at]
-            new = assigned(recorder, values.reshape(-1)[order], taken, into, real)
+            new = assigned(recorder, values.reshape(-1)[order], picked_symbol, into, real)
         return steps.Pick(at).backward(recorder, before, new)
 
     trace.write(recorder.checked("assignment", x.plain, enter))
@@ -230,8 +232,8 @@ class FlatIterator:
         return self._array
 
     def __getitem__(self, key: Any) -> Any:
-        found: Any = self._array.reshape(-1)[key]
-        return found.copy() if isinstance(found, RecordedValue) else found  # never a view
+        result: Any = self._array.reshape(-1)[key]
+        return result.copy() if isinstance(result, RecordedValue) else result  # never a view
 
     def __setitem__(self, key: Any, value: Any) -> None:
         array, at = self._array, plains(key)

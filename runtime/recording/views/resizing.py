@@ -38,13 +38,13 @@ def resize(x: RecordedValue, *shape: Any, refcheck: bool = True) -> None:
     new = original.copy("K")
     new.resize(*shape, refcheck=False)
     if new.size == x.size:
-        shape_in_place(x, lambda one: np.ndarray.resize(one, new.shape, refcheck=False))
+        shape_in_place(x, lambda array: np.ndarray.resize(array, new.shape, refcheck=False))
         return
-    moved = recorder.moved.get(id(x))
-    if original.base is not None and not moved:
+    entry = recorder.resized_arrays.get(id(x))
+    if original.base is not None and not entry:
         recorder.call(original.resize, shape, {"refcheck": refcheck})
     held = counts_references() and getrefcount(original) > _ALONE
-    if refcheck and not moved and held:
+    if refcheck and not entry and held:
         recorder.call(_refused, (), {})
     before, in_order = recorder.before(x), original.flags.c_contiguous
 
@@ -53,7 +53,7 @@ def resize(x: RecordedValue, *shape: Any, refcheck: bool = True) -> None:
             raise UnrecordedError("its elements are not in row-major order")
         return recorder.reshaped(_cut_or_filled(recorder, before, new.size), new.shape)
 
-    recorder.moved.setdefault(id(x), (x, original))
+    recorder.resized_arrays.setdefault(id(x), (x, original))
     order = new.flags.f_contiguous and not new.flags.c_contiguous
     np.ndarray.__setstate__(x, (1, new.shape, new.dtype, order, new.tobytes("A")))  # pyright: ignore
     recorder.adopt(x, "resize", enter)
@@ -68,20 +68,22 @@ def shape_in_place(x: RecordedValue, change: Callable[[Any], None]) -> None:
     change(x.plain)
     change(x)
     if before is not None:
-        x.known = RecordingTrace(before.recorder, x.plain, None, before, (Reshape(x.shape),))
+        x.recording_trace = RecordingTrace(
+            before.recorder, x.plain, None, before, (Reshape(x.shape),)
+        )
 
 
 def _refused() -> None:
     """NumPy's own refusal, of an array that a list holds too."""
-    held = [np.empty(1)]
-    one = held[0]
-    one.resize(2)
+    arrays = [np.empty(1)]
+    array = arrays[0]
+    array.resize(2)
 
 
 def _cut_or_filled(recorder: Recorder, x: Symbol, size: int) -> Symbol:
     flat = recorder.reshaped(x, (x.size,))
-    held: Any = flat.size
-    if size <= held:
+    length: Any = flat.size
+    if size <= length:
         return Cut((0,), (size,), (1,)).forward(recorder, flat)
-    zeros = recorder.create(ops.full, dtype=x.dtype, value=0, shape=(size - held,))
+    zeros = recorder.create(ops.full, dtype=x.dtype, value=0, shape=(size - length,))
     return recorder.emit(ops.concat, (flat, zeros), axis=0)

@@ -45,8 +45,8 @@ def _broadcast_to(x: Any, shape: Sizes) -> Any:
     if x.shape == shape:
         return x
     lead = len(shape) - x.ndim
-    kept = [i >= lead and x.shape[i - lead] == size for i, size in enumerate(shape)]
-    chunks = tuple(x.chunks[i - lead] if keep else "auto" for i, keep in enumerate(kept))
+    keeps = [i >= lead and x.shape[i - lead] == size for i, size in enumerate(shape)]
+    chunks = tuple(x.chunks[i - lead] if keep else "auto" for i, keep in enumerate(keeps))
     return dask_array().broadcast_to(x, shape, cut(shape, x.dtype, chunks))
 
 
@@ -55,7 +55,7 @@ def _rebind(x: Any, shape: Sizes) -> Any:
     return x
 
 
-def _sliced(x: Any, start: Sizes, stop: Sizes, step: Sizes) -> Any:
+def _slice(x: Any, start: Sizes, stop: Sizes, step: Sizes) -> Any:
     return movement.sliced(x, start, stop, step)
 
 
@@ -107,7 +107,7 @@ def _range(dtype: DType, start: Any, step: Any, size: int) -> Any:
     make = partial(movement.part_of_range, dtype, start, step)
     for end in {0, size - 1} if size else ():
         make(end, 1)  # which raises what else a block would
-    return _made((size,), make(0, 0).dtype, partial(_ranged, make))
+    return _make_blocks((size,), make(0, 0).dtype, partial(_ranged, make))
 
 
 def _ranged(make: Callable[..., Any], span: tuple[int, int]) -> Any:
@@ -115,7 +115,7 @@ def _ranged(make: Callable[..., Any], span: tuple[int, int]) -> Any:
 
 
 def _eye(dtype: DType, rows: int, columns: int, offset: int) -> Any:
-    return _made((rows, columns), dtype.storage, partial(_diagonal, dtype, offset))
+    return _make_blocks((rows, columns), dtype.storage, partial(_diagonal, dtype, offset))
 
 
 def _diagonal(dtype: DType, offset: int, down: tuple[int, int], across: tuple[int, int]) -> Any:
@@ -123,14 +123,17 @@ def _diagonal(dtype: DType, offset: int, down: tuple[int, int], across: tuple[in
     return movement.eye(dtype, rows, columns, offset + down[0] - across[0])
 
 
-def _made(shape: Sizes, dtype: Any, make: Callable[..., Any]) -> Any:
+def _make_blocks(shape: Sizes, dtype: Any, make: Callable[..., Any]) -> Any:
     """An array of blocks that are each made of where they begin and end on each axis."""
     return dask_array().map_blocks(
-        partial(_placed, make), chunks=cut(shape, dtype), dtype=dtype, meta=meta(dtype, len(shape))
+        partial(_block_at, make),
+        chunks=cut(shape, dtype),
+        dtype=dtype,
+        meta=meta(dtype, len(shape)),
     )
 
 
-def _placed(make: Callable[..., Any], block_info: Any = None) -> Any:
+def _block_at(make: Callable[..., Any], block_info: Any = None) -> Any:
     with np.errstate(all="ignore"):
         return make(*block_info[None]["array-location"])
 
@@ -138,8 +141,10 @@ def _placed(make: Callable[..., Any], block_info: Any = None) -> Any:
 def cut(shape: Sizes, dtype: Any, chunks: Sequence[Any] = ()) -> Any:
     """The chunks of an array as Dask cuts new ones; those of an empty one it cannot choose."""
     auto = "auto" if 0 not in shape else -1
-    wanted = [auto if one == "auto" else one for one in chunks or ("auto",) * len(shape)]
-    return dask_array().core.normalize_chunks(tuple(wanted), shape, dtype=dtype)
+    specification = [
+        auto if chunk == "auto" else chunk for chunk in chunks or ("auto",) * len(shape)
+    ]
+    return dask_array().core.normalize_chunks(tuple(specification), shape, dtype=dtype)
 
 
 MOVES: Mapping[str, Callable[..., Any]] = {
@@ -150,7 +155,7 @@ MOVES: Mapping[str, Callable[..., Any]] = {
     "permute": lambda x, dims: x.transpose(dims),
     "squeeze": lambda x, axis: x.squeeze(axis),
     "unsqueeze": lambda x, axis: x[(*[slice(None)] * axis, None)],
-    "slice": _sliced,
+    "slice": _slice,
     "flip": _flip,
     "roll": lambda x, shift, axis: dask_array().roll(x, shift, axis),
     "pad": _pad,

@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeAlias
 from graphir import DType, Symbol
 from graphir.conversions import convert
 from graphir.semantics.evaluation import settings_of
-from runtime.results import REFUSED, refused
+from runtime.results import REFUSAL_ERRORS, refused
 from runtime.targets.dask_.movement import MOVES
 from runtime.targets.dask_.pieces import Arrays, BlockPiece, Labels, meta, numbered, quiet, single
 from runtime.targets.dask_.reductions import PARTIAL, SCANS, contracted, reduced
@@ -50,10 +50,10 @@ class Moved:
         tf32 = symbol.graph.tf32
         settings = settings_of(symbol.op, symbol.dtype, symbol.attrs, sizes, tf32)
         try:
-            made = self.move(*[values[arg] for arg in self.needs], **settings)
-        except REFUSED as error:
+            result = self.move(*[values[arg] for arg in self.needs], **settings)
+        except REFUSAL_ERRORS as error:
             raise refused(error, symbol) from None
-        return [_as(made, symbol.dtype, tf32)]
+        return [_as(result, symbol.dtype, tf32)]
 
 
 class Along:

@@ -36,9 +36,9 @@ def meta(dtype: Any, rank: int) -> Any:
 
 def quiet(function: Callable[..., Any]) -> Any:
     """The function, its floating point errors silent in whatever thread it runs."""
-    made: Any = partial(_quietly, function)
-    made.__name__ = getattr(function, "__name__", "block")
-    return made
+    wrapper: Any = partial(_quietly, function)
+    wrapper.__name__ = getattr(function, "__name__", "block")
+    return wrapper
 
 
 def _quietly(function: Callable[..., Any], *arrays: Any, **settings: Any) -> Any:
@@ -67,9 +67,9 @@ class BlockTask:
 
 
 @lru_cache(maxsize=1024)
-def _task(name: str, pickled: bytes) -> BlockTask:
+def _task(name: str, payload: bytes) -> BlockTask:
     task = BlockTask.__new__(BlockTask)
-    task.program, task.pickled, task.__name__ = pickle.loads(pickled), pickled, name
+    task.program, task.pickled, task.__name__ = pickle.loads(payload), payload, name
     return task
 
 
@@ -111,20 +111,20 @@ class BlockPiece:
         every = self.blocks(self.task, values, np.dtype(object))
         return [self._one(every, place) for place in range(len(self.results))]
 
-    def blocks(self, task: Any, values: Arrays, dtype: Any, summed: Labels = ()) -> Any:
+    def blocks(self, task: Any, values: Arrays, dtype: Any, sum_labels: Labels = ()) -> Any:
         """What a task makes of each block of the operands, which are cut along `summed` too."""
-        labels = (*summed, *self.labels)
-        given: list[Any] = []
+        labels = (*sum_labels, *self.labels)
+        arguments: list[Any] = []
         for symbol, own in self.operands:
-            cut = {axis: -1 for axis, label in enumerate(own) if label == self.whole}
-            given += [values[symbol].rechunk(cut) if cut else values[symbol], own]
+            rechunking = {axis: -1 for axis, label in enumerate(own) if label == self.whole}
+            arguments += [values[symbol].rechunk(rechunking) if rechunking else values[symbol], own]
         return dask_array().blockwise(
             task,
             labels,
-            *given,
+            *arguments,
             token=self.task.__name__,
             new_axes={label: 1 for label in labels if label.startswith("new")},
-            adjust_chunks=dict.fromkeys(summed, 1),
+            adjust_chunks=dict.fromkeys(sum_labels, 1),
             concatenate=True,
             dtype=dtype,
             meta=meta(dtype, len(labels)),
@@ -149,30 +149,30 @@ def region(symbols: Sequence[Symbol], results: Sequence[Symbol]) -> BlockPiece:
     """Elementwise symbols of one shape; known numbers are part of the task, unless all are."""
     extract, inside, values = _Extract(results), set(symbols), dict[Symbol, Symbol]()
     args = {arg for symbol in symbols for arg in operands_of(symbol, inside)} - inside
-    known = {arg for arg in args if arg.op is ops.constant and not arg.rank}
+    numbers = {arg for arg in args if arg.op is ops.constant and not arg.rank}
     for arg in sorted(args, key=attrgetter("index")):
-        number = arg in known and known != args
+        number = arg in numbers and numbers != args
         values[arg] = extract.copy(arg, ()) if number else extract.input(arg, numbered(arg))
     for symbol in symbols:
-        given = [values[arg] for arg in operands_of(symbol, inside)]
-        values[symbol] = extract.copy(symbol, given)
-    outputs = [values[one] for one in results]
+        args_new = [values[arg] for arg in operands_of(symbol, inside)]
+        values[symbol] = extract.copy(symbol, args_new)
+    outputs = [values[result] for result in results]
     return BlockPiece(extract.finished(outputs), extract.operands, results)
 
 
 def single(symbol: Symbol, labels: Sequence[Labels], whole: str = "") -> BlockPiece:
     """One op, on operands whose axes have these labels."""
     extract = _Extract([symbol])
-    inputs = [extract.input(*one) for one in zip(symbol.args, labels, strict=True)]
-    made = extract.copy(symbol, inputs)
-    return BlockPiece(extract.finished([made]), extract.operands, [symbol], whole)
+    inputs = [extract.input(*pair) for pair in zip(symbol.args, labels, strict=True)]
+    result = extract.copy(symbol, inputs)
+    return BlockPiece(extract.finished([result]), extract.operands, [symbol], whole)
 
 
 def entered(symbol: Symbol) -> BlockPiece:
     """An input by itself: Programs round one of tensor_float32 as it enters."""
     extract = _Extract([symbol])
-    given = extract.input(symbol, numbered(symbol))
-    return BlockPiece(extract.finished([given]), extract.operands, [symbol])
+    symbol_new = extract.input(symbol, numbered(symbol))
+    return BlockPiece(extract.finished([symbol_new]), extract.operands, [symbol])
 
 
 def numbered(symbol: Symbol, name: str = "a") -> Labels:
@@ -194,16 +194,18 @@ class _Extract:
         dims = [1 if dim == 1 else label for dim, label in zip(symbol.shape, labels, strict=True)]
         type_ = TensorType(symbol.dtype, dims)
         attrs = {"dtype": type_.dtype, "shape": type_.shape}
-        made = self.new.append(ops.input, (), attrs, type_, symbol.location)
+        symbol_new = self.new.append(ops.input, (), attrs, type_, symbol.location)
         self.new.input_names.append(f"x{len(self.operands)}")
-        self.new.inputs.append(made)
+        self.new.inputs.append(symbol_new)
         self.operands.append((symbol, labels))
-        return made
+        return symbol_new
 
     def copy(self, symbol: Symbol, args: Sequence[Symbol]) -> Symbol:
         """An op on what its operands have become."""
-        inferred = self.new.infer(symbol.op, args, symbol.attrs)
-        return self.new.append(symbol.op, tuple(args), inferred.attrs, inferred.type, symbol.source)
+        inference = self.new.infer(symbol.op, args, symbol.attrs)
+        return self.new.append(
+            symbol.op, tuple(args), inference.attrs, inference.type, symbol.source
+        )
 
     def finished(self, outputs: Sequence[Symbol]) -> Graph:
         """The graph with these outputs."""

@@ -29,7 +29,7 @@ def reduced(piece: BlockPiece, symbol: Symbol, values: Arrays) -> Any:
     """An op along axes: by one Program where each lies in one block, else by partial results."""
     x, axis = values[symbol.args[0]], symbol.attrs["axis"]
     axes = tuple(range(x.ndim)) if axis is None else (axis,) if isinstance(axis, int) else axis
-    if x.size == 0 or all(x.numblocks[one] == 1 for one in axes):
+    if x.size == 0 or all(x.numblocks[each] == 1 for each in axes):
         return piece.arrays(values)[0]
     return PARTIAL[symbol.op.name](x, symbol, axes)
 
@@ -39,17 +39,19 @@ def contracted(piece: BlockPiece, symbol: Symbol, values: Arrays) -> Any:
 
     Then block is multiplied by block, and the products are added by a tree.
     """
-    summed = tuple(dict.fromkeys(one for _, own in piece.operands for one in own if one[0] == "k"))
+    sum_labels = tuple(
+        dict.fromkeys(each for _, own in piece.operands for each in own if each[0] == "k")
+    )
     if all(
-        values[one].numblocks[axis] == 1
-        for one, own in piece.operands
+        values[each].numblocks[axis] == 1
+        for each, own in piece.operands
         for axis, label in enumerate(own)
-        if label in summed
+        if label in sum_labels
     ):
         return piece.arrays(values)[0]
-    task = partial(_lifted, piece.task, len(summed))
-    products = piece.blocks(task, values, symbol.dtype.storage, summed)
-    return tree(products, symbol, tuple(range(len(summed))), KERNELS["sum"])
+    task = partial(_lifted, piece.task, len(sum_labels))
+    products = piece.blocks(task, values, symbol.dtype.storage, sum_labels)
+    return tree(products, symbol, tuple(range(len(sum_labels))), KERNELS["sum"])
 
 
 # -- what tasks do
@@ -79,11 +81,11 @@ def _moments(x: Any, axis: Axes, keepdims: bool) -> Any:
     mean = KERNELS["mean"](x, axis=axis, keepdims=True)
     squares = _squared(x - mean)
     fields = [("count", np.int64), ("mean", mean.dtype), ("squares", squares.dtype)]
-    found: Any = np.empty(mean.shape, fields)
-    found["count"] = math.prod(x.shape[i] for i in axis)
-    found["mean"] = mean
-    found["squares"] = KERNELS["sum"](squares, axis=axis, keepdims=True)
-    return found
+    moments: Any = np.empty(mean.shape, fields)
+    moments["count"] = math.prod(x.shape[i] for i in axis)
+    moments["mean"] = mean
+    moments["squares"] = KERNELS["sum"](squares, axis=axis, keepdims=True)
+    return moments
 
 
 def _squared(x: Any) -> Any:
@@ -93,21 +95,21 @@ def _squared(x: Any) -> Any:
 def _merged(parts: Any, axis: Axes, keepdims: bool) -> Any:
     """The moments of what lies along axes together (Chan, Golub and LeVeque, 1979)."""
     shape = tuple(1 if i in axis else size for i, size in enumerate(parts.shape))
-    found: Any = np.empty(shape, parts.dtype)
-    found["count"] = np.sum(parts["count"], axis, keepdims=True)
-    share = parts["count"] / found["count"]
-    found["mean"] = np.sum(parts["mean"] * share, axis, keepdims=True)
-    between = _squared(parts["mean"] - found["mean"]) * parts["count"]
-    found["squares"] = np.sum(parts["squares"] + between, axis, keepdims=True)
-    return found
+    moments: Any = np.empty(shape, parts.dtype)
+    moments["count"] = np.sum(parts["count"], axis, keepdims=True)
+    share = parts["count"] / moments["count"]
+    moments["mean"] = np.sum(parts["mean"] * share, axis, keepdims=True)
+    between = _squared(parts["mean"] - moments["mean"]) * parts["count"]
+    moments["squares"] = np.sum(parts["squares"] + between, axis, keepdims=True)
+    return moments
 
 
 def _spread(parts: Any, axis: Axes, keepdims: bool, correction: int, root: bool) -> Any:
-    found = _merged(parts, axis, keepdims)
-    count = np.maximum(found["count"] - correction, 0)
-    variance = (found["squares"] / count).astype(found["squares"].dtype)
-    made = np.sqrt(variance) if root else variance
-    return made if keepdims else made.squeeze(axis)
+    moments = _merged(parts, axis, keepdims)
+    count = np.maximum(moments["count"] - correction, 0)
+    variance = (moments["squares"] / count).astype(moments["squares"].dtype)
+    result = np.sqrt(variance) if root else variance
+    return result if keepdims else result.squeeze(axis)
 
 
 # -- how Dask combines it

@@ -15,7 +15,7 @@ from typing import Any
 
 from graphir import DType, ExecutionError, Graph, Symbol, ops
 from passes import lower
-from runtime.binding import checked, matched, require_type, sizes_of
+from runtime.binding import check_input, match_inputs, require_type, sizes_of
 from runtime.program.cutting import Call, cut
 from runtime.results import require_outputs
 from runtime.targets.dask_.movement import given, solid
@@ -47,43 +47,45 @@ def dask(graph: Graph) -> Callable[..., Any]:
     """
     require_outputs(graph)
     dask_array()
-    lowered = lower(graph)
-    steps = _ordered(_steps(lowered))
-    sent = [*lowered.inputs, *(symbol for step in steps for symbol in step.results)]
-    lost = [symbol for symbol in sent if symbol.dtype is DType.float8_e5m2]
-    run: Any = partial(_run, graph, lowered, steps, lost)
+    lowered_graph = lower(graph)
+    steps = _ordered(_steps(lowered_graph))
+    symbols_sent = [*lowered_graph.inputs, *(symbol for step in steps for symbol in step.results)]
+    unsendable = [symbol for symbol in symbols_sent if symbol.dtype is DType.float8_e5m2]
+    run: Any = partial(_run, graph, lowered_graph, steps, unsendable)
     run.__name__ = run.__qualname__ = graph.name
     return run
 
 
 def _run(
     graph: Graph,
-    lowered: Graph,
+    lowered_graph: Graph,
     steps: Sequence[BlockStep],
-    lost: Sequence[Symbol],
+    unsendable: Sequence[Symbol],
     /,
     *inputs: Any,
-    **named: Any,
+    **keywords: Any,
 ) -> Any:
-    _check_sent(lost)
-    known = zip(graph.inputs, graph.input_names, matched(graph, inputs, named), strict=True)
-    arrays = [_entered(graph, *one) for one in known]
+    _check_sent(unsendable)
+    triples = zip(
+        graph.inputs, graph.input_names, match_inputs(graph, inputs, keywords), strict=True
+    )
+    arrays = [_entered(graph, *triple) for triple in triples]
     sizes = sizes_of(graph, arrays)
-    values = dict(zip(lowered.inputs, arrays, strict=True))
+    values = dict(zip(lowered_graph.inputs, arrays, strict=True))
     for step in steps:
-        made = step.compute(values, sizes)
-        values.update(zip(step.results, map(solid, made), strict=True))
-    found = tuple(values[symbol] for symbol in lowered.outputs)
-    return found[0] if len(found) == 1 else found
+        results_ = step.compute(values, sizes)
+        values.update(zip(step.results, map(solid, results_), strict=True))
+    outputs = tuple(values[symbol] for symbol in lowered_graph.outputs)
+    return outputs[0] if len(outputs) == 1 else outputs
 
 
-def _check_sent(lost: Sequence[Symbol]) -> None:
+def _check_sent(unsendable: Sequence[Symbol]) -> None:
     """TargetError where a cluster would be sent what never arrives there."""
     cluster = optional("dask.config", "dask", "the Dask target").get("scheduler", None)
-    if lost and cluster == "dask.distributed":
+    if unsendable and cluster == "dask.distributed":
         raise lacking(
             "dask.distributed",
-            lost[0],
+            unsendable[0],
             "cannot serialize float8_e5m2 blocks (NumPy rejects its dtype string '<f1')",
             'cast to float8_e4m3fn or float16, or use dask.config.set(scheduler="threads")',
         )
@@ -92,7 +94,7 @@ def _check_sent(lost: Sequence[Symbol]) -> None:
 def _entered(graph: Graph, symbol: Symbol, name: str, value: Any) -> Any:
     """An input as an array of Dask whose chunks are known."""
     if not isinstance(value, dask_array().Array):
-        return given(checked(graph, symbol, name, value))
+        return given(check_input(graph, symbol, name, value))
     require_type(graph, symbol, name, value, type(value._meta))
     if any(math.isnan(size) for axis in value.chunks for size in axis):
         raise ExecutionError(
@@ -110,7 +112,11 @@ def _entered(graph: Graph, symbol: Symbol, name: str, value: Any) -> Any:
 def _steps(graph: Graph) -> Iterator[BlockStep]:
     """The steps that compute what the outputs of a lowered graph need."""
     users = _users(graph)
-    yield from (step_of(one) for one in live_symbols(graph) if one.op in (ops.constant, ops.full))
+    yield from (
+        step_of(symbol_)
+        for symbol_ in live_symbols(graph)
+        if symbol_.op in (ops.constant, ops.full)
+    )
     for step in cut(graph):
         if isinstance(step, Call):
             symbol = step.symbol  # elementwise, if it is alone because it may refuse its operands
@@ -120,7 +126,9 @@ def _steps(graph: Graph) -> Iterator[BlockStep]:
         yield from map(step_of, step.rows)
         for part in _connected(step.symbols):
             inside = set(part)
-            yield region(part, [one for one in part if any(x not in inside for x in users[one])])
+            yield region(
+                part, [symbol_ for symbol_ in part if any(x not in inside for x in users[symbol_])]
+            )
 
 
 def _users(graph: Graph) -> Mapping[Symbol, list[Symbol | None]]:
@@ -150,6 +158,6 @@ def _ordered(steps: Iterable[BlockStep]) -> list[BlockStep]:
     """The steps, each after those whose results it takes."""
     maker = {symbol: step for step in steps for symbol in step.results}
     order = TopologicalSorter(
-        {step: [maker[one] for one in step.needs if one in maker] for step in maker.values()}
+        {step: [maker[each] for each in step.needs if each in maker] for step in maker.values()}
     )
     return list(order.static_order())

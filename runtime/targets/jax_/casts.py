@@ -27,9 +27,9 @@ class JaxValue(NDArrayOperatorsMixin):
 
     def __array_function__(self, function: Any, _: Any, args: Any, settings: Any) -> JaxValue:
         """np.where."""
-        condition, *chosen = args
-        like = next(x for x in chosen if isinstance(x, JaxValue))
-        return JaxValue(jnp_().where(condition.array, *map(like._lifted, chosen)))
+        condition, *choose = args
+        like = next(x for x in choose if isinstance(x, JaxValue))
+        return JaxValue(jnp_().where(condition.array, *map(like._lifted, choose)))
 
     def _lifted(self, x: Any) -> Any:
         return x.array if isinstance(x, JaxValue) else np.asarray(x).astype(self.dtype)

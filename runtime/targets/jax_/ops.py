@@ -26,8 +26,8 @@ def _by_zero(function: Callable[..., Any], x: Any, y: Any) -> Any:
     jnp = jnp_()
     if jnp.issubdtype(x.dtype, jnp.floating):
         return function(x, y)
-    zero, one = jnp.zeros((), x.dtype), jnp.ones((), x.dtype)
-    return jnp.where(y == zero, zero, function(x, jnp.where(y == zero, one, y)))
+    zero, unit = jnp.zeros((), x.dtype), jnp.ones((), x.dtype)
+    return jnp.where(y == zero, zero, function(x, jnp.where(y == zero, unit, y)))
 
 
 def _divide(x: Any, y: Any) -> Any:
@@ -58,12 +58,12 @@ def _pow(x: Any, y: Any) -> Any:
 def _integer_pow(x: Any, y: Any) -> Any:
     """By squaring, modulo 2**bits: jnp.power has results of its own for great exponents."""
     jnp, lax = jnp_(), lax_()
-    one, found = jnp.ones((), x.dtype), jnp.ones_like(x)
+    unit, power = jnp.ones((), x.dtype), jnp.ones_like(x)
     for bit in range(8 * x.dtype.itemsize - jnp.issubdtype(y.dtype, jnp.signedinteger)):
-        shifted = lax.shift_right_logical(y, lax.full_like(y, bit))
-        found = found * jnp.where(shifted & one == one, x, one)
+        rest = lax.shift_right_logical(y, lax.full_like(y, bit))
+        power = power * jnp.where(rest & unit == unit, x, unit)
         x = x * x
-    return found
+    return power
 
 
 def _located(name: str, x: Any, axis: int | None, keepdims: bool) -> Any:
@@ -72,12 +72,12 @@ def _located(name: str, x: Any, axis: int | None, keepdims: bool) -> Any:
     if not jnp.iscomplexobj(x):
         return getattr(jnp, name)(x, axis=axis, keepdims=keepdims)
     over, end = (jnp.max, -jnp.inf) if name == "argmax" else (jnp.min, jnp.inf)
-    unknown = jnp.isnan(x)
+    nans = jnp.isnan(x)
     first = jnp.real(x) == over(jnp.real(x), axis, keepdims=True)
     rest = jnp.where(first, jnp.imag(x), jnp.asarray(end, jnp.real(x).dtype))
-    found = first & (rest == over(rest, axis, keepdims=True))
-    found = jnp.where(jnp.any(unknown, axis, keepdims=True), unknown, found)
-    return jnp.argmax(found, axis=axis, keepdims=keepdims)
+    hits = first & (rest == over(rest, axis, keepdims=True))
+    hits = jnp.where(jnp.any(nans, axis, keepdims=True), nans, hits)
+    return jnp.argmax(hits, axis=axis, keepdims=keepdims)
 
 
 def _pad(x: Any, padding: Any, value: Any) -> Any:
@@ -106,11 +106,11 @@ def _scatter(x: Any, updates: Any, indices: Any, axis: int) -> Any:
     """One place after another along the axis, so that the last wins."""
     jnp = jnp_()
     places = jnp.moveaxis(_places(x, indices, axis), axis, 0)
-    rows, found = jnp.moveaxis(updates, axis, 0), jnp.moveaxis(x, axis, 0)
+    rows, result = jnp.moveaxis(updates, axis, 0), jnp.moveaxis(x, axis, 0)
     here = jnp.arange(x.shape[axis], dtype=places.dtype).reshape(-1, *[1] * (x.ndim - 1))
     for i in range(places.shape[0]):
-        found = jnp.where(here == places[i], rows[i], found)
-    return jnp.moveaxis(found, 0, axis)
+        result = jnp.where(here == places[i], rows[i], result)
+    return jnp.moveaxis(result, 0, axis)
 
 
 def _concat(*arrays: Any, axis: int) -> Any:
@@ -128,8 +128,8 @@ def _rebind(x: Any, shape: tuple[int, ...]) -> Any:
 
 def _made(name: str, **settings: Any) -> Any:
     """What depends on no array, made by NumPy."""
-    made = KERNELS[name](**settings)
-    return jnp_().asarray(made)
+    value = KERNELS[name](**settings)
+    return jnp_().asarray(value)
 
 
 def _as_complex(x: Any, y: Any) -> Any:

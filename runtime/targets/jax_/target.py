@@ -10,7 +10,7 @@ import numpy as np
 from graphir import DType, ExecutionError, Graph, Symbol, ops
 from graphir.semantics.evaluation import settings_of
 from passes import decompose, lower
-from runtime.binding import matched, numpy_name, sizes_of
+from runtime.binding import match_inputs, numpy_name, sizes_of
 from runtime.targets.emission import emitter, lacking, live_symbols, optional
 from runtime.targets.jax_.casts import converted, jnp_
 from runtime.targets.jax_.ops import COMPOSITES, table
@@ -39,12 +39,12 @@ def function_of(graph: Graph) -> Callable[..., Any]:
         if symbol.op not in (ops.input, ops.cast):
             emitter("JAX", table(), symbol)
 
-    def run(*inputs: Any, **named: Any) -> Any:
-        given = matched(graph, inputs, named)
+    def run(*inputs: Any, **keywords: Any) -> Any:
+        values = match_inputs(graph, inputs, keywords)
         _check_x64(module, symbols)
         with module.numpy_dtype_promotion("strict"):
-            found = _values(graph, symbols, given)
-        return found[0] if len(found) == 1 else tuple(found)
+            outputs = _values(graph, symbols, values)
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     run.__name__ = run.__qualname__ = graph.name
     return run
@@ -74,8 +74,10 @@ def _check_x64(module: Any, symbols: Sequence[Symbol]) -> None:
             )
 
 
-def _values(graph: Graph, symbols: Sequence[Symbol], given: Sequence[Any]) -> list[Any]:
-    arrays = [_entered(*one) for one in zip(graph.inputs, graph.input_names, given, strict=True)]
+def _values(graph: Graph, symbols: Sequence[Symbol], inputs: Sequence[Any]) -> list[Any]:
+    arrays = [
+        _entered(*triple) for triple in zip(graph.inputs, graph.input_names, inputs, strict=True)
+    ]
     sizes = sizes_of(graph, arrays)
     values: dict[Symbol, Any] = dict(zip(graph.inputs, arrays, strict=True))
     for symbol in symbols:
@@ -106,9 +108,9 @@ def _value(symbol: Symbol, values: Sequence[Any], sizes: Mapping[str, int]) -> A
         return converted(values[0], symbol.args[0].dtype, symbol.dtype, tf32)
     settings = settings_of(op, symbol.dtype, symbol.attrs, sizes, tf32)
     try:
-        made = table()[op.name](*values, **settings)
+        result = table()[op.name](*values, **settings)
     except NotImplementedError as error:
         raise lacking("JAX", symbol, str(error), "cast to another dtype first") from None
-    if made.dtype == symbol.dtype.storage:
-        return made
-    return converted(made, DType.from_numpy(made.dtype), symbol.dtype, tf32)
+    if result.dtype == symbol.dtype.storage:
+        return result
+    return converted(result, DType.from_numpy(result.dtype), symbol.dtype, tf32)

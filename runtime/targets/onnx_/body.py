@@ -62,9 +62,9 @@ class OnnxBody:
             for name in ("helper", "numpy_helper")
         )
         self.nodes: list[Any] = []
-        self.made = set[str]()
+        self.node_outputs = set[str]()
         self.initializers: list[Any] = []
-        self.prefix, self.told, self.doc = "sizes", dict[str, str](), ""
+        self.prefix, self.metadata, self.doc = "sizes", dict[str, str](), ""
         self._bindings = {name: (symbol, axis) for name, symbol, axis in bindings(graph)}
         self._numbers: dict[tuple[Any, ...], OnnxValue] = {}
         self._sizes: dict[Size, OnnxValue] = {}
@@ -94,9 +94,9 @@ class OnnxBody:
         to = _detour(kind, by)
         if to is None:
             return self._node(kind, args, dtype, of, attrs)
-        moved = [x.cast(to) if x.dtype is by and i >= first else x for i, x in enumerate(args)]
-        made = self._node(kind, moved, to if dtype is by else dtype, of, attrs)
-        return made.cast(dtype)
+        operands = [x.cast(to) if x.dtype is by and i >= first else x for i, x in enumerate(args)]
+        result = self._node(kind, operands, to if dtype is by else dtype, of, attrs)
+        return result.cast(dtype)
 
     def _node(
         self,
@@ -108,11 +108,11 @@ class OnnxBody:
     ) -> OnnxValue:
         place, count = of
         names = [self.names.new(f"{self.prefix}/{kind}") for _ in range(count)]
-        given = [x.name for x in args]
-        node = self.helper.make_node(kind, given, names, names[place], self.doc or None, **attrs)
-        self.helper.set_metadata_props(node, self.told)
+        inputs = [x.name for x in args]
+        node = self.helper.make_node(kind, inputs, names, names[place], self.doc or None, **attrs)
+        self.helper.set_metadata_props(node, self.metadata)
         self.nodes.append(node)
-        self.made.update(names)
+        self.node_outputs.update(names)
         return OnnxValue(self, names[place], dtype)
 
     def cast(self, x: OnnxValue, dtype: DType) -> OnnxValue:
@@ -130,7 +130,7 @@ class OnnxBody:
         tensor = self._arrays.from_array(np.asarray(array, order="C"), new)
         if name:
             tensor.doc_string = self.doc
-            self.helper.set_metadata_props(tensor, self.told)
+            self.helper.set_metadata_props(tensor, self.metadata)
         self.initializers.append(tensor)
         return OnnxValue(self, new, dtype)
 
@@ -168,43 +168,43 @@ class OnnxBody:
         if isinstance(dim, int):
             return self.ints([dim])
         if dim not in self._sizes:
-            found = self._computed(dim) if str(dim) not in self._bindings else self._solved(dim)
+            value = self._computed(dim) if str(dim) not in self._bindings else self._solved(dim)
             negative = any(coefficient < 0 for _, coefficient in dim.terms)
-            self._sizes[dim] = self.require(found, found >= 0) if negative else found
+            self._sizes[dim] = self.require(value, value >= 0) if negative else value
         return self._sizes[dim]
 
     def binds(self, symbol: Symbol, axis: int) -> bool:
         """Whether a dim of an input is a name that has its size from there."""
-        found, place = self._bindings.get(str(symbol.shape[axis]), (None, 0))
-        return found is symbol and place == axis
+        source, place = self._bindings.get(str(symbol.shape[axis]), (None, 0))
+        return source is symbol and place == axis
 
-    def _computed(self, dim: Dim, **known: int) -> Any:
+    def _computed(self, dim: Dim, **values: int) -> Any:
         """A polynomial: of ints alone an int."""
         total: Any = 0
         for monomial, coefficient in dim.terms:
             term: Any = coefficient
             for atom in monomial:
                 if isinstance(atom, str):
-                    term = (known[atom] if atom in known else self._named(dim, atom)) * term
+                    term = (values[atom] if atom in values else self._named(dim, atom)) * term
                 else:
-                    term = self._computed(atom.dividend, **known) // atom.divisor * term
+                    term = self._computed(atom.dividend, **values) // atom.divisor * term
             total = term + total
         return total
 
     def _named(self, dim: Dim, name: str) -> OnnxValue:
         if name not in self._bindings:
             raise unbound(self.graph, name, dim)
-        named = Dim.of(name)
-        return self.size(named)
+        name_dim = Dim.of(name)
+        return self.size(name_dim)
 
-    def _solved(self, named: Dim) -> OnnxValue:
+    def _solved(self, name_dim: Dim) -> OnnxValue:
         """A name by the size of an axis, which is linear in it."""
-        name = str(named)
+        name = str(name_dim)
         symbol, axis = self._bindings[name]
         whole = [self.inputs[symbol]]
         size = self.op("Shape", whole, DType.int64, start=axis, end=axis + 1)
         dim = symbol.shape[axis]
-        if dim == named:
+        if dim == name_dim:
             return size
         assert isinstance(dim, Dim)  # it binds a name
         at_0, at_1 = (self._computed(dim, **{name: n}) for n in (0, 1))
@@ -218,8 +218,8 @@ class OnnxBody:
 
     def require(self, x: OnnxValue, condition: OnnxValue) -> OnnxValue:
         """The value; where the condition fails anywhere, the run does: an index is out of range."""
-        failed = (~condition).cast(DType.int64)
-        zeros = self.op("Gather", [self.ints([0]), failed], DType.int64)
+        failures = (~condition).cast(DType.int64)
+        zeros = self.op("Gather", [self.ints([0]), failures], DType.int64)
         zero = self.op("ReduceSum", [zeros], DType.int64, keepdims=0)
         shape = self.op("Shape", [x], DType.int64) + zero
         return self.op("Reshape", [x, shape], x.dtype, allowzero=1)
@@ -228,8 +228,8 @@ class OnnxBody:
         """The value, which has this shape."""
         if not shape:
             return x
-        found = self.op("Shape", [x], DType.int64)
-        return self.require(x, found.equal(self.shape(shape)))
+        actual = self.op("Shape", [x], DType.int64)
+        return self.require(x, actual.equal(self.shape(shape)))
 
 
 def _detour(kind: str, dtype: DType) -> DType | None:

@@ -53,10 +53,10 @@ def lesser(x: OnnxValue, y: Any) -> OnnxValue:
 def or_of_bools(kind: str, function: Function) -> Function:
     """A function; of bools a logical op."""
 
-    def chosen(x: OnnxValue, y: Any) -> OnnxValue:
+    def apply(x: OnnxValue, y: Any) -> OnnxValue:
         return x.op(kind, y) if x.dtype is DType.bool else function(x, y)
 
-    return chosen
+    return apply
 
 
 def everywhere(number: Any, x: OnnxValue) -> OnnxValue:
@@ -96,12 +96,12 @@ def float_pow(x: OnnxValue, y: OnnxValue) -> OnnxValue:
 
 def integer_pow(x: OnnxValue, y: OnnxValue, bits: int) -> OnnxValue:
     """The power modulo 2**width, by squaring; `bits` of the exponent may be set."""
-    found = None
+    power = None
     for bit in range(bits):
         factor = (y & 2**bit).equal(0).where(1, x)
-        found = factor if found is None else found * factor
+        power = factor if power is None else power * factor
         x = x * x if bit + 1 < bits else x
-    return x * 0 + (y * 0 + 1) if found is None else found
+    return x * 0 + (y * 0 + 1) if power is None else power
 
 
 # -- bits
@@ -123,8 +123,8 @@ def _shifted(direction: str, x: OnnxValue, y: OnnxValue) -> OnnxValue:
     """A shift of the same bits in uint64; 0 past the width."""
     inside = y.cast(DType.uint64) < x.dtype.bits  # negative ones are great there
     by = inside.where(y, 0).cast(DType.uint64)
-    moved = x.cast(DType.uint64).op("BitShift", by, direction=direction)
-    return inside.where(moved.cast(x.dtype), 0)
+    result = x.cast(DType.uint64).op("BitShift", by, direction=direction)
+    return inside.where(result.cast(x.dtype), 0)
 
 
 def copysign(x: OnnxValue, y: OnnxValue) -> OnnxValue:
@@ -138,8 +138,8 @@ def nextafter(x: OnnxValue, y: OnnxValue) -> OnnxValue:
     bits = x.pattern()
     away = ((y > x) ^ x.negative()).where(bits + 1, bits - 1).bits(x.dtype)
     least = copysign(x.body.number(x.dtype.format.least, x.dtype), y)  # pyright: ignore
-    found = x.equal(y).where(y, x.equal(0).where(least, away))
-    return (x.nan() | y.nan()).where(x + y, found)
+    result = x.equal(y).where(y, x.equal(0).where(least, away))
+    return (x.nan() | y.nan()).where(x + y, result)
 
 
 # -- floats

@@ -53,8 +53,8 @@ def _sliced(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxVa
     """A part, within what is there: where that is symbolic it is asserted."""
     (x,), attrs = args, symbol.attrs
     limits = list(zip(attrs["start"], attrs["stop"], symbol.args[0].shape, strict=True))
-    if any(not isinstance(one, int) for limit in limits for one in limit):
-        start, stop, size = (body.shape(one) for one in zip(*limits, strict=True))
+    if any(not isinstance(limit_, int) for limit in limits for limit_ in limit):
+        start, stop, size = (body.shape(limit_) for limit_ in zip(*limits, strict=True))
         x = body.require(x, (start <= stop) & (stop <= size))
     parts = [body.shape(attrs["start"]), body.shape(attrs["stop"])]
     axes, step = body.ints(range(symbol.rank)), body.shape(attrs["step"])
@@ -112,8 +112,8 @@ def _indexed(kind: str) -> Row:
         if places.dtype is DType.uint64:
             places = lesser(places, DType.int64.max)
         places = places.cast(DType.int64)
-        given = [data[0], places, *data[1:]]
-        return body.op(kind, given, data[0].dtype, axis=symbol.attrs["axis"])
+        inputs = [data[0], places, *data[1:]]
+        return body.op(kind, inputs, data[0].dtype, axis=symbol.attrs["axis"])
 
     return row
 

@@ -18,8 +18,8 @@ from runtime.targets.onnx_.values import OnnxValue
 
 def _reduce(body: OnnxBody, symbol: Symbol, x: OnnxValue, kind: str = "ReduceSum") -> OnnxValue:
     keep = int(symbol.attrs["keepdims"])
-    given = [x, body.ints(symbol.attrs["axis"])]
-    return body.op(kind, given, x.dtype, keepdims=keep, noop_with_empty_axes=1)
+    inputs = [x, body.ints(symbol.attrs["axis"])]
+    return body.op(kind, inputs, x.dtype, keepdims=keep, noop_with_empty_axes=1)
 
 
 def _total(reducing: str, of_bools: Row, adding: str, unit: int) -> Row:
@@ -31,9 +31,9 @@ def _total(reducing: str, of_bools: Row, adding: str, unit: int) -> Row:
             return of_bools(body, symbol, args)
         if x.dtype.is_float:
             return _reduce(body, symbol, x, reducing)
-        kept = [i for i in range(symbol.args[0].rank) if i not in axes]
-        matrix = _matrix(body, x, symbol.args[0], kept, axes)
-        first = [product(symbol.args[0].shape[i] for i in kept), 1]
+        other_axes = [i for i in range(symbol.args[0].rank) if i not in axes]
+        matrix = _matrix(body, x, symbol.args[0], other_axes, axes)
+        first = [product(symbol.args[0].shape[i] for i in other_axes), 1]
         units = body.op("Expand", [body.number(unit, x.dtype), body.shape(first)], x.dtype)
         longer = body.op("Concat", [units, matrix], x.dtype, axis=1)
         so_far = body.op(adding, [longer, body.number(1, DType.int64)], x.dtype)
@@ -68,8 +68,8 @@ def _extreme(largest: bool, nan: float) -> Row:
         x = _not_empty(body, symbol, args[0], axes)
         keys = key(x, nan, zeros=True)
         for axis in axes:
-            given = [keys, body.ints([1])]
-            keys = body.op("TopK", given, keys.dtype, of=(0, 2), axis=axis, largest=int(largest))
+            inputs = [keys, body.ints([1])]
+            keys = body.op("TopK", inputs, keys.dtype, of=(0, 2), axis=axis, largest=int(largest))
         return reshape(body, symbol, [unkeyed(keys, x.dtype)])
 
     return row
@@ -83,8 +83,8 @@ def _located(kind: str, nan: float) -> Row:
         if axis is None:
             flat = body.op("Reshape", [flat, body.ints([-1])], flat.dtype)
         keep = int(symbol.attrs["keepdims"] and axis is not None)
-        found = body.op(kind, [flat], DType.int64, axis=axis or 0, keepdims=keep)
-        return reshape(body, symbol, [found]) if axis is None else found
+        place = body.op(kind, [flat], DType.int64, axis=axis or 0, keepdims=keep)
+        return reshape(body, symbol, [place]) if axis is None else place
 
     return row
 
@@ -128,8 +128,8 @@ def _logsoftmax(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> On
 def _order(body: OnnxBody, symbol: Symbol, x: OnnxValue, largest: bool) -> OnnxValue:
     """The order that sorts, equal values in theirs, as TopK promises."""
     axis, shape = symbol.attrs["axis"], cast(Any, symbol.shape)
-    given = [key(x), body.size(shape[axis])]
-    return body.op("TopK", given, DType.int64, of=(1, 2), axis=axis, largest=int(largest))
+    inputs = [key(x), body.size(shape[axis])]
+    return body.op("TopK", inputs, DType.int64, of=(1, 2), axis=axis, largest=int(largest))
 
 
 def _argsort(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
@@ -166,8 +166,10 @@ def _matmul(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxVa
         body.op("Unsqueeze", [x, place], x.dtype) if operand.rank == 1 else x
         for x, operand, place in zip(args, symbol.args, places, strict=True)
     ]
-    made = _product(body, *whole)
-    return made if symbol.args[0].rank > 1 < symbol.args[1].rank else reshape(body, symbol, [made])
+    result = _product(body, *whole)
+    return (
+        result if symbol.args[0].rank > 1 < symbol.args[1].rank else reshape(body, symbol, [result])
+    )
 
 
 def _matrix(

@@ -37,8 +37,8 @@ def onnx(graph: Graph, sizes: Mapping[str, int] | None = None) -> Any:
     fail in the run, as a Gather out of range. Raises ImportError without onnx, and TargetError for
     complex arithmetic, for dtypes that ONNX has not, and where nothing binds a dim.
     """
-    lowered = lower(graph)
-    return model(specialized("ONNX", lowered, sizes) if sizes else lowered)
+    lowered_graph = lower(graph)
+    return model(specialized("ONNX", lowered_graph, sizes) if sizes else lowered_graph)
 
 
 def model(graph: Graph) -> Any:
@@ -62,7 +62,7 @@ def _check(symbol: Symbol) -> None:
     if symbol.dtype in _NO_DTYPE:
         raise lacking("ONNX", symbol, f"has no {symbol.dtype} at opset {OPSET}", _NARROW_FIX)
     computes = symbol.op.computes or symbol.op in (ops.cast, ops.range, ops.eye)
-    if computes and any(one.dtype.is_complex for one in (symbol, *symbol.args)):
+    if computes and any(operand.dtype.is_complex for operand in (symbol, *symbol.args)):
         raise lacking("ONNX", symbol, "moves complex numbers alone", _COMPLEX_FIX)
 
 
@@ -90,10 +90,10 @@ def _entered(body: OnnxBody, symbol: Symbol) -> OnnxValue:
 
 def _value(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
     _tell(body, symbol)
-    made = emitter("ONNX", ONNX, symbol)(body, symbol, args)
-    if made.dtype is not stored(symbol.dtype):  # places and sizes, which ONNX gives as int64
-        return converted(made, made.dtype, symbol.dtype, symbol.graph.tf32)
-    return made
+    result = emitter("ONNX", ONNX, symbol)(body, symbol, args)
+    if result.dtype is not stored(symbol.dtype):  # places and sizes, which ONNX gives as int64
+        return converted(result, result.dtype, symbol.dtype, symbol.graph.tf32)
+    return result
 
 
 # -- the model
@@ -101,14 +101,21 @@ def _value(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxVal
 
 def _assembled(body: OnnxBody, values: Mapping[Symbol, OnnxValue]) -> Any:
     graph, helper = body.graph, body.helper
-    body.prefix, body.told, body.doc = "output", {}, ""
+    body.prefix, body.metadata, body.doc = "output", {}, ""
     outputs = _outputs(body, [values[symbol] for symbol in graph.outputs])
     inputs = [_described(body, body.inputs[x].name, x) for x in graph.inputs]
-    results = [_described(body, *one) for one in zip(outputs, graph.outputs, strict=True)]
-    made = {values[x].name: x for x in live_symbols(graph) if values[x].name in body.made}
-    known = [_described(body, name, symbol) for name, symbol in made.items()]
+    results = [_described(body, *pair) for pair in zip(outputs, graph.outputs, strict=True)]
+    symbols_by_name = {
+        values[x].name: x for x in live_symbols(graph) if values[x].name in body.node_outputs
+    }
+    value_infos = [_described(body, name, symbol) for name, symbol in symbols_by_name.items()]
     whole = helper.make_graph(
-        body.nodes, graph.name or "graph", inputs, results, body.initializers, value_info=known
+        body.nodes,
+        graph.name or "graph",
+        inputs,
+        results,
+        body.initializers,
+        value_info=value_infos,
     )
     opset = [helper.make_opsetid("", OPSET)]
     new = helper.make_model(
@@ -120,17 +127,17 @@ def _assembled(body: OnnxBody, values: Mapping[Symbol, OnnxValue]) -> Any:
 
 def _outputs(body: OnnxBody, values: Sequence[OnnxValue]) -> list[str]:
     """The names of the outputs: what makes them gets them, what is no node's is copied."""
-    found: dict[str, str] = {}
+    renames: dict[str, str] = {}
     names: list[str] = []
     for place, value in enumerate(values):
-        if value.name in found or value.name not in body.made:
+        if value.name in renames or value.name not in body.node_outputs:
             value = body.op("Identity", [value], value.dtype)
-        found[value.name] = body.names.new(f"output{place}")
-        names.append(found[value.name])
+        renames[value.name] = body.names.new(f"output{place}")
+        names.append(renames[value.name])
     for node in body.nodes:
-        node.input[:] = [found.get(name, name) for name in node.input]
-        node.output[:] = [found.get(name, name) for name in node.output]
-    body.made -= {*found}
+        node.input[:] = [renames.get(name, name) for name in node.input]
+        node.output[:] = [renames.get(name, name) for name in node.output]
+    body.node_outputs -= {*renames}
     return names
 
 
@@ -160,13 +167,13 @@ def _tell(body: OnnxBody, symbol: Symbol) -> None:
     """Let the nodes that follow tell of a symbol."""
     layer = f"{symbol.location.layer}/" if symbol.location.layer else ""
     body.prefix = f"{layer}{symbol.op.name}_{symbol.index}"
-    body.told = {"graphir.location": str(symbol.location)}
-    told: list[str] = []
+    body.metadata = {"graphir.location": str(symbol.location)}
+    lines: list[str] = []
     for number, use in enumerate(_uses(symbol), 1):
         suffix = f".{number}" if number > 1 else ""
-        body.told |= {f"graphir.{name}{suffix}": text for name, text in use.items()}
-        told.append(f"{use['reason']} at {use['location']}, {use['rule']}: {use['path']}")
-    body.doc = "\n".join(told)
+        body.metadata |= {f"graphir.{name}{suffix}": text for name, text in use.items()}
+        lines.append(f"{use['reason']} at {use['location']}, {use['rule']}: {use['path']}")
+    body.doc = "\n".join(lines)
 
 
 def _uses(symbol: Symbol) -> Iterator[dict[str, str]]:
@@ -176,13 +183,15 @@ def _uses(symbol: Symbol) -> Iterator[dict[str, str]]:
     yield from map(_use, symbol.origins)
 
 
-def _use(one: Origin) -> dict[str, str]:
-    found = cast_conversion(one.operand, one.op, one.rule, one.source, one.target, None)
+def _use(origin: Origin) -> dict[str, str]:
+    cast_facts = cast_conversion(
+        origin.operand, origin.op, origin.rule, origin.source, origin.target, None
+    )
     return {
-        "kind": found.kind,
-        "reason": f"{one.operand} of {one.op}",
-        "rule": one.rule,
-        "path": " -> ".join(map(str, found.path)),
-        "loss": str(found.loss),
-        "location": str(one.location),
+        "kind": cast_facts.kind,
+        "reason": f"{origin.operand} of {origin.op}",
+        "rule": origin.rule,
+        "path": " -> ".join(map(str, cast_facts.path)),
+        "loss": str(cast_facts.loss),
+        "location": str(origin.location),
     }

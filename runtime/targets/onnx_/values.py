@@ -115,17 +115,24 @@ class OnnxValue:
 
         Floats are chosen as their bits are: onnxruntime's Where makes 0.0 of -0.0.
         """
-        dtype = next(one.dtype for one in (x, y) if isinstance(one, OnnxValue))
-        given = [x, y]
+        dtype = next(branch.dtype for branch in (x, y) if isinstance(branch, OnnxValue))
+        branches = [x, y]
         if dtype in _BITS:
-            given = [one if isinstance(one, OnnxValue) else _pattern(one, dtype) for one in given]
-            given = [one.bits(_BITS[dtype]) if isinstance(one, OnnxValue) else one for one in given]
-        wanted = _BITS.get(dtype, dtype)
+            branches = [
+                branch if isinstance(branch, OnnxValue) else _pattern(branch, dtype)
+                for branch in branches
+            ]
+            branches = [
+                branch.bits(_BITS[dtype]) if isinstance(branch, OnnxValue) else branch
+                for branch in branches
+            ]
+        bits_dtype = _BITS.get(dtype, dtype)
         args = [
-            one if isinstance(one, OnnxValue) else self.body.number(one, wanted) for one in given
+            branch if isinstance(branch, OnnxValue) else self.body.number(branch, bits_dtype)
+            for branch in branches
         ]
-        found = self.body.op("Where", [self, *args], wanted)
-        return found.bits(dtype) if dtype in _BITS else found
+        result = self.body.op("Where", [self, *args], bits_dtype)
+        return result.bits(dtype) if dtype in _BITS else result
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, x: OnnxValue, *y: Any) -> OnnxValue:
         """The functions of NumPy, besides operators, that conversions are made of."""

@@ -42,16 +42,16 @@ def excerpt(names: Iterable[str]) -> tuple[dict[str, set[str]], list[str]]:
     modules, as they are written there, but for annotations.
     """
     pieces, imports = _known()
-    found: dict[str, Excerpt] = {}
-    wanted, imported = list(names), dict[str, set[str]]()
-    while wanted:
-        name = wanted.pop()
+    excerpts: dict[str, Excerpt] = {}
+    pending, imports_used = list(names), dict[str, set[str]]()
+    while pending:
+        name = pending.pop()
         if name in imports:
-            imported.setdefault(imports[name][0], set()).add(imports[name][1])
-        if name in pieces and name not in found:
-            found[name] = pieces[name]
-            wanted += pieces[name].names
-    return imported, [piece.text for piece in sorted({*found.values()})]
+            imports_used.setdefault(imports[name][0], set()).add(imports[name][1])
+        if name in pieces and name not in excerpts:
+            excerpts[name] = pieces[name]
+            pending += pieces[name].names
+    return imports_used, [piece.text for piece in sorted({*excerpts.values()})]
 
 
 @cache
@@ -63,10 +63,10 @@ def _known() -> tuple[dict[str, Excerpt], dict[str, tuple[str, str]]]:
         module = read(name)
         for statement in module.statements:
             imports |= _imported(statement)
-            if named := tuple(names_defined(statement)):
+            if names := tuple(names_defined(statement)):
                 place = (position, statement.lineno)
                 piece = Excerpt(place, bare(module.source, statement), _referred(statement))
-                pieces |= dict.fromkeys(named, piece)
+                pieces |= dict.fromkeys(names, piece)
     return pieces, imports
 
 
@@ -84,12 +84,12 @@ def _imported(statement: ast.stmt) -> dict[str, tuple[str, str]]:
     Of a module as a whole the first is "".
     """
     if isinstance(statement, ast.Import):
-        return {one.asname or one.name: ("", ast.unparse(one)) for one in statement.names}
+        return {alias.asname or alias.name: ("", ast.unparse(alias)) for alias in statement.names}
     if not isinstance(statement, ast.ImportFrom) or statement.module in (None, "typing"):
         return {}
     if statement.module.split(".")[0] in ("graphir", "__future__"):
         return {}
-    return {one.name: (statement.module, one.name) for one in statement.names}
+    return {alias.name: (statement.module, alias.name) for alias in statement.names}
 
 
 def names_defined(statement: ast.stmt) -> Iterator[str]:
@@ -104,14 +104,14 @@ def names_defined(statement: ast.stmt) -> Iterator[str]:
 
 def _referred(statement: ast.stmt) -> frozenset[str]:
     """The names that a definition takes from around it: what it runs, and not what it assigns."""
-    taken, own = set[str](), set[str]()
+    loads, own = set[str](), set[str]()
     cuts = list(_cuts(statement))
     for node in ast.walk(statement):
         if isinstance(node, ast.arg):
             own.add(node.arg)
         elif isinstance(node, ast.Name) and not _inside(node, cuts):
-            (taken if isinstance(node.ctx, ast.Load) else own).add(node.id)
-    return frozenset(taken - own)
+            (loads if isinstance(node.ctx, ast.Load) else own).add(node.id)
+    return frozenset(loads - own)
 
 
 # -- text without annotations
@@ -153,10 +153,10 @@ def _cuts(statement: ast.stmt) -> Iterator[Span]:
 def _spaces(arguments: ast.arguments) -> Iterator[Span]:
     """The spaces around the = of defaults, which stand beside annotations alone."""
     last = [*arguments.posonlyargs, *arguments.args][-len(arguments.defaults) or None :]
-    named = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
-    for one, default in [*zip(last, arguments.defaults, strict=False), *named]:
-        if one.annotation and default:
-            row, column = _end(one.annotation)
+    keyword_only = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+    for parameter, default in [*zip(last, arguments.defaults, strict=False), *keyword_only]:
+        if parameter.annotation and default:
+            row, column = _end(parameter.annotation)
             yield (row, column), (row, column + 1)
             row, column = _start(default)
             yield (row, column - 1), (row, column)

@@ -11,7 +11,7 @@ from graphir.ops.dims import Dim
 from runtime.targets.emission import Names
 from runtime.targets.python_.excerpts import defined
 
-_RESERVED = frozenset(
+_RESERVED_WORDS = frozenset(
     {*dir(builtins), *keyword.kwlist, *keyword.softkwlist, "np", "ml_dtypes", "base64"}
 )
 
@@ -25,16 +25,16 @@ class Identifiers:
     """
 
     def __init__(self) -> None:
-        self._names = Names({*_RESERVED, *defined()})
+        self._names = Names({*_RESERVED_WORDS, *defined()})
 
-    def new(self, wished: str) -> str:
+    def new(self, base: str) -> str:
         """An identifier like a name: the name itself if Python takes it and nothing else has it."""
-        return self._names.new(identifier(wished))
+        return self._names.new(identifier(base))
 
 
-def identifier(wished: str) -> str:
+def identifier(base: str) -> str:
     """The identifier nearest to a name, in NFKC; a number may follow it."""
-    text = unicodedata.normalize("NFKC", wished)
+    text = unicodedata.normalize("NFKC", base)
     text = "".join(c if f"_{c}".isidentifier() else "_" for c in text) or "graph"
     text = text if text.isidentifier() else f"_{text}"
     if not (text.isidentifier() and unicodedata.is_normalized("NFKC", f"{text}_2")):

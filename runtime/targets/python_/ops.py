@@ -36,8 +36,8 @@ class Line:
 
     def tuple(self, values: Iterable[Any]) -> str:
         """A tuple as an expression."""
-        found = [self.text(one) for one in values]
-        return f"({', '.join(found)}{',' * (len(found) == 1)})"
+        texts = [self.text(value) for value in values]
+        return f"({', '.join(texts)}{',' * (len(texts) == 1)})"
 
     def use(self, helper: str) -> str:
         """The name of a helper, which is noted."""
@@ -147,7 +147,7 @@ def _attrs(line: Line) -> dict[str, str]:
 def _slice(line: Line) -> str:
     attrs = line.symbol.attrs
     limits = list(zip(attrs["start"], attrs["stop"], line.symbol.args[0].shape, strict=True))
-    if any(not isinstance(one, int) for limit in limits for one in limit):
+    if any(not isinstance(limit_, int) for limit in limits for limit_ in limit):
         return f"{_helper('sliced', 'start', 'stop', 'step')(line)}.copy()"
     parts = [
         f"{start}:{stop}" + (f":{step}" if step != 1 else "")
@@ -189,14 +189,14 @@ def _range(line: Line) -> str:
     else:
         wide = DType.int64 if dtype.family == "int" else DType.uint64
         limits = f"{int(dtype.min)}, {int(dtype.max)}"
-        made = f"{line.use('integers')}({start!r}, {step!r}, {line['size']}, {limits})"
-        text = f"{made}.view({numpy_name(wide)})"
+        integers_text = f"{line.use('integers')}({start!r}, {step!r}, {line['size']}, {limits})"
+        text = f"{integers_text}.view({numpy_name(wide)})"
     return converted(text, wide, dtype, symbol.graph.tf32, line.uses)
 
 
 def _eye(line: Line) -> str:
-    made = f"np.eye({line['rows']}, {line['columns']}, {line['offset']}, dtype=np.bool_)"
-    return converted(made, DType.bool, line.symbol.dtype, "even", line.uses)
+    eye_text = f"np.eye({line['rows']}, {line['columns']}, {line['offset']}, dtype=np.bool_)"
+    return converted(eye_text, DType.bool, line.symbol.dtype, "even", line.uses)
 
 
 def _cast(line: Line) -> str:

@@ -63,17 +63,17 @@ class _Writer:
     def _promised(self) -> str:
         """What the function returns, as its docstring."""
         types = ", ".join(str(x.type) for x in self.graph.outputs)
-        told = f'"""Returns {_ascii(types)}."""'
+        docstring = f'"""Returns {_ascii(types)}."""'
         # A break within a word would part an escape.
         return fill(
-            told, 96, subsequent_indent=" " * 4, break_long_words=False, break_on_hyphens=False
+            docstring, 96, subsequent_indent=" " * 4, break_long_words=False, break_on_hyphens=False
         )
 
     def _quoted(self) -> str:
         return ascii(self.graph.name).replace('"', "'").replace("\\", "/")
 
     def _modules(self, text: str) -> Iterator[str]:
-        return (one for one in ("ml_dtypes", "base64") if re.search(rf"\b{one}\.", text))
+        return (module for module in ("ml_dtypes", "base64") if re.search(rf"\b{module}\.", text))
 
     # -- dims
 
@@ -99,13 +99,15 @@ class _Writer:
         return dim_text(dim, self.sizes)
 
     def _checked(self) -> Iterator[str]:
-        for (symbol, name), wished in zip(self.inputs.items(), self.graph.input_names, strict=True):
+        for (symbol, name), input_name in zip(
+            self.inputs.items(), self.graph.input_names, strict=True
+        ):
             shape = Line(symbol, (), self.size, self.uses).tuple(symbol.shape)
-            yield f"{name} = given({word(wished)}, {name}, {numpy_name(symbol.dtype)}, {shape})"
+            yield f"{name} = given({word(input_name)}, {name}, {numpy_name(symbol.dtype)}, {shape})"
             if symbol.dtype.emulated:
-                stored = DType.from_numpy(symbol.dtype.storage)
-                rounded = converted(name, stored, symbol.dtype, self.graph.tf32, self.uses)
-                yield f"{name} = {rounded}"
+                storage = DType.from_numpy(symbol.dtype.storage)
+                rounding = converted(name, storage, symbol.dtype, self.graph.tf32, self.uses)
+                yield f"{name} = {rounding}"
 
     # -- values
 
@@ -132,11 +134,11 @@ class _Writer:
     def _returned(self) -> str:
         """The results, each in memory of its own."""
         results: list[str] = []
-        taken = set(self.views)
+        shared_names = set(self.views)
         for symbol in self.graph.outputs:
             text = self.values[symbol]
-            results.append(f"{text}.copy()" if text in taken else text)
-            taken.add(text)
+            results.append(f"{text}.copy()" if text in shared_names else text)
+            shared_names.add(text)
         return f"return {', '.join(results)}"
 
 
@@ -146,8 +148,10 @@ _VIEWS = (ops.constant, ops.reshape, ops.rebind, ops.squeeze, ops.unsqueeze, ops
 
 def _imports(names: Mapping[str, set[str]]) -> str:
     """The lines that import names by module: first what Python itself has."""
-    lines = [f"import {one}" for one in names[""]]
-    lines += [f"from {one} import {', '.join(sorted(names[one]))}" for one in names if one]
+    lines = [f"import {module}" for module in names[""]]
+    lines += [
+        f"from {module} import {', '.join(sorted(names[module]))}" for module in names if module
+    ]
     lines.sort(key=lambda line: (line.startswith("from"), line))
     own = [line for line in lines if line.split()[1] not in ("numpy", "ml_dtypes")]
     rest = [line for line in lines if line not in own]
@@ -161,9 +165,9 @@ def _reasons(symbol: Symbol) -> Iterator[str]:
     source = symbol.args[0].type
     if not symbol.origins:
         yield f"{_line(symbol.location)}: cast: {source.dtype} -> {symbol.dtype}"
-    for one in symbol.origins:
-        where = f"{one.operand} of {one.op} at {_line(one.location)}"
-        yield f"{where}, {_ascii(one.rule)}: {one.source} -> {one.target}"
+    for origin in symbol.origins:
+        where = f"{origin.operand} of {origin.op} at {_line(origin.location)}"
+        yield f"{where}, {_ascii(origin.rule)}: {origin.source} -> {origin.target}"
 
 
 def _line(location: Location) -> str:

@@ -21,7 +21,7 @@ from graphir.conversions import (
 )
 from runtime.binding import numpy_name
 
-_WRITTEN = 64
+_MAX_WRITTEN = 64
 """Constants of more elements are written as the bytes they are."""
 
 
@@ -48,16 +48,16 @@ def word(value: str) -> str:
 def constant(array: NDArray[Any], dtype: DType) -> str:
     """Known values as an expression."""
     name, wide = numpy_name(dtype), plain(dtype)
-    if array.size > _WRITTEN:
+    if array.size > _MAX_WRITTEN:
         text = base64.b85encode(np.ascontiguousarray(array).tobytes()).decode()
         raw = f'np.frombuffer(base64.b85decode("{text}"), np.uint8)'
         return f"{raw}.view({name}).reshape({array.shape})"
     values = convert(array, dtype, wide)
     if not array.ndim and name.startswith("np."):
         return f"{name}({number(values.item())})"
-    made = f"np.array({_nested(values.tolist())}, {numpy_name(wide)})"
-    made = made if array.size else f"np.zeros({array.shape}, {numpy_name(wide)})"
-    return made if numpy_name(wide) == name else f"{made}.astype({name})"
+    array_text = f"np.array({_nested(values.tolist())}, {numpy_name(wide)})"
+    array_text = array_text if array.size else f"np.zeros({array.shape}, {numpy_name(wide)})"
+    return array_text if numpy_name(wide) == name else f"{array_text}.astype({name})"
 
 
 def _nested(values: Any) -> str:

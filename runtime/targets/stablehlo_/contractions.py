@@ -16,35 +16,35 @@ def matmul(x: HloValue, y: HloValue) -> HloValue:
     """The matrix product over the last two axes; the axes before broadcast."""
     inner = max(y.rank - 2, 0)
     if x.rank < 3 or y.rank < 3:
-        made = _product(x, y, ((), ()), ((x.rank - 1,), (inner,)))
+        product = _product(x, y, ((), ()), ((x.rank - 1,), (inner,)))
         # of a matrix and many, the rows of the first come before the batch
-        return axis_moved(made, 0, made.rank - 2) if x.rank == 2 and y.rank > 2 else made
+        return axis_moved(product, 0, product.rank - 2) if x.rank == 2 and y.rank > 2 else product
     batch: Any = broadcast_shapes((x.type.shape[:-2], y.type.shape[:-2]))
-    left, right = (one.broadcast((*batch, *one.shape[-2:])) for one in (x, y))
+    left, right = (operand.broadcast((*batch, *operand.shape[-2:])) for operand in (x, y))
     places = tuple(range(len(batch)))
     return _product(left, right, (places, places), ((left.rank - 1,), (right.rank - 2,)))
 
 
 def _product(
-    x: HloValue, y: HloValue, batch: tuple[Sizes, Sizes], summed: tuple[Sizes, Sizes]
+    x: HloValue, y: HloValue, batch: tuple[Sizes, Sizes], sum_axes: tuple[Sizes, Sizes]
 ) -> HloValue:
     """dot_general; of bools by way of int32, which counts what both have."""
     if x.dtype is DType.bool:
-        left, right = (converted(one, DType.int32) for one in (x, y))
-        return _product(left, right, batch, summed).ne(0)
+        left, right = (converted(operand, DType.int32) for operand in (x, y))
+        return _product(left, right, batch, sum_axes).ne(0)
     shape: Sizes = tuple(x.shape[i] for i in batch[0])
     free = [
-        tuple(size for i, size in enumerate(one.shape) if i not in (*some, *others))
-        for one, some, others in zip((x, y), batch, summed, strict=True)
+        tuple(size for i, size in enumerate(operand.shape) if i not in (*some, *others))
+        for operand, some, others in zip((x, y), batch, sum_axes, strict=True)
     ]
-    if not all(x.shape[i] for i in summed[0]):  # the sum of nothing, of which engines abort
+    if not all(x.shape[i] for i in sum_axes[0]):  # the sum of nothing, of which engines abort
         return x.number(0, (*shape, *free[0], *free[1]))
     dimensions = fields(
         "dot",
         lhs_batching_dimensions=batch[0],
         rhs_batching_dimensions=batch[1],
-        lhs_contracting_dimensions=summed[0],
-        rhs_contracting_dimensions=summed[1],
+        lhs_contracting_dimensions=sum_axes[0],
+        rhs_contracting_dimensions=sum_axes[1],
     )
     exact = "#stablehlo<precision HIGHEST>"
     return x.body.one(

@@ -48,8 +48,8 @@ def floor_divide(x: HloValue, y: HloValue) -> HloValue:
     safe = _safe(y)
     quotient, rest = x / safe, x.op("remainder", safe)
     off = rest.ne(0) & ((rest < 0) ^ (safe < 0))
-    floored = where(y.eq(0), 0, quotient - off.convert(x.dtype))
-    return where(y.eq(-1), -x, floored) if x.dtype.family == "int" else floored
+    floor = where(y.eq(0), 0, quotient - off.convert(x.dtype))
+    return where(y.eq(-1), -x, floor) if x.dtype.family == "int" else floor
 
 
 def fmod(x: HloValue, y: HloValue) -> HloValue:
@@ -81,16 +81,16 @@ def _integer_power(x: HloValue, y: HloValue) -> HloValue:
     """By squaring, for as long as a bit of an exponent is left."""
     base, left = together(x, x, y)
     state = [base.number(1, base.shape), base, left]
-    types = [one.type for one in state]
+    types = [function.type for function in state]
 
-    def goes_on(found: HloValue, base: HloValue, left: HloValue) -> HloValue:
+    def goes_on(power: HloValue, base: HloValue, left: HloValue) -> HloValue:
         return left.ne(0).reduce(HloValue.__or__, False, range(left.rank))
 
-    def step(found: HloValue, base: HloValue, left: HloValue) -> list[HloValue]:
-        found = where((left & 1).eq(1), found * base, found)
-        return [found, base * base, left.op("shift_right_logical", 1)]
+    def step(power: HloValue, base: HloValue, left: HloValue) -> list[HloValue]:
+        power = where((left & 1).eq(1), power * base, power)
+        return [power, base * base, left.op("shift_right_logical", 1)]
 
-    regions = [x.body.region(types, one) for one in (goes_on, step)]
+    regions = [x.body.region(types, function) for function in (goes_on, step)]
     return x.body.line("while", state, types, *regions)[0]
 
 

@@ -45,7 +45,7 @@ def pad(x: HloValue, padding: Sequence[tuple[int, int]], value: Any) -> HloValue
     """Surrounded by (before, after) elements of a value."""
     edges = zip(padding, x.shape, strict=True)
     shape = tuple(before + size + after for (before, after), size in edges)
-    low, high = (ints(one[i] for one in padding) for i in (0, 1))
+    low, high = (ints(edge[i] for edge in padding) for i in (0, 1))
     inside = {"edge_padding_low": low, "edge_padding_high": high}
     operands = [x, x.body.constant(value, x.dtype)]
     none = ints([0] * x.rank)
@@ -56,10 +56,10 @@ def concat(*arrays: HloValue, axis: int) -> HloValue:
     """One after another along an axis; by way of whole bytes, as XLA aborts on less."""
     dtype = arrays[0].dtype
     if dtype.bits < 8 and dtype is not DType.bool:
-        wide = [widened(one) for one in arrays]
+        wide = [widened(array) for array in arrays]
         return converted(concat(*wide, axis=axis), dtype)
     shape = list(arrays[0].shape)
-    shape[axis] = sum(one.shape[axis] for one in arrays)
+    shape[axis] = sum(array.shape[axis] for array in arrays)
     type_ = TensorType(arrays[0].dtype, tuple(shape))
     return arrays[0].body.one("concatenate", arrays, type_, dimension=f"{axis} : i64")
 
@@ -141,8 +141,8 @@ def scatter(x: HloValue, updates: HloValue, indices: HloValue, axis: int) -> Hlo
         return x
     mine = x.body.iota(DType.int64, updates.shape, axis)
     last = _written(mine.number(-1, x.shape), mine, _places(x, indices, axis), axis)
-    chosen = take_along(updates, where(last < 0, 0, last), axis)
-    return where(last < 0, x, chosen)
+    last_updates = take_along(updates, where(last < 0, 0, last), axis)
+    return where(last < 0, x, last_updates)
 
 
 def _written(x: HloValue, updates: HloValue, places: HloValue, axis: int) -> HloValue:
@@ -157,8 +157,8 @@ def _written(x: HloValue, updates: HloValue, places: HloValue, axis: int) -> Hlo
         index_vector_dim=x.rank,
     )
 
-    def greater(one: HloValue, other: HloValue) -> HloValue:
-        return one.op("maximum", other)
+    def greater(x_: HloValue, other: HloValue) -> HloValue:
+        return x_.op("maximum", other)
 
     region = x.body.region([TensorType(x.dtype)] * 2, greater)
     operands = [x, places, updates]

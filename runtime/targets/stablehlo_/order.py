@@ -40,9 +40,9 @@ def before(x: HloValue, y: HloValue) -> HloValue:
 
 def _complex_before(x: HloValue, y: HloValue) -> HloValue:
     """By real and then by imaginary part; what has no NaN first, then none in its real part."""
-    known, theirs = (imag(one).eq(imag(one)) for one in (x, y))
+    has_no_nan, theirs = (imag(operand).eq(imag(operand)) for operand in (x, y))
     ahead, behind = real(x) < real(y), real(x) > real(y)
     apart = real(x).eq(real(x)) ^ real(y).eq(real(y))
     alike = before(imag(x), imag(y))
-    ordered = where(behind, known & ~theirs, where(apart, real(y).ne(real(y)), alike))
-    return where(ahead, known | ~theirs, ordered)
+    by_parts = where(behind, has_no_nan & ~theirs, where(apart, real(y).ne(real(y)), alike))
+    return where(ahead, has_no_nan | ~theirs, by_parts)

@@ -30,11 +30,11 @@ def reduced(function: Pair, init: Callable[[DType], Any]) -> Callable[..., HloVa
     return row
 
 
-def _kept(made: HloValue, x: HloValue, axis: Sizes, keepdims: bool) -> HloValue:
+def _kept(result: HloValue, x: HloValue, axis: Sizes, keepdims: bool) -> HloValue:
     """With axes of 1 where they are kept."""
     if not keepdims:
-        return made
-    return made.reshape(tuple(1 if i in axis else size for i, size in enumerate(x.shape)))
+        return result
+    return result.reshape(tuple(1 if i in axis else size for i, size in enumerate(x.shape)))
 
 
 total = reduced(HloValue.__add__, lambda dtype: 0)
@@ -47,14 +47,14 @@ def extreme(function: Pair, ends: Callable[[DType], Any]) -> Callable[..., HloVa
     """The greatest or the least; of no elements there is none."""
     row = reduced(function, ends)
 
-    def checked(x: HloValue, axis: Sizes, keepdims: bool) -> HloValue:
+    def check_input(x: HloValue, axis: Sizes, keepdims: bool) -> HloValue:
         if any(not x.shape[i] for i in axis):
             raise NotImplementedError(
                 f"has no maximum or minimum over an empty axis, as in {x.type}"
             )
         return row(x, axis, keepdims)
 
-    return checked
+    return check_input
 
 
 def least(dtype: DType) -> Any:
@@ -94,20 +94,20 @@ def located(name: str) -> Callable[..., HloValue]:
 def _hits(name: str, x: HloValue, axes: Sizes) -> HloValue:
     """Whether elements are the greatest or least along axes, or NaN."""
     if x.dtype.is_complex:
-        unknown = x.ne(x)
+        nans = x.ne(x)
         first = _hits(name, real(x), axes)
         rest = where(first, imag(x), -math.inf if name == "max" else math.inf)
-        found = first & _hits(name, rest, axes)
-        lacking = unknown.reduce(HloValue.__or__, False, axes)
-        return where(_spread(lacking, x, axes), unknown, found)
+        hits = first & _hits(name, rest, axes)
+        lacking = nans.reduce(HloValue.__or__, False, axes)
+        return where(_spread(lacking, x, axes), nans, hits)
     over = {"max": greatest_of, "min": least_of}[name]
-    found = x.eq(_spread(over(x, axes, False), x, axes))
-    return found | x.ne(x) if x.dtype.is_float else found
+    hits = x.eq(_spread(over(x, axes, False), x, axes))
+    return hits | x.ne(x) if x.dtype.is_float else hits
 
 
-def _spread(made: HloValue, x: HloValue, axes: Sizes) -> HloValue:
+def _spread(reduced_value: HloValue, x: HloValue, axes: Sizes) -> HloValue:
     """What was reduced, as often as it was."""
-    return made.broadcast(x.shape, [i for i in range(x.rank) if i not in axes])
+    return reduced_value.broadcast(x.shape, [i for i in range(x.rank) if i not in axes])
 
 
 # -- rows
@@ -145,13 +145,13 @@ def argsort(x: HloValue, axis: int, descending: bool) -> HloValue:
 
 def _sorted(values: Sequence[HloValue], axis: int) -> list[HloValue]:
     """Values in the order that sorts the first of them."""
-    scalars = [TensorType(one.dtype) for one in values for _ in range(2)]
+    scalars = [TensorType(value.dtype) for value in values for _ in range(2)]
 
-    def ordered(x: HloValue, y: HloValue, *carried: HloValue) -> HloValue:
+    def compare(x: HloValue, y: HloValue, *others: HloValue) -> HloValue:
         return before(x, y)
 
-    region = values[0].body.region(scalars, ordered)
-    types = [one.type for one in values]
+    region = values[0].body.region(scalars, compare)
+    types = [value.type for value in values]
     attrs = {"dimension": f"{axis} : i64", "is_stable": "true"}
     return values[0].body.line("sort", values, types, region, **attrs)
 
@@ -159,10 +159,10 @@ def _sorted(values: Sequence[HloValue], axis: int) -> list[HloValue]:
 def searchsorted(x: HloValue, values: HloValue, side: str) -> HloValue:
     """How many elements of a sorted vector come before values: a place found bit by bit."""
     size = x.shape[0]
-    found = x.body.iota(DType.int64, (1,), 0).reshape(()).broadcast(values.shape)
+    count = x.body.iota(DType.int64, (1,), 0).reshape(()).broadcast(values.shape)
     for bit in reversed(range(size.bit_length())):
-        further = found + (1 << bit)
+        further = count + (1 << bit)
         there = picked(x, where(further > size, size, further) - 1, 0)
         ahead = before(there, values) if side == "left" else ~before(values, there)
-        found = where((further <= size) & ahead, further, found)
-    return found
+        count = where((further <= size) & ahead, further, count)
+    return count

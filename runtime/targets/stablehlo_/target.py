@@ -40,21 +40,25 @@ def module_text(graph: Graph) -> str:
     graph = decompose(graph, COMPOSITES)
     body, values, parameters = HloBody(), dict[int, HloValue](), list[str]()
     for position, symbol in enumerate(graph.inputs):
-        values[symbol.index] = taken = HloValue(body, f"%arg{position}", symbol.type)
-        parameters.append(f"{taken.name}: {type_text(taken.type)} {body.at(location_text(symbol))}")
+        values[symbol.index] = argument = HloValue(body, f"%arg{position}", symbol.type)
+        parameters.append(
+            f"{argument.name}: {type_text(argument.type)} {body.at(location_text(symbol))}"
+        )
     for symbol in live_symbols(graph):
         body.at(location_text(symbol))
         values[symbol.index] = _value(body, symbol, values)
-    return _function(graph.name, body, parameters, [values[one.index] for one in graph.outputs])
+    return _function(
+        graph.name, body, parameters, [values[output.index] for output in graph.outputs]
+    )
 
 
 def _function(
-    name: str, body: HloBody, parameters: Sequence[str], found: Sequence[HloValue]
+    name: str, body: HloBody, parameters: Sequence[str], outputs: Sequence[HloValue]
 ) -> str:
     """The module of a body, at the place of the last line."""
-    types = [one.type for one in found]
-    returned = ", ".join(one.name for one in found)
-    last = f"return {returned} : {', '.join(map(type_text, types))} {body.location}"
+    types = [value.type for value in outputs]
+    names = ", ".join(value.name for value in outputs)
+    last = f"return {names} : {', '.join(map(type_text, types))} {body.location}"
     head = f"func.func public @main({', '.join(parameters)}) -> {signature_text(types)}"
     lines = indent("\n".join([*body.lines, last]), "    ")
     module = "module @_" + re.sub(r"\W", "_", name, flags=re.ASCII)
@@ -75,10 +79,10 @@ def _value(body: HloBody, symbol: Symbol, values: Mapping[int, HloValue]) -> Hlo
     row = emitter("StableHLO", STABLEHLO, symbol)
     settings = settings_of(op, symbol.dtype, symbol.attrs, {}, tf32)
     try:
-        made = row(*args, **settings)
+        result = row(*args, **settings)
     except NotImplementedError as error:
         raise lacking("StableHLO", symbol, str(error), "give other sizes") from None
-    return converted(made, symbol.dtype, tf32)
+    return converted(result, symbol.dtype, tf32)
 
 
 def _entered(x: HloValue, tf32: str) -> HloValue:
@@ -88,10 +92,10 @@ def _entered(x: HloValue, tf32: str) -> HloValue:
 
 def _known(symbol: Symbol) -> NDArray[Any]:
     """What depends on no value, computed here."""
-    inferred = symbol.graph.infer(symbol.op, symbol.args, symbol.attrs)
+    inference = symbol.graph.infer(symbol.op, symbol.args, symbol.attrs)
     dtypes: Sequence[DType] = [arg.dtype for arg in symbol.args]
     zeros = [np.broadcast_to(np.zeros((), x.dtype.storage), _sizes(x)) for x in symbol.args]
-    return apply(symbol.op, inferred, dtypes, zeros, {}, symbol.graph.tf32)
+    return apply(symbol.op, inference, dtypes, zeros, {}, symbol.graph.tf32)
 
 
 def _sizes(symbol: Symbol) -> Any:

@@ -40,15 +40,15 @@ def signature_text(types: Iterable[TensorType]) -> str:
 
 def ints(values: Iterable[Any]) -> str:
     """An array of 64-bit attributes."""
-    listed = ", ".join(map(str, values))
-    return f"array<i64: {listed}>" if listed else "array<i64>"
+    text = ", ".join(map(str, values))
+    return f"array<i64: {text}>" if text else "array<i64>"
 
 
 def fields(kind: str, **lists: Iterable[int] | int) -> str:
     """A structured attribute of StableHLO; fields that are empty lists are left out."""
-    shown = {name: value if isinstance(value, int) else [*value] for name, value in lists.items()}
-    given = ", ".join(f"{name} = {value}" for name, value in shown.items() if value != [])
-    return f"#stablehlo.{kind}<{given}>"
+    items = {name: value if isinstance(value, int) else [*value] for name, value in lists.items()}
+    fields_text = ", ".join(f"{name} = {value}" for name, value in items.items() if value != [])
+    return f"#stablehlo.{kind}<{fields_text}>"
 
 
 # -- numbers
@@ -58,23 +58,23 @@ _HEXADECIMAL_FROM = 64  # elements: more are told by their bytes
 
 def dense(array: NDArray[Any], dtype: DType) -> str:
     """An attribute of known values, to the bit; one for all where they are the same."""
-    shown = ""
+    text = ""
     if array.size:
         flat = np.ascontiguousarray(array).reshape(-1)
         patterns = flat.view(np.uint8).reshape(flat.size, -1)
         if bool((patterns == patterns[0]).all()):
-            shown = _number(flat[0], dtype)
+            text = _number(flat[0], dtype)
         elif flat.size < _HEXADECIMAL_FROM or dtype.bits % 8 or dtype is DType.bool:
-            shown = _nested(array, dtype)
+            text = _nested(array, dtype)
         else:
-            shown = f'"0x{flat.tobytes().hex().upper()}"'
-    return f"dense<{shown}> : {type_text(TensorType(dtype, array.shape))}"
+            text = f'"0x{flat.tobytes().hex().upper()}"'
+    return f"dense<{text}> : {type_text(TensorType(dtype, array.shape))}"
 
 
 def _nested(array: Any, dtype: DType) -> str:
     if not array.ndim:
         return _number(array[()], dtype)
-    return f"[{', '.join(_nested(np.asarray(one), dtype) for one in array)}]"
+    return f"[{', '.join(_nested(np.asarray(row), dtype) for row in array)}]"
 
 
 def _number(value: Any, dtype: DType) -> str:
@@ -87,8 +87,8 @@ def _number(value: Any, dtype: DType) -> str:
         return f"({_number(value.real, dtype.part)}, {_number(value.imag, dtype.part)})"
     if not math.isfinite(value):
         return f"0x{value.tobytes()[::-1].hex().upper()}"
-    shown = repr(float(value))
-    return shown if "." in shown else shown.replace("e", ".0e")
+    text = repr(float(value))
+    return text if "." in text else text.replace("e", ".0e")
 
 
 # -- locations
@@ -103,8 +103,11 @@ def location_text(symbol: Symbol) -> str:
     if not symbol.origins:
         return f"loc({_named(symbol.location.layer, symbol.location)})"
     uses = [
-        _named(f"{one.operand} of {one.op}, {one.rule}: {one.source} -> {one.target}", one.location)
-        for one in symbol.origins
+        _named(
+            f"{origin.operand} of {origin.op}, {origin.rule}: {origin.source} -> {origin.target}",
+            origin.location,
+        )
+        for origin in symbol.origins
     ]
     if len(uses) == 1:
         return f"loc({uses[0]})"
@@ -118,8 +121,8 @@ def _named(name: str, location: Location) -> str:
 
 def _quoted(text: str) -> str:
     """A string of MLIR, whose escapes are those of bytes."""
-    shown = (
+    characters = (
         chr(byte) if 32 <= byte < 127 and byte not in b'"\\' else f"\\{byte:02X}"
         for byte in text.encode(errors="replace")
     )
-    return f'"{"".join(shown)}"'
+    return f'"{"".join(characters)}"'

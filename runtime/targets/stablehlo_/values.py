@@ -53,13 +53,15 @@ class HloBody:
         names = [new] if len(types) == 1 else [f"{new}#{i}" for i in range(len(types))]
         results = f"{new}:{len(types)}" if len(types) > 1 else new
         full = name if "." in name else f"stablehlo.{name}"
-        given = ", ".join(f"{key} = {value}" for key, value in attrs.items())
-        parts = [f"<{{{given}}}>"] if attrs else []
+        attributes_text = ", ".join(f"{key} = {value}" for key, value in attrs.items())
+        parts = [f"<{{{attributes_text}}}>"] if attrs else []
         parts += [f"({', '.join(regions)})"] if regions else []
-        signature = f"{signature_text(one.type for one in operands)} -> {signature_text(types)}"
+        signature = (
+            f"{signature_text(operand.type for operand in operands)} -> {signature_text(types)}"
+        )
         rest = " ".join([*parts, ":", signature, self.location])
         self.lines.append(f'{results} = "{full}"({_names(operands)}) {rest}')
-        return [HloValue(self, *one) for one in zip(names, types, strict=True)]
+        return [HloValue(self, *operand) for operand in zip(names, types, strict=True)]
 
     def one(
         self,
@@ -86,15 +88,17 @@ class HloBody:
     ) -> str:
         """The lines that a function of values of these types adds, as a block that returns."""
         outside, self.lines = self.lines, []
-        taken = [HloValue(self, f"%{next(self._names)}", type_) for type_ in types]
-        made = function(*taken)
-        found = [made] if isinstance(made, HloValue) else made
-        returned = f'"stablehlo.return"({_names(found)}) : '
+        parameters = [HloValue(self, f"%{next(self._names)}", type_) for type_ in types]
+        result = function(*parameters)
+        results = [result] if isinstance(result, HloValue) else result
+        return_line = f'"stablehlo.return"({_names(results)}) : '
         self.lines.append(
-            f"{returned}{signature_text(one.type for one in found)} -> () {self.location}"
+            f"{return_line}{signature_text(value.type for value in results)} -> () {self.location}"
         )
         inside, self.lines = indent("\n".join(self.lines), "  "), outside
-        arguments = ", ".join(f"{one.name}: {type_text(one.type)} {self.location}" for one in taken)
+        arguments = ", ".join(
+            f"{value.name}: {type_text(value.type)} {self.location}" for value in parameters
+        )
         return f"{{\n^bb0({arguments}):\n{inside}\n}}"
 
 
@@ -126,8 +130,8 @@ class HloValue:
 
     def number(self, value: Any, shape: Sizes = ()) -> HloValue:
         """One number of this dtype, everywhere in a shape."""
-        made = np.asarray(value).astype(self.dtype.storage)
-        return self.body.constant(np.broadcast_to(made, shape), self.dtype)
+        value_array = np.asarray(value).astype(self.dtype.storage)
+        return self.body.constant(np.broadcast_to(value_array, shape), self.dtype)
 
     def op(self, name: str, *others: Any, to: DType | None = None, **attrs: str) -> HloValue:
         """An elementwise op on this value and others, its result of this dtype or `to`."""
@@ -189,9 +193,9 @@ class HloValue:
     ) -> HloValue:
         """The values over axes, by a function of two of them that leaves `init` out."""
         axes = tuple(axis)
-        kept = tuple(size for i, size in enumerate(self.shape) if i not in axes)
+        shape = tuple(size for i, size in enumerate(self.shape) if i not in axes)
         region = self.body.region([TensorType(self.dtype)] * 2, function)
-        type_, operands = TensorType(self.dtype, kept), [self, self.number(init)]
+        type_, operands = TensorType(self.dtype, shape), [self, self.number(init)]
         return self.body.one("reduce", operands, type_, region, dimensions=ints(axes))
 
     def __add__(self, other: Any) -> HloValue:
@@ -257,20 +261,20 @@ class HloValue:
 
 def together(like: HloValue, *operands: Any) -> list[HloValue]:
     """Values and numbers, which are of the dtype of `like`, broadcast to one shape."""
-    shapes = [one.type.shape for one in operands if isinstance(one, HloValue)]
+    shapes = [operand.type.shape for operand in operands if isinstance(operand, HloValue)]
     shape = cast(Sizes, broadcast_shapes(shapes))
     return [
-        one.broadcast(shape) if isinstance(one, HloValue) else like.number(one, shape)
-        for one in operands
+        operand.broadcast(shape) if isinstance(operand, HloValue) else like.number(operand, shape)
+        for operand in operands
     ]
 
 
 def where(condition: HloValue, x: Any, y: Any) -> HloValue:
     """Elements of x where the condition holds, else of y; one of the two may be a number."""
     like = x if isinstance(x, HloValue) else y
-    chosen = together(like, condition, x, y)
-    return like.body.one("select", chosen, chosen[0].type.cast(like.dtype))
+    operands = together(like, condition, x, y)
+    return like.body.one("select", operands, operands[0].type.cast(like.dtype))
 
 
 def _names(values: Iterable[HloValue]) -> str:
-    return ", ".join(one.name for one in values)
+    return ", ".join(value.name for value in values)

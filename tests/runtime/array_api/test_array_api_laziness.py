@@ -155,7 +155,7 @@ def test_structures_that_are_met_again_become_programs_and_are_bounded(
 ):
     programs = forcing.Programs()
     monkeypatch.setattr(forcing, "PROGRAMS", programs)
-    monkeypatch.setattr("runtime.array_api.evaluation.pieces._KEPT", 5)
+    monkeypatch.setattr("runtime.array_api.evaluation.pieces._MOST_PROGRAMS", 5)
     made: list[Any] = []
     of = programs.of
     monkeypatch.setattr(programs, "of", lambda piece: made.append(of(piece)) or made[-1])
@@ -165,7 +165,7 @@ def test_structures_that_are_met_again_become_programs_and_are_bounded(
     assert made[2] is made[3]
     for size in range(1, 20):
         float(xp.sum(xp.ones(size) * 2))
-    assert len(programs._met) == 5
+    assert len(programs._seen_keys) == 5
 
 
 def test_programs_share_the_memory_they_work_with(monkeypatch: pytest.MonkeyPatch):
@@ -174,7 +174,7 @@ def test_programs_share_the_memory_they_work_with(monkeypatch: pytest.MonkeyPatc
         for _ in range(3):
             found = xp.sum(xp.sin(xp.ones(size << 17)) + 1)
             np.asarray(found)
-    programs = [program for _, program in forcing.PROGRAMS._met.values() if program]
+    programs = [program for _, program in forcing.PROGRAMS._seen_keys.values() if program]
     assert len(programs) == 2
     assert programs[0]._recycler is programs[1]._recycler
     assert programs[0]._free is programs[1]._free
@@ -194,7 +194,7 @@ def test_a_large_piece_is_a_program_at_once(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(forcing, "PROGRAMS", programs)
     x = np.ones(1 << 18)
     found = np.asarray(xp.sqrt(xp.asarray(x) * 2 + 1))
-    assert [program is not None for _, program in programs._met.values()] == [True]
+    assert [program is not None for _, program in programs._seen_keys.values()] == [True]
     np.testing.assert_array_equal(found, np.sqrt(x * 2 + 1))
 
 

@@ -83,13 +83,13 @@ def test_pending_ops_do_not_hold_more_than_the_limit(monkeypatch: pytest.MonkeyP
 
 def test_a_chain_that_is_computed_unasked_keeps_its_last_alone(monkeypatch: pytest.MonkeyPatch):
     kept: list[int] = []
-    computed = forcing._computed
+    computed = forcing._compute
 
     def counting(todo: Any, results: Any) -> Any:
         kept.append(len(results))
         return computed(todo, results)
 
-    monkeypatch.setattr(forcing, "_computed", counting)
+    monkeypatch.setattr(forcing, "_compute", counting)
     monkeypatch.setattr(forcing, "LIMIT", 100 * PENDING)
     x = xp.zeros(5)
     for _ in range(500):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from graphir import DType, Graph, ops
-from runtime.native import installed
+from runtime.native import is_installed
 from runtime.value_files import read_input
 from tests.support.commands import cli, refused
 
@@ -237,7 +237,7 @@ def test_plan_prints_the_steps(mixed, tmp_path):
 
 def test_plan_prints_machine_code(mixed, monkeypatch):
     monkeypatch.delenv("GRAPHIR_NATIVE", raising=False)
-    if not installed():
+    if not is_installed():
         pytest.skip("llvmlite is not installed: pip install '.[native]'")
     assert "define " in cli("plan", mixed, "--ir", "0")[1]
 

@@ -73,15 +73,15 @@ def kept(key: str = "key") -> bool:
         made.append(True)
         return CODE
 
-    assert disk.kept(make, key) == CODE
+    assert disk.cached(make, key) == CODE
     return not made
 
 
 def test_what_differs_in_any_part_is_another(folder: Path) -> None:
     for number, parts in enumerate([("ab", "c"), ("a", "bc"), ("abc",), ("abc", ""), ()]):
-        assert disk.kept(lambda number=number: bytes([number]), *parts) == bytes([number])
+        assert disk.cached(lambda number=number: bytes([number]), *parts) == bytes([number])
         assert len(list(folder.iterdir())) == number + 1
-    assert disk.kept(fails, "ab", "c") == bytes([0])
+    assert disk.cached(fails, "ab", "c") == bytes([0])
 
 
 @pytest.mark.skipif(os.name != "posix", reason="asks for the rights of files")

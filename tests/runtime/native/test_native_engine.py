@@ -125,7 +125,7 @@ def test_a_probe_that_is_interrupted_is_begun_again(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(probe, "_wrong", interrupted)
+        patch.setattr(probe, "_problem", interrupted)
         for _ in range(2):
             with pytest.raises(KeyboardInterrupt):
                 Program(chain(1), native="now").ir(0)
@@ -213,7 +213,7 @@ def test_kernels_are_let_go_and_made_again(engine: Any, monkeypatch: pytest.Monk
         for number, program in enumerate(programs):
             assert right(program, number)
             assert is_native(program)
-            made += [weakref.ref(one) for one in program.kernels(0).made.values()]
+            made += [weakref.ref(one) for one in program.kernels(0).compiled_kernels.values()]
         assert len(made) == 12
         gc.collect()
         assert sum(one() is not None for one in made) == len(engine._kernels) == 4
@@ -225,11 +225,11 @@ def test_kernels_that_are_used_stay(engine: Any, monkeypatch: pytest.MonkeyPatch
     assert right(Program(chain(20), native="now"), 20)  # the oldest of all that were called goes
     used = Program(chain(0), native="now")
     assert right(used, 0)
-    kernel = next(iter(used.kernels(0).made.values()))
+    kernel = next(iter(used.kernels(0).compiled_kernels.values()))
     for number in range(1, 20):
         assert right(Program(chain(number), native="now"), number)
         assert right(used, 0)
-    assert list(used.kernels(0).made.values()) == [kernel]
+    assert list(used.kernels(0).compiled_kernels.values()) == [kernel]
 
 
 @needs_llvmlite
@@ -237,7 +237,7 @@ def test_code_that_is_called_is_not_freed(engine: Any, monkeypatch: pytest.Monke
     program = Program(chain(3), native="now")
     assert right(program, 3)
     function: Any = program._native
-    kernel = weakref.ref(next(iter(program.kernels(0).made.values())))
+    kernel = weakref.ref(next(iter(program.kernels(0).compiled_kernels.values())))
     monkeypatch.setattr(engine, "KEPT_KERNELS", 1)
     for number in range(4, 8):
         assert right(Program(chain(number), native="now"), number)
@@ -339,7 +339,7 @@ FORKS = """
 BEGIN
 import faulthandler, itertools, signal
 from runtime.native import kernels
-kernels.EARNED = 0
+kernels.COMPILE_COST = 0
 numbers, stop = itertools.count(100), []
 def compile():
     while not stop:
@@ -380,7 +380,7 @@ def test_a_process_may_fork_while_others_compile() -> None:
 def test_a_process_may_end_while_others_compile() -> None:
     for delay in (0.0, 0.02):
         run(
-            "BEGIN\nfrom runtime.native import kernels\nkernels.EARNED = 0\n"
+            "BEGIN\nfrom runtime.native import kernels\nkernels.COMPILE_COST = 0\n"
             "assert right(Program(chain(0), native='now'), 0)\n"
             "programs = [Program(chain(n)) for n in range(1, 9)]\n"
             "for n, one in enumerate(programs, 1): assert right(one, n)\n"

@@ -67,7 +67,7 @@ def test_switched_off_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_without_llvmlite(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(native, "installed", lambda: False)
+    monkeypatch.setattr(native, "is_installed", lambda: False)
     alone(Program(graph(), native="now"), "llvmlite is not installed")
 
 

@@ -52,7 +52,7 @@ def kernels(program: Program) -> list[Any]:
 def test_at_once_it_is_compiled_by_the_first_call(summed: bool) -> None:
     program = Program(graph(summed), native="now")
     assert program(X).tobytes() == interpret(program.graph, X).tobytes()
-    assert all(one.made for one in kernels(program))
+    assert all(one.compiled_kernels for one in kernels(program))
 
 
 @needs_llvmlite
@@ -69,8 +69,8 @@ def test_what_runs_briefly_is_not_even_written(monkeypatch: pytest.MonkeyPatch) 
 def test_what_is_called_long_enough_is_compiled_meanwhile(
     monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
-    monkeypatch.setattr(policy, "EARNED", 1e5)
-    monkeypatch.setattr(policy, "EARNED_INSTRUCTION", 0)
+    monkeypatch.setattr(policy, "COMPILE_COST", 1e5)
+    monkeypatch.setattr(policy, "COMPILE_COST_INSTRUCTION", 0)
     monkeypatch.setattr(plans, "LOOK_CALLS", 8)
     g = graph()
     program = Program(g)
@@ -86,7 +86,7 @@ def test_what_is_called_long_enough_is_compiled_meanwhile(
     def compiled() -> Any:
         assert call().tobytes() == wanted
         used = g.memo("program") if way == "execute" else program
-        return kernels(used)[0].made
+        return kernels(used)[0].compiled_kernels
 
     assert comes(compiled)
     assert call().tobytes() == wanted
@@ -159,7 +159,7 @@ def test_long_calls_of_views_take_a_kernel_of_their_own(monkeypatch: pytest.Monk
     for x in (X[::2], X[::-1][:50]):
         program(x)
         assert program(x).tobytes() == interpret(program.graph, x).tobytes()
-    assert len(kernels(program)[0].made) > 1  # not that of contiguous arrays alone
+    assert len(kernels(program)[0].compiled_kernels) > 1  # not that of contiguous arrays alone
 
 
 @needs_llvmlite
@@ -208,12 +208,12 @@ def test_what_takes_long_in_numpy_takes_steps() -> None:
     """Where rows are too short for a call without Python; a single slow call decides nothing."""
     program, given, wanted = slow_rows((150, 150, 3), 20)
     assert program(*given).tobytes() == wanted
-    assert not kernels(program)[0].made
+    assert not kernels(program)[0].compiled_kernels
     for _ in range(3000):
         program(*given)
-        if kernels(program)[0].made:
+        if kernels(program)[0].compiled_kernels:
             break
-    assert kernels(program)[0].made
+    assert kernels(program)[0].compiled_kernels
     assert program(*given).tobytes() == wanted
 
 

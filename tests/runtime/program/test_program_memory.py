@@ -119,7 +119,7 @@ def test_memory_kept_does_not_grow_with_the_shapes_seen() -> None:
         x = np.ones(LARGE + k, np.float32)
         program(x, x)
         program(x, x)
-    assert sum(one.nbytes for one in program._recycler._kept) <= 2 * x.nbytes
+    assert sum(one.nbytes for one in program._recycler._memories) <= 2 * x.nbytes
 
 
 # -- out=
@@ -212,7 +212,7 @@ def test_errors_let_go_of_arrays() -> None:
         for _ in range(5):
             with pytest.raises(ExecutionError, match="pow"):
                 program(x, y)
-        assert len(program._recycler._kept) == 1
+        assert len(program._recycler._memories) == 1
     finally:
         gc.enable()
 
