@@ -12,6 +12,7 @@ from graphir import Graph, GraphirError, Symbol, ops
 from graphir.conversions import convert
 from graphir.ir.implied_casts import implied
 from graphir.ir.liveness import last_uses
+from graphir.ops.attribute_record import AttributeRecord
 from graphir.ops.attributes import with_dtypes
 from graphir.ops.op import Inferred
 from graphir.semantics.evaluation import apply
@@ -115,5 +116,5 @@ class ReferenceRun:
         return Inferred(
             symbol.type.cast(graph.stored(symbol)),
             tuple(operand_dtypes),
-            with_dtypes(symbol.attrs, concrete_dtype),
+            AttributeRecord.of(with_dtypes(symbol.attrs, concrete_dtype)),
         )
