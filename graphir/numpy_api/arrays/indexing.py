@@ -26,6 +26,7 @@ from graphir.numpy_api.arrays.operands import (
     VALUES,
     adopted,
     array_from,
+    arrays_of,
     assigned,
     broadcast,
     is_known,
@@ -256,6 +257,10 @@ def put(x: ArrayValue, key: Any, value: Any) -> None:
         memory.uses_layouts = True
         return
     x.check_writable()
+    if isinstance(value, (list, tuple)) and any(one.cell is x.cell for one in arrays_of(value)):
+        raise GraphError(  # NumPy puts them there one by one, each as it is by then
+            "rows of a list are of the array that they are put into", fix="pass copies"
+        )
     keys = _keys(memory, key)
     mask = _mask(x, keys)
     if mask is not None:
