@@ -331,7 +331,7 @@ def _written(
         if into is None:
             made.append(memory.computed(symbol, scalar=True))
             continue
-        if spreads and isinstance(into, ArrayValue):
+        if spreads and isinstance(into, ArrayValue) and symbol.rank <= len(into.dims):
             symbol = broadcast(memory, symbol, into.dims)
         new = stored(memory, into, symbol, casting)
         if where is not True:
