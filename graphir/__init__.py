@@ -1,4 +1,4 @@
-"""graphir: graphs of typed symbols, and every conversion between dtypes that they imply."""
+"""graphir: graphs of typed symbols in which every implicit dtype conversion becomes explicit."""
 
 from typing import Any
 
@@ -74,7 +74,10 @@ __all__ = [
 
 
 def implicit_cast(a: Any, b: Any) -> tuple[Symbol, Symbol]:
-    """Two operands, one a symbol, cast to the dtype in which they meet (Graph.implicit_cast)."""
+    """Return two operands, both cast to their common dtype: `Graph.implicit_cast` of their graph.
+
+    At least one operand is a Symbol. Raises GraphError where neither operand is a Symbol.
+    """
     for operand in (a, b):
         if isinstance(operand, Symbol):
             return operand.graph.implicit_cast(a, b)

@@ -1,4 +1,8 @@
-"""The one door that opens upwards: `graphir` and `python -m graphir` run the command line."""
+"""The entry point of the command line, for `graphir` and `python -m graphir`.
+
+The command line lives in `runtime`, a floor above. This module is the only module of graphir that
+imports upwards in order to run it.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ import sys
 
 
 def main() -> int:
-    """Run the command line on sys.argv; its exit status."""
+    """Run the command line on sys.argv and return its exit status."""
     from runtime.cli.main import main as run
 
     return run()

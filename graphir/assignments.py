@@ -1,4 +1,9 @@
-"""The whole of an assignment, of which Python tells the place of each target alone."""
+"""Find where an assignment statement ends.
+
+CPython's position table has, for a store to `x[i]` or `x.a`, the place of the target alone. This
+module reads the source from that target on, one line more at a time, until `ast` parses a
+statement; the statement's end is the assignment's end.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +15,11 @@ _MOST_LINES = 50
 
 
 def assignment_end(file: str, line: int, column: int) -> tuple[int, int] | None:
-    """The line and the column after the assignment whose target is at a place, counted from 1.
+    """Return the end of the assignment whose target starts at a line and column of a file.
 
-    None where no assignment to that target alone is there: of `x[0], y[0] = ...`, say.
+    The end is the statement's last line and the column after its last character. Lines and columns
+    count from 1. The result is None where the target is not the only target of an assignment there,
+    as in `x[0], y[0] = ...`.
     """
     first = source_line(file, line)
     before = first[: column - 1].rstrip()

@@ -1,20 +1,21 @@
-"""What each cast computes: the value of any dtype in any other, correctly rounded once.
+"""The semantics of casts: values of any dtype converted to any other, correctly rounded once.
 
-A cast is a chain of a few functions of arrays. Values first go to a dtype that NumPy computes in
-(`plain`). Where the target is a format that only ml_dtypes or nobody converts to, they pass through
-float32 *rounded to odd*, which keeps enough of what was cut off that the rounding after it is the
-only one (Boldo and Melquiond, Emulation of FMA and correctly rounded sums: proved algorithms using
-rounding to odd, IEEE Trans. Computers 57(4), 2008).
+A cast is a chain of a few functions on arrays. The first function widens the values exactly to a
+dtype that NumPy computes in (`plain`). NumPy itself rounds to float16, float32 and float64. For the
+other float formats the values pass through float32 *rounded to odd*. Rounding to odd keeps enough
+of the discarded bits that the rounding to the format gives the correctly rounded value, as if it
+were the only rounding (Boldo and Melquiond, Emulation of FMA and correctly rounded sums: proved
+algorithms using rounding to odd, IEEE Trans. Computers 57(4), 2008).
 
-The functions are written over the array protocol: operators, `astype`, `view`, `np.where`. NumPy's
-arrays run them; the values of machine code and of the targets, which have the protocol too, emit
-what they are made of. `Conversions` chooses the chain: a target overrides the steps that its engine
-has itself.
+The functions use the array protocol alone: operators, `astype`, `view`, `np.where`. On NumPy's
+arrays they compute. On the symbolic values of machine code and of export targets, which implement
+the same protocol, they emit instructions or nodes. `Conversions` chooses the chain; a target
+overrides the steps that its engine provides.
 """
 
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false
 # pyright: reportUnknownArgumentType=false
-# (np.where is typed for arrays alone, and values of targets are none.)
+# (NumPy's stubs type np.where for arrays alone, and values of targets are not arrays.)
 
 from __future__ import annotations
 
@@ -36,12 +37,13 @@ _F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
 
 
 def convert(array: NDArray[Any], source: DType, target: DType, tf32: str = "even") -> NDArray[Any]:
-    """The values of `array`, which are of dtype `source`, in dtype `target`, in the same shape.
+    """Return the values of `array`, of dtype `source`, converted to dtype `target`.
 
-    Integers wrap. A float becomes an integer by truncation, saturating, NaN as 0. Anything becomes
-    bool as `!= 0`, a real number complex with imaginary part +0. Floats are rounded to nearest,
-    ties to even, once; `tf32="away"` breaks the ties of tensor_float32 away from zero. A format
-    that lacks what a value needs does as ml_dtypes, where the sign of NaN never matters:
+    The result has the shape of `array`. Integers wrap. A float becomes an integer by truncation;
+    the integer saturates, and NaN becomes 0. Conversion to bool is `!= 0`. A real number becomes
+    complex with imaginary part +0. Conversion to a float rounds once, to nearest, ties to even;
+    `tf32="away"` rounds the ties of tensor_float32 away from zero. Values without a counterpart in
+    a format convert as in ml_dtypes. The sign of a NaN never matters:
 
         format                                        overflow  inf        NaN   -0.0  -1.0
         float16, bfloat16, tensor_float32,
@@ -52,8 +54,8 @@ def convert(array: NDArray[Any], source: DType, target: DType, tf32: str = "even
           2**-127, ties go up: IEEE 754, 4.3.1)       NaN       NaN        NaN   NaN   NaN
         float6_*, float4_*                            greatest  greatest   -0.0  -0.0  -1.0
 
-    The result may be `array` itself: do not write to it. PromotionError for complex to a real
-    number.
+    The result may be `array` itself: do not write to it. Raises PromotionError for a conversion
+    from complex to a real number.
     """
     key = source.code, target.code, tf32
     run = _CONVERTERS.get(key)
@@ -63,16 +65,19 @@ def convert(array: NDArray[Any], source: DType, target: DType, tf32: str = "even
 
 
 def plain(dtype: DType) -> DType:
-    """The dtype of NumPy itself that has all values of `dtype` and computes with them."""
+    """Return the dtype of NumPy's own that represents all values of `dtype` and computes in them.
+
+    It is int8 or uint8 for narrow integers, float32 for floats of fewer than 32 bits.
+    """
     if dtype.is_integer and dtype.narrow:
         return DType.int8 if dtype.family == "int" else DType.uint8
     return DType.float32 if dtype.is_float and dtype.bits < 32 else DType.from_numpy(dtype.storage)
 
 
 class Conversions:
-    """The steps of each cast, here those of NumPy.
+    """The chain of steps of each cast. This class has NumPy's steps.
 
-    A target overrides the steps that its engine has itself, and inherits the rest.
+    An export target overrides the steps that its engine provides, and inherits the rest.
     """
 
     natively = frozenset(
@@ -80,18 +85,21 @@ class Conversions:
     )
     """The dtypes to which the engine rounds once, from every plain dtype.
 
-    NumPy takes integers to float16 by way of float32, but those that are inexact there are inf in
-    float16.
+    NumPy converts integers to float16 through float32. That rounds once as well: an integer that
+    float32 rounds is too large for float16 and becomes inf.
     """
 
     def converted(self, x: Any, source: DType, target: DType, tf32: str = "even") -> Any:
-        """A value of dtype `source` in dtype `target`; see `convert`."""
+        """Return a value of dtype `source` converted to dtype `target`; see `convert`."""
         for step in self.steps(source, target, tf32):
             x = step(x)
         return x
 
     def steps(self, source: DType, target: DType, tf32: str) -> tuple[Step, ...]:
-        """The chain of a cast; PromotionError for complex to a real number."""
+        """Return the chain of functions of a cast, in the order of their application.
+
+        Raises PromotionError for a cast from complex to a real number.
+        """
         if source is target or (source.storage == target.storage and not target.emulated):
             return (self.cast(source, target),)
         if source.is_complex:
@@ -113,23 +121,26 @@ class Conversions:
         return load, *self.to_odd(source), self.narrow(target, tf32)
 
     def cast(self, source: DType, target: DType) -> Step:
-        """The engine's own conversion, where it is exact or rounds once."""
+        """Return the engine's own conversion, for casts that are exact there or round once."""
         same = source.storage == target.storage
         return same_value if same else methodcaller("astype", target.storage)
 
     def widen(self, source: DType) -> Step:
-        """From storage to the plain dtype, exactly."""
+        """Return the exact conversion from the storage of `source` to its plain dtype."""
         if source.is_float and source.narrow and not source.emulated:
             return partial(_widen, source)
         return self.cast(source, plain(source))
 
     def saturate(self, target: DType) -> Step:
-        """From a plain float to the plain dtype of an integer, within the integer's range."""
+        """Return the saturating truncation of a plain float to the plain dtype of an integer.
+
+        The values are limited to the range of `target`, which may be narrower than its plain dtype.
+        """
         low, high = int(target.min), int(target.max)
         return partial(saturated, dtype=plain(target).storage, low=low, high=high)
 
     def to_odd(self, source: DType) -> tuple[Step, ...]:
-        """From the plain dtype to float32, exact or rounded to odd."""
+        """Return the steps from the plain dtype to float32, exact or rounded to odd."""
         wide = plain(source)
         if source.exact_in(DType.float32):
             return (self.cast(wide, DType.float32),)
@@ -138,19 +149,19 @@ class Conversions:
         return self.cast(wide, DType.float64), round_to_odd
 
     def narrow(self, target: DType, tf32: str) -> Step:
-        """From float32, perhaps rounded to odd, to a float that has less: the one rounding."""
+        """Return the correct rounding from float32, exact or rounded to odd, to a smaller float."""
         if target.emulated:
             return rounding(target, tf32)
         return partial(_narrow, target) if target.narrow else self.cast(DType.float32, target)
 
 
 _NUMPY = Conversions()
-# By the codes of both dtypes and the way in which ties of tensor_float32 are broken.
+# The key is the codes of both dtypes and the tie-breaking mode of tensor_float32.
 _CONVERTERS: dict[tuple[int, int, str], Step] = {}
 
 
 def _converter(source: DType, target: DType, tf32: str) -> Step:
-    """The function that computes a conversion, on arrays of at least one dimension."""
+    """Compose the steps of a conversion into one function, for arrays of at least one dimension."""
     steps = _NUMPY.steps(source, target, tf32)
     first, *rest = [step for step in steps if step is not same_value] or [same_value]
 
@@ -160,7 +171,8 @@ def _converter(source: DType, target: DType, tf32: str) -> Step:
             array = step(array)
         return array
 
-    # Between integers, and from them to any float but float16, nothing overflows or is invalid.
+    # Conversions between integers, and from integers to any float but float16, never overflow and
+    # never meet an invalid value, so that NumPy has no warning to suppress.
     may_warn = first is not same_value and (source.format or target is DType.float16)
     return np.errstate(all="ignore")(run) if may_warn else run if rest else first
 
@@ -169,7 +181,7 @@ def _converter(source: DType, target: DType, tf32: str) -> Step:
 
 
 def same_value(x: Any) -> Any:
-    """The value as it is."""
+    """Return the value unchanged: the step of a cast that changes no bits."""
     return x
 
 
@@ -179,27 +191,29 @@ def _widen(source: DType, array: NDArray[Any]) -> NDArray[Any]:
 
 @cache
 def narrow_values(source: DType) -> NDArray[Any]:
-    """The values of a narrow float, by bit pattern."""
+    """Return the float32 values of a narrow float, float32[256] indexed by bit pattern."""
     return np.arange(256, dtype=np.uint8).view(source.storage).astype(_F32)
 
 
 def saturated(x: Any, dtype: Any, low: int, high: int) -> Any:
-    """Floats truncated to an integer dtype, from `low` to `high`; NaN is 0."""
-    # high + 1 is a power of two, and exact in every float; high is not.
+    """Truncate floats to an integer dtype and saturate them at `low` and `high`; NaN becomes 0."""
+    # Compare with high + 1: it is a power of two and exact in every float. A float rounds `high`.
     inside = (x >= float(low)) & (x < float(high + 1))
     if isinstance(inside, np.ndarray) and inside.all():
         return x.astype(dtype)
-    # What C makes of a float out of range is undefined: those never reach astype.
+    # C leaves the conversion of a float out of range undefined, so such a float never reaches
+    # astype.
     whole = np.where(inside, x, 0).astype(dtype)
     above = np.where(x >= float(high + 1), np.asarray(high, dtype), whole)
     return np.where(x < float(low), np.asarray(low, dtype), above)
 
 
 def sticky(x: Any) -> Any:
-    """64-bit integers as float64, on the same side of every number of at most 41 bits.
+    """Convert 64-bit integers to float64 so that a later rounding to few bits is correct.
 
-    From 2**53 on these numbers are multiples of 2**12; an integer between two of them becomes the
-    middle, which has at most 53 bits.
+    A result lies on the same side of every number of at most 41 bits as its integer. From 2**53 on
+    those numbers are multiples of 2**12. An integer between two such multiples becomes the midpoint
+    of the two; the midpoint has at most 53 bits and is exact in float64.
     """
     exact, low = x.astype(_F64), x & 0xFFF
     exactly_held = (np.abs(exact) < 2.0**53) | np.equal(low, 0)
@@ -207,9 +221,10 @@ def sticky(x: Any) -> Any:
 
 
 def round_to_odd(x: Any) -> Any:
-    """Float64 as float32: cut off towards zero, the last bit set where anything was cut off.
+    """Round float64 to float32 by rounding to odd.
 
-    Never from finite to inf: that is for the rounding which follows.
+    The value is truncated towards zero, and its last bit is set where the truncation discarded
+    anything. A finite value never becomes inf here; the rounding that follows decides on overflow.
     """
     near = x.astype(_F32)
     wide, bits = near.astype(_F64), near.view(_I32)
@@ -221,10 +236,10 @@ def round_to_odd(x: Any) -> Any:
 
 
 def rounding(target: DType, tf32: str = "even") -> partial[Any]:
-    """From float32 to the values of a float that has less, in float32.
+    """Return a function that rounds float32 to the values of a smaller float, as float32.
 
-    Ties go to even; those of tensor_float32 to "even" or, as NVIDIA's `cvt.rna.tf32.f32` has it
-    (PTX ISA, cvt), "away" from zero: `tf32` says which. GraphError for another mode.
+    Ties go to even. For tensor_float32 the argument `tf32` chooses: "even", or "away" from zero as
+    NVIDIA's `cvt.rna.tf32.f32` rounds (PTX ISA, cvt). Raises GraphError for any other mode.
     """
     if tf32 not in ("even", "away"):
         raise GraphError(f'tensor_float32 rounds ties "even" or "away", not {tf32!r}')
@@ -237,11 +252,14 @@ def rounding(target: DType, tf32: str = "even") -> partial[Any]:
 
 
 def has_range_of_float32(dtype: DType) -> bool:
-    """Whether a float has the exponents and special values of float32, so that only bits round."""
+    """Answer whether a float has the exponent range and the special values of float32.
+
+    A conversion from float32 to such a dtype only rounds the fraction.
+    """
     return _HAS_RANGE_OF_FLOAT32[dtype.code]
 
 
-# A look-up: planning asks it of each cast.
+# A table indexed by dtype code, because the planner looks up the answer for each cast.
 _HAS_RANGE_OF_FLOAT32 = [
     form is not None and form._replace(mantissa=23) == DType.float32.format
     for form in [dtype.format for dtype in DType]
@@ -249,31 +267,33 @@ _HAS_RANGE_OF_FLOAT32 = [
 
 
 def round_fraction(x: Any, kept: int, ties: str = "even", quiet: bool = False) -> Any:
-    """Float32 rounded to `kept` bits of fraction; the carry may reach the exponent, and inf.
+    """Round float32 to `kept` bits of fraction, on the bit pattern; the results are float32.
 
-    Ties go to "even": half a unit is added, less 1 where the last bit kept is 0; or "away" from
-    zero. A NaN whose bits below those kept are 0 rounds like a number and stays one; `quiet` says
-    that every NaN is such a one.
+    The carry may increase the exponent, up to inf. For ties to "even" the sum adds half a unit,
+    less 1 where the last kept bit is 0; for ties "away" from zero it adds half a unit. A NaN whose
+    discarded bits are all 0 rounds like a number and stays NaN; `quiet` promises that every NaN of
+    `x` has that form, which saves the test for NaN.
     """
     bits, cut = x.view(_U32), 23 - kept
     half = 1 << (cut - 1)
     up = bits + half if ties == "away" else bits + (((bits >> cut) & 1) + (half - 1))
-    if not quiet:  # the sum would carry other NaNs over into inf or -0.0
+    if not quiet:  # the carry would turn other NaNs into inf or -0.0
         up = np.where(np.not_equal(x, x), bits | 0x400000, up)
     return (up & (2**32 - 2**cut)).view(_F32)
 
 
 def round_to_format(x: Any, kept: int, least: float, most: float, specials: str) -> Any:
-    """Float32, exact or rounded to odd, rounded to a format of `kept` bits of fraction.
+    """Round float32, exact or rounded to odd, to a format of `kept` bits of fraction.
 
-    `least` and `most` are its least positive and its greatest value, and `specials` as in
-    graphir.dtypes.Float; the table at `convert` says what becomes of values that the format lacks.
+    The results are float32. `least` is the format's least positive value, `most` its greatest
+    value, and `specials` its special values as in graphir.dtypes.Float. The table in the docstring
+    of `convert` lists the results for values without a counterpart in the format.
     """
-    if specials == "scale":  # powers of two, where a tie goes up: there is no even fraction
+    if specials == "scale":  # powers of two have no fraction bit to be even: a tie goes up
         up = np.where(x >= 1.5 * least, round_fraction(x, kept, "away"), least)
         return np.where((x > 0) & (up <= most), up, np.nan)
-    # Below its least normal number the values of a format are the multiples of the least one:
-    # the distance of floats about 1.5 * 2**23 of those.
+    # Below its least normal number a format's values are the multiples of `least`. Float32 numbers
+    # near 1.5 * 2**23 * least are `least` apart, so that adding this constant rounds to a multiple.
     size = np.abs(x)
     grid = 1.5 * 2**23 * least
     up = np.where(size < least * 2**kept, (size + grid) - grid, round_fraction(size, kept))
@@ -286,8 +306,11 @@ def round_to_format(x: Any, kept: int, least: float, most: float, specials: str)
 
 
 def upper_half(x: Any) -> Any:
-    """The upper 16 bits of a float32, the last one set where any of the lower is."""
-    # A float32 rounded to odd keeps 8 bits of its significand so, and a narrow float has at most 5.
+    """Return the upper 16 bits of a float32, with the last bit set where any lower bit is set.
+
+    This is rounding to odd once more: 8 bits of the significand remain.
+    """
+    # The remaining 8 bits suffice for one correct rounding: a narrow float has at most 5.
     bits = x.view(_U32)
     return (bits >> 16) | np.not_equal(bits & 0xFFFF, 0)
 
@@ -298,8 +321,8 @@ def _narrow(target: DType, x: NDArray[Any]) -> NDArray[Any]:
 
 @cache
 def narrow_patterns(target: DType) -> NDArray[np.uint8]:
-    """The bit pattern of a narrow float for every upper half of a float32."""
+    """Return the bit patterns of a narrow float, uint8[65536] indexed by `upper_half`."""
     x: NDArray[Any] = (np.arange(2**16, dtype=_U32) << 16).view(_F32)
-    x[np.isnan(x)] = np.nan  # whose sign ml_dtypes keeps
+    x[np.isnan(x)] = np.nan  # one sign for all NaNs, because ml_dtypes keeps the sign
     with np.errstate(all="ignore"):
         return rounding(target)(x).astype(target.storage).view(np.uint8)

@@ -1,4 +1,4 @@
-"""The closed set of element types, and the facts from which everything about loss is derived."""
+"""The closed set of element types, and the facts about each from which loss is derived."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ Family: TypeAlias = Literal["bool", "int", "uint", "float", "complex"]
 class Float(NamedTuple):
     """A binary float format, after IEEE 754-2019 and the OCP 8-bit and microscaling formats.
 
-    `specials` says which patterns are not finite: "ieee" has infinities and NaNs; "fn" has NaN at
-    the all-ones pattern alone; "fnuz" one NaN and no negative zero; "finite" neither infinities nor
-    NaN; "scale" is e8m0: powers of two and NaN, without zero or sign.
+    `exponent` and `mantissa` count stored bits, and `bias` is the exponent bias. `specials` names
+    the special values: "ieee" has infinities and NaNs; "fn" has NaN at the all-ones pattern alone;
+    "fnuz" has one NaN and no negative zero; "finite" has neither infinities nor NaN; "scale" is
+    e8m0: powers of two and NaN, without zero or sign.
     """
 
     exponent: int
@@ -32,7 +33,7 @@ class Float(NamedTuple):
 
     @property
     def least(self) -> float:
-        """The least positive value: a subnormal, where the format has them."""
+        """The least positive value; it is subnormal where the format has subnormals."""
         return 2.0 ** (1 - self.bias - self.mantissa - (self.specials == "scale"))
 
     @property
@@ -58,23 +59,29 @@ _STORED_AS: dict[str, Any] = {
 
 
 class DType(Enum):
-    """An element type; any name or alias finds it.
+    """An element type. `DType(name)` looks one up by its name or an alias.
 
-    `==` with a DType is identity. With a NumPy dtype, a scalar type or a text it is the answer of
-    the NumPy dtype that stores the values, and the hash is that dtype's, so that programs written
-    for NumPy's dtypes take the same branch; `kind`, `char`, `itemsize`, `name` and `type` are
-    NumPy's, and np.dtype converts a DType. `index`, `address`, `tensor_float32` and the weak dtypes
-    equal themselves and their names alone, although np.dtype converts them to what stores them.
-    (np.dtype(np.uint64) == DType.index, in this order, is NumPy's comparison and True.)
+    `==` with a DType is identity. `==` with a NumPy dtype, a scalar type or a string is the answer
+    of the NumPy dtype that stores the values, and the hash is the hash of that NumPy dtype. So
+    programs written for NumPy's dtypes take the same branch. `kind`, `char`, `itemsize`, `name` and
+    `type` are NumPy's, and np.dtype converts a DType. `index`, `address`, `tensor_float32` and the
+    weak dtypes equal themselves and their names alone, although np.dtype converts each to its
+    storage dtype. (np.dtype(np.uint64) == DType.index, in this order, is NumPy's comparison and
+    True.)
 
-    `family` is bool, int, uint, float or complex; `bits` the width of a value, `storage` the NumPy
-    dtype that holds it; `short` a name for tables, counted in bits (`i16`, `bf16`, `tf32`; those
-    that NumPy reads in bytes, such as `i8`, find no dtype); `format` the float format (of a
-    complex: of its parts); `weak` is true of the types of Python scalars; `narrow` of the 2- to
-    8-bit types; `emulated` of a float format that neither NumPy nor ml_dtypes has: its values lie
-    in float32 arrays, rounded on entry; `code` a small int, the place in this list, by which tables
-    that are read often find a dtype (hashing and comparing a DType runs Python code, a list index
-    does not).
+    The attributes of a member:
+
+    - `family`: bool, int, uint, float or complex;
+    - `bits`: the width of a value; `storage`: the NumPy dtype that holds a value;
+    - `short`: a name for tables that counts bits (`i16`, `bf16`, `tf32`). `DType(...)` refuses the
+      short names that NumPy reads in bytes, such as `i8`;
+    - `format`: the float format; for a complex dtype, the format of its parts;
+    - `weak`: true for the types of Python scalars;
+    - `narrow`: true for the integers of 2 and 4 bits and the floats of 4, 6 and 8 bits;
+    - `emulated`: true for a float format that neither NumPy nor ml_dtypes provides. Its values lie
+      in float32 arrays and are rounded on entry;
+    - `code`: a small int, the dtype's place in this list. Tables on hot paths are indexed by it,
+      because hashing and comparing a DType runs Python code and a list index does not.
     """
 
     bool = "bool", "bool", "bool", 1
@@ -134,7 +141,7 @@ class DType(Enum):
         self.emulated: Bool = numpy_type is None
         self.storage: np.dtype[Any] = np.dtype(numpy_type or np.float32)
         self._named: Bool = numpy_type is None or name in _STORED_AS
-        self.dtype: np.dtype[Any] = self.storage  # by this attribute NumPy converts an object
+        self.dtype: np.dtype[Any] = self.storage  # np.dtype(self) reads this attribute
         self.kind: str = self.storage.kind
         self.char: str = self.storage.char
         self.itemsize: int = self.storage.itemsize
@@ -144,7 +151,7 @@ class DType(Enum):
         self.narrow: Bool = 1 < bits < 8 or (bits == 8 and family == "float")
 
     def __eq__(self, other: object) -> Bool:
-        """Identity for a DType; NumPy's answer for a NumPy dtype, a scalar type or a text."""
+        """Compare by identity with a DType, by NumPy's `==` with a dtype, scalar type or string."""
         if self is other:
             return True
         if isinstance(other, DType):
@@ -171,9 +178,12 @@ class DType(Enum):
 
     @classmethod
     def from_numpy(cls, dtype: Any) -> DType:
-        """The DType that a NumPy dtype, or what np.dtype takes, stands for; else GraphError."""
+        """Return the DType that corresponds to a NumPy dtype, or to any argument of np.dtype.
+
+        Raises GraphError where no DType corresponds.
+        """
         try:
-            numpy_dtype = np.dtype("O" if dtype is None else dtype)  # of None NumPy makes float64
+            numpy_dtype = np.dtype("O" if dtype is None else dtype)  # np.dtype(None) is float64
             return _by_numpy()[numpy_dtype.newbyteorder("=")]
         except (TypeError, KeyError, ValueError):
             raise GraphError(
@@ -182,7 +192,10 @@ class DType(Enum):
             ) from None
 
     def to_numpy(self) -> np.dtype[Any]:
-        """The NumPy dtype that stores it: uint64 for index, float32 for tensor_float32."""
+        """Return the NumPy dtype that stores the values: uint64 for index, say.
+
+        It is float32 for tensor_float32, and int64, float64 or complex128 for the weak dtypes.
+        """
         return self.storage
 
     def __repr__(self) -> str:
@@ -193,7 +206,7 @@ class DType(Enum):
 
     @property
     def is_integer(self) -> Bool:
-        """Whether values are integers; bool is not one."""
+        """Whether values are integers. The answer for bool is False."""
         return self.family in ("int", "uint")
 
     @property
@@ -206,45 +219,52 @@ class DType(Enum):
 
     @property
     def part(self) -> DType:
-        """The dtype of a complex number's parts; of any other dtype, itself."""
+        """The dtype of the real and imaginary parts; for a real dtype, the dtype itself."""
         return _PARTS[self] if self.family == "complex" else self
 
     @property
     def exponent_bits(self) -> int:
-        """Bits of the exponent, 0 for integers; of a complex, of one part."""
+        """Bits of the exponent: 0 for integers; for a complex dtype, those of one part."""
         return self.format.exponent if self.format else 0
 
     @property
     def mantissa_bits(self) -> int:
-        """Bits of the stored fraction, 0 for integers; of a complex, of one part."""
+        """Bits of the stored fraction: 0 for integers; for a complex dtype, those of one part."""
         return self.format.mantissa if self.format else 0
 
     @property
     def precision(self) -> int:
-        """Bits in which every integer is exact: of a significand, or of an int's magnitude."""
+        """The largest p such that every integer of p bits is exact.
+
+        For a float p is the width of the significand, for an integer the width of the magnitude.
+        """
         return self.format.mantissa + 1 if self.format else self.bits - (self.family == "int")
 
     @property
     def max(self) -> int | float:
-        """The greatest finite value; of a complex, of one part."""
+        """The greatest finite value; for a complex dtype, that of one part."""
         return self.format.max if self.format else 2**self.precision - 1
 
     @property
     def min(self) -> int | float:
-        """The least finite value; of a complex, of one part."""
+        """The least finite value; for a complex dtype, that of one part."""
         if self.format:
             return self.format.least if self.format.specials == "scale" else -self.format.max
         return -(2**self.precision) if self.family == "int" else 0
 
     def exact_in(self, other: DTypeLike) -> Bool:
-        """Whether `other` has every value of this dtype, -0.0, infinities and NaN too."""
+        """Answer whether `other` represents every value of this dtype exactly.
+
+        The values include -0.0, the infinities and NaN.
+        """
         return _witness(self, DType(other)) is None
 
     def witness(self, other: DTypeLike) -> complex | None:
-        """The simplest value of this dtype that `other` does not have; None where it has all.
+        """Return the simplest value of this dtype that `other` does not represent, or None.
 
-        The least non-negative integer that does not survive; else the negative one nearest zero;
-        else the finite value of least magnitude; else -0.0, inf or NaN.
+        The witness is the least non-negative integer that does not survive the conversion; else
+        the lost negative integer nearest zero; else the lost finite value of least magnitude; else
+        -0.0, inf or NaN. None means that every value survives.
         """
         return _witness(self, DType(other))
 
@@ -265,7 +285,10 @@ def _names() -> dict[str, DType]:
 
 
 def _means_another(dtype: DType) -> bool:
-    """Whether a short name, which counts bits, is one that NumPy reads in bytes: `i8`, `u4`."""
+    """Answer whether NumPy reads a dtype's short name as another dtype.
+
+    Short names count bits, and NumPy's codes such as `i8` and `u4` count bytes.
+    """
     try:
         return np.dtype(dtype.short) != dtype.storage
     except TypeError:
@@ -273,10 +296,10 @@ def _means_another(dtype: DType) -> bool:
 
 
 def numpy_code(value: Any) -> Any:
-    """The NumPy dtype that a text means to NumPy's own functions; anything else as it is.
+    """Return the NumPy dtype that NumPy's functions read in a string; other values unchanged.
 
-    `"i8"` has 8 bytes there, where graphir's short names count bits. A text of another byte order
-    than this machine's stays, and no DType has it as its name.
+    NumPy's `"i8"` has 8 bytes, where graphir's short names count bits. A string that names another
+    byte order than this machine's is returned unchanged, and no DType has such a name.
     """
     if not isinstance(value, str):
         return value
@@ -294,7 +317,7 @@ def _by_numpy() -> dict[np.dtype[Any], DType]:
 
 @cache
 def _witness(a: DType, b: DType) -> complex | None:
-    """What DType.witness answers, from the facts of both."""
+    """Compute DType.witness from the facts of both dtypes."""
     if a is b:
         return None
     if b.format and b.format.specials == "scale":
@@ -309,7 +332,7 @@ def _witness(a: DType, b: DType) -> complex | None:
 
 
 def _lost_real(a: DType, b: DType) -> int | float | None:
-    """The witness among real values, in the order of DType.witness."""
+    """Return the witness among real values, in the order of DType.witness."""
     if (n := _least_lost_integer(a, b, a.max, b.max)) is not None:
         return n
     if a.min < 0 and (n := _least_lost_integer(a, b, -a.min, -b.min)) is not None:
@@ -338,10 +361,11 @@ _SPECIAL_VALUES = (("-0", -0.0), ("inf", float("inf")), ("nan", float("nan")))
 
 
 def _least_lost_integer(a: DType, b: DType, a_max: float, b_max: float) -> int | None:
-    """The least magnitude of an integer of `a`, on the side where they reach a_max, that `b` lacks.
+    """Return the least magnitude of an integer of `a` that `b` lacks, on one side of zero.
 
-    Between 2**k and 2**(k+1) the values of a p-bit format are 2**(k-p+1) apart, and at least 1
-    apart where only integers count: so each binade needs one comparison of two spacings.
+    `a_max` and `b_max` are the greatest magnitudes of both dtypes on that side. Between 2**k and
+    2**(k+1) the values of a p-bit format are 2**(k-p+1) apart, and at least 1 apart among integers.
+    So each binade needs one comparison of two spacings.
     """
     top, limit = int(a_max), int(b_max)
     for k in range(top.bit_length()):
@@ -360,7 +384,10 @@ def _least_lost_integer(a: DType, b: DType, a_max: float, b_max: float) -> int |
 
 
 def _least_lost_fraction(a: Float, b: DType) -> float | None:
-    """The least positive finite value of `a` that `b` lacks, integers being kept."""
+    """Return the least positive finite value of `a` that `b` lacks.
+
+    Precondition: `b` has every integer of `a`.
+    """
     if not b.format:
         return a.least
     for k in range(int(np.log2(a.least)), math.frexp(a.max)[1]):

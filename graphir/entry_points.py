@@ -1,12 +1,12 @@
-"""Ops and rule sets of other distributions, by the entry points that these declare.
+"""Ops and rule sets of other distributions, found through the entry points of each distribution.
 
 A distribution names an object in its `pyproject.toml`:
 
     [project.entry-points."graphir.ops"]
     softsign = "my_package.my_ops:softsign"
 
-Entry points are read when a name is unknown, and the module behind a name is imported when that
-name is asked for: importing graphir looks at no other distribution.
+graphir reads entry points at the first look-up of an unknown name, and imports the module behind a
+name when a program asks for that name. Importing graphir reads no other distribution.
 """
 
 from __future__ import annotations
@@ -24,21 +24,23 @@ Group: TypeAlias = Literal["graphir.ops", "graphir.rules"]
 
 @cache
 def _entry_points(group: Group) -> EntryPoints:
-    from importlib.metadata import entry_points  # takes longer to import than most graphs to build
+    # A deferred import, because this module takes longer to import than most graphs to build.
+    from importlib.metadata import entry_points
 
     return entry_points(group=group)
 
 
 def declared_names(group: Group) -> list[str]:
-    """The names that installed distributions declare in a group."""
+    """Return the names that installed distributions declare in a group, sorted."""
     return sorted(_entry_points(group).names)
 
 
 def load_declared(group: Group, name: object) -> Any:
-    """The object that an installed distribution declares by a name; None for none.
+    """Import and return the object that an installed distribution declares by a name.
 
-    Raises GraphError for an object that cannot be imported or has another name, and where two
-    distributions declare different ones.
+    The result is None where no distribution declares the name. Raises GraphError where the import
+    fails, where the object's own name differs from `name`, and where two distributions declare
+    different objects by the name.
     """
     declared = {entry.value: entry for entry in _entry_points(group) if entry.name == name}
     if not declared:
@@ -53,7 +55,7 @@ def load_declared(group: Group, name: object) -> Any:
     (entry,) = declared.values()
     try:
         target = entry.load()
-    except Exception as error:  # whatever the module of the other distribution raises
+    except Exception as error:  # the module of the other distribution may raise anything
         raise GraphError(
             f"{place} ({entry.value}) cannot be imported", reason=f"{type(error).__name__}: {error}"
         ) from error

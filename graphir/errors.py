@@ -1,7 +1,8 @@
-"""The errors a user can meet, each a GraphirError and the builtin to expect; and the warning.
+"""The exceptions that users meet, and the warning about implicit casts.
 
-An error is data: the op, its operands, the place, the problem, what was got, and the ways out.
-`text_of` alone makes text of it, when somebody asks; no code reads anything out of that text.
+Each exception is a GraphirError and also the builtin that a caller expects, such as TypeError. An
+error is data: the op, its operands, the location, the problem, the offending value and the fixes.
+`text_of` alone formats that data, when a program asks for the text. No code parses the text.
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ if TYPE_CHECKING:
 
 
 class OperandInfo(NamedTuple):
-    """An operand of a refused op: its name there, type and source line; the text of a literal."""
+    """An operand of a refused op: its name in the op's signature, its type and its source line.
+
+    `value` is the text of a literal, whose `type` is None.
+    """
 
     name: str
     type: TensorType | None = None
@@ -29,16 +33,16 @@ class OperandInfo(NamedTuple):
 
     @property
     def dtype(self) -> DType | None:
-        """The dtype; None of a literal, which has none by itself."""
+        """The dtype; None for a literal, which has no dtype by itself."""
         return self.type.dtype if self.type is not None else None
 
     @property
     def shape(self) -> Shape | None:
-        """The shape; None of a literal."""
+        """The shape; None for a literal."""
         return self.type.shape if self.type is not None else None
 
     def to_json(self) -> dict[str, Any]:
-        """The operand as JSON has it."""
+        """Return the operand as a JSON object."""
         return {
             "name": self.name,
             "dtype": None if self.type is None else str(self.dtype),
@@ -58,21 +62,25 @@ def _json_dim(dim: Any) -> int | str:
 
 
 class Vocabulary(NamedTuple):
-    """How the ways out of an error are written in one front end, with {dtype} and {value}."""
+    """The code templates of one front end for the fixes in error messages.
+
+    `cast` converts an operand to {dtype}; `scalar` makes the number {value} of dtype {dtype}.
+    """
 
     cast: str
     scalar: str
     builds_graphs: bool = False
-    """Whether its user chooses the rule set."""
+    """Whether the front end's user chooses the rule set."""
 
 
 GRAPHS = Vocabulary(".cast(DType.{dtype})", "g.scalar({value}, DType.{dtype})", True)
 
 
 class Fix(NamedTuple):
-    """A way out that front ends write differently.
+    """A fix whose code differs between front ends.
 
-    In `phrase`, {cast} stands for a conversion to `dtype`, {scalar} for the number `value` in it.
+    In `phrase`, {cast} stands for a conversion to `dtype`, and {scalar} for the number `value` in
+    that dtype.
     """
 
     phrase: str
@@ -80,7 +88,7 @@ class Fix(NamedTuple):
     value: str = ""
 
     def text(self, vocabulary: Vocabulary) -> str:
-        """The way out as the user of a front end writes it; empty where it has none."""
+        """Return the fix as the user of a front end writes it."""
         cast, scalar = (
             code.format(dtype=self.dtype or "...", value=self.value)
             for code in (vocabulary.cast, vocabulary.scalar)
@@ -89,12 +97,15 @@ class Fix(NamedTuple):
 
 
 class RulesFix(NamedTuple):
-    """A way out for who builds a graph: other rules, a phrase such as `rules='numpy'`."""
+    """A fix for the user who builds a graph: another rule set.
+
+    `rules` is a phrase such as `rules='numpy'`.
+    """
 
     rules: str
 
     def text(self, vocabulary: Vocabulary) -> str:
-        """The way out; empty in a front end whose rules are fixed."""
+        """Return the fix as text; empty in a front end whose rules are fixed."""
         return f"build the graph under {self.rules}" if vocabulary.builds_graphs else ""
 
 
@@ -102,24 +113,25 @@ AnyFix: TypeAlias = str | Fix | RulesFix
 
 
 def cast_first(dtype: object) -> Fix:
-    """The way out of an op that does not take a dtype, and takes this one."""
+    """Return the fix for an op that refuses an operand's dtype and accepts `dtype`."""
     return Fix("cast first, for example {cast}", dtype)
 
 
 REAL_PARTS = "take .real, .imag or abs() first"
-"""The way out of an op that takes no complex numbers."""
+"""The fix for an op that refuses complex numbers."""
 
 
 class GraphirError(Exception):
-    """Any refusal of graphir, as data; its text is `op: problem; got ...; what to write instead`.
+    """The base of every graphir exception, as data; its text is `op: problem; got ...; fix`.
 
-    `problem` says what is wrong, `reason` why, `got` what came instead, `fixes` the ways out.
-    `op` is the op or function that refuses, `operands` are what it was called on, `location` is
-    the line of the user's program. `context` names what surrounds it, such as a file or a pass.
+    `problem` says what is wrong, `reason` why, and `got` which value came instead. `fixes` holds
+    the code to write instead. `op` is the op or function that raises, `operands` are its operands,
+    and `location` is the line of the user's program. `context` names the surroundings, such as a
+    file or a pass, the outermost first.
     """
 
     longest: int | None = None
-    """The most characters of the text; its middle is left out where it has more."""
+    """The most characters of the text; a longer text loses its middle. None is no limit."""
 
     def __init__(
         self,
@@ -142,41 +154,44 @@ class GraphirError(Exception):
         self.context, self.vocabulary = tuple(context), GRAPHS
 
     def having(self, **fields: Any) -> Self:
-        """The same error with other fields, raised nowhere yet."""
+        """Return a copy of the error with some fields replaced. The copy has no traceback."""
         new = copy.copy(self)
         vars(new).update(fields)
         return new
 
     def at(self, location: Location, op: str = "", operands: Sequence[OperandInfo] = ()) -> Self:
-        """The same error at a line of the user's program, unless it has its line already."""
+        """Attach the user's source line, op and operands to the error unless it has a line.
+
+        An error that has a line is returned unchanged, otherwise a copy.
+        """
         if self.location is not None:
             return self
         op = op if operands or not self.op else self.op
         return self.having(location=location, op=op, operands=tuple(operands) or self.operands)
 
     def within(self, *context: str) -> Self:
-        """The same error, inside what these name, the outermost first."""
+        """Return a copy of the error with more context around it, the outermost first."""
         return self.having(context=(*context, *self.context))
 
     @classmethod
     def like(cls, error: GraphirError, **fields: Any) -> Self:
-        """An error of this class that has the fields of another."""
+        """Return an error of this class with the fields of another error."""
         new = cls(error.problem)
         vars(new).update(vars(error), **fields)
         return new
 
     @property
     def summary(self) -> str:
-        """The problem and its reason, without place, operands and ways out."""
+        """The problem and its reason, without location, operands and fixes."""
         return f"{self.problem}: {self.reason}" if self.reason else self.problem
 
     @property
     def surroundings(self) -> tuple[str, ...]:
-        """What its text begins with."""
+        """The context with which the text begins, the outermost first."""
         return self.context
 
     def to_json(self) -> dict[str, Any]:
-        """All fields as JSON has them, and the text."""
+        """Return a JSON object of all fields and the text."""
         fixes = [text for fix in self.fixes if (text := _fix_text(fix, self.vocabulary))]
         return {
             "type": type(self).__name__,
@@ -192,14 +207,14 @@ class GraphirError(Exception):
         }
 
     def __str__(self) -> str:
-        """The text, fit for a terminal whatever names it quotes."""
+        """Return the text with unprintable characters replaced, safe for a terminal."""
         text = text_of(self)
         text = text if self.longest is None else shortened(text, self.longest)
         return printable(text, None, keep="\n")
 
 
 def text_of(error: GraphirError) -> str:
-    """The text of an error: `place: op(operands): problem; got ...; one way out, or another`."""
+    """Format an error as `location: op(operands): problem; got ...; fix, or another fix`."""
     place = "" if error.location is None else str(error.location)
     call = call_text(error.op, error.operands) if error.op else ""
     parts = [*error.surroundings, place, call, error.problem, error.reason]
@@ -213,11 +228,14 @@ def text_of(error: GraphirError) -> str:
 
 
 _MAX_OPERANDS = 8
-"""The operands that the text of an error shows."""
+"""The most operands that the text of an error shows."""
 
 
 def call_text(op: str, operands: Sequence[OperandInfo]) -> str:
-    """A call as errors show it: the op, and each operand with its type and line."""
+    """Format a call for an error message: the op, and each operand with its type and line.
+
+    The text shows at most 8 operands and counts the rest.
+    """
     if not operands:
         return op
     more = len(operands) - _MAX_OPERANDS
@@ -230,11 +248,11 @@ def _fix_text(fix: AnyFix, vocabulary: Vocabulary) -> str:
 
 
 class PromotionError(GraphirError, TypeError):
-    """The rules in force give these dtypes no common one, or the op does not take this one."""
+    """The rule set in force has no common dtype for the operands, or the op refuses a dtype."""
 
 
 class ShapeError(GraphirError, ValueError):
-    """Shapes or axes that do not fit an op."""
+    """An op cannot take operands of these shapes, or these axes."""
 
 
 class AxisError(ShapeError, IndexError):
@@ -246,27 +264,30 @@ class GraphError(GraphirError, ValueError):
 
 
 class ParseError(GraphirError, ValueError):
-    """Malformed text, with the place where reading stopped.
+    """Malformed text, with the position where the parser stopped.
 
     `line` and `column` count from 1.
     """
 
-    longest = 1000  # since it quotes text of any length
+    longest = 1000  # because the message quotes text of any length
     line = 1
     column = 1
 
     @property
     def surroundings(self) -> tuple[str, ...]:
-        """The line and column in the text, and what surrounds that."""
+        """The line and column in the parsed text, then the context."""
         return f"line {self.line}, column {self.column}", *self.context
 
 
 class ExecutionError(GraphirError, ValueError):
-    """Inputs that do not fit a graph, or a value that an op cannot compute with."""
+    """Inputs of other types than a graph declares, or a value that an op cannot compute with."""
 
 
 def shortened(message: str, most: int = 1000) -> str:
-    """A message that shows what others wrote, which may be of any length: its middle left out."""
+    """Return a message of at most about `most` characters, without its middle if it is longer.
+
+    Messages quote text from outside, which may have any length.
+    """
     if len(message) <= most:
         return message
     half = most // 2 - 8
@@ -274,4 +295,4 @@ def shortened(message: str, most: int = 1000) -> str:
 
 
 class CastWarning(UserWarning):
-    """An implicit cast that the policy of its graph warns of."""
+    """A warning about an implicit cast, as the policy of the graph demands."""

@@ -1,12 +1,13 @@
-"""Texts from outside, fit to be shown."""
+"""Text from outside, made safe for display on a terminal."""
 
 from __future__ import annotations
 
 
 def printable(text: str, most: int | None = 200, keep: str = "") -> str:
-    """A text with U+FFFD for each character that cannot be printed, cut where it is too long.
+    """Replace each unprintable character of a text by U+FFFD, and cut a text that is too long.
 
-    `most` is how many characters it then has, None for all; those in `keep` stay what they are.
+    A text of more than `most` characters is cut to `most` characters, the last of which is an
+    ellipsis; None is no limit. The characters in `keep` stay.
     """
     too_long = most is not None and len(text) > most
     if not too_long and text.isprintable():

@@ -1,4 +1,8 @@
-"""The cyclic garbage collector paused in functions that allocate much and keep it."""
+"""A decorator that pauses the cyclic garbage collector in allocation-heavy functions.
+
+CPython starts a collection after a number of allocations. In functions whose allocations all
+survive, those collections find no garbage and only cost time.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +18,9 @@ R = TypeVar("R")
 def uncollected(function: Callable[P, R]) -> Callable[P, R]:
     """Run a function with the cyclic garbage collector paused.
 
-    The collector would walk every symbol of a graph again and again and find nothing: implicit_cast
-    of 60,000 ops takes 110 ms so, and 420 ms with it.
+    The collector would walk every symbol of a graph again and again and find no garbage.
+    implicit_cast of 60,000 ops takes 110 ms with the collector paused, and 420 ms without the
+    pause.
     """
 
     @wraps(function)

@@ -1,7 +1,7 @@
-"""Attributes that are computed when first asked for, without a lock.
+"""Attributes computed at their first read, without a lock.
 
-functools.cached_property of Python 3.11 has one lock for all objects of a class; a process that
-forks while another thread holds it has a child that waits for ever.
+functools.cached_property of Python 3.11 has one lock for all objects of a class. If a process forks
+while another thread holds that lock, the child process waits for it for ever.
 """
 
 from __future__ import annotations
@@ -13,7 +13,10 @@ T = TypeVar("T")
 
 
 class lazy(Generic[T]):  # noqa: N801 a decorator
-    """A method as an attribute, computed once; perhaps twice by threads at the same time."""
+    """Decorator: turn a method into an attribute that is computed once and then stored.
+
+    Two threads that read the attribute for the first time at once may both compute it.
+    """
 
     def __init__(self, function: Callable[[Any], T]) -> None:
         self.function, self.__doc__ = function, function.__doc__

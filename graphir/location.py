@@ -1,4 +1,10 @@
-"""Where in the user's program a symbol arose, and why the compiler put a cast there."""
+"""Provenance: the user's source location of a symbol, and the origins of an inserted cast.
+
+A `Location` names the line that built a symbol. Recording one must be cheap, so a location holds
+the frame's code object and instruction offset, and resolves these to file, line and column only at
+the first read. An `Origin` names one use that an inserted cast serves: the operand, the op, the
+location and the rule.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +26,7 @@ R = TypeVar("R")
 
 
 def is_internal(frame: FrameType) -> bool:
-    """Whether a frame runs code of this package, which is never the user's, or of a caller."""
+    """Answer whether a frame runs graphir's own code, or code of a module in CALLERS."""
     name: str = frame.f_globals.get("__name__", "")
     return name.partition(".")[0] == _PACKAGE or name in CALLERS
 
@@ -28,11 +34,14 @@ def is_internal(frame: FrameType) -> bool:
 _PACKAGE = __name__.partition(".")[0]
 
 CALLERS: set[str] = set()
-"""Modules of floors above that build graphs for who calls them, at the line of the call."""
+"""Modules of upper floors that build graphs on behalf of a caller.
+
+A symbol's location is the line of that caller, so these modules count as internal.
+"""
 
 
 def user_frame() -> FrameType:
-    """The innermost frame outside graphir, looking from above the one that asks."""
+    """Return the innermost frame that is not internal, from the caller's caller outwards."""
     frame = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
     while is_internal(frame) and frame.f_back is not None:
         frame = frame.f_back
@@ -40,25 +49,27 @@ def user_frame() -> FrameType:
 
 
 def user_location() -> Location:
-    """Where the user called what is running now."""
+    """Return the location of the user's call that led to the running code."""
     frame = user_frame()
     return Location(frame.f_code, frame.f_lasti)
 
 
 class Location:
-    """A place in a source file, and the layer of the graph that was open there.
+    """A range of text in a source file, and the layer of the graph that was open there.
 
-    Made from a code object and an instruction offset, which are cheap to note; the file, line and
-    columns (counted from 1, `end_column` exclusive) are read from them only when asked.
+    The constructor takes a code object and an instruction offset, which are cheap to record. The
+    location computes file, line and columns from these at the first read. Lines and columns count
+    from 1, and `end_column` is exclusive.
     """
 
     __slots__ = ("_code", "_offset", "_place", "_source", "layer")
 
     compound = False
-    """Whether the text there does more than one op: its operands are not the op's."""
+    """Whether the source text there stands for several ops, so that its operands are not this op's.
+    """
 
     in_place = False
-    """Whether an in-place operator stands there, and the op is on the array that it writes to."""
+    """Whether the source text there is an in-place operator on the array that it writes to."""
 
     def __init__(self, code: CodeType, offset: int, layer: str = "") -> None:
         self._code: CodeType | None = code
@@ -77,7 +88,10 @@ class Location:
         layer: str = "",
         source: str = "",
     ) -> Location:
-        """A location known by its numbers; its lines are read from the path `source`, if any."""
+        """Return a location given by its file, lines and columns.
+
+        `source` is the path from which `Location.source` lets reports read the lines, if any.
+        """
         new = cls.__new__(cls)
         new._code, new._offset, new._source, new.layer = None, 0, source, layer
         new._place = file, line, column, end_line or line, end_column or column
@@ -85,15 +99,16 @@ class Location:
 
     @classmethod
     def of(cls, location: Location) -> Self:
-        """The same place, as a location of this class."""
+        """Return a location of this class at the place of another location."""
         new = cls.__new__(cls)
         for name in Location.__slots__:
-            setattr(new, name, getattr(location, name, ""))  # code needs no _source
+            # A location that has its code object has no _source.
+            setattr(new, name, getattr(location, name, ""))
         return new
 
     @property
     def place(self) -> tuple[str, int, int, int, int]:
-        """The file, the line and column of its start, and those of its end."""
+        """The file, then the line and column of the start, then the line and column of the end."""
         if self._place is None:
             code = self._code
             assert code is not None  # a location has either its code or its place
@@ -114,10 +129,10 @@ class Location:
 
     @property
     def source(self) -> str:
-        """The path from which the lines there may be read; empty where none was given.
+        """The path from which reports may read the source lines; empty if there is no such path.
 
-        Running code has the one that Python loaded it from. What a text says of files is no path
-        to read: see `Graph.parse`.
+        For running code it is the path from which Python loaded the code. The file names in a
+        parsed text are not paths that may be read: see `Graph.parse`.
         """
         return self._code.co_filename if self._code else self._source
 
@@ -133,12 +148,12 @@ class Location:
 
     @property
     def end_line(self) -> int:
-        """The line of the last character."""
+        """The line of the last character, from 1."""
         return self.place[3]
 
     @property
     def end_column(self) -> int:
-        """The column after the last character."""
+        """The column after the last character, from 1."""
         return self.place[4]
 
     def __eq__(self, other: object) -> bool:
@@ -147,7 +162,10 @@ class Location:
         return self.place[:3] == other.place[:3] and self.layer == other.layer
 
     def matches(self, other: Location) -> bool:
-        """Whether the two are the same stretch of text, to the end where that is known."""
+        """Answer whether two locations are the same range of text, ends included.
+
+        `==` compares the starts alone.
+        """
         return self == other and self.place[3:] == other.place[3:]
 
     def __hash__(self) -> int:
@@ -158,11 +176,11 @@ class Location:
 
     @property
     def layered(self) -> str:
-        """Its text, and the layer if there is one: `net.py:3:5 [encoder]`; fit for a terminal."""
+        """The location and its layer, if any, as text for a terminal: `net.py:3:5 [encoder]`."""
         return f"{self} [{printable(self.layer)}]" if self.layer else str(self)
 
     def to_json(self) -> dict[str, Any]:
-        """The place as JSON has it."""
+        """Return the start of the location and its layer as a JSON object."""
         file, line, column, *_ = self.place
         return {"file": file, "line": line, "column": column, "layer": self.layer}
 
@@ -175,21 +193,21 @@ class Location:
 
 
 class CompoundLocation(Location):
-    """The place of a call whose function is made of several ops, one of which arose there."""
+    """The location of a call to a composite function, for one of the function's ops."""
 
     __slots__ = ()
     compound = True
 
 
 class InPlaceLocation(Location):
-    """The place of an in-place operator such as `x += y`, whose op's first operand is x."""
+    """The location of an in-place operator such as `x += y`. The op's first operand is x."""
 
     __slots__ = ()
     in_place = True
 
 
 def placing(method: Callable[P, R]) -> Callable[P, R]:
-    """Let what a method refuses say the line of the user who called it."""
+    """Decorator: attach the user's source line to every GraphirError that a method raises."""
 
     @wraps(method)
     def placed_method(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -203,14 +221,22 @@ def placing(method: Callable[P, R]) -> Callable[P, R]:
 
 _Position: TypeAlias = "tuple[int | None, int | None, int | None, int | None]"
 _POSITIONS: dict[int, tuple[CodeType, tuple[_Position, ...], bytes]] = {}
-"""Of the code that was asked about lately, by id; reading a place takes time with all before it."""
+"""Cache of position tables by id(code), emptied at 16 entries.
+
+CPython decodes a code object's position table from its start, so each look-up without the cache
+would take time proportional to the instruction's offset. An entry holds its code object, which
+keeps the id valid.
+"""
 
 _STORES = frozenset(dis.opmap[name] for name in ("STORE_SUBSCR", "STORE_ATTR"))
-"""The instructions of assignments to an item or an attribute."""
+"""The opcodes of assignments to an item or an attribute."""
 
 
 def _positions(code: CodeType) -> tuple[tuple[_Position, ...], bytes]:
-    """Line, last line, column and last column of each instruction of a code, and those."""
+    """Return the positions of a code object's instructions, and its bytecode.
+
+    A position is the line, last line, column and last column of an instruction.
+    """
     entry = _POSITIONS.get(id(code))
     if entry is None:
         if len(_POSITIONS) >= 16:
@@ -220,16 +246,20 @@ def _positions(code: CodeType) -> tuple[tuple[_Position, ...], bytes]:
 
 
 def _characters(file: str, line: int, size: int) -> int:
-    """How many characters the first bytes of a line are, in which Python counts columns."""
+    """Return how many characters the first `size` bytes of a line encode.
+
+    Python counts columns in bytes of UTF-8.
+    """
     text = source_line(file, line)
     return size if text.isascii() else len(text.encode()[:size].decode(errors="replace"))
 
 
 class Origin(NamedTuple):
-    """One use that an inserted cast serves: whose operand, where, and by which rule.
+    """One use that an inserted cast serves: the operand, the op, the location and the rule.
 
-    `operand` is the operand's name ("result" for a result, "value" for what ASSIGN puts into an
-    array); `rule` the rule set that was in force, or LEGALIZE, CAST or ASSIGN.
+    `operand` is the operand's name in the op's signature. It is "result" for the cast of a result,
+    and "value" for the value that an assignment writes to an array. `rule` is the rule set in
+    force, or LEGALIZE, CAST or ASSIGN.
     """
 
     operand: str
@@ -241,7 +271,7 @@ class Origin(NamedTuple):
 
     @property
     def stores(self) -> bool:
-        """Whether it casts a result, or what is put into an array: no operand of an op."""
+        """Whether the cast converts a result or an assigned value, not an operand of an op."""
         return self.operand == "result" or self.rule == ASSIGN
 
     @property
@@ -252,7 +282,7 @@ class Origin(NamedTuple):
 
 new_origin: Callable[[tuple[str, str, Location, str, DType, DType]], Origin]
 new_origin = partial(cast(Any, tuple).__new__, Origin)
-"""An Origin of its fields, without the Python call that making a named tuple costs.
+"""Make an Origin from a tuple of its fields, without the Python call of a named tuple's __new__.
 
 implicit_cast of 60,000 ops, which inserts 80,000 casts, takes 109 ms instead of 118 ms.
 """
@@ -261,25 +291,30 @@ implicit_cast of 60,000 ops, which inserts 80,000 casts, takes 109 ms instead of
 LEGALIZE = "legalize"
 CAST = "cast"  # the rule of a cast that the user wrote
 ASSIGN = "assign"
-"""The rule of a cast to the dtype of an array that a value is written to.
+"""The rule of a cast to the dtype of the array that an assignment writes to.
 
-Also the op that uses the value, where no op of the catalogue does: of `a[:] = value`.
+It is also the name of the op in the origin of `a[:] = value`, for which the catalogue has no op.
 """
 
 CastKind: TypeAlias = Literal["implicit", "explicit", "legalization", "assignment"]
-"""Of an op's operand or result, written by the user, by `legalize`, of what an array takes."""
+"""Why a cast exists.
+
+"implicit": the promotion rules of an op demand it for an operand or a result. "explicit": the user
+wrote it. "legalization": the pass `legalize` inserted it. "assignment": the dtype of the array that
+takes the value demands it.
+"""
 
 _KINDS: dict[str, CastKind] = {LEGALIZE: "legalization", CAST: "explicit", ASSIGN: "assignment"}
 
 NAMED_RULES = frozenset(_KINDS)
-"""The rules of origins that are no rule sets."""
+"""The values of `Origin.rule` that do not name a rule set."""
 
 
 def kind_of_rule(rule: str) -> CastKind:
-    """The kind of casts whose origins have a rule: implicit where the rule is a rule set."""
+    """Return the kind of a cast by the rule of its origin: "implicit" for every rule set."""
     return _KINDS.get(rule, "implicit")
 
 
-# What a symbol knows of where it comes from: the user's line, or the uses that an inserted cast
-# serves (of a folded constant: that the casts in it served).
+# The provenance of a symbol: the user's line, or the uses that an inserted cast serves. A folded
+# constant has the uses of the casts that were folded into it.
 Source: TypeAlias = "Location | tuple[Origin, ...]"

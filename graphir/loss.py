@@ -1,4 +1,8 @@
-"""What a conversion between two dtypes can lose, kind by kind, from the facts of both."""
+"""The loss of a conversion between two dtypes, by kind, derived from the facts of both dtypes.
+
+`loss` compares the ranges, spacings and special values of the two formats; it never enumerates
+values. Its answer names the kinds of loss and a witness, the simplest value that does not survive.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +15,23 @@ from graphir.dtypes import DType, Float
 from graphir.promotion.scalars import WEAK, scalar, survives
 
 LossKind: TypeAlias = Literal["range", "sign", "precision", "underflow", "special"]
-"""Too great (inf, NaN, saturated, wrapped); negative; rounded; too small (0); -0.0, inf or NaN."""
+"""The kinds of loss.
+
+"range": a value too great becomes inf or NaN, saturates or wraps. "sign": a negative value is lost.
+"precision": a value is rounded. "underflow": a value too small becomes 0. "special": -0.0, an
+infinity or NaN is lost.
+"""
 
 LOSS_KINDS: tuple[LossKind, ...] = ("range", "sign", "precision", "underflow", "special")
 
 
 class Loss(NamedTuple):
-    """What a conversion can lose: `str()` is the phrase, empty kinds are an exact conversion.
+    """The loss of a conversion, as data. `str()` is a phrase for reports.
 
-    `witness` is the simplest value that does not survive and `becomes` what is made of it; `bits`
-    counts the significant bits that values lose at most; `beyond` is the least positive value that
-    is too great, and `beyond_becomes` what is made of that.
+    `kinds` is empty for an exact conversion. `witness` is the simplest value that does not survive,
+    and `becomes` is its converted value. `bits` is the largest number of significant bits that a
+    value loses. `beyond` is the least positive value that is too great for the target, and
+    `beyond_becomes` is its converted value.
     """
 
     kinds: tuple[LossKind, ...] = ()
@@ -49,7 +59,7 @@ class Loss(NamedTuple):
         return ", ".join(phrases)
 
     def to_json(self) -> dict[str, Any]:
-        """The fields as JSON has them, values as text."""
+        """Return a JSON object of the fields, with values as text."""
         values = {
             name: None if (value := getattr(self, name)) is None else str(value)
             for name in ("witness", "becomes", "beyond", "beyond_becomes")
@@ -62,7 +72,7 @@ EXACT = Loss()
 
 @cache
 def loss(source: DType, target: DType) -> Loss:
-    """What conversions from one dtype to another can lose."""
+    """Return the loss that conversions from `source` to `target` can have, over all values."""
     witness = source.witness(target)
     if witness is None:
         return EXACT
@@ -86,10 +96,11 @@ def loss(source: DType, target: DType) -> Loss:
     )
 
 
-# By type, since 1, 1.0 and True are equal; -0.0 is kept or lost where 0.0 is.
+# The cache key includes the type, because 1, 1.0 and True are equal. The cache may confuse -0.0
+# with 0.0: `survives` compares numbers by ==, so each dtype gives both the same answer.
 @lru_cache(maxsize=1 << 14, typed=True)
 def literal_loss(value: complex, target: DType) -> Loss:
-    """What a known number loses as a value of a dtype."""
+    """Return the loss of one Python number in its conversion to a dtype."""
     if survives(value, target):
         return EXACT
     result = _converted_value(value, WEAK[type(value)], target)
@@ -113,18 +124,22 @@ def _kind_of(value: complex, result: complex | None, target: DType) -> LossKind:
 
 
 def _beyond(a: DType, b: DType) -> int | float | None:
-    """The least positive value of `a` that is too great for `b`, which rounds; None for none."""
+    """Return the least positive value of `a` that overflows in `b` after rounding, or None."""
     if b.format is None:
         limit = Fraction(b.max) + 1
     else:
         top = Fraction(b.max)
-        # A tie goes to the even of the two, which "fn" formats have as their greatest value.
+        # At half an ulp above the greatest value the tie goes to the even neighbour. In "fn"
+        # formats the greatest value is even, so the tie does not overflow.
         limit = top + _ulp(top, b.format) / 2
     return _least_of(a, limit, above=b.format is not None and b.format.specials == "fn")
 
 
 def _least_of(a: DType, limit: Fraction, above: bool) -> int | float | None:
-    """The least value of `a` at a positive limit or above it; None if there is none."""
+    """Return the least value of `a` at or above a positive limit, or None.
+
+    With `above` the value must exceed the limit.
+    """
     step = _ulp(limit, a.format) if a.format else Fraction(1)
     steps = limit // step + 1 if above else -(-limit // step)
     value = steps * step
@@ -134,14 +149,14 @@ def _least_of(a: DType, limit: Fraction, above: bool) -> int | float | None:
 
 
 def _ulp(x: Fraction, f: Float) -> Fraction:
-    """The distance between neighbours of a format in the binade of x."""
+    """Return the distance between neighbouring values of a format in the binade of x."""
     exponent = x.numerator.bit_length() - x.denominator.bit_length()
     exponent -= Fraction(2) ** exponent > x
     return max(Fraction(2) ** (exponent - f.mantissa), Fraction(f.least))
 
 
 def _bits(a: DType, b: DType) -> int:
-    """How many significant bits fewer `b` has for what is in its range."""
+    """Return how many significant bits fewer `b` has than `a`, for values in the range of `b`."""
     if b.format is None:
         return 0
     source_bits = a.precision if a.format else min(a.precision, int(b.max).bit_length())
@@ -153,12 +168,12 @@ def _fractions(a: DType, b: DType) -> bool:
 
 
 def _least(dtype: DType) -> float:
-    """The least positive value."""
+    """Return the least positive value of a dtype."""
     return dtype.format.least if dtype.format else 1.0
 
 
 def _converted_value(value: complex, source: DType, target: DType) -> complex | None:
-    """What is made of a value of a dtype, where it can be converted at all."""
+    """Return the converted value, or None for a conversion from complex to a real dtype."""
     if source.is_complex and target.family not in ("bool", "complex"):
         return None
     if source.format and isinstance(value, int):
@@ -168,7 +183,7 @@ def _converted_value(value: complex, source: DType, target: DType) -> complex | 
 
 
 def _brief(number: complex | None) -> str:
-    """A number in at most a dozen characters."""
+    """Format a number in about a dozen characters."""
     text = str(number)
     return text if len(text) <= 12 or not isinstance(number, (int, float)) else f"{number:.9g}"
 

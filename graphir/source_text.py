@@ -1,7 +1,8 @@
-"""The source files of user programs: the only place that reads their lines.
+"""The source files of user programs. This module alone reads their lines.
 
-A path reaches this module from running code, which Python itself loaded, or from `path_under`,
-which confines the names that a file of text gives to a directory that the user named.
+A path reaches this module in two ways. The path of running code is the path from which Python
+itself loaded the code. A file name in a parsed text passes through `path_under`, which confines it
+to a directory that the user chose.
 """
 
 from __future__ import annotations
@@ -11,29 +12,33 @@ import os
 import stat
 
 LARGEST = 1 << 24
-"""The most bytes of a source file whose lines are read."""
+"""The most bytes of a source file whose lines this module reads."""
 
 
 def source_line(path: str, number: int) -> str:
-    """A line of a source file, counted from 1, with its end; empty where the source is not at hand.
+    """Return a line of a source file with its line end; empty where the source is unavailable.
 
-    A file is read where it is regular and at most LARGEST bytes long: not a device, not a FIFO.
+    Lines count from 1. Only regular files of at most LARGEST bytes are read, so that no device and
+    no FIFO can block.
     """
     return linecache.getline(path, number) if path and _is_readable(path) else ""
 
 
 def path_under(directory: str | os.PathLike[str], file: str) -> str:
-    """The path of a file below a directory; empty for one outside, through links too."""
+    """Return the resolved path of a file below a directory.
+
+    The path is empty for a file outside the directory, also when a symbolic link leads outside.
+    """
     try:
         root = os.path.realpath(directory)
         path = os.path.realpath(os.path.join(root, file))
-    except (OSError, ValueError):  # of NUL, say
+    except (OSError, ValueError):  # a NUL in the name, say
         return ""
     return path if path.startswith(os.path.join(root, "")) else ""
 
 
 def displayed_path(path: str) -> str:
-    """A path as people write it: relative to the working directory when inside it."""
+    """Return a path for display: relative to the working directory when inside it."""
     try:
         here = os.path.join(os.getcwd(), "")
     except OSError:  # the working directory was removed
@@ -42,13 +47,16 @@ def displayed_path(path: str) -> str:
 
 
 def _is_readable(path: str) -> bool:
-    """Whether reading lines ends: linecache has them, or the file is regular and not too large."""
+    """Answer whether reading a file is sure to end.
+
+    That holds where linecache has the lines, or the file is regular and not too large.
+    """
     if path in linecache.cache:
         return True
     try:
         status = os.stat(path)
     except OSError:
-        return not os.path.isabs(path)  # linecache looks for it as Python looks for modules
+        return not os.path.isabs(path)  # linecache looks for a relative path along sys.path
     except ValueError:  # NUL or a lone surrogate
         return False
     return stat.S_ISREG(status.st_mode) and status.st_size <= LARGEST
