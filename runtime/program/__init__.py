@@ -1,4 +1,4 @@
-"""The fast path: a graph planned once, then run block by block in the cache."""
+"""The fast path: `Program` plans a graph once, and runs the plan in blocks that fit the cache."""
 
 from runtime.program.program import Program
 

@@ -1,4 +1,8 @@
-"""Iteration spaces cut into blocks, operands laid out along them, and threads over them."""
+"""Tiling of iteration spaces into blocks, operands addressed by block, and threads over blocks.
+
+A region numbers the elements of its shape in row-major order. A block is a range of these numbers.
+Each kind of operand answers a block with a 1-d array, as a view if its layout allows.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +26,7 @@ Range: TypeAlias = tuple[int, int]
 
 
 class Uniform(Sequence[Range]):
-    """Blocks of one size, the last one perhaps smaller, of so many elements."""
+    """The blocks of `block` elements that cover `size` elements; the last block may be smaller."""
 
     def __init__(self, size: int, block: int) -> None:
         self.size, self.block = size, block
@@ -43,7 +47,7 @@ class Uniform(Sequence[Range]):
 
 
 def boxes(a: int, b: int, shape: Sequence[int]) -> Iterator[tuple[slice | int, ...]]:
-    """The indices of the boxes that make up elements a to b of a shape, in row-major order."""
+    """Yield the indices of the boxes that together are elements a to b, in row-major order."""
     inner = math.prod(shape[1:])
     (first, low), (last, high) = divmod(a, inner), divmod(b, inner)
     if first == last:
@@ -59,13 +63,13 @@ def boxes(a: int, b: int, shape: Sequence[int]) -> Iterator[tuple[slice | int, .
 
 
 class FlatSpace:
-    """An operand, or a result, whose elements lie one after another."""
+    """A contiguous operand or result."""
 
     def __init__(self, array: Array) -> None:
         self.array = array.reshape(-1)
 
     def block(self, a: int, b: int) -> Array:
-        """Elements a to b."""
+        """Return elements a to b as a view."""
         return self.array[a:b]
 
 
@@ -76,31 +80,35 @@ class Same:
         self.array = array.reshape(())
 
     def block(self, a: int, b: int) -> Array:
-        """The element, 0-d."""
+        """Return the element as a 0-d array."""
         return self.array
 
 
 class Tiled:
-    """An operand that is repeated along leading axes: a few periods of it lie one after another."""
+    """An operand broadcast along leading axes, stored as several contiguous copies of its period.
+
+    `period` is the number of elements before the operand repeats. The copies exceed `block` by a
+    period at least, so that every block is a view.
+    """
 
     def __init__(self, array: Array, period: int, block: int) -> None:
         self.period = period
         self.array = np.tile(array.reshape(-1), -(-block // period) + 1)
 
     def block(self, a: int, b: int) -> Array:
-        """Elements a to b."""
+        """Return elements a to b as a view of the copies."""
         start = a % self.period
         return self.array[start : start + b - a]
 
 
 class Strided:
-    """Any other operand, copied block by block."""
+    """An operand of any other layout, copied block by block."""
 
     def __init__(self, array: Array) -> None:
         self.array = array
 
     def block(self, a: int, b: int) -> Array:
-        """Elements a to b, copied."""
+        """Return a contiguous copy of elements a to b."""
         copy = np.empty(b - a, self.array.dtype)
         at = 0
         for box in boxes(a, b, self.array.shape):
@@ -111,13 +119,13 @@ class Strided:
 
 
 class Entering:
-    """An operand that is made what it should be as it is read."""
+    """An operand converted on load."""
 
     def __init__(self, operand: Operand, function: Callable[[Array], Array]) -> None:
         self.operand, self.function = operand, function
 
     def block(self, a: int, b: int) -> Array:
-        """Elements a to b."""
+        """Return elements a to b after the conversion."""
         return self.function(self.operand.block(a, b))
 
 
@@ -125,7 +133,10 @@ Operand: TypeAlias = "FlatSpace | Same | Tiled | Strided | Entering"
 
 
 def laid_out(array: Array, shape: tuple[int, ...], block: int) -> Operand:
-    """An operand along an iteration space of that shape, into which it broadcasts."""
+    """Return an array as an operand of the iteration space of `shape`, to which it broadcasts.
+
+    `block` is the number of elements of the longest block.
+    """
     if array.shape == shape and array.flags.c_contiguous:
         return FlatSpace(array)
     if array.size == 1:
@@ -140,7 +151,7 @@ def laid_out(array: Array, shape: tuple[int, ...], block: int) -> Operand:
 
 
 class _Helpers:
-    """Threads that help in one call; those that have not begun when it ends do nothing."""
+    """Threads that help in one call; a thread that starts after the call's end does nothing."""
 
     def __init__(self, work: Callable[[], None], count: int) -> None:
         self._work: Callable[[], None] | None = work
@@ -149,7 +160,7 @@ class _Helpers:
         try:
             for _ in range(count):
                 start_new_thread(self._help, ())
-        except RuntimeError:  # no more threads: what they do not do, the caller does
+        except RuntimeError:  # the system has no more threads: the caller does their share
             return
 
     def _help(self) -> None:
@@ -165,7 +176,10 @@ class _Helpers:
                     self._idle.release()
 
     def end(self) -> None:
-        """Let none begin any more, and wait for the others, also where a signal interrupts it."""
+        """Keep further threads from beginning, and wait for the running ones.
+
+        An exception of a signal handler is raised only after all threads are done.
+        """
         interrupt: BaseException | None = None
         while self._work or self._running:
             try:
@@ -187,11 +201,12 @@ def share(
     free: list[Lane],
     progress: Callable[[int], None] | None = None,
 ) -> None:
-    """Have `work` done on the numbers below `count`, by this thread, in its lane, and some more.
+    """Run `work` on the numbers below `count`, in this thread and in up to `threads` - 1 helpers.
 
-    Each takes the next number that is left. What one raises stops the others, and is raised here;
-    all threads are done with it by then. `progress` is told how many numbers have been taken, but
-    for all of them.
+    This thread uses `lane`; each helper takes a lane from `free`. Each thread repeatedly takes the
+    next number. An exception in a thread stops the other threads; `share` raises it once all of
+    them are done. This thread calls `progress` with the count of numbers taken so far, except with
+    `count` itself.
     """
     if threads == 1 and progress is None:
         work(lane, iter(range(count)))
@@ -231,14 +246,17 @@ def share(
 
 
 def cores() -> int:
-    """The cores that this process may use."""
+    """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def require_count(what: str, value: int | None) -> int | None:
-    """A count that was given; raises ExecutionError where it is none."""
+    """Return a count as an int, or None for None.
+
+    Raises ExecutionError unless the count is an integer of at least 1. `what` names the argument.
+    """
     if value is None:
         return None
     try:

@@ -1,159 +1,166 @@
-"""The thresholds of the planner and of machine code: each with its unit and its benchmark.
+"""The thresholds of the planner and of machine code, each with its unit and its benchmark.
 
-A benchmark is a module of tests/benchmarks; W1 to W10 are its workloads. Change a figure only
-together with a run of its benchmark, interleaved with the figure before.
+A benchmark is a module of tests/benchmarks, followed by its workloads (W1 to W10) and, as a
+number, the elements of a workload. Change a figure only together with a run of its benchmark that
+interleaves the old and the new figure.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-# -- time, estimated
+# -- estimated times
 
 NUMPY_CHEAP: Final = 0.06
-"""Nanoseconds an element of a cheap ufunc in a block in the cache: execution, W1, 10,000."""
+"""Nanoseconds per element of a cheap ufunc on a block in the cache: execution, W1, 10,000."""
 
 NUMPY_UFUNC: Final = 0.3
-"""Nanoseconds an element of any other ufunc, at least: execution, W2, 10,000."""
+"""The least nanoseconds per element of any other ufunc: execution, W2, 10,000."""
 
 NUMPY_OTHER: Final = 1.5
-"""Nanoseconds an element of a function that is no ufunc: execution, W5, 10,000."""
+"""Nanoseconds per element of a function that is not a ufunc: execution, W5, 10,000."""
 
 NATIVE_BYTE: Final = 0.01
-"""Nanoseconds for a byte that a kernel reads or writes: native, W1, 10,000,000."""
+"""Nanoseconds per byte that a kernel reads or writes: native, W1, 10,000,000."""
 
 NATIVE_LANE_BYTE: Final = 0.0025
-"""Nanoseconds of an instruction for a byte of its result: native, W1, 10,000."""
+"""Nanoseconds of an instruction per byte of its result: native, W1, 10,000."""
 
 NATIVE_LOOP: Final = 0.5
-"""Nanoseconds an element of a loop of NumPy called by a kernel: native, W2, 10,000."""
+"""Nanoseconds per element of a NumPy inner loop that a kernel calls: native, W2, 10,000."""
 
 NATIVE_CONVERSION: Final = 0.04
-"""Nanoseconds an element of a conversion or a table: native, W4 and W5, 10,000."""
+"""Nanoseconds per element of a conversion or a table lookup: native, W4 and W5, 10,000."""
 
 NATIVE_ROW: Final = 50
-"""Nanoseconds for a row of less than a vector: native, the grids."""
+"""Nanoseconds per row that is shorter than a vector: native, the grids."""
 
 NATIVE_ROW_LOOP: Final = 20
-"""Nanoseconds for such a row and each function of it that is not cheap: native, the grids."""
+"""Nanoseconds per row shorter than a vector, for each function that is not cheap: native, the
+grids."""
 
 # -- blocks
 
 CACHE: Final = 3 << 19
-"""Bytes that all slots of a block take, at most: execution, W1 to W6, 10,000,000."""
+"""The most bytes that all slots of a block take together: execution, W1 to W6, 10,000,000."""
 
 BLOCK_LEAST: Final = 1 << 14
-"""Elements of a block, at least, however many slots it has: execution, W3."""
+"""The least elements of a block, for any number of slots: execution, W3."""
 
 BLOCK_MOST: Final = 1 << 17
-"""Elements of a block, at most: execution, W7, --threads 1 2."""
+"""The most elements of a block: execution, W7, --threads 1 2."""
 
 NATIVE_VECTOR: Final = 32
-"""Elements of a vector in machine code, four registers of float32 with AVX2: native, W1."""
+"""Elements of a vector in machine code, which are four AVX2 registers of float32: native, W1."""
 
 NATIVE_BLOCK: Final = 1024
-"""Elements of a block in machine code, at most; loops of NumPy and sums read it on the stack:
-native, W2 and W7."""
+"""The most elements of a block in machine code, which lies on the stack for NumPy's inner loops
+and for sums: native, W2 and W7."""
 
 NATIVE_BLOCK_LEAST: Final = 128
-"""Elements of such a block, at least; else the region stays in NumPy: native, W2."""
+"""The least elements of a block in machine code; a region that needs smaller ones stays in NumPy:
+native, W2."""
 
 NATIVE_STACK: Final = 80 << 10
-"""Bytes of the stack that the values between loops of NumPy take, at most: native, W2."""
+"""The most bytes of stack for values between NumPy's inner loops: native, W2."""
 
 BIT_ARITHMETIC: Final = 4096
-"""Elements from which on casts by bit arithmetic beat one call of NumPy's own: execution, W4 to
-W6, 1,000 and 10,000."""
+"""Elements above which casts by bit arithmetic are faster than one call of NumPy's own cast:
+execution, W4 to W6, 1,000 and 10,000."""
 
 # -- threads
 
 SECOND_THREAD: Final = 300_000
-"""Nanoseconds of work from which on a second thread pays for its start: execution,
+"""Nanoseconds of work above which a second thread pays for its start: execution,
 --threads 1 2."""
 
 RANGES_PER_THREAD: Final = 8
-"""Ranges of a call for each thread, at most, so that a slow one has less: native, --threads 2."""
+"""The most ranges per thread of a call; several ranges let a slow thread take fewer: native,
+--threads 2."""
 
 RANGE: Final = 50_000
-"""Nanoseconds that a range takes, at least: native, --threads 2."""
+"""The least nanoseconds of work of a range: native, --threads 2."""
 
 RELEASED_LOCK: Final = 10_000
-"""Nanoseconds of a kernel from which on other threads may run Python meanwhile: native, W1, 100."""
+"""Nanoseconds of a kernel call above which it releases the interpreter lock: native, W1, 100."""
 
 # -- when a plan is compiled
 
 STRAIGHT_STEPS: Final = 64
-"""Steps up to which a plan of small ones becomes one function of Python: compile, the plan."""
+"""The most small steps that a plan joins into one Python function: compile, the plan."""
 
 WRITTEN_SYMBOLS: Final = 400
-"""Symbols up to which a region becomes source; to compile a line takes as long as 50 calls of it:
-compile, the plan."""
+"""The most symbols of a region that becomes Python source; to compile a line takes as long as to
+run it 50 times: compile, the plan."""
 
 COMPILE_COST: Final = 10e6
-"""Nanoseconds in NumPy after which a region is compiled, what compiling takes: native, W1."""
+"""Nanoseconds in NumPy after which the tier compiles a region, since the compilation takes as
+long: native, W1."""
 
 COMPILE_COST_INSTRUCTION: Final = 0.5e6
-"""Nanoseconds more for each instruction: native, W3."""
+"""Nanoseconds that each instruction adds to COMPILE_COST: native, W3."""
 
 INSTRUCTIONS: Final = 1000
-"""Instructions of a kernel, at most; other threads wait while LLVM is at work: native, W3."""
+"""The most instructions of a kernel; other threads wait while LLVM compiles it: native, W3."""
 
 LOOK_CALLS: Final = 1024
-"""Calls between two looks for machine code, at most: execution, W9 and W10, 0."""
+"""The most calls between two looks for machine code: execution, W9 and W10, 0."""
 
 LOOK_TIME: Final = 4e6
-"""Nanoseconds in NumPy between two looks, at most: execution, W1, 10,000."""
+"""The most nanoseconds in NumPy between two looks for machine code: execution, W1, 10,000."""
 
 STEPWISE: Final = 50_000
-"""Nanoseconds in NumPy from which on machine code is worth steps, which take any strides: native,
-the grids."""
+"""Nanoseconds of a call in NumPy above which machine code pays even step by step; steps take any
+strides: native, the grids."""
 
 COPIED_INPUTS: Final = 30_000
-"""Nanoseconds that it takes to copy inputs so that their rows are long, or more: native, the
-grids."""
+"""Nanoseconds of overhead of short rows above which a kernel reads copies of its inputs, whose rows
+are long; the copies take at most as long: native, the grids."""
 
 PERIOD: Final = 1024
-"""Elements of a broadcast operand that is copied until it fills a row, at most: native, the
-grids."""
+"""The most elements of a broadcast operand that is copied repeatedly until it fills a row: native,
+the grids."""
 
-# -- what is kept
+# -- sizes of caches and pools
 
 RECYCLED: Final = 1 << 20
-"""Bytes from which on fresh memory, each page of which faults once, costs more than a look for old:
-execution, --outputs fresh dropped."""
+"""The least bytes of a result whose memory is recycled. Each page of fresh memory faults once,
+which costs more than a search for old memory: execution, --outputs fresh dropped."""
 
 KEPT_RESULTS: Final = 1 << 28
-"""Bytes of results that nobody holds which a program keeps: execution, --outputs dropped."""
+"""The most bytes of unreferenced results that a program keeps: execution, --outputs dropped."""
 
 KEPT_VIEWS: Final = 1024
-"""Ways in which scratch memory of a lane is read that are kept: execution, W10."""
+"""The most needs for which a lane keeps views of its scratch memory: execution, W10."""
 
 KEPT_WALKS: Final = 8
-"""Lanes, or sizes of blocks, for which a long region keeps its calls: compile, the plan."""
+"""The most lanes, or sizes of blocks, for which a long region keeps its bound calls: compile, the
+plan."""
 
 KEPT_PLANS: Final = 64
-"""Shapes of inputs for which a program keeps a plan: execution, W1, all sizes."""
+"""The most sets of input shapes for which a program keeps a plan: execution, W1, all sizes."""
 
 KEPT_LAYOUTS: Final = 1024
-"""Layouts of operands that are kept: native, the grids."""
+"""The most layouts of operands in the cache: native, the grids."""
 
 KEPT_KERNELS: Final = 512
-"""Kernels that are kept for those who ask again; one is about 50 KB: native, W1 to W10."""
+"""The most kernels in the cache; a kernel takes about 50 KB: native, W1 to W10."""
 
 LINKED_PIECES: Final = 32
-"""Pieces of code after which there is a new linker: one keeps 10 KB of each, freed or not: native,
-W1 to W10."""
+"""Pieces of code after which a new linker replaces the old one. A linker keeps 10 KB of each piece,
+even of freed ones: native, W1 to W10."""
 
 DISK: Final = 256 << 20
-"""Bytes of object code on disk, above which the oldest files go: native, W1 to W10."""
+"""Bytes of object code on disk above which the cache deletes its oldest files: native, W1 to W10.
+"""
 
 DISK_WRITES: Final = 64
-"""Files written between two looks at what the disk holds: native, W1 to W10."""
+"""Files that a process writes between two checks of the cache's size: native, W1 to W10."""
 
 OVERLAP: Final = 10_000
-"""Candidates that NumPy tries to find out whether two strided arrays have an element in common:
-execution, --outputs out=."""
+"""The most candidate solutions that NumPy tries in order to decide whether two strided arrays share
+an element: execution, --outputs out=."""
 
 LLVM_LEVEL: Final = 1
-"""LLVM's level of code generation for kernels; 2 and 3 give the same code and take longer: native,
-W1 to W10."""
+"""LLVM's level of code generation for kernels; levels 2 and 3 emit the same code and take longer:
+native, W1 to W10."""

@@ -1,4 +1,9 @@
-"""Cutting a lowered graph into steps: regions of elementwise ops, and calls of whole kernels."""
+"""The partition of a lowered graph into steps: fused regions, and calls of kernels on whole arrays.
+
+The partition gives each symbol a level. A symbol has the level of its elementwise operands of the
+same shape, and a level above that of all other operands. All elementwise symbols of one level and
+shape form a region, which needs no result of its own level from outside.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +20,11 @@ from runtime.program.rows import sums_by_halves
 
 @dataclass(slots=True)
 class Region:
-    """Elementwise symbols of one shape, and those that take the last `axes` of it as rows.
+    """A fused region: elementwise symbols of one shape, and row-wise symbols over its last axes.
 
-    They are computed together, block by block. `rows` are reductions, sorts and the like, whose
-    first operand is of this shape, and of which each row is independent of the others.
+    The program computes the symbols of a region together, block by block. `rows` are reductions,
+    sorts and other row-wise symbols. Their first operand has the shape of the region, its last
+    `axes` axes make up a row, and each row is independent of the other rows.
     """
 
     shape: Shape
@@ -29,7 +35,10 @@ class Region:
 
 @dataclass(slots=True)
 class Call:
-    """One symbol, computed by its kernel on whole arrays; perhaps an elementwise one."""
+    """A step that computes one symbol by its kernel on whole arrays.
+
+    The symbol may be elementwise: a `pow` that may refuse its exponent is a call.
+    """
 
     symbol: Symbol
 
@@ -42,11 +51,11 @@ _SOURCES = (ops.input, ops.constant, ops.full)
 
 
 def cut(graph: Graph) -> list[StepOf]:
-    """The steps that compute what the outputs of a lowered graph need, in order.
+    """Return the steps that compute the live symbols of a lowered graph, in topological order.
 
-    Each symbol has a level above those of its operands, but the same level as elementwise operands
-    of its own shape: so what lies between two levels never needs what comes after it, and all
-    elementwise symbols of one level and shape are one region.
+    Each symbol has a level above the levels of its operands; elementwise operands of the symbol's
+    own shape share its level. A step of one level therefore never reads a result of a later level,
+    and all elementwise symbols of one level and shape form one region.
     """
     last = last_uses(graph)
     levels, inner = [-1] * len(last), [False] * len(last)
@@ -69,7 +78,7 @@ def cut(graph: Graph) -> list[StepOf]:
             if below > level:
                 level = below
         levels[index], inner[index] = level, True
-        entry = latest.get(type_)  # a chain of one type asks for its region again and again
+        entry = latest.get(type_)  # a chain of symbols of one type looks up one region repeatedly
         if entry is None or entry[0] != level:
             region = regions.get((level, shape))
             if region is None:
@@ -86,7 +95,10 @@ def cut(graph: Graph) -> list[StepOf]:
 
 
 def _may_refuse(power: Symbol) -> bool:
-    """Whether the exponent may be a negative integer, which is told of the whole array."""
+    """Whether the exponent of a `pow` may be a negative integer.
+
+    The error for a negative exponent concerns the whole array, so such a `pow` is a call.
+    """
     exponent = source_of(power.args[1])
     exponent_value = exponent.attrs["value"] if exponent.op in (ops.constant, ops.full) else -1
     return exponent.dtype.family == "int" and bool(np.less(exponent_value, 0).any())
@@ -99,7 +111,7 @@ def _add(
     regions: dict[tuple[int, Shape], Region],
     calls: list[tuple[int, Call]],
 ) -> int:
-    """Add a symbol that is not elementwise, to the region of its rows or as a call; its level."""
+    """Add a non-elementwise symbol to the region of its rows, or as a call; return its level."""
     axes = row_axes(symbol)
     if not axes:
         level = max([levels[arg.index] + 1 for arg in symbol.args], default=0)
@@ -111,7 +123,7 @@ def _add(
     joins = inner[source.index] and source.shape == shape
     level = max(level, levels[source.index] + (not joins))
     region = regions.setdefault((level, shape), Region(shape))
-    if region.axes not in (0, axes):  # rows of another kind: on whole arrays
+    if region.axes not in (0, axes):  # the region has rows of another length: use whole arrays
         level = max(level, levels[symbol.args[0].index] + 1)
         calls.append((level, Call(symbol)))
         return level
@@ -121,14 +133,21 @@ def _add(
 
 
 def source_of(symbol: Symbol) -> Symbol:
-    """What a symbol repeats: regions broadcast by themselves."""
+    """Return the operand of an explicit broadcast, or the symbol itself.
+
+    A region broadcasts its operands on load, so it need not materialize a `broadcast_to`.
+    """
     while symbol.op is ops.broadcast_to:
         symbol = symbol.args[0]
     return symbol
 
 
 def row_axes(symbol: Symbol) -> int:
-    """How many last axes of its first operand make up a row to a symbol; 0 where none do."""
+    """Return the number of last axes of the first operand that make up one row of a symbol.
+
+    The answer is 0 if the symbol is not row-wise, if its axes are not the last ones, or if the
+    symbol adds floats and this NumPy does not add rows pairwise (see `sums_by_halves`).
+    """
     if symbol.op.kind not in ("reduction", "rowwise") or symbol.op is ops.searchsorted:
         return 0
     if symbol.op.name in _ADDING and symbol.dtype.format and not sums_by_halves():

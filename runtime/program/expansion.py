@@ -1,4 +1,8 @@
-"""Variances and layer norms as ops that read rows: those whose kernels are the decomposition."""
+"""Decomposition of `var`, `std` and `layer_norm` into reductions and elementwise ops.
+
+The planner can fuse the parts of a decomposed op with the ops around it. Only the ops whose
+decomposition has the bits of the kernel are decomposed.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +12,11 @@ from runtime.program.cutting import row_axes
 
 
 def expanded(graph: Graph) -> Graph:
-    """A lowered graph with the same results, to the bit, whose rows are read as often as they must.
+    """Return the lowered graph with `var`, `std` and `layer_norm` over last axes decomposed.
 
-    So what is computed of a row, and for each of its elements after that, are regions like others.
+    The results keep their bits. After the decomposition, the statistics of a row are row-wise
+    symbols of a region, and the elementwise ops that follow them belong to a region too. Each row
+    is then read only as often as the statistics require.
     """
     return decompose(graph, keep=_UNTOUCHED_OPS, where=_is_expanded)
 
@@ -20,7 +26,12 @@ _UNTOUCHED_OPS = frozenset(ops.CATALOGUE) - _EXPANDED
 
 
 def _is_expanded(symbol: Symbol) -> bool:
-    """Whether its kernel is what its expansion is: NumPy adds rows alike, and none is complex."""
+    """Whether the decomposition of a symbol has the bits of the kernel.
+
+    Three conditions ensure equal bits: the operand has the dtype of the result (a complex operand
+    has another dtype), the symbol has no `correction`, and NumPy's `sum` adds its rows in the
+    order of the kernel (see `row_axes`).
+    """
     return (
         symbol.op.name in _EXPANDED
         and symbol.args[0].dtype is symbol.dtype

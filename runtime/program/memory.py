@@ -1,4 +1,4 @@
-"""Memory that is used again: of scratch slots, and of large results that nobody holds any more."""
+"""Reuse of memory: scratch slots of threads, and large results that nobody references any more."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Storage: TypeAlias = "np.dtype[Any]"
 
 
 class ScratchView(NamedTuple):
-    """Scratch memory that is needed: a slot, and how its first elements are read."""
+    """A view of scratch memory: a slot, and the dtype and shape of the view on its first bytes."""
 
     slot: int
     dtype: Storage
@@ -31,17 +31,20 @@ class ScratchView(NamedTuple):
 
 
 class Need:
-    """The scratch memory that something needs; known by identity, as the key of what was found."""
+    """The views of scratch memory that a block or function needs.
+
+    A lane uses the object itself, compared by identity, as the key of its cache of views.
+    """
 
     def __init__(self, views: Iterable[ScratchView]) -> None:
         self.views = tuple(views)
 
 
 class Lane:
-    """What one thread at a time works with: scratch memory, and a context where NumPy is silent.
+    """The working state of one thread at a time: scratch memory, and a context without warnings.
 
-    NumPy keeps its error state in a context variable, and entering a context that has it set costs
-    a tenth of what np.errstate does.
+    NumPy keeps its error state in a context variable. `run` calls a function in a context in which
+    that variable says "ignore"; entering the context costs a tenth of np.errstate.
     """
 
     def __init__(self) -> None:
@@ -51,7 +54,7 @@ class Lane:
         self._views: dict[Need, tuple[Array, ...]] = {}
 
     def views(self, need: Need) -> tuple[Array, ...]:
-        """Scratch memory, as it is needed; the same that was there before."""
+        """Return the views of scratch memory for a need, from the cache if they exist already."""
         scratch = self._views.get(need)
         if scratch is None:
             sizes = [math.prod(view.shape) * view.dtype.itemsize for view in need.views]
@@ -78,7 +81,7 @@ def _ignore() -> None:
 
 
 def take(free: list[Lane]) -> Lane:
-    """One of the lanes that nobody uses, or a new one; it is given back by appending it."""
+    """Take a lane from a list of free lanes, or make a lane; the user appends it back later."""
     try:
         return free.pop()
     except IndexError:
@@ -86,17 +89,17 @@ def take(free: list[Lane]) -> Lane:
 
 
 class Recycler:
-    """Arrays whose memory may have been that of others, which nobody holds any more.
+    """An allocator that reuses the memory of large results that nobody references any more.
 
-    Small ones are simply new. What has been handed out is known by its number of references, so
-    where there is no lock on these (free-threaded Python) all are new.
+    Small arrays are always new. The recycler finds unreferenced memory by its reference count;
+    where reference counts are not exact (free-threaded Python), all arrays are new.
     """
 
     def __init__(self) -> None:
         self._memories: list[Array] = []
 
     def empty(self, shape: tuple[int, ...], dtype: Storage) -> Array:
-        """An array of any contents."""
+        """Return an uninitialized array."""
         size = math.prod(shape) * dtype.itemsize
         if size < RECYCLED or not counts_references():
             return np.empty(shape, dtype)
@@ -106,11 +109,11 @@ class Recycler:
         for _ in range(len(self._memories)):
             try:
                 memory = self._memories.pop(0)
-            except IndexError:  # another thread was here
+            except IndexError:  # another thread took the last memory
                 break
             free = sys.getrefcount(memory) == _ALONE
             if free and memory.size != size:
-                continue  # of other sizes: given back
+                continue  # free memory of another size: release it
             self._memories.append(memory)
             if free:
                 return memory
@@ -124,7 +127,10 @@ class Recycler:
 
 
 def _alone() -> int:
-    """The references to what only a local variable holds: 2, and 1 where loads borrow (3.14)."""
+    """Return the reference count of an object that only a local variable references.
+
+    `sys.getrefcount` answers 2, or 1 where loads of locals borrow the reference (Python 3.14).
+    """
     memory = object()
     return sys.getrefcount(memory)
 

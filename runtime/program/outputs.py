@@ -1,4 +1,4 @@
-"""`out=`: results written where the caller wants them."""
+"""Checks of `out=`: the arrays into which a program writes its results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,11 @@ Array: TypeAlias = NDArray[Any]
 def check_outputs(
     out: Any, dtypes: Sequence[DType], shapes: Sequence[tuple[int, ...]]
 ) -> list[Array]:
-    """What was given as `out`, one array for each output; ExecutionError where one is unfit."""
+    """Return the arrays of `out` as a list, one array for each output.
+
+    Raises ExecutionError if the count is wrong, or if an array has another dtype or shape than
+    its output, is read-only, or shares memory with another array of `out`.
+    """
     arrays: list[Any] = (
         list(cast("tuple[Any, ...]", out)) if isinstance(out, (tuple, list)) else [out]
     )
@@ -58,5 +62,5 @@ def _overlap(array: Array, other: Array) -> bool:
 
 
 def writable_at_once(out: Array, inputs: Sequence[Any]) -> bool:
-    """Whether results may be written there while inputs are still read."""
+    """Whether a program may write results into `out` while it still reads the inputs."""
     return out.flags.c_contiguous and not any(np.may_share_memory(out, array) for array in inputs)

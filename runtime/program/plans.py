@@ -1,4 +1,9 @@
-"""Plans: the steps of a program for inputs of certain shapes, and how they run at once."""
+"""Plans: the steps of a program for inputs of certain shapes, and single functions that run them.
+
+A plan of few small steps becomes one Python function, since the steps themselves would cost more
+than the arithmetic. From time to time a plan looks whether the tier has compiled its regions by
+now, and replaces the function, or parts of it, by machine code.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +28,12 @@ Step: TypeAlias = "ScalarStep | CallStep | RegionStep"
 
 
 class Plan:
-    """The steps for inputs of certain shapes, with all sizes known.
+    """The steps of a program for inputs of certain shapes, with all sizes bound.
 
-    `straight` is all of them in one, where they are few and small; `native` is that without Python.
-    `left` are the calls before the next look for machine code, `price` is what one takes that is
-    `straight`, in nanoseconds. Results that are large are best made by steps, in old memory.
+    `straight` is a Python function that runs all steps, if these are few and small. `native` is
+    machine code that replaces it. `left` is the number of calls before the next look for machine
+    code, and `price` is the time of a `straight` call in nanoseconds. A plan with large results
+    runs its steps one by one, because steps reuse memory (see `Recycler`).
     """
 
     def __init__(self, steps: Sequence[Step], sizes: Mapping[str, int], program: Program) -> None:
@@ -47,9 +53,10 @@ class Plan:
         )
 
     def look(self, program: Program) -> None:
-        """Count the calls since the last time, and take what machine code there is by now.
+        """Charge the calls since the last look to the regions, and adopt new machine code.
 
-        A plan of one step becomes a call without Python; of several, steps become such calls.
+        In a plan of one step machine code replaces the whole plan; in a plan of several steps it
+        replaces single steps of the Python function.
         """
         if not self.straight and (self._large or len(self.bound) > 1):
             self.left = LOOK_CALLS
@@ -83,7 +90,10 @@ class Plan:
 
     @property
     def stepwise(self) -> bool:
-        """Whether machine code that only steps call is worth them."""
+        """Whether to run the plan step by step, because only its steps can call machine code.
+
+        Steps pay if a `straight` call takes longer than STEPWISE.
+        """
         return self.price > STEPWISE and (self.native is not None or self._apart)
 
     def _write_straight(self, program: Program) -> Straight:
@@ -96,7 +106,7 @@ class Plan:
 
     @lazy
     def dead(self) -> list[list[int]]:
-        """For each step the cells that nothing reads after it."""
+        """The dead cells after each step: no later step reads them, and no output has them."""
         last = {cell: number for number, step in enumerate(self.bound) for cell in step.reads}
         cells_by_step: list[list[int]] = [[] for _ in self.bound]
         for cell, number in last.items():
@@ -106,7 +116,7 @@ class Plan:
 
     @lazy
     def steps(self) -> list[Straight | CallStep | RegionStep]:
-        """The steps as they run one by one."""
+        """The steps in the form in which they run one by one."""
         for step in self.bound:
             if isinstance(step, RegionStep) and step.blocks == 1:
                 step.small = alone(step)

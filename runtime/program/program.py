@@ -1,4 +1,10 @@
-"""Program: a graph planned once, called many times."""
+"""`Program`: a graph that is planned once and called many times.
+
+The planner lowers the graph, partitions it into steps (fused regions and calls of kernels) and
+gives each materialized symbol a cell. For the shapes of each new set of inputs it binds the steps
+to sizes and keeps the result as a plan. A call takes the fastest way that its plan has: machine
+code, one Python function for small steps, or the steps one by one.
+"""
 
 from __future__ import annotations
 
@@ -40,13 +46,19 @@ _signature = attrgetter("__class__", "dtype", "shape")
 
 
 class Program:
-    """A graph made ready to run: `Program(graph)(*inputs)` is what `interpret` gives, to the bit.
+    """A compiled graph: `Program(graph)(*inputs)` has the bits of `interpret(graph, *inputs)`.
 
-    The graph is lowered if it is not. `threads` is how many may work on one call (as many as there
-    are cores to use); `block`, in elements, replaces the size that fits the cache. Any number of
-    threads may call one program at the same time. `beside` is another program, whose scratch memory
-    and kept memory this one uses too. `native`: regions become machine code, where llvmlite is
-    installed, once it pays ("auto"), at once ("now") or never ("off").
+    The constructor lowers the graph unless it is lowered already. Any number of threads may call
+    one program at the same time.
+
+    `threads` is the number of threads that may work on one call; the default is the number of
+    available cores. `block` is the number of elements of a block; the default is the number that
+    fits the cache. `native` says when regions become machine code, if llvmlite is installed:
+    "auto" once compilation pays, "now" at once, "off" never. `beside` is another program, with
+    which this program shares scratch memory and recycled memory.
+
+    Raises ExecutionError for `threads` or `block` below 1, for an unknown `native`, and for a graph
+    without outputs.
     """
 
     @uncollected
@@ -95,7 +107,11 @@ class Program:
         self._recycler = beside._recycler if beside else Recycler()
 
     def _entry_roundings(self) -> dict[int, Callable[[Any], Any]]:
-        """What is done to those inputs that are not read by regions alone, which do it."""
+        """Return the load conversions of inputs that a call, a row-wise op or an output reads.
+
+        The keys are the positions of the inputs. Regions convert the inputs that they load
+        themselves.
+        """
         indices_read = {symbol.index for symbol in self.lowered.outputs}
         for step in self.steps:
             if isinstance(step, Call):
@@ -109,7 +125,7 @@ class Program:
         }
 
     def _has_own_outputs(self) -> bool:
-        """Whether each output is the result of a region, with memory of its own."""
+        """Whether each output is a distinct result of a region, and so has memory of its own."""
         results_indices = {
             each.index
             for step in self.steps
@@ -122,11 +138,13 @@ class Program:
     # -- calls
 
     def __call__(self, *inputs: Any, out: Any = None, **keywords: Any) -> Any:
-        """The outputs for these inputs; one output is an array, several are a tuple.
+        """Return the outputs for some inputs: the array of a single output, or a tuple of arrays.
 
-        Inputs are given by position or name, as to `execute`. No result shares memory with an
-        input or another. `out`, an array or a tuple of them, is where results are written; it is
-        returned. Raises ExecutionError.
+        The caller passes inputs by position or by name, as to `execute`. No result shares memory
+        with an input or with another result. If the caller passes `out`, an array or a tuple of
+        arrays with the dtypes and shapes of the outputs, the program writes the results there and
+        returns `out`. Raises ExecutionError for unfit inputs or `out`, and if a kernel refuses
+        its operands.
         """
         native = self._native
         if native is not None and out is None and not keywords:
@@ -150,7 +168,11 @@ class Program:
             free.append(lane)
 
     def watched(self, progress: Progress, *inputs: Any, out: Any = None, **keywords: Any) -> Any:
-        """The same as a call; `progress` is called with the blocks done and those there are."""
+        """Return the outputs as a call does, and report progress.
+
+        The program calls `progress(done, total)` with the number of finished blocks and the number
+        of all blocks, in the context of the caller.
+        """
         lane = Lane()
         outside = copy_context()
         tell = partial(outside.run, progress)
@@ -179,7 +201,10 @@ class Program:
         return out
 
     def _at_once(self, plan: Plan, lane: Lane, inputs: Sequence[Any]) -> tuple[Any, ...] | None:
-        """The outputs without steps, where the plan is small or one call of machine code."""
+        """Return the outputs of a plan by one function, of Python or machine code.
+
+        The answer is None if the plan has to run step by step.
+        """
         plan.left -= 1
         if plan.left < 0 and self._own:
             plan.look(self)
@@ -216,14 +241,14 @@ class Program:
         return tuple([values[cell] for cell in self.exit])
 
     def values(self, inputs: Sequence[Any]) -> list[Any]:
-        """The cells as a call begins: constants and inputs."""
+        """Return the cells at the start of a call; all but constants and inputs are None."""
         cells: list[Any] = [None] * len(self.cells)
         for cell, array in (*self.constants.items(), *zip(self.entry, inputs, strict=True)):
             cells[cell] = array
         return cells
 
     def _prepare(self, inputs: Sequence[Any], keywords: Any) -> tuple[Plan, Sequence[Any]]:
-        """The plan for these inputs, and these as it takes them."""
+        """Return the plan for some inputs, and the inputs in the form that the plan takes."""
         try:
             key = None if keywords else tuple(map(_signature, inputs))
             plan, ready = self._plans.get(key, (None, False))
@@ -243,17 +268,21 @@ class Program:
         return plan, inputs
 
     def _use(self, plan: Plan) -> None:
-        """Try this plan first from now on; it takes inputs as they are given."""
+        """Let the next calls try this plan first; it must take inputs without conversion."""
         self._native = plan.native
         self._recent = None if plan.stepwise else plan
 
     def _plan_anew(self) -> None:
-        """Forget the plans, which may hold what is to be freed."""
+        """Drop all plans, because they may reference a kernel that the tier evicts."""
         self._native = self._recent = None
         self._plans.clear()
 
     def _plan_for(self, key: Any, arrays: Sequence[Any], sizes: Mapping[str, int]) -> Plan:
-        """The plan for arrays that were given otherwise: by name, or as Python numbers."""
+        """Return the plan for bound arrays; plan anew unless a plan for their types exists.
+
+        `key` are the types, dtypes and shapes of the arrays. The caller may have passed the inputs
+        in another form: by name, or as Python numbers.
+        """
         plan, _ = self._plans.get(key, (None, False))
         if plan is None:
             plan = Plan(self.bound(sizes), sizes, self)
@@ -263,11 +292,14 @@ class Program:
         return plan
 
     def _are_ready(self, inputs: Sequence[Any]) -> bool:
-        """Whether inputs of these types need no conversion."""
+        """Whether a plan can take inputs of these types without conversion."""
         return not self.entry_roundings and all(type(value) is np.ndarray for value in inputs)
 
     def _entering(self, inputs: Sequence[Any]) -> Sequence[Any]:
-        """Inputs of known dtypes and shapes as arrays, rounded where steps need that."""
+        """Return inputs as arrays, after the load conversions that the steps need.
+
+        The inputs must have the dtypes and shapes of a plan.
+        """
         arrays = [np.asarray(value) for value in inputs]
         for place, function in self.entry_roundings.items():
             arrays[place] = function(arrays[place])
@@ -277,7 +309,7 @@ class Program:
 
     @uncollected
     def bound(self, sizes: Mapping[str, int], threads: int | None = None) -> list[Step]:
-        """The steps with their symbolic dims bound to sizes."""
+        """Return the steps with their symbolic dims bound to sizes."""
         return [
             self._bound(number, step, sizes, threads or self.threads)
             for number, step in enumerate(self.steps)
@@ -305,7 +337,7 @@ class Program:
         return code
 
     def kernels(self, number: int) -> CompiledRegion | None:
-        """The machine code of a region, by the number of its step, in the native tier."""
+        """Return the compiled region of a step, by the step's number; None without a tier."""
         if self.native is None:
             return None
         compiled_region = self._kernels.get(number)
@@ -316,7 +348,7 @@ class Program:
         return compiled_region
 
     def body(self, number: int, bits: bool) -> RegionBody:
-        """The body of a region, by the number of its step; `bits` as for Code."""
+        """Return the body of a region, by its step number; `bits` is that of `RegionCode`."""
         assembled_body = self._bodies.get((number, bits))
         if assembled_body is None:
             region = self.steps[number]
@@ -329,22 +361,24 @@ class Program:
     # -- questions
 
     def explain(self, *inputs: Any, **keywords: Any) -> str:
-        """The plan as text: steps, instructions, slots; for given inputs also blocks and bytes.
+        """Return the plan as text: the steps, their instructions and their scratch slots.
 
-        Of each region it says which tier runs it, and why NumPy does where it does.
+        For given inputs the text also has blocks, threads and bytes. For each region it names the
+        tier that runs the region, and the reason if that is NumPy.
         """
         return explain(self, inputs, keywords)
 
     def ir(self, step: int, /, *inputs: Any, **keywords: Any) -> MachineCode:
-        """The LLVM IR and assembly of a region, by its number in what `explain` tells.
+        """Return the LLVM IR and the assembly of a region, by the step number in `explain`.
 
-        It depends on how inputs lie: as these do, or contiguous. Raises ExecutionError where the
-        step is no region, or has no machine code.
+        Machine code depends on the memory layout of the inputs: the layout is that of the given
+        inputs, or contiguous if there are none. Raises ExecutionError if the step does not exist,
+        is not a region, or has no machine code.
         """
         return machine_code(self, step, inputs, keywords)
 
     def profile(self, *inputs: Any, **keywords: Any) -> Profile:
-        """The time of one call on one thread, by step and op; the clock itself costs some."""
+        """Profile one call on one thread, by step and op; the times include the clock's cost."""
         return profile(self, *bind(self.graph, inputs, keywords))
 
     def __reduce__(self) -> tuple[type[Program], tuple[Any, ...]]:

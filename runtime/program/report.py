@@ -1,4 +1,4 @@
-"""What a program does, as text: its plan, and where its time goes."""
+"""Reports of a program as text: the plan, the machine code of a region, and a profile."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ if TYPE_CHECKING:
     from runtime.program.program import Program
 
 Binding: TypeAlias = "tuple[Sequence[Any], Mapping[str, int]]"
-"""The inputs of a call as arrays, and the sizes of their dims."""
+"""The inputs of a call as arrays, and the sizes of the symbolic dims."""
 
 
 class Timing(NamedTuple):
-    """Seconds spent in an op of a step: of all blocks, and all threads.
+    """The seconds that one op of a step took, summed over all blocks and threads.
 
-    A region that runs as machine code is one op, "machine code", of its last symbol.
+    A region that runs as machine code has one entry, with the op "machine code" and the location
+    of the region's last symbol.
     """
 
     step: int
@@ -38,14 +39,17 @@ class Timing(NamedTuple):
 
 
 class Profile:
-    """Where the time of one call went; `str()` is a table, the greatest first."""
+    """The profile of one call; `str()` is a table of the ops, in descending order of time.
+
+    `total` is the duration of the call in seconds, `timings` are the `Timing`s in the same order.
+    """
 
     def __init__(self, total: float, timings: Sequence[Timing]) -> None:
         self.total = total
         self.timings = sorted(timings, key=lambda timing: -timing.seconds)
 
     def by_step(self) -> dict[int, float]:
-        """Seconds by step."""
+        """Return the seconds of each step, by the number of the step."""
         seconds: dict[int, float] = {}
         for timing in self.timings:
             seconds[timing.step] = seconds.get(timing.step, 0.0) + timing.seconds
@@ -62,8 +66,12 @@ class Profile:
 
 
 def profile(program: Program, arrays: Sequence[Any], sizes: Mapping[str, int]) -> Profile:
-    """One call, step by step and op by op, on one thread, with a clock around each instruction."""
-    program(*arrays)  # so that memory and tables are there
+    """Profile one call on one thread, step by step and op by op.
+
+    A clock runs around each instruction. `arrays` are the bound inputs, `sizes` the sizes of their
+    symbolic dims.
+    """
+    program(*arrays)  # the first call allocates memory and fills caches outside of the profile
     steps = program.bound(sizes, threads=1)
     clock: dict[tuple[int, Symbol], float] = {}
     lane = Lane()
@@ -96,14 +104,14 @@ def profile(program: Program, arrays: Sequence[Any], sizes: Mapping[str, int]) -
 
 
 def _first(step: Region | Call) -> Symbol:
-    """The symbol to which the time between instructions is put."""
+    """Return the symbol of a step to which the profile attributes time between instructions."""
     if isinstance(step, Call):
         return step.symbol
     return step.rows[-1] if step.rows else step.symbols[-1]
 
 
 def _time_body(body: RegionBody, number: int, clock: dict[tuple[int, Symbol], float]) -> RegionBody:
-    """A body that keeps time."""
+    """Return a body that runs the same calls and adds the time of each to `clock`."""
 
     def function(*slots: Any) -> None:
         values = [*slots, *body.constants]
@@ -117,7 +125,7 @@ def _time_body(body: RegionBody, number: int, clock: dict[tuple[int, Symbol], fl
 
 
 class MachineCode(NamedTuple):
-    """A region as LLVM IR and as the assembly of this CPU; `str()` is both."""
+    """The machine code of a region, as LLVM IR and as assembly of this CPU; `str()` is both."""
 
     llvm: str
     assembly: str
@@ -129,7 +137,12 @@ class MachineCode(NamedTuple):
 def machine_code(
     program: Program, number: int, inputs: Sequence[Any], keywords: Mapping[str, Any]
 ) -> MachineCode:
-    """The machine code of a region for inputs; where there are none, for contiguous ones."""
+    """Return the machine code of a region for the layouts of some inputs.
+
+    `number` is the number of the region's step. Without inputs the code is that for contiguous
+    ones. Raises ExecutionError if the step does not exist or is not a region, and if the region
+    has no machine code.
+    """
     count = len(program.steps)
     if not 0 <= number < count:
         raise ExecutionError(
@@ -153,7 +166,10 @@ def machine_code(
 
 
 def _values(program: Program, inputs: Sequence[Any], sizes: Mapping[str, int]) -> list[Any]:
-    """The cells after a call that makes views only: all else is any memory, in C order."""
+    """Return the cells after a call that executes movement ops alone.
+
+    All other cells are uninitialized C-ordered arrays: the caller needs layouts, not values.
+    """
     values = program.values(inputs)
     for step in program.steps:
         symbols = [step.symbol] if isinstance(step, Call) else [*step.symbols, *step.rows]
@@ -172,7 +188,12 @@ def _bind(program: Program, inputs: Sequence[Any], keywords: Mapping[str, Any]) 
 
 
 def explain(program: Program, inputs: Sequence[Any], keywords: Mapping[str, Any]) -> str:
-    """The plan: what each step computes, reads and writes, with what scratch memory, and where."""
+    """Return the plan as text.
+
+    For each step the text has the ops, the bytes that the step reads and writes, its scratch
+    memory, and the tier that runs the step. Inputs, if given, bind the symbolic dims, and the text
+    then has counts of blocks and threads too.
+    """
     args_bound = _bind(program, inputs, keywords)
     count = len(program.steps)
     steps: Sequence[Any] = [None] * count if args_bound is None else program.bound(args_bound[1])
@@ -227,12 +248,12 @@ def _region_text(program: Program, number: int, region: Region, bound: Any) -> l
 
 
 def _name(function: Callable[..., Any], symbol: Symbol) -> str:
-    """What an instruction calls: a ufunc, or the kernel of its op as a whole."""
+    """Return the name of the function of an instruction: a ufunc, or the whole kernel of an op."""
     return getattr(function, "__name__", f"kernel of {symbol.op.name}")
 
 
 def _count_names(names: Sequence[str]) -> str:
-    """The names in the order in which they come first, each with its count."""
+    """Return the distinct names with their counts, in the order of first occurrence, as text."""
     counts: dict[str, int] = {}
     for name in names:
         counts[name] = counts.get(name, 0) + 1

@@ -1,8 +1,9 @@
-"""Reductions and the like over rows: by kernels, a few rows at a time, or long rows in parts.
+"""Row-wise ops inside regions: a kernel takes a few whole rows at a time, or parts of a long row.
 
-NumPy adds contiguous floats pairwise: up to 128 at once, more as the sum of two halves, the first a
-multiple of 8 (numpy/_core/src/umath/loops_utils.h.src, pairwise_sum). A long row is cut where that
-tree is, so that the parts add up to the very bits of np.add.reduce, whoever adds them.
+NumPy adds contiguous floats pairwise: it adds up to 128 elements directly, and more elements as the
+sum of two halves, the first a multiple of 8 (numpy/_core/src/umath/loops_utils.h.src,
+pairwise_sum). A long row is cut at the nodes of that summation tree, so the parts add up to the
+bits of np.add.reduce, whichever thread adds them.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ Array: TypeAlias = NDArray[Any]
 Tree: TypeAlias = "int | tuple[Tree, Tree]"
 
 LEAF = 128
-"""Elements up to which a row is added at once."""
+"""The most elements that NumPy's pairwise summation adds directly."""
 
 _SUMS = ("sum", "mean")
 _IN_ANY_ORDER = ("max", "min", "any", "all")
 
 
 def in_parts(symbol: Symbol) -> bool:
-    """Whether the rows of a reduction may be reduced part by part, with the same result."""
+    """Whether a reduction of rows part by part has the same bits as of whole rows."""
     dtype, name = symbol.args[0].dtype, symbol.op.name
     if dtype.is_complex:
         return False
@@ -39,7 +40,11 @@ def in_parts(symbol: Symbol) -> bool:
 
 
 def halves(a: int, b: int, limit: int, leaves: list[tuple[int, int]]) -> Tree:
-    """Elements a to b as a tree of sums, whose leaves, of at most `limit`, are added to a list."""
+    """Return the summation tree of elements a to b, and append the ranges of its leaves.
+
+    A leaf has at most `limit` elements, or at most LEAF if that is more. In the tree a leaf is its
+    index in `leaves`.
+    """
     size = b - a
     if size <= max(limit, LEAF):
         leaves.append((a, b))
@@ -50,10 +55,11 @@ def halves(a: int, b: int, limit: int, leaves: list[tuple[int, int]]) -> Tree:
 
 @cache
 def sums_by_halves() -> bool:
-    """Whether this NumPy adds whole rows by that tree, wherever they lie.
+    """Whether this NumPy adds every row by the summation tree of `halves`, at any memory offset.
 
-    NumPy 2.0 adds 8,192 elements at a time, which may begin in one row and end in the next; then
-    ops that add floats take whole arrays. 2.4 does as said.
+    NumPy 2.0 adds 8,192 elements at a time, and such a chunk may begin in one row and end in the
+    next. With such a NumPy, ops that add floats are calls on whole arrays. NumPy 2.4 adds by the
+    tree.
     """
     x = np.sin(np.arange(20_011, dtype=np.float64)).astype(np.float32)
     leaves: list[tuple[int, int]] = []
@@ -65,14 +71,18 @@ def sums_by_halves() -> bool:
 
 
 def _combine(tree: Tree, results: Sequence[Any], join: Callable[[Any, Any], Any]) -> Any:
-    """What was found for the leaves of a tree, joined two by two."""
+    """Return the result of a tree: `join` combines the results of the leaves pair by pair."""
     if isinstance(tree, int):
         return results[tree]
     return join(_combine(tree[0], results, join), _combine(tree[1], results, join))
 
 
 class Parts:
-    """The reduction of long rows: a partial result for each leaf, combined at the end."""
+    """The reduction of long rows: a partial result for each leaf, and their combination at the end.
+
+    `trees` has the tree of each row, `leaves` is the count of all leaves, and `length` is the
+    number of elements of a row.
+    """
 
     def __init__(self, symbol: Symbol, trees: Sequence[Tree], leaves: int, length: int) -> None:
         self.symbol, self.trees, self.length = symbol, trees, length
@@ -80,11 +90,11 @@ class Parts:
         self.finding: Any = [None] * leaves
 
     def take(self, index: int, a: int, b: int, values: Array) -> None:
-        """Reduce the leaf of that index."""
+        """Reduce the leaf with number `index`, whose elements are `values`."""
         self.finding[index] = self._reduce(contiguous(values))
 
     def expect(self, sums: Array) -> None:
-        """Take the sums of the leaves, which are there before the result."""
+        """Read the sums of the leaves from an array that machine code fills before `result`."""
         self.finding = sums
 
     def _reduce(self, values: Array) -> Any:
@@ -93,7 +103,7 @@ class Parts:
         return KERNELS[self.symbol.op.name](values, axis=(0,), keepdims=False)
 
     def result(self, shape: tuple[int, ...]) -> Array:
-        """The reduction of every row."""
+        """Return the reduction of every row, as an array of `shape`."""
         rows = np.array([_combine(tree, self.finding, self._join) for tree in self.trees])
         if self.symbol.op.name == "mean":  # as np.mean divides
             rows = np.true_divide(rows, np.intp(self.length), out=rows, casting="unsafe")
@@ -104,7 +114,11 @@ class Parts:
 
 
 class Rows:
-    """Whole rows given to a kernel, which makes a row or an element of each."""
+    """A row-wise symbol computed by its kernel, a few whole rows at a time.
+
+    The kernel maps each row to a row or to one element. `others` are the operands after the first,
+    `length` is the number of elements of a row, and `out` is the array of all results.
+    """
 
     def __init__(
         self,
@@ -124,7 +138,7 @@ class Rows:
         self.finding: Array | None = None
 
     def take(self, index: int, a: int, b: int, values: Array) -> None:
-        """Compute the rows of elements a to b."""
+        """Compute the rows that elements a to b, with these values, make up."""
         matrix = values.reshape(-1, self.length)
         results = self.call(contiguous(matrix), *self.others).reshape(-1)
         each = len(results) // len(matrix)  # a row or one element
@@ -132,11 +146,14 @@ class Rows:
         self.out.reshape(-1)[start : start + len(results)] = results
 
     def expect(self, results: Array) -> None:
-        """Take those of all rows, as they are computed, which are there before the result."""
+        """Read all results from an array, in their compute dtype, that is complete before `result`.
+
+        Machine code fills the array.
+        """
         self.finding = results
 
     def result(self, shape: tuple[int, ...]) -> Array:
-        """The results of all rows."""
+        """Return the results of all rows; they already have their shape."""
         if self.finding is not None:
             converted_values = convert(
                 self.finding, DType.from_numpy(self.finding.dtype), self.symbol.dtype
@@ -146,9 +163,11 @@ class Rows:
 
 
 def caller(symbol: Symbol, settings: Mapping[str, Any]) -> Callable[..., Array]:
-    """The kernel of a symbol as a function of contiguous operands, its result in its storage.
+    """Return the kernel of a symbol as a function of contiguous operands.
 
-    What it refuses is told with the line of the symbol; places, made as int64, get their dtype.
+    The function converts the kernel's result to the storage dtype of the symbol: NumPy's index
+    results, for example, are int64. It raises a kernel's refusal again with the source line of the
+    symbol.
     """
     kernel, dtype = partial(KERNELS[symbol.op.name], **settings), symbol.dtype
 

@@ -1,4 +1,8 @@
-"""The steps of a plan with all sizes known: what runs when a program is called."""
+"""The steps of a plan with their sizes bound: a call of a program runs these objects.
+
+A `RegionStep` cuts the iteration space of a region into blocks whose operands, results and scratch
+memory fit the cache together, and runs all instructions on one block before the next.
+"""
 
 from __future__ import annotations
 
@@ -46,11 +50,15 @@ CHEAP = frozenset(
         *(assign, select),
     }
 )
-"""What does not take long, and whose results do not depend on how their operands lie in memory."""
+"""The cheap functions, whose results do not depend on the memory layout of their operands."""
 
 
 class PlanRun:
-    """One call of a program: values by cell, where results are to be, and who is told of it."""
+    """The state of one call: values by cell, output arrays, scratch memory, and progress.
+
+    `targets` are the arrays of the caller into which results go, by cell. `progress`, if any, is
+    called with the number of finished blocks and with `total`.
+    """
 
     def __init__(
         self,
@@ -67,18 +75,18 @@ class PlanRun:
         self.progress, self.total, self.blocks_done = progress, total, 0
 
     def empty(self, cell: int, shape: tuple[int, ...], dtype: Storage) -> Array:
-        """Memory for the value of a cell."""
+        """Return memory for the value of a cell: the caller's `out` array, or a new array."""
         target = self.targets.get(cell)
         return self.recycler.empty(shape, dtype) if target is None else target
 
     def tell(self, count: int) -> None:
-        """Report that so many blocks of a step are done."""
+        """Report that `count` blocks of the current step are done."""
         if self.progress:
             self.progress(self.blocks_done + count, self.total)
 
 
 class ScalarStep:
-    """A region of 0-d values."""
+    """A region of 0-d values with its cells bound."""
 
     shape, axes, size, length, threads = (), 0, 1, 1, 1
     blocks = 1
@@ -97,7 +105,7 @@ class ScalarStep:
 
 
 class CallStep:
-    """A kernel called on whole arrays, which are copied where they are not contiguous."""
+    """A call of a kernel on whole arrays; operands that are not contiguous are copied first."""
 
     blocks = 1
     price = 0
@@ -109,18 +117,23 @@ class CallStep:
         self.kernel = caller(symbol, _settings(symbol, sizes))
 
     def run(self, run: PlanRun) -> None:
-        """Call it."""
+        """Call the kernel on the values of the cells that the step reads, and store its result."""
         run.values[self.write] = self.call(*[run.values[cell] for cell in self.reads])
 
     def call(self, *operands: Any) -> Array:
-        """The value for these operands."""
+        """Return the result of the kernel for some operands."""
         if self.symbol.op.computes:
             operands = tuple(map(contiguous, operands))
         return self.kernel(*operands)
 
 
 class RowsOf(NamedTuple):
-    """A symbol computed row by row, the slot of its operand, and what it is called with."""
+    """A row-wise symbol of a region, with its call bound.
+
+    `place` is the slot of the first operand and `cell` the cell of the result. `others` are the
+    cells of the other operands, `shape` is the shape of the result, and `settings` are the keyword
+    arguments of the kernel.
+    """
 
     symbol: Symbol
     place: int
@@ -131,9 +144,9 @@ class RowsOf(NamedTuple):
 
 
 class RegionStep:
-    """A region whose shape is known: all at once where it fits the cache, else block by block.
+    """A region with its shape bound: one block if the region fits the cache, else several.
 
-    `native` is its machine code; `small` what runs it at once, where it is one block.
+    `native` is the compiled region. `small` is the function that runs a region of one block.
     """
 
     small: Any = None
@@ -187,14 +200,18 @@ class RegionStep:
         self.price = self.size * cost(body) + 300 * len(body.calls) + 2000 * len(body.rows)
         self.ranges, self.trees = self.cut(self.block)
         self.blocks = max(1, len(self.ranges))
-        # All blocks but the last are of one size; the leaves of trees are listed.
+        # All blocks but the last have one size, so two of them have all lengths; leaves differ.
         ends = self.ranges if self.trees else [*self.ranges[:1], *self.ranges[-1:]]
         lengths = {b - a for a, b in ends}
         self.longest = max(lengths, default=0)
         self.needs = {size: Need(self.views((size,))) for size in lengths}
 
     def cut(self, block: int) -> Partition:
-        """The blocks: of any size; of whole rows; or the leaves of the trees of long rows."""
+        """Return the blocks of the iteration space, and the summation trees of long rows.
+
+        Without row-wise symbols a block has `block` elements. With them a block has whole rows; or,
+        if a row is longer than a block, the blocks are the leaves of the rows' summation trees.
+        """
         if not self.size:
             return [], []
         if not self.rows:
@@ -206,11 +223,11 @@ class RegionStep:
         return Uniform(self.size, max(1, block // self.length) * self.length), []
 
     def views(self, shape: tuple[int, ...]) -> tuple[ScratchView, ...]:
-        """The scratch memory for a block."""
+        """Return the views of scratch memory that a block of `shape` needs."""
         return tuple(ScratchView(slot, dtype, shape) for _, slot, dtype in self.scratch)
 
     def run(self, run: PlanRun) -> None:
-        """Compute all results, block by block."""
+        """Compute all results block by block, by machine code or by NumPy."""
         native = self.native.task(self, run.values) if self.native else None
         start = perf_counter_ns()
         if self.small and not native:
@@ -237,12 +254,15 @@ class RegionStep:
             run.values[cell] = out
 
     def _spend(self, start: int) -> None:
-        """Count the time since then for machine code."""
+        """Add the time since `start` to the NumPy time of the region, by which the tier compiles.
+
+        `start` is in nanoseconds of `perf_counter_ns`.
+        """
         if self.native:
             self.native.numpy_time += perf_counter_ns() - start
 
     def _work(self, run: PlanRun, outs: Sequence[Array], takers: Sequence[Taker]) -> Work:
-        """The instructions, one after another, on each block."""
+        """Return the function by which a thread runs all instructions on each of its blocks."""
         sources: list[tuple[int, Operand]] = []
         for k, cell, dtype in self.ins:
             array = np.asarray(run.values[cell])
@@ -283,7 +303,7 @@ class RegionStep:
 
 
 def shape_of(symbol: Symbol, sizes: Mapping[str, int]) -> tuple[int, ...]:
-    """The shape of a symbol with its dims bound."""
+    """Return the shape of a symbol with its symbolic dims bound to `sizes`."""
     try:
         return tuple([evaluate(dim, sizes) for dim in symbol.shape])
     except GraphirError as error:
@@ -298,7 +318,7 @@ def _settings(symbol: Symbol, sizes: Mapping[str, int]) -> Settings:
 
 
 def cost(body: RegionBody) -> float:
-    """Nanoseconds an element, roughly."""
+    """Return the estimated time of a body in NumPy, in nanoseconds per element."""
     return sum([_price(function) for function, _, _ in body.calls])
 
 
@@ -309,7 +329,7 @@ def _price(function: Any) -> float:
 
 
 def _block(body: RegionBody) -> int:
-    """The elements of a block of which all slots together fit the cache."""
+    """Return the number of elements of a block such that all its slots together fit the cache."""
     outside = {(slot.kind, slot.number): slot.dtype.itemsize for slot in body.slots}
     width = sum(body.widths) + sum(n for (kind, _), n in outside.items() if kind != "scratch")
     return max(

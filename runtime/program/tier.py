@@ -1,7 +1,7 @@
-"""The seam between the planner and a tier that runs regions as machine code.
+"""The interface between the planner and a tier, which runs regions as machine code.
 
-The planner knows these protocols alone. A tier provides itself when its package is imported;
-without one every region runs in NumPy.
+The planner depends on these protocols alone. The package of a tier calls `provide` when it is
+imported. Without a tier every region runs in NumPy.
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ if TYPE_CHECKING:
     from runtime.program.steps import Partition, PlanRun, RegionStep, ScalarStep, Taker, Work
 
 Mode: TypeAlias = Literal["auto", "now", "off"]
-"""When regions become machine code: once that is worth it, at once, or never."""
+"""When the tier compiles regions: "auto" once compilation pays, "now" at once, "off" never."""
 
 
 class RegionTask(Protocol):
     """One call of a compiled region."""
 
     def cut(self, run: PlanRun, threads: int) -> Partition:
-        """The ranges of the iteration space for the threads, and the trees of its sums."""
+        """Return the ranges of the iteration space for the threads, and the summation trees."""
         ...
 
     def work(self, outs: Sequence[Any], partition: Partition, takers: Sequence[Taker]) -> Work:
-        """What a thread runs to compute ranges into the outputs."""
+        """Return the function by which a thread computes ranges and stores them into `outs`."""
         ...
 
 
 class CompiledRegion(Protocol):
-    """One region in the tier: its kernels, by the layouts of its inputs, compiled when earned."""
+    """One region in the tier: a kernel for each layout of the inputs, compiled once it pays."""
 
     numpy_time: float
-    """Nanoseconds that the region has taken in NumPy."""
+    """The nanoseconds that NumPy has spent on the region so far."""
 
     def task(self, step: RegionStep, values: Sequence[Any]) -> RegionTask | None:
-        """A call for such values; None where the region stays in NumPy."""
+        """Return a task for the layouts of `values`; None if the region stays in NumPy."""
         ...
 
     def entry(
@@ -47,26 +47,33 @@ class CompiledRegion(Protocol):
         writes: Sequence[Symbol],
         values: Sequence[Any],
     ) -> Callable[..., Any] | None:
-        """A built-in function that computes `writes` of `reads`; None where there is none yet."""
+        """Return a built-in function that maps arrays of `reads` to arrays of `writes`.
+
+        The answer is None if the tier has not compiled this function yet.
+        """
         ...
 
     def threads(self, step: RegionStep | ScalarStep) -> int:
-        """The number of threads that a step is worth."""
+        """Return the number of threads that the work of a step justifies."""
         ...
 
     def status(self, step: Any, values: Sequence[Any]) -> str:
-        """Which tier runs the region for such values, or for any, and why NumPy does."""
+        """Return, as text, the tier that runs the region for the layouts of `values`.
+
+        If NumPy runs the region, the text has the reason. Without a bound step the answer covers
+        all layouts.
+        """
         ...
 
     def listing(
         self, step: RegionStep | ScalarStep | None, values: Sequence[Any]
     ) -> tuple[str, str] | None:
-        """The kernel as LLVM IR and assembly; None where it cannot be compiled."""
+        """Return the kernel as LLVM IR and as assembly; None if the tier cannot compile it."""
         ...
 
 
 class Tier(Protocol):
-    """Makes regions compiled ones."""
+    """A compiler of regions."""
 
     def __call__(
         self,
@@ -75,10 +82,10 @@ class Tier(Protocol):
         on_eviction: Callable[[], Callable[[], None] | None],
         /,
     ) -> CompiledRegion:
-        """A region in the tier.
+        """Return a region as a compiled region.
 
-        `materialized` are the indices of symbols whose values lie in memory; `on_eviction` is a
-        weak reference to what the tier calls when it evicts a kernel of the region.
+        `materialized` are the indices of symbols whose values lie in memory. `on_eviction` is a
+        weak reference to the function that the tier calls when it evicts a kernel of the region.
         """
         ...
 
@@ -89,13 +96,13 @@ _choices: list[Choice] = []
 
 
 def provide(choice: Choice) -> None:
-    """Make a tier known, by the function that chooses it for a mode (see `tier`)."""
+    """Register a tier by the function that chooses it for a mode (see `tier`)."""
     _choices[:] = [choice]
 
 
 def tier(mode: Mode) -> tuple[Tier | None, str]:
-    """The tier for a mode; None, and the reason, where every region runs in NumPy.
+    """Return the tier for a mode, with an empty reason; or None and the reason for NumPy alone.
 
-    Raises ExecutionError for a mode that there is not.
+    Raises ExecutionError for an unknown mode.
     """
     return _choices[0](mode) if _choices else (None, "there is no such tier")

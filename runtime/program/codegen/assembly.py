@@ -1,4 +1,8 @@
-"""Instructions made callable: registers given slots, and one Python function for a region."""
+"""Register allocation, and the Python function that runs the instructions of a region.
+
+The allocator walks the instructions backwards. A register takes a slot at its last use and frees
+the slot at its definition, so an instruction can compute its result in the memory of an operand.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +22,14 @@ from runtime.program.codegen.tracing import Storage, assign, select
 from runtime.program.cost_model import KEPT_WALKS
 
 Call: TypeAlias = tuple[Callable[..., Any], tuple[int, ...], Symbol]
-"""A function, the places of its operands and of its result, and the symbol it is a part of."""
+"""A function, the places of its operands and its result, and the symbol to which it belongs."""
 
 
 class RegisterSlot(NamedTuple):
-    """Memory of a block, read as some dtype: of an input, of a result, or scratch."""
+    """The memory of a block, read in some dtype.
+
+    `kind` is "in" for an input, "out" for a result, or "scratch"; `number` counts within the kind.
+    """
 
     kind: str
     number: int
@@ -30,11 +37,12 @@ class RegisterSlot(NamedTuple):
 
 
 class RegionBody(NamedTuple):
-    """A region as a function of its slots, views of one block each.
+    """A region as a function of its slots, each of which is a view of one block.
 
-    `inputs` are the symbols it reads, `outs` those it stores; `widths` are the bytes an element of
-    each scratch slot; `rows` says in which slot the operand of each row-wise symbol is. `calls` are
-    the instructions, with the places of their operands among the slots and then the constants.
+    `inputs` are the symbols that the region loads, `outs` the symbols that it stores. `widths` has
+    the bytes per element of each scratch slot. `rows` has the slot of the first operand of each
+    row-wise symbol. `calls` are the instructions; the places of their operands number the slots
+    first and then `constants`.
     """
 
     function: Callable[..., Any]
@@ -48,7 +56,7 @@ class RegionBody(NamedTuple):
 
 
 def assemble(code: RegionCode) -> RegionBody:
-    """The body of a region: for each register the memory that is free first, and the calls."""
+    """Return the body of a region: allocate its registers, and compile its calls."""
     places, live, widths = _allocate(code)
     at, slots, constants = _slots(code, places, live)
     calls = tuple(
@@ -73,7 +81,10 @@ def assemble(code: RegionCode) -> RegionBody:
 def _slots(
     code: RegionCode, places: Sequence[tuple[str, int] | None], live: Sequence[Instruction]
 ) -> tuple[list[int], tuple[RegisterSlot, ...], tuple[NDArray[Any], ...]]:
-    """For each register its place among the slots, those of constants following; and both."""
+    """Return the place of each register, the slots, and the constants.
+
+    A place numbers the slots first and then the constants; it is -1 for a register without use.
+    """
     at = [-1] * len(places)
     slots: dict[RegisterSlot, int] = {}
     constants: list[int] = []
@@ -88,7 +99,7 @@ def _slots(
         place = places[bases[register]]
         if place is None:
             constants.append(register)
-            at[register] = 0  # for now
+            at[register] = 0  # marks the register as visited; the loop below sets its place
         else:
             slot = RegisterSlot(*place, dtypes[register])
             at[register] = slots.setdefault(slot, len(slots))
@@ -101,11 +112,12 @@ def _slots(
 def _allocate(
     code: RegionCode,
 ) -> tuple[list[tuple[str, int] | None], list[Instruction], list[int]]:
-    """Where each register lies, the instructions that matter, and the width of each scratch slot.
+    """Return the slot of each register, the live instructions, and the width of each scratch slot.
 
-    From the last instruction back to the first: a register takes its slot at its last use, and
-    gives it up where it is written, to the operands of that very instruction first. So results are
-    computed in place, chains in the memory of the result itself.
+    The allocation goes from the last instruction to the first. A register takes its slot at its
+    last use and frees the slot where it is written; the operands of the writing instruction are
+    first to take the freed slot. Results are therefore computed in place, and a chain of
+    instructions runs in the memory of its final result.
     """
     bases = code.bases
     places: list[tuple[str, int] | None] = [None] * len(bases)
@@ -138,8 +150,9 @@ def _allocate(
         live.append(instruction)
         # Long code is on scratch memory alone, so that its calls can be kept.
         free_list = [] if code.long and place[0] == "out" else free[code.dtypes[out].itemsize]
-        # A ufunc whose only element is in place is a reduction to NumPy, which rounds complex
-        # products otherwise (IS_BINARY_REDUCE, numpy/_core/src/umath/fast_loop_macros.h).
+        # NumPy takes an in-place ufunc call on one element for a reduction, and its reduction loop
+        # rounds complex products differently (IS_BINARY_REDUCE,
+        # numpy/_core/src/umath/fast_loop_macros.h).
         in_place = function not in (select, assign) and code.dtypes[out].kind != "c"
         if in_place:
             free_list.append(place)
@@ -156,7 +169,7 @@ def _allocate(
 def _compile_calls(
     calls: Sequence[Call], count: int, constants: Sequence[NDArray[Any]]
 ) -> Callable[..., Any]:
-    """The calls as Python source, compiled; equal sources share their code."""
+    """Return the calls as one function compiled from Python source; equal sources share code."""
     writer = FunctionWriter()
     names = [f"s{k}" for k in range(count)]
     writer.call(calls, [*names, *map(writer.name, constants)])
@@ -164,7 +177,7 @@ def _compile_calls(
 
 
 class FunctionWriter:
-    """Python source being written, and what its names stand for."""
+    """A writer of Python source that also holds the values of the source's global names."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -172,13 +185,13 @@ class FunctionWriter:
         self._names: dict[int, str] = {}
 
     def name(self, value: Any) -> str:
-        """The name of a global value."""
+        """Return the global name of a value."""
         name = self._names.setdefault(id(value), f"g{len(self._names)}")
-        self.scope[name] = value  # which keeps it alive, so that its id stays its own
+        self.scope[name] = value  # the scope keeps the value alive, so its id stays unique
         return name
 
     def call(self, calls: Sequence[Call], names: Sequence[str]) -> None:
-        """Write the calls of a body, its slots and constants having these names."""
+        """Write the calls of a body; `names` are those of its slots and then of its constants."""
         for function, args, _ in calls:
             *operands, out = [names[k] for k in args]
             if function is assign:
@@ -189,7 +202,7 @@ class FunctionWriter:
             self.lines.append(f"{self.name(function)}({operand_text}, {keyword}{out})")
 
     def function(self, parameters: Sequence[str]) -> Callable[..., Any]:
-        """The function whose statements were written; equal sources share their code."""
+        """Return the function with the written statements; equal sources share their code."""
         text = "\n    ".join(self.lines) or "pass"
         exec(_compile(", ".join(parameters), text), self.scope)
         return self.scope["body"]
@@ -201,14 +214,15 @@ def _compile(parameters: str, lines: str) -> Any:
 
 
 _KEYWORD: tuple[Any, ...] = (np.maximum, np.minimum)
-"""The ufuncs that no longer take their result by position."""
+"""The ufuncs that deprecate a positional result: their calls pass `out=`."""
 
 
 class Walk:
-    """The calls one after another, which needs no compiling.
+    """An interpreter of the calls of a long region, whose source would take long to compile.
 
-    Calls between scratch slots and constants are kept, with their arrays, for each lane whose
-    scratch memory it is; only those that read inputs or write results are made anew.
+    The walk caches calls between scratch slots and constants together with their arrays, by the
+    lane that owns the scratch memory. On each block it binds only the calls that read inputs or
+    write results.
     """
 
     def __init__(
@@ -226,7 +240,7 @@ class Walk:
         self._cache: dict[int, tuple[Any, list[Any]]] = {}
 
     def __call__(self, *slots: Any) -> None:
-        """Do them all."""
+        """Run all calls on the arrays of the slots."""
         arrays = (*slots, *self.constants)
         calls = self._calls(arrays)
         for i in self.varying:
@@ -234,7 +248,7 @@ class Walk:
         try:
             deque(starmap(operator.call, calls), 0)
         finally:
-            for i in self.varying:  # whose arrays are the caller's
+            for i in self.varying:  # the cache must not keep the caller's arrays alive
                 calls[i] = None
 
     def _calls(self, arrays: Sequence[Any]) -> list[Any]:
@@ -254,7 +268,7 @@ class Walk:
 
 
 def prepared(function: Callable[..., Any], arrays: Sequence[Any]) -> tuple[Any, ...]:
-    """A call, as operator.call takes it, of a function on operands and the memory of its result."""
+    """Return a call as a tuple for operator.call; the last of `arrays` is memory for the result."""
     if function not in _KEYWORD:
         return (function, *arrays)
     *operands, out = arrays

@@ -1,8 +1,12 @@
-"""Casts inside regions, where narrow floats are kept in float32 and rounded after every op.
+"""Casts inside regions, which hold narrow floats in float32 and round after every op.
 
-A value of a dtype that no machine computes in lies in a register of `machine(dtype)`, in which it
-is exact: bfloat16, float16 and tensor_float32 in float32, int4 in int8. So casts that only widen
-are nothing, and those that narrow are a rounding within float32.
+No machine computes in some dtypes. A value of such a dtype lies in a register of `machine(dtype)`,
+which represents it exactly: bfloat16, float16 and tensor_float32 values lie in float32, int4 values
+in int8. A widening cast is therefore no instruction at all, and a narrowing cast is a rounding
+within float32.
+
+Rounding by bit arithmetic must keep NaN a NaN. The module tracks the spare bits of a register: the
+trailing bits that are 0 in every NaN there (see `spare_bits`).
 """
 
 from __future__ import annotations
@@ -24,13 +28,17 @@ _F32, _U32, _U16 = np.dtype(np.float32), np.dtype(np.uint32), np.dtype(np.uint16
 
 
 def register(dtype: DType) -> np.dtype[Any]:
-    """The dtype of the register in which a value lies."""
+    """Return the dtype of the register that holds a value of `dtype`."""
     return machine(dtype).storage
 
 
 @cache
 def cast(source: DType, target: DType, tf32: str, bits: bool, spare: int = 0) -> KernelTrace:
-    """From register to register, NaN having at least so many spare bits."""
+    """Return the trace of a cast from register to register.
+
+    `spare` is the least number of spare bits of a NaN in the operand. `tf32` says how to round ties
+    to tensor_float32 ("even" or "away"). With `bits` the cast is bit arithmetic if it can be.
+    """
     quiet = spare >= _FRACTION - target.mantissa_bits
     kernel = partial(_cast, source=source, target=target, tf32=tf32, bits=bits, quiet=quiet)
     return trace(kernel, [register(source)], register(target), bits)
@@ -38,15 +46,16 @@ def cast(source: DType, target: DType, tf32: str, bits: bool, spare: int = 0) ->
 
 @cache
 def load(dtype: DType, bits: bool) -> KernelTrace:
-    """From storage to register, exactly."""
+    """Return the trace of the exact conversion from storage to register."""
     kernel = _from_float16 if bits and dtype is DType.float16 else partial(_load, dtype=dtype)
     return trace(kernel, [dtype.storage], register(dtype), bits)
 
 
 def entering(dtype: DType, tf32: str) -> Callable[[NDArray[Any]], NDArray[Any]]:
-    """The function that rounds an input of a dtype that lies in float32, given as such or as bits.
+    """Return the function that rounds an input of a dtype stored as float32, on load.
 
-    It gives an array itself if its values need no rounding.
+    The function takes the input as a float32 array or as an array of its bits. It returns the array
+    itself if no value needs rounding.
     """
     cut = 2 ** (_FRACTION - dtype.mantissa_bits) - 1 if has_range_of_float32(dtype) else None
 
@@ -61,13 +70,13 @@ def entering(dtype: DType, tf32: str) -> Callable[[NDArray[Any]], NDArray[Any]]:
 
 @cache
 def store(dtype: DType, bits: bool) -> KernelTrace:
-    """From register to storage, exactly."""
+    """Return the trace of the exact conversion from register to storage."""
     kernel = STORES.get(dtype, _by_cast(dtype)) if bits else _by_cast(dtype)
     return trace(kernel, [register(dtype)], dtype.storage, bits)
 
 
 def _by_cast(dtype: DType) -> Callable[[Any], Any]:
-    """The conversion to storage of what is exact there."""
+    """Return the conversion by casts from register to storage, for values that are exact there."""
     if register(dtype) == dtype.storage:
         return lambda x: x
     if dtype in _NUMPY_ROUNDS:
@@ -76,10 +85,11 @@ def _by_cast(dtype: DType) -> Callable[[Any], Any]:
 
 
 def spare_bits(dtype: DType) -> int:
-    """How many of the last bits of a float32 are 0 in a NaN that was loaded from a dtype.
+    """Return the number of trailing bits that are 0 in every NaN loaded from `dtype` as float32.
 
-    A NaN all of whose bits below those kept are 0 is rounded like a number and stays one; another
-    may become infinite, or be carried over into -0.0.
+    If all bits that a rounding drops are 0 in a NaN, the rounding treats the NaN like a number and
+    keeps it a NaN. Otherwise the carry may turn the NaN into infinity or into -0.0. A dtype without
+    NaN has the full mantissa of spare bits.
     """
     if dtype.format is None:
         return _FRACTION
@@ -88,7 +98,7 @@ def spare_bits(dtype: DType) -> int:
 
 
 def spare_after(source: DType, target: DType, spare: int) -> int:
-    """The same of a value that was cast, having had `spare` before."""
+    """Return the spare bits of a value after a cast; `spare` are those before the cast."""
     if has_range_of_float32(target) and target.bits < 32:
         return spare_bits(target)
     return spare if target.format and source.format else _FRACTION
@@ -109,7 +119,7 @@ def _from_float16(x: NDArray[Any]) -> NDArray[Any]:
 
 @cache
 def halves() -> NDArray[np.float32]:
-    """The value of every float16, by its bits."""
+    """Return the float32 value of each of the 65,536 float16 bit patterns, indexed by pattern."""
     return np.arange(2**16, dtype=np.uint16).view(np.float16).astype(np.float32)
 
 
@@ -132,14 +142,14 @@ def _cast(x: Any, source: DType, target: DType, tf32: str, bits: bool, quiet: bo
 
 
 def _by_numpy(source: DType, target: DType) -> bool:
-    """Whether NumPy's own cast is what `convert` computes."""
+    """Whether NumPy's own cast has the values of `convert`."""
     if source.is_complex or target.is_complex:
         return source.is_complex and target.is_complex
     return not (source.is_float and target.is_integer)
 
 
 def _default_nan(x: Any, out: Any) -> None:
-    """Float32 with every NaN the default one, whose last bits are 0."""
+    """Store float32 values with each NaN replaced by the default NaN, whose trailing bits are 0."""
     if out is not x:
         out[...] = x
     greatest = np.maximum.reduce(x, axis=None, initial=-np.inf)
@@ -148,12 +158,15 @@ def _default_nan(x: Any, out: Any) -> None:
 
 
 def rounds_in_register(dtype: DType) -> bool:
-    """Whether `rounded_in_register` rounds float32 to the values of a narrower float."""
+    """Whether `rounded_in_register` can round float32 to the values of `dtype`."""
     return dtype is DType.float16 or has_range_of_float32(dtype)
 
 
 def rounded_in_register(dtype: DType, x: Any, tf32: str) -> Any:
-    """Float32 rounded to a narrower float, in float32; no NaN may become infinite."""
+    """Return float32 values rounded to the values of a narrower float, as float32.
+
+    Each NaN must have enough spare bits that the rounding keeps it a NaN.
+    """
     if dtype is DType.float16:
         return _float16(x)
     ties = tf32 if dtype.emulated else "even"
@@ -161,10 +174,12 @@ def rounded_in_register(dtype: DType, x: Any, tf32: str) -> Any:
 
 
 def _float16(x: Any) -> Any:
-    """Adding 1.5 * 2**13 of its binade, and taking it away, leaves x at the 11 bits of a half.
+    """Return float32 values rounded to the values of float16, as float32.
 
-    Below 2**-14 the binade is that of subnormals. What is 2**16 then overflows as 2**128 would,
-    and the sign of what became 0 is put back.
+    To add 1.5 * 2**13 times the binade of x, and to subtract it again, rounds x to the 11
+    significant bits of a float16. Below 2**-14 the binade is that of float16's subnormals. The
+    factors 2**112 and 2**-112 then make 2**16 overflow as 2**128 does in float32. The last line
+    restores the sign of a value that became 0.
     """
     u = x.view(_U32)
     binade = np.maximum((u & 0x7F800000).view(_F32), np.float32(2.0**-14))
@@ -178,14 +193,17 @@ def _store_bfloat16(x: Any) -> Any:
 
 
 def _store_float16(x: Any) -> Any:
-    """Divided by 2**112 a float32 has the exponent of a half, subnormals too."""
+    """Return float32 values that are exact in float16 as float16.
+
+    A float32 divided by 2**112 has the exponent field of the float16, for subnormals too.
+    """
     magnitude = ((x * np.float32(2.0**-112)).view(_U32) >> 13) & 0x7FFF
     sign = (x.view(_U32) >> 16) & 0x8000
     return (magnitude | sign).astype(_U16).view(np.float16)
 
 
 _NUMPY_ROUNDS = (DType.float16, DType.bfloat16)
-"""The formats to which NumPy, or ml_dtypes, rounds a float32 as IEEE 754 says."""
+"""The formats to which NumPy or ml_dtypes rounds a float32 as IEEE 754 prescribes."""
 
 STORES: dict[DType, Callable[[Any], Any]] = {
     DType.bfloat16: _store_bfloat16,

@@ -1,4 +1,8 @@
-"""The instructions of a region: its symbols as ufunc calls over registers."""
+"""Instruction selection: the symbols of a region as ufunc calls over virtual registers.
+
+Each register is written once. Each symbol becomes the steps of its kernel's trace (see `tracing`);
+values of narrow dtypes lie in wider registers (see `casting`). `assembly` allocates the registers.
+"""
 
 from __future__ import annotations
 
@@ -22,21 +26,25 @@ from runtime.results import REFUSAL_ERRORS, refused
 
 Attributes: TypeAlias = tuple[tuple[str, Any], ...]
 Instruction: TypeAlias = tuple[Callable[..., Any], tuple[int, ...], int, Symbol]
-"""One call, `function(*args, out)`: the function, the registers, and the symbol it is a part of."""
+"""One call `function(*args, out)`: the function, its operand registers, its result register, and
+the symbol to which the call belongs."""
 
 
 _SPREADING = (np.maximum, np.minimum)
 
 
 class RegionCode:
-    """The instructions of a region, over registers that are each written once.
+    """The instructions of a region over virtual registers, each of which is written once.
 
-    `dtypes` has the dtype of each register. A register may be another one read as another dtype:
-    `bases` has the one whose memory it is, itself for most. `bits`: narrow floats are rounded by
-    arithmetic on bits, which pays for blocks of thousands, not by NumPy's casts. `inputs` are the
-    symbols that are read, `constants` 0-d arrays, `outs` the storage forms of symbols that are
-    needed elsewhere, `rows` the operands of those that are computed row by row. Where the code is
-    `long`, inputs and outs are copied, so that other instructions are on scratch memory alone.
+    `dtypes` has the dtype of each register. A register may be a view that reads another register
+    in another dtype: `bases` has the register that owns the memory, which for most registers is
+    the register itself. With `bits`, narrow floats are rounded by bit arithmetic instead of NumPy's
+    casts; that pays for blocks of thousands of elements.
+
+    `inputs` are the registers of the symbols that the region loads, `constants` those of 0-d
+    arrays. `outs` maps each materialized symbol to the register of its storage form. `rows` are the
+    row-wise symbols with the registers of their first operands. If the code is `long`, it copies
+    inputs and outs, so that all other instructions work on scratch memory alone.
     """
 
     kernels: Mapping[str, Callable[..., Any]] = KERNELS
@@ -66,7 +74,7 @@ class RegionCode:
             self.rows.append((symbol, self._row_operand(symbol.args[0], symbol)))
 
     def live(self, registers: Iterable[int]) -> list[Instruction]:
-        """The instructions that matter to some registers."""
+        """Return the live instructions for some registers: those that compute their values."""
         live_bases = {self.bases[register] for register in registers}
         instructions: list[Instruction] = []
         for instruction in reversed(self.instructions):
@@ -84,7 +92,7 @@ class RegionCode:
         return register
 
     def _as(self, register: int, dtype: Storage) -> int:
-        """A register read as a dtype."""
+        """Return the register that reads the memory of `register` in `dtype`."""
         if self.dtypes[register] == dtype:
             return register
         base = self.bases[register]
@@ -97,7 +105,7 @@ class RegionCode:
         return view
 
     def _value(self, symbol: Symbol) -> int:
-        """The register of a symbol's value."""
+        """Return the register of a symbol's value; load the value on its first use."""
         symbol = source_of(symbol)
         register_ = self._values.get(symbol)
         if register_ is None:
@@ -126,7 +134,7 @@ class RegionCode:
         return register
 
     def _run(self, trace: KernelTrace, operands: Sequence[int], symbol: Symbol) -> int:
-        """The result of a trace on operands."""
+        """Append the instructions of a trace on operands, and return the register of its result."""
         registers = [*operands]
         constants = [self._constant(each) for each in trace.constants]
         for function, reads, dtype in trace.steps:
@@ -142,7 +150,7 @@ class RegionCode:
         return self._as(registers[index], dtype)
 
     def _spread(self, register: int, symbol: Symbol) -> int:
-        """An operand of one element as a block, which np.maximum takes three times as fast."""
+        """Return an operand of one element as a block: np.maximum is three times as fast on it."""
         base = self.bases[register]
         single = base in self.constants or (base in self.inputs and not self.inputs[base].rank)
         if not (single and self.bits):
@@ -153,7 +161,7 @@ class RegionCode:
         return block
 
     def _add(self, symbols: Sequence[Symbol]) -> None:
-        """The instructions of symbols, in a loop that is as long as the graph."""
+        """Append the instructions of symbols; this loop dominates planning, so it inlines much."""
         values, spares, traces = self._values, self._spare, self._traces
         dtypes, bases, instructions = self.dtypes, self.bases, self.instructions
         for symbol in symbols:
@@ -162,7 +170,7 @@ class RegionCode:
             if -1 in operands:
                 operands = [self._value(arg) for arg in args]
             spare = min([spares[operand] for operand in operands])
-            # Of three operands the last two have one dtype.
+            # The first and the last dtype suffice: of three operands the last two share a dtype.
             key = op, dtype, spare, args[0].type.dtype, args[-1].type.dtype
             if attrs and op is not ops.cast:
                 key = (*key, *attrs.items())
@@ -182,14 +190,15 @@ class RegionCode:
                 instructions.append((function, tuple(operands), register_, symbol))
             else:
                 register_ = self._run(trace_, operands, symbol)
-                spare = min(spare, spares.get(register_, spare))  # it may be an operand
+                # The result may be the register of an operand, which keeps its lower bound.
+                spare = min(spare, spares.get(register_, spare))
             values[symbol] = register_
             spares[register_] = spare
 
     def _trace_symbol(
         self, symbol: Symbol, operands: Sequence[int], spare: int
     ) -> tuple[KernelTrace, int]:
-        """What a symbol does, and the spare bits of its result."""
+        """Return the trace of a symbol, and the spare bits of its result."""
         if symbol.op is ops.cast:
             source, target = symbol.args[0].dtype, symbol.dtype
             after = casting.spare_after(source, target, spare)
@@ -197,7 +206,7 @@ class RegionCode:
         dtypes = tuple([self.dtypes[operand] for operand in operands])
         return self._trace_op(symbol.op, tuple(symbol.attrs.items()), dtypes, symbol.dtype), spare
 
-    # -- how values are converted and computed
+    # -- traces of conversions and ops
 
     def _load(self, symbol: Symbol) -> KernelTrace:
         return casting.load(symbol.dtype, self.bits)
@@ -225,7 +234,10 @@ class RegionCode:
         self._out_bases.add(self.bases[register_])
 
     def _row_operand(self, symbol: Symbol, user: Symbol) -> int:
-        """An operand of rows, which must be whole: not repeated, and not a constant."""
+        """Return the register of a row-wise symbol's operand, with one element for each position.
+
+        The register is a copy if the operand is a broadcast, a constant or a view of an input.
+        """
         register_ = self._value(symbol)
         whole = register_ in self.inputs and source_of(symbol) is symbol
         return (
@@ -244,14 +256,17 @@ class RegionCode:
 
 
 def entering(symbol: Symbol) -> Callable[[NDArray[Any]], NDArray[Any]] | None:
-    """What is done to an input where it is read: float32 for tensor_float32 is rounded."""
+    """Return the load conversion of an input, or None.
+
+    An input of tensor_float32 is a float32 array, which the conversion rounds.
+    """
     if symbol.op is ops.input and symbol.dtype.emulated:
         return casting.entering(symbol.dtype, symbol.graph.tf32)
     return None
 
 
 def scalar_of(symbol: Symbol) -> NDArray[Any] | None:
-    """The one value of a constant or of `full`, as it lies in a register; else None."""
+    """Return the value of a 0-d constant or of `full` in its register dtype; None otherwise."""
     if symbol.op is ops.constant and not symbol.rank:
         array = symbol.attrs["value"]
     elif symbol.op is ops.full:
@@ -262,7 +277,10 @@ def scalar_of(symbol: Symbol) -> NDArray[Any] | None:
 
 
 def materialized(graph: Graph, steps: Sequence[Region | Call]) -> set[int]:
-    """The symbols whose values lie in memory: what steps read, and outputs."""
+    """Return the indices of the symbols whose values lie in memory.
+
+    These are the outputs, the results of row-wise symbols, and the operands that live steps load.
+    """
     indices = {symbol.index for symbol in graph.outputs}
     for step in reversed(steps):
         if isinstance(step, Call):
@@ -293,13 +311,13 @@ def _trace_kernel(
 
 
 class Placed:
-    """A step that may refuse its operands, which is told with the line of its symbol."""
+    """A step that raises a refusal of its operands with the source line of its symbol."""
 
     def __init__(self, function: Callable[..., Any], symbol: Symbol) -> None:
         self.function, self.symbol = function, symbol
 
     def __call__(self, *args: Any) -> None:
-        """Do the step."""
+        """Run the step."""
         try:
             self.function(*args)
         except REFUSAL_ERRORS as error:

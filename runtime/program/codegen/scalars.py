@@ -1,6 +1,7 @@
-"""Regions of 0-d values: Python expressions on NumPy scalars, a fifth of the cost of ufunc calls.
+"""Code generation for regions of 0-d values: Python expressions on NumPy scalars.
 
-Python's + - * and comparisons of NumPy scalars give what the ufuncs give; other ops are called.
+Such expressions cost a fifth of ufunc calls on 0-d arrays. Python's + - * and comparisons of NumPy
+scalars have the bits of the ufuncs; all other ops become function calls.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _OPERATORS: dict[Any, str] = {
 
 
 class Scalars:
-    """A region of 0-d values, to be written as Python expressions."""
+    """The generator of Python expressions for a region of 0-d values."""
 
     def __init__(self, code: RegionCode) -> None:
         self.code = code
@@ -38,7 +39,10 @@ class Scalars:
         self.live = code.live(code.outs.values())
 
     def write(self, writer: FunctionWriter, reads: Sequence[str], writes: Sequence[str]) -> None:
-        """Write the statements that compute 0-d arrays from 0-d arrays or scalars, by name."""
+        """Write the statements that compute 0-d arrays `writes` from 0-d arrays or scalars `reads`.
+
+        Both arguments are names of variables.
+        """
         code = self.code
         names = {k: f"r{len(writer.lines)}_{k}" for k in range(len(code.dtypes))}
         for register, value in code.constants.items():
@@ -69,7 +73,7 @@ class Scalars:
             return (
                 f"{names[out]} = {operand_names[1]} if {operand_names[0]} else {operand_names[2]}"
             )
-        # Of complex scalars NumPy's loops are others than of arrays: np.square differs by an ulp.
+        # NumPy has other loops for complex scalars than for arrays: np.square differs by an ulp.
         of_complex = any(dtypes[arg].kind == "c" for arg in args)
         if of_complex or not isinstance(function, np.ufunc):
             function = _returning(function, dtypes[out])
@@ -77,7 +81,7 @@ class Scalars:
 
 
 def _returning(function: Callable[..., Any], dtype: Any) -> Callable[..., Any]:
-    """A step that writes into an array, as a function that returns a scalar."""
+    """Return a function of scalars that returns a scalar, from one that writes into an array."""
 
     def call(*scalars: Any) -> Any:
         out = np.empty((), dtype)

@@ -1,4 +1,4 @@
-"""Steps small enough to run at once, written as one Python function."""
+"""Straight-line code: the steps of a small plan as one generated Python function."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ Step = ScalarStep | CallStep | RegionStep
 
 
 def fits(steps: Sequence[Step]) -> bool:
-    """Whether steps are so few and so small that they are best done as one function."""
+    """Whether steps are few and small enough for one function: each is a single block."""
     return len(steps) <= STRAIGHT_STEPS and all(step.blocks == 1 for step in steps)
 
 
 class Straight:
-    """Some steps as `function(lane, *inputs)`, which gives their results as a tuple.
+    """Some steps as a generated `function(lane, *inputs)` that returns their results as a tuple.
 
-    `reads` are the cells whose values the inputs are, `writes` those of the results. With `types`
-    it gives None where an input is no plain array of its dtype and shape. `entries` are steps as
-    machine code: `entry(*reads)` of what the step alone reads.
+    `reads` are the cells of the inputs, `writes` the cells of the results. With `types`, a dtype
+    and shape for each input, the function returns None unless each input is a plain array of its
+    dtype and shape. `entries` are the steps that run as machine code: the function calls
+    `entry(*values)` with the values of the cells that the step alone reads.
     """
 
     blocks = 1
@@ -71,7 +72,7 @@ class Straight:
     def _tests(
         self, types: Sequence[tuple[Storage, tuple[int, ...]]], writer: FunctionWriter
     ) -> Iterator[str]:
-        """The statements that test the inputs."""
+        """Yield the guards of the function: statements that check the inputs."""
         yield "if more: return None"
         for cell, (dtype, shape) in zip(self.reads, types, strict=True):
             name = _cell(cell)
@@ -82,20 +83,23 @@ class Straight:
             )
 
     def _scratch(self, writer: FunctionWriter) -> Iterator[str]:
-        """The statement that takes the scratch memory."""
+        """Yield the statement that takes the scratch memory of the lane, if steps need any."""
         if self._views:
             names = ", ".join([f"s{k}" for k in range(len(self._views))])
             yield f"{names}, = lane.views({writer.name(Need(self._views))})"
 
     def run(self, run: PlanRun) -> None:
-        """Run as a step."""
+        """Run the function as one step of a plan."""
         outputs = self.function(run.lane, *[run.values[cell] for cell in self.reads])
         assert outputs is not None
         for cell, value in zip(self.writes, outputs, strict=True):
             run.values[cell] = value
 
     def _entry(self, step: Step, entry: Callable[..., Any], writer: FunctionWriter) -> None:
-        """The step by machine code, which gives None for arrays that are not plain."""
+        """Write a step as a call of machine code, with a fallback to its Python function.
+
+        The machine code returns None for arrays that are not plain.
+        """
         whole = alone(step)
         inputs_text, outputs_text = ", ".join(_cells(whole.reads)), ", ".join(_cells(whole.writes))
         result = "r" if len(whole.writes) > 1 else "(r,)"
@@ -144,12 +148,12 @@ class Straight:
 
 
 def alone(step: Step) -> Straight:
-    """A small step by itself."""
+    """Return one small step as a function of its own."""
     return Straight([step], *ends(step))
 
 
 def ends(step: Step) -> tuple[Sequence[int], Sequence[int]]:
-    """The cells that a step reads, and those that it writes."""
+    """Return the cells that a step reads, and the cells that it writes."""
     if isinstance(step, CallStep):
         return list(dict.fromkeys(step.reads)), [step.write]
     if isinstance(step, ScalarStep):
@@ -166,7 +170,11 @@ def _cell(cell: int) -> str:
 
 
 def _contiguous_places(step: RegionStep) -> set[int]:
-    """The slots that readers need contiguous: rows and functions do, and complex arithmetic."""
+    """Return the slots that must be contiguous.
+
+    Row-wise symbols, functions that are not cheap, and complex arithmetic read contiguous memory,
+    because their results depend on the layout.
+    """
     places = {rows.place for rows in step.rows}
     of_complex = {k for k, slot in enumerate(step.body.slots) if slot.dtype.kind == "c"}
     for function, args, _ in step.body.calls:

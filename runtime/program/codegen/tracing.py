@@ -1,4 +1,9 @@
-"""Elementwise kernels taken apart into ufunc calls, each of which writes where it is told to."""
+"""Tracing of elementwise kernels into ufunc calls that write into given memory.
+
+The tracer calls a kernel with placeholder operands. NumPy's protocols `__array_ufunc__` and
+`__array_function__` hand each ufunc call of the kernel to the tracer, which records a step. A
+kernel that does anything else stays whole: its trace is one step that copies the kernel's result.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +18,10 @@ Storage: TypeAlias = "np.dtype[Any]"
 
 
 class UfuncStep(NamedTuple):
-    """One call, `function(*args, out)`.
+    """One call, `function(*args, out)`, whose result has `dtype`.
 
-    An arg is an index and the dtype as which it is read: from 0 on those of the operands, then
-    of the results of the steps; below 0 of the constants.
+    Each arg is an index and the dtype in which the call reads the value. Indices from 0 number the
+    operands and then the results of the steps; index -1 - i is constant i.
     """
 
     function: Callable[..., Any]
@@ -25,9 +30,10 @@ class UfuncStep(NamedTuple):
 
 
 class KernelTrace(NamedTuple):
-    """What a kernel does with its operands, and which value is its result.
+    """The steps of a kernel, the index and dtype of its result, and its constants.
 
-    `plain`: it is one step, on all operands as they are.
+    `plain` is whether the kernel is a single step that reads all operands in order in their own
+    dtypes.
     """
 
     steps: tuple[UfuncStep, ...]
@@ -37,22 +43,22 @@ class KernelTrace(NamedTuple):
 
 
 class UntraceableError(Exception):
-    """A kernel does something that is no elementwise ufunc call."""
+    """Raised if a kernel does something other than elementwise ufunc calls."""
 
 
 def assign(source: Any, out: Any) -> None:
-    """Convert by NumPy's own cast."""
+    """Convert `source` to the dtype of `out` by NumPy's own cast, and store it in `out`."""
     out[...] = source
 
 
 def select(condition: Any, x: Any, y: Any, out: Any) -> None:
-    """np.where into an array that is none of the operands."""
+    """Store np.where(condition, x, y) in `out`, which must not be an operand."""
     out[...] = y
     np.copyto(out, x, where=condition)
 
 
 class TracedKernel(NDArrayOperatorsMixin):
-    """An operand, or a result, of a kernel being traced: NumPy functions on it are recorded."""
+    """An operand or a result of a kernel during tracing; NumPy functions on it become steps."""
 
     def __init__(self, tracer: Tracer, index: int, dtype: Storage) -> None:
         self.tracer, self.index, self.dtype = tracer, index, dtype
@@ -76,20 +82,23 @@ class TracedKernel(NDArrayOperatorsMixin):
         return self.tracer.where(*args)
 
     def copy(self) -> TracedKernel:
-        """Itself: nothing that is traced writes to its operands."""
+        """Return the value itself, since no traced function writes to its operands."""
         return self
 
     def view(self, dtype: Any) -> TracedKernel:
-        """The same bits as another dtype of the same width."""
+        """Return the same bits read as another dtype of the same width."""
         return TracedKernel(self.tracer, self.index, np.dtype(dtype))
 
     def astype(self, dtype: Any) -> TracedKernel:
-        """Converted by NumPy's own cast."""
+        """Return the value converted by NumPy's own cast."""
         return self.tracer.emit(assign, [self], np.dtype(dtype))
 
 
 class Tracer:
-    """A recording. `bits` selects by masks, in five passes that do not branch."""
+    """The recorder of one trace.
+
+    With `bits`, np.where becomes a selection by masks: five ufunc calls without branches.
+    """
 
     def __init__(self, dtypes: Sequence[Storage], bits: bool) -> None:
         self.operands = [TracedKernel(self, i, dtype) for i, dtype in enumerate(dtypes)]
@@ -98,13 +107,16 @@ class Tracer:
         self.constants: list[NDArray[Any]] = []
 
     def emit(self, function: Any, args: Sequence[TracedKernel], dtype: Storage) -> TracedKernel:
-        """The result of a step."""
+        """Append a step, and return its result."""
         operands_read = tuple([(arg.index, arg.dtype) for arg in args])
         self.steps.append(UfuncStep(function, operands_read, dtype))
         return TracedKernel(self, len(self.operands) + len(self.steps) - 1, dtype)
 
     def read(self, value: Any, dtype: Storage) -> TracedKernel:
-        """A value as an operand of that dtype; a scalar becomes a constant."""
+        """Return a value as an operand of `dtype`; a scalar becomes a constant.
+
+        Raises UntraceableError for a value of another dtype, and for an array of rank above 0.
+        """
         if getattr(value, "dtype", dtype) != dtype:
             raise UntraceableError
         if isinstance(value, TracedKernel):
@@ -115,7 +127,11 @@ class Tracer:
         return TracedKernel(self, -len(self.constants), dtype)
 
     def where(self, condition: Any, x: Any, y: Any) -> TracedKernel:
-        """np.where of one dtype: y ^ ((x ^ y) & mask), or `select` where no mask is as wide."""
+        """Return np.where(condition, x, y) for x and y of one dtype.
+
+        With `bits` the result is y ^ ((x ^ y) & mask). Without, or if a value is wider than the
+        widest mask (8 bytes), it is a `select` step.
+        """
         dtype: Storage = next(
             operand.dtype for operand in (x, y, condition) if isinstance(operand, TracedKernel)
         )
@@ -130,7 +146,7 @@ class Tracer:
         return (((x ^ y) & mask) ^ y).view(dtype)
 
     def finish(self, result: TracedKernel) -> KernelTrace:
-        """The trace that ends in a value."""
+        """Return the trace whose result is a value."""
         all_operands = tuple([(operand.index, operand.dtype) for operand in self.operands])
         plain = [step.args for step in self.steps] == [all_operands] and (
             result.index,
@@ -143,7 +159,10 @@ class Tracer:
 def trace(
     kernel: Callable[..., Any], dtypes: Sequence[Storage], result: Storage, bits: bool
 ) -> KernelTrace:
-    """What a kernel does with operands of some dtypes; one step where it cannot be taken apart."""
+    """Return the trace of a kernel for operands of some dtypes and a result of dtype `result`.
+
+    The trace is one step with the whole kernel if the kernel cannot be traced.
+    """
     tracer = Tracer(dtypes, bits)
     try:
         result_ = kernel(*tracer.operands)
@@ -156,12 +175,12 @@ def trace(
 
 
 class Whole:
-    """A kernel as one step: it makes an array, which is then copied."""
+    """A whole kernel as one step: it computes an array, and the step copies this array."""
 
     def __init__(self, kernel: Callable[..., Any]) -> None:
         self.kernel = kernel
 
     def __call__(self, *arrays: Any) -> None:
-        """Compute, and copy into the last of the arrays."""
+        """Apply the kernel to all arrays but the last, and copy its result into the last."""
         *operands, out = arrays
         out[...] = self.kernel(*operands)
