@@ -1,1 +1,1 @@
-"""Promotion lattices: order and join, laws, the published ones, files."""
+"""Promotion lattices: order and join, laws, the published lattices, lattice files."""

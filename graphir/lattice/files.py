@@ -1,4 +1,4 @@
-"""Lattices in files: JSON that gives what lies directly above what."""
+"""Lattice files: JSON that lists, for each node, the nodes directly above it."""
 
 from __future__ import annotations
 
@@ -23,11 +23,13 @@ MOST_LETTERS = 1000
 
 
 def read_lattice(path: str | os.PathLike[str]) -> Lattice[Any]:
-    """The lattice in a JSON file: `{"name": ..., "source": ..., "edges": {low: [high, ...]}}`.
+    """Read a lattice from JSON: `{"name": ..., "source": ..., "edges": {low: [high, ...]}}`.
 
-    The edges alone will do; without a name it has the file's. Names, aliases and short names
-    (which count bits) of dtypes become dtypes, anything else stays text. GraphError names the file
-    and the place in it that is wrong, or why it cannot be read; Cyclic the cycle.
+    The object of edges alone is enough. A lattice without a name gets the name of the file. Names,
+    aliases and short names (which count bits) of dtypes become dtypes; every other name stays a
+    string. Raises GraphError for a file that cannot be read or is malformed: the message names the
+    file and the position or the cause. Raises Cyclic, which names the cycle, for edges with a
+    cycle.
     """
     if not isinstance(path, (str, os.PathLike)):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise GraphError(
@@ -58,12 +60,12 @@ def _load(path: Path) -> Any:
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
         raise GraphError(f"{place}: not JSON: {error.msg}") from None
-    except (ValueError, RecursionError) as error:  # digits or brackets without end
+    except (ValueError, RecursionError) as error:  # too many digits, or brackets nested too deeply
         raise GraphError(f"not readable as JSON: {error}") from None
 
 
 class _TwiceError(Exception):
-    """A key that one JSON object has twice."""
+    """One JSON object has a key twice; the message is the key."""
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -76,13 +78,13 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _lines(text: str, key: str) -> list[int]:
-    """The lines on which a key is written."""
+    """Return the numbers of the lines on which a key occurs in JSON text, from 1."""
     pattern = re.escape(json.dumps(key, ensure_ascii=False)) + r"\s*:"
     return [text.count("\n", 0, match.start()) + 1 for match in re.finditer(pattern, text)]
 
 
 def _fields(content: Any) -> tuple[str, str, Mapping[str, Any]]:
-    """The name, the source and the edges of what a file holds."""
+    """Return the name, the source and the edges in a file's JSON content."""
     whole = _object(content)
     if not isinstance(whole.get("edges"), dict):
         return "", "", whole
@@ -95,7 +97,7 @@ def _fields(content: Any) -> tuple[str, str, Mapping[str, Any]]:
 
 
 def _edges(edges: Mapping[str, Any]) -> dict[Any, list[Any]]:
-    """Edges between elements, from edges between names; GraphError says at which key."""
+    """Convert edges between names to edges between elements; a GraphError names the wrong key."""
     if not edges:
         raise GraphError('no edges; {"int8": ["int16"]} says that int16 lies directly above int8')
     names = {low: _names(low, above) for low, above in edges.items()}
@@ -132,13 +134,14 @@ def _check_name(name: Any, place: str) -> None:
         )
 
 
-# Only where dtypes are counted in bytes, as NumPy does, and what means another dtype in bits.
+# NumPy's codes, which count bytes. The codes of _IN_BYTES are no short names of graphir, which
+# count bits. The codes of _IN_EITHER are short names too, and mean another dtype.
 _IN_BYTES = frozenset(["b1", "i1", "u1", "f2", "f4", "f8", "c8", "c16"])
 _IN_EITHER = frozenset(["i2", "i4", "i8", "u2", "u4", "u8"])
 
 
 def _check_spelling(names: list[str]) -> None:
-    """GraphError where a dtype has two names, or it is unclear which dtype a name means."""
+    """Raise GraphError where a dtype has two names, or a name may mean either of two dtypes."""
     spellings: dict[DType, str] = {}
     for name in names:
         dtype = element(name)

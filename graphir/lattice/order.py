@@ -1,4 +1,13 @@
-"""Lattice: a promotion order, given by what lies directly above what; joins, reasons, laws."""
+"""Lattice: a promotion order, given by its covering edges; joins, reasons, laws.
+
+The up-set of each node is a bit mask. The common upper bounds of some nodes are the intersection of
+their masks. Bits follow a topological order in which every node comes after the nodes below it, so
+the lowest bit of a mask is a minimal element. Removing that element's up-set from the mask exposes
+the next minimal element. The join exists if there is one minimal upper bound.
+
+The check of associativity compares `(a v b) v c` with `a v (b v c)` for all triples, one slice of
+the join table for each `a`, in NumPy.
+"""
 
 from __future__ import annotations
 
@@ -19,27 +28,27 @@ Node = TypeVar("Node", bound=Hashable)
 
 
 class _JoinError(PromotionError):
-    """Elements without a join; `bounds` says which upper bounds they have instead."""
+    """Nodes without a join; `bounds` is the phrase that describes their upper bounds."""
 
     bounds = ""
 
 
 class NoUpperBound(_JoinError):  # noqa: N818 -- the field's term
-    """Nothing in the lattice lies above all of the operands."""
+    """No node of the lattice lies above all of the operands."""
 
 
 class SeveralUpperBounds(_JoinError):  # noqa: N818 -- the field's term
-    """Several minimal elements lie above all of the operands, and none of them is the least."""
+    """Several minimal nodes lie above all of the operands, so that no upper bound is the least."""
 
 
 class Cyclic(GraphError):  # noqa: N818 -- the field's term
-    """Edges that lead from a node back to itself, so that they order nothing: `cycle` has them."""
+    """The edges contain a cycle, so that they define no order; `cycle` holds its nodes."""
 
     cycle: tuple[Any, ...] = ()
 
 
 class Violation(NamedTuple):
-    """A law that does not hold, with the elements that break it and what was found instead."""
+    """A violated law, with the elements of the counterexample and the finding as text."""
 
     law: str
     elements: tuple[Any, ...]
@@ -52,10 +61,11 @@ class Violation(NamedTuple):
 class Lattice(Generic[Node]):
     """A promotion order over hashable nodes, made from `{node: [nodes directly above it]}`.
 
-    Any acyclic order may be given: `laws()` says where it fails to be a join-semilattice, and
-    `join` raises just there. Nodes are kept in the order of their first mention, an edge given
-    twice once; `source` says where the order comes from. Raises Cyclic for what is no order, and
-    GraphError for what gives none.
+    The edges may define any acyclic order. `laws()` lists the violations where the order is not a
+    join-semilattice, and `join` raises for exactly the operands without a join. Nodes keep the
+    order of their first mention, and duplicate edges count once. `source` is the publication or
+    file of the order. Raises Cyclic for edges with a cycle, and GraphError for `edges` that are not
+    a mapping to lists of nodes.
     """
 
     def __init__(self, name: str, edges: Mapping[Node, Iterable[Node]], source: str = "") -> None:
@@ -63,8 +73,8 @@ class Lattice(Generic[Node]):
         self.edges = _edges(name, edges)
         all_nodes = [n for low, above in self.edges.items() for n in (low, *above)]
         self.nodes: tuple[Node, ...] = tuple(dict.fromkeys(all_nodes))
-        # Sets are bit masks; an element's bit is its place in a topological order from above, so
-        # that the least bit of a mask is an element with nothing of the mask below it.
+        # Sets are bit masks. A node's bit is its place in a topological order from the least nodes
+        # up, so that the lowest bit of a mask is a node without other nodes of the mask below it.
         self._order = self._downwards()
         self._upwards = self._order[::-1]
         self._bit = {node: 1 << i for i, node in enumerate(self._upwards)}
@@ -80,10 +90,11 @@ class Lattice(Generic[Node]):
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Lattice[Any]:
-        """The lattice that a JSON file gives; GraphError names the file and what is wrong with it.
+        """Read a lattice from a JSON file.
 
-        It holds `{"name": ..., "edges": {"int8": ["int16"], ...}}` or the edges alone; names of
-        dtypes become dtypes, anything else stays text.
+        The file holds `{"name": ..., "edges": {"int8": ["int16"], ...}}` or the edges alone. Names
+        of dtypes become dtypes; every other name stays a string. Raises GraphError, which names the
+        file and the problem.
         """
         from graphir.lattice.files import read_lattice
 
@@ -102,7 +113,7 @@ class Lattice(Generic[Node]):
         return f"<Lattice {printable(self.name)}, {len(self.nodes)} nodes>"
 
     def _downwards(self) -> list[Node]:
-        """The nodes, each after everything above it; Cyclic on a cycle."""
+        """Return the nodes, each after all nodes above it. Raises Cyclic for a cycle."""
         try:
             return list(TopologicalSorter(self.edges).static_order())
         except CycleError as error:
@@ -112,26 +123,30 @@ class Lattice(Generic[Node]):
             raise error.having(cycle=tuple(cycle)) from None
 
     def below(self, a: Node, b: Node) -> bool:
-        """Whether a <= b."""
+        """Answer whether a <= b."""
         return bool(self._up[self._node(a)] & self._bit[self._node(b)])
 
     def upper_bounds(self, *nodes: Node) -> tuple[Node, ...]:
-        """The minimal elements above all of `nodes`, themselves included; none, one or several."""
+        """Return the minimal upper bounds of `nodes`: none, one or several.
+
+        A node counts as an upper bound of itself.
+        """
         mask = -1
         for node in nodes:
             mask &= self._up[self._node(node)]
         least: list[int] = []
-        while mask:  # its least bit is minimal; what lies above that is not
+        while mask:  # the lowest bit is a minimal node, and every node above that is not minimal
             at = (mask & -mask).bit_length() - 1
             least.append(at)
             mask &= ~self._up[self._upwards[at]]
         return tuple(sorted((self._upwards[at] for at in least), key=self._place.__getitem__))
 
     def join(self, *nodes: Node) -> Node:
-        """The least upper bound of any number of nodes.
+        """Return the least upper bound of any number of nodes.
 
-        Looked up: each distinct argument list is searched once. Raises NoUpperBound,
-        SeveralUpperBounds, or PromotionError for a node that the lattice does not have.
+        A table remembers the answer for each distinct argument list, so that each is searched once.
+        Raises NoUpperBound, SeveralUpperBounds, or PromotionError for a node that the lattice does
+        not have.
         """
         try:
             return self._joins[nodes]
@@ -152,7 +167,10 @@ class Lattice(Generic[Node]):
         return least[0]
 
     def _node(self, node: Any) -> Node:
-        """A node, which may be given by its text."""
+        """Return the node that equals the argument, or whose text does.
+
+        Raises PromotionError where no node matches.
+        """
         if node in self._bit:
             return node
         matches = [each for each in self.nodes if str(each) == node]
@@ -163,7 +181,10 @@ class Lattice(Generic[Node]):
         return matches[0]
 
     def path(self, low: Node, high: Node) -> tuple[Node, ...]:
-        """A shortest chain of edges from `low` up to `high`, both included."""
+        """Return a shortest chain of edges from `low` up to `high`, both included.
+
+        Raises PromotionError unless `low` lies below `high`.
+        """
         ends = self._node(low), self._node(high)
         if not self.below(*ends):
             raise PromotionError(f"{low} does not lie below {high} in {self.name!r}")
@@ -172,16 +193,16 @@ class Lattice(Generic[Node]):
         return self._paths[ends]
 
     def reason(self, a: Node, b: Node) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
-        """The two paths that lead from `a` and from `b` up to their join."""
+        """Return the path from `a` up to the join of both nodes, and the path from `b`."""
         top = self.join(a, b)
         return self.path(a, top), self.path(b, top)
 
     def pairs(self) -> list[tuple[Node, Node]]:
-        """All edges, each from low to high."""
+        """Return all edges, each as (low, high)."""
         return [(low, high) for low, above in self.edges.items() for high in above]
 
     def levels(self) -> list[list[Node]]:
-        """The nodes by the length of the longest chain below each, the least first."""
+        """Return the nodes grouped by the length of the longest chain below each, least first."""
         height = dict.fromkeys(self.nodes, 0)
         for low in reversed(self._order):
             for high in self.edges.get(low, ()):
@@ -192,21 +213,23 @@ class Lattice(Generic[Node]):
         return levels
 
     def graph(self) -> Any:
-        """The order as a networkx.DiGraph whose edges point upwards."""
+        """Return the order as a networkx.DiGraph whose edges point upwards."""
         graph = _networkx().DiGraph()
         graph.add_nodes_from(self.nodes)
         graph.add_edges_from(self.pairs())
         return graph
 
     def laws(self) -> Violations:
-        """Every violation of the laws of a join-semilattice, each with its counterexample.
+        """Return every violation of the laws of a join-semilattice, each with its counterexample.
 
-        Law by law, and those of the lowest elements first.
+        The violations are sorted by law, then from the lowest elements up. Raises GraphError for a
+        lattice of more than MOST_NODES nodes. At most MAX_LISTED violations of associativity are
+        listed; `counts` of the result has their number.
         """
         return violations([node for level in self.levels() for node in level], self.join)
 
     def redundant(self) -> list[tuple[Node, Node]]:
-        """The edges a < c that the others imply, since some b has a < b < c."""
+        """Return the edges a < c that the other edges imply, since some b has a < b < c."""
         edges: list[tuple[Node, Node]] = []
         for low, above in self.edges.items():
             beyond = 0
@@ -217,18 +240,21 @@ class Lattice(Generic[Node]):
 
 
 LAWS = ("existence", "uniqueness", "idempotence", "commutativity", "associativity")
-"""What a join obeys: a least upper bound exists, is one, and is an operation as these say."""
+"""The laws of a join: a least upper bound exists and is unique, and three laws of the operation."""
 
 
 MOST_NODES = 512
-"""The most nodes of a lattice that is asked for its laws, which are those of all triples."""
+"""The most nodes of a lattice whose laws are checked. The check visits all triples of nodes."""
 
 MAX_LISTED = 10_000
-"""The most triples that break associativity of which each is listed."""
+"""The most violations of associativity that are listed one by one."""
 
 
 class Violations(list[Violation]):
-    """Violations law by law; `counts` has how many each law has, which may be more than listed."""
+    """A list of violations, sorted by law.
+
+    `counts` has the number of violations of each law, which may exceed the number listed.
+    """
 
     def __init__(self, violations: Iterable[Violation] = (), more: Mapping[str, int] | None = None):
         super().__init__(violations)
@@ -236,19 +262,20 @@ class Violations(list[Violation]):
         self.counts.update(more or {})
 
     def of(self, laws: Collection[str]) -> Violations:
-        """The violations of some laws."""
+        """Return the violations of the given laws, with their counts."""
         violations = [violation for violation in self if violation.law in laws]
         counts = Counter({law: n for law, n in self.counts.items() if law in laws})
         return Violations(violations, counts - Counter(violation.law for violation in violations))
 
 
 def violations(nodes: Sequence[Node], join: Callable[[Node, Node], Node]) -> Violations:
-    """Where a binary operation on nodes is no join, with a counterexample for each failure.
+    """Check the laws of a join for a binary operation on nodes, and return the counterexamples.
 
-    It exists and is unique, is commutative and idempotent for all pairs, and associative for all
-    triples in which not every way is undefined. `join` raises PromotionError where undefined.
-    Violations come law by law, those of the nodes given first before others; of associativity, the
-    first MAX_LISTED. GraphError for more than MOST_NODES nodes.
+    `join` raises PromotionError where the operation is undefined. The check covers existence,
+    uniqueness, commutativity and idempotence for all pairs. It covers associativity for all triples
+    in which at least one of the two bracketings is defined. The violations are sorted by law, and
+    within a law by the places of their nodes in `nodes`. For associativity the result lists the
+    first MAX_LISTED violations. Raises GraphError for more than MOST_NODES nodes.
     """
     if len(nodes) > MOST_NODES:
         raise GraphError(
@@ -293,7 +320,7 @@ def _of_pairs(
 def _of_triples(
     nodes: Sequence[Node], joins: Mapping[tuple[Node, Node], Node]
 ) -> tuple[list[Violation], int]:
-    """The first MAX_LISTED triples that break associativity, and the number of the others."""
+    """Return the first MAX_LISTED violations of associativity, and the number of the others."""
     n, elements = len(nodes), [*dict.fromkeys((*nodes, *joins.values()))]
     number = {node: i for i, node in enumerate(elements)}
     bottom = len(elements)
@@ -306,7 +333,7 @@ def _of_triples(
         left, right = table[table[a, :n]][:, :n], table[a][of_pairs]
         b, c = np.nonzero(left != right)
         count += len(b)
-        # By the sum of the places, then the places: the least nodes come first.
+        # The key sorts by the sum of the places, then by the places: the least nodes come first.
         keys = np.concatenate([keys, (((a + b + c) * n + a) * n + b) * n + c])
         if len(keys) > 4 * MAX_LISTED:
             keys = np.partition(keys, MAX_LISTED)[:MAX_LISTED]
@@ -318,7 +345,7 @@ def _of_triples(
 
 
 def _associativity_violation(nodes: Sequence[Any], table: Any, key: int, n: int) -> Violation:
-    """The violation of associativity whose triple a key numbers."""
+    """Decode a key of `_of_triples` into its triple, and return the triple's violation."""
     places = key // n // n % n, key // n % n, key % n
     i, j, k = places
     a, b, c = (nodes[place] for place in places)
@@ -331,7 +358,7 @@ def _associativity_violation(nodes: Sequence[Any], table: Any, key: int, n: int)
 
 
 def _nodes_text(nodes: Sequence[Any], most: int = 10) -> str:
-    """Nodes in a message: the first, and how many more there are."""
+    """Format nodes for a message: the first `most` nodes, and how many more there are."""
     more = f" and {len(nodes) - most:,} more" if len(nodes) > most else ""
     return ", ".join(map(str, nodes[:most])) + more
 
@@ -341,7 +368,10 @@ def _node_text(node: Any) -> str:
 
 
 def _edges(name: str, edges: Any) -> dict[Any, tuple[Any, ...]]:
-    """What lies directly above each node, once; GraphError where it is no mapping to nodes."""
+    """Normalize edges to a tuple of distinct nodes for each node.
+
+    Raises GraphError where `edges` is not a mapping to lists of nodes.
+    """
     if not isinstance(edges, Mapping):
         raise GraphError(
             f"lattice {name!r} is made of {{node: [nodes directly above it]}}, not {edges!r}"
@@ -361,5 +391,5 @@ def _edges(name: str, edges: Any) -> dict[Any, tuple[Any, ...]]:
 
 
 def _networkx() -> Any:
-    # Imported at first use: joins do not need it, and it doubles the time of `import graphir`.
+    # A deferred import: joins do not need networkx, and it doubles the time of `import graphir`.
     return importlib.import_module("networkx")

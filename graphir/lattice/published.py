@@ -13,9 +13,9 @@ from graphir.lattice.order import Lattice
 _JEP = "JEP 9407"
 _JAX = "JAX documentation, Type promotion semantics"
 
-# As the JEP does, each design adds edges to an earlier one. `a < b, c < d` says that b and c lie
-# directly above a, and d above both. Names count bits; those of JAX's documentation, which count
-# bytes, are translated.
+# As in the JEP, each design adds edges to an earlier design. `a < b, c < d` says that b and c lie
+# directly above a, and d directly above both. Names count bits. JAX's documentation uses the same
+# names to count bytes; here they are translated.
 _CATEGORIES = "u8 < u16 < u32 < u64; i8 < i16 < i32 < i64; f16 < f32 < f64; c64 < c128"
 _SCALARS = f"i* < u8, i8; f* < c*, f16; c* < c64; {_CATEGORIES}"
 _COMPLEX = f"{_SCALARS}; f32 < c64; f64 < c128"
@@ -37,7 +37,7 @@ PUBLISHED = {
     "jep_float_complex": f"{_COMPLEX}; i* < f*",
     "jep_signed_unsigned": _OPTION0,
     "jep_int_float_numpy_like": f"{_OPTION1}; u8 < f16; u16 < f32; u32 < f64",
-    "jep_option0": _OPTION0,  # the JEP stops there, with the partial lattice it has
+    "jep_option0": _OPTION0,  # the JEP leaves this lattice partial
     "jep_option1": _OPTION1,
     "jep_option2": f"{_OPTION0}; i16 < f16; i32 < f32; i64 < f64",
     "jep_option3": _OPTION3,
@@ -48,12 +48,15 @@ PUBLISHED = {
 
 
 def lattices() -> tuple[str, ...]:
-    """The names of the published lattices."""
+    """Return the names of the published lattices."""
     return tuple(PUBLISHED)
 
 
 def element(name: str) -> DType | str:
-    """The dtype of a name, alias or short name, which counts bits; of any other name, itself."""
+    """Return the dtype with a name, alias or short name; any other name unchanged.
+
+    Short names count bits, so that `i8` is int8.
+    """
     return _dtypes().get(name, name)
 
 
@@ -64,7 +67,7 @@ def _dtypes() -> dict[str, DType]:
 
 
 def is_dtype(node: Any) -> bool:
-    """Whether a node is a dtype, or names one as DType(...) takes it."""
+    """Answer whether a node is a dtype, or an argument that DType(...) accepts."""
     try:
         return bool(DType(node))
     except GraphError:
@@ -72,7 +75,10 @@ def is_dtype(node: Any) -> bool:
 
 
 def of_dtypes(lattice: Lattice[Any] | None) -> Lattice[DType] | None:
-    """The lattice with names of dtypes read as dtypes."""
+    """Return the lattice with every node converted to a DType; None for None.
+
+    Raises GraphError for a node that names no dtype.
+    """
     if lattice is None or all(isinstance(node, DType) for node in lattice):
         return lattice
     edges = {DType(low): [DType(node) for node in above] for low, above in lattice.edges.items()}
@@ -81,13 +87,13 @@ def of_dtypes(lattice: Lattice[Any] | None) -> Lattice[DType] | None:
 
 @cache
 def published(name: str) -> Lattice[Any]:
-    """The published lattice of that name."""
+    """Return the published lattice of a name."""
     source = _JAX if name == "jax_doc" else _JEP
     return Lattice(name, _edges(PUBLISHED[name]), source)
 
 
 def _edges(text: str) -> dict[Any, list[Any]]:
-    """Edges from chains parted by `;`, in which every step may be several names."""
+    """Parse edges from chains separated by `;`, in which every step may list several names."""
     edges: dict[Any, list[Any]] = {}
     for chain in text.split(";"):
         steps = [[element(name.strip()) for name in step.split(",")] for step in chain.split("<")]
