@@ -1,4 +1,4 @@
-"""Passes: Graph -> Graph, and questions asked of a graph. None of them changes what it is given."""
+"""Passes (functions Graph -> Graph) and analyses of a graph; none of them changes its argument."""
 
 from passes.analysis.casts import CastReport, CastRow, cast_report
 from passes.analysis.diff import diff

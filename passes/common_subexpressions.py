@@ -1,4 +1,4 @@
-"""Compute equal things once."""
+"""Common subexpression elimination: compute equal subexpressions once."""
 
 from __future__ import annotations
 
@@ -12,11 +12,14 @@ from passes.rewriter import Rewriter, merged_origins
 
 @uncollected
 def common_subexpressions(graph: Graph) -> Graph:
-    """Let symbols of one op, equal operands and attributes equal to the bit be one symbol.
+    """Merge symbols that have the same op, equal operands and bit-equal attributes.
 
-    The operands of a commutative op have no order. Casts that become one keep all their origins;
-    so do constants that casts were folded into. While casts are implicit, results of in-place
-    operators equal each other alone: other rules may cast them, to the dtype of the first operand.
+    The key of a commutative op ignores the order of its operands. A merged cast keeps the origins
+    of all casts that it replaces; so does a merged constant that casts were folded into. In a graph
+    whose casts are implicit, the result of an in-place operator merges only with results of
+    in-place operators: rules may cast an in-place result to the dtype of the first operand.
+
+    Returns the graph itself if no two symbols are equal.
     """
     first = _first_equals(graph)
     if first == list(range(len(first))):
@@ -37,10 +40,10 @@ def common_subexpressions(graph: Graph) -> Graph:
 
 
 def _first_equals(graph: Graph) -> list[int]:
-    """For each symbol, the place of the first one that computes the same."""
+    """Return, for each symbol, the index of the first symbol that computes the same value."""
     first: list[int] = []
     first_by_key: dict[Any, int] = {}
-    same: dict[Any, int] = {}  # attributes equal to the bit have one number
+    same: dict[Any, int] = {}  # bit-equal attributes share a number
     numbers: dict[AttributeRecord, int] = {}
     implicit = graph.rules.implicit
     for place, symbol in enumerate(graph.symbols):

@@ -1,4 +1,4 @@
-"""Drop what no output needs."""
+"""Dead code elimination: drop symbols that no output depends on."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from passes.rewriter import Rewriter
 
 @uncollected
 def dead_code(graph: Graph) -> Graph:
-    """Keep the symbols that outputs depend on, and all inputs, which callers count on."""
+    """Drop symbols that no output depends on; keep all inputs, which are part of the signature.
+
+    Returns the graph itself if every symbol is live.
+    """
     live = live_mask(graph, graph.outputs)
     if all(live):
         return graph
@@ -20,5 +23,5 @@ def dead_code(graph: Graph) -> Graph:
         if live[symbol.index]:
             rewriter.copy(symbol)
         else:
-            rewriter.values.append(symbol)  # a place holder: nothing that is kept refers to it
+            rewriter.values.append(symbol)  # a placeholder: no live symbol refers to it
     return rewriter.finish()

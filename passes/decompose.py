@@ -1,4 +1,4 @@
-"""Composite ops in terms of primitives."""
+"""Decomposition: rewrite composite ops in terms of primitives."""
 
 from __future__ import annotations
 
@@ -21,12 +21,14 @@ def decompose(
 ) -> Graph:
     """Rewrite each composite op as the primitives that its decomposition names.
 
-    `keep` has the names of ops that stay as they are, such as those that a target has itself; of
-    the others those that pass the test `where` are rewritten. An op without a decomposition at its
-    dtypes and attributes is a primitive, and stays. What replaces an op stands at its location.
+    `keep` names the ops that stay as they are, such as the primitives of a target. Of the other
+    composite ops, the pass rewrites the symbols for which `where` returns True. An op without a
+    decomposition at its dtypes and attributes is a primitive, and stays. The replacement has the
+    location of the op.
 
-    The graph is a lowered one: GraphError for a composite op of a dtype that is legalized, whose
-    parts would each be rounded. Returns the graph itself where nothing changes.
+    Expects a lowered graph. Raises GraphError for a composite op whose dtypes `legalize` would
+    widen, since the decomposition would round the result of each primitive. Returns the graph
+    itself if nothing changes.
     """
     composites = {
         symbol.index
@@ -50,7 +52,7 @@ def decompose(
 
 
 class GraphPrimitives:
-    """The namespace of primitives that adds ops to a graph; ops outside of `keep` decompose too."""
+    """Namespace of primitives that appends ops to a graph; decomposes ops outside `keep` too."""
 
     def __init__(self, graph: Graph, keep: Container[str]) -> None:
         self.graph, self.keep = graph, keep
@@ -58,7 +60,7 @@ class GraphPrimitives:
         self._dtypes: dict[Op, Any] = {}
 
     def replacement(self, symbol: Symbol, args: list[Symbol]) -> Symbol | None:
-        """The result of a symbol's decomposition on operands; None where it has none."""
+        """Emit a symbol's decomposition on operands `args`; return its result, None without one."""
         before = len(self.graph.symbols)
         self._numbers.clear()
         self._dtypes = {symbol.op: symbol.attrs.get("dtype")}
@@ -84,23 +86,26 @@ class GraphPrimitives:
             result = self._decomposed(op, args, op.normalized(given, types))
             if result is not None:
                 return result
-        if self._dtypes.get(op):  # as argsort of argsort {dtype=int32}
+        if self._dtypes.get(op):  # argsort {dtype=int32} may decompose into argsort: keep int32
             attrs["dtype"] = self._dtypes[op]
         return op(*operands, **attrs)
 
     def number(self, value: complex, like: Symbol) -> Symbol:
-        """A number in the dtype of a symbol."""
+        """Return a 0-d constant of the dtype of `like`; equal numbers share one constant."""
         key = repr(value), like.dtype
         if key not in self._numbers:
             self._numbers[key] = self.graph.constant(value, like.dtype)
         return self._numbers[key]
 
     def count(self, x: Symbol, axes: Sequence[int], less: int = 0, *, like: Symbol) -> Symbol:
-        """The number of elements along axes, less a number but not below 0."""
+        """Return max(n - less, 0) in the dtype of `like`, for n elements of x along `axes`.
+
+        The result is a constant if the dims are ints, else a computation on `shape_of(x)`.
+        """
         size = product(x.shape[i] for i in axes)
         if isinstance(size, int):
             return self.number(max(size - less, 0), like)
-        wide = like.dtype.part.bits == 64  # else JAX may have no dtypes of 64 bits
+        wide = like.dtype.part.bits == 64  # JAX without x64 has no 64-bit dtypes
         shape = ops.shape_of(x, dtype=DType.int64 if wide else DType.uint32)
         sizes = [ops.slice(shape, start=(i,), stop=(i + 1,), step=(1,)) for i in axes]
         along = sizes[0] if len(sizes) == 1 else ops.concat(sizes)
@@ -111,7 +116,7 @@ class GraphPrimitives:
 
 
 def _require_legal(symbol: Symbol) -> None:
-    """GraphError for a composite whose dtypes are legalized, which would round each part."""
+    """Raise GraphError for a composite of a dtype that is legalized: each primitive would round."""
     operands = (symbol.dtype, *(arg.dtype for arg in symbol.args))
     for dtype in operands if symbol.op.computes else ():
         if machine(dtype) is not dtype:

@@ -1,4 +1,4 @@
-"""Compute what is known already."""
+"""Constant folding: evaluate ops on constants while the graph is compiled."""
 
 from __future__ import annotations
 
@@ -13,15 +13,18 @@ from graphir.semantics.evaluation import apply
 from passes.rewriter import Rewriter, merged_origins
 
 LIMIT = 4096
-"""Elements above which a result is left to be computed, so that graphs stay small."""
+"""The most elements of a folded result; larger results stay computed, so that graphs stay small."""
 
 
 @uncollected
 def fold_constants(graph: Graph, limit: int = LIMIT) -> Graph:
-    """Replace ops on constants by their value, to the bit, where that is at most `limit` elements.
+    """Replace each op on constants by its value, if the value has at most `limit` elements.
 
-    A constant keeps the origins of the casts that went into it. What cannot be computed (an
-    integer to a negative power) is left to raise when the graph runs.
+    The value is bit-equal to the result at run time. The constant keeps the origins of the casts
+    that were folded into it. An op that raises (an integer to a negative power) stays in the graph,
+    and raises when the graph runs. Weak constants stay: `weak_types` commits them.
+
+    Returns the graph itself if no op is foldable.
     """
     if not any(_foldable(symbol, symbol.args, limit) for symbol in graph.symbols):
         return graph
@@ -54,9 +57,9 @@ def _fold(graph: Graph, symbol: Symbol, args: list[Symbol]) -> Symbol | None:
     values = [arg.attrs["value"] for arg in args]
     try:
         value = apply(symbol.op, inference, [a.dtype for a in args], values, {}, graph.tf32)
-    except (ExecutionError, ShapeError):  # no value, or a dim that only a run binds
+    except (ExecutionError, ShapeError):  # the op raises, or a run binds the dim
         return None
     attrs = {"dtype": symbol.dtype, "value": constant(value), "literal": None}
-    # What a cast lost is lost in the constant too: the report goes on to say so.
+    # The constant has the loss of the folded casts, so that it keeps their origins for the report.
     source = tuple(dict.fromkeys(merged_origins([symbol, *args]))) or symbol.location
     return graph.append(ops.constant, (), attrs, symbol.type, source)

@@ -1,4 +1,9 @@
-"""The pass this project exists for: every implicit conversion becomes a cast that says why."""
+"""The pass that makes every implicit conversion an explicit cast with its provenance.
+
+One walk derives, for each kind of symbol (op, attributes, operand types), the dtype that the op's
+signature demands of each operand under the graph's rules, and inserts a cast where the operand has
+another dtype. Each cast carries origins: the op, operand, rule set and location that it serves.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +18,13 @@ from passes.rewriter import Casts, Rewriter
 
 @uncollected
 def implicit_cast(graph: Graph) -> Graph:
-    """Insert a cast wherever an operand's dtype is not the one that its op's signature names.
+    """Insert a cast wherever an operand's dtype differs from the dtype that the signature names.
 
-    One cast for each value and dtype, shared, with an origin for each use it serves: operand, op,
-    rule set, dtypes, location. Afterwards the rules are "explicit": every operand has exactly the
-    dtype that its signature names, and what the rule set decided besides is an attribute
-    (`argmax {dtype=int32}`), or a cast of the result where the op has none such. A graph that is
-    explicit already is returned as it is.
+    Each pair of value and target dtype has one shared cast, with an origin for each use that the
+    cast serves: operand, op, rule set, dtypes, location. The rules of the result are "explicit":
+    every operand has exactly the dtype that its signature names. A result dtype that the rule set
+    decided becomes an attribute (`argmax {dtype=int32}`), or a cast of the result if the op has no
+    such attribute. Returns the graph itself if its rules are explicit.
     """
     explicit = rules("explicit")
     if graph.rules is explicit:

@@ -1,4 +1,4 @@
-"""Exotic dtypes in terms of dtypes that a machine computes in."""
+"""Legalization: emulate dtypes that a machine lacks in dtypes that it computes in."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ from passes.rewriter import Casts, Rewriter, require_explicit
 
 @uncollected
 def legalize(graph: Graph) -> Graph:
-    """Make arithmetic happen only in bool, intN, uintN, float32, float64, complex64, complex128.
+    """Restrict arithmetic to bool, intN, uintN, float32, float64, complex64 and complex128.
 
-    An op on any other dtype becomes: widen the operands exactly, compute, round the result once,
-    with casts marked as legalization; sums and products of many accumulate in the wide dtype.
-    index and address compute as uint64. Movement keeps the dtypes it has. Returned as it is where
-    every op is legal. GraphError for a graph that is not explicit.
+    The pass rewrites an op on any other dtype: casts widen the operands exactly, the op computes in
+    the wide dtype, and a cast rounds the result once. The origins mark these casts as legalization.
+    Sums and products along an axis accumulate in the wide dtype. index and address compute as
+    uint64. Data movement keeps its dtypes. Returns the graph itself if every op is legal. Raises
+    GraphError unless the graph is explicit.
 
-    What is computed in float32 and rounded again is correctly rounded in the normal range (see
-    `semantics.evaluation.machine`). A product or quotient below 2**-126, where float32 is subnormal
-    and so are tensor_float32 and bfloat16, is rounded twice: by at most 2**-150 more than half a
-    unit in the last place, which is 2**-136 and 2**-133.
+    A float32 result that is rounded to the narrow dtype is correctly rounded in the normal range
+    (see `semantics.evaluation.machine`). A product or quotient below 2**-126, where float32,
+    tensor_float32 and bfloat16 are all subnormal, is rounded twice: its error exceeds half an ulp
+    by at most 2**-150; an ulp is 2**-136 in tensor_float32 and 2**-133 in bfloat16.
     """
     require_explicit(graph, "legalize")
     if all(_legal(symbol) for symbol in graph.symbols):
@@ -54,11 +55,11 @@ def _legal(symbol: Symbol) -> bool:
     return _LEGAL[symbol.type.dtype.code]
 
 
-_LEGAL = tuple(machine(dtype) is dtype for dtype in DType)  # by the code of a dtype
+_LEGAL = tuple(machine(dtype) is dtype for dtype in DType)  # indexed by DType.code
 
 
 class _Plan(NamedTuple):
-    """What all symbols of one kind become: casts of operands, and the op in a wide dtype."""
+    """The legalization of all symbols of one kind: casts of operands, and the op in wide dtypes."""
 
     casts: tuple[tuple[int, str, DType, DType], ...]
     attrs: dict[str, Any]

@@ -1,4 +1,4 @@
-"""Sequences of passes, and the one that makes a graph ready to run."""
+"""Pipelines of passes, and `lower`, the pipeline that prepares a graph for execution."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ Pass: TypeAlias = Callable[[Graph], Graph]
 
 
 class Pipeline:
-    """Passes in a row, itself a pass; GraphError says which of them failed, and after which.
+    """A sequence of passes, itself a pass.
 
-    `verify_each=True` verifies the graph before the first and after every pass.
+    `verify_each=True` verifies the graph before the first pass and after every pass. A GraphError
+    names the pass that failed and the passes that ran before it.
     """
 
     def __init__(self, passes: Sequence[Pass], verify_each: bool = False) -> None:
@@ -30,7 +31,7 @@ class Pipeline:
         self.verify_each = verify_each
 
     def __call__(self, graph: Graph) -> Graph:
-        """The graph after all passes."""
+        """Return the graph after all passes."""
         if self.verify_each:
             graph.verify()
         finished_passes: list[str] = []
@@ -62,10 +63,10 @@ LOWERING: tuple[Pass, ...] = (
 
 @uncollected
 def lower(graph: Graph, verify_each: bool = False) -> Graph:
-    """The graph as a machine runs it: explicit, committed, legal, simplified and verified.
+    """Return the graph ready to run: explicit casts, no weak types, legal, simplified, verified.
 
-    A graph that has been lowered is returned as it is, and asking twice gives the same graph.
-    Raises GraphError for what is no Graph.
+    Returns a lowered graph as it is, and the same object on every call for one graph. Raises
+    GraphError unless the argument is a Graph.
     """
     if not isinstance(graph, Graph):  # pyright: ignore[reportUnnecessaryIsInstance]
         has = "; give its .graph" if hasattr(graph, "graph") else ""
@@ -80,9 +81,10 @@ def lower(graph: Graph, verify_each: bool = False) -> Graph:
 
 
 def _freeing(each: Pass, original: Graph) -> Pass:
-    """A pass that empties the graph it is done with, unless that is the one given at first.
+    """Wrap a pass so that it empties its input graph after use, unless that is the user's graph.
 
-    Symbols and their graph refer to each other, so that it would stay until the next collection.
+    Symbols and their graph refer to each other: without this an intermediate graph would occupy
+    memory until the next run of the cyclic garbage collector.
     """
 
     @wraps(each)

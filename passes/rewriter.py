@@ -1,4 +1,7 @@
-"""What every pass does: walk a graph once and emit into a new one."""
+"""The base of the passes: walk a graph once in topological order and emit symbols into a new graph.
+
+`Rewriter` maps old symbols to new symbols. `Casts` inserts shared casts and collects their origins.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,10 @@ from graphir.ops.attribute_record import TO_DTYPE, AttributeRecord
 
 
 def require_explicit(graph: Graph, name: str) -> None:
-    """GraphError where the rules of a graph still imply casts, which a pass would not see."""
+    """Raise GraphError if the rules of a graph imply casts, which the pass would not see.
+
+    `name` is the name of the pass, for the message.
+    """
     if graph.rules.implicit:
         raise GraphError(
             f"{name}: casts of graph {graph.name!r} are still implicit under {graph.rules.name!r}",
@@ -29,10 +35,10 @@ def require_explicit(graph: Graph, name: str) -> None:
 
 
 class Rewriter:
-    """A new graph in the making, and what each symbol of the old one has become in it.
+    """A new graph under construction, with the mapping from old symbols to new symbols.
 
-    `values[i]` is the new symbol of the old one at place i. `finish()` gives the new graph, or
-    the old one where the pass said that nothing had changed.
+    `values[i]` is the new symbol of the old graph's symbol at index i. `finish()` returns the new
+    graph, or the old graph if `changed` is False.
     """
 
     def __init__(self, old: Graph, rules: PromotionRules | None = None) -> None:
@@ -47,7 +53,10 @@ class Rewriter:
         attrs: Mapping[str, Any] | None = None,
         type: TensorType | None = None,  # noqa: A002 -- what it is
     ) -> Symbol:
-        """The symbol on what its operands have become, and so that it is found by its users."""
+        """Re-emit a symbol with remapped operands and record the mapping.
+
+        `attrs` and `type` replace the attributes and the type of the symbol.
+        """
         values, symbols = self.values, self.new.symbols
         args: list[Symbol] = []
         for arg in symbol.args:
@@ -66,12 +75,12 @@ class Rewriter:
         return new
 
     def replace(self, new: Symbol) -> None:
-        """Let the users of the symbol at hand use this one of the new graph."""
+        """Map the current symbol of the walk to `new`, a symbol of the new graph."""
         self.values.append(new)
         self.changed = True
 
     def finish(self) -> Graph:
-        """The new graph, with inputs and outputs; or the old one if nothing changed."""
+        """Return the new graph with inputs and outputs set, or the old graph if nothing changed."""
         if not self.changed:
             return self.old
         old, new = self.old, self.new
@@ -82,7 +91,7 @@ class Rewriter:
 
 
 class Casts:
-    """Inserted casts: one for each value and dtype, with an origin for each use that it serves."""
+    """Inserted casts: one shared cast for each value and dtype, with an origin for each use."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
@@ -90,7 +99,10 @@ class Casts:
         self._uses: dict[int, list[Origin]] = {}
 
     def insert(self, value: Symbol, to: DType, origin: Origin) -> Symbol:
-        """The cast of a value of the new graph, made now or by an earlier use."""
+        """Return the cast of `value` to dtype `to`; insert the cast at its first use.
+
+        `origin` describes this use. Later origins reach the cast in `finish`.
+        """
         casts = self._casts[to.code]
         cast = casts.get(value.index)
         if cast is None:
@@ -102,13 +114,13 @@ class Casts:
         return cast
 
     def finish(self) -> None:
-        """Write the later uses into the casts that serve them."""
+        """Store all origins in the casts that serve more than one use."""
         for index, origins in self._uses.items():
             self._graph.symbols[index].source = tuple(origins)
 
 
 def origins_of(symbol: Symbol) -> tuple[Origin, ...]:
-    """The uses of casts that a symbol stands for; a cast that the user wrote is one by itself."""
+    """Return a symbol's cast origins; a cast that the user wrote is the one use of itself."""
     if symbol.op is ops.cast and not symbol.origins:
         source = symbol.args[0].dtype
         return (Origin("x", "cast", symbol.location, CAST, source, symbol.dtype),)
@@ -116,5 +128,5 @@ def origins_of(symbol: Symbol) -> tuple[Origin, ...]:
 
 
 def merged_origins(symbols: Iterable[Symbol]) -> tuple[Origin, ...]:
-    """All uses of casts that some symbols stand for, one after another."""
+    """Return the cast origins of several symbols, concatenated."""
     return tuple(origin for symbol in symbols for origin in origins_of(symbol))

@@ -1,4 +1,4 @@
-"""Casts that do nothing, and casts of casts that could be one."""
+"""Cast simplification: drop identity casts, and merge a lossless cast with the cast after it."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from passes.rewriter import Rewriter, merged_origins
 
 @uncollected
 def simplify_casts(graph: Graph) -> Graph:
-    """Drop casts to the dtype a value has; make a lossless cast and the next one a single cast.
+    """Drop casts to the dtype that a value has; merge a lossless cast with the cast of its result.
 
-    A cast that can lose something is never dropped. Sound because every conversion rounds once:
-    a value that survives the first cast is converted by the second as it would be directly.
+    The pass keeps every cast that can lose information. The merge is sound because every conversion
+    rounds once: if a value survives the first cast, the second cast converts it as a direct cast
+    would. Returns the graph itself if no cast is redundant.
     """
     chains = _Chains(graph)
     casts = (symbol for symbol in graph.symbols if symbol.op is ops.cast)
@@ -33,14 +34,14 @@ def simplify_casts(graph: Graph) -> Graph:
 
 
 class _Chains:
-    """Which casts do nothing, or are one with the cast that they are of."""
+    """Decides which casts are redundant: identities, or the second cast of a mergeable chain."""
 
     def __init__(self, graph: Graph) -> None:
         self._stored = graph.stored
         self._verdicts: dict[Any, bool] = {}
 
     def goes(self, cast: Symbol, value: Symbol) -> bool:
-        """Whether a cast of a value need not be."""
+        """Whether a cast of `value` is an identity, or merges with `value`, itself a cast."""
         to, of = cast.type.dtype, value.type.dtype
         if of is to or value.op is not ops.cast:
             return of is to
@@ -55,10 +56,10 @@ class _Chains:
 
 
 def _is_one_rounding(first: DType, middle: DType, last: DType) -> bool:
-    """Whether first -> middle -> last is first -> last, bit for bit.
+    """Whether first -> middle -> last equals first -> last, bit for bit.
 
-    Integers wrap into integers but saturate from floats, so a float between integers must not
-    be taken out unless nothing can be lost at all.
+    An integer-to-integer cast wraps; a float-to-integer cast saturates. A float between two
+    integers therefore stays unless the last integer dtype has every value of the first.
     """
     if not first.exact_in(middle):
         return False

@@ -1,4 +1,4 @@
-"""Commit weak types: what is still the type of a Python scalar becomes its rule set's default."""
+"""Commit weak types: each weak dtype (that of a Python scalar) becomes its rule set's default."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from passes.rewriter import Rewriter, origins_of, require_explicit
 
 @uncollected
 def weak_types(graph: Graph) -> Graph:
-    """Give every weak symbol the dtype its rules commit it to (python: int64, float64, complex128).
+    """Give every weak symbol its rule set's default dtype (python: int64, float64, complex128).
 
-    A literal that is cast has all of its 64 bits until then, and is rounded once. Returned as it is
-    where nothing is weak. GraphError for a graph that is not explicit.
+    A cast of a literal converts the literal from its 64-bit value, so that it rounds once. Returns
+    the graph itself if no symbol is weak. Raises GraphError unless the graph is explicit.
     """
     require_explicit(graph, "weak_types")
     if not any(symbol.type.dtype.weak for symbol in graph.symbols):

@@ -1,1 +1,1 @@
-"""Questions asked of a graph: its casts, and what other rules would make of it."""
+"""Analyses of a graph: its casts, its policies, and its dtypes under other rule sets."""

@@ -1,4 +1,4 @@
-"""What changes with the rules: cells of two tables, or symbols of a program."""
+"""`diff`: the differences between two rule sets, in their tables or in the dtypes of a graph."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def diff(
     before: str | PromotionRules,
     after: str | PromotionRules | None = None,
 ) -> GraphDiff | RulesDiff:
-    """What two rule sets answer differently: `diff("max", "jax")`, `diff(graph, "max", "jax")`.
+    """Compare two rule sets: `diff("max", "jax")`, or a graph under both: `diff(g, "max", "jax")`.
 
-    Of a graph: every symbol whose dtype changes as the program is built again under either;
-    `diff(graph, "jax")` compares with its own rules. An array that the rules converted as it
-    entered the graph (`max_strict`) counts as what it became. Raises GraphError for an explicit
-    graph.
+    For a graph, the GraphDiff has every symbol whose dtype differs when the program is rebuilt
+    under either rule set; `diff(graph, "jax")` compares with the graph's own rules. An array that
+    the rules converted as it entered the graph (`max_strict`) counts with its converted dtype.
+    Raises GraphError for an explicit graph, and for three rule sets.
     """
     if isinstance(subject, Graph):
         rules = (subject.rules, before) if after is None else (before, after)

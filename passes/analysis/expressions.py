@@ -1,4 +1,8 @@
-"""The very piece of the user's program at a location: its text, and that of each operand."""
+"""The source expression at a location: its text, and the text of each operand.
+
+The text comes from the columns of a Location. Python's parser then finds the operands of the
+outermost operation: the two sides of an operator, the object of a method, the arguments of a call.
+"""
 
 from __future__ import annotations
 
@@ -12,21 +16,22 @@ from graphir.location import Location
 from graphir.source_text import source_line
 
 MODULES = frozenset({"ops", "graphir", "np", "numpy", "math", "jnp", "scipy", "torch", "xp"})
-"""Names whose attributes are functions: in `np.sin(x)` the first operand is x, in `x.sum()` x."""
+"""Names of modules: the first operand is an argument in `np.sin(x)`, the object in `x.sum()`."""
 
 
 class Expression(NamedTuple):
-    """The source text at a location, and where in it the operands of its op stand.
+    """The source text at a location, with the spans of the op's operands in the text.
 
-    `text` may span lines. `spans` are (start, end) in it, in the order of the op's operands, as far
-    as Python's grammar tells: an operator's two sides, a method's object, a call's arguments.
+    `text` may span lines. `spans` are (start, end) character offsets into `text`, in the order of
+    the op's operands, as far as Python's grammar determines them: an operator's two sides, a
+    method's object, a call's arguments.
     """
 
     text: str
     spans: tuple[tuple[int, int], ...] = ()
 
     def operand(self, position: int) -> str:
-        """The text of an operand; empty where it is not known."""
+        """Return the text of an operand, or "" if its span is unknown."""
         if position >= len(self.spans):
             return ""
         start, end = self.spans[position]
@@ -38,7 +43,11 @@ class Expression(NamedTuple):
         return isinstance(node, ast.Expr) and _is_number(node.value)
 
     def replaced(self, texts: dict[int, str]) -> str:
-        """The text with operands written otherwise; `x += y` as `x = x + y` if it is that x."""
+        """Return the text with operands replaced by `texts`, keyed by operand position.
+
+        An augmented assignment whose target is replaced becomes an assignment: `x += y` gives
+        `x = x.astype(...) + y`.
+        """
         if 0 in texts and (sign := self._augmented_operator()):
             value = texts.get(1, self.operand(1))
             operand = value if primary(value) else f"({value})"
@@ -50,7 +59,7 @@ class Expression(NamedTuple):
         return new
 
     def _augmented_operator(self) -> str:
-        """The operator of an augmented assignment; empty of anything else."""
+        """The operator of an augmented assignment; "" for any other statement."""
         match statement(self.text):
             case ast.AugAssign():
                 between = self.text[self.spans[0][1] : self.spans[1][0]]
@@ -65,9 +74,10 @@ class Expression(NamedTuple):
 
 
 def expression(location: Location) -> Expression | None:
-    """What the program has at a location; None where its source or its columns are not known.
+    """Return the source expression at a location, or None if its source or columns are unknown.
 
-    None too for more than LONGEST characters: rows that quote long texts would grow with both.
+    Returns None for more than LONGEST characters too: the size of a report would grow with the
+    length of the text times the number of rows that quote it.
     """
     _, line, column, end_line, end_column = location.place
     if end_column <= column and end_line == line:
@@ -78,7 +88,7 @@ def expression(location: Location) -> Expression | None:
 
 @lru_cache(maxsize=4096)
 def statement(text: str) -> ast.stmt | None:
-    """The one statement that a text is; None where it is none, or several."""
+    """Parse a text as exactly one statement; None if it does not parse or has several."""
     try:
         (node,) = ast.parse(text.strip()).body
     except (SyntaxError, ValueError):
@@ -87,21 +97,21 @@ def statement(text: str) -> ast.stmt | None:
 
 
 def primary(text: str) -> bool:
-    """Whether an attribute can follow a text without parentheses."""
+    """Whether `.attribute` can follow a text without added parentheses."""
     match statement(text):
         case ast.Expr(value=node):
             simple = isinstance(node, (ast.Name, ast.Attribute, ast.Call, ast.Subscript))
-            return simple or node.col_offset > 0  # in parentheses of its own
+            return simple or node.col_offset > 0  # the text has its own parentheses
         case _:
             return False
 
 
 LONGEST = 4000
-"""The most characters of an expression whose text is read."""
+"""The most characters of an expression that `expression` reads."""
 
 
 def _text(location: Location) -> str:
-    """The source text at a location; empty where it is not at hand, or too long."""
+    """Return the source text at a location, or "" if it is unavailable or too long."""
     _, line, column, below, end_column = location.place
     start, end = column - 1, end_column - 1
     first = source_line(location.source, line)
@@ -124,8 +134,8 @@ def _expression(text: str) -> Expression | None:
 
 
 def _spans(text: str) -> tuple[tuple[int, int], ...]:
-    """Where the operands of the outermost operation of a text stand."""
-    for before, after in (("(\n", "\n)"), ("", "")):  # in parentheses any line may break
+    """Return the (start, end) offsets of the operands of a text's outermost operation."""
+    for before, after in (("(\n", "\n)"), ("", "")):  # parentheses allow line breaks
         try:
             (root,) = ast.parse(f"{before}{text}{after}").body
         except (SyntaxError, ValueError):
@@ -143,9 +153,9 @@ def _spans(text: str) -> tuple[tuple[int, int], ...]:
 
 
 class _Places:
-    """The offsets in a text of lines and columns in bytes, as Python's parser counts them.
+    """Converts positions of Python's parser (line, column in UTF-8 bytes) to character offsets.
 
-    Lines are counted from 1, `above` of them before the text.
+    Lines count from 1; the parsed source has `above` lines before the text.
     """
 
     def __init__(self, text: str, above: int) -> None:
@@ -153,7 +163,7 @@ class _Places:
         self.starts = [0, *accumulate(len(line) + 1 for line in self.lines)]
 
     def of(self, line: int | None, column: int | None) -> int:
-        """The offset of a place."""
+        """Return the character offset of a line and a byte column."""
         at, size = (line or 1) - 1 - self.above, column or 0
         text = self.lines[at]
         if not text.isascii():
@@ -162,7 +172,7 @@ class _Places:
 
 
 def _with_parentheses(text: str, start: int, end: int) -> tuple[int, int]:
-    """A stretch of text with the parentheses around it."""
+    """Extend a span to include the parentheses that enclose it."""
     before, after = text[:start].rstrip(), text[end:].lstrip()
     while before.endswith("(") and after.startswith(")"):
         start, end = len(before) - 1, len(text) - len(after) + 1
@@ -171,7 +181,7 @@ def _with_parentheses(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def _operands(statement: ast.stmt) -> list[tuple[ast.expr, bool]]:
-    """The operands of a statement's operation, and whether brackets of the syntax enclose them."""
+    """Return a statement's operand nodes, each with whether the brackets of a call enclose it."""
     match statement:
         case ast.AugAssign():
             return [(statement.target, False), (statement.value, False)]
@@ -206,7 +216,7 @@ def _is_number(node: ast.expr) -> bool:
 
 
 def _receiver(function: ast.expr) -> list[ast.expr]:
-    """The object whose method is called."""
+    """Return the object of a method call in a list; an empty list for a function of a module."""
     if not isinstance(function, ast.Attribute):
         return []
     root = function.value
@@ -217,7 +227,7 @@ def _receiver(function: ast.expr) -> list[ast.expr]:
 
 
 def _arguments(arguments: Sequence[ast.expr]) -> list[ast.expr]:
-    """The arguments by position; those of a list, as variadic ops take them, one by one."""
+    """Return the positional arguments; flatten a leading list, as variadic ops take one."""
     if arguments and isinstance(arguments[0], (ast.List, ast.Tuple)):
         return [*arguments[0].elts, *arguments[1:]]
     return list(arguments)

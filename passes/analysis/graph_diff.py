@@ -1,4 +1,8 @@
-"""What two rule sets make of one program: the symbols whose dtype changes, and why."""
+"""The comparison of one graph under two rule sets: the symbols whose dtype changes, and why.
+
+The graph is rebuilt under both rule sets. A changed symbol with a changed operand is a consequence;
+a changed symbol whose operands are unchanged is a first cause.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +19,14 @@ from passes.analysis.rebuild import Rebuilt, rebuilt
 from passes.analysis.written_literals import Literals
 
 End: TypeAlias = "DType | GraphirError"
-"""What a rule set makes of a symbol: its dtype, or the error with which it refuses."""
+"""The outcome of a symbol under a rule set: its dtype, or the error that the rule set raises."""
 
 
 class Change(NamedTuple):
-    """A symbol whose dtype changes with the rules, or which one of them refuses.
+    """A symbol whose dtype differs between two rule sets, or which one of them refuses.
 
-    `before` and `after` are its dtypes, or the error; `causes` are the changes among its operands
-    from which it follows, none for a first cause.
+    `before` and `after` are its dtypes, or the error of the rule set. `causes` are its changed
+    operands; a first cause has no changed operand.
     """
 
     symbol: Symbol
@@ -32,15 +36,16 @@ class Change(NamedTuple):
 
     @property
     def errors(self) -> tuple[GraphirError, ...]:
-        """The errors of the rule sets that refuse it."""
+        """The errors of the rule sets that refuse the symbol."""
         return tuple(end for end in (self.before, self.after) if isinstance(end, GraphirError))
 
 
 class GraphDiff(Sequence[Change]):
-    """What changes in a program under other rules: `str()` names first causes, then what follows.
+    """The symbols of a graph that change under another rule set, as a sequence of Change.
 
-    `both_refused` are the symbols that neither rule set allows, which is no change; `broken` the
-    error where outputs are not of the types that the graph promises, under the second.
+    `str()` lists first causes, then their consequences. `both_refused` are the symbols that both
+    rule sets refuse; they are not changes. `broken` is the error of outputs that differ from the
+    graph's `out_types` under the second rule set, or None.
     """
 
     def __init__(self, graph: Graph, before: PromotionRules, after: PromotionRules) -> None:
@@ -64,7 +69,7 @@ class GraphDiff(Sequence[Change]):
 
     @property
     def causes(self) -> tuple[Change, ...]:
-        """The changes that follow from no other."""
+        """The first causes: changes without a changed operand."""
         return tuple(change for change in self if not change.causes)
 
     @property
@@ -73,11 +78,11 @@ class GraphDiff(Sequence[Change]):
         return tuple(change for change in self if change.errors)
 
     def to_json(self) -> str:
-        """The changes as a JSON document: a dtype, or null and the error, before and after."""
+        """Return the changes as a JSON document; a refusal is null, with its error beside it."""
         return json.dumps({"version": VERSION, **self.facts()}, indent=2)
 
     def facts(self) -> dict[str, Any]:
-        """What the JSON document has."""
+        """Return the content of the JSON document as a dict."""
         names = names_of(self.graph)
         document: dict[str, Any] = {"graph": self.graph.name, "symbols": len(self.graph)}
         document |= {"before": self.before.name, "after": self.after.name}
@@ -87,9 +92,9 @@ class GraphDiff(Sequence[Change]):
         return document
 
     def table(self) -> list[tuple[str, ...]]:
-        """Where, which symbols, their dtypes before and after, and why: first causes first.
+        """Return rows of location, symbols, dtype before, dtype after and causes.
 
-        Its first row are the titles; it has no other where nothing changes.
+        The first row is the header. First causes come before their consequences.
         """
         first, rest = self.causes, [change for change in self if change.causes]
         head = ("where", "symbol", self.before.name, self.after.name, "because of")
@@ -103,7 +108,7 @@ class GraphDiff(Sequence[Change]):
     __repr__ = __str__
 
     def headline(self) -> str:
-        """How many symbols change, and how many each of the rule sets refuses."""
+        """Return the line that counts changed symbols, first causes and refusals."""
         counts = [
             f"{len(self)} of {len(self.graph)} symbols change",
             f"{len(self.causes)} of them first causes",
@@ -117,7 +122,7 @@ class GraphDiff(Sequence[Change]):
         )
 
     def errors(self) -> list[str]:
-        """Every error once, as lines: of first causes, of what follows, of what both refuse."""
+        """Return lines with each error once, under a heading for each rule set that raises it."""
         changes = (*self.causes, *(change for change in self if change.causes))
         both = [str(error) for change in self.both_refused for error in change.errors]
         sections = {
@@ -133,7 +138,7 @@ class GraphDiff(Sequence[Change]):
 
 
 def _error_texts(ends: Iterable[End]) -> dict[str, None]:
-    """What the errors among them say, each once."""
+    """Return the distinct error texts among outcomes, in order, as dict keys."""
     return dict.fromkeys(str(end) for end in ends if isinstance(end, GraphirError))
 
 
@@ -141,13 +146,13 @@ def _error_texts(ends: Iterable[End]) -> dict[str, None]:
 def _compare(
     graph: Graph, before: PromotionRules, after: PromotionRules
 ) -> tuple[list[Change], GraphirError | None]:
-    """Every symbol that differs or that both refuse, and the promise that the second breaks."""
+    """Return the symbols that differ or that both refuse, and the second's out_types error."""
     first = _as_it_is(graph) if before is graph.rules else rebuilt(graph, before)
     second = rebuilt(graph, after, first.twins)
     changes: dict[int, Change] = {}
     for symbol, twin, other in zip(graph.symbols, first.twins, second.twins, strict=True):
         if twin is None or other is None:
-            continue  # a literal; what becomes of it shows in its user
+            continue  # a literal in an expression: its user shows the change
         ends = _end(first, twin, symbol.index), _end(second, other, symbol.index)
         if ends[0] is not ends[1]:
             causes = [arg for arg in dict.fromkeys(symbol.args) if arg.index in changes]
@@ -156,9 +161,9 @@ def _compare(
 
 
 def _as_it_is(graph: Graph) -> Rebuilt:
-    """A graph as what its own rules make of it."""
+    """Return the Rebuilt of a graph under its own rules, without a rebuild."""
     if graph.rules_before is not None:
-        return rebuilt(graph, graph.rules)  # which says why not
+        return rebuilt(graph, graph.rules)  # raises the GraphError for explicit graphs
     inside = Literals(graph).inside
     twins = [None if symbol.index in inside else symbol for symbol in graph.symbols]
     return Rebuilt(graph, twins, {}, None)
@@ -170,7 +175,7 @@ def _end(rebuilt: Rebuilt, twin: Symbol, place: int) -> End:
 
 
 def _rows(changes: Iterable[Change], names: Mapping[int, str]) -> list[tuple[str, ...]]:
-    """A row for all changes alike at one place of the program, as a loop makes them."""
+    """Return table rows; equal changes at one location, as a loop makes them, share a row."""
     alike: dict[tuple[str, ...], list[str]] = {}
     because: dict[tuple[str, ...], str] = {}
     for change in changes:

@@ -1,4 +1,9 @@
-"""The same program under other rules: its ops, inputs and literals, built once more."""
+"""Rebuild a graph under another rule set: replay its ops on the same inputs and literals.
+
+The walk re-applies each op to the twins of its operands, so that the new rules infer the dtypes.
+Literals enter the ops as Python numbers again. Where the new rules refuse an op, a stand-in of an
+assumed type takes its place, so that the walk finds all refusals.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +33,9 @@ MAX_SHOWN = 100
 
 
 class Refusal(NamedTuple):
-    """A symbol that the other rules refuse, and the error they give at its line.
+    """A symbol that the new rules refuse, and their error with the symbol's location.
 
-    `follows` where one of its operands was refused before.
+    `follows` is True if the rules refused one of its operands too.
     """
 
     symbol: Symbol
@@ -39,11 +44,11 @@ class Refusal(NamedTuple):
 
 
 class Rebuilt(NamedTuple):
-    """A graph under other rules: `twins[i]` is what the symbol at place i has become.
+    """A graph under other rules: `twins[i]` is the new symbol of the old symbol at index i.
 
-    A literal written in an expression has none, since it takes a dtype anew in each. A refused
-    symbol's twin stands for it with an assumed type and no operands; `refusals` is by its place.
-    `broken` is the error of a graph whose `out_types` are not what comes out.
+    A literal in an expression has no twin, since each expression gives it a dtype. The twin of a
+    refused symbol is a stand-in with an assumed type and no operands. `refusals` is keyed by the
+    index of the old symbol. `broken` is the error of outputs that differ from `out_types`, or None.
     """
 
     graph: Graph
@@ -53,12 +58,13 @@ class Rebuilt(NamedTuple):
 
 
 def rebuild(graph: Graph, rules: str | PromotionRules) -> Graph:
-    """The same program built under other rules; under its own, the graph itself.
+    """Return the same program built under other rules; the graph itself under its own rules.
 
-    Casts, constants and inputs keep their dtypes; literals take one anew. An in-place operator does
-    what the other library's does, and arrays of a recording keep their dtypes as they are written
-    to. Raises one PromotionError that lists every symbol which the rules refuse, each with its
-    line; GraphError for a graph whose rules are gone, being explicit.
+    Casts, constants and inputs keep their dtypes; the new rules give literals their dtypes. An
+    in-place operator behaves as in the new rule set's library. An array of a recording keeps its
+    dtype when the program writes to it. Raises one PromotionError that lists every symbol that the
+    rules refuse, each with its line. Raises GraphError for an explicit graph, whose casts already
+    contain the decisions of its former rules.
     """
     target = rules_named(rules)
     if target is graph.rules:
@@ -73,11 +79,11 @@ def rebuild(graph: Graph, rules: str | PromotionRules) -> Graph:
 def rebuilt(
     graph: Graph, rules: PromotionRules, assumed_types: Sequence[Symbol | None] | None = None
 ) -> Rebuilt:
-    """The same program built under other rules as far as they allow it.
+    """Return the program built under other rules, with stand-ins for the symbols that they refuse.
 
-    Where they refuse a symbol, its users are told the type that it has among those `assumed`, by
-    place (by default: the type it had). In a graph read from text, which says where an expression
-    starts and not where it ends, `g.scalar(2) + x` counts as `2 + x`.
+    The stand-in of a refused symbol has the type of the symbol at its index in `assumed_types` (by
+    default: its old type). A graph read from text has the start of each expression and lacks the
+    end, so that `g.scalar(2) + x` counts as `2 + x` there. Raises GraphError for an explicit graph.
     """
     if graph.rules_before is not None:
         raise GraphError(
@@ -94,7 +100,7 @@ def rebuilt(
 
 
 class _Rebuilding:
-    """One walk over the symbols of a graph."""
+    """The state of one rebuild: the new graph, the twins and the refusals."""
 
     def __init__(
         self, graph: Graph, rules: PromotionRules, assumed_types: Sequence[Symbol | None]
@@ -107,7 +113,7 @@ class _Rebuilding:
         self.names = dict(zip(places, graph.input_names, strict=True))
         self.twins: list[Symbol | None] = []
         self.refusals: dict[int, Refusal] = {}
-        # What is refused once is refused again: making an error takes longer than finding it.
+        # Equal ops are refused alike, and raising an error costs more than this look-up.
         self._refusal_cache: dict[tuple[Any, ...] | None, GraphirError] = {}
         self._error_operands: Sequence[Any] = ()
         self._lone: dict[int, Symbol] = {}
@@ -116,11 +122,11 @@ class _Rebuilding:
         }
 
     def add(self, symbol: Symbol) -> None:
-        """Build the twin of the next symbol."""
+        """Append the twin of the next symbol; None for a literal in an expression."""
         self.twins.append(None if symbol.index in self.literals.inside else self._twin(symbol))
 
     def finished(self) -> Rebuilt:
-        """What has been built, with its inputs and outputs."""
+        """Set the inputs and outputs of the new graph and return the Rebuilt."""
         new, old = self.new, self.old
         new.inputs = self._map_all(old.inputs)
         new.input_names = list(old.input_names)
@@ -128,7 +134,7 @@ class _Rebuilding:
         return Rebuilt(new, self.twins, self.refusals, _broken_promise(new))
 
     def _map_all(self, symbols: Iterable[Symbol]) -> list[Symbol]:
-        """What symbols have become."""
+        """Return the twins of symbols; note a refusal for a literal that the rules refuse."""
         symbols_built: list[Symbol] = []
         for symbol in symbols:
             try:
@@ -138,7 +144,7 @@ class _Rebuilding:
         return symbols_built
 
     def _map(self, symbol: Symbol) -> Symbol:
-        """What a symbol has become; a literal that stands alone after all is made now."""
+        """Return the twin of a symbol; build the twin of a literal at its first use as an array."""
         twin = self.twins[symbol.index]
         if twin is None:
             twin = self._lone.get(symbol.index)
@@ -155,9 +161,9 @@ class _Rebuilding:
             return self._note_refusal(symbol, error)
 
     def _alone(self, symbol: Symbol) -> Symbol:
-        """A literal that no expression gives its dtype."""
+        """Emit a literal with the dtype that the new rules give a lone Python number."""
         new, value = self.new, symbol.attrs["literal"]
-        if not self.literals.alone(symbol):  # one that its rules cannot have given it by itself
+        if not self.literals.alone(symbol):  # not the rules' own dtype: keep it
             return new.append(symbol.op, (), symbol.attrs, symbol.type, symbol.source)
         dtype, array = literal_array(value, new.rules.literal(value), new.rules, new.tf32)
         attrs = {"dtype": dtype, "value": array, "literal": value}
@@ -177,7 +183,8 @@ class _Rebuilding:
         try:
             return self._emit(symbol, operands, attrs)
         except GraphirError as error:
-            # An error that shows the constants made of literals shows where they are.
+            # Cache only errors about the operands themselves: an error about constants that
+            # this call made of literals names their locations.
             if key is not None and self._error_operands is operands:
                 self._refusal_cache[key] = error.having()
             raise
@@ -195,9 +202,9 @@ class _Rebuilding:
         return result
 
     def _reinsert_cast(self, cast: Symbol, value: Symbol) -> Symbol:
-        """The cast of a value that the operator before it, or a write to an array, brought along.
+        """Re-emit the cast that an in-place operator or a write to an array inserted.
 
-        That of an in-place operator is the one of the new rules, if they have one.
+        The cast of an in-place operator is the cast that the new rules insert, if they insert one.
         """
         new, before, origins = self.new, cast.args[0], cast.origins
         if _writes_in_place(cast):
@@ -216,26 +223,26 @@ class _Rebuilding:
         return new.append(ops.cast, (value,), inference.attrs, inference.type, source)
 
     def _operands(self, symbol: Symbol) -> list[Any]:
-        """What the operands have become; a literal in the expression, itself."""
+        """Return the twins of the operands; a literal in the expression as a Python number."""
         return [self._operand(symbol, i, arg) for i, arg in enumerate(symbol.args)]
 
     def _operand(self, symbol: Symbol, position: int, arg: Symbol) -> Any:
         if not is_literal(arg):
             return self._map(arg)
-        # The users of a refused one are asked as if it stood with them.
+        # The user of a refused literal is inferred as if the literal stood in its expression.
         if arg.index in self.refusals or self.literals.within(symbol, position):
             return arg.attrs["literal"]
         return self._map(arg)
 
     def _attrs(self, symbol: Symbol) -> dict[str, Any]:
-        """The attributes; a full whose value gave its dtype takes one anew."""
+        """Return the attributes; a `full` whose literal gave the dtype gets a new dtype."""
         attrs, rules = symbol.attrs, self.new.rules
         if symbol.op is not ops.full or attrs["literal"] is None:
             return attrs
         return {**attrs, "dtype": rules.literal(attrs["literal"])}
 
     def _note_refusal(self, symbol: Symbol, error: GraphirError) -> Symbol:
-        """Note a refusal, and let the users of the symbol go on with the type assumed for it."""
+        """Record a refusal, and return a stand-in of the assumed type for the symbol's users."""
         follows = any(arg.index in self.refusals for arg in symbol.args)
         op, operands = self._call(symbol)
         placed = error.having(location=symbol.location, op=op, operands=operands)
@@ -245,7 +252,7 @@ class _Rebuilding:
         return self.new.append(symbol.op, (), symbol.attrs, type_, symbol.source)
 
     def _call(self, symbol: Symbol) -> tuple[str, tuple[OperandInfo, ...]]:
-        """What is refused, and on which operands."""
+        """Return the name of the refused op and the descriptions of its operands."""
         if symbol.op is ops.input:
             return f"input %{self.names[symbol.index]}: {symbol.type}", ()
         if is_literal(symbol):
@@ -261,13 +268,13 @@ def _writes_in_place(symbol: Symbol) -> bool:
 
 
 def _key(symbol: Symbol, operands: list[Any]) -> tuple[Any, ...]:
-    """What decides whether an op is refused; what inference found alike shares attributes."""
+    """Return the cache key of a refusal: op, attributes (shared where equal), operand types."""
     types = [operand.type if isinstance(operand, Symbol) else repr(operand) for operand in operands]
     return (symbol.op, symbol.attrs, *types)
 
 
 def _broken_promise(graph: Graph) -> GraphError | None:
-    """The error of a graph whose outputs are not of the types that it promises."""
+    """Return the error of a graph whose outputs differ from its `out_types`, or None."""
     types = tuple(symbol.type for symbol in graph.outputs)
     if not types or graph.out_types in (None, types):
         return None
@@ -280,7 +287,7 @@ def _broken_promise(graph: Graph) -> GraphError | None:
 
 
 def _refusal_error(graph: Graph, new: Rebuilt) -> PromotionError:
-    """One error for all: first causes, then what follows from them."""
+    """Return one PromotionError for all refusals: first causes, then their consequences."""
     first = [refusal for refusal in new.refusals.values() if not refusal.follows]
     rest = [refusal for refusal in new.refusals.values() if refusal.follows]
     rules = new.graph.rules.name

@@ -1,4 +1,4 @@
-"""What two rule sets answer differently: cells of their tables, and what they say besides."""
+"""The comparison of two rule sets: their promotion tables, facts besides the join, and ops."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from graphir.rule_reports.tables import VERSION, aligned, named
 
 
 class Cell(NamedTuple):
-    """A pair of dtypes that two rule sets answer differently; None is a refusal."""
+    """A pair of dtypes that two rule sets promote differently; None is a refusal."""
 
     lhs: DType
     rhs: DType
@@ -22,7 +22,7 @@ class Cell(NamedTuple):
 
 
 class Result(NamedTuple):
-    """An op on arrays of one dtype that gives other results; None is a refusal."""
+    """An op on arrays of one dtype whose result dtype differs; None is a refusal."""
 
     op: str
     dtype: DType
@@ -31,11 +31,11 @@ class Result(NamedTuple):
 
 
 class RulesDiff(Sequence[Cell]):
-    """The cells in which two rule sets differ, among the dtypes that both have: `str()` a table.
+    """The table cells in which two rule sets differ, over the dtypes that both have.
 
-    `both_refuse` counts the pairs that neither mixes; `facts` are the questions besides the join
-    that they answer differently, each with both answers; `ops` the results in which they differ of
-    ops on arrays of one dtype.
+    `str()` gives a table. `pairs` counts all pairs of dtypes, `both_refuse` the pairs that both
+    rule sets refuse. `facts` are the questions besides the join with different answers, each
+    with both answers. `ops` are the ops on arrays of one dtype whose result dtypes differ.
     """
 
     def __init__(self, before: PromotionRules, after: PromotionRules) -> None:
@@ -64,12 +64,12 @@ class RulesDiff(Sequence[Cell]):
         return iter(self.cells)
 
     def only(self, rules_: PromotionRules) -> list[DType]:
-        """The dtypes that one of the two has and the other lacks."""
+        """Return the dtypes that `rules_`, one of the two rule sets, has and the other lacks."""
         return [dtype for dtype in DType if dtype in rules_.dtypes and dtype not in self.dtypes]
 
     @cached_property
     def facts(self) -> tuple[tuple[str, str, str], ...]:
-        """What they answer differently besides: the question, and both answers."""
+        """The questions besides the join with different answers: (question, before, after)."""
         after = dict(facts(self.after, self.dtypes))
         return tuple(
             (subject, answer, after[subject])
@@ -79,7 +79,7 @@ class RulesDiff(Sequence[Cell]):
 
     @cached_property
     def ops(self) -> tuple[Result, ...]:
-        """The ops on arrays of one dtype, without attributes, that give another result."""
+        """The ops on arrays of one dtype, without attributes, whose result dtypes differ."""
         results = [
             Result(op.name, dtype, _result(self.before, op, dtype), _result(self.after, op, dtype))
             for op in ops.CATALOGUE.values()
@@ -89,7 +89,7 @@ class RulesDiff(Sequence[Cell]):
         return tuple(result for result in results if result.before is not result.after)
 
     def to_json(self) -> str:
-        """The cells and answers as a JSON document; null is a refusal."""
+        """Return the cells, facts and ops as a JSON document; null is a refusal."""
         document: dict[str, Any] = {"version": VERSION}
         document |= {"before": self.before.name, "after": self.after.name}
         document |= {"pairs": self.pairs, "both_refuse": self.both_refuse}
@@ -113,7 +113,7 @@ class RulesDiff(Sequence[Cell]):
         lines = [self._head(), *self._alone()]
         if self.cells:
             lines += ["", *aligned([("lhs", "rhs", *names), *_group(self.cells)])]
-        # In text, what is a result of ops is told op by op alone.
+        # The op-by-op table below already has the facts about the results of ops.
         besides = [fact for fact in self.facts if fact[0] not in OF_OPS]
         if besides:
             lines += ["", "besides the join:"]
@@ -147,9 +147,9 @@ class RulesDiff(Sequence[Cell]):
 
 
 def _group(cells: Sequence[Cell]) -> list[tuple[str, ...]]:
-    """A row for all cells of one change whose operands are the same lists.
+    """Return table rows; cells with one change and equal lists of partners share a row.
 
-    A pair that changes alike in both orders is there once.
+    A pair that changes alike in both operand orders appears once.
     """
     ends_by_pair = {cell[:2]: cell[2:] for cell in cells}
     partners: dict[tuple[DType, tuple[DType | None, ...]], list[DType]] = {}
@@ -170,9 +170,9 @@ def _result(rules: PromotionRules, op: Op, dtype: DType) -> DType | None:
 
 
 def _by_op(results: Sequence[Result]) -> list[tuple[str, ...]]:
-    """A row for all ops that change alike on the same dtypes.
+    """Return table rows; ops with the same change on the same dtypes share a row.
 
-    "its own" is the operands' dtype, of ops that give several.
+    "its own" stands for the operands' dtype, for ops with several result dtypes.
     """
     ends_by_side: dict[tuple[str, int], set[DType | None]] = {}
     for op, _, *ends in results:

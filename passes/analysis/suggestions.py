@@ -1,4 +1,9 @@
-"""What to type instead of an implicit cast."""
+"""Fixes: the source line to type instead of an implicit cast.
+
+A fix depends on the loss. If the operands lose values at their join, the fix casts all of them to
+the smallest dtype that has every value of each. If a known number fits the narrow operand's dtype,
+the fix casts the number. Otherwise the fix writes the implicit casts down.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +30,10 @@ from passes.analysis.expressions import Expression, expression, primary, stateme
 
 
 class Promotion(NamedTuple):
-    """An op on values as they are before any cast, and the dtypes that casts give operands.
+    """An op on operand `values` before any cast, and the implicit `casts` of operands by position.
 
-    One of the casts is in question: that of the operand at `position`, which loses `loss`; a
-    `number` is one that the program writes without a dtype.
+    The cast in question is that of the operand at `position`, with the given `loss`. `number` is
+    True if that operand is a Python number that the program writes without a dtype.
     """
 
     rules: PromotionRules
@@ -41,30 +46,31 @@ class Promotion(NamedTuple):
 
     @property
     def meeting(self) -> Sequence[int]:
-        """The operands that promote together."""
+        """The positions of the operands that promote together."""
         positions = self.op.signature.joined
         return range(len(self.values)) if positions is None else positions
 
     @property
     def others(self) -> Sequence[int]:
-        """The operands that the one in question meets."""
+        """The positions of the operands that promote with the operand in question."""
         return [i for i in self.meeting if i != self.position]
 
 
 MOST_OPERANDS = 16
-"""The most operands of an op whose fix casts several of them, and quotes their source."""
+"""The most operands of an op whose fix quotes source and casts several operands."""
 
 LONGEST = 500
 """The most characters of a fix that quotes the source."""
 
 
 def fix(promotion: Promotion, location: Location, avoid: Collection[DType] = ()) -> str:
-    """What to type so that nothing is cast silently and nothing lost that need not be.
+    """Return the code to type so that no cast is silent and no avoidable loss remains.
 
-    Operands that lose something meet in the smallest dtype that has every value of all, if that is
-    none to `avoid`; a known number that fits the narrow dtype takes that; else the casts are
-    written down. Empty for numbers that are rounded as usual. Of an op of many operands, the cast
-    in question alone is written down.
+    If operands lose values, the fix casts all to the smallest dtype that has every value of each,
+    unless `avoid` has that dtype. If a known number fits the narrow dtype, the fix casts the number
+    to the narrow dtype. Otherwise the fix writes the implicit casts down; for an op of more than
+    MOST_OPERANDS operands it writes only the cast in question. Returns "" for a number that its
+    dtype merely rounds.
     """
     if len(promotion.values) > MOST_OPERANDS:
         position, casts = promotion.position, promotion.casts
@@ -76,10 +82,10 @@ def fix(promotion: Promotion, location: Location, avoid: Collection[DType] = ())
 
 
 def replacement(promotion: Promotion, location: Location) -> str:
-    """The fix as the text to put in the place of what the program has at a location.
+    """Return the fix as the text that replaces the source text at a location.
 
-    Empty where there is no fix, or where the source does not tell the operands apart, and for an op
-    of many operands.
+    Returns "" if there is no fix, if the source does not determine the operands, or if the op has
+    more than MOST_OPERANDS operands.
     """
     if len(promotion.values) > MOST_OPERANDS:
         return ""
@@ -87,9 +93,10 @@ def replacement(promotion: Promotion, location: Location) -> str:
 
 
 def stored(location: Location, dtype: DType) -> str:
-    """The assignment at a location with its value cast to the dtype of the array it is put into.
+    """Return the assignment at a location with its value cast to `dtype`, that of the target array.
 
-    Empty where there is no assignment, and where the value is written out: no array, but a list.
+    Returns "" if the location has no assignment, or if the value is a list, tuple or constant,
+    which has no `astype`.
     """
     expression_ = expression(location)
     node = statement(expression_.text) if expression_ else None
@@ -104,27 +111,27 @@ _WRITTEN_OUT = (ast.List, ast.Tuple, ast.Constant, ast.ListComp)
 
 
 def rewritten(op: Op, location: Location, dtypes: Mapping[int, DType]) -> str:
-    """The expression at a location with operands of its op cast; its words where it is unknown."""
+    """Return the expression at a location with operands cast; words if the source is unknown."""
     if text := _cast_operands_at(location, dtypes):
         return " ".join(text.split())
     return _casts_in_words(op, dtypes)
 
 
 def _casts_in_words(op: Op, dtypes: Mapping[int, DType]) -> str:
-    """The casts of operands in words, by the names of the operands."""
+    """Return the casts in words, with the signature's operand names; "" without casts."""
     names = [f'{op.operand(i)}.astype("{dtype}")' for i, dtype in dtypes.items()]
     return f"{op.name} of {', '.join(names)}" if names else ""
 
 
 def _cast_operands_at(location: Location, dtypes: Mapping[int, DType]) -> str:
-    """The expression at a location with operands cast; empty where the source is not known."""
+    """Return the expression at a location with operands cast, or "" if the source is unknown."""
     expression_ = expression(location)
     return _cast_operands(expression_, tuple(dtypes.items())) if expression_ and dtypes else ""
 
 
 @lru_cache(maxsize=4096)
 def _cast_operands(expression_: Expression, casts: tuple[tuple[int, DType], ...]) -> str:
-    """An expression with operands cast, by position; empty where they cannot be told apart."""
+    """Return an expression with operands cast, by position, or "" if a span is unknown."""
     dtypes = dict(casts)
     if max(dtypes) >= len(expression_.spans):
         return ""
@@ -135,7 +142,7 @@ def _cast_operands(expression_: Expression, casts: tuple[tuple[int, DType], ...]
 
 
 def _target_dtypes(promotion: Promotion, avoid: Collection[DType]) -> Mapping[int, DType]:
-    """The dtypes to cast operands to, by position."""
+    """Return the dtypes to which the fix casts operands, by position."""
     if promotion.number:
         return _around_number(promotion, avoid)
     if promotion.loss.exact:
@@ -144,7 +151,10 @@ def _target_dtypes(promotion: Promotion, avoid: Collection[DType]) -> Mapping[in
 
 
 def _written_down(promotion: Promotion) -> Mapping[int, DType]:
-    """The cast in question; of all that meet, where rules refuse it beside what the others are."""
+    """Return the implicit casts as they are, or casts of all operands that promote together.
+
+    The second answer is for rules that refuse the op after the cast in question alone.
+    """
     if (
         _operands(promotion, promotion.casts) is not None
         or promotion.position not in promotion.meeting
@@ -155,7 +165,7 @@ def _written_down(promotion: Promotion) -> Mapping[int, DType]:
 
 
 def _operands(promotion: Promotion, casts: Mapping[int, DType]) -> Sequence[DType] | None:
-    """The dtypes that the rules give operands with such casts; None where they refuse them."""
+    """Return the operand dtypes that the rules demand after `casts`, or None if they refuse."""
     types = [x.type.cast(casts.get(i, x.dtype)) for i, x in enumerate(promotion.values)]
     return _operand_dtypes(promotion.rules, promotion.op, tuple(types))
 
@@ -164,7 +174,7 @@ def _operands(promotion: Promotion, casts: Mapping[int, DType]) -> Sequence[DTyp
 def _operand_dtypes(
     rules: PromotionRules, op: Op, types: tuple[TensorType, ...]
 ) -> tuple[DType, ...] | None:
-    """The dtypes that rules give the operands of an op; None where they refuse it."""
+    """Return the dtypes that rules demand of an op's operands, or None if they refuse the op."""
     try:
         return infer(rules, op, types, {}).operands
     except GraphirError:
@@ -172,14 +182,14 @@ def _operand_dtypes(
 
 
 def _holding(promotion: Promotion, avoid: Collection[DType]) -> dict[int, DType]:
-    """All operands that meet, in the smallest dtype of the target's kind that has their values."""
+    """Return casts to the smallest dtype of the target's family that has all operands' values."""
     target = promotion.casts.get(promotion.position)
     least = _LEAST.get(target.family, ()) if target else ()
     dtypes = {i: promotion.values[i].dtype for i in promotion.meeting}
     holding = smallest_holding([*dtypes.values(), *least])
     if promotion.position not in dtypes or holding is None or holding in avoid:
         return {}
-    if promotion.rules.promote(holding, holding) is not holding:  # as where 64 bits are off
+    if promotion.rules.promote(holding, holding) is not holding:  # e.g. rules without 64-bit dtypes
         return {}
     return {i: holding for i, dtype in dtypes.items() if dtype is not holding}
 
@@ -188,7 +198,7 @@ _LEAST = {"float": (DType.float16,), "complex": (DType.complex64,)}
 
 
 def _narrowed_number(promotion: Promotion) -> dict[int, DType]:
-    """The one other operand, if it is a number that the narrow dtype has."""
+    """Return the cast of the other operand to the narrow dtype, if it is a number that fits."""
     narrow, others = promotion.values[promotion.position].dtype, promotion.others
     fitting = {i: narrow for i in others if _fits(promotion.values[i], narrow)}
     dtypes = _operands(promotion, fitting) if len(fitting) == len(others) == 1 else None
@@ -196,7 +206,7 @@ def _narrowed_number(promotion: Promotion) -> dict[int, DType]:
 
 
 def _around_number(promotion: Promotion, avoid: Collection[DType]) -> dict[int, DType]:
-    """The other operands made wide enough for a number that is too great or too small for them."""
+    """Return casts of the other operands to a float wide enough for an out-of-range number."""
     number = promotion.loss.witness
     if number is None or promotion.loss.kinds in (("precision",), ("special",)):
         return {}
@@ -207,7 +217,7 @@ def _around_number(promotion: Promotion, avoid: Collection[DType]) -> dict[int, 
 
 
 def _fits(symbol: Symbol, dtype: DType) -> bool:
-    """Whether a symbol is a known number that a dtype has."""
+    """Whether a symbol is a known number that a dtype represents exactly."""
     number = number_of(symbol)
     return number is not None and survives(number, dtype)
 

@@ -1,4 +1,8 @@
-"""Which literals of a graph stand in expressions, where they take a dtype anew with each."""
+"""Classify literals: in an expression (`x + 1`) or alone (`g.scalar(1)`).
+
+Under other rules a literal in an expression takes its dtype from its partner; a lone literal takes
+the dtype that the rules give a Python number.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +13,12 @@ from graphir.ir.operands import taken
 
 
 class Literals:
-    """Where the literals of a graph stand: in expressions, `x + 1`, or alone, `g.scalar(1)`.
+    """The literals of a graph, each in an expression (`x + 1`) or alone (`g.scalar(1)`).
 
-    Those in expressions take a dtype anew with each. A literal is in the expression of a user at
-    its own place in the program. Passes merge equal ones, so that one in an expression is in those
-    of its later users too, if these would give it the dtype that it has. `inside` are the places of
-    literals that are in the expression of their first user.
+    Each expression gives its literals their dtype. A literal is in the expression of a user that
+    has the literal's location. Passes merge equal literals: a merged literal is in the expressions
+    of later users too, if those users would give it the dtype that it has. `inside` has the indices
+    of literals that are in the expression of their first user.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -28,21 +32,21 @@ class Literals:
         self.inside = {i for i, user in first.items() if self._begins_in(symbols[i], user)}
 
     def within(self, user: Symbol, position: int) -> bool:
-        """Whether an operand is a literal that stands in the very expression of its user."""
+        """Whether an operand is a literal in the expression of its user."""
         literal = user.args[position]
         if literal.index not in self.inside:
             return False
         return _together(literal, user) or self._dtype_beside(user, position) is literal.dtype
 
     def alone(self, literal: Symbol) -> bool:
-        """Whether a literal has the dtype that its rules give it by itself."""
+        """Whether a literal has the dtype that its rules give a lone Python number."""
         return own_dtype(self.graph.rules, literal.attrs["literal"]) is literal.dtype
 
     def _begins_in(self, literal: Symbol, user: Symbol) -> bool:
         return _together(literal, user) or not self.alone(literal)
 
     def _dtype_beside(self, user: Symbol, position: int) -> DType | None:
-        """The dtype that a literal would be given beside the other operands of an op."""
+        """Return the dtype that the other operands of an op would give a literal, or None."""
         operands = [arg.attrs["literal"] if is_literal(arg) else arg for arg in user.args]
         try:
             return taken(self.graph.rules, user.op, operands, position)[1]
@@ -51,7 +55,7 @@ class Literals:
 
 
 def own_dtype(rules: PromotionRules, value: Any) -> DType | None:
-    """The dtype that rules give a number by itself; None where they give it none."""
+    """Return the dtype that rules give a lone Python number, or None if they refuse it."""
     try:
         return rules.literal(value)
     except GraphirError:
@@ -59,10 +63,10 @@ def own_dtype(rules: PromotionRules, value: Any) -> DType | None:
 
 
 def is_literal(symbol: Symbol) -> bool:
-    """Whether a symbol is a constant that was a Python number without a dtype."""
+    """Whether a symbol is a constant from a Python number without a dtype."""
     return symbol.op is ops.constant and symbol.attrs["literal"] is not None
 
 
 def _together(literal: Symbol, user: Symbol) -> bool:
-    """Whether two symbols are of one place, as far as that is known."""
+    """Whether two symbols have the same location; True if the location is unknown."""
     return not literal.location.file or literal.location.matches(user.location)
