@@ -1,4 +1,4 @@
-"""The native tier: regions as machine code, where llvmlite is installed and does what it should."""
+"""The native tier: regions as machine code, if llvmlite is installed and passes its probe."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ PROCESSORS: dict[str, tuple[str, ...]] = {
     "x86-64": (),
     "haswell": ("sse4.1", "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "popcnt"),
 }
-"""Older processors that code can be compiled for, and the extensions that LLVM takes them to have.
+"""Older processors as compilation targets, with the extensions that LLVM assumes for each.
 
-A closed list, since LLVM aborts the process on a name that it does not know.
+The list is closed, because LLVM aborts the process on an unknown processor name.
 """
 
 
 def tier(mode: Mode) -> tuple[Tier | None, str]:
-    """What makes the kernels of regions; None, and why, where there are to be none.
+    """Return the compiler of regions for a mode; or None and the reason for NumPy alone.
 
-    GRAPHIR_NATIVE=0 in the environment switches the tier off, 1 compiles at once;
-    GRAPHIR_NATIVE_CPU names one of PROCESSORS to compile for. ExecutionError for other values.
+    In the environment, GRAPHIR_NATIVE=0 switches the tier off, and GRAPHIR_NATIVE=1 compiles at
+    once. GRAPHIR_NATIVE_CPU names a processor of PROCESSORS as the compilation target. Raises
+    ExecutionError for other values of the mode or of these variables.
     """
     if mode not in ("auto", "now", "off"):
         raise ExecutionError(f'native is "auto", "now" or "off", not {mode!r}')
@@ -47,7 +48,7 @@ def tier(mode: Mode) -> tuple[Tier | None, str]:
 
 @functools.cache
 def is_installed() -> bool:
-    """Whether llvmlite is there."""
+    """Whether llvmlite is installed."""
     return find_spec("llvmlite") is not None
 
 

@@ -1,4 +1,4 @@
-"""A thread that compiles while others compute, and the lock under which all compiling is done."""
+"""The background thread that compiles while other threads compute, and the lock of the compiler."""
 
 from __future__ import annotations
 
@@ -12,29 +12,31 @@ from typing import Any, TypeAlias
 Job: TypeAlias = tuple[Callable[..., Any], tuple[Any, ...]]
 
 LOCK = RLock()
-"""Held by who compiles or loads. A fork waits for it: no child begins inside LLVM."""
+"""The lock of each thread that compiles or loads code. A fork waits for it, so that no child
+process starts inside LLVM."""
 
 _jobs: dict[Job, None] = {}
 _threads: list[Thread] = []
-"""The one that does them, while it lives and may do more."""
+"""The thread that runs the jobs, as long as it may take further jobs; else empty."""
 
 _asking = RLock()
-"""Held by who asks for a job or ends one: a signal's handler may ask while its thread does."""
+"""The lock of the job queue. It is reentrant, because a signal handler may submit a job while its
+thread holds the lock."""
 
 locks: list[Any] = [LOCK, _asking]
-"""What a fork waits for, in this order."""
+"""The locks that a fork acquires, in this order."""
 
 
 def submit(function: Callable[..., Any], *args: Any) -> None:
-    """Have it called soon, by another thread; asked again meanwhile, once.
+    """Let the background thread call `function(*args)` soon; an equal pending job is not repeated.
 
-    What is pending when a process forks is not done in the child, which may ask again.
+    A child process of a fork drops the pending jobs, and may submit them again.
     """
     with _asking:
         _jobs[function, args] = None
         if not any(each.is_alive() for each in _threads):
             thread = Thread(target=_work, daemon=True, name="graphir native")
-            with suppress(RuntimeError):  # no more threads: asked again, it is tried again
+            with suppress(RuntimeError):  # no more threads: the next submission tries again
                 thread.start()
                 _threads[:] = [thread]
 
@@ -49,7 +51,7 @@ def _work() -> None:
 
 
 def _next() -> Job | None:
-    """What is to be done; None: this thread ends, and what is asked from now on is another's."""
+    """Return the next job; or None: then this thread ends, and a later job gets another thread."""
     with _asking:
         if not _jobs:
             _threads.clear()
@@ -74,4 +76,4 @@ def _in_child() -> None:
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_in_child)
 
-atexit.register(LOCK.acquire)  # LLVM is not taken down while the thread is inside it
+atexit.register(LOCK.acquire)  # the process must not tear down LLVM while the thread is inside it

@@ -1,16 +1,17 @@
-"""Object code on disk, in the user's cache directory, so that processes share it.
+"""A cache of object code on disk, in the user's cache directory; processes share it.
 
-An absolute path as GRAPHIR_NATIVE_CACHE in the environment is the directory instead; 0, or whatever
-else is no such path, switches the cache off.
+GRAPHIR_NATIVE_CACHE in the environment replaces the directory if it is an absolute path. Any other
+value, such as 0, switches the cache off.
 
-The boundary: code in the cache runs with the rights of the user. It is trusted where nobody but the
-user and root can have put it there, which is checked as sshd's StrictModes checks a user's files
-(OpenSSH, misc.c, safe_path): the directory and each file belong to the user, each ancestor to the
-user or root, and nobody else may write to any of them. A sticky ancestor, such as /tmp, may be
-writable: in it nobody can rename what is another's. The directory is opened once, component by
-component without following links, and all else goes through its descriptor, so that nothing can be
-exchanged between check and use. The checksum guards against damage alone: whoever can write to the
-directory, the user's other processes among them, can make code run.
+The security boundary: code in the cache runs with the rights of the user. The cache trusts a file
+if nobody but the user and root can have written it. The check is that of sshd's StrictModes
+(OpenSSH, misc.c, safe_path): the user owns the directory and each file, the user or root owns each
+ancestor, and nobody else may write to any of them. A sticky ancestor, such as /tmp, may be
+writable, because in it nobody can rename another user's entries. The cache opens the directory
+once, component by component and without following links, and does everything else through the
+descriptor, so an attacker cannot exchange anything between check and use. The checksum guards
+against damage alone: a process that can write to the directory, such as another process of the
+user, can make code run.
 """
 
 from __future__ import annotations
@@ -32,7 +33,10 @@ _writes = count()
 
 
 def cached(make: Callable[[], bytes], *parts: object) -> bytes:
-    """What `make` gives, which depends on nothing but these parts: from disk if it is there."""
+    """Return the result of `make`, from disk if the cache has it.
+
+    `parts` are the cache key: the result may depend on nothing else.
+    """
     folder = open_folder()
     if folder is None:
         return make()
@@ -46,7 +50,7 @@ def cached(make: Callable[[], bytes], *parts: object) -> bytes:
 
 
 def open_folder() -> Folder | None:
-    """The cache; None where it is switched off, or where others could put code into it."""
+    """Open the cache; return None if it is switched off, or if others could write code into it."""
     path = directory()
     if path is None or not _BY_DESCRIPTOR:
         return None
@@ -57,20 +61,22 @@ def open_folder() -> Folder | None:
 
 
 def directory() -> Path | None:
-    """The directory that the environment names; None where the cache is switched off."""
+    """Return the directory of the cache by the environment; None if the cache is switched off."""
     base = os.environ.get("XDG_CACHE_HOME", "")
     base = base if os.path.isabs(base) else "~/.cache"
     try:
         path = Path(os.environ.get("GRAPHIR_NATIVE_CACHE") or f"{base}/graphir/native").expanduser()
-    except RuntimeError:  # no home
+    except RuntimeError:  # the user has no home directory
         return None
-    return path if path.is_absolute() else None  # else another one wherever the process goes
+    # A relative path would be another directory after each change of the working directory.
+    return path if path.is_absolute() else None
 
 
 class Folder:
-    """A directory of files by name, held by its descriptor until the end of a `with` block.
+    """A directory of files by name, held open by its descriptor until the end of a `with` block.
 
-    It is made if it is not there. OSError where it cannot be opened, or is not the user's alone.
+    The constructor makes a missing directory. It raises OSError if it cannot open the directory,
+    or if others than the user can change it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -88,7 +94,7 @@ class Folder:
         os.close(self._descriptor)
 
     def read(self, name: str) -> bytes | None:
-        """What was written under a name; None where it is missing, damaged or not the user's."""
+        """Return the content of a file; None if it is missing, damaged or not the user's alone."""
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         try:
             with os.fdopen(os.open(name, flags, dir_fd=self._descriptor), "rb") as file:
@@ -102,10 +108,10 @@ class Folder:
         return data if content[:_DIGEST] == _digest(data, name) else None
 
     def write(self, name: str, data: bytes) -> None:
-        """Keep it, if that can be done: readers see all of it or nothing."""
+        """Write a file if possible, atomically: readers see the whole file or none."""
         beside, folder = f"{name}.{os.getpid()}.{time.time_ns()}", self._descriptor
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        with suppress(OSError):  # a full disk, say
+        with suppress(OSError):  # for example, a full disk
             try:
                 with os.fdopen(os.open(beside, flags, 0o600, dir_fd=folder), "wb") as file:
                     file.write(_digest(data, name) + data)
@@ -117,9 +123,9 @@ class Folder:
             self.prune()
 
     def prune(self) -> None:
-        """Remove the oldest files beyond DISK bytes, those of killed writers too."""
+        """Remove the oldest files beyond DISK bytes, including partial files of killed writers."""
         room, folder = DISK, self._descriptor
-        with suppress(OSError):  # another process may be at it
+        with suppress(OSError):  # another process may prune at the same time
             names = os.listdir(folder)
             files = [(os.stat(x, dir_fd=folder, follow_symlinks=False), x) for x in names]
             for status, name in sorted(files, key=lambda file: -file[0].st_mtime):
@@ -130,11 +136,15 @@ class Folder:
 
 
 _BY_DESCRIPTOR = {os.open, os.mkdir, os.stat, os.unlink, os.rename} <= os.supports_dir_fd
-"""Whether the system opens files relative to an open directory: not Windows."""
+"""Whether the system can open files relative to an open directory; Windows cannot."""
 
 
 def _open_directory(path: str) -> int:
-    """The descriptor of a directory without links in its path, each component checked as opened."""
+    """Return the descriptor of a directory whose path has no links; check each component once open.
+
+    Missing directories are made. Raises OSError, of which PermissionError means that others than
+    the user can change a component.
+    """
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     descriptor = os.open(os.sep, flags)
     try:
@@ -158,17 +168,17 @@ def _open_directory(path: str) -> int:
 
 
 def _is_own(status: os.stat_result) -> bool:
-    """Whether a file is the user's, and nobody else may write to it."""
+    """Whether the user owns a file, and nobody else may write to it."""
     return status.st_uid == os.geteuid() and not status.st_mode & _OTHERS
 
 
 def _is_safe_ancestor(status: os.stat_result) -> bool:
-    """Whether nobody but the user and root can exchange what a directory of others' files has."""
+    """Whether only the user and root can exchange the user's entries in a directory."""
     is_trusted = status.st_uid in (0, os.geteuid())
     return is_trusted and (not status.st_mode & _OTHERS or bool(status.st_mode & stat.S_ISVTX))
 
 
 def _digest(data: bytes, key: str = "") -> bytes:
-    from hashlib import blake2b  # which loads OpenSSL
+    from hashlib import blake2b  # imported late, because hashlib loads OpenSSL
 
     return blake2b(data, digest_size=_DIGEST, key=key.encode()[:64]).digest()

@@ -1,7 +1,8 @@
-"""Conversions in machine code: what graphir.conversions and NumPy's own casts compute, to the bit.
+"""Conversions in machine code, with the bits of graphir.conversions and of NumPy's own casts.
 
-They are functions of NumPy on what is being written, `LlvmValue`. A value lies in a register of
-its machine dtype, as in runtime/program/codegen/casting.py, whose roundings these are.
+A conversion is written as NumPy functions on an `LlvmValue`, each of which emits instructions. A
+value lies in a register of its machine dtype, as in runtime/program/codegen/casting.py, and the
+roundings are those of that module.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _U16, _U32 = np.dtype(np.uint16), np.dtype(np.uint32)
 
 
 def emit_conversion(conversion: NativeConversion, x: Any) -> Any:
-    """The result of a conversion."""
+    """Emit a conversion of `x`, and return its result."""
     if conversion.kind == "load":
         return _load(conversion.source, x)
     if conversion.kind == "store":
@@ -52,7 +53,7 @@ def emit_conversion(conversion: NativeConversion, x: Any) -> Any:
 
 
 def _load(dtype: DType, x: Any) -> Any:
-    """Exactly from storage."""
+    """Emit the exact conversion from storage to register."""
     if has_range_of_float32(dtype):
         return (x.view(_U16).astype(_U32) << 16).view(_F32)
     if dtype is DType.float16 and x.code.has("f16c"):
@@ -67,7 +68,7 @@ def _load(dtype: DType, x: Any) -> Any:
 
 
 def _store(dtype: DType, x: Any) -> Any:
-    """Exactly to storage."""
+    """Emit the exact conversion from register to storage."""
     if dtype is DType.float16 and x.code.has("f16c"):
         return x.astype(np.float16)
     if dtype in STORES:
@@ -78,7 +79,7 @@ def _store(dtype: DType, x: Any) -> Any:
 
 
 def _last_bits(dtype: DType, x: Any) -> Any:
-    """The last bits of a byte, with the sign that they have."""
+    """Emit the value of the last `dtype.bits` bits of a byte, with sign extension if signed."""
     unused_bits = 8 - dtype.bits
     return (x.view(register(dtype)) << unused_bits) >> unused_bits
 
@@ -87,7 +88,7 @@ def _last_bits(dtype: DType, x: Any) -> Any:
 
 
 class RegisterConversions(Conversions):
-    """The steps of a cast from register to register, in which values lie widened."""
+    """The steps of a cast from register to register, where registers hold widened values."""
 
     natively = frozenset({DType.bool, DType.float32, DType.float64, DType.weak_float})
 
@@ -95,7 +96,7 @@ class RegisterConversions(Conversions):
         self.quiet, self.exact = made.quiet, made.source.exact_in(made.target)
 
     def cast(self, source: DType, target: DType) -> Step:
-        """LLVM's own conversion; of a complex number that of its parts."""
+        """Return the step of LLVM's own conversion; a complex number converts part by part."""
         if source.is_complex or target.is_complex:
             return partial(_complex, source, target)
         if target.is_integer and target.narrow:
@@ -103,17 +104,17 @@ class RegisterConversions(Conversions):
         return methodcaller("astype", register(target))
 
     def widen(self, source: DType) -> Step:
-        """Nothing: a register holds what was loaded."""
+        """Return the identity, because a register holds the widened value already."""
         return same_value
 
     def narrow(self, target: DType, tf32: str) -> Step:
-        """Float32 rounded to what a narrower format has, in the register of that."""
+        """Return the step that rounds float32 to a narrower format, whose register it fills."""
 
         def rounded(x: Any) -> Any:
             if target is DType.float16 and x.code.has("f16c"):
                 x = x.astype(np.float16).astype(_F32)
             elif rounds_in_register(target):
-                if not self.quiet:  # its last bits could carry NaN over into inf or -0.0
+                if not self.quiet:  # the carry could turn a NaN into inf or -0.0
                     x = where(np.isnan(x), np.copysign(_NAN, x), x)
                 x = rounded_in_register(target, x, tf32)
             elif target.emulated:
@@ -129,7 +130,7 @@ _NAN = np.float32(np.nan)
 
 
 def _complex(source: DType, target: DType, x: Any) -> Any:
-    """The parts converted each; of a real number the imaginary one is 0."""
+    """Emit a conversion of each part; the imaginary part of a real number is 0."""
     if not source.is_complex:
         return x.with_imaginary(x.constant(0, x.dtype), register(target))
     parts = [x.part(imaginary) for imaginary in (False, True)]

@@ -1,4 +1,4 @@
-"""The instructions of a region as machine code wants them: conversions whole, kernels traced."""
+"""Instruction selection for machine code: each conversion stays whole, and kernels are traced."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from runtime.program.codegen.tracing import KernelTrace, Storage, UfuncStep
 
 
 class NativeConversion(NamedTuple):
-    """A function of one operand: a value loaded from storage, stored to it, or cast.
+    """A conversion of one operand: `kind` is "load" from storage, "store" to storage, or "cast".
 
-    A cast is between registers, each of which holds the values of its dtype exactly. `quiet`: NaN
-    has nothing in the bits that rounding takes away.
+    A cast is between registers, each of which holds the values of its dtype exactly. With `quiet`,
+    all bits of a NaN that the rounding drops are 0.
     """
 
     kind: str
@@ -35,7 +35,10 @@ class NativeConversion(NamedTuple):
 
 
 def _power(x: Any, y: Any) -> Any:
-    """As the kernel: where the exponent of a float is 2, x * x. No integer here is negative."""
+    """Return x to the power y, as the kernel of `pow` does: a float with exponent 2 is x * x.
+
+    No integer exponent in a region is negative (see `cutting`).
+    """
     power = np.power(x, y)
     return where(np.equal(y, 2.0), np.multiply(x, x), power) if x.dtype.kind == "f" else power
 
@@ -49,7 +52,7 @@ def _part(function: Callable[..., Any], x: Any) -> Any:
 
 
 def as_complex(x: Any, y: Any) -> Any:
-    """The complex number of two parts."""
+    """Return the complex numbers with real parts x and imaginary parts y, as a traced step."""
     dtype = np.dtype(f"c{2 * x.dtype.itemsize}")
     return x.tracer.emit(as_complex, [x, y], dtype)
 
@@ -69,16 +72,17 @@ _KERNELS: Mapping[str, Callable[..., Any]] = KernelTable(
     },
     ARRAYS,
 )
-"""Those of the ops, in a form that can be traced where their own cannot."""
+"""The kernels of ops; a kernel that cannot be traced has a traceable replacement."""
 
 
 class NativeCode(RegionCode):
-    """Instructions over registers, for code generation: see Code.
+    """The instructions of a region for code generation (see RegionCode).
 
-    `results` are the registers that are stored: outs, then the operands of rows that are neither
-    outs nor inputs, `buffered`. `sums` are those that are added up, row by row, and whether that
-    makes a mean. `sizes` are the bytes of an element of each of both. Where no rows are left to
-    NumPy, a kernel is `alone`, and gives all of its `places`.
+    `results` are the registers that the kernel stores: the outs, then the `buffered` ones, which
+    are operands of row-wise symbols and neither outs nor inputs. `sums` are the registers that the
+    kernel adds row by row, with whether the sum becomes a mean. `sizes` are the bytes of an element
+    of the results and of the sums. `places` are the symbols in memory: inputs, outs and row-wise
+    symbols. The kernel is `alone` if it computes all row-wise symbols without NumPy.
     """
 
     kernels = _KERNELS
@@ -124,13 +128,13 @@ class NativeCode(RegionCode):
 
 
 def is_sum(symbol: Symbol) -> bool:
-    """Whether rows are added up in machine code, by NumPy's tree of halves."""
+    """Whether machine code adds the rows of a symbol, by NumPy's pairwise summation tree."""
     dtype = symbol.args[0].dtype
     return symbol.op.name in ("sum", "mean") and dtype is not DType.bool and not dtype.is_complex
 
 
 def is_mean(symbol: Symbol) -> bool:
-    """Whether the sum is divided by what is summed."""
+    """Whether a symbol divides the sum of a row by its number of elements."""
     return symbol.op.name == "mean"
 
 

@@ -1,8 +1,8 @@
-"""What each ufunc is in machine code: EMITTERS, a line for each that needs no function of NumPy.
+"""The table of emitters: EMITTERS has a line for each ufunc that becomes machine code of its own.
 
-An emitter is called with the dtype of the result and the operands, Values; it gives the Value that
-NumPy's own loop gives, to the bit, but for the sign and payload of NaN. It gives None for dtypes
-that it does not know: then NumPy's own loop is called.
+An emitter takes the dtype of the result and the operands, which are LlvmValues. It returns an
+LlvmValue with the bits of NumPy's inner loop, except for the sign and payload of NaN. For dtypes
+that it does not support it returns None, and the kernel then calls NumPy's inner loop.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Emitter: TypeAlias = (
 
 
 def emitted(function: Any, result: Storage, args: Sequence[LlvmValue]) -> LlvmValue | None:
-    """The result of an instruction of such operands; None where it has no code."""
+    """Emit an instruction on some operands and return its result; None if it has no emitter."""
     if isinstance(function, NativeConversion):
         return emit_conversion(function, *args)
     if isinstance(function, ConstantTable):
@@ -38,7 +38,10 @@ def emitted(function: Any, result: Storage, args: Sequence[LlvmValue]) -> LlvmVa
 
 @cache
 def has_code(function: Any, dtypes: tuple[Storage, ...], features: frozenset[str]) -> bool:
-    """Whether an instruction of such operands and result has code of its own."""
+    """Whether an instruction has an emitter for the dtypes of its operands and result.
+
+    The last of `dtypes` is the dtype of the result.
+    """
     code, (*operands, result) = Vectors(1, features), dtypes
     return (
         emitted(function, result, [LlvmValue(code, "%x", dtype) for dtype in operands]) is not None
@@ -46,9 +49,10 @@ def has_code(function: Any, dtypes: tuple[Storage, ...], features: frozenset[str
 
 
 class LlvmValue(NDArrayOperatorsMixin):
-    """A vector in the code: NumPy's functions of it, those in EMITTERS, are instructions there.
+    """A vector in the emitted code; a NumPy function of EMITTERS on it emits instructions.
 
-    `number` is what is in every lane, where that is known; `str()` has its type too.
+    `number` is the constant in every lane, or None if the value is not constant. `str()` is the
+    LLVM type followed by the name.
     """
 
     def __init__(self, code: Vectors, name: str, dtype: Any, number: Any = None) -> None:
@@ -60,7 +64,7 @@ class LlvmValue(NDArrayOperatorsMixin):
         return f"{self.type} {self.name}"
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **_: Any) -> Any:
-        # `x += y`, which gives an out, makes another value of the name x.
+        # `x += y` passes an out, which is ignored: the statement rebinds x to the new value.
         operand_dtypes: list[Any] = [
             type(x) if type(x) in (int, float) else x.dtype for x in inputs
         ]
@@ -69,7 +73,7 @@ class LlvmValue(NDArrayOperatorsMixin):
         return emitter(result, *map(self._value, inputs, target_dtypes))
 
     def __array_function__(self, function: Any, _: Any, args: Any, settings: Any) -> Any:
-        """np.where."""
+        """Emit np.where, the only such function that emitters use."""
         condition, *branches = args
         dtype = next(x.dtype for x in branches if hasattr(x, "dtype"))
         x, y = (self._value(branch, dtype) for branch in branches)
@@ -79,19 +83,19 @@ class LlvmValue(NDArrayOperatorsMixin):
         return x.astype(dtype) if isinstance(x, LlvmValue) else self.constant(x, dtype)
 
     def constant(self, value: Any, dtype: Any) -> LlvmValue:
-        """A number in every lane."""
+        """Return the value that has a number in every lane."""
         return LlvmValue(self.code, splat(value, np.dtype(dtype)), dtype, value)
 
     def emit_value(self, text: str, dtype: Any) -> LlvmValue:
-        """The value of an instruction."""
+        """Emit an instruction, and return its value."""
         return LlvmValue(self.code, self.code.op(text), dtype)
 
     def cast(self, name: str, dtype: Any) -> LlvmValue:
-        """The value of an instruction that converts."""
+        """Emit the LLVM conversion `name` to the lanes of a dtype, and return its value."""
         return self.emit_value(f"{name} {self} to {self.code.of(lane(np.dtype(dtype)))}", dtype)
 
     def view(self, dtype: Any) -> LlvmValue:
-        """The same bits as another dtype of the same width."""
+        """Return the same bits read as another dtype of the same width."""
         target_lane = lane(np.dtype(dtype))
         if target_lane == self.lane:
             return LlvmValue(self.code, self.name, dtype)
@@ -100,7 +104,10 @@ class LlvmValue(NDArrayOperatorsMixin):
         return self.cast("zext" if self.lane == "i1" else "bitcast", dtype)
 
     def astype(self, dtype: Any) -> Any:
-        """NumPy's cast between its own real dtypes; what is cast to an integer is in its range."""
+        """Emit NumPy's cast between its own real dtypes; None for other dtypes.
+
+        A float cast to an integer must be in the range of the integer dtype.
+        """
         source, target = self.dtype, np.dtype(dtype)
         if source == target:
             return self
@@ -121,12 +128,12 @@ class LlvmValue(NDArrayOperatorsMixin):
         return self.cast(name, target)
 
     def intrinsic(self, name: str, *others: LlvmValue) -> LlvmValue:
-        """An LLVM intrinsic of one type, of this operand and others."""
+        """Emit a call of an LLVM intrinsic on this operand and others, all of one type."""
         arguments = ", ".join([*map(str, (self, *others)), *_FLAGS.get(name, [])])
         return self.emit_value(f"call {self.type} @llvm.{name}({arguments})", self.dtype)
 
     def gather_from(self, table: ConstantTable) -> LlvmValue:
-        """The elements of a table at these places."""
+        """Emit a gather: the elements of a table at the indices that this value has."""
         code, element = self.code, lane(table.dtype)
         at = f"$(getelementptr {element}, ptr {code.pointer(table.address)}, {self})"
         every, vector = f"{code.of('i1')} splat (i1 true)", code.of(element)
@@ -134,7 +141,7 @@ class LlvmValue(NDArrayOperatorsMixin):
         return self.emit_value(f"call {vector} @llvm.masked.gather({arguments})", table.dtype)
 
     def part(self, imaginary: bool) -> LlvmValue:
-        """The real or the imaginary parts of complex numbers."""
+        """Emit the real or the imaginary parts of complex numbers."""
         code, part = self.code, np.dtype(f"f{self.dtype.itemsize // 2}")
         both = f"<{2 * code.width} x {lane(part)}>"
         x = code.op(f"bitcast {self} to {both}")
@@ -142,7 +149,7 @@ class LlvmValue(NDArrayOperatorsMixin):
         return LlvmValue(code, code.shuffled(both, x, "poison", lanes), part)
 
     def with_imaginary(self, other: LlvmValue, dtype: Storage) -> LlvmValue:
-        """The complex numbers of these real parts and other imaginary ones."""
+        """Emit the complex numbers that have this value as real parts and `other` as imaginary."""
         code, w = self.code, self.code.width
         lanes = [k + i for k in range(w) for i in (0, w)]
         both = code.shuffled(self.type, self.name, other.name, lanes)
@@ -152,14 +159,19 @@ class LlvmValue(NDArrayOperatorsMixin):
 
 
 _FLAGS = {"abs": ["i1 false"]}
-"""What intrinsics are given besides: the least integer is its own absolute value."""
+"""Extra arguments of intrinsics. For abs: the least integer is its own absolute value, as in NumPy.
+"""
 
 
 # -- kinds of emitters
 
 
 def of(**by_kinds: str | UnaryEmitter | BinaryEmitter) -> Emitter:
-    """By the kinds of operands, which are of one dtype: an instruction, or a function of Values."""
+    """Return an emitter that dispatches on the dtype kind of its operands.
+
+    The operands must share a dtype; otherwise the emitter returns None. Each keyword is a string of
+    kinds, such as "iu"; its value is the name of an LLVM instruction, or a function of LlvmValues.
+    """
     by_kind = {kind: emitter for kinds, emitter in by_kinds.items() for kind in kinds}
 
     def emit(to: Storage, *args: LlvmValue) -> Any:
@@ -174,7 +186,11 @@ def of(**by_kinds: str | UnaryEmitter | BinaryEmitter) -> Emitter:
 
 
 def intrinsic(name: str, *extensions: str) -> UnaryEmitter:
-    """An LLVM intrinsic; of some, LLVM calls libm where the processor has no such extension."""
+    """Return an emitter of an LLVM intrinsic.
+
+    With `extensions`, the emitter requires one of these of the processor: without the extension
+    LLVM would call libm.
+    """
 
     def emit(x: LlvmValue, *others: LlvmValue) -> LlvmValue | None:
         return None if extensions and not x.code.has(*extensions) else x.intrinsic(name, *others)
@@ -183,17 +199,20 @@ def intrinsic(name: str, *extensions: str) -> UnaryEmitter:
 
 
 def rounding(name: str) -> Emitter:
-    """A rounding to integers."""
+    """Return the emitter of a rounding of floats to integral values."""
     return of(f=intrinsic(name, "sse4.1", "neon"))
 
 
 def comparison(name: str) -> Emitter:
-    """lt, le, gt or ge: of NaN false."""
+    """Return the emitter of lt, le, gt or ge; a comparison with NaN is false."""
     return of(f=f"fcmp o{name}", i=f"icmp s{name}", bu=f"icmp u{name}")
 
 
 def extreme(name: str, better: np.ufunc) -> Emitter:
-    """np.maximum or np.minimum: NaN if either is; of equal floats the second, as `maxps` has it."""
+    """Return the emitter of np.maximum or np.minimum.
+
+    The result is NaN if an operand is NaN, and the second of equal floats, as in `maxps`.
+    """
 
     def floats(x: Any, y: Any) -> Any:
         return where(np.isnan(x), x, where(better(x, y), x, y))
@@ -202,7 +221,11 @@ def extreme(name: str, better: np.ufunc) -> Emitter:
 
 
 def shift(signed: str, unsigned: str, rest: UnaryEmitter) -> Emitter:
-    """A shift; by its width or more, or by less than 0, `rest` of a signed operand, else 0."""
+    """Return the emitter of a shift.
+
+    If the distance is negative, or at least the width of the operand, the result is `rest` of a
+    signed operand, and 0 for an unsigned operand.
+    """
 
     def emit(x: Any, by: Any) -> Any:
         width = 8 * x.dtype.itemsize
@@ -231,7 +254,7 @@ def _zero(x: Any) -> Any:
 
 
 def always(value: bool) -> UnaryEmitter:
-    """A predicate that holds of all numbers, or of none."""
+    """Return the emitter of a predicate that is constant: true of all numbers, or of none."""
     return lambda x: x.constant(value, bool)
 
 

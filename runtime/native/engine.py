@@ -1,6 +1,6 @@
-"""llvmlite: assembly made into machine code, and the addresses that it needs.
+"""The interface to llvmlite: it compiles and links LLVM assembly, and caches kernels.
 
-Nothing here is called but under background.LOCK, unless it says so.
+The caller must hold background.LOCK, unless a docstring says otherwise.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ llvmlite: Any = import_module("llvmlite")
 llvm: Any = import_module("llvmlite.binding")
 
 call: Any = None
-"""The code of entry.assembly, once it is known to do what it should."""
+"""The compiled code of `entry.assembly`, if the probe has verified it."""
 
 _FORMAT, _LLVM = "1", 20
 _numbers = count()
@@ -39,26 +39,26 @@ _kernels: dict[tuple[Kernel, Processor], Compiled] = {}
 if llvm.llvm_version_info[0] < _LLVM:
     raise ImportError(f"llvmlite {llvmlite.__version__} is too old; install llvmlite>=0.45")
 lock = getattr(llvm.ffi.lib, "_lock", None)
-if lock is not None:  # whoever frees memory of LLVM holds that one alone
+if lock is not None:  # a thread that frees LLVM's memory holds this lock without LOCK
     locks.append(lock)
 llvm.initialize_native_target()
 llvm.initialize_native_asmprinter()
 
 
 class Processor(NamedTuple):
-    """For what code is made: as LLVM calls it, and what it has, as +feature, or has not."""
+    """A compilation target: LLVM's name of the processor, and its features as +name or -name."""
 
     name: str
     flags: str
 
     @property
     def features(self) -> set[str]:
-        """What it has of which emitters ask."""
+        """The features that the processor has; emitters query them."""
         return {flag[1:] for flag in self.flags.split(",") if flag.startswith("+")}
 
 
 def processor() -> Processor:
-    """The one that there is; or what GRAPHIR_NATIVE_CPU names, one of PROCESSORS."""
+    """Return the processor that GRAPHIR_NATIVE_CPU names, or else the processor of this machine."""
     return _processor(os.environ.get("GRAPHIR_NATIVE_CPU", ""))
 
 
@@ -74,7 +74,7 @@ def _processor(name: str) -> Processor:
 
 @cache
 def _machine(cpu: Processor, opt: int) -> Any:
-    """LLVM's code generator."""
+    """Return LLVM's code generator for a processor and an optimization level."""
     return llvm.Target.from_default_triple().create_target_machine(
         cpu=cpu.name, features=cpu.flags, opt=opt, jit=True
     )
@@ -82,13 +82,14 @@ def _machine(cpu: Processor, opt: int) -> Any:
 
 @lru_cache(1)
 def _linker(session: int) -> Any:
-    # RuntimeDyld says what is wrong where JITLink aborts the process; on ARM it does not reach far
+    # RuntimeDyld reports errors on which JITLink aborts the process. On ARM its relocations do not
+    # reach far enough, so ARM uses JITLink.
     far = platform.machine().lower() in ("arm64", "aarch64")
     return llvm.create_lljit_compiler(use_jit_link=far, suppress_errors=True)
 
 
 def object_code(text: str, opt: int) -> bytes:
-    """The machine code of a module, from disk if it is there."""
+    """Return the object code of a module, from the disk cache if it has an entry."""
     cpu = processor()
     machine = _machine(cpu, opt)
 
@@ -100,7 +101,7 @@ def object_code(text: str, opt: int) -> bytes:
 
 
 class CompiledCode:
-    """A function in memory that may be executed, for as long as this object is held."""
+    """A function in executable memory, which lives as long as this object."""
 
     def __init__(self, text: str, name: str, opt: int = LLVM_LEVEL) -> None:
         llvm.check_jit_execution()
@@ -112,9 +113,10 @@ class CompiledCode:
 
 
 class Compiled(CompiledCode):
-    """A kernel that can be called.
+    """A compiled kernel.
 
-    It marks the word before its context: whether it ran since that was cleared.
+    Each run sets the word before the context. The eviction clears this word, and so learns whether
+    the kernel has run since.
     """
 
     def __init__(self, kernel: Kernel) -> None:
@@ -126,18 +128,20 @@ class Compiled(CompiledCode):
         self.users: WeakSet[Any] = WeakSet()
 
     def entry(self, *layouts: Any) -> Callable[..., Any] | None:
-        """A built-in function that calls it: see built_in; None where that would not be safe.
+        """Return a built-in function that calls the kernel (see `built_in`).
 
-        It does without LLVM, and so without LOCK.
+        The answer is None if the probe did not verify such functions. The method does not use LLVM,
+        so the caller need not hold LOCK.
         """
         return built_in(call, self, *layouts) if call else None
 
 
 def compile_kernel(kernel: Kernel, user: Any) -> Compiled:
-    """The kernel as machine code: that which is there, where another user has the same.
+    """Return a kernel as machine code; users of equal kernels share one.
 
-    Beyond KEPT_KERNELS those that were used longest ago are let go: `user.let_go(it)` is called for
-    each user, and when nobody holds it any more, a call that still runs included, it is freed.
+    Above KEPT_KERNELS, the cache evicts the kernels without recent use by the clock algorithm: it
+    calls `user.let_go(compiled)` for each user. Python frees the memory of an evicted kernel with
+    its last reference; a call that still runs holds a reference.
     """
     key = kernel, processor()
     entry = _kernels.pop(key, None) or Compiled(kernel)
@@ -145,7 +149,7 @@ def compile_kernel(kernel: Kernel, user: Any) -> Compiled:
     while len(_kernels) >= KEPT_KERNELS:
         oldest = next(iter(_kernels))
         old = _kernels.pop(oldest)
-        if old.words[0]:  # the clock algorithm: one more round
+        if old.words[0]:  # the clock algorithm: a kernel with recent use stays for another round
             old.words[0], _kernels[oldest] = 0, old
             continue
         for each in list(old.users):
@@ -155,6 +159,6 @@ def compile_kernel(kernel: Kernel, user: Any) -> Compiled:
 
 
 def listing(text: str) -> tuple[str, str]:
-    """A module as LLVM prints it, and as assembly."""
+    """Return a module as LLVM IR and as assembly of the processor."""
     module = llvm.parse_assembly(text)
     return str(module), _machine(processor(), LLVM_LEVEL).emit_assembly(module)

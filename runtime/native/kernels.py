@@ -1,6 +1,7 @@
-"""The kernels of one region: compiled when it has earned them, for each layout of its inputs.
+"""The kernels of one region: one for each stride signature of the inputs, compiled once it pays.
 
-They are called by an entry, or on ranges of its elements by any thread.
+A region earns a kernel when NumPy has spent as much time on the region as the compilation takes.
+An entry calls a kernel on all elements; threads call a kernel on ranges of elements.
 """
 
 from __future__ import annotations
@@ -52,10 +53,11 @@ EvictionCallback: TypeAlias = "Callable[[], Callable[[], None] | None]"
 
 
 class Kernels:
-    """What a region is in machine code: for the kinds of its inputs a kernel, once compiled.
+    """A region in machine code: its compiled kernels, by the stride signature of the inputs.
 
-    `why` says why it is not, where it cannot be; `now`: compiled when first needed. `dropped`, a
-    weak reference, is to what is called when the program shall hold one no more.
+    `why` is the reason if the region cannot be compiled, else "". With `now`, the first use of a
+    kernel compiles it. `on_eviction` is a weak reference to the function that makes the program
+    drop its references to an evicted kernel.
     """
 
     def __init__(
@@ -77,13 +79,16 @@ class Kernels:
 
     @lazy
     def code(self) -> NativeCode:
-        """The instructions."""
+        """The instructions of the region."""
         return NativeCode(self.region, self.materialized)
 
     # -- compiling
 
     def compiled(self, kinds: Kinds) -> Any:
-        """The kernel, compiled now if it is not; None where it cannot be."""
+        """Return the kernel for a stride signature, and compile it if necessary.
+
+        The answer is None if the region cannot be compiled; `why` then has the reason.
+        """
         with LOCK:
             kernel = self.compiled_kernels.get(kinds)
             if kernel is None and not self.why:
@@ -93,7 +98,7 @@ class Kernels:
                     )
                 except UnsupportedError as error:
                     self.why = f"no machine code for {error}"
-                except Exception as error:  # whatever LLVM says: NumPy goes on
+                except Exception as error:  # any failure of LLVM: NumPy is the fallback
                     self.why = failure_reason(error)
             return kernel
 
@@ -101,7 +106,7 @@ class Kernels:
         return ModuleWriter(self.code, kinds, engine().processor().features).kernel()
 
     def let_go(self, kernel: Any) -> None:
-        """Hold a kernel no more, here and in the program: it is made again if it is called."""
+        """Evict a kernel here and in the program; it is recompiled once it pays again."""
         self.compiled_kernels = {
             kinds: each for kinds, each in self.compiled_kernels.items() if each is not kernel
         }
@@ -111,21 +116,24 @@ class Kernels:
 
     @property
     def due(self) -> float:
-        """The nanoseconds in NumPy after which a kernel is compiled."""
+        """The nanoseconds in NumPy after which the region earns a kernel."""
         return COMPILE_COST + COMPILE_COST_INSTRUCTION * len(self.code.instructions)
 
     @property
     def earned(self) -> bool:
-        """Whether so much time was spent in NumPy that a kernel would have been worth it."""
+        """Whether NumPy has spent more time on the region than a compilation takes."""
         return self.numpy_time > COMPILE_COST and self.numpy_time > self.due
 
     @property
     def worth(self) -> bool:
-        """Whether there is a kernel, or one is earned."""
+        """Whether the region has a kernel, or has earned a kernel."""
         return not self.why and (self.now or bool(self.compiled_kernels) or self.earned)
 
     def kernel(self, kinds: Kinds) -> Any:
-        """The kernel if it is there; one that is earned will be."""
+        """Return the kernel for a stride signature; None if it is not compiled yet.
+
+        An earned kernel is submitted to the background thread, so that a later call finds it.
+        """
         compiled = self.compiled_kernels.get(kinds)
         if compiled is None and self.now:
             return self.compiled(kinds)
@@ -136,18 +144,21 @@ class Kernels:
     # -- questions
 
     def kinds(self, step: AnyStep, values: Sequence[Any]) -> Kinds | None:
-        """Those of the inputs of a step; None where no kernel reads them."""
+        """Return the stride signature of a step's inputs; None if no kernel can read them."""
         _, layout = self._read(step, values)
         return layout and layout.kinds
 
     @property
     def usual(self) -> Kinds:
-        """The kinds of inputs that are whole, or have one element for each row."""
+        """The usual stride signature: each input is contiguous or broadcast on the inner axis."""
         last, inputs = self.region.shape[-1:], self.code.inputs.values()
         return tuple([int(symbol.rank > 0 and symbol.shape[-1:] == last) for symbol in inputs])
 
     def listing(self, step: AnyStep | None, values: Sequence[Any]) -> tuple[str, str] | None:
-        """A kernel as LLVM IR and assembly; None where it cannot be compiled."""
+        """Return a kernel as LLVM IR and as assembly; None if it cannot be compiled.
+
+        Without a step the kernel is that for the usual stride signature.
+        """
         kinds = self.kinds(step, values) if step else self.usual
         if kinds is None:
             return None
@@ -155,7 +166,11 @@ class Kernels:
             return self.compiled(kinds) and engine().listing(self._write_kernel(kinds).text)
 
     def status(self, step: AnyStep | None, values: Sequence[Any]) -> str:
-        """Which tier runs the region for such values, or for any, and why NumPy does."""
+        """Return, as text, the tier that runs the region for the layouts of `values`.
+
+        If NumPy runs the region, the text has the reason. Without a step the text is about all
+        compiled kernels.
+        """
         if self.why:
             return f"NumPy: {self.why}"
         kinds = self.kinds(step, values) if step else None
@@ -178,17 +193,19 @@ class Kernels:
         writes: Sequence[Symbol],
         values: Sequence[Any],
     ) -> Callable[..., Any] | None:
-        """A built-in function that computes `writes` of `reads`, arrays of the step's shapes.
+        """Return a built-in function that maps arrays of `reads` to arrays of `writes`.
 
-        None where there is no kernel yet, or threads would help. `values` are those of cells that
-        are constant, which must live as long as the function.
+        The arrays have the shapes of the step. `values` are the cells with their constants, whose
+        memory must live as long as the function. The answer is None if there is no kernel yet, if
+        several threads would be faster, or if NumPy has to compute some rows.
         """
         if not (self.worth and step.size and self.code.alone) or self.threads(step) > 1:
             return None
         arrays, layout = self._read(step, values)
         if not (layout and not layout.copies and (kernel := self.kernel(layout.kinds))):
             return None
-        places = dict.fromkeys(reads, len(layout.record))  # of those that no kernel reads
+        # A read that the kernel does not use goes to the word after the record.
+        places = dict.fromkeys(reads, len(layout.record))
         places |= {symbol: i for i, symbol in enumerate(self.code.places)}
         specs = [
             Spec(
@@ -203,7 +220,7 @@ class Kernels:
         return kernel.entry(specs, len(reads), record, step.size, long)
 
     def task(self, step: RegionStep, values: Sequence[Any]) -> KernelCall | None:
-        """A call of the kernel; None where the region stays in NumPy."""
+        """Return a call of the kernel for `values`; None if the region stays in NumPy."""
         if not (self.worth and step.size):
             return None
         arrays, layout = self._read(step, values)
@@ -214,7 +231,10 @@ class Kernels:
     def _read(
         self, step: AnyStep, values: Sequence[Any]
     ) -> tuple[list[Array], StrideLayout | None]:
-        """What the region reads, aligned, and its layout; what is not known is contiguous."""
+        """Return the aligned inputs of the region, and their layout, or None for the layout.
+
+        An input without a value yet counts as contiguous.
+        """
         arrays: list[Array] = []
         for symbol in self.code.inputs.values():
             value = values[step.cells[symbol.index]]
@@ -227,12 +247,12 @@ class Kernels:
         return arrays, stride_layout(step.shape, step.axes, operands, self.code.sizes, short)
 
     def threads(self, step: AnyStep) -> int:
-        """The threads that a step is worth."""
+        """Return the number of threads that the work of a step justifies."""
         return step.threads if step.size * self.cost > SECOND_THREAD else 1
 
     @lazy
     def cost(self) -> float:
-        """Nanoseconds an element, roughly: what instructions take, and the bytes that they move."""
+        """The estimated nanoseconds per element, for the instructions and for the bytes moved."""
         code = self.code
         bytes_moved = [each.dtype.storage.itemsize for each in (*code.inputs.values(), *code.outs)]
         prices = [_price(each, code.dtypes[out].itemsize) for each, _, out, _ in code.instructions]
@@ -240,14 +260,14 @@ class Kernels:
 
     @lazy
     def row(self) -> float:
-        """Nanoseconds that a row of less than a vector takes, roughly."""
+        """The estimated nanoseconds per row that is shorter than a vector."""
         loops = [function for function, *_ in self.code.instructions if function not in CHEAP]
         return NATIVE_ROW + NATIVE_ROW_LOOP * len(loops)
 
 
 @dataclass
 class KernelCall:
-    """One call of a region: its kernel, the record for it, and the inputs as it reads them."""
+    """One call of a region: the kernel, its record, and the inputs in the form that it reads."""
 
     kernels: Kernels
     kernel: Any
@@ -256,7 +276,11 @@ class KernelCall:
     arrays: Sequence[Array]
 
     def cut(self, run: PlanRun, threads: int) -> Partition:
-        """The ranges: some for each thread, as one may be slower; the blocks if told of them."""
+        """Return the ranges of elements, and the summation trees of long rows.
+
+        Each thread gets several ranges, so that a slow thread takes fewer of them. If the caller
+        wants progress, or NumPy computes some rows, the ranges are the step's blocks.
+        """
         step = self.step
         if run.progress or not all(is_sum(rows.symbol) for rows in step.rows):
             return step.ranges, step.trees
@@ -264,7 +288,7 @@ class KernelCall:
         return step.cut(step.size // (1 if threads == 1 else max(threads, most)) + 64)
 
     def work(self, outs: Sequence[Array], partition: Partition, takers: Sequence[Taker]) -> Work:
-        """What is done with each range."""
+        """Return the function by which a thread runs the kernel on its ranges."""
         (ranges, trees), step, code, kernel = partition, self.step, self.kernels.code, self.kernel
         count = len(ranges) if trees else step.size // step.length
         sums = {each: np.empty(count, code.dtypes[each[0]]) for each in code.sums}
@@ -306,12 +330,12 @@ def _address(array: Array) -> int:
 
 
 def _price(function: Any, size: int) -> float:
-    """Nanoseconds that a function takes for an element of so many bytes."""
+    """Return the estimated nanoseconds of a function per element of `size` bytes."""
     if function in EMITTERS:
         return NATIVE_LANE_BYTE * size
     return NATIVE_LOOP if isinstance(function, np.ufunc) else NATIVE_CONVERSION
 
 
 def _strides(kinds: Kinds) -> str:
-    """The kinds of inputs, as text."""
+    """Return a stride signature as text."""
     return f"({', '.join('any' if kind is None else str(kind) for kind in kinds)})"

@@ -1,4 +1,8 @@
-"""How operands lie along the rows of a result: which kernel reads them, and what it is told."""
+"""Layouts of operands: the stride signature that selects a kernel, and the record it runs on.
+
+The layout merges neighbouring axes whose strides allow that for all operands. The merged inner axis
+is the row over which a kernel vectorizes; the kernel steps over the other axes.
+"""
 
 from __future__ import annotations
 
@@ -21,21 +25,22 @@ Array: TypeAlias = NDArray[Any]
 Shape: TypeAlias = tuple[int, ...]
 Kinds: TypeAlias = tuple[Kind, ...]
 Operand: TypeAlias = tuple[Shape, Shape, int]
-"""The shape of an operand, its strides and the size of an element."""
+"""The shape of an operand, its strides in bytes, and the bytes of an element."""
 
 Axis: TypeAlias = tuple[int, list[int]]
-"""The size of an axis, and the strides of all operands along it."""
+"""The size of an axis, and the strides in bytes of all operands along it."""
 
 ResultSizes: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
-"""The sizes of the elements of results, and of sums of rows."""
+"""The bytes of an element of each result, and of an element of each sum of rows."""
 
 
 class StrideLayout(NamedTuple):
-    """The kinds of inputs, the record of a kernel, and of which inputs it reads copies.
+    """The stride signature of inputs, the record of a kernel, and the shapes of copied inputs.
 
-    The record is in words: the bases of inputs, results and sums, to be filled in; the number of
-    axes, of which the first is a row, and of each the size and the strides along it. `copies`, if
-    there are any, are the shapes to which inputs are broadcast.
+    The record has 64-bit words: the base addresses of inputs, results and sums, which the caller
+    fills in; the number of axes; and for each axis the size and the strides of all operands. The
+    first axis is the row. If the kernel reads copies, `copies` has the shape to which each input is
+    broadcast for its copy.
     """
 
     kinds: Kinds
@@ -43,7 +48,7 @@ class StrideLayout(NamedTuple):
     copies: tuple[Shape, ...] = ()
 
     def read(self, arrays: Sequence[Array]) -> Sequence[Array]:
-        """The inputs as the kernel reads them."""
+        """Return the inputs in the form that the kernel reads: themselves, or their copies."""
         if not self.copies:
             return arrays
         both = zip(arrays, self.copies, strict=True)
@@ -54,11 +59,12 @@ class StrideLayout(NamedTuple):
 def stride_layout(
     shape: Shape, axes: int, inputs: tuple[Operand, ...], result_sizes: ResultSizes, short: int
 ) -> StrideLayout | None:
-    """The layout of inputs, and of results in C order, the last `axes` of which are one row.
+    """Return the layout of inputs, and of results in C order, for an iteration space of `shape`.
 
-    Inputs of which more than `short` rows are less than a vector, or which have no common rows, are
-    copied: several rows are then one, with what is the same in each repeated. None where that does
-    not help.
+    The last `axes` axes of the results are one row; with 0 the layout chooses the row. If the
+    inputs have no common row, or have more than `short` rows that are shorter than a vector, the
+    kernel reads copies, in which several rows are one; a broadcast operand is repeated in its copy.
+    The answer is None if copies do not help either.
     """
     layout = _rows(shape, axes, inputs, result_sizes, short)
     if layout is not None:
@@ -81,7 +87,7 @@ def stride_layout(
 def _rows(
     shape: Shape, axes: int, inputs: Sequence[Operand], result_sizes: ResultSizes, short: int
 ) -> StrideLayout | None:
-    """The layout of inputs as they lie."""
+    """Return the layout of inputs without copies; None if the rows are unfit."""
     lead, (results, sums) = len(shape) - axes if axes else 0, result_sizes
     sum_shape = (*shape[:lead], *[1] * axes)
     operands = [
@@ -107,7 +113,11 @@ def _rows(
 
 
 def _merge_axes(axes: Sequence[Axis]) -> list[Axis]:
-    """Axes, from the last to the first, neighbours that are one for all operands made one."""
+    """Return the axes from the last to the first, with neighbours merged.
+
+    Two neighbours merge if for each operand the outer stride is the size of the inner axis times
+    the inner stride. Axes of size 1 are dropped.
+    """
     merged_axes: list[Axis] = []
     for size, steps in reversed(axes):
         if merged_axes and steps == [merged_axes[-1][0] * by for by in merged_axes[-1][1]]:
@@ -119,13 +129,13 @@ def _merge_axes(axes: Sequence[Axis]) -> list[Axis]:
 
 def _kind(inner: int, stride: int, own: Shape, _: Shape, size: int) -> Kind:
     if inner == 1:
-        return 1 if own else 0  # as for more elements
+        return 1 if own else 0  # the same kernel serves rows of more elements
     count = stride // size
     return count if stride == count * size and count in KINDS else None
 
 
 def _period(shape: Shape, own: Shape) -> int:
-    """The elements after which a broadcast operand repeats, if they are few; else 0."""
+    """Return the period of a broadcast operand in elements, if it is at most PERIOD; else 0."""
     while own and own[0] == 1:
         own = own[1:]
     repeats, size = own == shape[len(shape) - len(own) :], math.prod(own)
@@ -133,5 +143,5 @@ def _period(shape: Shape, own: Shape) -> int:
 
 
 def _whole(shape: Shape, size: int) -> Operand:
-    """An array in C order."""
+    """Return the operand of an array in C order; `size` is the bytes of an element."""
     return shape, tuple([size * math.prod(shape[i + 1 :]) for i in range(len(shape))]), size

@@ -1,4 +1,8 @@
-"""The start of the tier: what it relies on is tried on this machine, once, when first wanted."""
+"""The probe of the native tier: on first use it verifies the tier's assumptions on this machine.
+
+The probe compiles a small kernel with vectors and a NumPy inner loop, runs it, and compares its
+results with NumPy's.
+"""
 
 from __future__ import annotations
 
@@ -30,15 +34,16 @@ define void @kernel(ptr %record, ptr %context, i64 %first, i64 %end) {
   ret void
 }
 """
-"""What kernels are made of: vectors, a loop of NumPy's, addresses in a record and a context."""
+"""A kernel with all parts of real kernels: vectors, an inner loop of NumPy, and addresses in a
+record and a context."""
 
 
 class UnusableError(Exception):
-    """There is no machine code in this process; the message says why."""
+    """Raised if this process cannot use machine code; the message says why."""
 
 
 def engine() -> Any:
-    """The module that needs llvmlite, which has shown that it works. Raises UnusableError."""
+    """Return the module `engine` after a successful probe. Raises UnusableError if it failed."""
     with LOCK:
         module, why = _start()
     if why:
@@ -47,7 +52,7 @@ def engine() -> Any:
 
 
 def failure_reason(error: Exception) -> str:
-    """An error of LLVM as a reason to stay in NumPy; the first of a process is logged."""
+    """Return an error of LLVM as a reason to stay in NumPy, and log the first in the process."""
     why = str(error) if isinstance(error, UnusableError) else f"{type(error).__name__}: {error}"
     if not _logged:
         import logging
@@ -64,16 +69,24 @@ _logged: list[str] = []
 @cache
 @uncollected
 def _start() -> tuple[Any, str]:
-    """The module that needs llvmlite, and what is wrong; an interrupt tells nothing of that."""
+    """Return the module `engine`, or None, and the problem as text, empty for none.
+
+    The cache must not keep a KeyboardInterrupt, which says nothing about the machine; the function
+    therefore catches Exception alone.
+    """
     try:
         module = import_module("runtime.native.engine")
         return module, _problem(module)
-    except Exception as error:  # whatever it is, there is NumPy
+    except Exception as error:  # any failure: NumPy is the fallback
         return None, f"llvmlite fails, {type(error).__name__}: {error}"
 
 
 def _problem(module: Any) -> str:
-    """What a small kernel shows that is called by its address, then by an entry; or nothing."""
+    """Return the problem of this machine as text, or "".
+
+    The function calls a small kernel by its address and compares the values; it then calls it by an
+    entry. If only the entry fails, the engine does without entries.
+    """
     single = np.dtype(np.float32)
     loop = loop_of(np.exp, single, single) if ufuncs_are_as_declared() else None
     if loop is None:

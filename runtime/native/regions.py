@@ -1,4 +1,9 @@
-"""A region as an LLVM module: loops over vectors, and between them NumPy's own over a block."""
+"""Code generation: a region as an LLVM module.
+
+The module tiles a row into blocks. On each block it alternates between loops over vectors, which
+compute all instructions with emitters, and calls of NumPy's own inner loops for the other ufuncs.
+Values between the two lie in scratch memory on the stack.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +28,7 @@ from runtime.program.cost_model import (
 )
 
 Kind: TypeAlias = int | None
-"""The stride of an input along rows, in elements, if it is among KINDS; else None: any."""
+"""The kind of an input: its stride along rows in elements if that is in KINDS, else None."""
 
 KINDS = (0, 1, 2, -1)
 _WHOLE = (np.power, np.arctan2, np.hypot, np.logaddexp)
@@ -37,7 +42,7 @@ entry:
   %length = alloca i64, align 8
   %limit = add i64 %begin, %n
   %most = sub i64 %limit, {width}"""
-"""Elements of a row, at least one whole vector, and their sums."""
+"""The function for elements of a row and their sums; the elements fill at least one vector."""
 
 _BLOCK = """
   br label %block
@@ -54,7 +59,7 @@ vec{n}:
   %rel{n} = phi i64 [ 0, %{before} ], [ %next{n}, %last{n} ]
   %in{n} = call i64 @llvm.umin(i64 %rel{n}, i64 %top)
   %at{n} = add i64 %start, %in{n}"""
-"""The vectors of a block, the last of which may overlap the one before."""
+"""The loop over the vectors of a block; the last vector may overlap the vector before it."""
 
 _NEXT = """
   br label %last{n}
@@ -71,13 +76,14 @@ exit:"""
 
 
 class UnsupportedError(Exception):
-    """A region is not all machine code; the message says why."""
+    """Raised if a region cannot be machine code as a whole; the message says why."""
 
 
 class Kernel(NamedTuple):
-    """`kernel(record, context, first, end)` as assembly, for elements first to end of the result.
+    """The LLVM assembly of `kernel(record, context, first, end)`, and the words of its context.
 
-    `record` is that of a Layout; `context` are the addresses of tables and of NumPy's loops.
+    The kernel computes elements `first` to `end` of the result. `record` is the record of a
+    StrideLayout; `context` are the addresses of tables and of NumPy's inner loops.
     """
 
     text: str
@@ -85,18 +91,23 @@ class Kernel(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """Vector instructions, then calls of NumPy's loops that read what they made."""
+    """Vector instructions, followed by calls of NumPy's inner loops that read their results."""
 
     vectors: list[Instruction]
     loops: list[Instruction]
 
 
 def segments_of(code: NativeCode, features: Collection[str]) -> list[Segment]:
-    """The instructions that matter, each as early as the loops that it waits for allow."""
+    """Return the live instructions as segments.
+
+    Each instruction is in the earliest segment after the inner loops whose results it reads. Raises
+    UnsupportedError if there are too many instructions, or if an instruction has neither an emitter
+    nor an inner loop.
+    """
     stage: dict[int, int] = {}
     segments = [Segment([], [])]
     live = code.live([*code.results, *[register for register, _ in code.sums]])
-    if len(live) > INSTRUCTIONS:  # others wait while LLVM is at work
+    if len(live) > INSTRUCTIONS:  # other threads wait while LLVM compiles
         raise UnsupportedError(f"{len(live)} instructions in one region, more than {INSTRUCTIONS}")
     for instruction in live:
         function, args, out, symbol = instruction
@@ -117,9 +128,10 @@ def segments_of(code: NativeCode, features: Collection[str]) -> list[Segment]:
 
 
 class ModuleWriter:
-    """The assembly of a region whose inputs are each of a kind.
+    """The generator of the LLVM assembly of a region for one stride signature of its inputs.
 
-    Its places, the operands that lie in memory, are inputs, then results, then sums.
+    `places` numbers the operands in memory: the inputs, then the results, then the sums. Raises
+    UnsupportedError for a region that cannot be machine code.
     """
 
     def __init__(self, code: NativeCode, kinds: Sequence[Kind], features: Collection[str]) -> None:
@@ -139,7 +151,7 @@ class ModuleWriter:
         self.same: dict[int, LlvmValue] = {}
 
     def kernel(self) -> Kernel:
-        """The whole of it."""
+        """Return the whole module, with a body by vectors and a body by elements."""
         text = self.text
         for text.width, room in ((NATIVE_VECTOR, self.block + NATIVE_VECTOR), (1, NATIVE_VECTOR)):
             self._body(room)
@@ -147,10 +159,10 @@ class ModuleWriter:
         lines = [*text.lines, *rows(len(self.places), sums, self.block)]
         return Kernel(words_of("\n".join(lines)), tuple(text.context))
 
-    # -- what lies in memory
+    # -- operands in memory
 
     def _scratch(self) -> dict[int, int]:
-        """The values that another segment, a loop or a sum reads, by their slots."""
+        """Return the slots of the values that another segment, an inner loop or a sum reads."""
         writers: dict[int, int] = {}
         bases = [base for base, _ in self.sums if not self._lies(base)]
         for number, segment in enumerate(self.segments):
@@ -165,14 +177,15 @@ class ModuleWriter:
         return {base: slot for slot, base in enumerate(bases)}
 
     def _lies(self, base: int, function: object = np.power) -> bool:
-        """Whether a value lies in memory from the beginning, as a function of NumPy wants it."""
+        """Whether a value is an input or constant that an inner loop can read in place."""
         kind = 0 if base in self.code.constants else self.kinds.get(base)
         return kind == 1 or (kind == 0 and function not in _WHOLE)
 
     def _operand(self, base: int, at: str, inside: str, original: bool = False) -> tuple[str, str]:
-        """The address of an element, by its number in the row and in the block; the stride.
+        """Return the address of an element, and the stride in bytes, both as assembly.
 
-        `given`: as it is given, though it is kept too.
+        `at` is the number of the element in the row, `inside` its number in the block. With
+        `original`, the address is that of the input itself even if scratch memory holds a copy.
         """
         size = self.dtypes[base].itemsize
         if base in self.scratch and not original:
@@ -187,7 +200,7 @@ class ModuleWriter:
             unit, at = "1", f"$(mul i64 {at}, {stride})"
         return self.text.op(f"getelementptr [{unit} x i8], ptr {pointer}, i64 {at}"), stride
 
-    # -- the region's own function
+    # -- the body: the function that differs by region
 
     def _body(self, room: int) -> None:
         lines, width = self.text.lines, self.text.width
@@ -206,7 +219,11 @@ class ModuleWriter:
         lines.append("ret void\n}")
 
     def _prologue(self, room: int) -> None:
-        """What is done once: room for elements that are kept, values that are one for all."""
+        """Write the code that runs once per call of the body.
+
+        It allocates scratch memory, loads addresses and strides, and fills vectors with constants
+        and with inputs of stride 0.
+        """
         text, lines = self.text, self.text.lines
         for base, slot in self.scratch.items():
             size = room * self.dtypes[base].itemsize
@@ -228,7 +245,11 @@ class ModuleWriter:
             lines.append(f"store i{8 * value.itemsize} {bits}, ptr %n{base}")
 
     def _segment(self, n: int, segment: Segment, before: str) -> str:
-        """Vectors, and calls of NumPy's loops; the label of the block in which they end."""
+        """Write a segment after the basic block `before`, and return the label of its last block.
+
+        The first segment also copies to scratch memory the inputs and constants that inner loops
+        and sums cannot read in place.
+        """
         bases_given = (
             []
             if n
@@ -268,7 +289,7 @@ class ModuleWriter:
                 self._store(out, result, n)
 
     def _load_vector(self, base: int, n: int) -> LlvmValue:
-        """A vector of a value that another segment, or nothing here, computes."""
+        """Return a vector of an input, or of a value that another segment computes."""
         text, dtype, kind = self.text, _stored_type(self.dtypes[base]), self.kinds.get(base, 1)
         element, whole, w = lane(dtype), text.of(lane(dtype)), text.width
         at, stride = self._operand(base, f"%at{n}", f"%in{n}", base in self.kinds)
@@ -280,12 +301,12 @@ class ModuleWriter:
             return text.op(f"load {whole}, ptr {start}, align 1")
 
         if kind is None:
-            vector = "poison"  # element by element: gathers of a processor take longer
+            vector = "poison"  # loads by element: the gather instructions of processors are slower
             for k in range(w):
                 x = f"$(load {element}, ptr {at}, align 1)"
                 vector = text.op(f"insertelement {whole} {vector}, {element} {x}, i64 {k}")
                 at = text.op(f"getelementptr i8, ptr {at}, i64 {stride}")
-        elif kind == 2:  # the second begins where it ends with the last element that is wanted
+        elif kind == 2:  # the second load ends with the last live element, not beyond the input
             lanes = (*range(0, w, 2), *range(w + 1, 2 * w, 2))
             vector = text.shuffled(whole, load(0), load(w - 1), lanes)
         elif kind == -1:
@@ -295,7 +316,7 @@ class ModuleWriter:
         return LlvmValue(text, vector, dtype).view(self.dtypes[base])
 
     def _prefetch(self, at: str, stride: int) -> None:
-        """Have memory bring the next block, while functions and sums are computed of this one."""
+        """Prefetch the next block while inner loops and sums work on the current block."""
         for line in range(0, self.text.width * stride, 64):
             ahead = f"$(getelementptr i8, ptr {at}, i64 {self.block * stride + line})"
             self.text.lines.append(f"call void @llvm.prefetch(ptr {ahead}, i32 0, i32 3, i32 1)")
@@ -305,7 +326,7 @@ class ModuleWriter:
         self.text.lines.append(f"store {value.view(_stored_type(value.dtype))}, ptr {at}, align 1")
 
     def _call(self, instruction: Instruction) -> None:
-        """NumPy's loop over the block."""
+        """Write the call of NumPy's inner loop over the block."""
         function, args, out, _ = instruction
         registers, lines = (*args, out), self.text.lines
         assert isinstance(function, np.ufunc)
@@ -320,5 +341,5 @@ class ModuleWriter:
 
 
 def _stored_type(dtype: Storage) -> Storage:
-    """The dtype of an element in memory, where it has bits: that of a bool are those of a byte."""
+    """Return the dtype of an element in memory: a bool is stored as a uint8, others as they are."""
     return np.dtype(np.uint8) if dtype.kind == "b" else dtype

@@ -1,9 +1,10 @@
-"""How a kernel goes over rows: the parts of its module that are the same for every region.
+"""The iteration of a kernel over rows: the functions of its module that every region shares.
 
-`kernel` finds where each row of each operand begins, `tree` halves a row that is summed and takes
-a body, which is the region's own: by vectors, or by elements where they are fewer. Sums are those
-of NumPy: of halves, of which those of 128 elements are added in eight lanes
-(numpy/_core/src/umath/loops_utils.h.src, pairwise_sum). A record is what Layout says.
+`kernel` computes the address of each row of each operand. `tree` halves a row that is summed, and
+calls the body of the region: the body by vectors, or the body by elements if there are fewer
+elements than a vector has. Sums have NumPy's pairwise order: NumPy halves a row down to 128
+elements, which it adds in eight lanes (numpy/_core/src/umath/loops_utils.h.src, pairwise_sum).
+`StrideLayout` defines the record of a kernel.
 """
 
 from __future__ import annotations
@@ -80,8 +81,8 @@ more:
   br label %one
 exit:
   put {T} $({add} {T} %left, %t), %sums[0]"""
-"""The leaf of a sum: two of NumPy's side by side, or one. Each has eight lanes, which are added in
-pairs, then the rest."""
+"""The leaf of a sum: one of NumPy's leaves, or two side by side. A leaf is added in eight lanes;
+then the lanes are added in pairs, and then the remaining elements one by one."""
 
 _KERNEL = """
 define void @kernel(ptr %record, ptr %context, i64 %first, i64 %end) {{
@@ -128,9 +129,11 @@ exit:
 
 
 def rows(first: int, sums: Sequence[tuple[str, bool]], block: int) -> Iterator[str]:
-    """The functions around the bodies, for places of which the `first` are no sums.
+    """Yield the functions around the bodies of a region.
 
-    `sums` are types, and whether the sum of a whole row is divided by its elements.
+    `first` is the number of places before those of the sums. `sums` has, for each sum, the LLVM
+    type and whether the sum of a whole row is divided by its number of elements. `block` is the
+    number of elements above which a summed row is halved.
     """
     places = first + len(sums)
     full = f"<{places} x i64>"
@@ -152,7 +155,7 @@ def rows(first: int, sums: Sequence[tuple[str, bool]], block: int) -> Iterator[s
 
 
 def _pairs(kind: str, add: str) -> Iterator[str]:
-    """The lanes of %a and %b, neighbours added until each is one."""
+    """Yield the instructions that add neighbouring lanes of %a and %b until each has one lane."""
     x, y = "%a", "%b"
     for n in (8, 4, 2):
         both = f"<{min(8, 2 * n)} x {kind}>"
@@ -163,7 +166,10 @@ def _pairs(kind: str, add: str) -> Iterator[str]:
 
 
 def _halves(of: str, args: str, long: str, leaf: str, kinds: Sequence[str]) -> str:
-    """Sums, of these types: where there are more elements than some, of halves, else of a leaf."""
+    """Return a recursive function that sums: the sums of two halves for long rows, else a leaf.
+
+    `kinds` are the LLVM types of the sums, and `long` is the condition for halving.
+    """
     additions: list[str] = []
     for k, kind in enumerate(kinds):
         both = f"$(get {kind}, %sums[{k}]), $(get {kind}, %right[{k}])"
@@ -173,7 +179,10 @@ def _halves(of: str, args: str, long: str, leaf: str, kinds: Sequence[str]) -> s
 
 
 def _finish_sum(k: int, place: int, kind: str, mean: bool) -> str:
-    """A sum as NumPy has it: it begins with 0, so that none is -0.0; means divide in double."""
+    """Return the code that finishes and stores a sum as NumPy does.
+
+    NumPy's sum starts from 0, so it is never -0.0. A mean divides in double precision.
+    """
     add, zero = _adding(kind)
     total = f"$({add} {kind} $(get {kind}, %sums[{k}]), {zero.strip('-')})"
     if mean and kind == "double":
@@ -185,5 +194,5 @@ def _finish_sum(k: int, place: int, kind: str, mean: bool) -> str:
 
 
 def _adding(kind: str) -> tuple[str, str]:
-    """The instruction that adds, and what changes nothing when it is added."""
+    """Return the addition instruction of an LLVM type, and its neutral element."""
     return ("fadd", "-0.0") if kind in ("float", "double") else ("add", "0")

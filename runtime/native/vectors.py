@@ -1,4 +1,4 @@
-"""LLVM assembly being written: straight code over vectors that have a lane for each element."""
+"""A writer of LLVM assembly: straight-line code over vectors that have a lane for each element."""
 
 from __future__ import annotations
 
@@ -13,21 +13,26 @@ from numpy.typing import NDArray
 from runtime.program.codegen.tracing import Storage
 
 where: Callable[..., Any] = np.where
-"""np.where, of what is not known to be arrays."""
+"""np.where with the type of a function of any operands, because the operands are LlvmValues."""
 
 _FLOATS = {("f", 2): "half", ("f", 4): "float", ("f", 8): "double"}
 
 
 def lane(dtype: Storage) -> str:
-    """The type of one lane: a float of its size; else an integer of the same bits; i1 for bool."""
+    """Return the LLVM type of one lane: i1 for bool, a float type of NumPy's width, or an integer.
+
+    A dtype without such a float type is an integer of the same width.
+    """
     if dtype == np.bool_:
         return "i1"
     return _FLOATS.get((dtype.kind, dtype.itemsize), f"i{8 * dtype.itemsize}")
 
 
 def words_of(text: str) -> str:
-    """Assembly where `get T, %p[i]` loads from the i-th 64-bit word after %p, and
-    `put T %x, %p[i]` stores there; and where `$(...)` is the value of the instruction in it.
+    """Return LLVM assembly from text with three abbreviations.
+
+    `get T, %p[i]` loads from the i-th 64-bit word after %p, `put T %x, %p[i]` stores there, and
+    `$(...)` is the value of the instruction inside the parentheses.
     """
     names = count()
 
@@ -58,14 +63,14 @@ _STORE_PATTERN = re.compile(r"put (.+), (%\w+)\[(\S+)\]")
 
 
 class ConstantTable(NamedTuple):
-    """A function of places: the elements of an array, by its address."""
+    """A constant array as a function from indices to elements; it refers to memory by address."""
 
     address: int
     dtype: Storage
 
     @staticmethod
     def of(values: NDArray[Any]) -> ConstantTable:
-        """That of an array, which lives as long as the process from now on, as code may."""
+        """Return the table of an array, which then lives until the process ends, as code may."""
         _BUFFERS[values.ctypes.data] = values
         return ConstantTable(values.ctypes.data, values.dtype)
 
@@ -74,7 +79,11 @@ _BUFFERS: dict[int, NDArray[Any]] = {}
 
 
 class Vectors:
-    """Instructions in order, on vectors of `width` lanes; `context` are the addresses they need."""
+    """A list of instructions on vectors of `width` lanes.
+
+    `context` has the addresses of this process that the instructions need, with their numbers.
+    `features` are the extensions of the processor.
+    """
 
     def __init__(self, width: int, features: Collection[str] = ()) -> None:
         self.width, self.features = width, frozenset(features)
@@ -83,32 +92,38 @@ class Vectors:
         self._names = count()
 
     def op(self, text: str) -> str:
-        """The value of an instruction."""
+        """Append an instruction, and return the name of its value."""
         name = f"%v{next(self._names)}"
         self.lines.append(f"{name} = {text}")
         return name
 
     def of(self, lane: str) -> str:
-        """The type of a vector of lanes."""
+        """Return the type of a vector whose lanes have the type `lane`."""
         return f"<{self.width} x {lane}>"
 
     def pointer(self, address: int) -> str:
-        """An address of this process, which is not part of the text."""
+        """Return an address of this process as a value that the code loads from its context.
+
+        The text then does not depend on the address, so the disk cache can serve all processes.
+        """
         return self.op(f"get ptr, %context[{self.context.setdefault(address, len(self.context))}]")
 
     def has(self, *extensions: str) -> bool:
-        """Whether the processor has any of some extensions."""
+        """Whether the processor has at least one of some extensions."""
         return not self.features.isdisjoint(extensions)
 
     def shuffled(self, kind: str, x: str, y: str, lanes: Iterable[int]) -> str:
-        """Lanes of two vectors of a type, by their numbers in both."""
+        """Return the vector of chosen lanes of x and y, whose type is `kind`.
+
+        The numbers of lanes count those of x first and then those of y.
+        """
         indices = [f"i32 {number}" for number in lanes]
         both, mask = f"{kind} {x}, {kind} {y}", ", ".join(indices)
         return self.op(f"shufflevector {both}, <{len(indices)} x i32> <{mask}>")
 
 
 def splat(value: Any, dtype: Storage) -> str:
-    """A constant in every lane."""
+    """Return the vector constant that has `value` in every lane."""
     element, bits = lane(dtype), int.from_bytes(np.asarray(value, dtype).tobytes(), "little")
     whole = f"i{8 * dtype.itemsize}"
     constant = bits if element[0] == "i" else f"bitcast ({whole} {bits} to {element})"

@@ -1,6 +1,7 @@
-"""What machine code and ctypes read of CPython's and NumPy's own structures; nothing else does.
+"""Access of machine code and ctypes to the C structures of CPython and NumPy.
 
-`structs` says where fields lie and tries that; runtime/native/probe.py asks it before anything here
-is used, and computes with each part. GRAPHIR_NATIVE=0 in the environment, or `native="off"`, switch
-the tier off, and this room with it.
+All such access is in this package. `structs` declares the offsets of fields and verifies them.
+runtime/native/probe.py runs this verification, and a computation with each part, before any other
+use of this package. GRAPHIR_NATIVE=0 in the environment, or `native="off"`, switches off the tier
+and this package.
 """

@@ -1,8 +1,9 @@
-"""A call of a small program without Python: guards, memory for the results, and the kernel.
+"""Entries: machine code that runs a small program without Python, as a built-in function.
 
-The machine code of `call` is the same for all programs. What one of them is made of lies in a
-record of 64-bit words, the data of the NumPy array that is the `self` of its built-in function:
-first the words that _HEAD names, then four for each array.
+An entry checks guards on its inputs, allocates the results, and calls the kernel. All programs
+share the machine code of `call`. The data of one program lie in a record of 64-bit words: first the
+words that _HEAD names, then four words for each array. The record is the memory of the NumPy array
+that is the `self` of the built-in function.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _HEAD = (*_POINTERS, "bytes", "inputs", "outs", "arrays", "elements", "long")
 
 
 class Spec(NamedTuple):
-    """An array that is given, or made: its dtype and shape, and the word of a record for it."""
+    """An input or a result of an entry: its dtype, its shape, and its word in a kernel's record."""
 
     dtype: Storage
     shape: tuple[int, ...]
@@ -43,9 +44,10 @@ class Spec(NamedTuple):
 
 
 def assembly() -> str:
-    """`call(self, args, nargs)` as METHFASTCALL wants it.
+    """Return the LLVM assembly of `call(self, args, nargs)`, a METH_FASTCALL function.
 
-    It gives None where a guard fails, and where memory is refused, of which Python shall tell.
+    The function returns None if a guard fails, and if an allocation fails. The caller then falls
+    back to Python, which raises the MemoryError.
     """
     kinds = ["ptr" if name in _POINTERS else "i64" for name in _HEAD]
     head = [f"%{name} = get {kinds[i]}, %record[{i}]" for i, name in enumerate(_HEAD)]
@@ -147,12 +149,14 @@ def built_in(
     elements: int,
     long: bool,
 ) -> Callable[..., Any]:
-    """A function of so many inputs that gives the others of `specs`, or None: see assembly.
+    """Return a built-in function of `inputs` arrays that returns its results, or None.
 
-    `call` is the machine code of `assembly`. `template` is the kernel's record, but for the bases
-    of inputs and results; a `long` call lets other threads run Python meanwhile.
+    `specs` describes the inputs and then the results; `assembly` says when the answer is None.
+    `call` is the compiled code of `assembly`. `template` is the record of the kernel, in which each
+    call fills in the addresses of inputs and results. A `long` call releases the GIL while the
+    kernel runs.
     """
-    given = np.array([*template, 0], np.int64)  # the last for inputs that are not read
+    given = np.array([*template, 0], np.int64)  # the last word takes inputs that no kernel reads
     shapes = [np.array([*one.shape, 0], np.int64) for one in specs]
     arrays = [
         (id(one.dtype), len(one.shape), shape.ctypes.data, one.place)
@@ -163,6 +167,6 @@ def built_in(
     head = *known, *called, inputs, len(specs) - inputs, len(specs), elements, long
     record: Any = (ctypes.c_int64 * (len(head) + 4 * len(specs)))(*head, *np.ravel(arrays))
     method = _MethodDef(b"call", call.address, FASTCALL, None)
-    record.kept = call, method, kernel, specs, given, shapes  # as long as the function
+    record.kept = call, method, kernel, specs, given, shapes  # they live as long as the function
     new = python("PyCFunction_NewEx", py_object, c_void_p, py_object, c_void_p)
     return new(ctypes.addressof(method), np.frombuffer(record, np.int64), None)

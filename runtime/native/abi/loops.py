@@ -12,7 +12,7 @@ from runtime.program.codegen.tracing import Storage
 
 
 class Loop(NamedTuple):
-    """A loop `function(char **args, intp *n, intp *steps, void *data)` by its addresses."""
+    """An inner loop `function(char **args, intp *n, intp *steps, void *data)`, by its addresses."""
 
     function: int
     data: int
@@ -20,7 +20,7 @@ class Loop(NamedTuple):
 
 @cache
 def loop_of(function: np.ufunc, *dtypes: Storage) -> Loop | None:
-    """The loop of a ufunc for operands and a result of just these dtypes."""
+    """Return the inner loop of a ufunc for operands and a result of exactly `dtypes`, or None."""
     for k, types in enumerate(function.types):
         if [np.dtype(code) for code in types.replace("->", "")] == [*dtypes]:
             fields = words(id(function))

@@ -1,4 +1,4 @@
-"""The structures of NumPy that headers declare, in 64-bit words, and whether they are so here."""
+"""Field offsets of NumPy's public C structures, in 64-bit words, and checks of these offsets."""
 
 from __future__ import annotations
 
@@ -18,29 +18,32 @@ FASTCALL = 0x80  # METH_FASTCALL of CPython's Include/methodobject.h
 
 
 def words(address: int) -> Any:
-    """The 64-bit words at an address, by number."""
+    """Return the 64-bit words at an address as an indexable pointer."""
     return ctypes.cast(address, ctypes.POINTER(ctypes.c_int64))
 
 
 def low(word: int) -> int:
-    """The number in the first 32 bits of a word, if it is not negative."""
+    """Return the number in the low 32 bits of a word; the number must not be negative."""
     return word & 0xFFFFFFFF
 
 
 def python(name: str, result: Any, *args: Any) -> Any:
-    """A function of CPython's C API, which holds the GIL."""
+    """Return a function of CPython's C API, whose calls hold the GIL."""
     return ctypes.PYFUNCTYPE(result, *args)((name, ctypes.pythonapi))
 
 
 def numpy_api(index: int) -> int:
-    """The address of a function of NumPy's C API."""
+    """Return the address of a function of NumPy's C API, by its index in the table of the API."""
     table = python("PyCapsule_GetPointer", ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
     capsule: Any = import_module("numpy._core._multiarray_umath")._ARRAY_API
     return words(table(capsule, None))[index]
 
 
 def ufuncs_are_as_declared() -> bool:
-    """Whether the fields of a ufunc that Python tells too lie where the header has them."""
+    """Whether the fields of ufuncs lie at the offsets of the header.
+
+    The check compares the fields with the attributes that Python exposes.
+    """
     for ufunc in (np.add, np.exp, np.isnan):
         fields = words(id(ufunc))
         counts = fields[NIN_NOUT], low(fields[NARGS]), low(fields[NTYPES])
@@ -50,10 +53,13 @@ def ufuncs_are_as_declared() -> bool:
 
 
 def arrays_are_as_declared() -> bool:
-    """Whether the fields of an array whose values Python tells lie where the header has them."""
+    """Whether the fields of arrays lie at the offsets of the header.
+
+    The check compares the fields of an array with the attributes that Python exposes.
+    """
     array = np.zeros((3, 5, 7), np.float32)
     fields = words(id(array))
     pointers = fields[TYPE], fields[DATA], fields[DTYPE], fields[STRIDES]
-    strides = fields[DIMS] + 8 * array.ndim  # which follow the dims
+    strides = fields[DIMS] + 8 * array.ndim  # NumPy stores the strides right after the dims
     expected = id(np.ndarray), array.ctypes.data, id(array.dtype), strides
     return pointers == expected and (low(fields[NDIM]), low(fields[FLAGS])) == (3, array.flags.num)
