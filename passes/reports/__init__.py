@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from passes.analysis.casts import CastReport
 
-# Each writer is imported when it is asked for: the command line knows them all and needs one.
+# Each writer is imported at its first use: a run of the command line uses one of the formats.
 
 
 def _text(report: CastReport) -> str:
@@ -55,4 +55,4 @@ REPORT_FORMATS: dict[str, Callable[[CastReport], str]] = {
     "json": _json,
     "sarif": _sarif,
 }
-"""The functions that write a report of casts, by the name of what they make."""
+"""The functions that write a cast report, by the name of the format."""

@@ -1,4 +1,4 @@
-"""A report of casts as one HTML page that needs nothing else, and as a fragment for notebooks."""
+"""The HTML writer of cast reports: one self-contained page."""
 
 from __future__ import annotations
 
@@ -20,17 +20,18 @@ if TYPE_CHECKING:
     from passes.analysis.graph_diff import GraphDiff
 
 ROWS = 2000
-"""The most rows that the table of a page holds."""
+"""The most rows in the table of a page."""
 
 CHANGES = 200
-"""The most changes under other rules, and lines of errors, that a page tells."""
+"""The most changes under other rules, and the most lines of errors, on a page."""
 
 
 @uncollected
 def report_html(report: CastReport, most: int = ROWS) -> str:
-    """The page: a summary, the program with its casts, a drawing, and a table to sort and filter.
+    """Return the page: a summary, the annotated source, a drawing, and a sortable table.
 
-    It loads nothing, which its own policy forbids, and reads without its script too.
+    The table has the `most` worst rows, and the reader can filter it. The page's Content Security
+    Policy forbids all loads. The page is readable without its script.
     """
     style, script = _part("page.css"), _part("page.js")
     first = words.unseen(report)[:1]
@@ -53,7 +54,7 @@ def _part(name: str) -> str:
 
 
 def _policy(script: str) -> str:
-    """What the page may do: run its own script, by its digest, and style itself."""
+    """Return the Content Security Policy: the page's own script, by digest, and inline styles."""
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
 
@@ -87,7 +88,7 @@ def _section(title: str, name: str, *content: str) -> str:
 
 
 def _unseen_steps(report: CastReport) -> str:
-    """The steps that a run did not see."""
+    """Return the list of the steps that the audit did not see."""
     steps = [tag("li", text(line)) for line in words.unseen(report)[1:]]
     return tag("ul", *steps, id="unseen") if steps else ""
 
@@ -114,7 +115,7 @@ def _summary(report: CastReport) -> str:
 
 
 def _bar(report: CastReport) -> str:
-    """How the kinds of loss divide the rows, drawn and told."""
+    """Return a bar of the rows by level of loss, with a legend."""
     counts = words.levels(report)
     pieces = [tag("i", class_=level, style=f"flex-grow:{count}") for level, count in counts.items()]
     legend = [
@@ -137,7 +138,7 @@ def _outputs(report: CastReport) -> str:
 
 
 def _errors(error: OutputError) -> Iterator[str]:
-    """The cells of an output."""
+    """Yield the table cells of an output's error."""
     yield from (error.name, error.dtype)
     if error.differing is None:
         yield f"unknown of {error.elements:,}"
@@ -149,7 +150,7 @@ def _errors(error: OutputError) -> Iterator[str]:
 
 
 def _against(diff: GraphDiff) -> Iterator[str]:
-    """What would change under other rules."""
+    """Yield the comparison of the graph with other rules."""
     yield tag("p", text(diff.headline()), class_="faint")
     titles, *changes = diff.table()
     if changes:
@@ -188,7 +189,7 @@ def _toolbar(report: CastReport, most: int) -> str:
 
 
 def _drawing(report: CastReport) -> str:
-    """The graph with its casts coloured by loss."""
+    """Return the drawing of the graph, with its casts coloured by loss."""
     from passes.reports.picture import draw
 
     return draw(report)

@@ -1,4 +1,4 @@
-"""A report of casts as JSON (see casts.schema.json)."""
+"""The JSON writer of cast reports (see casts.schema.json)."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from passes.analysis.casts.sites import CastSite
 
 VERSION = 2
-"""Of the format; another for a change that readers of this one would not understand."""
+"""The version of the format; an incompatible change increments it."""
 
 
 @uncollected
 def report_json(report: CastReport) -> str:
-    """The report as a JSON document, a line for each site and for each output."""
+    """Return the report as a JSON document, with one line for each site and each output."""
     head = {
         "version": VERSION,
         "graph": report.graph.name,
@@ -36,13 +36,13 @@ def report_json(report: CastReport) -> str:
 
 
 class _Sites:
-    """Encodes sites; what many have in common is encoded once."""
+    """Encoder of sites; fields that many sites share are encoded once."""
 
     def __init__(self) -> None:
         self._texts: dict[int, str] = {}
 
     def text(self, site: CastSite) -> str:
-        """A site as JSON."""
+        """Return a site as JSON text."""
         parts = [self._texts.get(id(part)) or self._new(part) for part in site.row.shared_facts()]
         return f"{{{', '.join(parts)}, {text(site.facts())[1:]}"
 
@@ -52,17 +52,17 @@ class _Sites:
 
 
 text = json.JSONEncoder().encode
-"""A value as JSON on one line."""
+"""Encode a value as JSON on one line."""
 
 
 def listed(values: Iterable[str]) -> str:
-    """JSON values as an array, each on a line of its own."""
+    """Return JSON texts as a JSON array, with one line for each value."""
     lines = ",\n    ".join(values)
     return f"[\n    {lines}\n  ]" if lines else "[]"
 
 
 def schema() -> dict[str, Any]:
-    """The JSON Schema (2020-12) of these documents."""
+    """Return the JSON Schema (2020-12) of the documents of `report_json`."""
     from importlib.resources import files
 
     return json.loads(files("passes.reports").joinpath("casts.schema.json").read_text("utf-8"))

@@ -1,4 +1,4 @@
-"""The lines of the program in which casts arise, each operand marked where it stands."""
+"""The source listing of the HTML page: the lines with casts, with each cast operand marked."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ if TYPE_CHECKING:
     from passes.analysis.casts.sites import CastSite
 
 CONTEXT = 2
-"""The lines shown before and after one with casts."""
+"""The number of context lines before and after a line with casts."""
 
 WIDTH = 1000
-"""The characters shown of a line."""
+"""The most characters shown of a line."""
 
 LINES = 3000
-"""The most lines with casts shown of a file; first those to which rows on the page lead."""
+"""The most lines with casts shown of a file; lines that the page's rows link to come first."""
 
 
 class Highlight(NamedTuple):
-    """Sites that stand in one region and are alike but for their layers."""
+    """Sites with one region and one conversion, which differ only in their layers."""
 
     place: SourceRegion
     sites: list[CastSite]
 
     @property
     def site(self) -> CastSite:
-        """The worst of them."""
+        """The worst site."""
         return self.sites[0]
 
     @property
@@ -44,11 +44,13 @@ class Highlight(NamedTuple):
 
 
 class Listing:
-    """The highlights of a report by file and line, each line with an anchor of its own."""
+    """The highlights of a report by file and line; each highlighted line has an HTML anchor."""
 
     def __init__(self, report: CastReport) -> None:
         self.files: dict[str, dict[int, list[Highlight]]] = {}
-        self._further: dict[tuple[str, int], list[Highlight]] = {}  # on lines after their first
+        self._further: dict[
+            tuple[str, int], list[Highlight]
+        ] = {}  # multi-line highlights, by further line
         self._places: dict[int, SourceRegion] = {}
         self._sources: dict[str, str] = {}
         highlights: dict[tuple[SourceRegion, int], Highlight] = {}
@@ -66,12 +68,12 @@ class Listing:
         self._numbers = {file: number for number, file in enumerate(sorted(self.files))}
 
     def anchor(self, site: CastSite) -> str:
-        """The id of the line that a site stands in."""
+        """Return the HTML id of a site's line."""
         place = self._places[site.row.place]
         return self._id(place.file, place.line)
 
     def html(self, anchors: Mapping[int, str]) -> str:
-        """All files; `anchors` are the ids of rows elsewhere on the page, by the place of a row."""
+        """Return the HTML of all files; `anchors` maps the `place` of a row to its HTML id."""
         return "\n".join(self._file(file, anchors) for file in self._numbers)
 
     def _id(self, file: str, line: int) -> str:
@@ -118,7 +120,7 @@ def _has_link(highlights: Sequence[Highlight], anchors: Mapping[int, str]) -> bo
 
 
 def _around(source: str, hit: Sequence[int]) -> list[int]:
-    """The lines that have casts, and those around them that are there."""
+    """Return the numbers of the lines with casts and of the nonblank context lines."""
     near = {at for line in hit for at in range(line - CONTEXT, line + CONTEXT + 1)}
     return sorted({*hit, *(at for at in near if at > 0 and line_at(source, at).strip())})
 
@@ -131,7 +133,7 @@ def _chip(highlight: Highlight, anchors: Mapping[int, str]) -> str:
 
 
 def _mark(line: str, number: int, highlights: Sequence[Highlight]) -> str:
-    """A line with its operands marked, the innermost where they lie in one another."""
+    """Return a line as HTML with its operands marked; the innermost of nested operands wins."""
     line = line[:WIDTH]
     spans: dict[tuple[int, int], Highlight] = {}
     for each in highlights:

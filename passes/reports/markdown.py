@@ -1,4 +1,4 @@
-"""A report of casts as Markdown, for a comment on a change."""
+"""The Markdown writer of cast reports, for comments in code review."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 ROWS = 50
 DETAILS = 10
-"""How much is told: code hosts take some 65,000 characters."""
+"""The most table rows and detailed cascades: code hosts accept about 65,000 characters."""
 
 
 @uncollected
 def report_markdown(report: CastReport, most: int = ROWS, details: int = DETAILS) -> str:
-    """A table of the worst casts, then the cascades one by one; what is not told is counted."""
+    """Return a table of the `most` worst casts, then `details` cascades; count the omitted rest."""
     first, *steps = words.unseen(report) or [""]
     title = f"### {escaped(first)}" if first else f"### Casts of {code(report.graph.name)}"
     parts = [title, *(["\n".join(f"- {escaped(step)}" for step in steps)] if steps else [])]
@@ -41,7 +41,7 @@ def report_markdown(report: CastReport, most: int = ROWS, details: int = DETAILS
 
 
 def code(text: str, most: int = 500) -> str:
-    """A text as inline code, whatever is in it; it may stand in a table."""
+    """Return any text as inline code that is valid inside a table, at most `most` characters."""
     line = printable(text, most).replace("|", "\\|") or " "
     fence = "`" * (max((len(run) for run in re.findall("`+", line)), default=0) + 1)
     space = " " if fence != "`" or line.strip() == "" else ""
@@ -49,12 +49,12 @@ def code(text: str, most: int = 500) -> str:
 
 
 def escaped(text: str) -> str:
-    """A text in which nothing is markup."""
+    """Return a text with all Markdown markup escaped."""
     return re.sub(r"([\\`*_{}\[\]<>#|~&])", r"\\\1", printable(text, 1000))
 
 
 def _block(lines: Sequence[str], most: int) -> Sequence[str]:
-    """Lines as they are, in a fence that none of them closes."""
+    """Return lines as a fenced block; the fence is longer than any run of backticks in them."""
     body = [*lines[:most], *([f"... and {len(lines) - most} more"] if len(lines) > most else [])]
     fence = "`" * max(3, 1 + max(len(run) for run in re.findall("`*", "\n".join(body))))
     return [fence, *body, fence]
@@ -123,7 +123,7 @@ def _place(row: CastRow) -> str:
 
 
 def _detail(cascade: Cascade, report: CastReport) -> str:
-    """A heading and the line, then what there is to say of it, item by item."""
+    """Return a heading, the source line and a list of facts for a cascade."""
     row = cascade.site.row
     place = region(row)
     line = printable(line_of(place)).strip()

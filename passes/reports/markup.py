@@ -1,4 +1,4 @@
-"""Pieces of HTML: everything from outside is escaped here, and nowhere else."""
+"""Builders of HTML: this module escapes all text from outside, and no other module does."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 def tag(name: str, *content: str, **attributes: Any) -> str:
-    """An element; its content is HTML, its attributes are text: `class_="note"`, `data_at=3`.
+    """Return an element; its content is HTML, its attributes text: `class_="note"`, `data_at=3`.
 
-    Attributes that are None or False are left out, those that are True have no value.
+    Omits attributes that are None or False. An attribute that is True has no value.
     """
     attributes_text = "".join(
         _attribute(key.rstrip("_").replace("_", "-"), value) for key, value in attributes.items()
@@ -26,21 +26,21 @@ def tag(name: str, *content: str, **attributes: Any) -> str:
     return f"<{name}{attributes_text}>{''.join(content)}{end}"
 
 
-_VOID = {"br", "img", "input", "link", "meta", "wbr"}  # elements without content and end
+_VOID = {"br", "img", "input", "link", "meta", "wbr"}  # elements without content and end tag
 
 
 def text(value: object, most: int = 500) -> str:
-    """A text from outside, as HTML: one line, without control characters."""
+    """Escape a text from outside as HTML: one line, without control characters."""
     return escape(printable(str(value), most))
 
 
 def code(value: object, most: int = 500) -> str:
-    """A piece of program."""
+    """Return source text as a `code` element."""
     return tag("code", text(value, most))
 
 
 def chip(row: CastRow, times: int = 1, **attributes: Any) -> str:
-    """A conversion, tinted by what it loses: a link where there is an href."""
+    """Return a conversion as an element coloured by its loss; a link if `href` is given."""
     count = tag("b", f"&times; {times:,}") if times > 1 else ""
     name = "a" if attributes.get("href") else "span"
     label = f"{text(row.source)} &rarr; {text(row.target)}"
@@ -48,7 +48,7 @@ def chip(row: CastRow, times: int = 1, **attributes: Any) -> str:
 
 
 def reason(site: CastSite) -> str:
-    """Why the cast is there and what it does, in a few lines of plain text for who points at it."""
+    """Return the tooltip of a site: the cause and the effect of the cast, in plain text lines."""
     row = site.row
     lines = [f"{words.conversion(row)} {words.why(row)}", words.what(row), str(row.loss)]
     lines += [", ".join(words.measured(site))] if site.measured else []
@@ -57,7 +57,7 @@ def reason(site: CastSite) -> str:
 
 
 def entries(pairs: Iterable[tuple[str, str]]) -> str:
-    """A list of terms, whose descriptions are HTML; those without one are left out."""
+    """Return a description list of (term, HTML description); omits terms without a description."""
     parts = [tag("dt", text(name)) + tag("dd", value) for name, value in pairs if value]
     return tag("dl", *parts)
 

@@ -1,4 +1,4 @@
-"""A report of casts as a table in a notebook."""
+"""The notebook writer of cast reports: an HTML fragment with a table."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from passes.analysis.casts.sites import CastSite
 
 ROWS = 50
-"""The most rows that a notebook is shown."""
+"""The most rows of the table in a notebook."""
 
 _STYLE = """
 .graphir-casts{color:inherit;font-size:13px}
@@ -25,11 +25,11 @@ border-bottom:1px solid rgba(128,128,128,.25);vertical-align:top}
 .graphir-casts code[title]{white-space:nowrap}
 .graphir-casts small{opacity:.7}
 """
-# Colours are those of the notebook, light or dark; only underlines have their own, seen on both.
+# The text has the notebook's colours, light or dark; the underlines are visible on both.
 
 
 def report_fragment(report: CastReport, most: int = ROWS) -> str:
-    """The worst rows as a table that carries its style and touches nothing around it."""
+    """Return the `most` worst rows as an HTML table with styles scoped to the fragment."""
     has_audit, sites = report.audited, report.sites
     has_times = len(sites) < len(report)
     titles = [

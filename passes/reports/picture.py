@@ -1,4 +1,4 @@
-"""The picture of a graph with every cast in it, coloured by what it loses."""
+"""`draw`: the picture of a graph with all its casts, coloured by loss."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from passes.analysis.casts import CastReport, cast_report
 
 
 def draw(subject: Graph | CastReport, format: str = "svg") -> str:  # noqa: A002 -- as elsewhere
-    """A graph as "svg", "dot" or "mermaid", what is implicit made explicit; GraphError for others.
+    """Draw a graph with explicit casts as "svg", "dot" or "mermaid".
 
-    Casts are marked by what a report says of them, that of the graph or the one given; by their
-    dtypes (see `graphir.drawing.graphs`) where it says nothing.
+    The mark of a cast shows the loss that its rows in the report have: the report `subject`, or the
+    `cast_report` of the graph `subject`. A cast without rows is marked by its dtypes (see
+    `graphir.drawing.graphs`). Raises GraphError for another format.
     """
     if format not in GRAPH_FORMATS:
         raise GraphError(f"a graph is drawn as {', '.join(GRAPH_FORMATS)}, not {format!r}")
@@ -20,9 +21,9 @@ def draw(subject: Graph | CastReport, format: str = "svg") -> str:  # noqa: A002
 
 
 def marks_of(report: CastReport) -> dict[int, Mark]:
-    """What a report says of casts, by their places in the explicit graph: the gravest of its rows.
+    """Return the mark of the gravest row of each cast, keyed by index in the explicit graph.
 
-    So it is of constants that casts were folded into; numbers as the program writes them have none.
+    Constants that casts were folded into have marks too. Python literals have no mark.
     """
     marks: dict[int, Mark] = {}
     for row in report:

@@ -1,4 +1,4 @@
-"""Where in the program the casts of a report stand: regions of lines, to the very operand."""
+"""Source regions of cast report rows: the lines and columns of the cast operand."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 class SourceRegion(NamedTuple):
-    """A stretch of a source file: lines and columns from 1 in characters, the end exclusive.
+    """A region of a source file; lines and columns count from 1, in characters, end exclusive.
 
-    `source` is the path from which its lines may be read, empty where there is none.
+    `source` is the path of the readable source file, or "" without one.
     """
 
     file: str
@@ -26,24 +26,24 @@ class SourceRegion(NamedTuple):
 
     @property
     def known(self) -> bool:
-        """Whether it holds any characters."""
+        """Whether the region is known, that is not empty."""
         return (self.line, self.column) < (self.end_line, self.end_column)
 
     def columns(self, line: int, text: str) -> tuple[int, int]:
-        """The part of a line that is in it, as offsets in the text of the line."""
+        """Return the region's part of a line, as (start, end) offsets in the line's `text`."""
         start = self.column - 1 if line == self.line else len(text) - len(text.lstrip())
         end = self.end_column - 1 if line == self.end_line else len(text)
         return min(start, len(text)), min(end, len(text))
 
 
 def whole(location: Location) -> SourceRegion:
-    """The region of what is computed at a location."""
+    """Return the region of the whole expression at a location."""
     ends = location.end_line, location.end_column
     return SourceRegion(location.file, location.line, location.column, *ends, location.source)
 
 
 def region(row: CastRow) -> SourceRegion:
-    """The region of the operand that is cast, where it is known; else of what it is used in."""
+    """Return the region of the cast operand, or of the expression if the operand's is unknown."""
     expression, (start, end), location = row.expression, row.span, row.location
     if expression is None or start == end:
         return whole(location)
@@ -55,17 +55,17 @@ def region(row: CastRow) -> SourceRegion:
 
 
 def line_of(place: SourceRegion) -> str:
-    """The first line of a region, without its end; empty where the source is not at hand."""
+    """Return the first line of a region without its line break; "" if there is no source."""
     return line_at(place.source, place.line)
 
 
 def line_at(source: str, number: int) -> str:
-    """A line of a source file, without its end; empty where the source is not at hand."""
+    """Return a line of a source file without its line break; "" if there is no source."""
     return source_line(source, number).rstrip("\r\n")
 
 
 def _advance(location: Location, text: str) -> tuple[int, int]:
-    """The line and column after a text that begins at a location."""
+    """Return the (line, column) after a text that begins at a location."""
     breaks = text.count("\n")
     if not breaks:
         return location.line, location.column + len(text)

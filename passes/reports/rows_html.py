@@ -1,4 +1,4 @@
-"""The table of a page: a row for each cast, which unfolds to all that is said of it."""
+"""The table of the HTML page: a row for each cast site, which unfolds to its details."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from passes.analysis.casts.sites import CastSite
 
 FOLLOWING = 5
-"""How many of the casts that follow from another are named."""
+"""The most consequences of a cast that its details list."""
 
 
 class Column(NamedTuple):
-    """A column: its title, and whether it is sorted by number, the greatest first."""
+    """A column: its title, whether it sorts by number (greatest first), and its tooltip."""
 
     title: str
     numeric: bool = False
@@ -43,7 +43,7 @@ TIMES_COLUMN = (Column("Times", True, "uses of casts that the row stands for"),)
 
 
 class RowsTable:
-    """The sites of a report as a table; each has an id, `anchors`, by the place of its row."""
+    """The sites of a report as a table; `anchors` maps a row's `place` to its site's HTML id."""
 
     def __init__(self, report: CastReport, listing: Listing, most: int) -> None:
         self.report, self.listing, self.has_audit = report, listing, report.audited
@@ -55,7 +55,7 @@ class RowsTable:
         self._following = report.following()
 
     def html(self) -> str:
-        """The table."""
+        """Return the HTML of the table."""
         columns = (*COLUMNS, *AUDIT_COLUMNS * self.has_audit, *TIMES_COLUMN * self.has_times)
         heads = [
             tag("th", tag("span", "details", class_="unseen"), scope="col"),
@@ -131,7 +131,7 @@ class RowsTable:
         return tag("a", label, href=f"#{anchor}") if anchor else label
 
     def _cascade(self, site: CastSite) -> str:
-        """The first rows of the sites that follow from a site, and how many rows more there are."""
+        """Return links to the first FOLLOWING consequences of a site, and the count of the rest."""
         following = [row for each in site.rows for row in self._following.get(each.place, ())]
         firsts: dict[int, CastRow] = {}
         for row in following:
@@ -173,5 +173,5 @@ def _answers(row: CastRow) -> Iterator[str]:
 
 
 def _nominal(size: Size) -> float:
-    """A number to sort by: sizes that are not known yet count as a thousand."""
+    """Return a size as a sort key: each symbolic dim counts as 1000."""
     return size.evaluate(dict.fromkeys(size.names(), 1000)) if isinstance(size, Dim) else size

@@ -1,4 +1,4 @@
-"""A report of casts as SARIF 2.1.0, by which code hosts annotate the lines of a change."""
+"""The SARIF 2.1.0 writer of cast reports; code hosts annotate lines of a change from SARIF."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ SEVERITIES: dict[Level, str] = {
     "precision": "warning",
     "exact": "note",
 }
-"""How grave an implicit cast is, by what it can lose; one that the program wrote is a note."""
+"""The SARIF level of an implicit cast, by its loss; the program's own casts are notes."""
 
 
 @uncollected
 def report_sarif(report: CastReport) -> str:
-    """The report as a SARIF log of one run, a rule for each kind of loss, a result for each site.
+    """Return the report as a SARIF log of one run: a rule for each level of loss, a result a site.
 
-    First come results of the rule audit/unseen, the steps that a run did not see; the errors of
-    outputs are properties of the run. Columns count
-    characters. Files are given relative to the working directory, as %SRCROOT%.
+    The first results are of the rule audit/unseen, the steps that the audit did not see. The errors
+    of outputs are properties of the run. Columns count characters. File paths are relative to the
+    working directory, as %SRCROOT%.
     """
     results = _Results()
     head = {"tool": {"driver": _driver()}, "columnKind": "unicodeCodePoints"}
@@ -72,7 +72,7 @@ _UNSEEN_RULE: dict[str, Any] = {
 
 
 def _unseen_result(step: Unseen) -> str:
-    """The result of a step that a run did not see, as JSON."""
+    """Return the SARIF result, as JSON, of a step that the audit did not see."""
     return text(
         {
             "ruleId": _UNSEEN_RULE["id"],
@@ -103,7 +103,7 @@ def _rule(level: Level) -> dict[str, Any]:
 
 
 class _Results:
-    """Results in the making: those that are alike are told apart by their number."""
+    """Builder of SARIF results; a running number distinguishes otherwise equal fingerprints."""
 
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
@@ -111,7 +111,7 @@ class _Results:
         self._causes: dict[int, str] = {}
 
     def of(self, site: CastSite) -> str:
-        """The result of a site, as JSON."""
+        """Return the SARIF result of a site, as JSON."""
         row = site.row
         loss_text, head = self._losses.get(id(row.conversion)) or self._loss(row)
         fix, instead = printable(row.fix), replacement(row)
@@ -137,7 +137,7 @@ class _Results:
         return f"{result_text[:-1]}, {related_text[1:]}"
 
     def _loss(self, row: CastRow) -> tuple[str, dict[str, Any]]:
-        """What the results of a conversion have in common: what is lost, and the fields of that."""
+        """Return the loss text and the SARIF fields that all results of a conversion share."""
         worst = words.level(row)
         loss_text = f"{words.conversion(row)} {words.why(row)}, {words.what(row)}: {row.loss}"
         head = {
@@ -149,7 +149,10 @@ class _Results:
         return entry
 
     def _fingerprint(self, row: CastRow, loss_text: str) -> str:
-        """The same while lines move: what is cast in which text, and the how many-th of them."""
+        """Return a fingerprint that is stable while lines move.
+
+        It hashes file, layer, expression, loss text and the running number of equal results.
+        """
         expression = row.expression
         brief = expression.brief if expression else ""
         identity = "\0".join((row.location.file, row.layer, brief, loss_text))
@@ -159,7 +162,7 @@ class _Results:
 
 
 def _related_location(cause: CastRow) -> dict[str, Any]:
-    """The place of the cast from which a result follows."""
+    """Return the SARIF location of the cast that caused a result."""
     note = {"message": {"text": f"it follows from {words.conversion(cause)} here"}}
     return {"id": 1, **_location(cause), **note}
 
@@ -187,7 +190,7 @@ def _fix(row: CastRow, replacement: str) -> dict[str, Any]:
 
 
 def _plain(message: str) -> str:
-    """A message in which brackets do not make links."""
+    """Escape a message so that SARIF viewers do not read brackets as links."""
     return message.replace("\\", "\\\\").replace("[", "\\[").replace("]", "\\]")
 
 

@@ -1,4 +1,4 @@
-"""A report of casts on a terminal, in colour where that is wanted."""
+"""The terminal writer of cast reports, with optional colour."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ STYLES: dict[Role, str] = {
     "strong": "bold",
     "": "",
 }
-"""How each piece of the text looks, as rich names it."""
+"""The rich style of each role of a piece of text."""
 
 
 def show(report: CastReport, stream: TextIO, most: int = DETAILS) -> None:
-    """Write the detailed form to a stream: in colour to a terminal, where rich is installed.
+    """Write the detailed report to a stream, in colour if it is a terminal and rich is installed.
 
-    Plain where the environment has NO_COLOR.
+    Writes plain text if the environment has NO_COLOR. `most` is the number of detailed cascades.
     """
     if not (stream.isatty() and find_spec("rich")) or os.environ.get("NO_COLOR"):
         stream.write(report_details(report, most) + "\n")
         return
-    # rich is no part of the project's own environment, and has no types there.
+    # The project's environment lacks rich: a static import would not type-check there.
     console = import_module("rich.console").Console(file=stream, soft_wrap=True, highlight=False)
     assemble = import_module("rich.text").Text.assemble
     for line in detailed(report, most):

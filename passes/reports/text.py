@@ -1,4 +1,4 @@
-"""A report of casts as plain text: a table, and cast by cast with the lines that they stand in."""
+"""The plain text writers of cast reports: a table, and details with source lines."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from passes.analysis.casts.sites import Cascade, CastSite
 
 DETAILS = 20
-"""How many cascades are told in detail, unless more are asked for."""
+"""The default number of cascades in the detailed report."""
 
 FOLLOWING = 4
-"""How many of the casts that follow from another are named."""
+"""The most consequences of a cast that its details list."""
 
 Role: TypeAlias = Level | Literal["", "faint", "strong"]
-"""What a piece of text is, by which it has its colour."""
+"""The role of a piece of text, which determines its colour."""
 
 Line: TypeAlias = Sequence[tuple[str, Role]]
-"""A line in pieces."""
+"""A line as a sequence of (text, role) pieces."""
 
 _HEADER = ("where", "operand", "from", "to", "kind", "rule and path", "loss", "bytes")
 _AUDIT_HEADER = ("changed", "error", "share")
@@ -35,9 +35,9 @@ _AUDIT_HEADER = ("changed", "error", "share")
 
 @uncollected
 def report_text(report: CastReport) -> str:
-    """How many there are, and a line for each; what a run saw of them, where there was one.
+    """Return a headline and a table with a line for each cast, with measurements after an audit.
 
-    Casts of one place, as a loop makes them, share a line that says how many they are.
+    Casts of one location, such as the iterations of a loop, share a line with their count.
     """
     head = [*words.unseen(report), words.headline(report), *map(words.output, report.outputs)]
     tail = ["", *comparison] if (comparison := words.against(report)) else []
@@ -54,12 +54,12 @@ def report_text(report: CastReport) -> str:
 
 @uncollected
 def report_details(report: CastReport, most: int = DETAILS) -> str:
-    """Each cascade by its first cast: the line, the loss, what a run saw, the line to type."""
+    """Return the first cast of each cascade: source line, loss, measurements and fix."""
     return "\n".join("".join(text for text, _ in line) for line in detailed(report, most))
 
 
 def detailed(report: CastReport, most: int = DETAILS) -> Iterator[Line]:
-    """The lines of `report_details`, in pieces that know what they are."""
+    """Yield the lines of `report_details` as (text, role) pieces."""
     for line in (*words.unseen(report), words.headline(report)):
         yield ((line, "strong"),)
     for error in report.outputs:
@@ -89,7 +89,7 @@ def _cells(row: CastRow) -> tuple[str, ...]:
 
 
 def _audit_cells(site: CastSite) -> tuple[str, str, str]:
-    """How many elements changed, the largest error, and the share of all in an output's error."""
+    """Return the changed elements, the largest relative error, and the share of output error."""
     measure, share = site.measured, words.share(site)
     return (
         ("", "", share)
@@ -115,7 +115,7 @@ def _detail(cascade: Cascade, report: CastReport) -> Iterator[Line]:
 
 
 def _source(row: CastRow, text: str, margin: str) -> Iterator[Line]:
-    """The line of the operand, with carets under it."""
+    """Yield the source line of the operand, with carets under the operand."""
     place = region(row)
     start, end = place.columns(place.line, text)
     bar: tuple[str, Role] = (f"{margin} |", "faint")
@@ -148,7 +148,7 @@ def _facts(cascade: Cascade, report: CastReport) -> Iterator[tuple[str, str]]:
 
 
 def _cascade(rows: Sequence[CastRow]) -> Iterator[tuple[str, str]]:
-    """What follows from a cast, what loses something first; the like of it told once."""
+    """Yield the consequences of a cast, the most damaging first; equal ones share a line."""
     counts: dict[str, int] = {}
     for row in sorted(rows, key=attrgetter("damage"), reverse=True):
         suffix = "" if row.exact else f": {row.loss}"

@@ -1,4 +1,4 @@
-"""What a row of a report says, in the words that all its forms have in common."""
+"""The phrases of a report row that all output formats share."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ MEANINGS: dict[Level, str] = {
     "precision": "values are rounded",
     "exact": "every value survives",
 }
-"""What each level of loss means, the gravest first."""
+"""The meaning of each level of loss, the gravest first."""
 
 
 REFUSE = "refuse"
-"""What rule sets do that have no answer."""
+"""The answer of a rule set that refuses an op."""
 
 
 def level(row: CastRow) -> Level:
-    """How grave the loss of a row is."""
+    """Return the level of a row's loss."""
     conversion = row.conversion
     return gravity(conversion.loss, conversion.source, conversion.target)
 
 
 def levels(report: CastReport) -> dict[Level, int]:
-    """How many rows there are of each level that occurs, the gravest first."""
+    """Return the number of rows of each level that occurs, the gravest first."""
     counts = Counter(map(level, report))
     return {level_: counts[level_] for level_ in MEANINGS if level_ in counts}
 
 
 def headline(report: CastReport) -> str:
-    """How many rows there are, and how many can lose something."""
+    """Return the line with the number of rows and the number of lossy rows."""
     name = printable(report.graph.name)
     if not report.rows:
         none = f"none of {report.of} uses of casts" if report.of else "no casts"
@@ -53,11 +53,11 @@ def headline(report: CastReport) -> str:
 
 
 MAX_UNSEEN = 20
-"""How many steps that were not seen are named."""
+"""The most unseen steps that a report lists."""
 
 
 def unseen(report: CastReport) -> list[str]:
-    """What a run did not see: whether the error of an output is unknown, then step by step."""
+    """Return lines about unseen steps: the consequence for the output errors, then each step."""
     steps = report.unseen
     if not steps:
         return []
@@ -79,18 +79,18 @@ def unseen(report: CastReport) -> list[str]:
 
 
 def step_place(step: Unseen) -> str:
-    """What was not seen, and where."""
+    """Return the name and the location of an unseen step."""
     return f"{printable(step.what)} at {printable(step.location.layered)}"
 
 
 def step_text(step: Unseen) -> str:
-    """A step that was not seen: where, why, and whether an error may be hidden behind it."""
+    """Return an unseen step's location, its reason, and whether it may hide an error."""
     means = "may hide an error" if step.hides else "has operands without error"
     return f"{step_place(step)} {printable(step.reason, 500)}; it {means}"
 
 
 def output(error: OutputError) -> str:
-    """How far an output is from the same program in wide arithmetic."""
+    """Return the phrase for an output's error against the run in wide arithmetic."""
     name = printable(f"{error.name}: {error.dtype}")
     if error.differing is None:
         return f"{name}, {counted(error.elements, 'element')}: error unknown"
@@ -104,17 +104,17 @@ def output(error: OutputError) -> str:
 
 
 def conversion(row: CastRow) -> str:
-    """From which dtype to which: `int16 -> float16`."""
+    """Return the dtypes of a cast: `int16 -> float16`."""
     return f"{row.source} -> {row.target}"
 
 
 def path(row: CastRow) -> str:
-    """The way up the lattice, in short names."""
+    """Return the path up the lattice in short dtype names: `i16 -> i32 -> f32`."""
     return " -> ".join(dtype.short for dtype in row.path)
 
 
 def why(row: CastRow) -> str:
-    """Who asked for the cast, and along which path."""
+    """Return the phrase for the origin of the cast: a rule set and path, the program, a store."""
     if row.kind == "explicit":
         return "written by the program"
     if row.kind == "legalization":
@@ -125,12 +125,12 @@ def why(row: CastRow) -> str:
 
 
 def what(row: CastRow) -> str:
-    """Which operand of which op, or that it is a number."""
+    """Return the phrase for the cast operand: `rhs of add`, with a note for a literal."""
     return f"{row.operand} of {row.op}" + (", a number" if row.kind == "literal" else "")
 
 
 def widths(site: CastSite) -> str:
-    """The bytes of an element before and after, and those of the arrays that the casts make."""
+    """Return the bytes of an element before and after, and the total bytes of the cast arrays."""
     row = site.row
     return (
         f"{row.bytes_before} -> {row.bytes_after} an element, {size_text(site.bytes_added)} in all"
@@ -138,7 +138,7 @@ def widths(site: CastSite) -> str:
 
 
 def answers(row: CastRow) -> dict[str, list[str]]:
-    """What other rule sets would do, each with their names: a dtype; refusals are last."""
+    """Return the names of the other rule sets by answer: dtypes first, then REFUSE."""
     names: dict[str, list[str]] = {}
     for name, answer in row.others.items():
         refuses = isinstance(answer, str)
@@ -147,12 +147,12 @@ def answers(row: CastRow) -> dict[str, list[str]]:
 
 
 def elsewhere(row: CastRow) -> str:
-    """What other rule sets would do: `float32: numpy, jax; refuse: max_strict`."""
+    """Return the other rule sets' answers: `float32: numpy, jax; refuse: max_strict`."""
     return "; ".join(f"{answer}: {', '.join(names)}" for answer, names in answers(row).items())
 
 
 def measured(site: CastSite) -> list[str]:
-    """What a run saw of the casts of a site; nothing where there was none."""
+    """Return phrases for the measurements of a site's casts; an empty list without a run."""
     measure = site.measured
     if measure is None:
         return []
@@ -169,7 +169,7 @@ def measured(site: CastSite) -> list[str]:
 
 
 def shares(site: CastSite, report: CastReport) -> list[str]:
-    """How much of each output's error the casts of a site explain, where they explain any."""
+    """Return phrases for the nonzero shares of each output's error that a site's casts explain."""
     if not report.outputs:
         return []
     if site.shares is None:
@@ -185,11 +185,11 @@ def shares(site: CastSite, report: CastReport) -> list[str]:
 
 
 UNKNOWN_ERROR = "unknown"
-"""What reports of a run without blame say of shares."""
+"""The text of a share that the audit did not attribute."""
 
 
 def share(site: CastSite) -> str:
-    """The largest part of an output's error that the casts of a site explain; empty of no run."""
+    """Return a site's largest share of an output's error; "" without a run."""
     if site.share is None:
         return UNKNOWN_ERROR
     if not site.shares:
@@ -199,24 +199,24 @@ def share(site: CastSite) -> str:
 
 
 def percent(share: float) -> str:
-    """A share as people read it: `62 %`, `< 1 %`."""
+    """Format a share as a percentage: `62 %`, `< 1 %`."""
     if 0 < abs(share) < 0.01:
         return "< 1 %"
     return f"{share:.0%}".replace("%", " %")
 
 
 def number_text(number: complex) -> str:
-    """A number in few digits: enough for float32 to tell neighbours apart."""
+    """Format a number in 9 significant digits, which distinguish neighbouring float32 values."""
     return str(number) if isinstance(number, (int, complex)) else f"{number:.9g}"
 
 
 def size_text(size: Size) -> str:
-    """A number, or an expression of symbolic dims, as people read it."""
+    """Format a size: digits in groups of three, or an expression of symbolic dims."""
     return f"{size:,}" if isinstance(size, int) else str(size)
 
 
 def against(report: CastReport) -> list[str]:
-    """What would change under other rules, where that was asked, line by line."""
+    """Return the lines of the comparison with other rules; none without a comparison."""
     diff = report.against
     if diff is None:
         return []
@@ -226,7 +226,7 @@ def against(report: CastReport) -> list[str]:
 
 
 def added(report: CastReport) -> Size:
-    """The bytes of all arrays that the casts of a report make, each counted once."""
+    """Return the total bytes of the arrays that a report's casts allocate, each counted once."""
     casts = {row.symbol.index: row.symbol for row in report if row.symbol.args}
     types = Counter(symbol.type for symbol in casts.values())
     return total(

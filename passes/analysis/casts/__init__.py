@@ -1,4 +1,4 @@
-"""The report of casts: where each arose, by which rule, along which path, and what it can lose."""
+"""The cast report: location, rule set, lattice path and possible loss of each cast."""
 
 from passes.analysis.casts.conversion import Kind
 from passes.analysis.casts.measured import Measured, OutputError, Unseen

@@ -1,4 +1,9 @@
-"""Who uses each cast, and which casts are causes: others are only what follows from them."""
+"""Attribution of casts: the user of each cast, and the earlier cast that caused it, if any.
+
+A cascade starts where an op casts an operand; its result then has a wider dtype, and later ops cast
+their operands to that dtype in turn. One walk over the graph passes, from operand to result, the
+row of the cast that gave a symbol its dtype.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +20,10 @@ from passes.analysis.expressions import Expression, expression
 
 
 class CastUse(NamedTuple):
-    """The symbol that a cast serves, at which operand, and the row that caused it if another."""
+    """The symbol that a cast serves, the operand's position, and the row that caused the cast.
+
+    `cause` is None if the row is its own cause.
+    """
 
     user: Symbol | None = None
     position: int = 0
@@ -23,27 +31,27 @@ class CastUse(NamedTuple):
 
 
 Answers: TypeAlias = Mapping[str, Sequence[DType] | str]
-"""By rule set, the dtypes of all operands, or why the rule set refuses them."""
+"""By rule set, the dtypes that it gives all operands, or the reason for its refusal."""
 
 
 class Uses:
-    """Who uses the casts of an explicit graph that rows tell of; found when first asked.
+    """The uses of the casts in an explicit graph, computed at the first query.
 
-    A cast is a consequence where the operand that asks for its dtype has that dtype only by an
-    earlier implicit cast: the cause is that one's, or itself where it has none. A cast that the
-    user wrote ends a cascade. Once a graph is legalized its ops have other dtypes, and most casts
-    count as their own cause.
+    A cast is a consequence if the operand that demands its dtype has that dtype only through an
+    earlier implicit cast. The cause of a consequence is the cause of that earlier cast, or the
+    earlier cast itself if it has none. A cast that the user wrote ends a cascade. Legalization
+    changes the dtypes of ops, so that most casts of a legalized graph count as their own cause.
     """
 
     def __init__(self, graph: Graph, rows: Sequence[CastRow]) -> None:
         self.graph, self.rows = graph, rows
 
         self.answers: dict[object, Answers] = {}
-        """What other rule sets say of a user, by those asked and its place: see `others`."""
+        """Answers of other rule sets, by (rule sets, index of the user): see `others`."""
         self.answers_at: dict[tuple[int, int], Mapping[str, DType | str]] = {}
-        """Those for an operand, by the id of the answers and the operand's position."""
+        """The answers for one operand, by (id of the user's Answers, operand position)."""
         self.answers_json: dict[int, Mapping[str, Any]] = {}
-        """Those as a field of JSON, by the id of these."""
+        """The answers for one operand as a JSON field, by id of the mapping in `answers_at`."""
         self._expressions: dict[int, tuple[Expression | None, Location]] = {}
         self._operands: dict[int, list[Symbol]] = {}
         self._storing: dict[int, frozenset[_UseKey]] = {}
@@ -53,14 +61,14 @@ class Uses:
         return self._by_place.get(row.place, _NONE)
 
     def expression(self, location: Location) -> Expression | None:
-        """What the program has at a location, read once for each."""
+        """Return the source expression at a location, cached by the location's id."""
         entry = self._expressions.get(id(location))
-        if entry is None:  # the location is kept, so that its id stays its own
+        if entry is None:  # the entry keeps the location alive: its id stays unique
             entry = self._expressions[id(location)] = expression(location), location
         return entry[0]
 
     def operands(self, user: Symbol) -> list[Symbol]:
-        """The operands of a symbol as they were before casts were inserted for it."""
+        """Return the operands of a symbol before the casts that passes inserted for it."""
         operands = self._operands.get(user.index)
         if operands is None:
             operands = [self._uncast(user, position) for position in range(len(user.args))]
@@ -68,10 +76,10 @@ class Uses:
         return operands
 
     def _uncast(self, user: Symbol, position: int) -> Symbol:
-        """An operand before its inserted casts.
+        """Return an operand without the casts that passes inserted for this use.
 
-        A cast that put a value into an array made the operand what it is, unless the cast serves
-        this very use too.
+        A cast that stores a value in an array is part of the operand, unless the cast serves this
+        use too.
         """
         arg = user.args[position]
         if arg.op is ops.cast:
@@ -81,7 +89,7 @@ class Uses:
         return arg
 
     def _serves(self, cast: Symbol, key: _UseKey) -> bool:
-        """Whether an inserted cast stores nothing, or serves a use besides."""
+        """Whether an inserted cast serves the use `key`; True for any cast that stores nothing."""
         uses_served = self._storing.get(cast.index)
         if uses_served is None:
             stores = any(origin.stores for origin in cast.origins)
@@ -101,7 +109,7 @@ class Uses:
 
 
 class ImpliedUses(Uses):
-    """Who uses the casts that a graph implies: known as the walk meets them."""
+    """The uses of the casts that a graph implies, recorded as the walk yields them."""
 
     def __init__(self, graph: Graph) -> None:
         super().__init__(graph, ())
@@ -110,7 +118,10 @@ class ImpliedUses(Uses):
     def row(
         self, conversion: CastConversion, location: Location, symbol: Symbol, position: int
     ) -> CastRow:
-        """The row of a use (see passes.analysis.casts.walk); of an implied cast, on its operand."""
+        """Return the row of a use (see passes.analysis.casts.walk).
+
+        The row of an implied cast has the operand as its symbol.
+        """
         place = len(self._users)
         casts_implied = symbol.op is not ops.cast and bool(symbol.args)
         self._users[place] = CastUse(symbol, position) if casts_implied else _NONE
@@ -122,14 +133,14 @@ class ImpliedUses(Uses):
         return self._users[row.place]
 
     def operands(self, user: Symbol) -> list[Symbol]:
-        """The operands of a symbol, which no cast was inserted for."""
+        """Return the operands of a symbol; the graph has no inserted casts."""
         return list(user.args)
 
 
 _NONE = CastUse()
 
 _UseKey: TypeAlias = tuple[str, str, Location]
-"""The op, the operand and the place in the program by which an origin names its use."""
+"""The op name, operand name and location by which an origin identifies its use."""
 
 _ANY: frozenset[_UseKey] = frozenset()
 
@@ -139,7 +150,7 @@ def _use_key(user: Symbol, position: int) -> _UseKey:
 
 
 class _Queues:
-    """The rows of one cast in the order of its uses, each to be taken once."""
+    """The rows of one cast in the order of its uses; `take` returns each row once."""
 
     def __init__(self, rows: Sequence[CastRow]) -> None:
         self.first = rows[0]
@@ -152,7 +163,7 @@ class _Queues:
             self._places.setdefault(id(row.location), deque()).append(row)
 
     def take(self, user: Symbol, position: int) -> CastRow | None:
-        """The next row for a use: of its op and operand, else of its very location."""
+        """Return the next row with the use's op and operand, else with its location, or None."""
         for queue in (
             self._uses.get(_use_key(user, position), ()),
             self._places.get(id(user.source), ()),
@@ -172,7 +183,7 @@ class _Walk:
         for row in rows:
             by_cast.setdefault(row.symbol.index, []).append(row)
         self.rows = {index: _Queues(each) for index, each in by_cast.items()}
-        # The row by which a symbol has its dtype, by place; others have theirs by themselves.
+        # By index, the row of the cast that gave a symbol its dtype; absent without such a cast.
         self.causes: dict[int, CastRow] = {}
 
     def visit(self, symbol: Symbol) -> None:
@@ -201,7 +212,10 @@ class _Walk:
                     return
 
     def _pass_on(self, cast: Symbol) -> None:
-        """What a cast passes on: by legalization what it is of, by rules of results itself."""
+        """Record the cause of a cast's dtype.
+
+        A legalization cast has the cause of its operand; an implicit cast of a result is a cause.
+        """
         source, origins = cast.args[0], cast.origins
         if origins and origins[0].rule == LEGALIZE and source.index in self.causes:
             self.causes[cast.index] = self.causes[source.index]
@@ -209,12 +223,12 @@ class _Walk:
             self.causes[cast.index] = self.rows[cast.index].first
 
     def _cause(self, user: Symbol, target: DType) -> CastRow | None:
-        """The row by which an operand came to ask for a dtype; None where it has it by itself."""
+        """Return the row that gave an operand the dtype `target`; None if no cast gave it."""
         causes, rows = self.causes, self.rows
         natural = [a for a in user.args if a.type.dtype is target and a.index not in rows]
         if natural:
             operand_causes = [causes[a.index] for a in natural if a.index in causes]
             return operand_causes[0] if len(operand_causes) == len(natural) else None
-        # No operand has the dtype by itself: it is where those of all meet.
+        # No operand has the dtype before the casts: the dtype is the join of several operands.
         values = [a.args[0] for a in user.args if a.index in rows and a.args]
         return next((causes[a.index] for a in values if a.index in causes), None)

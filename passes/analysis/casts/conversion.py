@@ -1,4 +1,4 @@
-"""What casts of one kind of operand between two dtypes under one rule have in common."""
+"""CastConversion: the facts shared by all casts of one operand kind, dtype pair and rule."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from graphir.loss import Loss, literal_loss, loss
 from passes.analysis.casts.damage import relative_error
 
 Kind: TypeAlias = Literal[CastKind, "literal"]
-"""The kind of a cast; "literal" of a Python number, which takes a dtype without one."""
+"""The kind of a cast; "literal" is the conversion of a Python number, which needs no cast op."""
 
 SILENT: tuple[Kind, ...] = ("implicit", "assignment")
-"""The kinds of casts that a program has without writing them."""
+"""The kinds of casts that a program does not spell out."""
 
 
 @dataclass(frozen=True)
 class CastConversion:
-    """What the uses of casts that are alike share: see the properties of CastRow."""
+    """The facts shared by equal uses of casts: see the properties of CastRow."""
 
     kind: Kind
     op: str
@@ -33,17 +33,17 @@ class CastConversion:
 
     @property
     def stores(self) -> bool:
-        """Whether it casts a result, or what is put into an array: no operand of an op."""
+        """Whether the cast converts a result or a value stored in an array, not an operand."""
         return self.operand == "result" or self.rule == ASSIGN
 
     @cached_property
     def damage(self) -> float:
-        """The relative error that it gives a value, as far as dtypes tell; 0.0 where exact."""
+        """The relative error of a converted value, estimated from the dtypes; 0.0 if exact."""
         return relative_error(self)
 
     @cached_property
     def facts(self) -> dict[str, Any]:
-        """The fields of rows with this conversion as JSON has them."""
+        """The JSON fields that all rows with this conversion share."""
         exact, witness = self.loss.exact, self.loss.witness
         return {
             "kind": self.kind,
@@ -71,10 +71,10 @@ def cast_conversion(
     number: complex | None,
     literal: bool = False,
 ) -> CastConversion:
-    """The conversion of an operand of an op under the rule of an Origin.
+    """Return the conversion of an operand of an op under the rule of an Origin.
 
-    `number` is the value of an operand that is known; `literal` where the program writes it without
-    a dtype.
+    `number` is the value of a constant operand, or None. `literal` is True if the program writes
+    the number without a dtype.
     """
     kind: Kind = kind_of_rule(rule)
     path = (source, target)

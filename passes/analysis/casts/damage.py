@@ -1,4 +1,4 @@
-"""How much damage casts do, as far as dtypes tell."""
+"""A static estimate of the relative error that a cast introduces, from its dtypes."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ if TYPE_CHECKING:
 
 
 def relative_error(conversion: CastConversion) -> float:
-    """The relative error that a conversion gives a value, estimated from its dtypes.
+    """Return the relative error of a converted value, estimated from the conversion's dtypes.
 
-    Of a known number, its own. Else the unit roundoff of the target where significant bits go, and
-    little for a range or a sign that values seldom leave. A fraction that the user makes an integer
-    is none. Integers are as often of each number of bits (Benford's law, in base 2).
+    A Python number has its actual relative error. Otherwise the estimate is a sum over the kinds of
+    loss: the unit roundoff of the target for lost significant bits, and a small constant for range,
+    sign, underflow and special values, which few values lose. A float that the user casts to an
+    integer has no rounding error here. The model assumes that integers of each bit length are
+    equally frequent (Benford's law in base 2).
     """
     loss, target = conversion.loss, conversion.target
     if loss.exact:
@@ -31,7 +33,7 @@ _SELDOM = {"sign": 2.0**-12, "range": 2.0**-16, "underflow": 2.0**-30, "special"
 
 
 def _rounded_share(conversion: CastConversion) -> float:
-    """The part of the values whose bits are more than the target has."""
+    """Return the share of values with more significant bits than the target's precision."""
     source, target = conversion.source, conversion.target
     return 1.0 if source.format else max(1 - target.precision / source.precision, 0.0)
 

@@ -1,4 +1,4 @@
-"""The line to type instead of the cast that a row tells of."""
+"""The fix of a cast report row: the line to type instead of the cast."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ if TYPE_CHECKING:
 
 
 def fix(row: CastRow) -> str:
-    """What to type instead (see passes.analysis.suggestions.fix).
+    """Return the code to type instead of a row's cast (see passes.analysis.suggestions.fix).
 
-    Empty for what needs nothing: the user's own casts, what only follows exactly, numbers rounded
-    as usual; and for what a function does within, which no line of the program can change.
+    Returns "" for a cast that needs no fix: the user's own cast, an exact consequence of another
+    cast, a number that its dtype merely rounds. Returns "" for a cast inside a compound function
+    too, since no line of the program can change it.
     """
     if row.location.compound:
         return ""
@@ -27,9 +28,9 @@ def fix(row: CastRow) -> str:
 
 
 def replacement(row: CastRow) -> str:
-    """The text to put in the place of what the program has at the location of a row.
+    """Return the text that replaces the source text at the location of a row.
 
-    Empty where there is no fix, or where the source does not tell the operands apart.
+    Returns "" if there is no fix, or if the source does not determine the operands.
     """
     if row.conversion.stores:
         return suggestions.stored(row.location, row.target) if row.kind == "assignment" else ""

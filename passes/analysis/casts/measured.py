@@ -1,6 +1,6 @@
-"""What a cast did to the values that went through it in a run, and what that made of the results.
+"""Measurements of a run: the changes by each cast, and the errors of the outputs.
 
-Filled in by `runtime.audit`, carried by the rows of a report and by the report itself.
+`runtime.audit` creates them; the report and its rows carry them.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from graphir import Location
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What one cast did to the values of a run.
+    """The effect of one cast on the values of a run.
 
-    Counts are of elements. `changed`: those whose value the target does not have (NaN into NaN is
-    no change, -0.0 into 0.0 is one); `overflowed`: finite ones that became inf or NaN, saturated or
-    wrapped; `underflowed`: nonzero ones that became zero; `nan_made`: NaN from what was none.
+    Counts are of elements. `changed` counts elements whose value the target does not have (NaN to
+    NaN is no change, -0.0 to 0.0 is a change). `overflowed` counts finite elements that became inf
+    or NaN, saturated or wrapped. `underflowed` counts nonzero elements that became zero. `nan_made`
+    counts elements that became NaN and were not NaN before.
     `relative` is the largest |after - before| / |before| and `ulps` the largest |after - before| in
     units of the last place that the target has at `before`, both over elements finite on both sides
     and not zero before; `worst` is the element with the largest relative error, before and after.
@@ -36,7 +37,7 @@ class Measured:
 
     @classmethod
     def merged(cls, measures: Iterable[Measured]) -> Measured | None:
-        """What some casts did in all: counts are summed, errors the largest; None of no casts."""
+        """Merge measurements: sum the counts, take the largest errors; None of no measurements."""
         each = list(measures)
         if len(each) < 2:
             return each[0] if each else None
@@ -50,7 +51,7 @@ class Measured:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The fields as JSON has them; what JSON has no number for, as text."""
+        """Return the fields for JSON; inf and NaN as text."""
         numbers = {name: getattr(self, name) for name in self.__slots__ if name != "worst"}
         worst = None if self.worst is None else [str(number) for number in self.worst]
         return {**{name: plain(n) for name, n in numbers.items()}, "worst": worst}
@@ -61,14 +62,15 @@ _COUNTS = ("elements", "changed", "overflowed", "underflowed", "nan_made")
 
 @dataclass(frozen=True, slots=True)
 class OutputError:
-    """How far an output of the run is from the same program in wide arithmetic.
+    """The error of an output against the reference run, the same program in wide arithmetic.
 
-    All of it is None, and there are no shares, where a step that the graph does not contain may
-    hide an error (see Unseen): then nobody knows. `differing` counts elements that differ; `broken`
-    those that are not finite where the wide run's are; `largest` and `rms` are of |output - wide|
-    over the others, `relative` is the largest |output - wide| / |wide|. `shares` says how much of
-    the error each cast explains, by the place of the cast in the explicit graph: 0.25 is a quarter;
-    negative where it hides another's, None where that is not known.
+    All figures and `shares` are None if the error is unknown, since a step outside the graph may
+    hide an error (see Unseen). `differing` counts elements that differ. `broken` counts elements
+    that are not finite, but finite in the reference run. `largest` and `rms` are the maximum and
+    the root mean square of |output - wide| over the other elements; `relative` is the largest
+    |output - wide| / |wide|. `shares` attributes the error to casts, keyed by the index of the cast
+    in the explicit graph: 0.25 is a quarter; a negative share hides the error of another cast; None
+    is an unknown share.
     """
 
     name: str
@@ -83,7 +85,7 @@ class OutputError:
 
     @classmethod
     def unknown(cls, name: str, dtype: str, elements: int) -> OutputError:
-        """The error of an output of which nobody knows."""
+        """Return an OutputError whose figures are all unknown (None)."""
         return cls(name, dtype, elements, None, None, None, None, None)
 
     @property
@@ -92,17 +94,17 @@ class OutputError:
         return self.differing is not None
 
     def to_json(self) -> dict[str, Any]:
-        """The fields as JSON has them, without the shares, which stand at each cast."""
+        """Return the fields for JSON, without the shares, which the document has at each cast."""
         names = [name for name in self.__slots__ if name != "shares"]
         return {name: plain(getattr(self, name)) for name in names}
 
 
 @dataclass(frozen=True, slots=True)
 class Unseen:
-    """A step of a recorded program that its graph does not contain, where it was met first.
+    """A step of a recorded program that its graph does not contain, at its first occurrence.
 
-    `hides` where an error may have gone into it, or its own arithmetic may have made one: what the
-    program made of its results is of unknown error.
+    `hides` is True if an operand of the step may have an error, or if the step's own arithmetic may
+    have introduced an error: values computed from its results have an unknown error.
     """
 
     what: str
@@ -117,6 +119,6 @@ class Unseen:
 
 
 def plain(number: Any) -> Any:
-    """A number as JSON has it: inf and NaN as text."""
+    """Return a number for JSON: inf and NaN as text, other values as they are."""
     odd = isinstance(number, float) and not math.isfinite(number)
     return str(number) if odd else number

@@ -1,4 +1,4 @@
-"""What the other rule sets would have done at a cast."""
+"""The dtypes that the other rule sets would give a cast's operand."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 def others(row: CastRow) -> Mapping[str, DType | str]:
-    """By rule set, the dtype that the others give the operand of a row; why, where they refuse.
+    """Return, by name of each other rule set, the operand's dtype or the reason for a refusal.
 
-    Left out are rule sets that lack a dtype of the operands. Empty for casts that no rule set asked
-    for, and where the use is not known.
+    Omits rule sets that lack a dtype of the operands. Returns an empty mapping for a cast that no
+    rule set asked for (written by the user, legalization, assignment), and for an unknown use.
     """
     uses, conversion = row.uses, row.conversion
     user, at, _ = uses.of(row)
@@ -32,7 +32,7 @@ def others(row: CastRow) -> Mapping[str, DType | str]:
     if answers is None:
         answers = _answers(others_asked, user, tuple(map(_operand, uses.operands(user))))
         uses.answers[others_asked, user.index] = answers
-    # The answers of users alike are one object, so that those for an operand are as well.
+    # Equal users share one Answers object, so that their answers for an operand are shared too.
     answer = uses.answers_at.get((id(answers), at))
     if answer is None:
         answer = {name: to if isinstance(to, str) else to[at] for name, to in answers.items()}
@@ -43,7 +43,7 @@ def others(row: CastRow) -> Mapping[str, DType | str]:
 def _answers(
     rule_sets_asked: tuple[PromotionRules, ...], user: Symbol, operands: tuple[Any, ...]
 ) -> Answers:
-    """What rule sets say of a user, asked once for users alike."""
+    """Return the rule sets' answers for a user, cached by op, operands and attributes."""
     key = (rule_sets_asked, user.op, operands, user.attrs)
     entry = _CACHE.get(key)
     if entry is None:
@@ -67,7 +67,7 @@ _NONE: Mapping[str, DType | str] = {}
 def _other_rule_sets(
     candidates: tuple[PromotionRules, ...], rule: str
 ) -> tuple[PromotionRules, ...]:
-    """The rule sets but for the explicit one and the one that asked for a cast."""
+    """Return the rule sets except "explicit" and `rule`, the rule set of the cast."""
     return tuple(rules for rules in candidates if rules.name not in ("explicit", rule))
 
 
@@ -77,7 +77,7 @@ def _knows(rules: PromotionRules, operands: tuple[Any, ...]) -> bool:
 
 
 def _operand(before: Symbol) -> Any:
-    """What an operand was before its cast: a Python number, a 0-d constant's value, or a type."""
+    """Return an operand for other rules: a Python number, a 0-d constant's value, or a type."""
     number = number_of(before)
     if number is None:
         return before.type
@@ -85,7 +85,7 @@ def _operand(before: Symbol) -> Any:
 
 
 class _Scalar(NamedTuple):
-    """A 0-d constant, whose value some rule sets ask for."""
+    """A 0-d constant; value-based rule sets inspect its value."""
 
     value: complex
     dtype: DType
@@ -107,7 +107,7 @@ def _answer(
 
 
 def _new_operand(graph: Graph, operand: Any) -> Any:
-    """An operand in a graph under other rules: numbers are literals there too."""
+    """Return an operand in a graph under other rules; a Python number stays a literal."""
     if isinstance(operand, _Scalar):
         return operand.build(graph)
     if isinstance(operand, TensorType):

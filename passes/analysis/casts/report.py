@@ -1,4 +1,4 @@
-"""The report of casts: every use of every cast, the worst first."""
+"""`cast_report` and CastReport: a row for every use of every cast, the worst first."""
 
 from __future__ import annotations
 
@@ -27,15 +27,16 @@ from passes.implicit_cast import implicit_cast
 class CastReport(Sequence[CastRow]):
     """The uses of casts in a graph, the most damaging first.
 
-    `str()` is a table, `.to_json()` the data (see casts.schema.json). `graph` is what was asked
-    about and `explicit` the same with its casts; `outputs` and `results` are what a run saw,
-    `unseen` what it did not, `against` what would change under other rules.
+    `str()` gives a table, `.to_json()` the data (see casts.schema.json). `graph` is the graph of
+    the query and `explicit` the same graph with explicit casts. After an audit, `outputs` has the
+    errors of the outputs, `results` their values, and `unseen` the steps that the audit did not
+    see. `against` is the comparison with other rules, or None.
     """
 
     def __init__(self, graph: Graph, explicit: Graph, rows: Sequence[CastRow]) -> None:
         self.graph, self.explicit, self.rows = graph, explicit, tuple(rows)
         self.of = len(rows)
-        """The number of rows from which these were chosen."""
+        """The number of rows of the whole report, before filters such as `only`."""
         self.outputs: tuple[OutputError, ...] = ()
         self.results: tuple[NDArray[Any], ...] = ()
         self.unseen: tuple[Unseen, ...] = ()
@@ -62,9 +63,11 @@ class CastReport(Sequence[CastRow]):
         dtype: DTypeLike | None = None,
         loss: LossKind | None = None,
     ) -> CastReport:
-        """The rows of one kind, exact or not, in a layer or its parts, from or to a dtype, by loss.
+        """Return a report of the rows that satisfy all given criteria.
 
-        GraphError for a kind, a dtype or a loss that there is none of.
+        `kind` is the kind of cast, `exact` whether every value survives, `layer` a layer path (its
+        sublayers count), `dtype` the source or the target, `loss` a kind of loss. Raises GraphError
+        for an unknown kind, dtype or loss.
         """
         _require_choice(kind, get_args(Kind), "a cast is")
         _require_choice(loss, LOSS_KINDS, "a cast can lose")
@@ -81,15 +84,15 @@ class CastReport(Sequence[CastRow]):
         return self._with(rows=tuple(rows))
 
     def causes(self) -> CastReport:
-        """The rows that are causes: what is left when each cascade is told by its first cast."""
+        """Return a report of the causes only: the first cast of each cascade."""
         return self._with(rows=tuple(row for row in self if row.cause is None))
 
     def in_order(self) -> CastReport:
-        """The rows in the order of the graph."""
+        """Return a report with the rows in the order of the graph."""
         return self._with(rows=tuple(sorted(self, key=attrgetter("place"))))
 
     def following(self) -> Mapping[int, Sequence[CastRow]]:
-        """The rows that follow from each cause, by its place."""
+        """Return the consequences of each cause, keyed by the cause's `place`."""
         by_cause: dict[int, list[CastRow]] = {}
         for row in self:
             if row.cause is not None:
@@ -98,17 +101,17 @@ class CastReport(Sequence[CastRow]):
 
     @cached_property
     def sites(self) -> CastSites:
-        """The rows merged by place, as every format writes them."""
+        """The rows merged by location and conversion, as all output formats show them."""
         return CastSites(self.rows)
 
     @property
     def hidden(self) -> bool:
-        """Whether an error may be hidden behind a step that a run did not see."""
+        """Whether a step that the audit did not see may hide an error."""
         return any(step.hides for step in self.unseen)
 
     @property
     def audited(self) -> bool:
-        """Whether a run saw any of the casts."""
+        """Whether an audit measured any of the casts."""
         return any(row.measured is not None for row in self)
 
     def measured(
@@ -118,9 +121,10 @@ class CastReport(Sequence[CastRow]):
         results: Sequence[NDArray[Any]] = (),
         unseen: Sequence[Unseen] = (),
     ) -> CastReport:
-        """The report with what a run saw, by the place of each cast in the explicit graph.
+        """Return the report with the measurements of a run.
 
-        The rows are in the order of what they are responsible for.
+        `measures` is keyed by the index of each cast in the explicit graph. The result sorts the
+        rows by their share in the output errors, the largest first.
         """
         has_shares = not outputs or any(error.shares is not None for error in outputs)
         shares: dict[int, tuple[float, ...] | None] = {}
@@ -139,11 +143,11 @@ class CastReport(Sequence[CastRow]):
         )
 
     def compared(self, other: str | PromotionRules) -> CastReport:
-        """The report with what would change in the graph under other rules, as `.against`."""
+        """Return the report with `.against`, the comparison of the graph with other rules."""
         return self._with(against=GraphDiff(self.graph, self.graph.rules, rules(other)))
 
     def to_json(self) -> str:
-        """The report as a JSON document."""
+        """Return the report as a JSON document."""
         from passes.reports.json_ import report_json
 
         return report_json(self)
@@ -156,7 +160,7 @@ class CastReport(Sequence[CastRow]):
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        """A table for notebooks."""
+        """Return an HTML table for notebooks."""
         from passes.reports.notebook import report_fragment
 
         return report_fragment(self)
@@ -169,16 +173,17 @@ class CastReport(Sequence[CastRow]):
 
 
 def _known_shares(parts: tuple[float | None, ...]) -> tuple[float, ...] | None:
-    """The shares of a cast in all outputs; None if one of them is not known."""
+    """Return the shares of a cast in all outputs; None if any share is unknown."""
     parts_known = tuple(part for part in parts if part is not None)
     return parts_known if len(parts_known) == len(parts) else None
 
 
 @uncollected
 def cast_report(graph: Graph) -> CastReport:
-    """Every use of every cast in a graph, the worst first; what is implicit is made explicit first.
+    """Return a CastReport with a row for every use of every cast in a graph, the worst first.
 
-    Numbers that the program writes and that their dtype rounds have rows too.
+    Runs `implicit_cast` first if the graph's casts are implicit. A Python number that changes as it
+    takes a dtype has a row of kind "literal".
     """
     explicit = implicit_cast(graph)
     rows: list[CastRow] = []
@@ -186,7 +191,7 @@ def cast_report(graph: Graph) -> CastReport:
     walk = CastWalk(explicit)
     for conversion, location, symbol, _ in walk.casts(explicit.symbols):
         rows.append(CastRow(conversion, location, symbol, len(rows), uses))
-    if graph is not explicit:  # in an explicit graph they are constants like others
+    if graph is not explicit:  # an explicit graph does not distinguish literals
         constants = _rewritten_constants(graph, explicit)
         for conversion, location, user, position in CastWalk(graph).literals(graph.symbols):
             constant = constants[user.args[position].index]
@@ -201,7 +206,7 @@ def _require_choice(value: Any, choices: Sequence[str], what: str) -> None:
 
 
 def _rewritten_constants(graph: Graph, explicit: Graph) -> Mapping[int, Symbol]:
-    """The constants of the explicit graph, by the places that they have in the graph."""
+    """Return the constants of the explicit graph, keyed by their indices in the original graph."""
     before = [x.index for x in graph.symbols if x.op is ops.constant]
     after = [x for x in explicit.symbols if x.op is ops.constant]
     return dict(zip(before, after, strict=True))

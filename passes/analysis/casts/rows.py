@@ -1,4 +1,4 @@
-"""One use of one cast, and all that can be said of it."""
+"""CastRow: one use of one cast, with its provenance, loss, fix and measurements."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 class CastRow:
     """One use of one cast: `operand` of `op` at `location`, from `source` to `target`.
 
-    `symbol` is the cast (or what it was folded into) in the explicit graph, `place` that of the row
-    in the order of the graph. `measured` is what a run saw of the cast (see runtime.audit), and
-    `shares` the part of each output's error that the cast explains, None if unknown: the same for
-    all uses of a cast.
+    `symbol` is the cast (or the constant that it was folded into) in the explicit graph. `place` is
+    the row's position in graph order. After an audit (see runtime.audit), `measured` has the
+    effect of the cast on the run's values, and `shares` the part of each output's error that the
+    cast explains (None if unknown). All uses of one cast have equal `measured` and `shares`.
     """
 
-    # Rows are many: what most have alike stands here.
+    # Class attributes as defaults: reports have many rows, and most rows lack measurements.
     measured: Measured | None = None
     shares: tuple[float, ...] | None = ()
 
@@ -42,52 +42,52 @@ class CastRow:
 
     @property
     def kind(self) -> Kind:
-        """Whether an op, a Python number, the user, `legalize` or an assignment asked for it."""
+        """The kind: who asked for the cast (an op, a literal, the user, `legalize`, a store)."""
         return self.conversion.kind
 
     @property
     def op(self) -> str:
-        """The name of the op that uses it."""
+        """The name of the op that uses the cast."""
         return self.conversion.op
 
     @property
     def operand(self) -> str:
-        """The name of the operand that is cast; "result" of what the op computes."""
+        """The name of the operand that is cast; "result" for a cast of the op's result."""
         return self.conversion.operand
 
     @property
     def rule(self) -> str:
-        """The rule set that asks for it; "cast", "legalize" or "assign" where none does."""
+        """The rule set that asks for the cast; else "cast", "legalize" or "assign"."""
         return self.conversion.rule
 
     @property
     def source(self) -> DType:
-        """The dtype before it."""
+        """The dtype before the cast."""
         return self.conversion.source
 
     @property
     def target(self) -> DType:
-        """The dtype after it."""
+        """The dtype after the cast."""
         return self.conversion.target
 
     @property
     def path(self) -> tuple[DType, ...]:
-        """The way up the rule set's lattice, or just the two ends."""
+        """The path up the rule set's lattice; (source, target) without a lattice path."""
         return self.conversion.path
 
     @property
     def damage(self) -> float:
-        """The relative error that it is estimated to bring, 0.0 of what is exact."""
+        """The estimated relative error of the cast; 0.0 for an exact cast."""
         return self.conversion.damage
 
     @property
     def share(self) -> float | None:
-        """The largest part of an output's error that it explains; None if unknown."""
+        """The largest part of an output's error that the cast explains; None if unknown."""
         return None if self.shares is None else max(map(abs, self.shares), default=0.0)
 
     @property
     def user(self) -> Symbol | None:
-        """What uses the cast here, in the explicit graph, if that is still known."""
+        """The symbol of the explicit graph that uses the cast here; None if unknown."""
         return self.uses.of(self).user
 
     @property
@@ -97,32 +97,32 @@ class CastRow:
 
     @property
     def operands(self) -> Sequence[Symbol]:
-        """The operands of the user before casts were inserted for it; none if it is not known."""
+        """The operands of the user before its inserted casts; () if the user is unknown."""
         return () if self.user is None else self.uses.operands(self.user)
 
     @property
     def cause(self) -> CastRow | None:
-        """The row that made the dtype which asks for this cast; None where that is itself."""
+        """The row of the earlier cast that caused this cast; None for a first cause."""
         return self.uses.of(self).cause
 
     @property
     def loss(self) -> Loss:
-        """What it can lose; of a known number, what it does."""
+        """The possible loss by the dtypes; for a known number, its actual loss."""
         return self.conversion.loss
 
     @property
     def exact(self) -> bool:
-        """Whether every value survives."""
+        """Whether the target represents every value of the source."""
         return self.conversion.loss.exact
 
     @property
     def witness(self) -> complex | None:
-        """The simplest value that does not survive (a known number: itself); None where exact."""
+        """The simplest value that the cast changes (a known number: itself); None if exact."""
         return self.conversion.loss.witness
 
     @property
     def layer(self) -> str:
-        """The layer of the graph in which it arose: `encoder/attention`."""
+        """The layer path of the graph at the cast, such as `encoder/attention`."""
         return self.location.layer
 
     @property
@@ -137,24 +137,25 @@ class CastRow:
 
     @property
     def elements(self) -> Size:
-        """How many elements are cast: a number, or an expression of symbolic dims."""
+        """The number of converted elements: an int, or an expression of symbolic dims."""
         return self.symbol.size
 
     @property
     def bytes_added(self) -> Size:
-        """The bytes of the array that the cast makes."""
+        """The bytes of the array that the cast allocates."""
         return self.elements * self.bytes_after
 
     @property
     def expression(self) -> Expression | None:
-        """The piece of the program that it arose in; None where the source is not at hand."""
+        """The source expression at the location; None if the source is unavailable."""
         return self.uses.expression(self.location)
 
     @property
     def span(self) -> tuple[int, int]:
-        """Where in the text of the expression that stands which is cast.
+        """The (start, end) offsets of the cast operand in the text of the expression.
 
-        All of it, of a result and where the text is made of several ops; (0, 0) if not known.
+        The span is the whole text for the cast of a result and for a text of several ops, and
+        (0, 0) if unknown.
         """
         return self._span(self.expression)
 
@@ -163,14 +164,16 @@ class CastRow:
             return 0, 0
         if self.conversion.operand == "result" or self.location.compound:
             return 0, len(expression.text)
-        if self.conversion.stores:  # the value is named last; what a text begins with is the target
+        if (
+            self.conversion.stores
+        ):  # the value is the last span; a span at 0 is the assignment's target
             return expression.spans[-1] if expression.spans and expression.spans[-1][0] else (0, 0)
         position = self.position
         return expression.spans[position] if position < len(expression.spans) else (0, 0)
 
     @property
     def text(self) -> str:
-        """What is cast as the program writes it, such as `x[1:]`; empty where that is not known."""
+        """The source text of the cast operand, such as `x[1:]`; "" if unknown."""
         return self._text(self.expression)
 
     def _text(self, expression: Expression | None) -> str:
@@ -179,22 +182,22 @@ class CastRow:
 
     @property
     def fix(self) -> str:
-        """What to type instead, in one line; empty where nothing is to be done."""
+        """The code to type instead, in one line; "" if the cast needs no fix."""
         return fixes.fix(self)
 
     @property
     def others(self) -> Mapping[str, DType | str]:
-        """By rule set, the dtype that the others give the operand, or why they refuse the op."""
+        """By name of each other rule set, the operand's dtype or the reason for a refusal."""
         return others(self)
 
     def to_json(self) -> dict[str, Any]:
-        """The row as JSON has it (see casts.schema.json), as a site of one use."""
+        """Return the row for JSON (see casts.schema.json), as a site of one use."""
         from passes.analysis.casts.sites import CastSite
 
         return CastSite(self).to_json()
 
     def shared_facts(self) -> tuple[Mapping[str, Any], ...]:
-        """What many rows have in common, as JSON has it: one object of all that have it."""
+        """Return the JSON fields that rows share; equal rows get identical objects."""
         others, cache = self.others, self.uses.answers_json
         answers = cache.get(id(others))
         if answers is None:
@@ -203,7 +206,7 @@ class CastRow:
         return self.conversion.facts, answers
 
     def facts(self) -> dict[str, Any]:
-        """What the rows of one place and conversion have in common besides, as JSON has it."""
+        """Return the further JSON fields shared by rows of one location and conversion."""
         expression = self.expression
         return {
             "location": self.location.to_json(),
@@ -231,10 +234,10 @@ MAX_QUOTE = 500
 
 
 def cut(text: str) -> str:
-    """A text as JSON quotes it."""
+    """Shorten a text to MAX_QUOTE characters, with an ellipsis at the cut."""
     return text if len(text) <= MAX_QUOTE else f"{text[: MAX_QUOTE - 1]}\N{HORIZONTAL ELLIPSIS}"
 
 
 def size_json(size: Size) -> int | str:
-    """A size as JSON has it: a number, or an expression of symbolic dims as text."""
+    """Return a size for JSON: an int, or an expression of symbolic dims as text."""
     return size if isinstance(size, int) else str(size)

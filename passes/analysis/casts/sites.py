@@ -1,4 +1,4 @@
-"""Rows of a report merged by place: the one decision of what all formats write as one cast."""
+"""Cast sites: the rows of a report merged by location and conversion, for all output formats."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from passes.analysis.casts.rows import CastRow, size_json
 
 
 class CastSite:
-    """Uses of casts by equal conversions at one place of the program, as a loop makes them.
+    """Uses of casts with equal conversions at one location, such as the iterations of a loop.
 
-    `row` is the first of `rows`, the worst. `casts` are the distinct symbols that the uses have: a
-    cast with many uses is one of them, so that `measured`, `shares` and the bytes count it once.
-    `places` is the largest number of sites that one of the casts has uses at.
+    `row` is the first of `rows`, the worst. `casts` has one row for each distinct cast symbol, so
+    that `measured`, `shares` and the bytes count a cast with many uses once. `places` is the
+    largest number of sites at which one of the casts has uses.
     """
 
     __slots__ = ("_casts", "places", "rows")
@@ -30,7 +30,7 @@ class CastSite:
 
     @property
     def row(self) -> CastRow:
-        """The row that stands for all."""
+        """The row that represents the site."""
         return self.rows[0]
 
     @property
@@ -52,7 +52,7 @@ class CastSite:
 
     @property
     def measured(self) -> Measured | None:
-        """What a run saw of all casts of the site; None if it ran none of them."""
+        """The merged measurements of the site's casts; None if the run executed none of them."""
         if len(self.rows) == 1:
             return self.row.measured
         return Measured.merged(row.measured for row in self.casts if row.measured is not None)
@@ -72,28 +72,28 @@ class CastSite:
 
     @property
     def elements(self) -> Size:
-        """The number of elements that the casts of the site convert in all."""
+        """The total number of elements that the casts of the site convert."""
         return _sizes(self._types)[0]
 
     @property
     def _types(self) -> tuple[tuple[TensorType, int], ...]:
-        """The types of the casts, and how many casts have each."""
+        """The types of the casts, each with its number of casts."""
         if len(self.casts) == 1:
             return ((self.row.symbol.type, 1),)
         return tuple(Counter(row.symbol.type for row in self.casts).items())
 
     @property
     def bytes_added(self) -> Size:
-        """The bytes of the arrays that the casts of the site make in all."""
+        """The total bytes of the arrays that the casts of the site allocate."""
         return _sizes(self._types)[1]
 
     def to_json(self) -> dict[str, Any]:
-        """The site as JSON has it (see casts.schema.json): dtypes by name, values as text."""
+        """Return the site for JSON (see casts.schema.json): dtypes by name, values as text."""
         conversion, answers = self.row.shared_facts()
         return {**conversion, **answers, **self.facts()}
 
     def facts(self) -> dict[str, Any]:
-        """The fields of the site that are its own (see CastRow.shared_facts), as JSON has them."""
+        """Return the JSON fields besides the shared ones (see CastRow.shared_facts)."""
         row, cause, measured, shares = self.row, self.row.cause, self.measured, self.shares
         elements, bytes_added = _sizes_json(self._types)
         return {
@@ -109,14 +109,14 @@ class CastSite:
 
 
 class Cascade(NamedTuple):
-    """A site that leads, and the rows at other sites that follow from one of its rows."""
+    """A leading site, and the rows at other sites that are consequences of its rows."""
 
     site: CastSite
     following: list[CastRow]
 
 
 class CastSites(Sequence[CastSite]):
-    """The sites of some rows, in the order of their first rows."""
+    """The sites of a sequence of rows, in the order of their first rows."""
 
     def __init__(self, rows: Iterable[CastRow]) -> None:
         self.rows = tuple(rows)
@@ -146,14 +146,14 @@ class CastSites(Sequence[CastSite]):
         return iter(self._list)
 
     def of(self, row: CastRow) -> CastSite | None:
-        """The site of a row; None of a row that is not among the rows."""
+        """Return the site of a row; None for a row of another report."""
         return self._sites.get(self._key(row))
 
     def cascades(self) -> list[Cascade]:
-        """The sites that lead, each with the rows that follow, in the order of the sites.
+        """Return the leading sites, each with its consequences, in the order of the sites.
 
-        A row leads that is a cause, or whose cause is not among the rows; and the first on a path
-        that loses something, whose cause does not. A site leads if one of its rows does.
+        A row leads if it is a cause, if its cause is not among the rows, or if it is lossy and its
+        cause is exact. A site leads if one of its rows leads.
         """
         places = {row.place for row in self.rows}
         leading: dict[int, Cascade] = {}
@@ -172,7 +172,10 @@ class CastSites(Sequence[CastSite]):
         return [leading[id(site)] for site in self._list if id(site) in leading]
 
     def _key(self, row: CastRow) -> Any:
-        """Equal for rows that are equal (see CastRow); conversions are compared once by value."""
+        """Return a key that is equal for equal rows (see CastRow).
+
+        Each conversion object is hashed by value once and then has a number.
+        """
         conversion = row.conversion
         number = self._conversions.get(id(conversion))
         if number is None:
@@ -183,7 +186,7 @@ class CastSites(Sequence[CastSite]):
 
 @lru_cache(maxsize=1024)
 def _sizes(types: tuple[tuple[TensorType, int], ...]) -> tuple[Size, Size]:
-    """The elements and the bytes in storage of arrays, by type and how many there are."""
+    """Return the total elements and storage bytes of arrays, given as (type, count) pairs."""
     elements = [(kind, kind.size * count) for kind, count in types]
     bytes_added = total(size * kind.dtype.storage.itemsize for kind, size in elements)
     return total(size for _, size in elements), bytes_added
@@ -191,6 +194,6 @@ def _sizes(types: tuple[tuple[TensorType, int], ...]) -> tuple[Size, Size]:
 
 @lru_cache(maxsize=1024)
 def _sizes_json(types: tuple[tuple[TensorType, int], ...]) -> tuple[int | str, int | str]:
-    """The same as JSON has them."""
+    """Return the total elements and storage bytes for JSON."""
     elements, bytes_added = _sizes(types)
     return size_json(elements), size_json(bytes_added)

@@ -1,10 +1,10 @@
-"""The one walk over the casts of a graph; reports and policies filter what it yields.
+"""The walk over the casts of a graph; reports and policies filter the uses that it yields.
 
-A cast is written down or implied. Written down is a `cast` symbol, or a constant that one was
-folded into: its origins name its uses. Implied is the cast of an operand whose dtype is not the one
-that its op's signature names. A Python number that changes as it takes a dtype counts as a cast of
-kind "literal". The implied casts of each kind of symbol, its op, attributes and operand types, are
-derived once.
+A cast is written down or implied. A written cast is a `cast` symbol, or a constant that a cast was
+folded into; its origins name its uses. An implied cast converts an operand whose dtype differs from
+the dtype that its op's signature names. A Python number that changes as it takes a dtype counts as
+a cast of kind "literal". The walk derives the implied casts once for each kind of symbol (op,
+attributes, operand types).
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from graphir.promotion.scalars import WEAK
 from passes.analysis.casts.conversion import CastConversion, cast_conversion
 
 ConversionUse: TypeAlias = tuple[CastConversion, Location, Symbol, int]
-"""One use of one cast, of which a report makes a row; a plain tuple, since there are many.
+"""One use of one cast: (conversion, location, symbol, position); a plain tuple for speed.
 
-The symbol is the cast where it is written down, and the number -1; else the symbol is the op whose
-operand at that position (-1: whose result) is cast.
+For a written cast, the symbol is the cast and the position is -1. For an implied cast, the symbol
+is the op, and the position is that of the cast operand (-1: the result is cast).
 """
 
 _Origin: TypeAlias = tuple[str, str, Location, str, DType, DType]
-"""An Origin, without the Python call that making a named tuple costs."""
+"""An Origin as a plain tuple, which saves the Python call of a named tuple's constructor."""
 
 
 class _OperandCast(NamedTuple):
-    """An implied cast of a kind of symbol.
+    """An implied cast of one kind of symbol.
 
-    Without a conversion that of a 0-d operand, which may be a known number with a loss of its own.
+    `conversion` is None for a 0-d operand, which may be a constant whose loss depends on its value.
     """
 
     conversion: CastConversion | None
@@ -43,20 +43,20 @@ class _OperandCast(NamedTuple):
 
 
 class CastWalk:
-    """The uses of casts in a graph: all, or those whose conversions satisfy a predicate.
+    """The uses of casts in a graph: all uses, or the uses whose conversions satisfy a predicate.
 
-    With a predicate the casts that the user wrote are left out.
+    With a predicate, the walk omits casts that the user wrote.
     """
 
     def __init__(
         self, graph: Graph, predicate: Callable[[CastConversion], bool] | None = None
     ) -> None:
         self.graph, self.predicate = graph, predicate
-        # Each conversion is made once; None stands for one that does not satisfy the predicate.
+        # Cache of conversions; None marks a conversion that fails the predicate.
         self._conversions: dict[Any, CastConversion | None] = {}
 
     def casts(self, symbols: Collection[Symbol]) -> Iterator[ConversionUse]:
-        """The uses of the casts of some symbols, in their order."""
+        """Yield the uses of the casts of `symbols`, in the order of the symbols."""
         implicit, cast, every = self.graph.rules.implicit, ops.cast, self.predicate is None
         plans: dict[Any, list[_OperandCast]] = {}
         for symbol, kind in zip(symbols, self.graph.kinds(symbols), strict=True):
@@ -75,7 +75,7 @@ class CastWalk:
                     yield conversion, symbol.location, symbol, position
 
     def literals(self, symbols: Collection[Symbol]) -> Iterator[ConversionUse]:
-        """The first use of each Python number that its dtype changes."""
+        """Yield the first use of each Python number whose value its dtype changes."""
         constant, rule = ops.constant, self.graph.rules.name
         pending = {x.index for x in symbols if x.op is constant and _is_changed(x)}
         for user in symbols if pending else ():
@@ -91,7 +91,7 @@ class CastWalk:
                         yield conversion, user.location, user, position
 
     def _written(self, symbol: Symbol) -> Sequence[ConversionUse]:
-        """The uses that an inserted cast serves; a cast that the user wrote is one by itself."""
+        """Return the uses that an inserted cast serves; a user's cast is the one use of itself."""
         source, number = symbol.source, None
         origins: Sequence[_Origin] = () if isinstance(source, Location) else source
         if symbol.op is ops.cast:
@@ -106,7 +106,7 @@ class CastWalk:
         ]
 
     def _plan(self, symbol: Symbol) -> list[_OperandCast]:
-        """The implied casts of symbols of this one's kind."""
+        """Return the implied casts of all symbols of the given symbol's kind."""
         casts_needed, plan = implied(self.graph, symbol), list[_OperandCast]()
         casts = list(casts_needed.casts)
         if casts_needed.result is not symbol.dtype:
@@ -145,7 +145,7 @@ class CastWalk:
         number: complex | None,
         literal: bool = False,
     ) -> CastConversion | None:
-        """A conversion, unless it does not satisfy the predicate."""
+        """Return the cached conversion, or None if it fails the predicate."""
         key = operand, op, rule, source.code, target.code, number, literal
         try:
             return self._conversions[key]
@@ -157,6 +157,6 @@ class CastWalk:
 
 
 def _is_changed(constant: Symbol) -> bool:
-    """Whether a Python number became another as it took the dtype of its constant."""
+    """Whether the dtype of a constant changed the value of its Python number."""
     literal, dtype = constant.attrs["literal"], constant.dtype
     return literal is not None and not dtype.weak and not literal_loss(literal, dtype).exact

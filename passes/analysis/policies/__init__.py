@@ -1,4 +1,4 @@
-"""Policies: which implicit casts of a graph are allowed, warned of or forbidden; dtype budgets."""
+"""Policies: allow, warn of or forbid the implicit casts of a graph; limit the widest dtypes."""
 
 from passes.analysis.policies.policy import Policy
 from passes.analysis.policies.verdict import Action, Verdict

@@ -1,4 +1,4 @@
-"""The dtype budget: nothing wider than these."""
+"""The dtype budget of a policy: no symbol may have a wider dtype than the limits allow."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from graphir.errors import GraphError
 
 
 def limit(dtype: DType) -> DType:
-    """A dtype as a limit; GraphError for bool and weak dtypes, which have no width."""
+    """Return a dtype as a limit; raise GraphError for bool and weak dtypes, which have no width."""
     if dtype.family == "bool" or dtype.weak:
         raise GraphError(f"{dtype} has no width to keep to", fix="take int32, float32 or the like")
     return dtype
@@ -18,10 +18,10 @@ def limit(dtype: DType) -> DType:
 
 @cache
 def too_wide(limits: tuple[DType, ...]) -> frozenset[DType]:
-    """The dtypes that have more bits than a limit on them.
+    """Return the dtypes that have more bits than an applicable limit.
 
-    int and uint limit both; float limits floats and the parts of complex numbers; complex limits
-    complex numbers alone.
+    An int or uint limit applies to int and uint. A float limit applies to floats and to the parts
+    of complex numbers. A complex limit applies to complex numbers alone.
     """
     return frozenset(dtype for dtype in DType for most in limits if _exceeds(dtype, most))
 
@@ -33,17 +33,17 @@ def _exceeds(dtype: DType, most: DType) -> bool:
 
 
 def family(dtype: DType) -> str:
-    """Integers of both signs are one family, floats and complex numbers another."""
+    """Return the family for budgets: int and uint are "integer", float and complex "float"."""
     return {"int": "integer", "uint": "integer", "complex": "float"}.get(dtype.family, dtype.family)
 
 
 def limits_on(dtype: DType, limits: Sequence[DType]) -> list[DType]:
-    """Those of the limits that a dtype exceeds."""
+    """Return the limits that a dtype exceeds."""
     return [most for most in limits if _exceeds(dtype, most)]
 
 
 def within(dtype: DType, limits: tuple[DType, ...]) -> DType | None:
-    """A dtype that keeps to the limits, else the widest of its kind that does, if there is one."""
+    """Return a dtype within the limits: itself, else the widest of its family, or None."""
     wide = too_wide(limits)
     if dtype not in wide:
         return dtype

@@ -1,4 +1,4 @@
-"""What a policy finds in a graph, and how it is told."""
+"""Policy hits: the casts and dtypes that a policy warns of or forbids, and their messages."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 
 
 class CastHit(NamedTuple):
-    """The casts by one conversion that one line of the program has, however often it builds them.
+    """The casts with one conversion at one line of the program, merged over loop iterations.
 
-    `row` is the first of them. `limits` are those of the budget, to which the fix keeps.
+    `row` is the first of these casts, and `times` their number. The fix stays within `limits`, the
+    limits of the budget.
     """
 
     row: CastRow
@@ -33,12 +34,12 @@ class CastHit(NamedTuple):
 
     @property
     def action(self) -> Action:
-        """What happens to it: "warn" or "forbid"."""
+        """The policy's action: "warn" or "forbid"."""
         return self.verdict.action
 
     @property
     def symbol(self) -> Symbol:
-        """The op whose operand or result is cast; the cast itself where it is written down."""
+        """The op whose operand or result is cast; for a written cast, the cast symbol."""
         return self.row.symbol if self.row.user is None else self.row.user
 
     @property
@@ -54,7 +55,7 @@ class CastHit(NamedTuple):
 
     @property
     def fix(self) -> str:
-        """What to type instead; empty where nothing is known."""
+        """The code to type instead, or "" without a known fix."""
         row, symbol = self.row, self.symbol
         if row.user is None or row.conversion.stores:
             return " ".join(stored(row.location, row.target).split())
@@ -66,7 +67,7 @@ class CastHit(NamedTuple):
 
     @property
     def told(self) -> str:
-        """The call, the cast, the rule set, the loss, the policy's words and the fix."""
+        """The message: the call, the cast, rule set, loss, the policy's pattern, and the fix."""
         row, rule = self.row, self.symbol.graph.rules.name
         operand = "result" if row.user is None else row.operand
         what = f"{operand} {row.source} -> {row.target} under {rule!r} ({row.loss}), {self.verdict}"
@@ -77,9 +78,10 @@ class CastHit(NamedTuple):
 
 
 class WidthHit(NamedTuple):
-    """Where a dtype first is wider than a policy's `limits` allow; `follows` counts what has it so.
+    """The first symbol on a path with a dtype wider than a policy's `limits` allow.
 
-    `dtype` is that of the symbol, or the one in which its operands meet.
+    `dtype` is the dtype of the symbol, or the dtype to which its operands are cast. `follows`
+    counts the later symbols that have their wide dtype from this symbol.
     """
 
     symbol: Symbol
@@ -101,7 +103,7 @@ class WidthHit(NamedTuple):
 
     @property
     def fix(self) -> str:
-        """What to type instead; empty where no dtype of the kind keeps to the limits."""
+        """The code to type instead, or "" if no dtype of the family is within the limits."""
         symbol, narrow = self.symbol, within(self.dtype, self.limits)
         if narrow is None:
             return ""
@@ -113,7 +115,7 @@ class WidthHit(NamedTuple):
 
     @property
     def told(self) -> str:
-        """The call, the dtype, the limit, how many follow and the fix."""
+        """The message: the call, the dtype, the limit, the number of later symbols, the fix."""
         limits = " or ".join(map(str, limits_on(self.dtype, self.limits)))
         what = f"{self.dtype} is wider than {limits}"
         follow = f", and {counted(self.follows, 'symbol')} after it" if self.follows else ""
@@ -130,7 +132,7 @@ MAX_SHOWN = 100
 
 
 def refusal(name: str, hits: Sequence[Hit]) -> str:
-    """The text of the one error for all that a graph's policy forbids."""
+    """Return the text of the one error that lists all forbidden hits of a graph."""
     casts = sum(isinstance(hit, CastHit) for hit in hits)
     counts = [counted(casts, "cast")] if casts else []
     counts += [counted(len(hits) - casts, "dtype")] if casts < len(hits) else []
@@ -147,7 +149,7 @@ def _casts(symbol: Symbol) -> tuple[ImpliedCast, ...]:
 
 
 def _casts_within(symbol: Symbol, limits: tuple[DType, ...]) -> dict[int, DType]:
-    """The casts of a symbol's operands as a program may write them, kept to the limits."""
+    """Return the implied casts of a symbol's operands, by position, narrowed to the limits."""
     candidates = ((cast, within(cast.target, limits)) for cast in _casts(symbol))
     return {
         each.position: to for each, to in candidates if to is not None and to is not each.source

@@ -1,4 +1,4 @@
-"""What a policy finds in a graph: predicates over the rows of casts, and over symbols' dtypes."""
+"""The search for policy hits: predicates over the cast uses and the symbol dtypes of a graph."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 @uncollected
 def find_hits(policy: Policy, graph: Graph, outputs: Sequence[Symbol]) -> list[Hit]:
-    """What a policy warns of or forbids in a graph, each line and kind once, in the graph's order.
+    """Return a policy's hits in a graph, one for each line and kind, in the graph's order.
 
-    Where outputs are given, only among the symbols that are live for them, and the inputs.
+    With `outputs`, the search covers only the inputs and the symbols that are live for `outputs`.
     """
     hits = _Judgement(policy, graph, graph.symbols).hits()
     if not hits or not outputs or all_live(graph, outputs):
@@ -37,25 +37,25 @@ def find_hits(policy: Policy, graph: Graph, outputs: Sequence[Symbol]) -> list[H
 
 
 _WidthKey: TypeAlias = tuple[int, DType, str]
-"""The id of a location, which the symbols of a line share; the dtype; and its family."""
+"""(id of the location, which the symbols of a line share; dtype; its budget family)."""
 
 
 class _Judgement:
-    """One policy on some symbols of one graph."""
+    """The search of one policy over some symbols of one graph."""
 
     def __init__(self, policy: Policy, graph: Graph, symbols: Collection[Symbol]) -> None:
         self.policy, self.graph, self.symbols = policy, graph, symbols
         exceeding = too_wide(policy.widest)
-        # By the code of a dtype, the one that its values have, if that exceeds the budget.
+        # By DType.code: the concrete dtype of its values if that exceeds the budget, else None.
         self.wide: list[DType | None] = []
         for dtype in DType if exceeding else ():
             concrete = graph.concrete_dtype(dtype)
             self.wide.append(concrete if concrete in exceeding else None)
-        # By the place of a symbol, the dtype beyond the budget to which an operand is cast.
+        # By symbol index: the dtype beyond the budget to which an operand is cast.
         self._meeting: dict[int, DType] = {}
 
     def hits(self) -> list[Hit]:
-        """The hits, those of equal places and kinds as one."""
+        """Return the hits; hits of equal location and identity merge."""
         hits_by_place: dict[Any, Hit] = {}
         for hit in chain(self._cast_hits(), self._width_hits()):
             key = hit.location, hit.identity
@@ -63,7 +63,7 @@ class _Judgement:
         return sorted(hits_by_place.values(), key=lambda hit: hit.symbol.index)
 
     def _cast_hits(self) -> Iterator[CastHit]:
-        if self.graph.rules_before is not None:  # a pass wrote its casts down
+        if self.graph.rules_before is not None:  # the graph is explicit: it implies no casts
             return
         uses = ImpliedUses(self.graph)
         for use, times in self._uses():
@@ -72,13 +72,16 @@ class _Judgement:
                 yield CastHit(uses.row(*use), verdict, self.policy.widest, times)
 
     def _uses(self) -> Iterator[tuple[ConversionUse, int]]:
-        """The first use of each conversion at each line, and how often it is there."""
+        """Return the first use of each conversion at each line, with the number of its uses."""
         walk, wide = CastWalk(self.graph, self._is_wanted), self.wide
         firsts: dict[tuple[int, int], ConversionUse] = {}
         times: dict[tuple[int, int], int] = {}
         for use in chain(walk.casts(self.symbols), walk.literals(self.symbols)):
             conversion, location, symbol, position = use
-            key = id(conversion), id(location)  # one object for each, kept by walk and graph
+            key = (
+                id(conversion),
+                id(location),
+            )  # walk and graph keep the objects alive: ids are unique
             if key in times:
                 times[key] += 1
             else:
@@ -92,7 +95,7 @@ class _Judgement:
         return wide or self._verdict(conversion).action != "allow"
 
     def _verdict(self, conversion: CastConversion) -> Verdict:
-        """What happens to a cast; a number that is only rounded, as all are, is no cast."""
+        """Return the policy's verdict on a cast; the mere rounding of a literal is allowed."""
         loss_ = conversion.loss
         is_rounding = conversion.kind == "literal" and loss_.kinds in ((), ("precision",))
         if is_rounding or conversion.kind not in (*SILENT, "literal"):
@@ -100,7 +103,7 @@ class _Judgement:
         return self.policy.judge(conversion.source, conversion.target, loss_)
 
     def _width_hits(self) -> Iterator[WidthHit]:
-        """The first symbol that exceeds the budget on each path of such symbols, line by line."""
+        """Yield the first symbol beyond the budget on each path of such symbols, one per line."""
         roots: dict[int, _WidthKey] = {}
         hits: dict[_WidthKey, WidthHit] = {}
         for symbol in self.symbols if self.wide else ():

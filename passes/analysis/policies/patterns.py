@@ -1,4 +1,4 @@
-"""Kinds of casts, by the words that name them: "lossy", "to:float64", "int->float"."""
+"""Cast patterns, the words that select casts in a policy: "lossy", "to:float64", "int->float"."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from graphir.errors import GraphError
 from graphir.loss import LOSS_KINDS, Loss
 
 LOSSES = ("lossy", "exact", *LOSS_KINDS)
-"""The words for what a cast loses: something, nothing, or this."""
+"""The words for losses: "lossy" (any loss), "exact" (no loss), or one kind of loss."""
 
 GROUPS = {
     "*": frozenset(DType),
@@ -22,18 +22,18 @@ GROUPS = {
         for kind in ("bool", "int", "uint", "float", "complex")
     },
 }
-"""The words for several dtypes: any, int and uint together, or all of one kind."""
+"""The words for sets of dtypes: "*" (all), "integer" (int and uint), or one family."""
 
 
 class CastPattern(NamedTuple):
-    """Casts from some dtypes to some, that lose what `loss` says: one of LOSSES, or anything."""
+    """The casts from `sources` to `targets` with the given loss, a word of LOSSES or "" for any."""
 
     sources: frozenset[DType] = GROUPS["*"]
     targets: frozenset[DType] = GROUPS["*"]
     loss: str = ""
 
     def matches(self, source: DType, target: DType, loss: Loss) -> bool:
-        """Whether a cast that loses this is among them."""
+        """Whether the pattern selects a cast from `source` to `target` with this loss."""
         return source in self.sources and target in self.targets and self._loses(loss)
 
     def _loses(self, loss: Loss) -> bool:
@@ -44,11 +44,12 @@ class CastPattern(NamedTuple):
 
 @cache
 def cast_pattern(text: str) -> CastPattern:
-    """The kind that a text names; GraphError with the nearest words for one that names none.
+    """Parse the text of a cast pattern.
 
-    `lossy`, `exact`, or a loss (range, sign, precision, underflow, special); or `from->to`, also
-    written `to:X` and `from:X`. Each side is a dtype by any of its names, a kind of dtypes (bool,
-    int, uint, float, complex), `integer` (int or uint) or `*`.
+    A pattern is `lossy`, `exact`, or a loss (range, sign, precision, underflow, special); or
+    `from->to`, also written `to:X` and `from:X`. Each side is a dtype by any of its names, a family
+    of dtypes (bool, int, uint, float, complex), `integer` (int or uint) or `*`. Raises GraphError,
+    with the nearest valid words, for any other text.
     """
     word = text.strip()
     if word in LOSSES:
@@ -79,7 +80,7 @@ def _side(side: str, text: str) -> frozenset[DType]:
 
 
 def _with_side(word: str) -> Sequence[str]:
-    """What somebody may mean who names dtypes, and not which way."""
+    """Return the patterns that a bare dtype may abbreviate: `to:X` and `from:X`."""
     try:
         _side(word, word)
     except GraphError:

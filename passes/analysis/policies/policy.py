@@ -1,4 +1,4 @@
-"""Policy: what happens to the implicit casts of a graph, and which dtypes it may have."""
+"""Policy: the actions for the implicit casts of a graph, and the budget of dtypes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from graphir.errors import GraphError, PromotionError
 from passes.analysis.policies.budget import limit, too_wide
 from passes.analysis.policies.verdict import Action, Verdict
 
-# What finds and tells of casts is imported where a policy asks for it: most graphs have none.
+# The modules that search for casts are imported at first use: most graphs have no policy.
 if TYPE_CHECKING:
     from graphir.ir.graph import Graph
     from graphir.ir.symbol import Symbol
@@ -21,14 +21,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, init=False)
 class Policy:
-    """What happens to the implicit casts of a graph, and the widest dtypes that it may have.
+    """The actions for the implicit casts of a graph, and the widest dtypes that it may have.
 
-    `casts` is what happens to each: "allow", "warn" or "forbid". The kinds of casts in `forbid`,
-    `warn` and `allow` refine it (see `cast_pattern`): of the sets that name a cast the strictest
-    wins, and `casts` holds where none does. `widest` are dtypes that no symbol may exceed, be it by
-    promotion or by the program's own hand: int and uint limit both, float also the parts of complex
-    numbers, complex these alone. A Python number that takes the dtype of its partner is no cast,
-    unless it overflows or underflows there. GraphError for words that name no kind.
+    `casts` is the default action: "allow", "warn" or "forbid". The patterns in `forbid`, `warn` and
+    `allow` refine the default (see `cast_pattern`): the strictest action whose patterns match a
+    cast wins. `widest` are the limits of the dtype budget. No symbol may exceed them, neither by
+    promotion nor by a dtype that the program names itself: an int or uint limit applies to int and
+    uint, a float limit to floats and to the parts of complex numbers, a complex limit to complex
+    numbers alone. A Python number that takes the dtype of its partner is no cast, unless it
+    overflows or underflows. Raises GraphError for an unknown pattern, action or limit.
     """
 
     casts: Action
@@ -58,16 +59,16 @@ class Policy:
 
     @property
     def silent(self) -> bool:
-        """Whether it has nothing to say of any graph."""
+        """Whether the policy allows every graph."""
         return self.casts == "allow" and not (self.forbid or self.warn or self.widest)
 
     @property
     def too_wide(self) -> frozenset[DType]:
-        """The dtypes that exceed the widest."""
+        """The dtypes that exceed the limits in `widest`."""
         return too_wide(self.widest)
 
     def judge(self, source: DType, target: DType, loss: Loss) -> Verdict:
-        """What happens to a cast that loses this, and the words that say so."""
+        """Return the verdict on a cast with this loss: the action and the matching patterns."""
         from passes.analysis.policies.patterns import cast_pattern
 
         sets: tuple[tuple[Action, tuple[str, ...]], ...]
@@ -79,17 +80,17 @@ class Policy:
         return Verdict(self.casts, (f"casts={self.casts!r}",))
 
     def hits(self, graph: Graph, outputs: Sequence[Symbol] = ()) -> list[Hit]:
-        """All that it warns of or forbids in a graph, each line and kind once, in graph order.
+        """Return what the policy warns of or forbids: one hit per line and kind, in graph order.
 
-        Casts that no output needs (of those given, or else those that the graph has) are left out.
-        A graph whose casts are written down, as after `implicit_cast`, implies none.
+        Omits casts that are not live for `outputs` (by default the outputs of the graph). An
+        explicit graph, as after `implicit_cast`, implies no casts.
         """
         from passes.analysis.policies.judgement import find_hits
 
         return find_hits(self, graph, outputs or graph.outputs)
 
     def check(self, graph: Graph, outputs: Sequence[Symbol] = ()) -> None:
-        """Raise one PromotionError for all hits that it forbids; else warn, at their lines."""
+        """Raise one PromotionError for all forbidden hits; without any, warn at the hits' lines."""
         if self.silent:
             return
         from passes.analysis.policies.hits import refusal
@@ -103,13 +104,16 @@ class Policy:
 
 
 def _several(value: Any) -> Iterable[Any]:
-    """What was given, one or several."""
+    """Return an iterable as it is, and a single value as a tuple."""
     several = isinstance(value, Iterable) and not isinstance(value, (str, DType, type))
     return value if several else (value,)  # pyright: ignore[reportUnknownVariableType]
 
 
 def _kinds(words: str | Iterable[str]) -> tuple[str, ...]:
-    """Words that each name a kind of cast, sorted; there is mostly none."""
+    """Check patterns and return them sorted and distinct.
+
+    The import is deferred, since most policies have no patterns.
+    """
     kinds = list(_several(words))
     if kinds:
         from passes.analysis.policies.patterns import cast_pattern

@@ -1,4 +1,4 @@
-"""What a policy says of a cast."""
+"""Verdict: the decision of a policy on one cast."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ Action: TypeAlias = Literal["allow", "warn", "forbid"]
 
 
 class Verdict(NamedTuple):
-    """What happens to a cast, and the words of the policy that say so."""
+    """The action for a cast, and the words of the policy that decided it."""
 
     action: Action
     why: tuple[str, ...]

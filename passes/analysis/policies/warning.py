@@ -1,4 +1,4 @@
-"""Warnings that a policy gives, as if the lines of the program gave them."""
+"""Warnings of a policy, issued at the user's lines so that Python's warning filters apply."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ from passes.analysis.policies.hits import Hit
 
 
 def warn_of(hits: Iterable[Hit]) -> None:
-    """Warn of each hit at its line: filters by module, and once a line, hold as for any warning."""
+    """Warn of each hit at its line; filters by module and the once-per-line default apply."""
     modules: dict[str, dict[str, Any]] = {}
     for hit in hits:
         place = hit.location
-        path = place.source or f"<{printable(place.file)}>"  # Python reads no file of such a name
+        path = (
+            place.source or f"<{printable(place.file)}>"
+        )  # warnings look for no file with a name in <>
         names = modules.get(path)
         if names is None:
             names = modules[path] = _module(path)
@@ -33,9 +35,9 @@ def warn_of(hits: Iterable[Hit]) -> None:
 
 
 def _module(path: str) -> dict[str, Any]:
-    """The names of the module whose code a path is, be it running or imported.
+    """Return the globals of the module at a path, from a running frame or an imported module.
 
-    Where neither is found, as of the cells of a notebook, those of the module that asks.
+    Without such a module, as for another cell of a notebook, returns the globals of the caller.
     """
     frame = asking = user_frame()
     while frame is not None:
