@@ -1,1 +1,1 @@
-"""The graph: symbols, operators on them, and how they are built, checked and kept."""
+"""The intermediate representation: graphs, symbols, operators, and their building and checking."""

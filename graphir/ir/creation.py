@@ -1,4 +1,4 @@
-"""What a graph makes from nothing: constants and the like, `g.scalar[DType.int16](1)`."""
+"""Creation methods of Graph: constants, ranges and fills, such as `g.scalar[DType.int16](1)`."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ class Maker(Generic[P, R]):
         return partial(function, dtype=dtype)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """The method itself."""
+        """Call the method with the same arguments."""
         return self._function(*args, **kwargs)
 
 
 class typed(Generic[P, R]):  # noqa: N801 -- a decorator
-    """Make a method of a graph a Maker."""
+    """Decorator: make a method of a graph accept its dtype in brackets, through a Maker."""
 
     def __init__(self, method: Callable[..., R]) -> None:
         self._method = placing(method)
@@ -62,25 +62,29 @@ class typed(Generic[P, R]):  # noqa: N801 -- a decorator
 
 
 class Makers:
-    """The methods of a graph that make symbols of values known here, under its rules."""
+    """The methods of a graph that make symbols from values known at build time.
+
+    Graph inherits them. The graph's rules decide the dtype of Python scalars.
+    """
 
     tf32: str
     numbers: NumberTrace | None
 
     @property
     def rules(self) -> PromotionRules:
-        """The rule set; the graph's own."""
+        """The rule set of the graph. Graph overrides this property."""
         raise NotImplementedError
 
     def emit(self, op: Op, args: tuple[Symbol, ...], attrs: Mapping[str, Any]) -> Symbol:
-        """Add an op; the graph's own."""
+        """Add an op to the graph and return its symbol. Graph overrides this method."""
         raise NotImplementedError
 
     @typed
     def scalar(self, value: Any, dtype: DTypeLike | None = None) -> Symbol:
-        """A 0-d constant: `g.scalar[DType.int16](1)`; GraphError where the value does not fit.
+        """Add a 0-d constant: `g.scalar[DType.int16](1)`.
 
-        Without a dtype, a NumPy scalar keeps its own and a Python scalar takes what the rules give.
+        Without a dtype, a NumPy scalar keeps its own dtype, and a Python scalar gets the dtype that
+        the rules give it. Raises GraphError for a value that does not fit the dtype.
         """
         if isinstance(value, DeferredNumber):
             return value.symbol() if dtype is None else value.filled(DType(dtype))
@@ -89,12 +93,15 @@ class Makers:
 
     @typed
     def constant(self, value: Any, dtype: DTypeLike | None = None) -> Symbol:
-        """Known values: an array, or lists with a dtype; GraphError where one does not fit."""
+        """Add a constant from an array, or from lists and a dtype.
+
+        Raises GraphError for a value that does not fit the dtype, and for lists without a dtype.
+        """
         return self.constant_of(array_of(value, None if dtype is None else DType(dtype), self.tf32))
 
     @typed
     def vector(self, values: Sequence[Any], dtype: DTypeLike | None = None) -> Symbol:
-        """A constant with one axis."""
+        """Add a constant with one axis; GraphError for values with another number of axes."""
         values_array = array_of(values, None if dtype is None else DType(dtype), self.tf32)
         if values_array[1].ndim != 1:
             raise GraphError("a vector must have one axis", got=f"{values_array[1].ndim} axes")
@@ -108,12 +115,16 @@ class Makers:
         step: Any = 1,
         dtype: DTypeLike | None = None,
     ) -> Symbol:
-        """start, start + step, ... before stop; `stop` may be a symbolic dim."""
+        """Add the values start, start + step, ... before stop. `stop` may be a symbolic dim.
+
+        `g.range[D](n)` counts from 0. Raises GraphError without a dtype or for a value that does
+        not fit it, ShapeError for a step of 0 and for bounds that are not finite real numbers.
+        """
         return self.emit(ops.range, (), range_attributes(start, stop, step, self._dtype(dtype)))
 
     @typed
     def full(self, value: Any, shape: ShapeLike, dtype: DTypeLike | None = None) -> Symbol:
-        """One value everywhere."""
+        """Add an array of one value, of a given shape. The dtype is as for `scalar`."""
         if isinstance(value, DeferredNumber):
             return ops.broadcast_to(self.scalar(value, dtype), shape)
         dtype_ = self._literal(value, dtype)[0]
@@ -125,7 +136,7 @@ class Makers:
     def eye(
         self, rows: DimLike, columns: DimLike | None = None, dtype: DTypeLike | None = None
     ) -> Symbol:
-        """Ones on the diagonal of a matrix of zeros."""
+        """Add a matrix with ones on the diagonal and zeros elsewhere, square without `columns`."""
         size = {"rows": rows, "columns": rows if columns is None else columns}
         return self.emit(ops.eye, (), {"dtype": self._dtype(dtype), **size})
 
@@ -142,27 +153,41 @@ class Makers:
         return array_of(value, None, self.tf32)
 
     def numpy_call(self, call: Callable[..., Any], *args: Any) -> Any:
-        """What a function of NumPy adds: `call(self, ...)`, in which no user code runs."""
+        """Run a handler of a NumPy function, `call(self, *args)`, and return its result.
+
+        The handler runs no user code. Subclasses override this method to act around it.
+        """
         return call(self, *args)
 
     def asked(self, question: Callable[..., Any], *operands: Any) -> Any:
-        """What a function says of operands; of numbers of a traced call, as a recorded question."""
+        """Return `question(*operands)`, and record the question for numbers of a traced call.
+
+        The answer may differ for other numbers. Replay asks the recorded question again and
+        compares the answers.
+        """
         return self.numbers.asked(question, *operands) if self.numbers else question(*operands)
 
     def entering(self, array: Any) -> Symbol:
-        """The symbol of an array that stands beside symbols: a constant."""
+        """Add a constant for an array that is an operand beside symbols."""
         return self.constant_of(array_of(array, None, self.tf32))
 
     def implied_cast(self, x: Symbol, dtype: DType, op: Op, position: int = 0) -> Symbol:
-        """An operand in the dtype in which an op is computed by others: an implicit cast."""
+        """Convert an operand of a decomposed op by an implicit cast.
+
+        Other ops compute `op` in `dtype`. The cast's origin names `op` and the operand at
+        `position`, and `rules` as its rule.
+        """
         if x.dtype is dtype:
             return x
         cast = x.cast(dtype)
         where, rule = cast.location, self.rules.name
         cast.source = (Origin(op.operand(position), op.name, where, rule, x.dtype, dtype),)
-        return cast  # which nobody else has yet
+        return cast  # the cast is new, so changing its source affects no other user
 
     def constant_of(self, typed_array: tuple[DType, Any], literal: Any = None) -> Symbol:
-        """A constant of an array in the storage of a dtype, and the literal that it was."""
+        """Add a constant from a dtype and an array in that dtype's storage.
+
+        `literal` is the Python number from which the constant was made, if any.
+        """
         dtype, array = typed_array
         return self.emit(ops.constant, (), {"dtype": dtype, "value": array, "literal": literal})

@@ -11,7 +11,10 @@ if TYPE_CHECKING:
 
 
 class Written:
-    """The methods of a graph that write it down and read it back; each loads what it needs."""
+    """The serialization and display methods of a graph.
+
+    Each method imports its implementation when it is called.
+    """
 
     def __str__(self) -> str:
         from graphir.text.printer import graph_text
@@ -19,7 +22,7 @@ class Written:
         return graph_text(cast("Graph", self))
 
     def _repr_html_(self) -> str:
-        """The picture that a notebook shows, with the text to unfold."""
+        """Return HTML for a notebook: a drawing of the graph, and its text in a folded section."""
         from graphir.drawing.graphs import graph_html
 
         return graph_html(cast("Graph", self))
@@ -31,20 +34,22 @@ class Written:
         *,
         sources: str | os.PathLike[str] | None = None,
     ) -> Graph:
-        """The graph that a text describes; ParseError says where it is malformed.
+        """Parse the text of a graph.
 
-        `constants` holds the arrays of constants too large for text, by the names used there.
-        Reports show lines of the source files that the text names only where these files lie inside
-        the directory `sources`; without it no such file is opened.
+        `constants` maps names in the text to the arrays of constants that are too large for text.
+        `sources` is a directory. Reports show lines of the source files that the text names only
+        where these files lie inside this directory; without `sources` no such file is opened.
+        Raises ParseError with the line and column of malformed text.
         """
         from graphir.text.parser import parse
 
         return parse(text, constants, sources)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the text to `path`, and constants too large for it beside it, with suffix .npz.
+        """Write the graph's text to `path`, and large constants to a file beside it, suffix .npz.
 
-        Old files are replaced once the new ones are whole on the disk; OSError leaves the old ones.
+        The new files replace old files only once they are complete on disk. After an OSError the
+        old files are unchanged.
         """
         from graphir.text.files import save
 
@@ -54,9 +59,9 @@ class Written:
     def load(
         path: str | os.PathLike[str], *, sources: str | os.PathLike[str] | None = None
     ) -> Graph:
-        """The graph that `save` wrote; ParseError names the file and the place of what is wrong.
+        """Read a graph that `save` wrote. `sources` is as for `parse`.
 
-        `sources` is as for `parse`.
+        Raises ParseError with the file, line and column of malformed text.
         """
         from graphir.text.files import load
 

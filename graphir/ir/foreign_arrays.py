@@ -1,4 +1,4 @@
-"""Arrays of other libraries, by the protocols through which np.asarray reads them."""
+"""Arrays of other libraries, converted through the protocols that np.asarray reads."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ _READ_BY_ASARRAY = "__array__", "__array_interface__", "__array_struct__"
 
 @cache
 def is_foreign_array(kind: Any) -> bool:
-    """Whether instances of a class are arrays of another library, such as torch or pandas."""
+    """Answer whether instances of a class are arrays of another library, such as torch or pandas.
+
+    A class counts if it implements a protocol of NumPy's or DLPack.
+    """
     if issubclass(kind, (np.ndarray, np.generic, type)) or kind.__module__.startswith("graphir."):
         return False
     if kind in (memoryview, array.array):
@@ -25,9 +28,10 @@ def is_foreign_array(kind: Any) -> bool:
 
 
 def converted(value: object) -> NDArray[Any]:
-    """The NumPy array that np.asarray makes of a foreign array (np.from_dlpack without __array__).
+    """Convert a foreign array to a NumPy array.
 
-    Raises GraphError if that fails, or makes an array of Python objects.
+    np.asarray converts it, or np.from_dlpack where the array implements DLPack alone. Raises
+    GraphError if the conversion fails or yields an array of Python objects.
     """
     kind = type(value)
     name = f"{kind.__module__}.{kind.__name__}"
@@ -36,7 +40,7 @@ def converted(value: object) -> NDArray[Any]:
     )
     try:
         result: NDArray[Any] = np.from_dlpack(cast("Any", value)) if dlpack else np.asarray(value)
-    except Exception as error:  # whatever the library raises
+    except Exception as error:  # the other library may raise anything
         raise GraphError(
             f"np.asarray of a {name} fails: {error}", fix="convert it to a NumPy array first"
         ) from error

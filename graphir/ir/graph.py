@@ -1,4 +1,4 @@
-"""Graph: the builder, and the ordered list of symbols it has built."""
+"""Graph: a list of symbols in topological order, and the methods that append to it."""
 
 from __future__ import annotations
 
@@ -35,20 +35,21 @@ _NO_ATTRS: dict[str, Any] = {}
 
 
 class GraphPolicy(Protocol):
-    """What a graph asks of a policy: to judge the graph as its outputs are named."""
+    """The interface of a policy: a graph calls `check` when `output` names its outputs."""
 
     def check(self, graph: Graph, outputs: Sequence[Symbol]) -> None:
-        """Raise for what the outputs need but the policy forbids, warn of what it warns of."""
+        """Judge the casts that the outputs need: raise for forbidden casts, warn of others."""
 
 
 class Graph(Makers, Written):
     """An append-only list of symbols in topological order, with inputs, outputs and rules.
 
-    `in_types` makes inputs at once; `out_types` is checked when outputs are named, never cast to.
-    `rules` is a rule set or its name (default: that of the innermost `with rules(...)`, or "max");
-    `tf32` is how tensor_float32 rounds ties: to "even", or "away" from zero as NVIDIA's cvt.rna.
-    `policy`, such as a passes.Policy, judges the graph when `output` names what it computes.
-    Raises PromotionError, ShapeError or GraphError at the line that builds something wrong.
+    `in_types` are the types of inputs that the constructor adds. `output` compares the outputs with
+    `out_types` and never casts to them. `rules` is a rule set or its name; the default is the rule
+    set of the innermost `with rules(...)`, or "max". `tf32` is the rounding of ties in
+    tensor_float32: "even", or "away" from zero as NVIDIA's cvt.rna. `policy`, such as a
+    passes.Policy, judges the graph when `output` names its outputs. Methods that add an op raise
+    PromotionError, ShapeError or GraphError at the user's line of that op.
     """
 
     def __init__(
@@ -73,18 +74,18 @@ class Graph(Makers, Written):
         self._input_name_set: set[str] = set()
         self.outputs: tuple[Symbol, ...] = ()
         self.out_types = None if out_types is None else tensor_types(out_types)
-        self.tracing = False  # whether a function is traced, whose arrays may have other names
+        self.tracing = False  # true while tracing a function, whose arrays may have aliases
         self.in_place_sites: dict[int, tuple[Location, Location]] = {}
         self._memo: dict[str, tuple[Any, Any, Any]] = {}
         self.numbers: NumberTrace | None = None
         for type_ in tensor_types(in_types):
             self.input(type_)
 
-    # -- what it has
+    # -- contents and derived facts
 
     @property
     def rules(self) -> PromotionRules:
-        """The rule set under which it is built."""
+        """The rule set under which the graph is built."""
         return self.builder.rules
 
     @rules.setter
@@ -95,7 +96,7 @@ class Graph(Makers, Written):
         return len(self.symbols)
 
     def __getitem__(self, position: int) -> Symbol:
-        """The input at a position; GraphError where there is none."""
+        """Return the input at a position; GraphError where there is no such input."""
         try:
             return self.inputs[position]
         except (IndexError, TypeError):
@@ -107,7 +108,11 @@ class Graph(Makers, Written):
         return iter(self.symbols)
 
     def name_of(self, symbol: Symbol) -> str:
-        """A symbol's name in text: that of an input, or else its place among the others."""
+        """Return a symbol's name in text.
+
+        An input has its own name. Another symbol is named by its place among the symbols that are
+        not inputs.
+        """
         if symbol.op is ops.input:
             at = next(i for i, each in enumerate(self.inputs) if each is symbol)
             return f"%{self.input_names[at]}"
@@ -119,36 +124,47 @@ class Graph(Makers, Written):
         return f"<Graph {printable(self.name)}, {size}, rules {self.rules.name}>"
 
     def like(self, rules: PromotionRules | None = None) -> Graph:
-        """An empty graph of the same name and settings, for a pass to emit into.
+        """Return an empty graph of the same name and settings, for a pass to emit into.
 
-        Where the rules change, the new graph remembers the name of those that it had.
+        With other `rules`, `rules_before` of the new graph is the name of this graph's rules.
         """
         new = Graph(self.name, (), self.out_types, rules or self.rules, self.tf32)
         new.policy, new.rules_before = self.policy, self.rules.name if rules else self.rules_before
         return new
 
     def concrete_dtype(self, dtype: DType) -> DType:
-        """The dtype of values: of a weak one, what the rules that made it commit it to."""
+        """Return the concrete dtype of values of `dtype`.
+
+        For a weak dtype it is the default dtype of the rules under which the graph was built.
+        """
         rules = rules_named(self.rules_before) if self.rules_before else self.rules
         return rules.concrete_dtype(dtype)
 
     def stored(self, symbol: Symbol) -> DType:
-        """The dtype that a symbol's values have: a weak literal keeps its 64 bits until it is used.
+        """Return the dtype in which a symbol's values are stored.
 
-        Other weak values have the dtype that they are committed to.
+        A weak literal keeps its 64 bits until an op uses it. Every other weak symbol is stored in
+        its concrete dtype.
         """
         literal = symbol.op is ops.constant and symbol.weak
         return symbol.dtype if literal else self.concrete_dtype(symbol.dtype)
 
     def verify(self) -> Graph:
-        """Infer every symbol again and compare; GraphError names the first that is wrong."""
+        """Check the graph by inferring every symbol again, and return the graph.
+
+        Raises GraphError, which names the first symbol that differs.
+        """
         from graphir.ir.verifier import verify
 
         verify(self)
         return self
 
     def memo(self, name: str, value: Any = None) -> Any:
-        """What was derived from this graph under a name, while it has not grown since."""
+        """Return the result cached under a name, or None; store `value` first if it is given.
+
+        A cached result is valid while the graph has the same number of symbols and the same
+        outputs.
+        """
         if value is not None:
             self._memo[name] = len(self.symbols), self.outputs, value
         size, outputs, value_ = self._memo.get(name, (None, None, None))
@@ -169,7 +185,11 @@ class Graph(Makers, Written):
         shape: ShapeLike = (),
         name: str | None = None,
     ) -> Symbol:
-        """A value given when the graph runs; without a name it is called x0, x1, ..."""
+        """Add an input: an array that the caller passes when the graph runs.
+
+        `type` is a TensorType, or a dtype that goes with `shape`. `name` is an identifier; without
+        it the input is called x0, x1, ... Raises GraphError for a name that is taken.
+        """
         if isinstance(type, TensorType) and shape != ():
             raise GraphError(
                 "pass a TensorType or a shape, not both", got=f"{type} and shape={shape!r}"
@@ -191,9 +211,11 @@ class Graph(Makers, Written):
 
     @placing
     def output(self, *symbols: Symbol) -> None:
-        """Name the results, once; GraphError where they are not of this graph or of out_types.
+        """Name the outputs of the graph. A second call raises GraphError.
 
-        The graph's policy judges what they need. Where it raises, outputs may be named anew.
+        Raises GraphError for a symbol of another graph, and for types other than `out_types`. The
+        graph's policy judges the casts that the outputs need. If the policy raises, the graph has
+        no outputs yet, and a later call may name others.
         """
         if self.outputs:
             raise GraphError(
@@ -221,7 +243,10 @@ class Graph(Makers, Written):
 
     @contextmanager
     def layer(self, name: str) -> Generator[Graph]:
-        """Inside the block, symbols belong to this part of the program: `encoder/attention`."""
+        """Give the symbols added inside the block a layer name.
+
+        Nested blocks join their names: `encoder/attention`.
+        """
         if not isinstance(name, str) or not name:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise GraphError("the name of a layer must be non-empty text", got=repr(name))
         with self.builder.within(name):
@@ -229,7 +254,7 @@ class Graph(Makers, Written):
 
     @contextmanager
     def at(self, location: Location) -> Generator[Graph]:
-        """Inside the block, symbols arise at this place, whatever line makes them."""
+        """Give the symbols added inside the block this location, whatever line adds them."""
         with self.builder.at(location):
             yield self
 
@@ -244,24 +269,34 @@ class Graph(Makers, Written):
 
     @placing
     def implicit_cast(self, a: Any, b: Any) -> tuple[Symbol, Symbol]:
-        """Both operands cast to the dtype in which they meet; one that has it stays itself."""
+        """Return both operands, cast to their common dtype under the graph's rules.
+
+        An operand that has the common dtype is returned unchanged.
+        """
         x, y = symbols_of(self, ops.add, (a, b))
         to = self.rules.common(self.builder.types_of((x, y)))
         return (x if x.dtype is to else x.cast(to)), (y if y.dtype is to else y.cast(to))
 
     def apply(self, op: Op, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Symbol:
-        """Add an op on symbols, arrays and literals of this graph."""
+        """Add an op on symbols of this graph, arrays and Python literals; return its symbol.
+
+        Arrays and literals become constants first. If the op is refused, those constants are
+        removed again, and the GraphirError names the op, its operands and the user's line.
+        """
         before = len(self.symbols)
         try:
             if op.name in self.rules.composes:
                 return compose(self, op, operands, attrs)
             return self.emit(op, symbols_of(self, op, operands), attrs)
         except GraphirError as error:
-            del self.symbols[before:]  # the constants of a refused op
+            del self.symbols[before:]  # remove the constants made for the refused op
             raise self.builder.refuse(error, op, operands, _getframe(1)) from None
 
     def emit(self, op: Op, args: tuple[Symbol, ...], attrs: Mapping[str, Any]) -> Symbol:
-        """Add an op on symbols of this graph, its type inferred, its place in user code noted."""
+        """Add an op on symbols of this graph; return its symbol.
+
+        The method infers the type and records the user's line as the location.
+        """
         if attrs and self.numbers is not None:
             attrs = self.numbers.known(attrs)
         try:
@@ -279,7 +314,7 @@ class Graph(Makers, Written):
         return symbol
 
     def _declare(self, symbol: Symbol) -> None:
-        """Count an input among the inputs, under a name that is free."""
+        """Append a symbol to the inputs, under the next free name of x0, x1, ..."""
         names = self._names()
         name = next(x for i in count(len(self.inputs)) if (x := f"x{i}") not in names)
         self.inputs.append(symbol)
@@ -287,19 +322,27 @@ class Graph(Makers, Written):
         names.add(name)
 
     def _names(self) -> set[str]:
-        """The names of inputs; passes and the parser fill the list alone."""
+        """Return the set of input names.
+
+        Passes and the parser append to `input_names` directly, so the set is rebuilt when its size
+        differs.
+        """
         if len(self._input_name_set) != len(self.input_names):
             self._input_name_set = set(self.input_names)
         return self._input_name_set
 
     def binary(self, op: Op, lhs: Any, rhs: Any, depth: int = 2) -> Symbol:
-        """What an operator, `depth` calls up, adds; NotImplemented for a foreign operand."""
+        """Add the op of a Python operator and return its symbol.
+
+        The user's frame is `depth` calls up. Returns NotImplemented for a foreign operand, so that
+        Python tries the operand's own operator.
+        """
         if lhs.__class__ is Symbol and rhs.__class__ is Symbol and lhs.graph is rhs.graph:
             builder = self.builder
             inference = builder.cache.by_types.get((op, lhs.type, rhs.type))
             if inference is not None:
-                # In line, the common case: two symbols whose types have met under this op. It takes
-                # 1.2 us so, and 3.3 us by `apply`.
+                # The common case in line: two symbols whose types this op has met before. It takes
+                # 1.2 us here, and 3.3 us through `apply`.
                 frame = _getframe(depth)
                 try:
                     site = builder.sites[id(frame.f_code)][frame.f_lasti]
@@ -330,7 +373,10 @@ class Graph(Makers, Written):
         type: TensorType,  # noqa: A002
         source: Source,
     ) -> Symbol:
-        """Add a symbol whose type and normal attributes a pass knows; the verifier checks them."""
+        """Add a symbol with a type and normal attributes that the calling pass supplies.
+
+        The method infers nothing; the verifier checks both.
+        """
         symbols = self.symbols
         record = AttributeRecord.of(attrs)
         symbol = Symbol(self, op, args, record, type, source, len(symbols))
@@ -338,14 +384,15 @@ class Graph(Makers, Written):
         return symbol
 
     def infer(self, op: Op, args: Sequence[Symbol], attrs: Mapping[str, Any]) -> Inferred:
-        """Type, operand dtypes and normal attributes of an op on symbols, under the rules here."""
+        """Infer result type, operand dtypes and normal attributes of an op under the rules here."""
         return self.builder.infer(op, args, attrs)
 
     def kinds(self, symbols: Iterable[Symbol], structural: bool = False) -> Iterator[object]:
-        """A key for each symbol in turn; what inference says of one it says of all that share it.
+        """Yield a key for each symbol in turn; symbols with equal keys have equal inferred facts.
 
-        That is the answer of inference where the symbol has it, which takes a quarter of the time,
-        else or if `structural` the op, attributes and operand types.
+        The key is the symbol's stored inference result where it has one, because this takes a
+        quarter of the time. Otherwise, or if `structural`, the key is the op, the attributes and
+        the operand types.
         """
         by_value = self.rules.by_value
         for symbol in symbols:

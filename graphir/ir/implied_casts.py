@@ -1,4 +1,9 @@
-"""What the rules ask of a symbol beyond what the program says: the casts that it implies."""
+"""The implicit casts that the promotion rules demand for one symbol.
+
+The signature of an op names a dtype for each operand. An operand of another dtype needs a cast. The
+result needs a cast where the op, given the converted operands under the rules "explicit", computes
+another dtype than the symbol has.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +22,10 @@ if TYPE_CHECKING:
 
 
 class ImpliedCast(NamedTuple):
-    """An operand whose dtype is not the one that its op's signature names; `position` is its."""
+    """A cast of one operand, from its own dtype to the dtype that its op's signature names.
+
+    `position` and `operand` are the operand's position and its name in the signature.
+    """
 
     position: int
     operand: str
@@ -26,10 +34,11 @@ class ImpliedCast(NamedTuple):
 
 
 class Implied(NamedTuple):
-    """What symbols of one op, one set of operand types and attributes imply under their rules.
+    """The implicit casts of a symbol, and its op as the rules "explicit" compute it.
 
-    `attrs` are those with which the op under the rules "explicit" computes the same, and `result`
-    the dtype that it has there: where that is not the symbol's, its result is cast.
+    All symbols with the same op, operand types and attributes share the answer. With the attributes
+    `attrs` the op computes the same values under the rules "explicit", with a result of dtype
+    `result`. Where `result` differs from the symbol's dtype, the result needs a cast.
     """
 
     casts: tuple[ImpliedCast, ...]
@@ -38,9 +47,10 @@ class Implied(NamedTuple):
 
 
 def implied(graph: Graph, symbol: Symbol) -> Implied:
-    """What a symbol of a graph implies: equal for all that are of one kind (see Graph.kinds).
+    """Return the implicit casts of a symbol. The answer is equal for symbols with equal `kinds`.
 
-    Raises PromotionError where the rules type the op on dtypes in which no kernel computes it.
+    Raises PromotionError where the rules give the op a type on dtypes for which no kernel exists.
+    `Graph.kinds` yields the keys.
     """
     op, args, attrs = symbol.op, symbol.args, symbol.attrs
     if op.kind == "creation":
@@ -60,7 +70,7 @@ def implied(graph: Graph, symbol: Symbol) -> Implied:
 
 
 def _computation_dtype(graph: Graph, symbol: Symbol, types: list[TensorType]) -> DType:
-    """The dtype in which a symbol's op computes on operands of these types."""
+    """Return the dtype of the op's result on operands of these types, under "explicit"."""
     try:
         return infer(rules("explicit"), symbol.op, types, symbol.attrs).type.dtype
     except PromotionError as error:

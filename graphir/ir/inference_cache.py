@@ -1,7 +1,8 @@
-"""Inference, each answer kept: what an op on operands of some types comes to under a rule set.
+"""Cache of type inference: the result of an op on operand types, under a rule set.
 
-All graphs under a rule set share its cache, since an answer depends on the op, its attributes, the
-types of its operands and, where the rules ask for them, the values of 0-d constants alone.
+All graphs under a rule set share its cache. That is sound because a result depends on four things
+alone: the op, its attributes, the types of its operands and, under rules that read them, the values
+of 0-d constants.
 """
 
 from __future__ import annotations
@@ -17,39 +18,48 @@ from graphir.ops.op import Inferred, Op
 from graphir.promotion.rules import PromotionRules
 
 MOST = 1 << 16
-"""As many answers are kept for a rule set; a program of many shapes begins anew."""
+"""The most results in the cache of a rule set. A full cache is emptied.
+
+A program of many shapes fills it.
+"""
 
 
 class InferenceCache:
-    """The answers for one rule set, and those among them that depend on operand types alone."""
+    """The inference results of one rule set.
+
+    `by_types` has the results that depend on the op and the operand types alone.
+    """
 
     def __init__(self, rules: PromotionRules) -> None:
         self.answers: dict[Any, Inferred] = {}
         self.by_types: dict[Any, Inferred] = {} if rules.by_value else self.answers
-        """By op and operand types, of ops without attributes; empty where values count too."""
+        """The results for ops without attributes, by (op, *operand types).
+
+        It is empty under rules that read the values of constants.
+        """
 
     @staticmethod
     def of(rules: PromotionRules) -> InferenceCache:
-        """The cache of a rule set."""
+        """Return the cache of a rule set, and create it at first use."""
         cache = _CACHES.get(rules)
         return _CACHES.setdefault(rules, InferenceCache(rules)) if cache is None else cache
 
     def infer(
         self, rules: PromotionRules, op: Op, types: tuple[Any, ...], attrs: Mapping[str, Any]
     ) -> Inferred:
-        """What `op.infer` answers."""
-        if op is ops.constant:  # each has values of its own
+        """Return the cached result of `op.infer(rules, types, attrs)`."""
+        if op is ops.constant:  # each constant has its own values, so a cached result has no reuse
             return op.infer(rules, types, attrs)
         if not attrs:
             key = (op, *types)
         elif type(attrs) is AttributeRecord:
             key = (op, *types, attrs)
-        else:  # a cast, the most frequent of ops with attributes, by the code of its dtype
+        else:  # cast is the most frequent op with attributes: its key is the code of its dtype
             to = attrs["to"] if op is ops.cast and len(attrs) == 1 else None
             key = (op, *types, *((to.code,) if type(to) is DType else content_of(attrs)))
         try:
             answer = self.answers.get(key)
-        except TypeError:  # a list among the attributes
+        except TypeError:  # an attribute is a list, which has no hash
             return op.infer(rules, types, attrs)
         if answer is None:
             if len(self.answers) >= MOST:
@@ -59,7 +69,7 @@ class InferenceCache:
 
 
 def infer(rules: PromotionRules, op: Op, types: Any, attrs: Mapping[str, Any]) -> Inferred:
-    """What `op.infer` answers, kept for all who ask under these rules."""
+    """Return the result of `op.infer` on operand types, cached for all graphs under these rules."""
     return InferenceCache.of(rules).infer(rules, op, tuple(types), attrs)
 
 

@@ -1,4 +1,4 @@
-"""Values that come from Python: scalars, lists and arrays made constants of a dtype."""
+"""Python scalars, lists and arrays, converted to constants of a dtype."""
 
 from __future__ import annotations
 
@@ -22,28 +22,35 @@ if TYPE_CHECKING:
 
 
 class DeferredNumber:
-    """A Python number whose value a graph takes as an input: the base of traced numbers."""
+    """A Python number that becomes an input of the graph: the base class of traced numbers."""
 
     __slots__ = ()
 
     def symbol(self) -> Symbol:
-        """The input, of the dtype that the rules give the number by itself."""
+        """Return the input, in the dtype that the rules give the number without partners."""
         raise NotImplementedError
 
     def filled(self, dtype: DType) -> Symbol:
-        """The input converted to a dtype, as a constant of the number is made."""
+        """Return the input converted to a dtype, as a constant of the number would be converted."""
         raise NotImplementedError
 
 
 def is_literal(value: object) -> TypeGuard[bool | int | float | complex]:
-    """Whether a value is a Python scalar; np.float64, a subclass of float, is a NumPy scalar."""
+    """Answer whether a value is a Python scalar.
+
+    np.float64 is a subclass of float, and yet a NumPy scalar: the answer for it is False.
+    """
     return isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic)
 
 
 def literal_array(
     value: Any, dtype: DType, rules: PromotionRules | None = None, tf32: str = "even"
 ) -> tuple[DType, NDArray[Any]]:
-    """A dtype and the 0-d array of a scalar in it; GraphError unless the scalar fits."""
+    """Return a dtype, and a scalar as a 0-d array in that dtype's storage.
+
+    `rules` decide whether the scalar fits; without them it must be exact, or finite in a float.
+    Raises GraphError unless the value is a scalar that fits.
+    """
     value = plain(value)
     if not is_literal(value):
         raise GraphError("a Python or NumPy scalar is needed", got=repr(value))
@@ -58,9 +65,11 @@ def literal_array(
 
 
 def array_of(value: Any, dtype: DType | None, tf32: str = "even") -> tuple[DType, NDArray[Any]]:
-    """The dtype and the array of an array-like; GraphError names the first value that does not fit.
+    """Return the dtype and the array of an array-like.
 
-    With a dtype, each value must fit it as a scalar must: ints exactly, floats staying finite.
+    Without a dtype the value needs a dtype of its own. With a dtype each value must fit as a scalar
+    must: ints exactly, finite floats staying finite. Raises GraphError, which names the first value
+    that does not fit, and GraphError for masked arrays and for lists without a dtype.
     """
     if isinstance(value, np.ma.MaskedArray):
         raise GraphError("a masked array has elements without a value", fix="use x.filled(...)")
@@ -90,12 +99,15 @@ def array_of(value: Any, dtype: DType | None, tf32: str = "even") -> tuple[DType
 
 
 def native(array: NDArray[Any]) -> NDArray[Any]:
-    """The array in this machine's byte order."""
+    """Return the array in this machine's byte order."""
     return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
 def _fitting(array: NDArray[Any], source: DType, dtype: DType) -> NDArray[np.bool_]:
-    """Where the values of an array fit a dtype, as `fits` says of scalars."""
+    """Return, for each value of an array, whether it fits a dtype by the rule of `fits`.
+
+    The result is a bool array of the same shape.
+    """
     if source.exact_in(dtype):
         return np.ones(array.shape, np.bool_)
     if source.is_integer:
@@ -115,7 +127,11 @@ def _fitting(array: NDArray[Any], source: DType, dtype: DType) -> NDArray[np.boo
 
 
 def range_attributes(start: Any, stop: Any, step: Any, dtype: DType) -> dict[str, Any]:
-    """The attributes of a range as NumPy's arange takes its arguments; `stop` may be a dim."""
+    """Return the attributes of the op range from the arguments of NumPy's arange.
+
+    `stop` may be a symbolic dim. Raises ShapeError for a step of 0 and for bounds that are not
+    finite real numbers, GraphError for a value that does not fit the dtype.
+    """
     if stop is None:
         start, stop = 0, start
     start, step = _finite(start), _finite(step)
@@ -135,7 +151,7 @@ def range_attributes(start: Any, stop: Any, step: Any, dtype: DType) -> dict[str
 
 
 def _finite(value: Any) -> Any:
-    """A real number that a range may have."""
+    """Return a range's bound or step as a finite real number; ShapeError for any other value."""
     number = plain(value)
     if not isinstance(number, (int, float)) or not math.isfinite(number):
         raise ShapeError(
@@ -145,7 +161,7 @@ def _finite(value: Any) -> Any:
 
 
 def _length(start: int | float, stop: int | float, step: int | float) -> int:
-    # Of ints exactly, as Python's range counts; of floats as numpy.arange does.
+    # The length for ints is exact, as in Python's range; for floats it is numpy.arange's.
     exact = all(isinstance(bound, int) for bound in (start, stop, step))
     steps = -((start - stop) // step) if exact else math.ceil((stop - start) / step)
     return max(0, int(steps))

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 
 def live_mask(graph: Graph, outputs: Sequence[Symbol]) -> bytearray:
-    """For each symbol, 1 if it is live for these outputs; inputs, which callers pass, are."""
+    """Return, for each symbol, 1 if it is live for these outputs, else 0.
+
+    Inputs count as live, because callers pass all of them.
+    """
     live = bytearray(len(graph.symbols))
     for symbol in (*graph.inputs, *outputs):
         live[symbol.index] = True
@@ -32,18 +35,20 @@ def live_mask(graph: Graph, outputs: Sequence[Symbol]) -> bytearray:
 def all_live(graph: Graph, outputs: Sequence[Symbol]) -> bool:
     """Check fast whether every symbol is an input or live for these outputs.
 
-    It is if each symbol is an input, an output or an operand: the last symbol is an output then,
-    and each before it is an output or the operand of a later symbol, which is live.
+    The check tests whether each symbol is an input, an output or an operand of some symbol. Then,
+    by induction from the end of the list, every symbol that is not an input is live: the last
+    symbol is an output, and each earlier symbol is an output or an operand of a later, live symbol.
     """
     operands = chain.from_iterable(map(attrgetter("args"), graph.symbols))
     return len({*operands, *outputs, *graph.inputs}) == len(graph.symbols)
 
 
 def last_uses(graph: Graph, kept_places: Iterable[int] = ()) -> list[int]:
-    """For each symbol, the place of the live symbol that uses it last.
+    """Return, for each symbol, the place of the live symbol that uses it last.
 
-    The number of symbols for an output, its own place for a symbol of `watched` that nothing else
-    uses, -1 for a symbol that is live for no output and no watched symbol.
+    The answer for an output is the number of symbols. `kept_places` are the places of symbols that
+    count as live without a use; the answer for such a symbol without a live user is its own place.
+    The answer for a symbol that neither an output nor a kept symbol needs is -1.
     """
     last = [-1] * len(graph.symbols)
     for at in kept_places:

@@ -1,4 +1,4 @@
-"""OpBuilder: what adding an op takes besides the list it is added to."""
+"""OpBuilder: type inference, source location and error wording for an op that is being added."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from graphir.promotion import PromotionRules
 from graphir.promotion.operands import Operand
 
 MOST_CODE = 4096
-"""As many code objects are known by their places; a program that makes more begins anew."""
+"""The most code objects in the caches of locations. A full cache is emptied."""
 
 
 class OpBuilder:
-    """Infers the type of an op, finds its line in the user's program, and words its refusal.
+    """Infer the type of an op, find its line in the user's program, and complete its errors.
 
-    A graph has one, and so has what records ops without being a graph. `internal` says of a frame
-    whether it is never the user's; `vocabulary` is how the errors put the ways out.
+    A graph has an OpBuilder, and so has a recorder of ops that is not a graph. `internal` answers
+    for a frame whether it runs code that is never the user's. `vocabulary` is the code in which
+    errors word their fixes.
     """
 
     def __init__(
@@ -37,21 +38,24 @@ class OpBuilder:
         self.cache = InferenceCache.of(rules)
         self.layer = ""
         self.sites: dict[int, dict[int, Location]] = {}
-        """The location of each place that ops were added at, by code (see `locate`) and offset."""
+        """Cache: the location of each call site, by id(code) (see `locate`) and offset."""
         self._here: Location | None = None
 
     # -- infer
 
     def infer(self, op: Op, args: Sequence[Any], attrs: Mapping[str, Any]) -> Inferred:
-        """Type, operand dtypes and attributes of an op on symbols, under the rules here."""
+        """Infer result type, operand dtypes and normal attributes of an op on symbols."""
         return self.cache.infer(self.rules, op, self.types_of(args), attrs)
 
     def infer_of(self, op: Op, types: tuple[Any, ...], attrs: Mapping[str, Any]) -> Inferred:
-        """The same of operands that are known by their types alone, or by those and a value."""
+        """Infer the same for operands given as types, or as Operands of a type and a value."""
         return self.cache.infer(self.rules, op, types, attrs)
 
     def types_of(self, args: Sequence[Any]) -> tuple[TensorType | Operand, ...]:
-        """The types of symbols; of a known 0-d one, under rules that ask for it, its value too."""
+        """Return the types of symbols.
+
+        Under rules that read values, a 0-d constant becomes an Operand with its value.
+        """
         if not self.rules.by_value:
             types: list[TensorType] = []
             for arg in args:
@@ -62,13 +66,15 @@ class OpBuilder:
     # -- locate
 
     def locate(self, frame: FrameType) -> Location:
-        """The location of the user's frame at or above this one, one object for each place.
+        """Return the location of the innermost user frame, from `frame` outwards.
 
-        Inside `at` the place that it says.
+        Each call site has one Location object. Inside a block of `at` the answer is the location of
+        that block.
         """
         if self._here is not None:
             return self._here
-        # By id, since hashing a code object reads all of it; the Location keeps the code alive.
+        # The key is id(code), because hashing a code object reads all of it. The Location keeps the
+        # code object alive, so that its id stays valid.
         sites_of_code = self.sites
         while (sites := sites_of_code.get(code := id(frame.f_code))) is None:
             outer = frame.f_back
@@ -88,7 +94,7 @@ class OpBuilder:
 
     @contextmanager
     def within(self, layer: str) -> Generator[None]:
-        """Inside the block, ops belong to a part of the program."""
+        """Give the ops added inside the block a layer name, joined to the name of outer blocks."""
         outer = self.layer, self.sites
         self.layer, self.sites = (f"{self.layer}/{layer}" if self.layer else layer), {}
         try:
@@ -98,7 +104,7 @@ class OpBuilder:
 
     @contextmanager
     def at(self, location: Location) -> Generator[None]:
-        """Inside the block, ops arise at this place, whatever line makes them."""
+        """Give the ops added inside the block this location, whatever line adds them."""
         outer = self._here, self.sites
         self._here, self.sites = location, {}
         try:
@@ -111,7 +117,10 @@ class OpBuilder:
     def refuse(
         self, error: GraphirError, op: Op, operands: Sequence[Any], frame: FrameType
     ) -> GraphirError:
-        """An error with the op, its operands and the user's line, in the user's words."""
+        """Return an error completed with the op, its operands, the user's line and the vocabulary.
+
+        An error that has a location is returned unchanged.
+        """
         if error.location is not None:
             return error
         operand_data = operand_infos(op, operands)
@@ -120,7 +129,8 @@ class OpBuilder:
 
 
 _INTERNAL_CODE: dict[int, CodeType] = {}
-"""Code that no user wrote, met on the way to a user's frame, by id.
+"""Cache of internal code objects, met on the way to a user's frame, by id.
 
-Kept, since another code may get the id of one that is gone, and some of it is made by exec.
+The table keeps each code object alive: exec creates some of them, and Python may give the id of a
+freed code object to another.
 """

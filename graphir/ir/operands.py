@@ -1,4 +1,4 @@
-"""What an op is called on: symbols, arrays and literals, made symbols of one graph."""
+"""The operands of an op: symbols, arrays and literals, converted to symbols of one graph."""
 
 from __future__ import annotations
 
@@ -26,7 +26,12 @@ if TYPE_CHECKING:
 
 
 def symbols_of(graph: Graph, op: Op, operands: Sequence[Any]) -> tuple[Symbol, ...]:
-    """The operands as symbols: arrays keep their dtype, literals take their partners'."""
+    """Convert the operands of an op to symbols of a graph.
+
+    Arrays keep their dtype, or get the dtype that the rules give an array beside these partners.
+    Literals get the dtype that the rules derive from their partners. Raises GraphError for symbols
+    of another graph and for values that are not operands.
+    """
     for operand in operands:
         if operand.__class__ is not Symbol or operand.graph is not graph:
             break
@@ -59,7 +64,10 @@ def symbols_of(graph: Graph, op: Op, operands: Sequence[Any]) -> tuple[Symbol, .
 
 
 def is_wrapper(value: Any) -> bool:
-    """Whether a value is an array or scalar of a traced function, which `read()` makes a symbol."""
+    """Answer whether a value is an array or scalar of a traced function.
+
+    `read()` of such a wrapper returns its symbol.
+    """
     return isinstance(value, GraphValue) and not isinstance(value, Symbol)
 
 
@@ -70,10 +78,11 @@ def taken(
     position: int,
     is_result: bool = False,
 ) -> tuple[Any, DType]:
-    """The number and dtype that a literal is taken as, among symbols, types and other literals.
+    """Return the number and the dtype that the rules make of the literal at a position.
 
-    Without an op those that it has by itself; `computed` says that an op computed the first
-    operand, where that is a type.
+    The other operands are symbols, types and literals. Without an op the answer is the literal and
+    the dtype that it has without partners. `is_result` says that an op computed the first operand,
+    for a first operand that is given as a type.
     """
     value = operands[position]
     if op is None:
@@ -101,12 +110,15 @@ def taken(
 
 
 def is_computed(operands: Sequence[Any]) -> bool:
-    """Whether the first operand is a symbol that an op computed."""
+    """Answer whether an op computed the first operand.
+
+    Inputs, literals and symbols of creation ops such as constants are not computed.
+    """
     return isinstance(operands[0], Symbol) and operands[0].op.kind != "creation"
 
 
 def number_of(symbol: Symbol) -> complex | None:
-    """The number that a symbol is known to be, a 0-d constant that is one in Python too."""
+    """Return the Python number of a symbol that is a 0-d numeric constant, else None."""
     if symbol.op is not ops.constant or symbol.shape or symbol.dtype.storage.kind not in "iufc":
         return None
     return symbol.attrs["value"].item()
@@ -131,7 +143,10 @@ def _symbol(graph: Graph, operand: Any, op: Op, partners: Sequence[TensorType]) 
 
 
 def own(graph: Graph, symbol: Symbol, what: str) -> Symbol:
-    """The symbol, if it is one of this graph; else GraphError."""
+    """Return the symbol if it belongs to the graph; else raise GraphError.
+
+    `what` names the op for the message.
+    """
     if symbol.graph is not graph:
         raise GraphError(
             f"{what} in graph {graph.name!r} was given {symbol.name}: {symbol.type} ("
@@ -142,7 +157,7 @@ def own(graph: Graph, symbol: Symbol, what: str) -> Symbol:
 
 
 def operand_infos(op: Op, operands: Sequence[Any]) -> tuple[OperandInfo, ...]:
-    """The operands of an op as an error has them: each by its name there, type and line."""
+    """Describe the operands of an op for an error: the name, type and source line of each."""
     return tuple(_info(op, i, operand) for i, operand in enumerate(operands))
 
 
@@ -156,7 +171,7 @@ def _info(op: Op, position: int, operand: Any) -> OperandInfo:
 
 
 def call_text(op: Op, operands: Sequence[Any]) -> str:
-    """A call as errors show it: the op, and each operand with its type and line."""
+    """Format a call for an error message: the op, and each operand with its type and line."""
     return errors.call_text(op.name, operand_infos(op, operands))
 
 
@@ -164,15 +179,16 @@ def _is_operand(value: Any) -> bool:
     if isinstance(value, Symbol) or is_literal(value):
         return True
     if isinstance(value, GraphValue):
-        return False  # which has its own say
+        return False  # such a wrapper has operators of its own
     if hasattr(value, "dtype") and not isinstance(value, DType):
         return True
     return is_foreign_array(cast("type[Any]", type(value)))
 
 
 def may_be_operand(value: Any) -> bool:
-    """Whether an operator takes a value, or should tell of it.
+    """Answer whether an operator accepts a value, or should raise an error that explains it.
 
-    A list is no operand, but a mistake to tell of: Python would make `x == [1, 2]` False.
+    A list is a mistake that an operator should explain: if the operator returned NotImplemented,
+    Python would answer `x == [1, 2]` with False.
     """
     return _is_operand(value) or isinstance(value, (list, tuple))

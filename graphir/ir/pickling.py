@@ -1,4 +1,4 @@
-"""The state of a graph, as pickle keeps it."""
+"""The state of a graph for pickle."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _CACHES = ("in_place_sites", "_memo")
 
 
 def state_of(graph: Graph) -> dict[str, Any]:
-    """What a graph has, without what is cached.
+    """Return the picklable state of a graph, without its caches.
 
-    Symbols and their operands are by place, so that a long chain is no deep recursion.
+    The state refers to symbols by place, so that pickle does not recurse along a chain of symbols.
     """
     places = {
         "symbols": [
@@ -33,7 +33,7 @@ def state_of(graph: Graph) -> dict[str, Any]:
 
 
 def restore(graph: Graph, state: dict[str, Any]) -> None:
-    """Make an empty graph the one that had this state."""
+    """Fill an empty graph from a state that `state_of` returned."""
     graph.rules = rules(state["rules"])
     graph.__dict__.update({name: state[name] for name in state if name != "rules"}, symbols=[])
     at: Callable[[int], Symbol] = graph.symbols.__getitem__

@@ -1,4 +1,4 @@
-"""Symbol: a typed value of a graph, which Python's operators and methods extend."""
+"""Symbol: a typed value of a graph. Its operators and methods add ops to the graph."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 class Symbol(SymbolOperators):
     """A value in a graph: an op applied to earlier symbols, with its type inferred at once.
 
-    Never changes. `x + 1`, `x[1:]`, `x.sum(axis=0)` add symbols to the same graph; `==` does too,
-    and hashing is by identity. It has no value in Python: bool(), float() and iteration raise.
+    A symbol never changes. `x + 1`, `x[1:]` and `x.sum(axis=0)` add symbols to the same graph.
+    `==` does too, and hashing is by identity. A symbol has no value in Python: bool(), float() and
+    iteration raise ValuelessError.
     """
 
     __slots__ = ("args", "attrs", "index", "inference", "op", "source", "type")
@@ -54,7 +55,7 @@ class Symbol(SymbolOperators):
 
     @property
     def dtype(self) -> DType:
-        """The answer to the question."""
+        """The dtype, inferred when the symbol was added: the answer to "what dtype is x + y?"."""
         return self.type.dtype
 
     @dtype.setter
@@ -63,7 +64,7 @@ class Symbol(SymbolOperators):
 
     @property
     def shape(self) -> Shape:
-        """The dims, ints or symbolic."""
+        """The dims, each an int or a symbolic dim."""
         return self.type.shape
 
     @shape.setter
@@ -84,36 +85,42 @@ class Symbol(SymbolOperators):
 
     @property
     def weak(self) -> bool:
-        """Whether the dtype is that of a Python scalar, which gives way to others."""
+        """Whether the dtype is weak: the dtype of a Python scalar, which yields to other dtypes."""
         return self.type.dtype.weak
 
     @property
     def operand(self) -> TensorType | Operand:
-        """What promotion sees: the type; of a 0-d constant its value too, which may count."""
+        """The operand for promotion: the type, and for a 0-d constant its value too.
+
+        Some rule sets read the value.
+        """
         if self.op is ops.constant and not self.type.shape:
             return Operand(self.type.dtype, 0, self.attrs["value"].item())
         return self.type
 
     @property
     def location(self) -> Location:
-        """Where in the user's program it arose; of an inserted cast, where its first use did."""
+        """The user's source location of the symbol; for an inserted cast, that of its first use."""
         return self.source if isinstance(self.source, Location) else self.source[0].location
 
     @property
     def origins(self) -> tuple[Origin, ...]:
-        """The uses that an inserted cast serves, or those folded into a constant; else empty."""
+        """The uses that an inserted cast serves; for other symbols an empty tuple.
+
+        A folded constant has the uses of the casts that were folded into it.
+        """
         return self.source if isinstance(self.source, tuple) else ()
 
     @property
     def name(self) -> str:
-        """Its name in text: %x of an input, %7 of the symbol at place 7."""
+        """The symbol's name in text: `%x` for an input x, `%7` for symbol 7 not counting inputs."""
         return self.graph.name_of(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _symbol_at, (self.graph, self.index)
 
     def __copy__(self) -> Symbol:
-        return self  # it never changes
+        return self  # a symbol never changes, so a copy is the symbol itself
 
     def __getattr__(self, name: str) -> NoReturn:
         if name in WRITING:
@@ -129,58 +136,61 @@ class Symbol(SymbolOperators):
     # -- conversion and shape
 
     def cast(self, dtype: DTypeLike) -> Symbol:
-        """In another dtype, rounded once; floats to integers truncate and saturate."""
+        """Convert to another dtype, rounded once; floats truncate to integers and saturate."""
         return self.graph.emit(ops.cast, (self,), {"to": dtype})
 
     def astype(self, dtype: DTypeLike) -> Symbol:
-        """The same, by the name of NumPy's method: its codes mean what they mean to NumPy."""
+        """Convert to another dtype, as `cast`. NumPy's codes count bytes: "i8" is int64."""
         return self.graph.emit(ops.cast, (self,), {"to": numpy_code(dtype)})
 
     def reshape(self, *shape: Any) -> Symbol:
-        """The same elements in another shape, one dim of which may be -1."""
+        """Return the same elements in another shape; the other dims determine a dim of -1."""
         return ops.reshape(self, shape[0] if len(shape) == 1 else shape)
 
     def broadcast_to(self, *shape: Any) -> Symbol:
-        """Repeated along axes of 1, and along new ones in front."""
+        """Broadcast to a shape: repeat along axes of size 1, and along new leading axes."""
         return ops.broadcast_to(self, shape[0] if len(shape) == 1 else shape)
 
     def rebind(self, *shape: Any) -> Symbol:
-        """The same with other names for its dims, checked when the graph runs."""
+        """Give the dims other names or sizes; the runtime checks the sizes when the graph runs."""
         return ops.rebind(self, shape[0] if len(shape) == 1 else shape)
 
     def flatten(self) -> Symbol:
-        """All elements along one axis."""
+        """Reshape to one axis of all elements."""
         return ops.reshape(self, (self.size,))
 
     def transpose(self, axis1: int = -2, axis2: int = -1) -> Symbol:
-        """Two axes exchanged."""
+        """Exchange two axes, by default the last two."""
         return ops.transpose(self, axis1, axis2)
 
     def permute(self, *dims: Any) -> Symbol:
-        """Axes in another order."""
+        """Reorder the axes: axis i of the result is axis `dims[i]` of the symbol."""
         return ops.permute(self, dims[0] if len(dims) == 1 else dims)
 
     @property
     def T(self) -> Symbol:  # noqa: N802 -- NumPy's name
-        """All axes in reverse."""
+        """The transpose: all axes in reverse order."""
         return ops.permute(self, tuple(reversed(range(self.rank))))
 
     @property
     def mT(self) -> Symbol:  # noqa: N802 -- the Array API's name
-        """The last two axes exchanged."""
+        """The matrix transpose: the last two axes exchanged."""
         return ops.transpose(self)
 
     def squeeze(self, axis: int) -> Symbol:
-        """Without an axis of 1."""
+        """Remove an axis of size 1."""
         return ops.squeeze(self, axis)
 
     def unsqueeze(self, axis: int) -> Symbol:
-        """With a new axis of 1."""
+        """Insert an axis of size 1."""
         return ops.unsqueeze(self, axis)
 
     @placing
     def split(self, sizes: int | list[DimLike], axis: int = 0) -> tuple[Symbol, ...]:
-        """Slices along an axis: of the given sizes, or all of one size that divides it."""
+        """Split into consecutive slices along an axis, and return a tuple of them.
+
+        `sizes` lists the sizes of the slices, or is one size that divides the axis.
+        """
         return pieces(self, sizes, axis)
 
     @placing
@@ -190,47 +200,50 @@ class Symbol(SymbolOperators):
     # -- reductions and the like
 
     def sum(self, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> Symbol:
-        """The sum over axes; all of them without `axis`."""
+        """The sum over `axis`: an int, a tuple, or None for all axes.
+
+        `dtype` is the dtype of the accumulator and of the result.
+        """
         return ops.sum(self, axis=axis, keepdims=keepdims, dtype=numpy_code(dtype))
 
     def prod(self, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> Symbol:
-        """The product over axes."""
+        """The product over `axis`; the arguments are as for `sum`."""
         return ops.prod(self, axis=axis, keepdims=keepdims, dtype=numpy_code(dtype))
 
     def max(self, axis: Any = None, keepdims: bool = False) -> Symbol:
-        """The greatest over axes."""
+        """The maximum over `axis`: an int, a tuple, or None for all axes."""
         return ops.max(self, axis=axis, keepdims=keepdims)
 
     def min(self, axis: Any = None, keepdims: bool = False) -> Symbol:
-        """The least over axes."""
+        """The minimum over `axis`: an int, a tuple, or None for all axes."""
         return ops.min(self, axis=axis, keepdims=keepdims)
 
     def mean(self, axis: Any = None, keepdims: bool = False) -> Symbol:
-        """The mean over axes."""
+        """The arithmetic mean over `axis`: an int, a tuple, or None for all axes."""
         return ops.mean(self, axis=axis, keepdims=keepdims)
 
     def var(self, axis: Any = None, keepdims: bool = False, correction: int = 0) -> Symbol:
-        """The variance over axes, by n - correction."""
+        """The variance over `axis`: the sum of squared deviations, divided by n - correction."""
         return ops.var(self, axis=axis, keepdims=keepdims, correction=correction)
 
     def std(self, axis: Any = None, keepdims: bool = False, correction: int = 0) -> Symbol:
-        """The standard deviation over axes, by n - correction."""
+        """The standard deviation over `axis`: the square root of `var`."""
         return ops.std(self, axis=axis, keepdims=keepdims, correction=correction)
 
     def any(self, axis: Any = None, keepdims: bool = False) -> Symbol:
-        """Whether any is true over axes."""
+        """Whether any element is true over `axis`: an int, a tuple, or None for all axes."""
         return ops.any(self, axis=axis, keepdims=keepdims)
 
     def all(self, axis: Any = None, keepdims: bool = False) -> Symbol:
-        """Whether all are true over axes."""
+        """Whether all elements are true over `axis`: an int, a tuple, or None for all axes."""
         return ops.all(self, axis=axis, keepdims=keepdims)
 
     def argmax(self, axis: int | None = None, keepdims: bool = False) -> Symbol:
-        """The place of the first greatest, flat without an axis."""
+        """The index of the first maximum along `axis`, or in the flattened array without `axis`."""
         return ops.argmax(self, axis=axis, keepdims=keepdims)
 
     def argmin(self, axis: int | None = None, keepdims: bool = False) -> Symbol:
-        """The place of the first least, flat without an axis."""
+        """The index of the first minimum along `axis`, or in the flattened array without `axis`."""
         return ops.argmin(self, axis=axis, keepdims=keepdims)
 
     @placing
@@ -242,7 +255,7 @@ class Symbol(SymbolOperators):
         min: Any = None,  # noqa: A002 -- NumPy's name
         max: Any = None,  # noqa: A002 -- NumPy's name
     ) -> Symbol:
-        """Between low and high, each of which may be left out."""
+        """Limit each value to the bounds `low` and `high`. None stands for a missing bound."""
         from graphir.ir.operators.clipping import clip
 
         low, high = low if min is None else min, high if max is None else max
@@ -282,7 +295,7 @@ class Symbol(SymbolOperators):
 
         return self.graph.numpy_call(call_function, function, args, kwargs)
 
-    # -- what a symbol cannot do, having no value yet
+    # -- protocols that need a value, which a symbol does not have before the graph runs
 
     def __bool__(self) -> bool:
         self._valueless("bool", "choose with ops.where(condition, x, y), or run the graph first")
@@ -328,11 +341,11 @@ class Symbol(SymbolOperators):
 
 
 class MissingAttributeError(GraphError, AttributeError):
-    """A method or attribute that arrays have and symbols have not."""
+    """A symbol has no such attribute or method."""
 
 
 class ValuelessError(GraphError, TypeError):
-    """Python asked a symbol for its value, which it has only when the graph runs."""
+    """Python code needs the value of a symbol; values exist only when the graph runs."""
 
 
 def _symbol_at(graph: Graph, index: int) -> Symbol:

@@ -1,4 +1,8 @@
-"""The verifier: infer every symbol again and compare."""
+"""The verifier: infer every symbol again and compare the stored types and attributes.
+
+Symbols with the same op, attributes and operand types have the same inference, so that the verifier
+infers once for each such kind. It checks order, ownership and provenance for each symbol.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +20,11 @@ if TYPE_CHECKING:
 
 
 def verify(graph: Graph) -> None:
-    """Check a graph whole; GraphError names the first symbol that is wrong, and how."""
-    rules = graph.like()  # the same rules, and nothing inferred yet
+    """Check a graph: its symbols, inputs, outputs and declared output types.
+
+    Raises GraphError, which names the first symbol that is wrong and the problem.
+    """
+    rules = graph.like()  # an empty graph under the same rules, for inference alone
     right: dict[Any, TensorType] = {}
     kinds = graph.kinds(graph.symbols, structural=True)
     for place, (symbol, kind) in enumerate(zip(graph.symbols, kinds, strict=True)):
@@ -44,7 +51,10 @@ def verify(graph: Graph) -> None:
 
 
 def _misplaced(graph: Graph, symbol: Symbol, place: int) -> GraphError | None:
-    """What is wrong with one symbol alone, whatever others are like it."""
+    """Return the problem with one symbol's place, operands or provenance, or None.
+
+    Symbols of the same kind do not share this answer.
+    """
     if symbol.graph is not graph or symbol.index != place:
         return GraphError("it belongs to another graph or place")
     symbols = graph.symbols
@@ -64,7 +74,10 @@ _INSERTABLE = ops.cast, ops.constant
 
 
 def _mistyped(graph: Graph, symbol: Symbol) -> GraphError | None:
-    """What is wrong with all symbols that are of one kind and have one type."""
+    """Return the problem with a symbol's type or attributes, or None.
+
+    All symbols of the same kind and type share this answer.
+    """
     op, attrs = symbol.op, symbol.attrs
     if ops.CATALOGUE.get(op.name) is not op:
         return GraphError("its op is not in the catalogue")

@@ -1,4 +1,4 @@
-"""Python's operators, which add ops to the graph of the symbol they stand beside."""
+"""Python's operators on symbols: each adds its op to the symbol's graph."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 class SymbolOperators(GraphValue):
-    """What a symbol inherits: each operator, its reflection, and its in-place form."""
+    """The base class of Symbol with each operator, its reflected form and its in-place form."""
 
     __slots__ = ()
 
-    # Defining == would take hashing away.
+    # A class that defines __eq__ loses its __hash__ unless it defines that too.
     __hash__ = object.__hash__
 
     def __add__(self, other: Any) -> Symbol:

@@ -1,4 +1,4 @@
-"""clip, of which either bound may be left out: in terms of the ops clip, maximum and minimum."""
+"""clip with optional bounds, in terms of the ops clip, maximum and minimum."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ from graphir.promotion.rules import PromotionRules
 
 
 def clip(x: Symbol, low: Any, high: Any) -> Symbol:
-    """Limit x to two bounds; None of a bound that is left out.
+    """Limit x to two bounds. None stands for a missing bound.
 
-    The dtype is that of clip beside the bound that there is. Raises what clip raises.
+    With one bound the result has the dtype that the op clip would give with this bound on both
+    sides. Raises the errors of the op clip.
     """
     if low is None and high is None:
         x.graph.infer(ops.clip, (x, x, x), {})
@@ -46,13 +47,13 @@ def clip(x: Symbol, low: Any, high: Any) -> Symbol:
 
 
 def _is_unbounded(bound: Any, rules: PromotionRules, x: TensorType, at: int) -> bool:
-    """Whether the rules leave out a literal bound, which clips no value of x."""
+    """Answer whether the rules omit a literal bound because it clips no value of x."""
     number = Number(bound)
     return rules.omits_bound(bound, Place((x, number, number), at, ops.clip.name))
 
 
 def _dtype_beside(bound: Any, rules: PromotionRules, x: TensorType, at: int) -> DType:
-    """The dtype of clip of x by a literal bound; PromotionError where the rules refuse that."""
+    """Return the dtype of clip(x) by a literal bound; PromotionError where the rules refuse it."""
     number, dtype = taken(rules, ops.clip, (x, bound, bound), at)
     operand: Any = Operand(dtype, 0, number)
     return infer(rules, ops.clip, (x, operand, operand), {}).type.dtype

@@ -1,4 +1,4 @@
-"""Calls of one op that a rule set makes of several, as its library does."""
+"""Composition: calls of one op that a rule set replaces by several ops, as its library does."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ if TYPE_CHECKING:
 
 
 def compose(graph: Graph, op: Op, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Symbol:
-    """Add an op that the rule set composes: itself, or the ops that its library runs instead."""
+    """Add an op that is in the rule set's `composes`, or the ops that the library runs instead.
+
+    A power whose exponent the rules turn into a number of factors becomes a product. An op along
+    the axis of a 0-d operand runs on a row of one element.
+    """
     if op is ops.pow:
         base, exponent = operands
         type_ = base.type if isinstance(base, Symbol) else None
@@ -30,7 +34,7 @@ def compose(graph: Graph, op: Op, operands: Sequence[Any], attrs: Mapping[str, A
 
 
 def _product(graph: Graph, base: Symbol, factors: int) -> Symbol:
-    """A product of equal factors, by squaring."""
+    """Add the product of `factors` copies of the base, by repeated squaring."""
     if factors == 0:
         return graph.full(1, base.shape, base.dtype)
     product = base
@@ -45,7 +49,10 @@ _ROWS = {"softmax", "logsoftmax", "sort", "argsort", "cumulative_sum", "cumulati
 
 
 def _is_scalar_row(op: Op, args: Sequence[Symbol], attrs: Mapping[str, Any]) -> bool:
-    """Whether an op is over the axis of a 0-d operand, under rules that see one there."""
+    """Answer whether an op runs along an axis of a 0-d operand.
+
+    The rules that compose such ops treat a 0-d operand as a row of one element.
+    """
     if len(args) != 1 or args[0].rank:
         return False
     if op.name in _ROWS:
@@ -54,7 +61,7 @@ def _is_scalar_row(op: Op, args: Sequence[Symbol], attrs: Mapping[str, Any]) -> 
 
 
 def _scalar_row(graph: Graph, op: Op, args: tuple[Symbol, ...], attrs: Mapping[str, Any]) -> Symbol:
-    """Add an op over the one axis that the rules see in a 0-d operand."""
+    """Add an op on a 0-d operand that is first unsqueezed to one axis; squeeze the result."""
     row = graph.emit(ops.unsqueeze, args, {"axis": 0})
     result = graph.emit(op, (row,), attrs)
     return result if result.shape == () else graph.emit(ops.squeeze, (result,), {"axis": 0})

@@ -1,8 +1,8 @@
-"""In-place operators: the symbol to which `x += y` binds x, which never changes itself.
+"""In-place operators: the symbol to which `x += y` binds the name x. Symbols never change.
 
-NumPy, PyTorch and others write the result of `x + y` to the array x, so it is cast to the dtype of
-x, or refused; where an array never changes, x is bound to the result. The rule set says which
-(`in_place`, `has_scalars`, `storable`).
+NumPy, PyTorch and others write the result of `x + y` to the array x. So the result is cast to the
+dtype of x, or the library refuses it. In libraries with immutable arrays, x is bound to the result.
+The rule set decides (`in_place`, `has_scalars`, `storable`).
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ if TYPE_CHECKING:
 
 
 def in_place(op: Op, x: Any, other: Any) -> Symbol:
-    """The symbol to which an in-place operator binds x; NotImplemented for a foreign operand.
+    """Return the symbol to which an in-place operator binds x.
 
-    Raises what the operator raises, PromotionError or ShapeError where the library of the rules
-    refuses to write the result to x, and GraphError for an array of a function being traced.
+    The result is NotImplemented for a foreign operand. Raises the errors of the operator;
+    PromotionError or ShapeError where the rules' library refuses to write the result to x; and
+    GraphError for an array in a function that is being traced.
     """
     graph: Graph = x.graph
     before = len(graph.symbols)
@@ -56,9 +57,10 @@ def in_place(op: Op, x: Any, other: Any) -> Symbol:
 
 
 def assigned(op: Op, x: Symbol, result: Symbol) -> Symbol:
-    """The symbol to which the in-place operator of an op binds x, given the op's result.
+    """Return the symbol to which the in-place operator of an op binds x, given the op's result.
 
-    Raises PromotionError or ShapeError where the library of the rules refuses to write it to x.
+    It is the result, or a cast of the result to the dtype of x. Raises PromotionError or ShapeError
+    where the rules' library refuses to write the result to x.
     """
     if result.type is x.type:
         return result
@@ -83,17 +85,20 @@ def assigned(op: Op, x: Symbol, result: Symbol) -> Symbol:
 
 
 def _in_place_site(graph: Graph, site: Location) -> Location:
-    """The location that says of a place that an in-place operator stands there, one for each."""
+    """Return the InPlaceLocation at a location. Each location of a graph has one."""
     if site.in_place:
         return site
     entry = graph.in_place_sites.get(id(site))
-    if entry is None:  # the place is kept, so that its id stays its own
+    if entry is None:  # the entry keeps the location alive, so that its id stays valid
         entry = graph.in_place_sites[id(site)] = site, InPlaceLocation.of(site)
     return entry[1]
 
 
 def check_writable(rules: PromotionRules, op: Op, array: TensorType, result: TensorType) -> None:
-    """Raise unless an in-place operator writes a result of that type to an array of this one."""
+    """Check that an in-place operator may write a result to an array of these types.
+
+    Raises ShapeError for different shapes, and PromotionError where the rules forbid the cast.
+    """
     if result.shape != array.shape:
         raise ShapeError(
             f"the result is {result}, which cannot be written in place to {array}",
@@ -112,10 +117,11 @@ def _written_out(op: Op) -> str:
 
 
 def is_scalar(x: Symbol) -> bool | None:
-    """Whether x is a number or a scalar, immutable both; None where a graph does not tell.
+    """Answer whether x is an immutable Python number or NumPy scalar; None if that is unknown.
 
-    Inputs and constants of no axis are 0-d arrays, unless they are Python numbers. What NumPy
-    computes without an axis is a scalar, but a 0-d array moved or indexed is a view.
+    0-d inputs and constants are arrays, unless they are Python numbers. A 0-d result that NumPy
+    computes is a scalar. A 0-d result of a movement op may be a view of an array, so the graph
+    alone does not decide.
     """
     if x.rank:
         return False
@@ -149,11 +155,11 @@ _SIGNS = {
 }
 
 
-# -- what else writes to an array
+# -- attributes that write to an array
 
 
 class WriteError(GraphError, AttributeError):
-    """An attribute by which NumPy writes to an array, asked of a symbol, which never changes."""
+    """The program used an attribute that writes to a NumPy array, and symbols never change."""
 
 
 WRITING = {
@@ -167,11 +173,11 @@ WRITING = {
     "real": "x = ops.as_complex(real, x.imag)",
     "imag": "x = ops.as_complex(x.real, imag)",
 }
-"""The attributes by which NumPy's arrays are written to, and what to write instead."""
+"""The attributes that write to NumPy's arrays, and the code to write instead."""
 
 
 def refuse_write(name: str) -> NoReturn:
-    """Raise for an attribute of WRITING, at the user's line."""
+    """Raise WriteError for an attribute of WRITING, with the user's line and the fix."""
     raise WriteError(
         "writes to an array, and a symbol never changes",
         fix=f"write {WRITING[name]}",

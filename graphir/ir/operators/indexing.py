@@ -1,4 +1,9 @@
-"""Indexing as NumPy has it, in terms of slice, flip, squeeze, unsqueeze and gather."""
+"""NumPy's basic indexing, and gather by one integer array, in terms of movement ops.
+
+Each int or slice in the key becomes a span of one axis. The spans become one op `slice`, after a
+`flip` of the axes with a negative step. Then `squeeze` drops the axes indexed by an int, and
+`unsqueeze` adds an axis for each None.
+"""
 
 from __future__ import annotations
 
@@ -21,15 +26,16 @@ if TYPE_CHECKING:
 class _Span(NamedTuple):
     start: Size
     stop: Size
-    step: int  # positive; `flipped` says that the axis is reversed first
+    step: int  # positive; with `flipped` the axis is reversed before slicing
     flipped: bool
 
 
 def index(x: Symbol, key: Any) -> Symbol:
-    """`x[key]`: ints, slices, ..., None, and one integer symbol or array on the first axis.
+    """Add `x[key]`: ints, slices, ..., None, or one integer symbol or array on the first axis.
 
-    Bounds count as NumPy counts them; a bound beyond a symbolic dim is checked when the graph
-    runs. Raises ShapeError for too many indices, GraphError for masks and unknown keys.
+    Negative bounds count from the end, as in NumPy. The runtime checks bounds on symbolic dims when
+    the graph runs. Raises ShapeError for too many indices and for an int out of range, GraphError
+    for masks and for other keys.
     """
     if x.graph.numbers is not None:
         key = x.graph.numbers.place(key)
@@ -44,7 +50,11 @@ def index(x: Symbol, key: Any) -> Symbol:
 
 
 def pieces(x: Symbol, sizes: int | list[DimLike], axis: int) -> tuple[Symbol, ...]:
-    """Consecutive slices of x along an axis."""
+    """Split x into consecutive slices along an axis.
+
+    `sizes` lists the sizes of the slices, or is one size that divides the axis. Raises ShapeError
+    unless the sizes add up to the size of the axis.
+    """
     axis = axis_of(axis, (x.type,))
     whole = x.shape[axis]
     if not isinstance(sizes, (list, tuple)):
@@ -84,7 +94,7 @@ def _gather(x: Symbol, key: Any) -> Symbol:
 
 
 def _expand_keys(x: Symbol, keys: tuple[Any, ...]) -> list[Any]:
-    """One key for each axis, `...` filled in, None where an axis is added."""
+    """Expand `...`: return one key for each axis of x, and a None for each new axis."""
     count = sum(1 for k in keys if k is not None and k is not Ellipsis)
     dots = sum(1 for k in keys if k is Ellipsis)
     if count > x.rank or dots > 1:
@@ -137,7 +147,7 @@ def _bound(bound: Any) -> Size | None:
 
 
 def _count_from_start(bound: Size, dim: Size) -> Size:
-    """A bound counted from the start of the axis."""
+    """Convert a bound that may count from the end to a bound that counts from the start."""
     return dim + bound if isinstance(bound, int) and bound < 0 else bound
 
 
@@ -154,7 +164,7 @@ def _apply_spans(x: Symbol, spans: list[_Span]) -> Symbol:
 
 
 def _adjust_axes(x: Symbol, keys: list[Any]) -> Symbol:
-    """Drop the axes indexed by an int and add those of None."""
+    """Squeeze the axes indexed by an int, and unsqueeze an axis for each None."""
     axis = 0
     for key in keys:
         if key is None:

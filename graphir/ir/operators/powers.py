@@ -1,12 +1,13 @@
-"""Powers by a scalar exponent, for which NumPy takes a root or a reciprocal.
+"""Powers by a scalar exponent that NumPy computes as a root or a reciprocal.
 
-NumPy computes `x ** 0.5` as sqrt(x) and `x ** -1` as 1 / x, whose bits differ from those of a power
-in some 5 % of elements. It does so for every exponent without axes of that value, after x was
-converted to a float: since 2.3 in the loops of np.power, before in the operator alone. Complex
-numbers have short cuts for Python's -1, 2 and 0.5 alone, in the operator. NumPy 1 takes them of
-NumPy's scalars and 0-d arrays too, for -1, 0, 0.5, 1 and 2, and keeps the dtype of x. The kernel of
-pow squares floats itself; float16 has the same bits either way. Sources: fast_scalar_power in
-numpy/_core/src/multiarray/number.c of 2.4; numpy/_core/src/umath/loops.c.src.
+NumPy computes `x ** 0.5` as sqrt(x) and `x ** -1` as 1 / x. The bits of these differ from those of
+a power in some 5 % of elements. NumPy takes the short cut for every 0-d exponent of that value,
+after the conversion of x to a float: since 2.3 in the loops of np.power, before 2.3 in the operator
+alone. For complex x the operator alone takes short cuts, for Python's -1, 2 and 0.5. NumPy 1 takes
+its short cuts for NumPy's scalars and 0-d arrays too, for -1, 0, 0.5, 1 and 2, and keeps the dtype
+of x. The kernel of pow squares floats itself; float16 has the same bits either way. Sources:
+fast_scalar_power in numpy/_core/src/multiarray/number.c of 2.4;
+numpy/_core/src/umath/loops.c.src.
 """
 
 from __future__ import annotations
@@ -27,20 +28,20 @@ if TYPE_CHECKING:
     from graphir.ir.symbol import Symbol
 
 IN_UFUNC = np.lib.NumpyVersion(np.__version__) >= "2.3.0"
-"""Whether np.power, too, takes the short cuts of real exponents."""
+"""Whether np.power takes the short cuts for real bases, as the operator does."""
 
 
 class Shortcut(NamedTuple):
-    """The op that a power is, and the dtype to which its operand is converted first."""
+    """The op that replaces a power, and the dtype to which its operand is converted first."""
 
     op: Op
     dtype: DType
 
 
 def shortcut(rules: PromotionRules, base: TensorType, exponent: Any) -> Shortcut | None:
-    """What the library's `**` computes in place of a power; None where it is a power.
+    """Return the op that the library's `**` computes instead of a power, or None for a power.
 
-    `exponent` is a number of Python's or NumPy's.
+    `exponent` is a Python number or a NumPy scalar.
     """
     if not (isinstance(rules, LibraryRules) and rules.roots) or base.dtype.weak:
         return None
@@ -61,10 +62,10 @@ def shortcut(rules: PromotionRules, base: TensorType, exponent: Any) -> Shortcut
 
 
 def power(base: Symbol, exponent: Any, operator: bool = True) -> Symbol | None:
-    """`base ** exponent`, or np.power, where NumPy takes a short cut; None where it is a power.
+    """Add `base ** exponent` by NumPy's short cut; return None where NumPy computes a power.
 
-    Beside an exponent without axes whose value is known only when the graph runs, the result is
-    chosen there.
+    With `operator` False the call is np.power. For a 0-d exponent whose value is unknown at build
+    time, the graph computes root, reciprocal and power, and selects among them when it runs.
     """
     graph = base.graph
     if not (isinstance(graph.rules, LibraryRules) and graph.rules.roots):
@@ -88,7 +89,10 @@ def power(base: Symbol, exponent: Any, operator: bool = True) -> Symbol | None:
 
 
 def _quick(base: Symbol, exponent: Any) -> Symbol | None:
-    """A power in the dtype of its base by a number of Python's or NumPy's; None of other powers."""
+    """Add a short cut of rules with `scalar_exponents`; return None for any other power.
+
+    These rules keep the dtype of the base. The exponent is a Python number or a NumPy scalar.
+    """
     rules, kinds = base.graph.rules, (int, float, np.integer, np.floating)
     if not (isinstance(rules, LibraryRules) and rules.scalar_exponents):
         return None
@@ -104,7 +108,10 @@ def _quick(base: Symbol, exponent: Any) -> Symbol | None:
 
 
 def _known_power(base: Symbol, exponent: Symbol) -> Symbol | None:
-    """A power of real numbers by an exponent without axes: a root, a reciprocal or a power."""
+    """Add a power by a 0-d exponent that selects root, reciprocal or power when the graph runs.
+
+    The selection is for real floats; for other dtypes the result is the power.
+    """
     whole = ops.pow(base, exponent)
     if not whole.dtype.is_float or base.weak:
         return whole
