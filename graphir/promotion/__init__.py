@@ -1,4 +1,4 @@
-"""Rule sets: how dtypes mix under the rules of each library. The registry has all, by name."""
+"""Promotion rule sets of the array libraries. The registry holds every rule set by its name."""
 
 from __future__ import annotations
 
@@ -42,7 +42,11 @@ __all__ = [
 def implicit_cast_type(
     lhs: object, rhs: object, rules: str | PromotionRules | None = None
 ) -> DType:
-    """The dtype in which two operands meet under a rule set (see PromotionRules.promote)."""
+    """Return the dtype that type promotion gives two operands (see PromotionRules.promote).
+
+    `rules` is a rule set or its name; None stands for the default rule set. The function raises
+    PromotionError if the operands do not promote.
+    """
     return _rules(rules).promote(lhs, rhs)
 
 

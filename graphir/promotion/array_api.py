@@ -1,4 +1,4 @@
-"""The rules of the Python array API standard, which leaves undefined what libraries disagree on.
+"""The rules of the Python array API standard, which leaves disputed conversions undefined.
 
 Sources: data-apis.org/array-api 2025.12, "Type Promotion Rules" and the data types that each
 function names; array-api-strict 2.6.1, against which every op is measured
@@ -37,7 +37,10 @@ ARRAY_API_LATTICE = Lattice(
         DType.weak_complex: [DType.complex64],
     },
 )
-"""Bool, the integers, and floats with complex numbers: islands that only a Python int bridges."""
+"""Three islands: bool; integers; floats with complex numbers.
+
+Only a Python int joins two islands.
+"""
 
 _INTS = (
     *(DType.int64, DType.int32, DType.int16, DType.int8),
@@ -66,9 +69,10 @@ _CATEGORIES = {
     "left_shift right_shift": _INTS,
 }
 _TAKES = {op: dtypes for ops, dtypes in _CATEGORIES.items() for op in ops.split()}
-"""The data types that each function takes; the others take all.
+"""The dtypes that each op accepts. An op that is absent here accepts every dtype.
 
-Ops that the standard has not (relu, rsqrt, as_complex, erf to layer_norm) are with their like.
+An op that the standard lacks (relu, rsqrt, as_complex, erf to layer_norm) stands with similar
+functions of the standard.
 """
 
 _ARRAYS_ONLY = {"concat", "stack", "matmul", "tensordot", "outer"}
@@ -76,28 +80,29 @@ _NOT_DEFINED = "the standard does not define this"
 
 
 class ArrayApi(LibraryRules):
-    """The standard, taken at its word: what it leaves undefined is refused.
+    """The array API standard, read strictly: every conversion that it leaves undefined raises.
 
-    There is no `/` of integers and no arithmetic of bools; sums are of 64 bits; clip keeps the
-    dtype of its first operand. A Python scalar beside an array takes its dtype, where it is of
-    that kind or a lower one, bool aside; a complex one beside a float makes it complex.
+    The standard defines neither `/` of integers nor arithmetic of bools. Sums of integers have 64
+    bits. clip keeps the dtype of its first operand. A Python scalar takes the dtype of the array
+    beside it if the scalar's kind is the array's kind or a lower kind; bool takes no part in that
+    order. A complex scalar beside a float array gives a complex result.
     """
 
     library = "The array API standard"
-    roots = True  # as array-api-strict, whose arrays are NumPy's
+    roots = True  # as in array-api-strict, whose arrays wrap NumPy's
     in_place = IN_PLACE | {"matmul"}
     instead = "numpy"
 
     cell = LibraryRules.cell
 
     def supported(self, dtype: DType) -> DType:
-        """One of the standard's data types."""
+        """Return `dtype` if the standard has it; raise PromotionError otherwise."""
         if dtype.code in self._dtype_codes:
             return dtype
         raise self.lacking(dtype, _NOT_DEFINED)
 
     def entering(self, scalar: Any) -> Any:
-        """Refused: only Python scalars mix with arrays."""
+        """Raise PromotionError: the standard mixes arrays with Python scalars alone."""
         raise PromotionError(
             f"{scalar!r} is neither an array nor a Python scalar",
             reason=_NOT_DEFINED,
@@ -105,7 +110,10 @@ class ArrayApi(LibraryRules):
         )
 
     def common(self, operands: Sequence[Typed]) -> DType:
-        """The join of arrays, and of Python scalars beside them."""
+        """Return the join of arrays and the Python scalars beside them.
+
+        Refuse scalars without an array.
+        """
         dtype = super().common(operands)
         if all(operand.dtype.weak for operand in operands):
             what = [operand.dtype for operand in operands]
@@ -113,14 +121,17 @@ class ArrayApi(LibraryRules):
         return dtype
 
     def join(self, dtypes: tuple[DType, ...]) -> DType:
-        """The join, where there is one."""
+        """Return the join; raise PromotionError if the dtypes have no upper bound."""
         try:
             return super().join(dtypes)
         except NoUpperBound:
             raise self.refusal(dtypes, _NOT_DEFINED) from None
 
     def meeting(self, operands: Sequence[Typed], op: str) -> DType:
-        """The join; of clip between bounds of the same kind."""
+        """Return the join of the operands.
+
+        The bounds of clip must have the kind of its first operand.
+        """
         join = self.common(operands)
         if op != "clip":
             return join
@@ -132,37 +143,37 @@ class ArrayApi(LibraryRules):
         return join
 
     def clip_dtype(self, first: DType, join: DType) -> DType:
-        """That of the first operand."""
+        """Return the dtype of the first operand."""
         return first
 
     def comparison_dtypes(self, operands: Sequence[Typed], op: str) -> tuple[DType, ...]:
-        """All at their join, if the function takes that."""
+        """Return the join for every operand, if the function accepts the join."""
         return (self.family_dtype("movement", self.meeting(operands, op), op),) * len(operands)
 
     def family_dtype(self, family: Family, dtype: DType, op: str) -> DType:
-        """The dtype in which a function happens, if its category has the operands'."""
+        """Return the dtype in which an op computes, if the op accepts the operands' dtype."""
         return super().family_dtype(family, self.source_dtype(dtype, op), op)
 
     def source_dtype(self, dtype: DType, op: str) -> DType:
-        """The dtype of an operand, if the function's category has it."""
+        """Return an operand's dtype if the op accepts it; raise PromotionError otherwise."""
         category = _TAKES.get(op)
         if category and dtype not in category:
             raise self._undefined_error(dtype, op, category[0])
         return dtype
 
     def accumulation(self, dtype: DType, op: str) -> DType:
-        """Integers in the default integer dtype, int64, or unsigned in uint64."""
+        """Return int64, the standard's default, for signed integers, uint64 for unsigned ones."""
         wide = {"int": DType.int64, "uint": DType.uint64}
         return wide.get(dtype.family, dtype)
 
     def truth(self, dtype: DType, op: str) -> DType:
-        """Bool; any and all take every dtype, where what is not 0 is true."""
+        """Return bool. any and all accept every dtype, and every nonzero value is true."""
         if dtype is not DType.bool and op not in ("any", "all"):
             raise self._undefined_error(dtype, op, DType.bool)
         return DType.bool
 
     def literal(self, value: Any, place: Place = ALONE) -> DType:
-        """Weak; an int must be in the range of the integers beside it."""
+        """Return the weak dtype of a Python scalar; an int must fit the integer dtype beside it."""
         if place.op in _ARRAYS_ONLY or (place.op and not place.partners):
             raise PromotionError(
                 f"it takes no Python scalar such as {number_text(value)}",
@@ -171,7 +182,7 @@ class ArrayApi(LibraryRules):
                 op=place.op,
             )
         if isinstance(value, int) and not isinstance(value, bool) and place.partners:
-            clips = place.op == "clip"  # by bounds that the dtype of x has
+            clips = place.op == "clip"  # the bounds must fit the dtype of x
             beside = self.common(place.operands[:1] if clips else place.partners)
             if beside.is_integer and not fits(value, beside):
                 error = self.misfit(value, beside)
@@ -190,7 +201,7 @@ class ArrayApi(LibraryRules):
         )
 
     def named(self, dtype: DType) -> str:
-        """A dtype as errors name it: a weak one is that of a Python scalar."""
+        """Return a dtype's name for error messages; a weak dtype reads as a Python scalar."""
         return f"a Python {dtype.name.removeprefix('weak_')}" if dtype.weak else str(dtype)
 
 

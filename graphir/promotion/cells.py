@@ -1,7 +1,8 @@
-"""Cells of Python scalars: between two limits of dtypes, every library treats them alike.
+"""Cells of Python scalars: sets of values that every library promotes alike.
 
-What a library makes of a number beside an array depends on which dtypes hold it: not on 5 or 6,
-but on 127 or 128. So a program that was traced for one number serves all others of its cell.
+The dtype that a library gives a Python scalar depends on the dtypes that hold the scalar. It
+changes between 127 and 128, but not between 5 and 6. The limits of the dtypes therefore cut the
+numbers into cells, and a program traced for one number serves every other number of its cell.
 """
 
 from __future__ import annotations
@@ -15,16 +16,16 @@ from graphir.dtypes import DType
 from graphir.promotion.scalars import int_range
 
 EXPONENTS = (-1, 0, 1, 2)
-"""The exponents that libraries treat one by one."""
+"""The exponents that libraries treat individually. Each exponent has a cell of its own."""
 
 
 def _int_edges() -> Iterator[int]:
-    """The first int of each cell but the lowest."""
+    """Yield the first int of each cell except the lowest cell."""
     for exponent in EXPONENTS:
         yield from (exponent, exponent + 1)
     for bits in (63, 64):
         yield from (-(2**bits), 2**bits)
-    largest = 2**1024 - 2**970  # the least that is too large to round to a float
+    largest = 2**1024 - 2**970  # the least int that rounds to no finite float64
     yield from (1 - largest, largest)
     for dtype in DType:
         low, high = int_range(dtype)
@@ -36,7 +37,7 @@ def _int_edges() -> Iterator[int]:
 
 
 class Interval(NamedTuple):
-    """The ints from `low` up to `high`, which is none of them; an end may be an infinity."""
+    """The half-open interval of ints `low <= value < high`; either end may be an infinity."""
 
     low: float
     high: float
@@ -51,9 +52,11 @@ FLOAT_EDGES = tuple(
 
 
 def cell_of(value: Any) -> Hashable:
-    """The cell of a Python scalar of a given type: ints of one interval, floats of one magnitude.
+    """Return the cell of a Python scalar, a key to compare with the cells of scalars of its type.
 
-    Infinities and NaN, and floats that are one of EXPONENTS or 0.5, have cells of their own.
+    The cell of an int is an interval between two neighbours in INT_EDGES. The cell of a float is
+    its sign and a range of magnitudes. Infinities, NaN, 0.5 and floats equal to one of EXPONENTS
+    have cells of their own. The cell of a complex number is the pair of its parts' cells.
     """
     if type(value) is int:
         return _INTERVALS[bisect_right(INT_EDGES, value)]

@@ -1,4 +1,4 @@
-"""The rule set in force where none is named: that of a `with` block, else the process's."""
+"""The default rule set: that of the innermost `with rules(...)` block, else the process's."""
 
 from __future__ import annotations
 
@@ -12,23 +12,26 @@ if TYPE_CHECKING:
     from graphir.promotion.rules import PromotionRules
 
 BLOCKS: ContextVar[tuple[PromotionRules, ...]] = ContextVar("default rules", default=())
-"""The rule sets of the `with` blocks around, in each context its own."""
+"""The rule sets of the enclosing `with` blocks, the innermost last.
+
+Each context has its own tuple.
+"""
 
 _OF_PROCESS: list[PromotionRules | None] = [None]
 
 
 def default() -> PromotionRules | None:
-    """The rule set of the innermost `with rules(...)` block, else of the process, if any is set."""
+    """Return the rule set of the innermost `with rules(...)` block, else the process's or None."""
     return BLOCKS.get()[-1] if BLOCKS.get() else _OF_PROCESS[0]
 
 
 def set_default(rules: PromotionRules | None) -> None:
-    """Set or clear the default of the process."""
+    """Set the default rule set of the process, or clear it with None."""
     _OF_PROCESS[0] = rules
 
 
 class DefaultInside:
-    """What makes a rule set the default inside `with rules(...):`."""
+    """Context manager: inside `with rules(...):` the rule set is the default."""
 
     def __enter__(self) -> Self:
         BLOCKS.set((*BLOCKS.get(), cast("Any", self)))

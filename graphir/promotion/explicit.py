@@ -1,4 +1,4 @@
-"""The rules of a graph in which nothing is implicit any more."""
+"""The rule set "explicit", for graphs in which every conversion is a cast."""
 
 from __future__ import annotations
 
@@ -11,10 +11,13 @@ from graphir.promotion.rules import PromotionRules
 
 
 class Explicit(PromotionRules):
-    """Every operand already has exactly the dtype that its signature demands; mixing raises."""
+    """The rule set of a graph after `implicit_cast`: operands of different dtypes raise.
+
+    Every operand already has the dtype that the op's signature demands.
+    """
 
     def join(self, dtypes: tuple[DType, ...]) -> DType:
-        """Refused: nothing joins any more."""
+        """Raise PromotionError: different dtypes never join."""
         raise self.refusal(dtypes, "every operand must already have the dtype of the op")
 
     implicit = False
@@ -22,16 +25,20 @@ class Explicit(PromotionRules):
     bool_arithmetic = PromotionRules.bool_arithmetic | {"abs", "floor", "ceil", "trunc", "sign"}
 
     def comparison_dtypes(self, operands: Sequence[Typed], op: str) -> tuple[DType, ...]:
-        """One dtype; or int64 and uint64, which compare exactly though neither holds the other."""
+        """Return the operands' one dtype, or their own dtypes for a pair of int64 and uint64.
+
+        No integer dtype holds both int64 and uint64, yet the comparison kernel compares them
+        exactly.
+        """
         dtypes = tuple([operand.dtype for operand in operands])
         return dtypes if {*dtypes} == _EXACT else super().comparison_dtypes(operands, op)
 
     def division(self, dtype: DType, op: str) -> DType:
-        """A float or complex divides as it is."""
+        """Return a float or complex dtype unchanged; refuse integers and bool."""
         return self.floating(dtype, op)
 
     def ordering(self, dtype: DType, op: str) -> DType:
-        """Any; complex numbers by their real parts, then by their imaginary parts."""
+        """Return any dtype unchanged. Complex numbers sort by real part, then by imaginary part."""
         return dtype
 
 

@@ -20,20 +20,23 @@ Family: TypeAlias = Literal[
     "inspection",
     "movement",
 ]
-"""The methods of PromotionRules that name the dtype in which an op happens."""
+"""The families of ops.
+
+Each family is a method of PromotionRules that returns the dtype of its ops.
+"""
 
 
 class FamilyRules:
-    """What a library does besides for single ops; by default nothing."""
+    """Dtype decisions of a library about single ops; the defaults here change nothing."""
 
     def accumulator(self, dtype: DType, op: str) -> DType:
-        """The dtype in which a sum accumulates whose caller names one: that."""
+        """Return the accumulator of a sum whose caller names `dtype`: by default `dtype` itself."""
         return dtype
 
     def clip_dtype(self, first: DType, join: DType) -> DType:
-        """The dtype of clip, of which the first operand has one dtype and all meet in another."""
+        """Return the dtype of clip from its first operand's dtype and the join of all operands."""
         return join
 
     def omits_bound(self, value: Any, place: Place) -> bool:
-        """Whether clip leaves out a bound, since no value of the first operand is beyond it."""
+        """Whether clip drops the bound `value`, which no value of the first operand exceeds."""
         return False

@@ -1,4 +1,4 @@
-"""What the in-place operators of a library do: write to an array, or bind a name anew."""
+"""The in-place operators of a library: they write to the array, or bind the name to a new array."""
 
 from __future__ import annotations
 
@@ -10,18 +10,21 @@ IN_PLACE = frozenset(
         *("bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift"),
     }
 )
-"""The ops of Python's in-place operators, but for `@=`, which some libraries lack."""
+"""The ops of Python's in-place operators, except `@=`, which some libraries lack."""
 
 
 class InPlaceRules:
-    """What `x += y` does to x; by default arrays never change, and x is bound to `x + y`."""
+    """The effect of `x += y` on x.
+
+    By default arrays are immutable, and `x += y` binds x to `x + y`.
+    """
 
     in_place: frozenset[str] = frozenset()
-    """The ops whose in-place operators write to an array, which keeps its dtype and shape."""
+    """The ops whose in-place operators write to the array. The array keeps its dtype and shape."""
 
     has_scalars: bool = False
-    """Whether a 0-d result is a scalar, to which no operator writes, and no 0-d array."""
+    """Whether a 0-d result is an immutable scalar instead of a 0-d array."""
 
     def storable(self, source: DType, target: DType) -> bool:
-        """Whether an in-place operator casts a result to the dtype of the array it writes to."""
+        """Whether `x += y` may cast a result of dtype `source` to `target`, the dtype of x."""
         return source is target

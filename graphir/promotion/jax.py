@@ -1,8 +1,9 @@
-"""The rules of JAX: with and without 64 bits, strict, jax.lax, and the table of 2020.
+"""The rules of jax.numpy: with 64 bits, without them, and with strict promotion.
 
 Sources: JAX documentation, "Type promotion semantics", and JEP 9407; of JAX 0.10.2 jax/_src:
 dtypes.py (the lattices, to_inexact_dtype, to_numeric_dtype), numpy/ufuncs.py, numpy/reductions.py,
-nn/functions.py, lax/lax.py (naryop_dtype_rule). All is measured (tests/peers/test_peer_jax.py).
+nn/functions.py, lax/lax.py (naryop_dtype_rule). The tests measure every rule
+(tests/peers/test_peer_jax.py).
 """
 
 from __future__ import annotations
@@ -47,7 +48,10 @@ JAX_LATTICE = Lattice(
         DType.complex64: [DType.complex128],
     },
 )
-"""_type_promotion_lattice; nothing is above ints of 2 and 4 and floats of 4 to 8 bits."""
+"""_type_promotion_lattice.
+
+No dtype is above the 2- and 4-bit integers and the 4- to 8-bit floats.
+"""
 
 STRICT_LATTICE = Lattice(
     "jax_strict",
@@ -58,7 +62,7 @@ STRICT_LATTICE = Lattice(
         DType.weak_complex: COMPLEX,
     },
 )
-"""_type_promotion_lattice, strict: what is weak gives way to its own kind and higher ones."""
+"""_type_promotion_lattice in strict mode. A weak dtype joins with its own kind and higher kinds."""
 
 _None: TypeAlias = dict[DType, None]
 NO_INTS: _None = dict.fromkeys((DType.bool, *INTS, DType.weak_int))
@@ -70,16 +74,21 @@ NO_SMALL_FLOATS: _None = dict.fromkeys(SMALL_FLOATS)
 class Jax(LibraryRules):
     """jax.numpy with 64 bits on.
 
-    Beside the join: `/` and functions of floats take integers of up to 32 bits as float32, of 64 as
-    float64; sums and products accumulate integers in 64 bits; bool adds by or, multiplies by and;
-    complex numbers have an order; scatter keeps the dtype of what it updates. A literal is weak: an
-    int of 64 bits that wraps, a float that rounds, to infinity too, where it does not fit.
-    An int, and a NumPy integer of rank 0, is a static exponent, by which JAX multiplies. A symbol,
-    a constant too, is one as jax.jit traces it; eager JAX would look at the value of a 0-d array.
+    Besides the join: `/` and functions of floats convert integers of up to 32 bits to float32, and
+    integers of 64 bits to float64. Sums and products accumulate integers in 64 bits. `+` of bools
+    is or, `*` of bools is and. Complex numbers have an order. scatter keeps the dtype of the array
+    that it updates.
+
+    A literal is weak. An int literal has 64 bits and wraps; a float literal rounds, to infinity if
+    it is out of range.
+
+    An int or a NumPy integer of rank 0 is a static exponent, and JAX computes such a power by
+    multiplication. A symbol, even a constant, is a traced exponent, as under jax.jit. Eager JAX
+    would read the value of a 0-d array.
     """
 
     library = "JAX"
-    of_numbers = False  # it has weak arrays, and its lattice says what they are
+    of_numbers = False  # JAX has weak arrays, and its lattice types them
     instead = "jax"
     composes = frozenset({"pow"})
     exceptions = by_op(
@@ -104,7 +113,7 @@ class Jax(LibraryRules):
         DType.uint64: DType.float64,
         DType.weak_int: DType.weak_float,
     }
-    """to_inexact_dtype: the float that bool and integers become."""
+    """to_inexact_dtype: the float dtype to which JAX converts bool and each integer dtype."""
 
     strong = frozenset(
         {
@@ -112,13 +121,17 @@ class Jax(LibraryRules):
             *("mean", "var", "std", "max", "min"),
         }
     )
-    """The ops that give a weak operand's default dtype, not a weak one."""
+    """The ops that give a weak operand's default dtype instead of a weak dtype."""
 
     unordered = frozenset({"clip", "argmax", "argmin"})
-    """The ops that refuse complex numbers, which have an order in all others."""
+    """The ops that refuse complex numbers; all other ordering ops accept them."""
 
     def meeting(self, operands: Sequence[Typed], op: str) -> DType:
-        """The join; its default dtype of weak operands of an n-d hypot or the power of an array."""
+        """Return the join; two ops replace a weak join by its default dtype.
+
+        These ops are hypot with an n-d operand, and the power of a weak base with an integer
+        exponent of INTS. scatter returns the dtype of the array that it updates.
+        """
         dtype = self.common(operands)
         if op == "scatter":
             return self.scatter_dtype(*operands)
@@ -129,9 +142,11 @@ class Jax(LibraryRules):
         return dtype
 
     def exponent_of(self, base: Typed | None, exponent: Any) -> tuple[Any, int | None]:
-        """An int for a NumPy integer of rank 0; weak ints and those of 2 and 4 bits are multiplied.
+        """Return the exponent and, for a power computed by multiplication, the number of factors.
 
-        JAX knows such an exponent while it traces (jnp.power), and has no other power of these.
+        A NumPy integer of rank 0 becomes an int, because JAX reads such an exponent while it traces
+        (jnp.power). JAX raises weak ints and integers of 2 and 4 bits to a power by multiplication
+        alone. For other bases the second item is None.
         """
         number: Any = exponent
         static = issubclass(type(number), (np.ndarray, np.generic)) and number.dtype.kind in "iu"
@@ -144,11 +159,11 @@ class Jax(LibraryRules):
         return exponent, _exponent(int(exponent), self.concrete_dtype(dtype))
 
     def literal_value(self, value: Any, place: Place) -> Any:
-        """An exponent that the base has, with the same powers; a lower bound of clip wrapped.
+        """Return an equivalent exponent in the base's dtype, or clip's lower bound, wrapped.
 
-        JAX multiplies as often as an int says (lax.integer_pow), in the dtype of the base; bool has
-        bool exponents here, with which it is int32. clip is a maximum and then a minimum, so that
-        the lower bound meets x alone, though the upper one may be a float.
+        JAX multiplies as often as an int exponent says (lax.integer_pow), in the dtype of the base.
+        A bool base has a bool exponent here; the two compute in int32. clip is a maximum followed
+        by a minimum, so the lower bound meets x alone, even if the upper bound is a float.
         """
         if not isinstance(value, int) or place.op not in ("pow", "clip") or place.at != 1:
             return value
@@ -163,14 +178,19 @@ class Jax(LibraryRules):
             and value % 2 == 0
             and not fits(value, self.concrete_dtype(DType.weak_int))
         ):
-            return float(value) if abs(value) < 2**1023 else value  # which no int of JAX's holds
+            return (
+                float(value) if abs(value) < 2**1023 else value
+            )  # no integer dtype of JAX holds it
         if first.is_float or first.is_complex:
             return value
         self.exponent(value, first)
         return bool(value) if first is DType.bool else _exponent(value, self.concrete_dtype(first))
 
     def floating(self, dtype: DType, op: str) -> DType:
-        """float32 of integers up to 32 bits, float64 of those of 64; none of those of 2 bits."""
+        """Return float32 for bool and integers up to 32 bits, float64 for 64 bits.
+
+        Refuse 2-bit integers.
+        """
         if dtype.bits == 2:
             raise PromotionError(
                 f"{op} takes no {dtype} under {self.name!r}, where that has no float",
@@ -180,11 +200,14 @@ class Jax(LibraryRules):
         return self.concrete_dtype(dtype) if op in self.strong else dtype
 
     def division(self, dtype: DType, op: str) -> DType:
-        """As functions of floats."""
+        """Return the dtype of functions of floats."""
         return self.floating(dtype, op)
 
     def accumulation(self, dtype: DType, op: str) -> DType:
-        """Integers in 64 bits, but in cumulative_prod as they are."""
+        """Return int64 or uint64 for integers and int64 for bool.
+
+        cumulative_prod keeps an integer dtype.
+        """
         if dtype is DType.bool:
             return DType.int64
         if op == "cumulative_prod" or not dtype.is_integer:
@@ -192,21 +215,25 @@ class Jax(LibraryRules):
         return DType.int64 if dtype.family == "int" else DType.uint64
 
     def ordering(self, dtype: DType, op: str) -> DType:
-        """Any dtype: complex numbers by their real parts, then by their imaginary parts."""
+        """Return any dtype; complex numbers sort by real part, then by imaginary part.
+
+        The ops in `unordered` refuse complex numbers. The ops in `strong` give a weak dtype's
+        default.
+        """
         if op in self.unordered:
             return super().ordering(dtype, op)
         return self.concrete_dtype(dtype) if op in self.strong else dtype
 
     def boolean(self, op: str) -> DType:
-        """Bool: + is or, * is and."""
+        """Return bool: `+` is or, `*` is and."""
         return DType.bool
 
     def truth(self, dtype: DType, op: str) -> DType:
-        """Whatever is not 0 is true."""
+        """Return bool; every nonzero value is true."""
         return DType.bool
 
     def position(self, op: str) -> DType:
-        """int64; of searchsorted int32, as long as that counts the elements."""
+        """Return int64, or int32 for searchsorted, provided that int32 can count the elements."""
         return DType.int32 if op == "searchsorted" else DType.int64
 
 
@@ -216,7 +243,11 @@ def _wrap(value: int, dtype: DType) -> int:
 
 
 def _exponent(value: int, dtype: DType) -> int:
-    """One in range: from `bits` on, even bases give 0, and odd ones repeat (lambda of 2**bits)."""
+    """Return an exponent in the dtype's range that gives every base of the dtype the same power.
+
+    From exponent `bits` on, powers of even bases are 0. Powers of odd bases then repeat with the
+    period lambda(2**bits), the Carmichael function.
+    """
     bits = dtype.bits
     return value if value < 2 ** (bits - 1) else bits + (value - bits) % max(2, 2 ** (bits - 2))
 
@@ -237,36 +268,39 @@ _DEMOTION = {
 
 
 def demote(dtype: DType) -> DType:
-    """The dtype that JAX puts in the place of one with 64 bits where these are off."""
+    """Return the dtype that JAX uses instead of a 64-bit dtype when 64 bits are disabled."""
     return _DEMOTION.get(dtype, dtype)
 
 
 class JaxX32(Jax):
-    """jax.numpy as it comes, with 64 bits off: every dtype of 64 bits is one of 32 (128: of 64).
+    """jax.numpy by default, with 64 bits disabled: 32-bit dtypes replace 64-bit ones.
 
-    JAX demotes arrays at entry, so it has no 64 bits at all; here an input or a cast may have them,
-    and the first op that computes with it demotes it.
+    complex64 replaces complex128. JAX demotes arrays on entry, so JAX never holds a 64-bit array.
+    Here an input or a cast may have 64 bits, and the first op that computes with it demotes it.
     """
 
     def common(self, operands: Sequence[Typed]) -> DType:
-        """demote(join(demote a, demote b))."""
+        """Return demote(join(demote a, demote b))."""
         narrow = [Operand(demote(operand.dtype), operand.rank) for operand in operands]
         return demote(super().common(narrow))
 
     def family_dtype(self, family: Family, dtype: DType, op: str) -> DType:
-        """As with 64 bits, in 32."""
+        """Return the dtype of the rules with 64 bits, demoted."""
         return demote(super().family_dtype(family, dtype, op))
 
     def position(self, op: str) -> DType:
-        """int32."""
+        """Return int32."""
         return DType.int32
 
     def concrete_dtype(self, weak: DType) -> DType:
-        """int32, float32 and complex64."""
+        """Return int32, float32 or complex64 for a weak dtype."""
         return demote(super().concrete_dtype(weak)) if weak.weak else weak
 
     def literal(self, value: Any, place: Place = ALONE) -> DType:
-        """An int has 32 bits: JAX raises OverflowError for others, whatever is beside them."""
+        """Return the weak dtype; raise PromotionError for an int beyond 32 bits.
+
+        JAX raises OverflowError for such an int, whatever dtype its partners have.
+        """
         dtype = super().literal(value, place)
         if dtype is DType.weak_int and not -(2**31) <= value < 2**31:
             raise PromotionError(
@@ -284,10 +318,13 @@ class JaxStrict(Jax):
     """jax.numpy with jax_numpy_dtype_promotion="strict"."""
 
     exceptions = by_op({**Jax.exceptions, "relu": {DType.bool: None}, "logsoftmax": NO_INTS})
-    """jax.nn.relu compares with the int 0, and log_softmax takes a float from x."""
+    """jax.nn.relu compares with the int 0, and log_softmax subtracts a float from x."""
 
     def meeting(self, operands: Sequence[Typed], op: str) -> DType:
-        """As usual; what scatter puts must have the dtype already."""
+        """Return the dtype of the non-strict rules.
+
+        Scatter's updates must already have that dtype.
+        """
         dtype = super().meeting(operands, op)
         if op == "scatter" and self.concrete_dtype(
             self.common(operands)

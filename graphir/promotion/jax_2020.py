@@ -15,23 +15,29 @@ from graphir.promotion.scalars import identity_key
 
 
 class Jax2020(Jax):
-    """The table of 2020, before weak types: 64-bit unsigned with signed is float64.
+    """The promotion table of 2020, without weak types; a signed dtype with uint64 gives float64.
 
-    Operands join one after the other, which is not associative. A Python scalar counts where its
-    kind is higher than those of all arrays, and then as int64, float64 or complex128. Functions of
-    floats take all integers as float64. Sources: jax/dtypes.py (result_type) and
-    jax/numpy/lax_numpy.py (_to_inexact_dtype) of 2020.
+    Operands join from left to right, and this fold is not associative. A Python scalar takes part
+    only if its kind is higher than the kind of every array; it then counts as int64, float64 or
+    complex128. Functions of floats convert every integer dtype to float64. Sources: jax/dtypes.py
+    (result_type) and jax/numpy/lax_numpy.py (_to_inexact_dtype) of 2020.
     """
 
     of_numbers = True
     inexact = dict.fromkeys((DType.bool, *INTS), DType.float64)
 
     def cell(self, value: Any, op: str) -> Hashable:
-        """The interval between limits of dtypes in which a number lies; each exponent by itself."""
+        """Return the interval between dtype limits that contains a number.
+
+        An exponent is its own cell.
+        """
         return identity_key(value) if op == "pow" else LibraryRules.cell(self, value, op)
 
     def common(self, operands: Sequence[Typed]) -> DType:
-        """The join of the arrays, and of the scalars whose kind is higher; never weak."""
+        """Return the join of the arrays and of the scalars with a higher kind.
+
+        The result is never weak.
+        """
         arrays = [operand for operand in operands if not operand.dtype.weak]
         highest = max((_kind(operand.dtype) for operand in arrays), default=())
         scalars = [
@@ -42,16 +48,16 @@ class Jax2020(Jax):
         return super().common([*arrays, *scalars])
 
     def join(self, dtypes: tuple[DType, ...]) -> DType:
-        """One after the other; what would be weak today has 64 bits."""
+        """Fold the dtypes from left to right; a join that is weak today has 64 bits."""
         return reduce(lambda a, b: self.concrete_dtype(JAX_LATTICE.join(a, b)), dtypes)
 
     def family_dtype(self, family: Family, dtype: DType, op: str) -> DType:
-        """As today, but never weak."""
+        """Return today's dtype, with the default dtype for a weak one."""
         return self.concrete_dtype(super().family_dtype(family, dtype, op))
 
 
 def _kind(dtype: DType) -> tuple[bool, ...]:
-    """Greater for complex numbers than for floats, integers and bool."""
+    """Sort key of a dtype: complex numbers, floats, integers, then bool, from highest to lowest."""
     return dtype.is_complex, dtype.is_float, dtype.is_integer
 
 

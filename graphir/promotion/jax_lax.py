@@ -1,4 +1,4 @@
-"""The rules of jax.lax, which converts nothing.
+"""The rules of jax.lax, which has no implicit conversion.
 
 Source: jax/_src/lax/lax.py of 0.10.2, measured (tests/peers/test_peer_jax.py).
 """
@@ -35,15 +35,15 @@ LAX_LATTICE = Lattice(
         DType.weak_complex: [DType.complex128],
     },
 )
-"""No promotion: what is weak is just of its default dtype."""
+"""A lattice without promotion: each weak dtype joins with its default dtype alone."""
 
 
 class JaxLax(Jax):
-    """jax.lax with 64 bits on: operands have one dtype, and ops take those that XLA's take.
+    """jax.lax with 64 bits enabled: operands share a dtype, and ops accept what XLA's accept.
 
-    Sums and products keep the dtype, functions take floats, any and all bool. `divide` takes no
-    integers, since lax.div of them truncates, which no `/` does; contractions take operands of one
-    dtype, though lax.dot_general takes any.
+    Sums and products keep the dtype. Functions accept floats; any and all accept bool. `divide`
+    refuses integers, because lax.div truncates and `/` never does. Contractions require operands of
+    one dtype, although lax.dot_general accepts any dtypes.
     """
 
     exceptions = by_op(
@@ -66,41 +66,41 @@ class JaxLax(Jax):
     unordered = frozenset({"argmax", "argmin", "less", "less_equal", "greater", "greater_equal"})
 
     def meeting(self, operands: Sequence[Typed], op: str) -> DType:
-        """The one dtype of all; of a float or complex to the power of any integer the base's."""
+        """Return the operands' one dtype; a float or complex base may have an integer exponent."""
         if op == "pow" and operands[1].dtype.is_integer and not operands[0].dtype.is_integer:
             dtype = self.common(operands[:1])
             return self.concrete_dtype(dtype) if operands[1].dtype in INTS else dtype
         return self.common(operands)
 
     def exponent_of(self, base: Typed | None, exponent: Any) -> tuple[Any, int | None]:
-        """Itself, for the op pow."""
+        """Return the exponent unchanged; `**` is always the op pow."""
         return exponent, None
 
     def literal_value(self, value: Any, place: Place) -> Any:
-        """Itself: lax.pow takes an exponent as it is."""
+        """Return the value unchanged: lax.pow takes every exponent as it is."""
         return value
 
     def boolean(self, op: str) -> DType:
-        """Refused."""
+        """Raise PromotionError: jax.lax has no arithmetic of bools."""
         raise PromotionError(
             f"{op} does not take bool under {self.name!r}: jax.lax computes with numbers alone",
             fix="use | or &, or .cast(DType.int32) first",
         )
 
     def floating(self, dtype: DType, op: str) -> DType:
-        """Integers are refused."""
+        """Return a float or complex dtype unchanged; refuse integers."""
         return PromotionRules.floating(self, dtype, op)
 
     def accumulation(self, dtype: DType, op: str) -> DType:
-        """The dtype itself."""
+        """Return a number's dtype unchanged; refuse bool."""
         return PromotionRules.accumulation(self, dtype, op)
 
     def truth(self, dtype: DType, op: str) -> DType:
-        """Bool alone."""
+        """Return bool; refuse every other dtype."""
         return PromotionRules.truth(self, dtype, op)
 
     def inspection(self, dtype: DType, op: str) -> DType:
-        """Any dtype; real and imag take complex numbers alone."""
+        """Return any dtype unchanged; real and imag accept complex numbers alone."""
         if op in ("real", "imag") and not dtype.is_complex:
             raise PromotionError(
                 f"{op} takes complex numbers under {self.name!r}, not {dtype}", fix="leave it out"

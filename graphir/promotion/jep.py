@@ -1,4 +1,4 @@
-"""The designs that JEP 9407 weighs: partial orders in which some dtypes have no common one."""
+"""The designs that JEP 9407 weighs: partial orders in which some dtypes have no common dtype."""
 
 from __future__ import annotations
 
@@ -11,22 +11,23 @@ from graphir.promotion.operands import Operand
 class Jep(LibraryRules):
     """The joins of one design; NoUpperBound and SeveralUpperBounds are different errors.
 
-    The JEP speaks of joins alone. Where a float is needed, for `/`, functions and means of
-    integers, it is here the join with a Python float: option 3 has one, the others have none.
-    Literals are weak; bool, which is in none of the lattices, is for truth values alone.
+    The JEP defines joins alone. Where `/`, a function or a mean of integers needs a float, this
+    class takes the join of the integer dtype with a Python float. Option 3 has such a join; the
+    other options have none. Literals are weak. None of the lattices contains bool, so bool serves
+    truth values alone.
     """
 
     library = "JEP 9407"
-    of_numbers = False  # its lattices have weak dtypes
+    of_numbers = False  # the lattices contain the weak dtypes
 
     def floating(self, dtype: DType, op: str) -> DType:
-        """The join with a Python float."""
+        """Return the join of the dtype with a Python float."""
         if dtype.is_float or dtype.is_complex:
             return dtype
         return self.common((Operand(dtype), Operand(DType.weak_float)))
 
     def division(self, dtype: DType, op: str) -> DType:
-        """As functions of floats."""
+        """Return the dtype of functions of floats."""
         return self.floating(dtype, op)
 
 

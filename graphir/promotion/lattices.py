@@ -13,9 +13,10 @@ from graphir.promotion.rules import PromotionRules
 
 
 def lattice(name: str) -> Lattice[Any]:
-    """The published lattice of that name, or else the lattice of the rule set of that name.
+    """Return the published lattice of that name, or else the lattice of the rule set of that name.
 
-    GraphError where there is neither, or a rule set that has no lattice.
+    The function raises GraphError if the name belongs to neither, or to a rule set without a
+    lattice.
     """
     text = str(name)
     if text in PUBLISHED:
@@ -29,7 +30,7 @@ def lattice(name: str) -> Lattice[Any]:
 
 
 def lattice_of(rules: PromotionRules) -> Lattice[Any]:
-    """The lattice of a rule set; GraphError where it has none."""
+    """Return the lattice of a rule set; raise GraphError if the rule set has none."""
     if rules.lattice is None:
         raise GraphError(
             f"rule set {rules.name!r} has no lattice: its common dtypes are no joins of one order; "

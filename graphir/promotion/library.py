@@ -1,4 +1,4 @@
-"""LibraryRules: what the rule sets of array libraries share."""
+"""LibraryRules: the rules that the array libraries share."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ COMPLEX = (DType.complex64, DType.complex128)
 
 
 class LibraryRules(PromotionRules):
-    """The rules of a library: it has certain dtypes and no others, and Python scalars are weak.
+    """Base of the libraries' rule sets: a fixed set of dtypes, and weak Python scalars.
 
-    A Python scalar is a constant of a weak dtype (bool: of bool) that gives way to what it meets,
-    so the conversion that follows shows as a cast. `dtypes` are those of its table, without them
-    the lattice's; `more` those that it has besides.
+    A Python scalar is a constant of a weak dtype; a bool is a constant of dtype bool. The constant
+    converts to the dtype of its partners, and that conversion is a visible cast. `dtypes` are the
+    dtypes of the promotion table; without `dtypes` the lattice's nodes form the table. `more` are
+    dtypes that the library has outside the table.
     """
 
     library: str
-    """What messages call it."""
+    """The library's name in error messages."""
 
     of_numbers = True
 
@@ -52,24 +53,35 @@ class LibraryRules(PromotionRules):
         self._dtype_codes = frozenset(dtype.code for dtype in (*self.dtypes, *more, *WEAK.values()))
 
     def __init_subclass__(cls, **settings: Any) -> None:
-        """Tell numbers apart in a subclass that changes the rules of literals and has no cells."""
+        """Reset `cell` in a subclass that changes the rules of literals and defines no `cell`.
+
+        Each number then has a cell of its own.
+        """
         super().__init_subclass__(**settings)
         overrides = vars(cls).keys() & {"literal", "literal_value", "fits", "common", "shortcut"}
         if overrides and "cell" not in vars(cls):
             cls.cell = PromotionRules.cell
 
     def cell(self, value: Any, op: str) -> Hashable:
-        """The interval between limits of dtypes in which a number lies."""
+        """Return a number's interval between dtype limits (graphir.promotion.cells)."""
         return cell_of(value)
 
     def common(self, operands: Sequence[Typed]) -> DType:
-        """The dtype in which operands meet, all of which the library has."""
+        """Return the dtype in which operands meet.
+
+        Raise PromotionError if the library lacks a dtype.
+        """
         for operand in operands:
             self.supported(operand.dtype)
         return super().common(operands)
 
     def scatter_dtype(self, into: Typed, updates: Typed) -> DType:
-        """The dtype of what scatter puts into, where libraries only warn of imaginary parts."""
+        """Return the dtype of the array that scatter updates.
+
+        Refuse complex updates of a real array.
+
+        Libraries only warn when such an update drops imaginary parts.
+        """
         dtype, source = self.common([into]), self.supported(updates.dtype)
         if source.is_complex and not dtype.is_complex:
             why = "scatter would drop the imaginary part of what it puts"
@@ -77,27 +89,35 @@ class LibraryRules(PromotionRules):
         return dtype
 
     def supported(self, dtype: DType) -> DType:
-        """The dtype, if the library has it."""
+        """Return `dtype` if the library has it; raise PromotionError otherwise."""
         if dtype.code not in self._dtype_codes:
             raise self.lacking(dtype, f"{self.library} has no {self.named(dtype)}")
         return dtype
 
     def lacking(self, dtype: DType, why: str) -> PromotionError:
-        """The error that says why there is no such dtype, and what to take instead."""
+        """Build the error for a dtype that the library lacks.
+
+        Its fixes name a dtype and other rule sets.
+        """
         near = instead_of(dtype, self.dtypes)
         problem = f"there is no {self.named(dtype)} under {self.name!r}"
         fix = f"write DType.{near}, which has all its values" if near else ""
         if near is None or not dtype.exact_in(near):
             fix = f"choose one of {', '.join(map(str, self.dtypes))}"
         have = [each.name for each in rule_sets() if each.lattice and dtype in each.dtypes]
-        first = {name.partition("_")[0]: name for name in reversed(["max", *have])}  # of a family
+        first = {
+            name.partition("_")[0]: name for name in reversed(["max", *have])
+        }  # the first rule set of each family
         names = [f"rules={name!r}" for name in reversed(first.values())][:2]
         verb = "has" if len(names) == 1 else "have"
         other = f"{' or '.join(names)}, which {verb} it"
         return PromotionError(problem, reason=why, fix=(fix, RulesFix(other)))
 
     def literal(self, value: Any, place: Place = ALONE) -> DType:
-        """The weak dtype of its type, whatever is beside it."""
+        """Return the weak dtype of the scalar's Python type, whatever its partners are.
+
+        The method raises PromotionError for an int beyond 64 bits.
+        """
         dtype = WEAK[type(value)]
         if dtype is DType.weak_int and not -(2**63) <= value < 2**63:
             raise PromotionError(
@@ -109,7 +129,7 @@ class LibraryRules(PromotionRules):
         return dtype
 
     def exponent(self, value: Any, dtype: DType) -> None:
-        """Refuse a literal that an integer cannot be raised to."""
+        """Raise PromotionError for a negative literal exponent of an integer base."""
         if value < 0:
             raise PromotionError(
                 f"{self.library} raises no integer to the negative power {number_text(value)}",
@@ -121,7 +141,7 @@ Facts: TypeAlias = Mapping[str, Mapping[DType, "DType | None"]]
 
 
 def by_op(facts: Facts) -> Facts:
-    """Exceptions for each op, from exceptions for names of ops in one string: `"floor ceil"`."""
+    """Expand a mapping whose keys list several ops, such as `"floor ceil"`, to a mapping by op."""
     facts_by_op: dict[str, dict[DType, DType | None]] = {}
     for names, dtypes in facts.items():
         for name in names.split():

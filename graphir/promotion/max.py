@@ -1,4 +1,4 @@
-"""The rules of MAX as its published lattice has them."""
+"""The rules of MAX's published lattice."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""The rules of today's MAX, as its graph builder was measured, op by op.
+"""The rules of today's MAX, measured op by op from its graph builder.
 
-MAX 26.7 joins the dtypes of two tensors by the wider family and the wider width, each for itself,
-and refuses a join that does not hold both operands exactly. Each op then has a rule of its own.
-tests/golden/max_ops.json is the measurement, every op on all pairs of dtypes;
-tests/peers/test_peer_max.py repeats it with the live library.
+MAX 26.7 joins two tensors in two independent steps: the wider family wins, and the wider width
+wins. MAX refuses a join that does not hold both operands exactly. Each op then has a rule of its
+own. tests/golden/max_ops.json holds the measurement, every op on all pairs of dtypes;
+tests/peers/test_peer_max.py repeats the measurement with the live library.
 
-The builder infers types of more than MAX compiles: `sin` of int32 is int32, and the compiler then
-refuses the model. Here too a symbol has the builder's type; no kernel computes it, and lowering and
-`interpret` refuse it by its line.
+The builder infers types for more ops than MAX compiles: it types `sin` of int32 as int32, and the
+compiler then refuses the model. Here too a symbol has the builder's type. No kernel computes such a
+symbol, so lowering and `interpret` refuse it and name its source line.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _NARROW = (
     DType.float8_e5m2fnuz,
 )
 
-# The wider family and the wider width win, each for itself: uint8 with int8 asks for int8.
+# The wider family and the wider width win independently: uint8 with int8 asks for int8.
 MAX_TODAY_LATTICE = Lattice(
     "max_strict",
     {
@@ -96,9 +96,10 @@ _INSTEAD: Mapping[str, str] = {
     "tensordot": "a reshape and ops.matmul",
     "eye": "g.constant[DType....](np.eye(n))",
 }
-"""Ways to write some ops that MAX lacks in terms of ops that it has."""
+"""Replacements for some ops that MAX lacks, written with ops that MAX has."""
 
-# dtype_promotion.py, _DTYPE_MIN_AND_MAX_FULL_PRECISION: the ints that a narrow float takes.
+# The range of ints that each narrow float accepts.
+# Source: dtype_promotion.py, _DTYPE_MIN_AND_MAX_FULL_PRECISION.
 _INT_LIMITS = {
     DType.float8_e8m0fnu: (1, 2**127),
     DType.float8_e4m3fn: (-448, 448),
@@ -116,11 +117,12 @@ _INDICES = {
 
 
 class Strict(LibraryRules):
-    """The join, allowed only where it holds every operand exactly; checked once all have joined.
+    """Today's MAX: a join is allowed only if it holds every operand exactly.
 
-    Bool and the 4- to 8-bit floats are never refused: MAX widens float8_e8m0fnu to float16 too,
-    which does not hold it. A Python scalar, NumPy scalar or NumPy array takes the dtype of the
-    tensor beside it: ints within the tensor dtype's exact range, floats into any float unchecked.
+    `join` checks exactness once, after all operands have joined. Bool and the 4- to 8-bit floats
+    are exempt: MAX widens even float8_e8m0fnu to float16, which does not hold all its values. A
+    Python scalar, NumPy scalar or NumPy array takes the dtype of the tensor beside it. Ints must
+    lie in the tensor dtype's exact range; floats convert to any float dtype unchecked.
     """
 
     library = "MAX"
@@ -129,7 +131,7 @@ class Strict(LibraryRules):
     types_uncomputed = True
 
     def admit(self, op: str, attrs: Mapping[str, Any]) -> None:
-        """Refuse an op that MAX lacks, a dtype that its op does not take, and small constants."""
+        """Refuse ops and dtype attributes that MAX lacks, and constants narrower than a byte."""
         if op not in _MEASURED_OPS:
             fix = f"write {_INSTEAD[op]}, or " if op in _INSTEAD else ""
             raise PromotionError(
@@ -148,7 +150,10 @@ class Strict(LibraryRules):
             raise self._sub_byte(f"{op} makes no {dtype}", dtype)
 
     def join(self, dtypes: tuple[DType, ...]) -> DType:
-        """The join of all, if it holds each of them."""
+        """Return the join of all dtypes.
+
+        Raise PromotionError if it does not hold each of them exactly.
+        """
         result = super().join(dtypes)
         for dtype in dtypes:
             if dtype not in _LOSS_ALLOWED and (witness := dtype.witness(result)) is not None:
@@ -157,7 +162,7 @@ class Strict(LibraryRules):
         return result
 
     def meeting(self, operands: Sequence[Typed], op: str) -> DType:
-        """The join; of two integers that divide, float64; one dtype alone where MAX wants that."""
+        """Return the join; `/` of integers gives float64, and some ops require one dtype."""
         dtypes = tuple(dict.fromkeys([self.supported(operand.dtype) for operand in operands]))
         if op in _OF_ONE_DTYPE and len(dtypes) > 1:
             raise self.refusal(dtypes, f"the operands of {op} must share one dtype")
@@ -165,10 +170,13 @@ class Strict(LibraryRules):
             return DType.float64
         return self.common(operands)
 
-    # -- Python scalars and NumPy's
+    # -- Python scalars, NumPy scalars and NumPy arrays
 
     def literal(self, value: Any, place: Place = ALONE) -> DType:
-        """As "max", but no literal becomes a dtype narrower than a byte, and some ops take none."""
+        """Return the dtype that "max" gives a literal.
+
+        Refuse sub-byte dtypes and ops that take no literal.
+        """
         if place.op and place.op not in _PROMOTING:
             raise PromotionError(
                 f"{place.op} takes no Python scalar under {self.name!r}",
@@ -186,7 +194,10 @@ class Strict(LibraryRules):
         )
 
     def fits(self, value: Any, dtype: DType) -> bool:
-        """Ints by exact range, bools as 0 and 1, floats into any float unchecked."""
+        """Whether a literal fits `dtype`.
+
+        Ints fit by exact range, bools as 0 and 1, and floats fit any float dtype.
+        """
         if isinstance(value, float):
             return dtype.is_float
         if isinstance(value, int) and dtype in _INT_LIMITS:
@@ -195,7 +206,7 @@ class Strict(LibraryRules):
         return super().fits(int(value) if isinstance(value, bool) else value, dtype)
 
     def entering(self, scalar: Any) -> Any:
-        """NumPy's integers and floats as Python's; MAX takes no other NumPy scalar."""
+        """Convert NumPy integers and floats to Python numbers; MAX takes no other NumPy scalar."""
         if isinstance(scalar, np.integer):
             return int(cast("Any", scalar))
         if isinstance(scalar, np.floating):
@@ -209,7 +220,11 @@ class Strict(LibraryRules):
     def array(
         self, dtype: DType, partners: Sequence[Typed], op: str = "", value: Any = None
     ) -> DType:
-        """The dtype of the tensor beside it, where that holds the array's integers exactly."""
+        """Return the dtype of the tensor beside a NumPy array.
+
+        The method raises PromotionError unless that dtype holds the array's integers exactly, or if
+        MAX takes no such array.
+        """
         if not partners:
             return dtype
         target = partners[0].dtype if op == "layer_norm" else self.common(partners)
@@ -232,34 +247,37 @@ class Strict(LibraryRules):
         )
 
     def _misfit_in(self, array: Any, dtype: DType) -> int | None:
-        """An extreme element of an integer array that `dtype` does not take, if there is one."""
+        """Return an extreme element of an integer array that does not fit `dtype`, or None."""
         if not np.size(array):
             return None
         extremes = (int(np.min(array)), int(np.max(array)))
         return next((value for value in extremes if not self.fits(value, dtype)), None)
 
-    # -- what MAX's ops do besides
+    # -- MAX's dtype rules of single ops
 
     def boolean(self, op: str) -> DType:
-        """Bool, of every op."""
+        """Return bool for every op."""
         return DType.bool
 
     def division(self, dtype: DType, op: str) -> DType:
-        """The join itself, which is an integer's where one operand is bool."""
+        """Return the join itself; it is an integer dtype where one operand is bool."""
         return dtype
 
     def floating(self, dtype: DType, op: str) -> DType:
-        """The operand's own, whatever it is."""
+        """Return the operand's dtype, whichever it is."""
         return dtype
 
     def average(self, dtype: DType, op: str) -> DType:
-        """The operand's own; var and std write `** 2`, and so want a dtype that takes the int 2."""
+        """Return the operand's dtype.
+
+        var and std need a dtype that holds the int 2, since MAX writes `** 2`.
+        """
         if op in ("var", "std"):
             self.literal(2, Place((Operand(dtype),)))
         return dtype
 
     def bitwise(self, dtype: DType, op: str) -> DType:
-        """Bool: MAX's & | ^ ~ are the logical functions."""
+        """Return bool; refuse other dtypes, because MAX's & | ^ ~ are the logical functions."""
         if dtype is DType.bool:
             return dtype
         raise PromotionError(
@@ -269,7 +287,7 @@ class Strict(LibraryRules):
         )
 
     def index_dtype(self, dtype: DType, op: str) -> DType:
-        """Integers or bool for gather, int32 or int64 for scatter."""
+        """Return the dtype of indices: integers or bool for gather, int32 or int64 for scatter."""
         if dtype in _INDICES[op]:
             return dtype
         raise PromotionError(
@@ -279,7 +297,10 @@ class Strict(LibraryRules):
         )
 
     def movement(self, dtype: DType, op: str) -> DType:
-        """The operand's own; pad makes a constant, and so wants a dtype of a byte or more."""
+        """Return the operand's dtype.
+
+        pad makes a constant, so it refuses dtypes narrower than a byte.
+        """
         if op == "pad" and dtype.narrow and dtype.bits < 8:
             raise self._sub_byte(f"pad makes no {dtype}", dtype)
         return dtype

@@ -2,8 +2,8 @@
 
 Sources: NEP 50; numpy/_core/src/multiarray: common_dtype.c (all operands at once), dtypemeta.c (the
 table of pairs), abstractdtypes.c (literals); the loops of numpy/_core/code_generators/
-generate_umath.py; numpy/_core/_methods.py (mean, var). Every cell and every op is measured, on
-NumPy 2.0.0, 2.4.6 and 2.5.5; test_peer_numpy.py names what the first and the last do else.
+generate_umath.py; numpy/_core/_methods.py (mean, var). The tests measure every cell and every op on
+NumPy 2.0.0, 2.4.6 and 2.5.5; test_peer_numpy.py lists where 2.0.0 and 2.5.5 differ.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FLOATS = {
     **dict.fromkeys((DType.bool, DType.int8, DType.uint8), DType.float16),
     **dict.fromkeys((DType.int16, DType.uint16), DType.float32),
 }
-"""The first float loop to which bool and integers cast safely."""
+"""The first float loop to which bool and each integer dtype casts safely."""
 
 FACTS: Facts = {
     "negative positive sign subtract relu": {DType.bool: None},
@@ -35,7 +35,7 @@ FACTS: Facts = {
     "round": {DType.bool: DType.float16},
     "reciprocal": {dtype: dtype for dtype in (*SIGNED, *UNSIGNED)},
 }
-"""Ops without a loop for bool take the first to which it casts, or none; 1 / int is an int."""
+"""Ops without a bool loop take the first loop to which bool casts, or none; 1 / int is an int."""
 
 WIDE = {
     **dict.fromkeys((DType.bool, *SIGNED), DType.int64),
@@ -46,22 +46,26 @@ WIDE = {
 BINARY_FLOATS = frozenset({"heaviside", "atan2", "hypot", "logaddexp", "copysign", "nextafter"})
 LOGICAL = frozenset({"logical_and", "logical_or", "logical_xor"})
 OF_ARRAYS = frozenset({"matmul", "tensordot", "outer", "searchsorted", "concat", "stack"})
-"""The functions that make arrays of what they are given, so that literals are int64, float64 ..."""
+"""The functions that first convert every operand to an array, so literals are int64, float64 ..."""
 
 _COMPARISONS = frozenset({"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"})
 _ANY_INT = BINARY_FLOATS | LOGICAL | {"divide"}
 
 
 class Numpy(LibraryRules):
-    """NumPy 2: operands of any number join at once, and literals are weak.
+    """NumPy 2: all operands join at once, and literals are weak.
 
-    Integers beside an inexact dtype each ask for a float of twice their width, so `join` is no fold
-    of pairs. An int literal must fit the integer dtype it takes; `where` refuses it too, as NumPy
-    does since 2.5 (numpy/numpy#30803). `/` and functions of floats take any, and comparisons are
-    exact. An int beyond 64 bits becomes a float where NumPy makes it one, and in a comparison with
-    integers an infinity, which is as far from all of them; elsewhere it is refused.
-    `promote` refuses what `+` refuses, such as int8 and 300, where np.result_type looks at no value
-    and says int8.
+    Beside an inexact dtype each integer asks for a float of twice its width, so `join` is no fold
+    of pairs. An int literal must fit the integer dtype that it takes; `where` refuses a misfit too,
+    as NumPy does since 2.5 (numpy/numpy#30803). `/` and functions of floats accept any int literal,
+    and comparisons with int literals are exact.
+
+    An int beyond 64 bits becomes a float where NumPy converts it to one. In a comparison with
+    integers it becomes an infinity, which compares alike with all of them. Everywhere else the
+    rules refuse it.
+
+    `promote` refuses the operands that `+` refuses, such as int8 and 300. np.result_type reads no
+    value and answers int8 there.
     """
 
     library = "NumPy"
@@ -71,11 +75,11 @@ class Numpy(LibraryRules):
     exceptions = by_op(FACTS)
 
     def common(self, operands: Sequence[Typed]) -> DType:
-        """What np.result_type answers; never a weak dtype."""
+        """Return the answer of np.result_type; the result is never weak."""
         return self.concrete_dtype(super().common(operands))
 
     def join(self, dtypes: tuple[DType, ...]) -> DType:
-        """The join of all at once: first the kinds and widths of arrays, then the literals."""
+        """Return the join of all dtypes at once: first arrays by kind and width, then literals."""
         arrays = [dtype for dtype in dtypes if not dtype.weak and dtype is not DType.bool]
         weak = max((dtype for dtype in dtypes if dtype.weak), key=_WEAK.index, default=None)
         if any(not dtype.is_integer for dtype in arrays):
@@ -86,7 +90,7 @@ class Numpy(LibraryRules):
         return _integer(arrays)
 
     def supported(self, dtype: DType) -> DType:
-        """A dtype of NumPy's own."""
+        """Return `dtype` if it is NumPy's own; raise PromotionError for the dtypes of ml_dtypes."""
         if dtype is DType.bfloat16 or dtype.narrow:
             why = (
                 "for the types of ml_dtypes NumPy itself gives three different answers (of "
@@ -97,7 +101,10 @@ class Numpy(LibraryRules):
         return super().supported(dtype)
 
     def meeting(self, operands: Sequence[Typed], op: str) -> DType:
-        """The join; of functions of two floats, the join of the float of each operand."""
+        """Return the join.
+
+        A function of two floats first converts each operand to its own float.
+        """
         if op == "scatter":
             return self.scatter_dtype(*operands)
         if op not in BINARY_FLOATS:
@@ -108,7 +115,10 @@ class Numpy(LibraryRules):
         return self.common([Operand(self.floating(self.supported(d), op)) for d in dtypes])
 
     def comparison_dtypes(self, operands: Sequence[Typed], op: str) -> tuple[DType, ...]:
-        """Their join; integers whose join is a float, in 64 bits each, which compare exactly."""
+        """Return the join for each operand.
+
+        Integers that join to a float compare exactly in 64 bits.
+        """
         join = self.common(operands)
         if join.is_float and all(operand.dtype.is_integer for operand in operands):
             return tuple(
@@ -120,13 +130,16 @@ class Numpy(LibraryRules):
     # -- literals
 
     def cell(self, value: Any, op: str) -> Hashable:
-        """None for a float or complex number: only exponents count by value."""
+        """Return one cell, None, for floats and complex numbers that are no exponents."""
         return super().cell(value, op) if type(value) is int or op == "pow" else None
 
     def literal(self, value: Any, place: Place = ALONE) -> DType:
-        """A weak dtype; where that cannot hold it, or nothing is beside it, a dtype of its own."""
+        """Return a weak dtype, or the literal's concrete dtype.
+
+        A literal is concrete if its weak dtype cannot hold its value, or if it has no partner.
+        """
         own, op, partners = self.own(value), place.op, place.partners
-        first = op == "clip" and not place.at  # which is made an array
+        first = op == "clip" and not place.at  # clip converts its first operand to an array
         if len(place.operands) < 2 or op in OF_ARRAYS or first:
             return own
         weak = WEAK[type(value)]
@@ -145,10 +158,11 @@ class Numpy(LibraryRules):
         return dtype
 
     def literal_value(self, value: Any, place: Place) -> Any:
-        """True for the exponent 2 of n-d bools, which `**` squares; the limit for an idle bound.
+        """Return NumPy's replacement of a literal: True for the exponent 2 of n-d bools.
 
-        A bool of rank 0 is a NumPy scalar, whose `**` has no such short cut. Sources:
-        fast_scalar_power in number.c, of `**` alone; _clip in numpy/_core/_methods.py, since 2.1.
+        `**` squares n-d bools. A bool of rank 0 is a NumPy scalar, whose `**` has no such short
+        cut. A clip bound without effect becomes the limit of the dtype. Sources: fast_scalar_power
+        in number.c, of `**` alone; _clip in numpy/_core/_methods.py, since 2.1.
         """
         if type(value) is not int or len(place.operands) < 2:
             return value
@@ -160,7 +174,7 @@ class Numpy(LibraryRules):
         return True if squares else value
 
     def omits_bound(self, value: Any, place: Place) -> bool:
-        """A Python int that clips none of the integers of the first operand."""
+        """Whether `value` is a Python int that clips none of the integers of the first operand."""
         first = place.operands[0].dtype
         if place.op != "clip" or not place.at or type(value) is not int:
             return False
@@ -169,7 +183,7 @@ class Numpy(LibraryRules):
         return value <= first.min if place.at == 1 else value >= first.max
 
     def _idle_bound(self, place: Place) -> Any:
-        """The bound of clip that clips nothing, in the dtype in which its other operands meet."""
+        """Return the clip bound without effect in the dtype in which clip's other operands meet."""
         join, low = self.common(place.others), place.at == 1
         if join.is_integer:
             return int(join.min if low else join.max)
@@ -177,12 +191,15 @@ class Numpy(LibraryRules):
         return complex(end, end) if join.is_complex else end
 
     def shortcut(self, value: Any, place: Place) -> bool:
-        """`**` squares n-d bools, in int8."""
+        """Whether `**` squares its base: n-d bools to the power 2, computed in int8."""
         base = place.operands[0]
         return type(value) is int and value == 2 and base.dtype is DType.bool and base.rank > 0
 
     def _beyond(self, value: int, place: Place) -> Any:
-        """The float that NumPy makes of an int beyond 64 bits; itself where NumPy refuses it."""
+        """Return the float that NumPy makes of an int beyond 64 bits.
+
+        The int itself if NumPy refuses it.
+        """
         op, integers = place.op, all(operand.dtype.is_integer for operand in place.partners)
         if op in _COMPARISONS and place.partners and integers:
             return math.inf if value > 0 else -math.inf
@@ -195,7 +212,7 @@ class Numpy(LibraryRules):
         return rounded(number, dtype) if op in BINARY_FLOATS else number
 
     def _literal_dtype(self, join: DType, op: str) -> DType:
-        """The dtype that an op makes of an int literal: the float it computes in, or int64."""
+        """Return the dtype to which an op converts an int literal: its float, int64 or the join."""
         if op == "divide":
             return self.division(join, op)
         if op in BINARY_FLOATS:
@@ -203,7 +220,7 @@ class Numpy(LibraryRules):
         return DType.int64 if op in LOGICAL else join
 
     def own(self, value: Any) -> DType:
-        """The dtype that NumPy gives a Python scalar by itself."""
+        """Return the dtype that NumPy gives a Python scalar without partners."""
         if isinstance(value, int) and not -(2**63) <= value < 2**64:
             raise PromotionError(
                 f"the literal {number_text(value)} does not fit 64 bits, and there is no wider int "
@@ -214,38 +231,38 @@ class Numpy(LibraryRules):
         return DType.uint64 if huge else self.concrete_dtype(WEAK[type(value)])
 
     def fits(self, value: Any, dtype: DType) -> bool:
-        """An int becomes a float by rounding."""
+        """Whether a scalar may take `dtype`; an int rounds to every float and complex dtype."""
         rounds = isinstance(value, int) and (dtype.is_float or dtype.is_complex)
         return rounds or super().fits(value, dtype)
 
-    # -- what NumPy does besides
+    # -- NumPy's dtype rules of single ops
 
     def boolean(self, op: str) -> DType:
-        """Bool: + is or, * is and."""
+        """Return bool: `+` is or, `*` is and."""
         return DType.bool
 
     def floating(self, dtype: DType, op: str) -> DType:
-        """float16 of integers of 8 bits, float32 of those of 16, else float64."""
+        """Return float16 for bool and 8-bit integers, float32 for 16 bits, else float64."""
         return FLOATS.get(dtype, dtype)
 
     def average(self, dtype: DType, op: str) -> DType:
-        """float64 of all integers, as `/`."""
+        """Return the dtype of `/`: float64 for bool and integers."""
         return self.division(dtype, op)
 
     def accumulation(self, dtype: DType, op: str) -> DType:
-        """Integers in 64 bits."""
+        """Return int64 or uint64 for integers and int64 for bool."""
         return WIDE.get(dtype, dtype)
 
     def storable(self, source: DType, target: DType) -> bool:
-        """Whether casting="same_kind" allows it: to the same kind, or to a later of _FAMILIES."""
+        """Whether casting="same_kind" allows a cast: to the same family or a later one."""
         return _FAMILIES.index(source.family) <= _FAMILIES.index(target.family)
 
     def ordering(self, dtype: DType, op: str) -> DType:
-        """Any dtype: complex numbers by their real parts, then by their imaginary parts."""
+        """Return any dtype unchanged; complex numbers sort by real part, then by imaginary part."""
         return dtype
 
     def truth(self, dtype: DType, op: str) -> DType:
-        """Whatever is not 0 is true."""
+        """Return bool; every nonzero value is true."""
         return DType.bool
 
 
@@ -263,7 +280,7 @@ def _widest(dtypes: Iterable[DType]) -> DType:
 
 
 def _integer(dtypes: Sequence[DType]) -> DType:
-    """The integer dtype of integers; float64 where none is as wide as it would have to be."""
+    """Return the integer dtype of integers; float64 if no integer dtype is wide enough."""
     signed = max((dtype.bits for dtype in dtypes if dtype.family == "int"), default=0)
     unsigned = max((dtype.bits for dtype in dtypes if dtype.family == "uint"), default=0)
     if not signed:

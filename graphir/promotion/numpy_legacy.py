@@ -1,4 +1,4 @@
-"""The rules of NumPy before 2.0, which looked at the values of 0-d arrays and Python scalars.
+"""The rules of NumPy before 2.0, which read the values of 0-d arrays and Python scalars.
 
 Sources, as of 1.26: numpy/core/src/multiarray/convert_datatype.c (min_scalar_type_num,
 should_use_min_scalar, promote_types, can_cast_scalar_to); the loop search of
@@ -37,29 +37,33 @@ _LOOPS = {
     **dict.fromkeys(("left_shift", "right_shift"), _INTEGERS),
     **dict.fromkeys(BINARY_FLOATS, REALS),
 }
-"""The ops that take the first loop to which their operands cast, by the dtypes of the loops."""
+"""The loops of ops that run the first loop to which all operands cast, by the loops' dtypes."""
 
 
 class Least(NamedTuple):
-    """What an operand counts as; `small` of an unsigned whose value fits the signed dtype too."""
+    """The dtype for which an operand counts.
+
+    `small` marks an unsigned value that fits the signed dtype.
+    """
 
     dtype: DType
     small: bool = False
 
     def beside(self, other: DType) -> DType:
-        """Its dtype beside another: signed where it is small and the other is not unsigned."""
+        """Return the dtype beside `other`: signed if small and `other` is signed or inexact."""
         if self.small and other.family not in ("bool", "uint"):
             return SIGNED[UNSIGNED.index(self.dtype)]
         return self.dtype
 
 
 class NumpyLegacy(Numpy):
-    """NumPy 1: a 0-d operand counts by its value where an n-d one is of its category or above.
+    """NumPy 1: a 0-d operand counts by its value beside an n-d one of its category or above.
 
-    Categories are bool, integers, and floats with complex numbers. A value counts as the least
-    dtype that holds it, precision aside. Literals are bool, int64 (from 2**63 on uint64), float64
-    or complex128 of rank 0, and grow what they do not fit: `x_i8 + 300` is int16. Where the value
-    of a 0-d operand is not known, the dtype must be the same for all that it may have.
+    Categories are bool, integers, and floats with complex numbers. A value counts as the smallest
+    dtype whose range holds it, whatever its precision. A literal has rank 0 and dtype bool, int64
+    (uint64 from 2**63 on), float64 or complex128; it widens its partner if it does not fit: `x_i8 +
+    300` is int16. If the value of a 0-d operand is unknown, the result dtype must be the same for
+    every possible value.
     """
 
     library = "NumPy 1"
@@ -69,7 +73,7 @@ class NumpyLegacy(Numpy):
     exceptions = by_op({**FACTS, "floor ceil trunc": FLOATS})
 
     def operands(self, values: Sequence[Any]) -> list[Typed]:
-        """No dtype is weak: the type `int` is that of a 0-d int64 whose value is not known."""
+        """Return the operands; the type `int` is a 0-d int64 of unknown value."""
         return [
             Operand(operand.dtype, 0)
             if operand.dtype.weak and isinstance(operand, Operand)
@@ -78,7 +82,7 @@ class NumpyLegacy(Numpy):
         ]
 
     def _strong(self, operands: Sequence[Typed]) -> Sequence[Typed]:
-        """The operands, a weak one as the array of 64 bits that it is."""
+        """Return the operands, with the 64-bit dtype instead of a weak dtype."""
         if not any(operand.dtype.weak for operand in operands):
             return operands
         return [
@@ -89,14 +93,14 @@ class NumpyLegacy(Numpy):
         ]
 
     def common(self, operands: Sequence[Typed]) -> DType:
-        """By values a fold of pairs, from left to right; else NumPy 2's join of all at once."""
+        """Return a left-to-right fold of pairs if values count, else NumPy 2's join of all."""
         operands = self._strong(operands)
         if not _values_count(operands):
             return super().common(operands)
         return self._unanimous(operands, self._folds)
 
     def meeting(self, operands: Sequence[Typed], op: str) -> DType:
-        """The join; of some ops the first loop to which all operands cast."""
+        """Return the join; for the ops of `_LOOPS`, the first loop to which all operands cast."""
         operands = self._strong(operands)
         if op in _LOOPS:
             return self._unanimous(operands, partial(self._loops, op))
@@ -105,7 +109,10 @@ class NumpyLegacy(Numpy):
         return super().meeting(_as_arrays(operands) if op in OF_ARRAYS | LOGICAL else operands, op)
 
     def comparison_dtypes(self, operands: Sequence[Typed], op: str) -> tuple[DType, ...]:
-        """As in NumPy 2; where a value is not known, integers by dtype, which is as exact."""
+        """Return NumPy 2's answer.
+
+        Integers with an unknown value count by dtype, which is equally exact.
+        """
         operands = self._strong(operands)
         integers = all(operand.dtype.is_integer for operand in operands)
         no_value = any(not operand.rank and _value(operand) is None for operand in operands)
@@ -114,25 +121,26 @@ class NumpyLegacy(Numpy):
         )
 
     def literal_value(self, value: Any, place: Place) -> Any:
-        """True for the exponent 2 or 2.0 of a bool; a bound of clip is an operand like others."""
+        """Return True for the exponent 2 or 2.0 of a bool base, else the value itself."""
         squares = self.shortcut(value, place) and place.operands[0].dtype is DType.bool
         return True if squares else value
 
     def literal(self, value: Any, place: Place = ALONE) -> DType:
-        """The dtype of its own: that it gives way is for its value to decide.
+        """Return the literal's own dtype, or the base's dtype for an exponent with a short cut.
 
-        Of some exponents that of the base, also of a 0-d array (fast_scalar_power in number.c). A
-        NumPy scalar has no such short cut: np.float32(2) ** 0.5 is float64 in NumPy 1. A 0-d value
-        that an op computed is a scalar, and so is every 0-d bool; other inputs are arrays.
+        Whether the literal gives way to its partners depends on its value, which `common` reads.
+        The short cut applies to n-d bases and 0-d arrays (fast_scalar_power in number.c). A NumPy
+        scalar has no short cut: np.float32(2) ** 0.5 is float64 in NumPy 1. A 0-d value that an op
+        computed is a scalar, and so is every 0-d bool; other 0-d inputs are arrays.
         """
         return place.operands[0].dtype if self.shortcut(value, place) else self.own(value)
 
     def omits_bound(self, value: Any, place: Place) -> bool:
-        """Never: clip leaves out bounds since NumPy 2.1."""
+        """Return False: clip omits bounds only since NumPy 2.1."""
         return False
 
     def shortcut(self, value: Any, place: Place) -> bool:
-        """`**` makes a function of x of some exponents, in the dtype of x."""
+        """Whether `**` replaces this exponent by a function of x, computed in the dtype of x."""
         return _quick(value, place)
 
     def _unanimous(
@@ -140,7 +148,10 @@ class NumpyLegacy(Numpy):
         operands: Sequence[Typed],
         answers: Callable[[Sequence[Sequence[Least]]], Iterable[DType]],
     ) -> DType:
-        """The answer for the values that operands have, or may have, if there is just one."""
+        """Return the one dtype that holds for all known and possible values of the operands.
+
+        The method raises PromotionError if possible values give different dtypes.
+        """
         for operand in operands:
             self.supported(operand.dtype)
         count = _values_count(operands)
@@ -158,7 +169,7 @@ class NumpyLegacy(Numpy):
         )
 
     def _folds(self, cases: Sequence[Sequence[Least]]) -> Iterable[DType]:
-        """The joins of pairs, each result before the next; it is small where both are."""
+        """Return the joins of left-to-right folds; a join is small if both of its operands are."""
         joins = dict.fromkeys(cases[0])
         for case in cases[1:]:
             joins = dict.fromkeys(self._pair(answer, least) for answer in joins for least in case)
@@ -169,7 +180,7 @@ class NumpyLegacy(Numpy):
         return Least(self.promote(*both), other.small and answer.small)
 
     def _loops(self, op: str, cases: Sequence[Sequence[Least]]) -> Iterable[DType]:
-        """The first loop to which all cast; where there is none, the join, which the op refuses."""
+        """Yield the first loop to which all operands cast, else the join, which the op refuses."""
         for operands in product(*cases):
             fitting = (
                 loop
@@ -180,7 +191,7 @@ class NumpyLegacy(Numpy):
 
 
 def _quick(value: Any, place: Place) -> bool:
-    """Whether `**` makes a function of x of this exponent, in the dtype of x."""
+    """Whether `**` replaces this exponent by a function of x, computed in the dtype of x."""
     if place.op != "pow" or not place.at or isinstance(value, (bool, complex)):
         return False
     base, rank = place.operands[0].dtype, place.operands[0].rank
@@ -192,12 +203,15 @@ def _quick(value: Any, place: Place) -> bool:
 
 
 def _category(operand: Typed) -> int:
-    """Of bool 0, integers 1, floats and complex numbers 2."""
+    """Return the category: 0 for bool, 1 for integers, 2 for floats and complex numbers."""
     return 0 if operand.dtype is DType.bool else 1 if operand.dtype.is_integer else 2
 
 
 def _values_count(operands: Sequence[Typed]) -> bool:
-    """Whether there are n-d operands, one of a category not below that of any 0-d one."""
+    """Whether the values of 0-d operands count.
+
+    They count if some n-d operand has at least the category of every 0-d operand.
+    """
     arrays = [_category(operand) for operand in operands if operand.rank]
     scalars = [_category(operand) for operand in operands if not operand.rank]
     return bool(arrays and scalars) and max(arrays) >= max(scalars)
@@ -215,11 +229,15 @@ _EDGES = (
     *(0, 128, 256, 2**15, 2**16, 2**31, 2**32, 2**63),
     *(-1, -129, -(2**15) - 1, -(2**31) - 1),
 )
-"""A value of each Least that integers may count as."""
+"""One value for each Least for which an integer may count."""
 
 
 def _least(operand: Typed) -> list[Least]:
-    """What an operand counts as beside others: its dtype, that of its value, or of all values."""
+    """Return the possible Leasts of an operand.
+
+    An n-d operand has the Least of its dtype, and a 0-d operand the Least of its value. An unknown
+    value has the Leasts of all possible values.
+    """
     dtype, value = operand.dtype, _value(operand)
     if operand.rank:
         return [Least(dtype)]
@@ -231,7 +249,7 @@ def _least(operand: Typed) -> list[Least]:
 
 
 def least(dtype: DType, value: Any) -> Least:
-    """What np.min_scalar_type makes of a 0-d value: the least of its kind that holds it."""
+    """Return np.min_scalar_type of a 0-d value: the smallest dtype of its kind that holds it."""
     if dtype.is_integer and value < 0:
         return Least(next(each for each in SIGNED if value >= each.min))
     if dtype.is_integer:
@@ -242,7 +260,9 @@ def least(dtype: DType, value: Any) -> Least:
             return Least(DType.float16)
         return Least(DType.float32 if abs(value) < 3.4e38 else dtype)
     if dtype is DType.complex128 and abs(value.real) < 3.4e38 and abs(value.imag) < 3.4e38:
-        return Least(DType.complex64)  # not of an infinity or NaN, other than among floats
+        return Least(
+            DType.complex64
+        )  # infinities and NaN stay complex128; a float counts as float16
     return Least(dtype)
 
 

@@ -1,8 +1,8 @@
-"""CuPy and Dask, whose dtypes are NumPy's but for what is said here.
+"""CuPy and Dask, which follow NumPy except for the differences in this file.
 
 Measured on CuPy 14.2.0 (its dispatch tables; no kernel ran) and Dask 2026.8.0, both with NumPy
-2.4.6. Before CuPy 14 and on NumPy 1, both promoted by the values of scalars, but never by those of
-0-d arrays.
+2.4.6. Before CuPy 14 and on NumPy 1, both libraries promoted by the values of scalars, but never by
+the values of 0-d arrays.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from graphir.promotion.operands import Place
 class Cupy(Numpy):
     """CuPy 14: NumPy 2, but clip and logical ops refuse complex numbers, and sign takes bool.
 
-    CuPy's own atan2, hypot, copysign and nextafter would take complex numbers; nothing here does.
-    It has no scalars, and no operator `@=` (cupy/_core/core.pyx).
+    CuPy's own atan2, hypot, copysign and nextafter would accept complex numbers; no op here does.
+    CuPy has no scalars, and no operator `@=` (cupy/_core/core.pyx).
     """
 
     library = "CuPy"
@@ -38,25 +38,25 @@ class Cupy(Numpy):
     cell = Numpy.cell
 
     def literal_value(self, value: Any, place: Place) -> Any:
-        """Itself: bounds of clip are operands like others."""
+        """Return the value unchanged: the bounds of clip are ordinary operands."""
         return value
 
     def omits_bound(self, value: Any, place: Place) -> bool:
-        """Never."""
+        """Return False: clip uses every bound."""
         return False
 
     def shortcut(self, value: Any, place: Place) -> bool:
-        """None: `**` is the function power (cupy/_core/core.pyx)."""
+        """Return False: `**` is the function power (cupy/_core/core.pyx)."""
         return False
 
 
 class Dask(Numpy):
-    """Dask: its elementwise ops ask NumPy's functions for the dtype, 0-d arrays being like others.
+    """Dask: elementwise ops ask NumPy's functions for the dtype, and 0-d arrays are arrays.
 
-    tensordot sums the products of chunks by `sum`, so bool and integers come out in 64 bits. matmul
-    does so only where the contracted axis has several chunks, which graphs do not have: here it
-    keeps the join, as of one chunk. Dask has no sort, argsort or take_along; its arrays never
-    change.
+    tensordot adds the products of chunks by `sum`, so bool and integer results have 64 bits. matmul
+    does so only where the contracted axis has several chunks. Graphs have no chunks, so matmul
+    keeps the join here, as with one chunk. Dask has no sort, argsort or take_along; its arrays
+    never change.
     """
 
     library = "Dask"

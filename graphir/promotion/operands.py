@@ -1,4 +1,4 @@
-"""Operands as promotion sees them: a dtype, a rank and, where known, a value."""
+"""Operands of type promotion: a dtype, a rank and, if known, a value."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from graphir.promotion.scalars import WEAK, survives
 
 
 class Typed(Protocol):
-    """What promotion needs of an operand: its dtype and rank. TensorType and Operand have them."""
+    """The protocol of an operand: a dtype and a rank. TensorType and Operand satisfy it."""
 
     @property
     def dtype(self) -> DType:
-        """Its dtype."""
+        """The operand's dtype."""
         ...
 
     @property
     def rank(self) -> int:
-        """The number of its axes."""
+        """The operand's number of axes."""
         ...
 
 
 class Operand(NamedTuple):
-    """An operand by its dtype alone; a bare dtype counts as an array of one axis.
+    """An operand of type promotion. A bare dtype counts as an array with one axis.
 
-    `value` is the Python scalar that a 0-d operand is known to be, else None.
+    `value` is the Python scalar that a 0-d operand equals, or None if the value is unknown.
     """
 
     dtype: DType
@@ -37,35 +37,36 @@ class Operand(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """A shape of this rank, of one element."""
+        """Return a shape of the operand's rank with one element."""
         return (1,) * self.rank
 
     @property
     def size(self) -> int:
-        """One element."""
+        """Return 1, the number of elements of `shape`."""
         return 1
 
 
 class Number(NamedTuple):
-    """A Python scalar among operands, which counts by its type and value."""
+    """A Python scalar among operands. Its type and its value both count."""
 
     value: bool | int | float | complex
 
     @property
     def dtype(self) -> DType:
-        """The weak dtype of its type; of a bool, bool."""
+        """Return the weak dtype of the scalar's Python type, or bool for a bool."""
         return WEAK[type(self.value)]
 
     @property
     def rank(self) -> int:
-        """It has no axis."""
+        """Return 0: a scalar has no axis."""
         return 0
 
 
 class Place(NamedTuple):
-    """Where a literal stands: `at` among the operands of an op that promote together, in order.
+    """The position of a literal: index `at` among the operands of an op that promote together.
 
-    `computed` says that an op computed the first operand, so a 0-d one is a NumPy scalar.
+    `operands` are in the order of the op's signature. `computed` says that an op computed the first
+    operand; a 0-d first operand is then a NumPy scalar.
     """
 
     operands: Sequence[Typed] = ()
@@ -75,23 +76,24 @@ class Place(NamedTuple):
 
     @property
     def others(self) -> list[Typed]:
-        """The operands beside it, Numbers among them."""
+        """Return every operand but the literal itself; other literals (Numbers) are among them."""
         return [operand for i, operand in enumerate(self.operands) if i != self.at]
 
     @property
     def partners(self) -> list[Typed]:
-        """The operands that are no literals."""
+        """Return the operands that are not literals."""
         return [operand for operand in self.operands if not isinstance(operand, Number)]
 
 
 ALONE = Place()
-"""The place of a literal with nothing beside it."""
+"""The place of a literal without partners."""
 
 
 def operand_of(operand: Any) -> Typed:
-    """What an operand counts as.
+    """Return the operand that a dtype, array, scalar, Python type or typed object counts as.
 
-    NumPy scalars are strong: np.float64 is a float and np.generic is looked at first.
+    NumPy scalars are strong. np.float64 is a subclass of float, so the test for np.generic comes
+    before the test for Python scalars.
     """
     if isinstance(operand, DType):
         return Operand(operand)
@@ -110,9 +112,10 @@ def operand_of(operand: Any) -> Typed:
 
 
 def beside_tensors(values: Sequence[Any], array: Callable[..., DType]) -> list[Typed]:
-    """The operands, NumPy's scalars and arrays by the dtype that `array` gives them.
+    """Return the operands, with NumPy scalars and arrays in the dtypes that `array` gives them.
 
-    `array` takes their own dtype, the tensors among the operands, and the array as `value`.
+    `array` is called with an array's own dtype, the tensors among the operands, and the array
+    itself as the keyword argument `value`.
     """
     operands = [operand_of(value) for value in values]
     arrays = [i for i, value in enumerate(values) if isinstance(value, (np.ndarray, np.generic))]
@@ -128,7 +131,10 @@ def beside_tensors(values: Sequence[Any], array: Callable[..., DType]) -> list[T
 
 
 def witness(operand: Typed, dtype: DType) -> complex | None:
-    """What an operand loses in a dtype: its value, where that is known, else the simplest one."""
+    """Return a value that an operand loses in a dtype, or None if it loses nothing.
+
+    The witness is the operand's value if that is known, else the dtype's simplest witness.
+    """
     value = getattr(operand, "value", None)
     if value is None or isinstance(value, bool):
         return operand.dtype.witness(dtype)
@@ -136,7 +142,7 @@ def witness(operand: Typed, dtype: DType) -> complex | None:
 
 
 def smallest_holding(dtypes: Sequence[DType]) -> DType | None:
-    """The smallest dtype that has every value of these."""
+    """Return the smallest dtype that holds every value of all of `dtypes`, or None."""
     for dtype in sorted(filter(_usual, DType), key=lambda dtype: dtype.bits):
         if all(each.exact_in(dtype) for each in dtypes):
             return dtype
@@ -144,7 +150,11 @@ def smallest_holding(dtypes: Sequence[DType]) -> DType | None:
 
 
 def instead_of(dtype: DType, among: Iterable[DType]) -> DType | None:
-    """The dtype to take instead of one: the smallest that has all its values, else one as wide."""
+    """Return the best substitute for a dtype among candidates at least as wide, or None.
+
+    The substitute is the smallest candidate that holds all values of the dtype, else the smallest
+    candidate.
+    """
     wide = [candidate for candidate in among if _usual(candidate) and candidate.bits >= dtype.bits]
     return min(
         wide, key=lambda candidate: (not dtype.exact_in(candidate), candidate.bits), default=None

@@ -1,4 +1,4 @@
-"""The rules of Python's own numbers, and where they hold under any others."""
+"""The rules of Python's own numbers, and the condition under which other rule sets use them."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ PYTHON_LATTICE = Lattice(
 
 
 class Python(LibraryRules):
-    """bool < int < float < complex, as Python's operators mix them.
+    """bool < int < float < complex, the promotion of Python's operators.
 
-    Ints compute in 64 bits and wrap, where Python's are unbounded. An int literal beside a float
-    becomes one only when the join is taken, so `x + 1` shows its cast.
+    Ints compute in 64 bits and wrap, whereas Python's ints are unbounded. An int literal beside a
+    float converts only at the join, so `x + 1` shows its cast.
     """
 
     library = "Python"
@@ -40,36 +40,43 @@ class Python(LibraryRules):
     cell = LibraryRules.cell
 
     def literal_value(self, value: Any, place: Place) -> Any:
-        """A float for a negative int exponent, with which an int gives one; 1 for True."""
+        """Return the number that Python's operator computes with.
+
+        A negative int exponent of an int base becomes a float, because the power is then a float. A
+        bool becomes an int, except beside & | ^.
+        """
         if place.op not in OPERATORS or place.op in _BITWISE or not isinstance(value, int):
             return value
         whole = place.op == "pow" and place.at == 1 and place.operands[0].dtype.is_integer
         return float(value) if whole and value < 0 else int(value)
 
     def division(self, dtype: DType, op: str) -> DType:
-        """1 / 2 is 0.5."""
+        """Return the float dtype of `/`: 1 / 2 is 0.5."""
         return self.floating(dtype, op)
 
     def floating(self, dtype: DType, op: str) -> DType:
-        """math.sin and / give float for bool and int."""
+        """Return weak_float for bool and int, as math.sin and `/` do.
+
+        A float or complex dtype stays.
+        """
         if dtype in (DType.bool, DType.weak_int):
             return DType.weak_float
         return super().floating(dtype, op)
 
     def accumulation(self, dtype: DType, op: str) -> DType:
-        """sum([True, True]) is 2."""
+        """Return weak_int for bool, since sum([True, True]) is 2; other dtypes stay."""
         return DType.weak_int if dtype is DType.bool else dtype
 
     def boolean(self, op: str) -> DType:
-        """True + True is 2."""
+        """Return weak_int: True + True is 2."""
         return DType.weak_int
 
     def position(self, op: str) -> DType:
-        """An int."""
+        """Return weak_int, the dtype of Python's indices."""
         return DType.weak_int
 
     def truth(self, dtype: DType, op: str) -> DType:
-        """Anything has a truth value."""
+        """Return bool: every Python number has a truth value."""
         return DType.bool
 
 
@@ -82,10 +89,10 @@ OPERATORS = frozenset(
         *("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"),
     }
 )
-"""The ops that Python's operators are."""
+"""The ops that Python's operators compute."""
 
 _BITWISE = frozenset({"bitwise_and", "bitwise_or", "bitwise_xor"})
-"""The operators that keep two bools a bool."""
+"""The operators whose result on two bools is a bool."""
 
 PYTHON = Python(
     "python",
@@ -96,10 +103,12 @@ PYTHON = Python(
 
 
 def ruling(rules: PromotionRules, op: str, operands: Sequence[Typed]) -> PromotionRules:
-    """The rules that decide an op: Python's for its operators among Python numbers alone.
+    """Return the rules that decide an op: Python's for its operators among Python numbers alone.
 
-    So a number that is not known yet, as of a traced function, goes on as the program's own number
-    would: `k / 2 * x` has the dtype of x under NumPy's rules, since `k / 2` is a Python float.
+    The condition also requires a weak operand that is no literal. Such an operand stands for a
+    number that is not known yet, as in a traced function, and it must promote as the program's own
+    number would: `k / 2 * x` has the dtype of x under NumPy's rules, since `k / 2` is a Python
+    float.
     """
     if op not in OPERATORS or not rules.of_numbers:
         return rules

@@ -1,4 +1,4 @@
-"""The registry of rule sets: `rules(name)` finds one, `register` adds one."""
+"""The registry of rule sets: `rules(name)` returns a rule set, `register` adds one."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ _REGISTRY: dict[str, PromotionRules] = {}
 
 
 def register(new: PromotionRules) -> PromotionRules:
-    """Make a rule set findable by its name; GraphError where the name is taken by another.
+    """Add a rule set to the registry and return the registered rule set.
 
-    One made of an equal lattice is no other: the first is returned.
+    If a rule set with the same name and an equal lattice is present, the function returns the
+    present rule set. It raises GraphError if another rule set has the name, or if `new` is no
+    PromotionRules.
     """
     if not isinstance(new, DefaultInside):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise GraphError("register() takes a PromotionRules", got=repr(new))
@@ -32,14 +34,15 @@ def register(new: PromotionRules) -> PromotionRules:
 
 
 def rules(which: str | PromotionRules | None = None) -> PromotionRules:
-    """The rule set of that name; without one, the default.
+    """Return the rule set with a name; without a name, return the default rule set.
 
-    The default is that of the innermost `with rules(...)` block, else what set_default_rules() was
-    given last, else "max".
+    The default is that of the innermost `with rules(...)` block, else the rule set most recently
+    given to set_default_rules(), else "max".
 
-    A name that is unknown here is looked for in other distributions (graphir.entry_points).
+    If the registry lacks a name, the function looks for it in other distributions
+    (graphir.entry_points). GraphError names similar rule sets if none has the name.
 
-    A rule set given itself is registered by that, so that text and reports find it by its name.
+    A rule set as the argument is registered, so that text and reports can find it by its name.
     `with rules("max_strict"):` makes a rule set the default inside the block.
     """
     if which is None:
@@ -57,7 +60,7 @@ def rules(which: str | PromotionRules | None = None) -> PromotionRules:
 
 
 def find_rules(name: str) -> PromotionRules | None:
-    """The rule set of that name, here or in a distribution that declares it; None for none."""
+    """Return the rule set of that name, registered or declared by a distribution, or None."""
     try:
         return _REGISTRY[name]
     except (KeyError, TypeError):
@@ -66,15 +69,18 @@ def find_rules(name: str) -> PromotionRules | None:
 
 
 def rules_in_force(otherwise: PromotionRules) -> PromotionRules:
-    """The rule set of the innermost `with rules(...)`, else the process's, else another."""
+    """Return the rule set of the innermost `with rules(...)`, else the process's or `otherwise`."""
     return default() or otherwise
 
 
 def rule_sets() -> tuple[PromotionRules, ...]:
-    """Every registered rule set, in order of registration."""
+    """Return every registered rule set, in order of registration."""
     return tuple(_REGISTRY.values())
 
 
 def set_default_rules(which: str | PromotionRules | None) -> None:
-    """Make a rule set the default of the process, outside of `with rules(...)`; None: "max"."""
+    """Set the process's default rule set, used outside of `with rules(...)`.
+
+    None restores "max".
+    """
     set_default(None if which is None else rules(which))

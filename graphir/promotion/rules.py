@@ -1,4 +1,4 @@
-"""PromotionRules: what a graph is built under, and everything a library decides about dtypes."""
+"""PromotionRules: the rule set of a graph, with every dtype decision of a library."""
 
 from __future__ import annotations
 
@@ -34,11 +34,12 @@ if TYPE_CHECKING:
 
 
 class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
-    """A rule set: how dtypes mix, and what its library does besides the join.
+    """A rule set: how dtypes join, and the dtype of every family of ops.
 
-    A subclass or instance says how dtypes join (`lattice`, or `join`) and overrides what differs
-    from the defaults here: those of "max" (MAX 24.1, max.graph.type_promotion), where every
-    silent widening that MAX's lattice does not contain is refused. All raise PromotionError.
+    A subclass or instance defines the join (by `lattice`, or by overriding `join`) and overrides
+    other methods where its library differs. The defaults are those of "max" (MAX 24.1,
+    max.graph.type_promotion), which refuses every silent widening that MAX's lattice does not
+    contain. A refusal is a PromotionError in every rule set.
     """
 
     bool_arithmetic: frozenset[str] = frozenset(
@@ -47,38 +48,39 @@ class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
             *("sum", "prod", "cumulative_sum", "cumulative_prod"),
         }
     )
-    """The arithmetic ops that take bool: sums are `or`, products `and`."""
+    """The arithmetic ops that accept bool: sums are `or`, products are `and`."""
 
     exceptions: Mapping[str, Mapping[DType, DType | None]] = {}
-    """By op and the dtype in which its operands met: where it happens, None where it is refused."""
+    """By op and operands' common dtype: the dtype in which the op computes, None for a refusal."""
 
     by_value: bool = False
-    """Whether 0-d operands count by their values, so that these are handed over where known."""
+    """Whether 0-d operands count by their values; callers then pass each known value."""
 
     of_numbers: bool = False
-    """Whether weak values are Python numbers, and so what operators make of them (see `ruling`)."""
+    """Whether a weak value is a Python number, to which Python's operators apply (see `ruling`)."""
 
     composes: frozenset[str] = frozenset()
-    """The ops that it builds of several: pow (see `exponent_of`), or those over a 0-d operand."""
+    """The ops that the library composes: pow (see `exponent_of`), or ops over a 0-d operand."""
 
     implicit: bool = True
-    """Whether operands are converted to the dtype that an op was asked to compute in."""
+    """Whether operands convert implicitly to a dtype that the caller names for an op."""
 
     unconverted: frozenset[str] = frozenset()
-    """The ops whose operands keep their own dtypes; the first operand's is the result's."""
+    """The ops whose operands keep their own dtypes. The result has the first operand's dtype."""
 
     types_uncomputed: bool = False
-    """Whether the rules type ops on dtypes in which no kernel computes them (see implied_casts)."""
+    """Whether the rules type ops on dtypes for which no kernel exists (see implied_casts)."""
 
     instead: str = ""
-    """The rule set that a refusal names as a way out."""
+    """The rule set that refusals suggest as an alternative."""
 
     def __init__(
         self, name: str, doc: str, lattice: Lattice[Any] | None = None, source: str = ""
     ) -> None:
         self.name, self.doc, self.lattice, self.source = name, doc, of_dtypes(lattice), source
         self.dtypes: tuple[DType, ...] = self.lattice.nodes if self.lattice else tuple(DType)
-        # What `promote` answered of dtypes, by their codes; of pairs row by row, to be read faster.
+        # Caches of `promote`, keyed by dtype codes. Pairs have a nested dict, because it is
+        # faster to read.
         self._promote_dtypes: dict[tuple[int, ...] | None, DType] = {}
         self._pairs: dict[int, dict[int, DType]] = {dtype.code: {} for dtype in DType}
 
@@ -90,10 +92,11 @@ class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
         doc: str = "",
         source: str = "",
     ) -> PromotionRules:
-        """A rule set whose results are the joins of a lattice of dtypes, or of one in a JSON file.
+        """Return a rule set whose results are the joins of a lattice of dtypes, or of a JSON file.
 
-        It is named like the lattice unless `name` says otherwise; where a pair has no join, or
-        several minimal bounds, mixing it raises. GraphError for a lattice of other things.
+        `name` defaults to the lattice's name, `source` to its source. Operands without a join, or
+        with several minimal upper bounds, raise PromotionError. The method raises GraphError if a
+        node is no dtype, or if the lattice is empty.
         """
         order = lattice if isinstance(lattice, Lattice) else Lattice.load(lattice)
         foreign = [str(node) for node in order if not is_dtype(node)]
@@ -109,12 +112,16 @@ class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
     # -- the join
 
     def common(self, operands: Sequence[Typed]) -> DType:
-        """The dtype in which operands meet; those that share one already do not promote."""
+        """Return the dtype in which operands meet; operands that share a dtype do not promote."""
         dtypes = {operand.dtype.code: operand.dtype for operand in operands}
         return operands[0].dtype if len(dtypes) == 1 else self.join(tuple(dtypes.values()))
 
     def join(self, dtypes: tuple[DType, ...]) -> DType:
-        """The join of two or more different dtypes."""
+        """Return the join of two or more different dtypes.
+
+        The method raises PromotionError, also as NoUpperBound or SeveralUpperBounds, if no join
+        exists.
+        """
         if self.lattice is None:
             raise self.refusal(dtypes, "it has neither a lattice nor a join of its own")
         for dtype in dtypes:
@@ -127,25 +134,31 @@ class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
             raise type(error).like(self.refusal(dtypes, why)) from None
 
     def supported(self, dtype: DType) -> DType:
-        """A dtype that a graph may have under these rules; PromotionError where there is none."""
+        """Return `dtype` if a graph under these rules may contain it.
+
+        Raise PromotionError otherwise.
+        """
         return dtype
 
     def has(self, dtype: DType) -> bool:
-        """Whether a graph may have a dtype under these rules."""
+        """Whether a graph under these rules may contain a dtype."""
         with suppress(PromotionError):
             return self.supported(dtype) is dtype
         return False
 
     def meeting(self, operands: Sequence[Typed], op: str) -> DType:
-        """The dtype in which the operands of an op meet."""
+        """Return the dtype in which the operands of an op meet."""
         return self.common(operands)
 
     def comparison_dtypes(self, operands: Sequence[Typed], op: str) -> tuple[DType, ...]:
-        """The dtypes at which operands are compared: all at their join."""
+        """Return the dtype to which each operand converts for a comparison: the join of all."""
         return (self.meeting(operands, op),) * len(operands)
 
     def literal(self, value: Any, place: Place = ALONE) -> DType:
-        """The dtype that a Python scalar takes: here its partners', where exact or rounded."""
+        """Return the dtype that a Python scalar takes: by default its partners' join, if it fits.
+
+        The method raises PromotionError if the scalar does not fit or has no partner.
+        """
         if not place.partners:
             text = number_text(value)
             raise PromotionError(
@@ -160,42 +173,58 @@ class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
         raise self.misfit(value, dtype)
 
     def literal_value(self, value: Any, place: Place) -> Any:
-        """The number that a Python scalar stands for in an op: itself."""
+        """Return the number that a Python scalar stands for in an op: by default itself."""
         return value
 
     def shortcut(self, value: Any, place: Place) -> bool:
-        """Whether `**` treats a literal exponent in a way that the library's `power` does not."""
+        """Whether `**` treats a literal exponent differently than the library's `power` does."""
         return False
 
     def cell(self, value: Any, op: str) -> Hashable:
-        """A key of scalars that `literal` and `meant` treat alike in an op; None: all of a type."""
+        """Return a key of a scalar; `literal` and `literal_value` treat scalars with one key alike.
+
+        None puts all scalars of a Python type into one cell.
+        """
         return identity_key(value)
 
     def exponent_of(self, base: Typed | None, exponent: Any) -> tuple[Any, int | None]:
-        """What an exponent counts as, and of how many factors `**` is a product if it is one."""
+        """Return the exponent's meaning and, if `**` is a repeated product, the number of factors.
+
+        The number of factors is None for an op pow.
+        """
         return exponent, None
 
     def entering(self, scalar: Any) -> Any:
-        """What a NumPy scalar counts as: itself, a strong one, or a Python scalar."""
+        """Return the operand for which a NumPy scalar counts: itself or a Python scalar.
+
+        A scalar that counts as itself is strong.
+        """
         return scalar
 
     def array(
         self, dtype: DType, partners: Sequence[Typed], op: str = "", value: Any = None
     ) -> DType:
-        """The dtype of the array `value` that enters beside operands of these types: its own."""
+        """Return the dtype of the array `value` beside `partners`: by default its own."""
         return dtype
 
     def admit(self, op: str, attrs: Mapping[str, Any]) -> None:
-        """Refuse an op, or a dtype among its attributes, that the library lacks: none here."""
+        """Raise PromotionError if the library lacks an op or a dtype attribute.
+
+        By default accept all.
+        """
 
     def fits(self, value: Any, dtype: DType) -> bool:
-        """Whether a Python scalar may become `dtype` unasked."""
+        """Whether a Python scalar may take `dtype` implicitly."""
         return fits(value, dtype)
 
-    # -- what the library does besides: the dtype in which an op happens whose operands met in one
+    # -- dtypes by family: the dtype in which an op computes, given its operands' common dtype
 
     def family_dtype(self, family: Family, dtype: DType, op: str) -> DType:
-        """The dtype in which an op of a family happens: what `exceptions` or its method says."""
+        """Return the dtype in which an op computes, by `exceptions` or its family's method.
+
+        `dtype` is the common dtype of the operands. The method raises PromotionError for an entry
+        of None.
+        """
         special = self.exceptions.get(op)
         if special is None or dtype not in special:
             return getattr(self, family)(dtype, op)
@@ -209,15 +238,15 @@ class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
         return listed_dtype
 
     def source_dtype(self, dtype: DType, op: str) -> DType:
-        """The dtype of an operand that an op converts to a dtype which its caller names."""
+        """Return the dtype of an operand that an op converts to a dtype named by its caller."""
         return dtype
 
     def arithmetic(self, dtype: DType, op: str) -> DType:
-        """The dtype of + - * // % ** and of what is made of them: the operands' own."""
+        """Return the dtype of + - * // % ** and the ops composed of them: the operands' dtype."""
         return self.boolean(op) if dtype is DType.bool else dtype
 
     def boolean(self, op: str) -> DType:
-        """The dtype in which an arithmetic op on bools happens."""
+        """Return the dtype in which an arithmetic op on bools computes."""
         if op in self.bool_arithmetic:
             return DType.bool
         raise PromotionError(
@@ -227,33 +256,36 @@ class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
         )
 
     def division(self, dtype: DType, op: str) -> DType:
-        """The dtype in which `/` happens; float64 for bool and integers, as MAX does."""
+        """Return the dtype in which `/` computes: float64 for bool and integers, as in MAX."""
         return dtype if dtype.is_float or dtype.is_complex else DType.float64
 
     def floating(self, dtype: DType, op: str) -> DType:
-        """The float in which functions such as sin and mean happen; "max" refuses integers."""
+        """Return the float dtype in which functions such as sin and mean compute.
+
+        "max" refuses bool and integers.
+        """
         if dtype.is_float or dtype.is_complex:
             return dtype
         problem = f"its operands must be floats under {self.name!r}"
         raise PromotionError(problem, got=str(dtype), fix=cast_first(DType.float32), op=op)
 
     def average(self, dtype: DType, op: str) -> DType:
-        """The float in which mean, var and std happen."""
+        """Return the float dtype in which mean, var and std compute."""
         return self.floating(dtype, op)
 
     def accumulation(self, dtype: DType, op: str) -> DType:
-        """The dtype in which sum, prod and their cumulative forms accumulate."""
+        """Return the dtype in which sum, prod and their cumulative forms accumulate."""
         return self.boolean(op) if dtype is DType.bool else dtype
 
     def ordering(self, dtype: DType, op: str) -> DType:
-        """The dtype in which values are put in order; "max" has no order of complex numbers."""
+        """Return the dtype in which an op orders values; "max" refuses complex numbers."""
         if not dtype.is_complex:
             return dtype
         problem = f"it is not defined for {dtype}, whose values have no order"
         raise PromotionError(problem, fix=REAL_PARTS, op=op)
 
     def bitwise(self, dtype: DType, op: str) -> DType:
-        """The dtype of & | ^ ~: an integer's or bool."""
+        """Return the dtype of & | ^ ~: an integer dtype or bool."""
         if dtype.is_integer or dtype is DType.bool:
             return dtype
         raise PromotionError(
@@ -264,14 +296,14 @@ class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
         )
 
     def shift(self, dtype: DType, op: str) -> DType:
-        """The dtype of << and >>: an integer's."""
+        """Return the dtype of << and >>: an integer dtype."""
         if dtype.is_integer:
             return dtype
         problem, fix = "its operands must be integers", cast_first(DType.int64)
         raise PromotionError(problem, got=str(dtype), fix=fix, op=op)
 
     def truth(self, dtype: DType, op: str) -> DType:
-        """The dtype that a truth value must have: logical ops, any, all, where's condition."""
+        """Return the dtype of operands of logical ops, any and all, and of where's condition."""
         if dtype is DType.bool:
             return dtype
         problem = f"its operands must be bool under {self.name!r}"
@@ -279,36 +311,36 @@ class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
         raise PromotionError(problem, got=str(dtype), fix=fixes, op=op)
 
     def verdict(self, dtype: DType, op: str) -> DType:
-        """The dtype of the result of logical ops, any and all."""
+        """Return the result dtype of logical ops, any and all."""
         return DType.bool
 
     def index_dtype(self, dtype: DType, op: str) -> DType:
-        """The dtype of indices, in gather and the like: their own, an integer's."""
+        """Return the dtype of the indices of gather and similar ops: their own integer dtype."""
         if dtype.is_integer:
             return dtype
         problem, fix = "its indices must be integers", Fix("write {cast}", DType.int64)
         raise PromotionError(problem, got=str(dtype), fix=fix, op=op)
 
     def inspection(self, dtype: DType, op: str) -> DType:
-        """The dtype in which is_nan and the like, real, imag and abs look at a value."""
+        """Return the dtype in which is_nan and similar ops, real, imag and abs read a value."""
         return dtype
 
     def movement(self, dtype: DType, op: str) -> DType:
-        """The dtype of what is only moved, or chosen among."""
+        """Return the dtype of ops that move values or select among them."""
         return dtype
 
     def position(self, op: str) -> DType:
-        """The dtype of argmax, argsort, searchsorted and shape_of."""
+        """Return the result dtype of argmax, argsort, searchsorted and shape_of."""
         return DType.int64
 
     def concrete_dtype(self, weak: DType) -> DType:
-        """The concrete dtype that a weak one has where nothing decided otherwise."""
+        """Return the default dtype of a weak dtype; a concrete dtype stays."""
         return _CONCRETE[weak.code] if weak.weak else weak
 
-    # -- questions
+    # -- queries
 
     def refusal(self, dtypes: Sequence[DType], why: str) -> PromotionError:
-        """The error that says these dtypes do not mix here, and both ways out."""
+        """Build the error that dtypes do not promote; its fixes are a cast and other rules."""
         holding = smallest_holding(dtypes)
         cast = Fix("cast them, for example {cast}", holding)
         if holding is None:
@@ -318,11 +350,11 @@ class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
         return PromotionError(problem, reason=why, fix=(cast, RulesFix(others)))
 
     def named(self, dtype: DType) -> str:
-        """A dtype as errors name it."""
+        """Return a dtype's name for error messages."""
         return str(dtype)
 
     def misfit(self, value: Any, dtype: DType) -> PromotionError:
-        """The error that says a literal does not fit the dtype it would take."""
+        """Build the error that a literal does not fit its dtype."""
         wide = instead_of(dtype, [each for each in self.dtypes if self.fits(value, each)])
         error = misfit(value, dtype, f" under {self.name!r}")
         ways = (
@@ -333,17 +365,18 @@ class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
         return PromotionError.like(error, problem=problem, fixes=fixes)
 
     def promote(self, *operands: Any) -> DType:
-        """The dtype that operands have together, in which `x + y` computes if `+` takes it.
+        """Return the common dtype of operands, in which `x + y` computes if `+` accepts the dtype.
 
-        Python numbers alone, which a library's operators never see, promote as its functions say.
-        An operand is a dtype (or name or NumPy dtype), a TensorType, anything with `.type`, an
-        array or NumPy scalar, a Python scalar, or one of the types bool, int, float, complex.
+        Python numbers alone never reach a library's operators; they promote as the library's
+        functions do. An operand is a dtype (or name or NumPy dtype), a TensorType, anything with
+        `.type`, an array or NumPy scalar, a Python scalar, or one of the types bool, int, float,
+        complex. The method raises PromotionError if the operands do not promote.
         """
         try:
             a, b = operands
             return self._pairs[a.code][b.code]
         except (AttributeError, LookupError, TypeError, ValueError):
-            pass  # other than two dtypes, or not asked yet
+            pass  # not two dtypes, or a pair that the cache lacks
         codes = [operand.code for operand in operands if isinstance(operand, DType)]
         key = tuple(codes) if len(codes) == len(operands) else None
         result = self._promote_dtypes.get(key) or self.common(self.operands(operands))
@@ -354,12 +387,15 @@ class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
         return result
 
     def answer(self, *operands: Any) -> DType | None:
-        """What `promote` answers, None where it refuses."""
+        """Return the result of `promote`, or None if `promote` raises PromotionError."""
         with suppress(PromotionError):
             return self.promote(*operands)
 
     def operands(self, values: Sequence[Any]) -> list[Typed]:
-        """What `promote` takes, each by its dtype, rank and value; literals as they enter here."""
+        """Return the operands of `promote` as Typed objects.
+
+        A literal has the dtype that it takes here.
+        """
         if not values:
             raise PromotionError("promote() needs at least one operand")
         values = [
@@ -375,14 +411,14 @@ class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
         return operands_typed
 
     def explain(self, *operands: Any) -> Explanation:
-        """The same as `promote`, with each operand's path up and what it can lose on the way."""
+        """Return the result of `promote` with each operand's lattice path and possible losses."""
 
         from graphir.rule_reports.explanation import explained
 
         return explained(self, operands)
 
     def path(self, low: DTypeLike, high: DTypeLike) -> tuple[DType, ...]:
-        """The way up the lattice from one dtype to another; its two ends where there is none."""
+        """Return the lattice path from `low` up to `high`, or the two ends if there is none."""
         low, high = DType(low), DType(high)
         if low is high:
             return (low,)
@@ -392,17 +428,20 @@ class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
         return low, high
 
     def table(self) -> dict[DType, dict[DType, DType | None]]:
-        """All pairs of its dtypes, row by column; None where mixing them raises."""
+        """Return the results of all pairs of dtypes, row by column.
+
+        None where a pair does not promote.
+        """
         return {a: {b: self.answer(a, b) for b in self.dtypes} for a in self.dtypes}
 
     def laws(self) -> list[Violation]:
-        """Every violation of the laws of promotion, each with its counterexample (graphir.laws)."""
+        """Return every violation of the promotion laws, with its counterexample (graphir.laws)."""
         from graphir.rule_reports.laws import laws
 
         return laws(self)
 
     def is_same_lattice(self, other: PromotionRules) -> bool:
-        """Whether both rule sets are one lattice and nothing besides."""
+        """Whether both rule sets consist of the same lattice and override no method."""
         if not (type(self) is type(other) is PromotionRules and self.lattice and other.lattice):
             return False
         return self.lattice.edges == other.lattice.edges

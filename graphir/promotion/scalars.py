@@ -1,4 +1,4 @@
-"""Python scalars: which dtypes they fit, and what their own are."""
+"""Python scalars: the dtypes that they fit, their own dtypes, and their conversion."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ WEAK: dict[type, DType] = {
     float: DType.weak_float,
     complex: DType.weak_complex,
 }
-"""The dtypes of the types of Python scalars."""
+"""The dtype of each type of Python scalar."""
 
 
 def fits(value: Any, dtype: DType) -> bool:
-    """Whether a Python scalar is exactly representable in `dtype`; a float: is rounded there.
+    """Whether a Python scalar is exactly representable in `dtype`; a float may round.
 
-    An int fits a float dtype in the range in which that has every int. A float must stay finite,
-    and infinities and NaN fit where the format has them.
+    An int fits a float dtype if it lies in the range in which the dtype holds every int. A finite
+    float must stay finite. Infinities and NaN fit if the format has them.
     """
     if isinstance(value, int):
         low, high = int_range(dtype)
@@ -38,9 +38,10 @@ def fits(value: Any, dtype: DType) -> bool:
 
 
 def scalar(value: Any, dtype: DType, tf32: str = "even") -> NDArray[Any]:
-    """A Python scalar as a 0-d array in a dtype's storage, rounded once.
+    """Return a Python scalar as a 0-d array in a dtype's storage, rounded once.
 
-    Of the dtypes only a narrow float takes an int of more than 64 bits.
+    `tf32` is the rounding of tensor_float32: "even" or "away". Only the narrow floats accept an int
+    of more than 64 bits.
     """
     if isinstance(value, int) and not -(2**63) <= value < 2**64:
         value = _odd_float(value)
@@ -51,8 +52,9 @@ def scalar(value: Any, dtype: DType, tf32: str = "even") -> NDArray[Any]:
 
 
 def _odd_float(value: int) -> float:
-    """An int as a float64 rounded to odd, from which each narrower format rounds as from the int.
+    """Return an int as a float64 rounded to odd.
 
+    A second rounding to any narrower format then gives the same result as one rounding of the int:
     Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008.
     """
     size = abs(value)
@@ -62,13 +64,13 @@ def _odd_float(value: int) -> float:
 
 
 def rounded(value: Any, dtype: DType, tf32: str = "even") -> Any:
-    """The Python number that one becomes in a dtype."""
+    """Return the Python number that a Python scalar becomes in a dtype."""
     number = scalar(value, dtype, tf32)
     return number.item() if dtype.storage.kind in "biufc" else float(number)
 
 
 def survives(value: Any, dtype: DType) -> bool:
-    """Whether a dtype has the very value of a Python number of at most 64 bits."""
+    """Whether a dtype holds the exact value of a Python number of at most 64 bits."""
     if isinstance(value, complex) and not dtype.is_complex:
         return False
     number = rounded(value, dtype)
@@ -76,7 +78,10 @@ def survives(value: Any, dtype: DType) -> bool:
 
 
 def number_text(value: Any) -> str:
-    """The repr of a scalar, that of a long int cut short: Python writes none of 4301 digits."""
+    """Return the repr of a scalar, or a short form of an int of more than 256 bits.
+
+    Python refuses to write an int of 4301 digits.
+    """
     if isinstance(value, int) and value.bit_length() > 256:
         sign = "-" if value < 0 else ""
         return f"{sign}0x{abs(value) >> value.bit_length() - 32:x}... ({value.bit_length()} bits)"
@@ -84,16 +89,19 @@ def number_text(value: Any) -> str:
 
 
 def identity_key(value: Any) -> tuple[type, Any]:
-    """A key that Python scalars share only if nothing tells them apart: 0.0 is not -0.0, 1 no True.
+    """Return a key that only indistinguishable scalars share: 0.0 is not -0.0, 1 is not True.
 
-    NaNs share theirs.
+    All NaNs share a key.
     """
     kind: Any = cast("object", type(value))
     return kind, repr(value) if kind in (float, complex) else value
 
 
 def int_range(dtype: DType) -> tuple[int, int]:
-    """The least and the greatest int that fit a dtype."""
+    """Return the least and the greatest int that fit a dtype.
+
+    For a float dtype both lie in the range in which the dtype holds every int.
+    """
     if dtype.family == "bool":
         return 0, 1
     if dtype.format is None:
@@ -104,7 +112,7 @@ def int_range(dtype: DType) -> tuple[int, int]:
 
 
 def _keeps(value: float, dtype: DType) -> bool:
-    """Whether what is finite, infinite or NaN stays that when rounded to nearest."""
+    """Whether a float keeps its class (finite, infinite or NaN) when it rounds to nearest."""
     specials = dtype.format.specials if dtype.format else "ieee"
     if math.isnan(value):
         return specials != "finite"
@@ -112,15 +120,15 @@ def _keeps(value: float, dtype: DType) -> bool:
         return specials == "ieee"
     if specials == "scale" and value <= 0:
         return False
-    # Half a unit in the last place above the greatest value the tie is: it goes up, but for "fn",
-    # whose greatest value is even.
+    # The tie lies half a unit in the last place above the greatest value. It rounds up, except in
+    # "fn", whose greatest value is even.
     limit = float(dtype.max)
     tie = limit + 2.0 ** (math.frexp(limit)[1] - dtype.mantissa_bits - 2)
     return abs(value) < tie or (specials == "fn" and abs(value) == tie)
 
 
 def misfit(value: Any, dtype: DType, under: str = "") -> GraphError:
-    """The error that says why a scalar does not fit a dtype, and what to write instead."""
+    """Build the error that a scalar does not fit a dtype, with the fixes to write."""
     fixes: tuple[str, ...]
     if isinstance(value, float) and dtype.format is None:
         whole = (f"write {int(value)}",) if value.is_integer() else ()
@@ -140,7 +148,7 @@ def misfit(value: Any, dtype: DType, under: str = "") -> GraphError:
 
 
 def float_of(value: int) -> float:
-    """An int as a float; inf where it is too great."""
+    """Return an int as a float, or inf if it is too large."""
     try:
         return float(value)
     except OverflowError:

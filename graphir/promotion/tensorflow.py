@@ -1,12 +1,13 @@
-"""The rules of TensorFlow: as it comes, and in the two modes in which it promotes.
+"""The rules of TensorFlow's default mode, in which tensors of two dtypes never mix.
 
 Sources: the table of JEP 9407; tensorflow/python/framework/flexible_dtypes.py and ops/math_ops.py,
 weak_tensor_ops.py of 2.21, against which every op is measured, eagerly and on CPU
 (tests/peers/test_peer_tensorflow.py).
 
-Where TensorFlow's operators and functions differ, ops are its operators: `1 + x` is `x + 1`, where
-tf.add(1, x) makes 1 an int32 first; & | ^ ~ of bools are the logical functions, where tf.bitwise
-refuses bool; * with a bool tensor is bool, where tf.multiply refuses or promotes it.
+Where TensorFlow's operators and functions differ, the ops here follow the operators. `1 + x` is `x
++ 1`, whereas tf.add(1, x) first makes 1 an int32. & | ^ ~ of bools are the logical functions,
+whereas tf.bitwise refuses bool. `*` with a bool tensor is bool, whereas tf.multiply refuses or
+promotes it.
 """
 
 from __future__ import annotations
@@ -66,11 +67,14 @@ _TAKES = {
         *(*_USUAL, DType.float8_e4m3fn, DType.float8_e5m2),
     ),
 }
-"""The dtypes that an op takes, and gives. Those TensorFlow has not are as those beside them."""
+"""The dtypes that each op accepts and returns.
+
+An op that TensorFlow lacks stands with similar ops.
+"""
 
 
 def _facts() -> Facts:
-    """What is computed for each dtype; a weak one is taken where its strong one is."""
+    """Return the exceptions by op; an op accepts a weak dtype if it accepts its strong dtype."""
     strong = {dtype: dtype for dtype in _ALL} | _WEAK
     facts: dict[str, dict[DType, DType | None]] = {
         names: {dtype: dtype if of in takes else None for dtype, of in strong.items()}
@@ -85,10 +89,10 @@ def _facts() -> Facts:
     return by_op(facts)
 
 
-# The order in which a Python scalar is taken; bool has no part in it.
+# The kinds in order: a Python scalar converts to its own kind or a higher one, and never to bool.
 _RANK = {"int": 1, "uint": 1, "float": 2, "complex": 3}
 
-# What True becomes when eager TensorFlow converts it (pywrap_tensor.cc, py_seq_tensor.cc).
+# The dtypes to which eager TensorFlow converts True (pywrap_tensor.cc, py_seq_tensor.cc).
 _TAKE_TRUE = {
     *(DType.int32, DType.int64, DType.uint64),
     *(DType.float16, DType.float32, DType.float64, DType.complex128),
@@ -96,29 +100,31 @@ _TAKE_TRUE = {
 
 
 class TensorFlow(LibraryRules):
-    """TensorFlow as it comes: tensors of two dtypes never mix, and the first operand decides.
+    """TensorFlow by default: tensors of two dtypes never mix, and the first operand decides.
 
-    The table is tf.add: its first operand becomes a tensor by itself, a Python scalar of int32,
-    float32 or complex128; the second must have that dtype, or be a Python scalar of no higher
-    kind. So the table is not symmetric. In ops, and where `promote` is given numbers rather than
-    weak dtypes, the tensors decide, wherever they stand. A literal that does not fit wraps, or is
-    rounded; there are no weak tensors.
+    The promotion table is that of tf.add. The first operand of tf.add becomes a tensor by itself: a
+    Python scalar becomes int32, float32 or complex128. The second operand must have that dtype, or
+    be a Python scalar of no higher kind. So the table is not symmetric. In ops, and in calls of
+    `promote` with numbers rather than weak dtypes, the tensors decide, wherever they stand. A
+    literal that does not fit wraps or rounds. TensorFlow has no weak tensors in this mode.
 
-    Ops keep the dtype, so that sums of int8 are int8; `/` of integers up to 16 bits is float32, of
-    wider ones float64 (math_ops._TRUEDIV_TABLE).
+    Ops keep the dtype, so sums of int8 are int8. `/` of integers up to 16 bits is float32, of wider
+    integers float64 (math_ops._TRUEDIV_TABLE).
     """
 
     library = "TensorFlow"
-    of_numbers = False  # its functions make tensors of them
+    of_numbers = False  # TensorFlow's functions convert Python numbers to tensors
     instead = "tf_all"
     exceptions = _facts()
 
     def array(
         self, dtype: DType, partners: Sequence[Typed], op: str = "", value: Any = None
     ) -> DType:
-        """That of the tensor beside it, to which TensorFlow casts: `x_i8 + np.array([300])` wraps.
+        """Return the dtype of the tensor beside the array: `x_i8 + np.array([300])` wraps.
 
-        Not where the function makes it a tensor by itself, nor beside a mask that it multiplies.
+        The array keeps its own dtype if the function converts each operand by itself, or if a mask
+        multiplies the array (see `beside`). A cast that would drop imaginary parts raises
+        PromotionError.
         """
         to = self.beside(dtype, partners, op)
         if dtype.is_complex and not to.is_complex:
@@ -130,16 +136,16 @@ class TensorFlow(LibraryRules):
         return to
 
     def beside(self, dtype: DType, partners: Sequence[Typed], op: str) -> DType:
-        """The dtype that an array has beside tensors."""
+        """Return the dtype of an array beside tensors: the first tensor's, or the array's own."""
         tensors = [operand.dtype for operand in partners if not operand.dtype.weak]
         if not tensors or op in _BY_THEMSELVES or (op == "multiply" and tensors[0] is DType.bool):
             return dtype
         return tensors[0]
 
     def literal_value(self, value: Any, place: Place) -> Any:
-        """The int that an int wraps to in the dtype of the integers that it divides, or divide it.
+        """Return the int to which an int literal wraps in `/`, in the integer dtype of its tensor.
 
-        Elsewhere an op computes in that dtype itself, where the literal wraps by its cast.
+        Every other op computes in that dtype itself, so the literal's cast wraps it.
         """
         beside = next((operand.dtype for operand in place.partners if not operand.dtype.weak), None)
         wraps = place.op == "divide" and type(value) is int and -(2**63) <= value < 2**63
@@ -148,12 +154,18 @@ class TensorFlow(LibraryRules):
         return int(np.uint64(value % 2**64).astype(beside.storage))
 
     def common(self, operands: Sequence[Typed]) -> DType:
-        """What `+` gives, which takes no bool; of bare dtypes tf.add, where the first decides."""
+        """Return the dtype of `+`, which refuses bool.
+
+        For bare dtypes that of tf.add, by the first.
+        """
         dtype = self._coerce(sorted(operands, key=_gives_way))
         return dtype if len(operands) == 1 else self.family_dtype("arithmetic", dtype, "add")
 
     def meeting(self, operands: Sequence[Typed], op: str) -> DType:
-        """The dtype of the tensors, wherever literals stand; tf.add alone heeds that."""
+        """Return the dtype of the tensors, wherever literals stand.
+
+        Order matters in tf.add alone.
+        """
         dtypes = {operand.dtype for operand in operands}
         if op in ("matmul", "tensordot") and dtypes == _MIXED_PRODUCT:
             return DType.float32
@@ -164,9 +176,11 @@ class TensorFlow(LibraryRules):
         )
 
     def _mask_product(self, dtypes: Iterable[DType]) -> DType:
-        """The operator * where one is bool: all become int32, then bool (_mul_dispatch_factory).
+        """Return bool, the dtype of `*` with a bool operand (_mul_dispatch_factory).
 
-        So a mask times x is bool. What may be 0 in int32 alone is refused: fractions, 64 bits.
+        TensorFlow casts all operands to int32 and then to bool, so a mask times x is bool. The
+        method refuses dtypes with nonzero values that are 0 in int32: fractions, and integers of 64
+        bits.
         """
         for dtype in dtypes:
             if dtype not in _MASK_DTYPES:
@@ -178,17 +192,20 @@ class TensorFlow(LibraryRules):
         return DType.bool
 
     def _as_tensors(self, operands: Sequence[Typed], op: str) -> Sequence[Typed]:
-        """The operands, made tensors by themselves where the function begins with that."""
+        """Return the operands.
+
+        For functions that convert each operand by itself, as bare tensors.
+        """
         if op not in ("as_complex", "tensordot"):
             return operands
         return [Operand(self.by_itself(operand)) for operand in operands]
 
     def by_itself(self, operand: Typed) -> DType:
-        """The dtype of the tensor that an operand is, or becomes where nothing is beside it."""
+        """Return the dtype of the tensor that an operand is, or becomes without partners."""
         return self.concrete_dtype(self.supported(operand.dtype))
 
     def _coerce(self, operands: Sequence[Typed]) -> DType:
-        """The dtype of the first, that the others have or, being Python scalars, take."""
+        """Return the first operand's dtype, which every other operand must have or take."""
         first = self.by_itself(operands[0])
         for operand in operands[1:]:
             dtype = self.supported(operand.dtype)
@@ -201,11 +218,11 @@ class TensorFlow(LibraryRules):
         return first
 
     def comparison_dtypes(self, operands: Sequence[Typed], op: str) -> tuple[DType, ...]:
-        """All at their one dtype, if the op takes that."""
+        """Return the tensors' one dtype for every operand, if the op accepts it."""
         return (self.family_dtype("movement", self.meeting(operands, op), op),) * len(operands)
 
     def family_dtype(self, family: Family, dtype: DType, op: str) -> DType:
-        """As the tables have it; a condition is bool, whatever `where` may choose among."""
+        """Return the dtype in the tables; refuse the mean of integers; require a bool condition."""
         if op == "mean" and dtype.is_integer:
             raise PromotionError(
                 f"the mean of {dtype} is {dtype} under {self.name!r}, with its fraction cut off, "
@@ -218,7 +235,10 @@ class TensorFlow(LibraryRules):
         )
 
     def literal(self, value: Any, place: Place = ALONE) -> DType:
-        """Weak; True as eager TensorFlow converts it; alone, int64 where int32 does not hold it."""
+        """Return the weak dtype; True converts as in eager TensorFlow.
+
+        Without partners, an int beyond int32 is int64.
+        """
         partners = place.partners
         beside = next((operand.dtype for operand in partners if not operand.dtype.weak), None)
         if not self.masks_first(value, place, beside):
@@ -237,36 +257,45 @@ class TensorFlow(LibraryRules):
         return DType.int64 if wide else weak
 
     def masks_first(self, value: Any, place: Place, beside: DType | None) -> bool:
-        """Whether a literal may stand where it does: not as `5 * mask`, which makes 5 a bool."""
+        """Whether a literal may stand in its place.
+
+        `5 * mask` is refused, since it converts 5 to bool.
+        """
         literal_first = place.op == "multiply" and place.at == 0 and beside is DType.bool
         return isinstance(value, bool) or not literal_first
 
     def position(self, op: str) -> DType:
-        """int32, but of argmax and argmin int64."""
+        """Return int64 for argmax and argmin, int32 for other ops."""
         return DType.int64 if op in ("argmax", "argmin") else DType.int32
 
     def concrete_dtype(self, weak: DType) -> DType:
-        """int32, float32 and complex128."""
+        """Return int32, float32 or complex128 for a weak dtype."""
         return _WEAK.get(weak, weak)
 
 
 def _gives_way(operand: Typed) -> bool:
-    """Whether an operand takes the dtype of tensors that come after it, unlike a bare dtype."""
+    """Whether an operand takes the dtype of later tensors.
+
+    A literal does, a bare dtype does not.
+    """
     return operand.dtype.weak and not (isinstance(operand, Operand) and operand.rank)
 
 
 _BY_THEMSELVES = ("as_complex", "tensordot", "searchsorted")
-"""The functions that convert each operand by itself, as far as NumPy arrays are concerned."""
+"""The functions that convert each operand by itself; this matters for NumPy arrays only."""
 
 _MASK_DTYPES = {
     DType.bool,
     DType.weak_int,
     *(d for d in (*INTS, *_SMALL_INTS) if 4 <= d.bits <= 32),
 }
-"""What a mask multiplies: int32 keeps it apart from 0 (int2 it does not take)."""
+"""The dtypes that a mask multiplies: int32 maps their nonzero values to nonzero values.
+
+TensorFlow refuses int2 here.
+"""
 
 _MIXED_PRODUCT = {DType.bfloat16, DType.float32}
-"""The one pair that mixes: their matmul is float32 (math_ops.matmul, BatchMatMulV3)."""
+"""The only pair of dtypes that mixes: its matmul is float32 (math_ops.matmul, BatchMatMulV3)."""
 
 SOURCE = "JEP 9407; tensorflow 2.21, flexible_dtypes.py"
 

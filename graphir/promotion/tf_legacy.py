@@ -1,7 +1,8 @@
 """The rules of TensorFlow in the mode "legacy", the default of its switch to NumPy's behaviour.
 
-Source: framework/override_binary_operator.py of tensorflow 2.21, maybe_promote_tensors: Python's
-binary operators and comparisons convert both operands to np.result_type of them, under NumPy 2.
+In this mode Python's binary operators and comparisons convert both operands to their np.result_type
+under NumPy 2. Source: framework/override_binary_operator.py of tensorflow 2.21,
+maybe_promote_tensors.
 """
 
 from __future__ import annotations
@@ -36,7 +37,10 @@ _YIELDS: dict[DType, tuple[DType, ...]] = {
     DType.float8_e5m2: _WIDE,
     DType.bfloat16: _WIDE,
 }
-"""What dtypes become the other of, in pairs that have one of ml_dtypes, as that registers casts."""
+"""For each dtype, the partners to which it converts, in pairs with a dtype of ml_dtypes.
+
+ml_dtypes registers these casts with NumPy.
+"""
 
 _BETWEEN: dict[DType, dict[DType, DType]] = {
     DType.float8_e5m2: {
@@ -44,7 +48,7 @@ _BETWEEN: dict[DType, dict[DType, DType]] = {
         **dict.fromkeys((*_SIGNED[2:], *_UNSIGNED[2:]), DType.float64),
     }
 }
-"""The pairs of which NumPy makes a third dtype."""
+"""The pairs whose join in NumPy is a third dtype."""
 
 _WEAK: dict[DType, dict[DType, DType]] = {
     DType.weak_int: {
@@ -58,7 +62,7 @@ _WEAK: dict[DType, dict[DType, DType]] = {
     },
     DType.weak_complex: dict.fromkeys((DType.bfloat16, *SMALL), DType.complex64),
 }
-"""What a Python scalar and a dtype of ml_dtypes give; an int leaves the floats as they are."""
+"""The join of a Python scalar with a dtype of ml_dtypes; an int leaves a float dtype unchanged."""
 
 _OPERATORS = frozenset(
     {
@@ -75,15 +79,15 @@ _EXCEPTIONS: Facts = {
     "sort": {**TensorFlow.exceptions["sort"], DType.uint4: DType.uint8},
     "argsort": {**TensorFlow.exceptions["argsort"], DType.uint4: DType.uint8},
 }
-"""TensorFlow writes gelu and sort with operators: 0.5 * x of bfloat16 is float64."""
+"""TensorFlow composes gelu and sort of operators, which promote: 0.5 * x of bfloat16 is float64."""
 
 
 class TensorFlowLegacy(TensorFlow):
     """tf.experimental.numpy.experimental_enable_numpy_behavior(), in its default mode.
 
-    Python's operators promote as NumPy 2 does, and compute in a dtype that TensorFlow's kernels
-    take; `promote` is the operators'. Functions (maximum, where, concat, atan2, ...) are as
-    without the switch. There are no weak tensors: `mask + 1` is int64.
+    Python's operators promote as NumPy 2 does and compute in a dtype for which TensorFlow has
+    kernels. `promote` answers for the operators. Functions (maximum, where, concat, atan2, ...)
+    behave as without the switch. TensorFlow has no weak tensors in this mode: `mask + 1` is int64.
     """
 
     instead = "numpy"
@@ -92,13 +96,19 @@ class TensorFlowLegacy(TensorFlow):
     def array(
         self, dtype: DType, partners: Sequence[Typed], op: str = "", value: Any = None
     ) -> DType:
-        """The join, to which an operator casts it by NumPy; elsewhere as without the switch."""
+        """Return the join, to which NumPy casts an operator's array.
+
+        Functions follow the default mode.
+        """
         if op and op not in _OPERATORS:
             return super().array(dtype, partners, op)
         return self._numpy_join([*partners, Operand(dtype)])
 
     def common(self, operands: Sequence[Typed]) -> DType:
-        """What np.result_type gives, if TensorFlow casts the operands to it; never weak."""
+        """Return np.result_type of the operands, if TensorFlow can cast each of them.
+
+        Never a weak dtype.
+        """
         dtype = self._numpy_join(operands)
         for operand in operands:
             if operand.dtype is not dtype and not _is_cast(operand.dtype, dtype):
@@ -107,11 +117,11 @@ class TensorFlowLegacy(TensorFlow):
         return dtype
 
     def _numpy_join(self, operands: Sequence[Typed]) -> DType:
-        """What np.result_type gives."""
+        """Return np.result_type of the operands."""
         return NUMPY.concrete_dtype(LibraryRules.common(self, operands))
 
     def join(self, dtypes: tuple[DType, ...]) -> DType:
-        """NumPy's join; one of ml_dtypes must have a join with each of the others."""
+        """Return NumPy's join; a dtype of ml_dtypes must have a join with each of the others."""
         strange = {DType.bfloat16, *SMALL}
         if not strange.intersection(dtypes):
             return NUMPY.concrete_dtype(NUMPY.join(dtypes))
@@ -133,11 +143,11 @@ class TensorFlowLegacy(TensorFlow):
         raise self.refusal((a, b), "NumPy has no common dtype of them")
 
     def meeting(self, operands: Sequence[Typed], op: str) -> DType:
-        """NumPy's join, if the op is an operator."""
+        """Return NumPy's join for an operator; functions follow the default mode."""
         return self.common(operands) if op in _OPERATORS else super().meeting(operands, op)
 
     def literal(self, value: Any, place: Place = ALONE) -> DType:
-        """A weak number beside an operator; elsewhere, and a bool, as without the switch."""
+        """Return a weak dtype beside an operator; bools and functions follow the default mode."""
         if not isinstance(value, bool) and (place.op in _OPERATORS or not place.op):
             unsigned = isinstance(value, int) and 2**63 <= value < 2**64
             beside = any(operand.dtype is DType.uint64 for operand in place.partners)
@@ -145,12 +155,12 @@ class TensorFlowLegacy(TensorFlow):
         return super().literal(value, place)
 
     def masks_first(self, value: Any, place: Place, beside: DType | None) -> bool:
-        """A number before a mask promotes."""
+        """Return True: a number before a mask promotes."""
         return True
 
 
 def _is_cast(source: DType, target: DType) -> bool:
-    """Whether TensorFlow has a kernel that casts one dtype to another."""
+    """Whether TensorFlow has a kernel that casts `source` to `target`."""
     if source in (DType.int4, DType.uint4):
         return target.is_integer
     return source not in SMALL or source in (DType.float8_e4m3fn, DType.float8_e5m2)

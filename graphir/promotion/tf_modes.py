@@ -26,9 +26,11 @@ _IN_MODES = {
     "positive trunc log2 log10 bitwise_invert": "keeps",
 }
 _ROLES = {op: role for ops, role in _IN_MODES.items() for op in ops.split()}
-"""What ops do besides: join operands, and give a weak result or commit it; keep one weak.
+"""The role of each op: "promotes" or "commits" for ops that join operands, "keeps" for unary ops.
 
-weak_tensor_ops.py: weak_tensor_binary_op_wrapper, weak_tensor_unary_op_wrapper.
+A promoting op gives a weak result if the join is weak; a committing op gives the default dtype
+instead. A unary op keeps a weak operand weak. Source: weak_tensor_ops.py,
+weak_tensor_binary_op_wrapper and weak_tensor_unary_op_wrapper.
 """
 
 TF_LATTICE = Lattice(
@@ -39,28 +41,31 @@ TF_LATTICE = Lattice(
         if low in TENSORFLOW.dtypes
     },
 )
-"""flexible_dtypes.py, _BINARY_DTYPE_RES_HALF: cell by cell what JAX's lattice says."""
+"""flexible_dtypes.py, _BINARY_DTYPE_RES_HALF: each cell equals the join in JAX's lattice."""
 
 
 class TensorFlowAll(TensorFlow):
     """tf.experimental.numpy.experimental_enable_numpy_behavior(dtype_conversion_mode="all").
 
-    Twelve ops promote, those of + - * / // % ** ==, matmul, tensordot, maximum and minimum (and so
-    clip), and take what they take at the join. The others, != and < among them, still want one
-    dtype. Results are weak where the join is, but of the ops that commit it.
+    Twelve ops promote: those of + - * / // % ** ==, matmul, tensordot, maximum and minimum (and so
+    clip). A promoting op accepts its usual dtypes at the join. The other ops, != and < among them,
+    still require one dtype. A result is weak if the join is weak, except for the ops that commit
+    it.
 
-    TensorFlow has two weak floats: float32, a Python float, and float64, which an integer makes of
-    it: `x_i32 * 0.1`. weak_float is the second; a Python float that meets bools and literals alone
-    is float32, not weak: `mask + 0.5` beside bfloat16 is float32, where TensorFlow has bfloat16.
+    TensorFlow has two weak floats. A Python float is a weak float32. A Python float that joins an
+    integer gives a weak float64: `x_i32 * 0.1`. weak_float stands for the weak float64. A Python
+    float that meets bools and literals alone is float32 here, and not weak: `mask + 0.5` beside
+    bfloat16 is float32, whereas TensorFlow has bfloat16.
     """
 
     instead = "jax"
     by_value = True
 
     def beside(self, dtype: DType, partners: Sequence[Typed], op: str) -> DType:
-        """Its own where the op promotes; the others cast it here too.
+        """Return the array's own dtype if the op promotes; the other ops cast the array here too.
 
-        So do all where the table of joins lacks a dtype. A bool array is no mask, but multiplies.
+        Every op casts the array if the table of joins lacks one of the dtypes. A bool array is an
+        ordinary factor of `*`, not a mask.
         """
         to = super().beside(dtype, partners, op)
         promotes = op in _ROLES or op in ("", "clip")
@@ -68,13 +73,16 @@ class TensorFlowAll(TensorFlow):
         return dtype if promotes and not mask and not {dtype, to} & {*SMALL} else to
 
     def common(self, operands: Sequence[Typed]) -> DType:
-        """The join; float32 of Python floats that no number of a tensor has joined."""
+        """Return the join.
+
+        A weak float join is float32 unless an operand makes it a weak float64.
+        """
         dtype = LibraryRules.common(self, operands)
         narrow = dtype is DType.weak_float and all(map(_is_narrow, operands))
         return DType.float32 if narrow else dtype
 
     def meeting(self, operands: Sequence[Typed], op: str) -> DType:
-        """The join, if the op promotes; clip is maximum(minimum(x, high), low)."""
+        """Return the join, if the op promotes; clip is maximum(minimum(x, high), low)."""
         if op == "clip":
             x, low, high = operands
             lesser = self.family_dtype("ordering", self.meeting([x, high], "minimum"), op)
@@ -86,27 +94,30 @@ class TensorFlowAll(TensorFlow):
         return self.concrete_dtype(dtype) if _ROLES[op] == "commits" else dtype
 
     def by_itself(self, operand: Typed) -> DType:
-        """float32 of a Python float, float64 of a weak result."""
+        """Return float32 for a Python float, float64 for a weak result."""
         narrow = operand.dtype is DType.weak_float and _is_narrow(operand)
         return DType.float32 if narrow else super().by_itself(operand)
 
     def number(self, value: Any, place: Place) -> Any:
-        """As without promotion, of an int of 32 bits."""
+        """Return the wrapped int of the default mode.
+
+        Refuse an int that wraps and exceeds 32 bits.
+        """
         number = super().literal_value(value, place)
         if number is not value and not fits(value, DType.int32):
             raise self.misfit(value, DType.int32)
         return number
 
     def masks_first(self, value: Any, place: Place, beside: DType | None) -> bool:
-        """A number may come before its mask."""
+        """Return True: a number may come before its mask."""
         return True
 
     def concrete_dtype(self, weak: DType) -> DType:
-        """int32, float64 and complex128."""
+        """Return int32, float64 or complex128 for a weak dtype."""
         return DType.float64 if weak is DType.weak_float else super().concrete_dtype(weak)
 
     def literal(self, value: Any, place: Place = ALONE) -> DType:
-        """As without promotion; where the op promotes, an int has 32 bits."""
+        """Return the dtype of the default mode; if the op promotes, an int must fit 32 bits."""
         promotes = place.op in _ROLES or place.op in ("", "clip")
         divides = place.op == "divide" and any(
             operand.dtype.is_integer for operand in place.partners
@@ -117,15 +128,16 @@ class TensorFlowAll(TensorFlow):
 
 
 def _is_narrow(operand: Typed) -> bool:
-    """Whether a weak float beside it stays one of 32 bits: a literal, bool, or weak integer."""
+    """Whether a weak float stays a weak float32 beside a literal, bool or weak integer."""
     literal = isinstance(operand, Operand) and not operand.rank
     return operand.dtype not in INTS and (literal or operand.dtype is not DType.weak_float)
 
 
 class TensorFlowSafe(TensorFlowAll):
-    """The same in the mode "safe": a join that neither operand has, or that loses, is refused.
+    """The mode "safe": a join must equal an operand's dtype and hold every operand exactly.
 
-    More than two operands join one after another, so that their order counts.
+    Other joins raise PromotionError. More than two operands join from left to right, so their order
+    counts.
     """
 
     instead = "tf_all"
@@ -133,9 +145,11 @@ class TensorFlowSafe(TensorFlowAll):
     def array(
         self, dtype: DType, partners: Sequence[Typed], op: str = "", value: Any = None
     ) -> DType:
-        """As in the mode "all"; a NumPy scalar that is cast must join its tensor safely.
+        """Return the dtype of the mode "all".
 
-        Not np.float64 and np.complex128, which are Python's numbers too.
+        A NumPy scalar that TensorFlow casts must join safely.
+
+        np.float64 and np.complex128 are exempt, since they are Python numbers too.
         """
         to = super().array(dtype, partners, op)
         scalar = isinstance(value, np.generic) and not isinstance(value, (float, complex))
@@ -144,7 +158,7 @@ class TensorFlowSafe(TensorFlowAll):
         return to
 
     def join(self, dtypes: tuple[DType, ...]) -> DType:
-        """From left to right, each join checked."""
+        """Fold the dtypes from left to right; raise PromotionError at the first unsafe join."""
         result = dtypes[0]
         for dtype in dtypes[1:]:
             pair = (result, dtype)
@@ -157,7 +171,7 @@ class TensorFlowSafe(TensorFlowAll):
         if result.weak and all(dtype.weak for dtype in pair):
             return True
         if result is DType.weak_float and any(dtype.is_integer for dtype in pair):
-            return False  # a Python float is a weak float32, which the result is not
+            return False  # a Python float is a weak float32; the result is a weak float64
         strong_result = self.concrete_dtype(result)
         strong = [dtype for dtype in pair if not dtype.weak]
         return strong_result in map(self.concrete_dtype, pair) and all(

@@ -3,7 +3,7 @@
 Sources, all of 2.13: c10/core/ScalarType.cpp (promoteTypes, toComplexType), c10/core/Scalar.h;
 aten/src/ATen/native: TypeProperties.cpp (combine_categories, result_type), BinaryOps.cpp and .h,
 UnaryOps.cpp, ReduceOps.cpp, TensorCompare.cpp, TensorAdvancedIndexing.cpp, LinearAlgebra.cpp,
-layer_norm.cpp; measured for every op (tests/peers/test_peer_torch.py).
+layer_norm.cpp. The tests measure every op (tests/peers/test_peer_torch.py).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ TORCH_LATTICE = Lattice(
         **{DType(name): [] for name in _FLOAT8.split()},
     },
 )
-"""promoteTypes, but that uint16, uint32 and uint64 do not mix with complex numbers either."""
+"""promoteTypes, except that uint16, uint32 and uint64 do not mix with complex numbers either."""
 
 _COMPLEX = {
     DType.float16: None,  # ComplexHalf, complex32
@@ -52,14 +52,17 @@ _COMPLEX = {
     DType.float32: DType.complex64,
     DType.float64: DType.complex128,
 }
-"""toComplexType."""
+"""toComplexType: the complex dtype whose parts have a float dtype."""
 
 _NUMBERS = {
     DType.weak_int: DType.int64,
     DType.weak_float: DType.float32,
     DType.weak_complex: DType.complex64,
 }
-"""What a number counts as; torch.set_default_dtype, float32 as it comes, changes the last two."""
+"""The dtypes of Python numbers.
+
+torch.set_default_dtype, float32 by default, changes the last two.
+"""
 
 _INTS = tuple(d for d in TORCH_LATTICE if d.is_integer)
 _NO_INTS = dict.fromkeys((DType.bool, *_INTS))
@@ -70,18 +73,19 @@ _RANGE_CHECKED = {
     "where": {*_INTS, DType.float32, DType.complex64},
     "pow": {*_INTS, *_HALVES},
 }
-"""The ops, and dtypes in which their operands meet, that check a number's range; others wrap it."""
+"""The ops that check a number's range, by the common dtypes in which they do; other ops wrap it."""
 
 _ALIKE = frozenset({"heaviside", "matmul", "tensordot", "scatter", "layer_norm", "as_complex"})
-"""The ops that promote nothing."""
+"""The ops that require operands of one dtype."""
 
 
 class Torch(LibraryRules):
-    """PyTorch, its default dtype float32.
+    """PyTorch, with its default dtype float32.
 
-    Operands of a higher rung outweigh those of a lower one, unless these are of a higher category
-    (bool, integer, float, complex). Beside the join: functions of floats and `/` take integers as
-    float32, but many take none; sums accumulate integers in int64; numbers wrap.
+    The rungs are Python numbers, 0-d tensors and n-d tensors, from low to high. Operands of a
+    higher rung decide the dtype, unless a lower rung has a higher category (bool, integer, float,
+    complex). Besides the join: functions of floats and `/` convert integers to float32, but many
+    functions refuse integers. Sums accumulate integers in int64. Numbers wrap.
     """
 
     library = "PyTorch"
@@ -110,10 +114,11 @@ class Torch(LibraryRules):
     cell = LibraryRules.cell
 
     def entering(self, scalar: Any) -> Any:
-        """A Python number, as PyTorch takes it: a float for np.bool_, the real part for complex64.
+        """Return the Python number to which PyTorch converts a NumPy scalar.
 
-        An int for NumPy's integers, and a complex number for what is one in Python, as
-        np.complex128 is; all else is a double (c10::Scalar of torch/csrc/utils/python_arg_parser).
+        NumPy's integers become ints. A scalar that is a Python complex number, as np.complex128 is,
+        becomes a complex number. Every other scalar becomes a double (c10::Scalar of
+        torch/csrc/utils/python_arg_parser): a float for np.bool_, the real part for np.complex64.
         """
         number = scalar.item()
         if isinstance(scalar, np.integer) and number >= 2**63:
@@ -125,19 +130,25 @@ class Torch(LibraryRules):
         return number if isinstance(scalar, (np.integer, complex)) else float(number.real)
 
     def exponent_of(self, base: Typed | None, exponent: Any) -> tuple[Any, int | None]:
-        """Of a bool base a bool exponent is a number of factors; no other power of bools is."""
+        """Return the exponent and, for a bool base with a bool exponent, the number of factors.
+
+        PyTorch has no other power of bools.
+        """
         products = base is not None and base.dtype is DType.bool and isinstance(exponent, bool)
         return exponent, int(exponent) if products else None
 
     def literal_value(self, value: Any, place: Place) -> Any:
-        """1 for True beside 0-d tensors that promote with no bool: a number is below their rung."""
+        """Return 1 for True beside 0-d tensors that promote with no bool, else the value itself.
+
+        A bool stands on the rung of 0-d tensors and joins them. A number stands on a lower rung.
+        """
         if type(value) is not bool or not place.partners or place.op == "subtract":
             return value
         below = all(not x.rank and _is_lonely(x.dtype) for x in place.partners)
         return int(value) if below else value
 
     def common(self, operands: Sequence[Typed]) -> DType:
-        """Each rung joins in the order of its operands, then the rungs combine from the lowest."""
+        """Join each rung in the order of its operands, then combine the rungs, lowest first."""
         rungs: tuple[list[DType], ...] = ([], [], [])  # numbers, 0-d, n-d
         for operand in operands:
             dtype = self.supported(operand.dtype)
@@ -152,7 +163,10 @@ class Torch(LibraryRules):
         return dtype_found
 
     def _combine_categories(self, lower: DType | None, higher: DType) -> DType | None:
-        """combine_categories; None is complex32, which a higher rung may still outweigh."""
+        """combine_categories of PyTorch.
+
+        None stands for complex32, which a higher rung may outweigh.
+        """
         if lower is not None and _category(lower) <= _category(higher):
             return higher
         if lower is not None and not lower.is_complex:
@@ -162,7 +176,10 @@ class Torch(LibraryRules):
         return higher if higher.is_complex else _COMPLEX[higher] if higher.is_float else lower
 
     def join(self, dtypes: tuple[DType, ...]) -> DType:
-        """promoteTypes, from the left: int8, float32, uint16 join; int8, uint16, float32 do not."""
+        """Fold by promoteTypes from the left: int8, float32, uint16 join.
+
+        Int8, uint16, float32 do not.
+        """
         return reduce(self._promote_pair, dtypes)
 
     def _promote_pair(self, a: DType, b: DType) -> DType:
@@ -174,7 +191,10 @@ class Torch(LibraryRules):
         return TORCH_LATTICE.join(a, b)
 
     def meeting(self, operands: Sequence[Typed], op: str) -> DType:
-        """The join; some ops promote nothing, and `-` takes no bool even beside other dtypes."""
+        """Return the join.
+
+        Some ops require one dtype, and `-` refuses bool even beside other dtypes.
+        """
         dtypes = tuple(dict.fromkeys([operand.dtype for operand in operands]))
         if op in _ALIKE and len(dtypes) > 1:
             raise self.refusal(dtypes, f"{op} takes operands of one dtype")
@@ -183,7 +203,10 @@ class Torch(LibraryRules):
         return self.common(self._clamp_operands(operands) if op == "clip" else operands)
 
     def _clamp_operands(self, operands: Sequence[Typed]) -> Sequence[Typed]:
-        """The operands of clamp: beside a number for a bound, a 0-d tensor counts as one too."""
+        """Return the operands of clamp.
+
+        A 0-d tensor bound beside a number bound counts as a number.
+        """
         x, *bounds = operands
         numbers = [operand.dtype.weak for operand in bounds]
         if all(numbers) or not any(numbers):
@@ -196,20 +219,23 @@ class Torch(LibraryRules):
                 fix="make a tensor of the number by g.scalar(...)",
             )
         kinds = [_category(operand.dtype) for operand in bounds]
-        least = 0 if x.dtype is DType.bool else 1  # of which bool is none
+        least = 0 if x.dtype is DType.bool else 1  # a bool bound counts as an int unless x is bool
         return [x, *(Operand(_AS_NUMBER[max(kind, least)], 0) for kind in kinds)]
 
     def _true_bound(self, place: Place) -> DType:
-        """The dtype of True for a bound of clamp: a number, where the other bound is a tensor."""
+        """Return the dtype of True as a bound of clamp: bool, or weak_int beside a tensor bound.
+
+        A 0-d bool tensor is no such bound.
+        """
         tensors = [operand for operand in place.others[1:] if not isinstance(operand, Number)]
         beside = any(operand.rank or operand.dtype is not DType.bool for operand in tensors)
         return DType.weak_int if beside else DType.bool
 
     def literal(self, value: Any, place: Place = ALONE) -> DType:
-        """The weak dtype of its type, of ints from 2**63 on uint64; checked in a few ops.
+        """Return the weak dtype of a number, or uint64 for an int from 2**63 on.
 
-        There a number must be in the range of the dtype in which all operands meet, but the base
-        of pow wraps.
+        A few ops check the range: the number must fit the dtype in which all operands meet. The
+        base of pow wraps instead.
         """
         wide = isinstance(value, int) and 2**63 <= value < 2**64
         dtype = DType.uint64 if wide else super().literal(value, place)
@@ -236,19 +262,19 @@ class Torch(LibraryRules):
         return dtype
 
     def floating(self, dtype: DType, op: str) -> DType:
-        """float32 of integers and bool."""
+        """Return float32 for bool and integers; a float or complex dtype stays."""
         return dtype if dtype.is_float or dtype.is_complex else DType.float32
 
     def division(self, dtype: DType, op: str) -> DType:
-        """As functions of floats."""
+        """Return the dtype of functions of floats."""
         return self.floating(dtype, op)
 
     def storable(self, source: DType, target: DType) -> bool:
-        """torch.can_cast: to the same category, or to a higher one."""
+        """torch.can_cast: whether the target's category is the source's or a higher one."""
         return _category(source) <= _category(target)
 
     def accumulator(self, dtype: DType, op: str) -> DType:
-        """Not bool, in cumsum and cumprod, which have no kernel for it."""
+        """Return the dtype; refuse bool in cumsum and cumprod, which have no kernel for bool."""
         if dtype is DType.bool and op in ("cumulative_sum", "cumulative_prod"):
             raise PromotionError(
                 f"{op} does not accumulate in bool under {self.name!r}",
@@ -257,21 +283,21 @@ class Torch(LibraryRules):
         return dtype
 
     def average(self, dtype: DType, op: str) -> DType:
-        """Integers are refused."""
+        """Return a float or complex dtype; refuse integers."""
         return PromotionRules.floating(self, dtype, op)
 
     def accumulation(self, dtype: DType, op: str) -> DType:
-        """int64 of all integers, uint64 too, and of bool."""
+        """Return int64 for bool and all integers, even uint64."""
         return DType.int64 if dtype.is_integer or dtype is DType.bool else dtype
 
     def truth(self, dtype: DType, op: str) -> DType:
-        """Whatever is not 0 is true; where's condition is bool, or still uint8."""
+        """Return bool; every nonzero value is true, but where's condition must be bool or uint8."""
         if op == "where" and dtype not in (DType.bool, DType.uint8):
             return super().truth(dtype, op)
         return DType.bool
 
     def index_dtype(self, dtype: DType, op: str) -> DType:
-        """int64; of gather and scatter int32 too."""
+        """Return the dtype of indices: int64, or also int32 for gather and scatter."""
         if dtype is DType.int64 or (dtype is DType.int32 and op != "take_along"):
             return dtype
         raise PromotionError(
@@ -280,7 +306,7 @@ class Torch(LibraryRules):
         )
 
     def inspection(self, dtype: DType, op: str) -> DType:
-        """Any dtype; imag takes complex numbers alone."""
+        """Return any dtype; imag accepts complex numbers alone."""
         if op == "imag" and not dtype.is_complex:
             raise PromotionError(
                 f"imag takes complex numbers under {self.name!r}, not {dtype}; the imaginary part "
@@ -289,7 +315,7 @@ class Torch(LibraryRules):
         return dtype
 
     def verdict(self, dtype: DType, op: str) -> DType:
-        """Bool; uint8 of any and all of uint8, as before PyTorch had bool."""
+        """Return bool; any and all of uint8 return uint8, as before PyTorch had bool."""
         return dtype if dtype is DType.uint8 and op in ("any", "all") else DType.bool
 
 
@@ -297,19 +323,19 @@ _AS_NUMBER = (DType.bool, DType.weak_int, DType.weak_float, DType.weak_complex)
 
 
 def _is_lonely(dtype: DType) -> bool:
-    """Whether a dtype promotes with no other integer or bool."""
+    """Whether a dtype promotes with no other integer dtype or bool."""
     return dtype in _WITHOUT_INTS or dtype.narrow
 
 
 def _category(dtype: DType) -> int:
-    """bool, integer, float, complex."""
+    """Return the category: 0 for bool, 1 for integers, 2 for floats, 3 for complex numbers."""
     return 3 if dtype.is_complex else 2 if dtype.is_float else int(dtype.is_integer)
 
 
 def _converts(value: Any, dtype: DType) -> bool:
-    """Whether a number becomes a dtype without overflow (c10::overflows).
+    """Whether a number converts to a dtype without overflow (c10::overflows).
 
-    Unsigned integers take negative ones down to minus their greatest.
+    Unsigned dtypes accept negative ints down to minus their greatest value.
     """
     if isinstance(value, complex):
         return _converts(value.real, dtype) and _converts(value.imag, dtype)
