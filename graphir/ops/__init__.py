@@ -1,8 +1,8 @@
-"""The ops of graphs: `ops.add(x, y)` adds one; CATALOGUE has all, by name.
+"""The ops of graphs: `ops.add(x, y)` adds an op to a graph; CATALOGUE holds all ops by name.
 
-The catalogue is in catalogue.py, a line for each op; the Op record, attributes, types and the rules
-for dtypes and shapes are the other modules. `ops.register` adds an op from outside of the project;
-one that an installed distribution declares (graphir.entry_points) is found by its name.
+catalogue.py defines the ops, one op a line. The other modules define the Op record, attributes,
+types, and the rules for dtypes and shapes. `ops.register` adds an op from outside of the project.
+An op that an installed distribution declares (graphir.entry_points) is available by its name.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -14,10 +14,13 @@ from graphir.ops.op import CATALOGUE as CATALOGUE
 from graphir.ops.op import find as find
 from graphir.ops.op import register as register
 
-if not TYPE_CHECKING:  # for whom an unknown name is an error
+if not TYPE_CHECKING:  # a type checker should still report unknown names
 
     def __getattr__(name: str) -> Any:
-        """The op of that name, registered or declared by another distribution."""
+        """Return the op of that name, registered or declared by another distribution.
+
+        AttributeError names similar ops if none has the name.
+        """
         if not name.startswith("_"):
             try:
                 return find(name)

@@ -1,4 +1,4 @@
-"""The attributes of a symbol as one frozen record, which equal attributes share."""
+"""The attributes of a symbol as a frozen, interned record."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import numpy as np
 from graphir.dtypes import DType
 
 _DIGESTED = 4096
-"""From this many bytes on, an array is compared by its digest."""
+"""The size in bytes above which a key holds an array's digest instead of its bytes."""
 
 
 def content_of(attrs: Mapping[str, Any]) -> tuple[Any, ...]:
-    """A key that two sets of attributes share only if they are the same to the bit."""
+    """Return a key that two sets of attributes share only if they are equal bit for bit."""
     return tuple((name, _content(value)) for name, value in attrs.items())
 
 
@@ -36,11 +36,12 @@ def _content(value: Any) -> Any:
 
 
 class AttributeRecord(dict[str, Any]):
-    """The attributes of a symbol: read like a dict, never changed, hashed by identity.
+    """The attributes of a symbol: an immutable dict, hashed by identity.
 
-    Interned: `AttributeRecord.of` gives attributes that are equal to the bit one record, so that
-    comparing records is comparing identities. Records with arrays, as constants have them, are
-    apart, since that would read every array when it is made: compare their `content`.
+    Records are interned: `AttributeRecord.of` returns the same record for attributes that are equal
+    bit for bit, so comparing records is comparing identities. A record with an array, such as a
+    constant's, is not interned, because interning would read the whole array. Compare the `content`
+    of such records.
     """
 
     __slots__ = ("__weakref__", "_content")
@@ -48,7 +49,7 @@ class AttributeRecord(dict[str, Any]):
 
     @staticmethod
     def of(attrs: Mapping[str, Any]) -> AttributeRecord:
-        """The record of some attributes."""
+        """Return the record of a mapping of attributes."""
         if type(attrs) is AttributeRecord:
             return attrs
         new = AttributeRecord(attrs)
@@ -60,9 +61,9 @@ class AttributeRecord(dict[str, Any]):
 
     @property
     def content(self) -> tuple[Any, ...]:
-        """A key that two records share only if they are the same to the bit; made once.
+        """Return a key that two records share only if they are equal bit for bit; it is cached.
 
-        0.0 is not -0.0 and True is not 1; arrays count by dtype, shape and bytes.
+        0.0 is not -0.0 and True is not 1. An array counts by dtype, shape and bytes.
         """
         try:
             return self._content
@@ -94,4 +95,4 @@ _LOCK = RLock()
 
 NO_ATTRIBUTES = AttributeRecord.of({})
 TO_DTYPE = tuple(AttributeRecord.of({"to": dtype}) for dtype in DType)
-"""The attributes of a cast to each dtype, by its code."""
+"""The attributes of a cast to each dtype, indexed by `DType.code`."""

@@ -1,4 +1,8 @@
-"""How the attributes of ops are checked, and the one form each is brought to."""
+"""Normalization of op attributes: each function checks a value and returns its canonical form.
+
+A function takes the value and the operands' types. Its first paragraph describes the value in the
+help of the ops. A value that does not fit raises an error.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +26,7 @@ def integer(value: Any, types: Types = ()) -> int:
 
 
 def natural(value: Any, types: Types = ()) -> int:
-    """An int that counts something."""
+    """A non-negative int, such as a count."""
     if (number := integer(value)) < 0:
         raise GraphError(f"a count cannot be negative: {number}")
     return number
@@ -36,17 +40,20 @@ def flag(value: Any, types: Types = ()) -> bool:
 
 
 def several(value: Any) -> tuple[Any, ...]:
-    """The items of a tuple or list, or the one value there is: shapes, axes and repetitions."""
+    """Return the items of a tuple or list, or a tuple of the value alone.
+
+    Shapes, axes and repetitions accept both forms.
+    """
     return tuple(cast("Sequence[Any]", value)) if isinstance(value, (tuple, list)) else (value,)
 
 
 def plain(value: Any) -> Any:
-    """A NumPy scalar as the Python scalar it is; anything else as it is."""
+    """Return a NumPy scalar as a Python scalar; return any other value unchanged."""
     return cast(Any, value).item() if isinstance(value, np.generic) else value
 
 
 def number(value: Any, types: Types = ()) -> int | float | complex:
-    """A Python scalar; a NumPy scalar counts as one."""
+    """A Python scalar; a NumPy scalar is converted to a Python scalar."""
     scalar = plain(value)
     if not isinstance(scalar, (bool, int, float, complex)):
         raise GraphError(f"a number is needed here, not {scalar!r}")
@@ -59,7 +66,7 @@ def optional_number(value: Any, types: Types = ()) -> int | float | complex | No
 
 
 def positive(value: Any, types: Types = ()) -> float:
-    """A finite real number that is not negative."""
+    """A finite real number of at least 0."""
     value_ = number(value)
     if isinstance(value_, (bool, complex)) or not 0 <= value_ < float("inf"):
         raise GraphError("a number of at least 0 is needed", got=repr(value))
@@ -67,7 +74,7 @@ def positive(value: Any, types: Types = ()) -> float:
 
 
 def choice(*names: str) -> Callable[[Any, Types], str]:
-    """One of some names."""
+    """Return the normalization of an attribute whose value is one of `names`."""
 
     def normalize(value: Any, types: Types = ()) -> str:
         if value not in names:
@@ -79,7 +86,7 @@ def choice(*names: str) -> Callable[[Any, Types], str]:
 
 
 def dtype(value: Any, types: Types = ()) -> DType:
-    """A DType, from any of its names."""
+    """A DType, or any name of one."""
     return value if isinstance(value, DType) else DType(value)
 
 
@@ -116,7 +123,7 @@ def optional_axis(value: Any, types: Types) -> int | None:
 
 
 def new_axis(value: Any, types: Types) -> int:
-    """The place of an axis that the result has more than the first operand."""
+    """The position of the new axis in the result."""
     return _axis(value, types[0].rank + 1)
 
 
@@ -138,7 +145,7 @@ def axes(value: Any, types: Types) -> tuple[int, ...]:
 
 
 def permutation(value: Any, types: Types) -> tuple[int, ...]:
-    """Every axis of the first operand, once."""
+    """Every axis of the first operand, each exactly once."""
     rank = types[0].rank
     order = tuple(_axis(v, rank) for v in _integers(value))
     if sorted(order) != list(range(rank)):
@@ -155,7 +162,7 @@ def per_axis(value: Any, types: Types) -> tuple[int, ...]:
 
 
 def pairs(value: Any, types: Types) -> tuple[tuple[int, int], ...]:
-    """(before, after) for each axis; one int or one pair serves all axes."""
+    """(before, after) for each axis; an int or a single pair applies to all axes."""
     rank = types[0].rank
     several = isinstance(value, (list, tuple))
     sequence = cast("Sequence[Any]", value) if several else (value, value)
@@ -175,7 +182,7 @@ def limits(value: Any, types: Types) -> Shape:
 
 
 def contracted(value: Any, types: Types) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Axes of both operands that tensordot sums over: a count, or a pair of axis lists."""
+    """The axes of both operands that tensordot sums over: a count, or a pair of axis lists."""
     left, right = types[0].rank, types[1].rank
     if isinstance(value, (list, tuple)):
         both = cast("Sequence[Any]", value)
@@ -192,7 +199,10 @@ def contracted(value: Any, types: Types) -> tuple[tuple[int, ...], tuple[int, ..
 
 
 def new_shape(value: Any, types: Types) -> Shape:
-    """The shape that reshape gives, one -1 resolved; ShapeError unless sizes are known equal."""
+    """The shape that reshape gives; at most one -1 stands for the remaining elements.
+
+    ShapeError is raised unless both shapes have provably equal sizes.
+    """
     dims: list[Any] = list(value) if isinstance(value, (list, tuple)) else [value]  # pyright: ignore[reportUnknownArgumentType]
     free = [i for i, dim in enumerate(dims) if isinstance(dim, Integral) and dim == -1]
     fixed_dims = shape_of([1 if i in free else dim for i, dim in enumerate(dims)])
@@ -209,12 +219,12 @@ def new_shape(value: Any, types: Types) -> Shape:
 
 
 def constant(value: Any, types: Types = ()) -> np.ndarray[Any, Any]:
-    """The values of a constant: a contiguous array that nobody can write to."""
+    """The values of a constant: a contiguous, read-only array."""
     array = np.array(value, order="C")
     array.setflags(write=False)
     return array
 
 
 def with_dtypes(attrs: Mapping[str, Any], change: Callable[[DType], DType]) -> dict[str, Any]:
-    """Attributes with each dtype among them changed."""
+    """Return the attributes with `change` applied to each DType value."""
     return {n: change(value) if isinstance(value, DType) else value for n, value in attrs.items()}

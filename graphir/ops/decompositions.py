@@ -1,13 +1,14 @@
-"""What composite ops are, each written once in terms of primitive ops.
+"""The decompositions of composite ops, each written once in terms of primitive ops.
 
-A decomposition is a function `(p, *operands, **attributes)`. `p` is a namespace that has the
-primitives by name, `p.number(value, like)`, a number in the dtype of another value, and on symbols
-`p.count(x, axes, less, like)`, the number of elements along axes, less a number but at least 0.
-So the same lines run on NumPy arrays, where they are the kernel (graphir/semantics/kernels.py), and
-on symbols, where they rewrite a graph for a target (passes/decompose.py). Operands have the dtypes
-of a lowered graph; `.dtype` is a DType or NumPy's, `.shape` has ints or, of symbols, named dims.
+A decomposition is a function `(p, *operands, **attributes)`. `p` is a namespace of the primitives
+by name. `p.number(value, like)` is a number in the dtype of another value. On symbols, `p.count(x,
+axes, less, like)` is the number of elements along axes, minus `less`, but at least 0. The same
+lines run on NumPy arrays, where they are the kernel (graphir/semantics/kernels.py), and on symbols,
+where they rewrite a graph for a target (passes/decompose.py). Operands have the dtypes of a lowered
+graph. `.dtype` is a DType or a NumPy dtype; `.shape` holds ints or, for symbols, named dims.
 
-None for a result says that the op is a primitive at these dtypes or attributes.
+A decomposition returns None if the op is a primitive at these dtypes or attributes. The docstring
+of a decomposition is its result.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ Axes = tuple[int, ...]
 class Decomposition(NamedTuple):
     """A composite op in terms of primitives.
 
-    `ulps`: how far its result may be from the kernel's, in units of the last place of float32 and
-    float64; 0: it has the kernel's bits. Bounded ones serve targets alone.
+    `ulps` bounds the difference between its result and the kernel's, in units of the last place of
+    float32 and float64. 0 means that the decomposition has the kernel's bits. Bounded
+    decompositions serve targets alone.
     """
 
     function: Callable[..., Any]
@@ -31,16 +33,16 @@ class Decomposition(NamedTuple):
 
 
 DECOMPOSITIONS: dict[str, Decomposition] = {}
-"""The decompositions of ops, by the names of these."""
+"""The decompositions by the names of their ops."""
 
 
 def exact(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorator: the decomposition of the op of that name, with the kernel's bits."""
+    """Decorator: register the function as the decomposition of the op with its name, at 0 ulps."""
     return bounded(0)(function)
 
 
 def bounded(ulps: int, names: str = "") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Decorator: a decomposition that is so many units of the last place off; of several ops."""
+    """Decorator: register a decomposition with an error bound in ulps, by its name or `names`."""
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         for name in (names or function.__name__).split():
@@ -79,13 +81,13 @@ def clip(p: Any, x: Any, low: Any, high: Any) -> Any:
 
 @exact
 def abs(p: Any, x: Any) -> Any:  # noqa: A001 -- named as the op
-    """The operand itself where no number is negative."""
+    """The operand itself if its dtype has no negative numbers, else a primitive."""
     return x if x.dtype.kind in "bu" else None
 
 
 @exact
 def sign(p: Any, x: Any) -> Any:
-    """-1, 0 or 1, and NaN of NaN; a complex sign is a primitive."""
+    """-1, 0 or 1, and NaN for NaN. The sign of a complex number is a primitive."""
     kind = x.dtype.kind
     if kind in "bc":
         return x if kind == "b" else None
@@ -98,7 +100,7 @@ def sign(p: Any, x: Any) -> Any:
 
 @exact
 def remainder(p: Any, x: Any, y: Any) -> Any:
-    """The remainder with the sign of y, so has a zero: fmod, or y more where the signs differ."""
+    """The remainder with the sign of y, even if it is 0: fmod, plus y where the signs differ."""
     rest, zero = p.fmod(x, y), p.number(0, x)
     floored = p.where(_crossed(p, rest, y, zero), rest + y, rest)
     if x.dtype.kind != "f":
@@ -108,7 +110,7 @@ def remainder(p: Any, x: Any, y: Any) -> Any:
 
 @exact
 def floor_divide(p: Any, x: Any, y: Any) -> Any:
-    """The floor of x / y, by way of the remainder, as NumPy finds it; of integers a primitive."""
+    """The floor of x / y, computed from the remainder as in NumPy; a primitive for integers."""
     if x.dtype.kind != "f":
         return None
     rest, zero, one = p.fmod(x, y), p.number(0, x), p.number(1, x)
@@ -122,13 +124,13 @@ def floor_divide(p: Any, x: Any, y: Any) -> Any:
 
 
 def _crossed(p: Any, rest: Any, y: Any, zero: Any) -> Any:
-    """Whether fmod, of the sign of x, is not the remainder of the sign of y."""
+    """Whether fmod is nonzero and its sign, the sign of x, differs from that of y."""
     return p.not_equal(rest, zero) & ((rest < zero) ^ (y < zero))
 
 
 @exact
 def reciprocal(p: Any, x: Any) -> Any:
-    """The quotient 1 / x; an integer's is truncated, and 0 of 0; a complex one is a primitive."""
+    """The quotient 1 / x; for integers truncated, with 0 for 0; a primitive for complex numbers."""
     if x.dtype.kind == "c":
         return None
     one = p.number(1, x)
@@ -139,13 +141,13 @@ def reciprocal(p: Any, x: Any) -> Any:
 
 @bounded(0, "floor ceil")
 def _rounded(p: Any, x: Any) -> Any:
-    """The identity of integers and bools."""
+    """The operand itself for integers and bools, else a primitive."""
     return x if x.dtype.kind in "biu" else None
 
 
 @exact
 def trunc(p: Any, x: Any) -> Any:
-    """The integer next to x towards 0."""
+    """The operand rounded towards 0."""
     if x.dtype.kind in "biu":
         return x
     return p.where(x < p.number(0, x), p.ceil(x), p.floor(x))
@@ -153,7 +155,7 @@ def trunc(p: Any, x: Any) -> Any:
 
 @exact
 def round(p: Any, x: Any) -> Any:  # noqa: A001 -- named as the op
-    """Both parts of a complex number rounded."""
+    """Both parts rounded for a complex number; the operand itself for integers and bools."""
     if x.dtype.kind == "c":
         return _by_part(p, x, p.round)
     return _rounded(p, x)
@@ -168,24 +170,24 @@ def _by_part(p: Any, x: Any, function: Callable[[Any], Any]) -> Any:
 
 @exact
 def rsqrt(p: Any, x: Any) -> Any:
-    """The reciprocal of sqrt(x): two roundings."""
+    """The reciprocal of sqrt(x), with two roundings."""
     return p.reciprocal(p.sqrt(x))
 
 
 @bounded(3)
 def log2(p: Any, x: Any) -> Any:
-    """The natural logarithm, scaled."""
+    """The natural logarithm times 1 / log(2)."""
     return _scaled(p, p.log(x), 1 / math.log(2))
 
 
 @bounded(3)
 def log10(p: Any, x: Any) -> Any:
-    """The natural logarithm, scaled."""
+    """The natural logarithm times 1 / log(10)."""
     return _scaled(p, p.log(x), 1 / math.log(10))
 
 
 def _scaled(p: Any, x: Any, factor: float) -> Any:
-    """The product with a real number; of a complex number both parts."""
+    """The product with a real factor; a complex number is scaled by part."""
     if x.dtype.kind == "c":
         return _by_part(p, x, lambda part: part * p.number(factor, part))
     return x * p.number(factor, x)
@@ -199,7 +201,7 @@ def deg2rad(p: Any, x: Any) -> Any:
 
 @exact
 def heaviside(p: Any, x: Any, y: Any) -> Any:
-    """The step function: 0 where x is negative, 1 where it is positive, y where it is 0; NaN."""
+    """The step function: 0 for negative x, 1 for positive x, y for x = 0, NaN for NaN."""
     zero, one = p.number(0, x), p.number(1, x)
     step = p.where(x > zero, one, p.where(x < zero, zero, x))
     return p.where(p.equal(x, zero), y, step)
@@ -207,26 +209,26 @@ def heaviside(p: Any, x: Any, y: Any) -> Any:
 
 @exact
 def sigmoid(p: Any, x: Any) -> Any:
-    """1 / (1 + exp(-x)), of negative x as exp(x) / (1 + exp(x)): nothing overflows."""
+    """1 / (1 + exp(-x)), or exp(x) / (1 + exp(x)) for negative x, so that exp never overflows."""
     one, small = p.number(1, x), p.exp(-p.abs(x))
     return p.where(x >= p.number(0, x), one, small) / (small + one)
 
 
 @exact
 def silu(p: Any, x: Any) -> Any:
-    """The product x * sigmoid(x); of -inf, NaN (-inf * 0)."""
+    """The product x * sigmoid(x); NaN for -inf (-inf * 0)."""
     return x * p.sigmoid(x)
 
 
 @exact
 def softplus(p: Any, x: Any) -> Any:
-    """max(x, 0) + log(1 + exp(-|x|)): no power overflows."""
+    """max(x, 0) + log(1 + exp(-|x|)), in which exp never overflows."""
     return p.maximum(x, p.number(0, x)) + p.log1p(p.exp(-p.abs(x)))
 
 
 @exact
 def gelu(p: Any, x: Any, approximate: str) -> Any:
-    """The Gaussian error linear unit (Hendrycks and Gimpel, arXiv 1606.08415); of -inf, NaN.
+    """The Gaussian error linear unit (Hendrycks and Gimpel, arXiv 1606.08415); NaN for -inf.
 
     "tanh": x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x**3))); "quick": x * sigmoid(1.702 x);
     "none", x * Phi(x), is a primitive.
@@ -236,7 +238,7 @@ def gelu(p: Any, x: Any, approximate: str) -> Any:
     if approximate == "none":
         return None
     slope, cube, half, one = (p.number(value, x) for value in _TANH_FORM)
-    # One expression: NumPy computes in the memory of operands that have no name.
+    # One expression, because NumPy reuses the memory of unnamed temporaries for results.
     return x * half * (p.tanh((x + x * x * x * cube) * slope) + one)
 
 
@@ -245,7 +247,10 @@ _TANH_FORM = (math.sqrt(2 / math.pi), 0.044715, 0.5, 1)
 
 @bounded(3)
 def hypot(p: Any, x: Any, y: Any) -> Any:
-    """The length of a vector, in units of its longer part; infinite also beside NaN."""
+    """The length of a vector, scaled by its longer component.
+
+    Infinite if a component is, even with NaN.
+    """
     x, y = p.abs(x), p.abs(y)
     zero, infinite = p.number(0, x), p.number(math.inf, x)
     longer, shorter = p.where(x > y, x, y), p.where(x > y, y, x)
@@ -256,7 +261,7 @@ def hypot(p: Any, x: Any, y: Any) -> Any:
 
 @bounded(4)
 def logaddexp(p: Any, x: Any, y: Any) -> Any:
-    """log(exp(x) + exp(y)), by the greater of the two."""
+    """log(exp(x) + exp(y)), as max(x, y) + log(1 + exp(-|x - y|))."""
     rest = p.log1p(p.exp(-p.abs(x - y)))
     return p.where(p.equal(x, y), x + p.number(math.log(2), x), p.maximum(x, y) + rest)
 
@@ -269,7 +274,7 @@ def copysign(p: Any, x: Any, y: Any) -> Any:
 
 @bounded(2)
 def cbrt(p: Any, x: Any) -> Any:
-    """A power, and a step of Newton's; zeros, infinities and NaN are themselves."""
+    """The cube root: pow, then a Newton step. Zeros, infinities and NaN stay themselves."""
     root = p.pow(p.abs(x), p.number(1 / 3, x))
     nearer = root - (root - p.abs(x) / (root * root)) * p.number(1 / 3, x)
     special = p.equal(x, p.number(0, x)) | p.logical_not(p.is_finite(x))
@@ -287,7 +292,7 @@ def is_nan(p: Any, x: Any) -> Any:
 
 @exact
 def is_inf(p: Any, x: Any) -> Any:
-    """Whether the magnitude of x, or of a part of it, is infinite; no integer's is."""
+    """Whether the magnitude of x, or of a part of x, is infinite; False for integers."""
     if x.dtype.kind in "biu":
         return p.not_equal(x, x)
     if x.dtype.kind == "c":
@@ -297,7 +302,7 @@ def is_inf(p: Any, x: Any) -> Any:
 
 @exact
 def is_finite(p: Any, x: Any) -> Any:
-    """Whether the magnitudes of x, or of its parts, are below infinity; all integers' are."""
+    """Whether the magnitude of x, or of each part of x, is below infinity; True for integers."""
     if x.dtype.kind in "biu":
         return p.equal(x, x)
     if x.dtype.kind == "c":
@@ -307,7 +312,7 @@ def is_finite(p: Any, x: Any) -> Any:
 
 @exact
 def signbit(p: Any, x: Any) -> Any:
-    """Whether an integer is negative; the sign of a float is a primitive."""
+    """Whether a number is negative; a primitive for floats, whose zeros and NaN have signs."""
     return None if x.dtype.kind == "f" else p.less(x, p.number(0, x))
 
 
@@ -332,19 +337,19 @@ for _name in ("equal", "not_equal", "less", "less_equal", "greater", "greater_eq
 
 @exact
 def real(p: Any, x: Any) -> Any:
-    """The operand itself where it is real."""
+    """The operand itself if its dtype is real, else a primitive."""
     return None if x.dtype.kind == "c" else x
 
 
 @exact
 def imag(p: Any, x: Any) -> Any:
-    """The number 0 where the operand is real."""
+    """Zeros if the operand's dtype is real, else a primitive."""
     return None if x.dtype.kind == "c" else p.broadcast_to(p.number(0, x), shape=x.shape)
 
 
 @exact
 def conj(p: Any, x: Any) -> Any:
-    """The imaginary part negated; a real operand itself."""
+    """The operand with its imaginary part negated; a real operand itself."""
     return p.as_complex(p.real(x), -p.imag(x)) if x.dtype.kind == "c" else x
 
 
@@ -353,13 +358,13 @@ def conj(p: Any, x: Any) -> Any:
 
 @bounded(1)
 def mean(p: Any, x: Any, axis: Axes, keepdims: bool) -> Any:
-    """The sum divided by the count, which float32 holds up to 2**24."""
+    """The sum divided by the count. float32 holds counts up to 2**24 exactly."""
     return p.sum(x, axis=axis, keepdims=keepdims) / p.count(x, axis, like=x)
 
 
 @bounded(1)
 def var(p: Any, x: Any, axis: Axes, keepdims: bool, correction: int) -> Any:
-    """The mean of |x - mean|**2, over n - correction elements."""
+    """The sum of |x - mean|**2, divided by n - correction for n elements."""
     centred = x - p.mean(x, axis=axis, keepdims=True)
     if x.dtype.kind == "c":
         squares = p.square(p.real(centred)) + p.square(p.imag(centred))
@@ -378,22 +383,22 @@ def std(p: Any, x: Any, axis: Axes, keepdims: bool, correction: int) -> Any:
 
 @exact
 def softmax(p: Any, x: Any, axis: int) -> Any:
-    """exp(x - max) / sum(exp(x - max)) along an axis; NaN where the greatest is infinite."""
+    """exp(x - max) / sum(exp(x - max)) along an axis; NaN if the maximum is infinite."""
     powers = p.exp(_below_max(p, x, axis))
     return powers / p.sum(powers, axis=(axis,), keepdims=True)
 
 
 @exact
 def logsoftmax(p: Any, x: Any, axis: int) -> Any:
-    """(x - max) - log(sum(exp(x - max))) along an axis; NaN where the greatest is infinite."""
+    """(x - max) - log(sum(exp(x - max))) along an axis; NaN if the maximum is infinite."""
     shifted = _below_max(p, x, axis)
     return shifted - p.log(p.sum(p.exp(shifted), axis=(axis,), keepdims=True))
 
 
 def _below_max(p: Any, x: Any, axis: int) -> Any:
-    """The difference of x and its greatest along an axis; x where the axis is empty."""
+    """The operand minus its maximum along an axis; the operand itself if the axis is empty."""
     size, padded = x.shape[axis], x
-    if not isinstance(size, int):  # a named dim, which may be 0: an empty axis has no greatest
+    if not isinstance(size, int):  # a named dim may be 0, and an empty axis has no maximum
         padding = [(int(i == axis), 0) for i in range(len(x.shape))]
         padded = p.pad(x, padding=padding, value=-math.inf)
     elif not size:
@@ -403,9 +408,9 @@ def _below_max(p: Any, x: Any, axis: int) -> Any:
 
 @exact
 def layer_norm(p: Any, x: Any, scale: Any, shift: Any, epsilon: float) -> Any:
-    """(x - mean) / sqrt(var + epsilon) * scale + shift along the last axis, var over n.
+    """(x - mean) / sqrt(var + epsilon) * scale + shift along the last axis, with var over n.
 
-    `scale` and `shift` have one element for each place on that axis.
+    `scale` and `shift` are vectors as long as that axis.
     """
     last = (len(x.shape) - 1,)
     centred = x - p.mean(x, axis=last, keepdims=True)
@@ -416,13 +421,19 @@ def layer_norm(p: Any, x: Any, scale: Any, shift: Any, epsilon: float) -> Any:
 
 @exact
 def sort(p: Any, x: Any, axis: int, descending: bool) -> Any:
-    """Descending: the ascending order backwards, so NaN first."""
+    """Descending order: the ascending order reversed, so NaN comes first.
+
+    Ascending is a primitive.
+    """
     return p.flip(p.sort(x, axis=axis), axis=(axis,)) if descending else None
 
 
 @exact
 def argsort(p: Any, x: Any, axis: int, descending: bool) -> Any:
-    """Descending: backwards, of what is backwards, so that equal values keep their order."""
+    """Descending order: argsort of the reversed operand, reversed.
+
+    Equal values keep their order.
+    """
     if not descending:
         return None
     backwards = p.flip(p.argsort(p.flip(x, axis=(axis,)), axis=axis), axis=(axis,))
@@ -434,13 +445,16 @@ def argsort(p: Any, x: Any, axis: int, descending: bool) -> Any:
 
 @exact
 def outer(p: Any, x: Any, y: Any) -> Any:
-    """All products of two vectors' elements."""
+    """The products of all pairs of the elements of two vectors."""
     return p.multiply(p.reshape(x, shape=(*x.shape, 1)), y)
 
 
 @exact
 def tensordot(p: Any, x: Any, y: Any, axes: tuple[Axes, Axes]) -> Any:
-    """The product of two matrices: free axes are rows and columns, axes summed over the others."""
+    """The product of two matrices, whose rows and columns are the free axes.
+
+    Each operand becomes a matrix by permute and reshape; the contracted axes form the inner axis.
+    """
     left, right = axes
     rows = tuple(i for i in range(len(x.shape)) if i not in left)
     columns = tuple(i for i in range(len(y.shape)) if i not in right)
@@ -458,7 +472,7 @@ def _matrix(p: Any, x: Any, rows: Axes, columns: Axes) -> Any:
 
 @exact
 def transpose(p: Any, x: Any, axis1: int, axis2: int) -> Any:
-    """Two axes exchanged."""
+    """The operand with two axes exchanged."""
     order = list(range(len(x.shape)))
     order[axis1], order[axis2] = axis2, axis1
     return p.permute(x, dims=tuple(order))
@@ -478,13 +492,13 @@ def unsqueeze(p: Any, x: Any, axis: int) -> Any:
 
 @exact
 def stack(p: Any, *arrays: Any, axis: int) -> Any:
-    """The arrays one after another along an axis that each gets."""
+    """The arrays concatenated along a new axis."""
     return p.concat([p.unsqueeze(x, axis=axis) for x in arrays], axis=axis)
 
 
 @exact
 def tile(p: Any, x: Any, repeats: tuple[Any, ...]) -> Any:
-    """The whole repeated: before each axis a new one, along which it is broadcast."""
+    """The operand repeated along each axis: a broadcast along a new axis before each axis."""
     pairs = list(zip(x.shape, repeats, strict=True))
     split = tuple(size for n, _ in pairs for size in (1, n))
     wide = tuple(size for n, count in pairs for size in (count, n))
@@ -494,7 +508,7 @@ def tile(p: Any, x: Any, repeats: tuple[Any, ...]) -> Any:
 
 @exact
 def repeat(p: Any, x: Any, repeats: Any, axis: int) -> Any:
-    """Each element repeated: after the axis a new one, along which it is tiled."""
+    """Each element repeated along an axis: a tile of a new axis after that axis."""
     before, after = x.shape[: axis + 1], x.shape[axis + 1 :]
     counts = (1,) * len(before) + (repeats,) + (1,) * len(after)
     whole = p.tile(p.reshape(x, shape=(*before, 1, *after)), repeats=counts)
@@ -503,7 +517,7 @@ def repeat(p: Any, x: Any, repeats: Any, axis: int) -> Any:
 
 @exact
 def roll(p: Any, x: Any, shift: int, axis: int) -> Any:
-    """The last elements of an axis before the others; of a named size a primitive."""
+    """The last shift % size elements of an axis before the others; a primitive for a named size."""
     size = x.shape[axis]
     if not isinstance(size, int):
         return None

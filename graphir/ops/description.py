@@ -1,4 +1,7 @@
-"""What `help(ops.add)` and `inspect.signature(ops.add)` say of an op, from its record."""
+"""The help and the call signature of an op, from its record.
+
+`help(ops.add)` prints the help; `inspect.signature(ops.add)` returns the signature.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,10 @@ if TYPE_CHECKING:
 
 
 class OfInstance:
-    """A descriptor: a function of the instance; on the class a value of its own."""
+    """Descriptor: an attribute that a function computes for an instance.
+
+    The class has its own value.
+    """
 
     def __init__(self, function: Callable[[Any], Any], of_class: Any) -> None:
         self.function, self.of_class = function, of_class
@@ -22,9 +28,9 @@ class OfInstance:
 
 
 def call_signature(op: Op) -> Signature:
-    """The parameters of a call: the operands, then the attributes.
+    """Return the parameters of a call of an op: its operands, then its attributes.
 
-    The operands of a variadic op are one parameter, a list.
+    A variadic op takes a list of operands as a single parameter.
     """
     either = Parameter.POSITIONAL_OR_KEYWORD
     operands = [Parameter(name, either) for name in op.operands]
@@ -32,7 +38,8 @@ def call_signature(op: Op) -> Signature:
         Parameter(attr.name, either, default=Parameter.empty if attr.required else attr.default)
         for attr in op.attrs
     ]
-    # Python has no required parameter after an optional one; such attributes go by name alone.
+    # Python allows no required positional parameter after an optional one, so a required attribute
+    # after an optional one is keyword-only.
     parameters, optional = list[Parameter](), False
     for each in (*operands, *attributes):
         optional = optional or each.default is not Parameter.empty
@@ -43,7 +50,7 @@ def call_signature(op: Op) -> Signature:
 
 
 def op_help(op: Op) -> str:
-    """The op in a sentence, its call, operands, attributes, dtype rule, shape rule and errors."""
+    """Return the help of an op: its sentence, call, operands, attributes, rules and errors."""
     return "\n".join([op.doc, "", f"{op.name}{call_signature(op)}", "", *_lines(op)])
 
 
@@ -64,5 +71,5 @@ def _lines(op: Op) -> Iterator[str]:
 
 
 def _sentence(function: Callable[..., Any]) -> str:
-    """The first paragraph of a function's documentation, in one line."""
+    """Return the first paragraph of a function's docstring on one line."""
     return " ".join((inspect.getdoc(function) or "").split("\n\n")[0].split())

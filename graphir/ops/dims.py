@@ -1,4 +1,8 @@
-"""Symbolic dims: integer expressions of named sizes, kept in one normal form."""
+"""Symbolic dims: integer expressions of named sizes in a canonical form.
+
+A dim is a polynomial with integer coefficients over atoms. An atom is a named size or a floor
+division. Sorted terms give equal polynomials one form, so shape inference compares dims by `==`.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +21,8 @@ Monomial: TypeAlias = tuple[Atom, ...]
 class Dim:
     """A polynomial with integer coefficients over named sizes, such as `2*n - m + 1`.
 
-    Equal expressions are equal objects of equal hash and print alike. Arithmetic with ints and
-    dims gives a Dim, or an int where nothing symbolic is left.
+    Equal polynomials compare equal, hash equal and print alike. Arithmetic with ints and dims gives
+    a Dim, or an int if no named size remains.
     """
 
     __slots__ = ("_hash", "terms")
@@ -31,7 +35,10 @@ class Dim:
 
     @staticmethod
     def of(value: DimLike) -> Size:
-        """The dim that an int, a name, an expression's text or a Dim stands for."""
+        """Return the dim for an int, a name, the text of an expression, or a Dim.
+
+        The method raises ShapeError for other values and negative ints, GraphError for other text.
+        """
         if isinstance(value, str):
             value = _read(value)
         if isinstance(value, Dim):
@@ -84,7 +91,7 @@ class Dim:
         return Dim({(Floor(self, divisor),): 1})
 
     def names(self) -> Iterator[str]:
-        """The named sizes it depends on, with repetitions."""
+        """Yield the named sizes in the expression, with repetitions."""
         for monomial, _ in self.terms:
             for atom in monomial:
                 if isinstance(atom, str):
@@ -93,7 +100,7 @@ class Dim:
                     yield from atom.dividend.names()
 
     def evaluate(self, sizes: Mapping[str, int]) -> int:
-        """Its value where every name has a size; KeyError names the first that has none."""
+        """Return the value for given sizes of the names; KeyError names a name without a size."""
         total = 0
         for monomial, coefficient in self.terms:
             for atom in monomial:
@@ -116,7 +123,7 @@ class Dim:
 
 
 class Floor:
-    """The atom `dividend // divisor`, for strides that need not divide."""
+    """The atom `dividend // divisor`, which strides need that may not divide the dividend."""
 
     __slots__ = ("_text", "dividend", "divisor")
 
@@ -136,7 +143,7 @@ class Floor:
         return Floor, (self.dividend, self.divisor)
 
     def evaluate(self, sizes: Mapping[str, int]) -> int:
-        """Its value where every name has a size."""
+        """Return the value for given sizes of the names."""
         return self.dividend.evaluate(sizes) // self.divisor
 
     def __str__(self) -> str:
@@ -150,19 +157,19 @@ ShapeLike: TypeAlias = "DimLike | Sequence[DimLike]"
 
 
 def shape_of(value: ShapeLike) -> Shape:
-    """A shape from one dim or a sequence of dims."""
+    """Return the shape for a single dim or a sequence of dims."""
     if isinstance(value, (str, Dim)) or not isinstance(value, Iterable):
         return (Dim.of(value),)
     return tuple(Dim.of(dim) for dim in value)
 
 
 def shape_text(shape: Iterable[Size]) -> str:
-    """A shape as types print it: `[n, 3]`."""
+    """Return a shape in the form in which types print it: `[n, 3]`."""
     return f"[{', '.join(map(str, shape))}]"
 
 
 def product(dims: Iterable[Size]) -> Size:
-    """The number of elements of a shape."""
+    """Return the product of dims, such as the number of elements of a shape."""
     result: Size = 1
     for dim in dims:
         result = result * dim
@@ -170,12 +177,12 @@ def product(dims: Iterable[Size]) -> Size:
 
 
 def monomial(atoms: Iterable[Atom], coefficient: int) -> Size:
-    """The product of an int and some atoms: names, and quotients."""
+    """Return the product of an int and atoms, which are names and quotients."""
     return _lowered({tuple(sorted(atoms, key=str)): coefficient})
 
 
 def quotient(dim: Size, divisor: Size) -> Size | None:
-    """`dim / divisor` where that is known to leave no remainder; None where it is not."""
+    """Return `dim / divisor` if the division provably leaves no remainder, else None."""
     if isinstance(dim, int) and isinstance(divisor, int):
         return dim // divisor if divisor and dim % divisor == 0 else None
     if dim == divisor:
@@ -197,7 +204,10 @@ def quotient(dim: Size, divisor: Size) -> Size | None:
 
 
 def evaluate(dim: Size, sizes: Mapping[str, int]) -> int:
-    """The size a dim has once its names are bound; ShapeError where that is negative."""
+    """Return the size of a dim after its names are bound.
+
+    The function raises ShapeError if a name has no size or if the result is negative.
+    """
     if isinstance(dim, int):
         return dim
     try:
@@ -223,7 +233,7 @@ def _term_order(term: tuple[Monomial, int]) -> tuple[int, list[str]]:
 
 
 def total(dims: Iterable[Size]) -> Size:
-    """The sum of some dims."""
+    """Return the sum of dims."""
     coefficients: dict[Monomial, int] = {}
     for dim in dims:
         for monomial, coefficient in _terms(dim):
@@ -239,10 +249,10 @@ def _lowered(terms: dict[Monomial, int]) -> Size:
 
 
 def _read(text: str) -> Size:
-    """The dim that text stands for; a name is read at once, the rest by the parser of graphs."""
+    """Return the dim for a text: a name directly, an expression by the parser of graphs."""
     if text.isidentifier():
         return Dim({(text,): 1})
-    from graphir.ops.grammar import read_dim  # which reads dims into what is defined here
+    from graphir.ops.grammar import read_dim  # deferred: the grammar imports this module
 
     try:
         return read_dim(text)

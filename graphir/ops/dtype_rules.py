@@ -1,4 +1,4 @@
-"""The dtype rules of ops: what each operand must be, and what the result is."""
+"""The dtype rules of ops: the dtype that each operand must have, and the dtype of the result."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def _all(types: Types, dtype: DType) -> tuple[DType, ...]:
 
 
 def _common_dtype(family: Family, rules: PromotionRules, op: Op, types: Types) -> DType:
-    """The dtype in which an op of a family happens on operands that promote together."""
+    """Return the dtype in which an op of a family computes, for operands that promote together."""
     rules = ruling(rules, op.name, types)
     return rules.family_dtype(family, rules.meeting(types, op.name), op.name)
 
 
 def _together(family: Family, *, real: bool = False) -> Rule:
-    """The dtype rule of ops whose operands meet, compute and give a result in one dtype."""
+    """Return the dtype rule of ops whose operands and result share one dtype."""
 
     def resolve(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
         if op.name in rules.unconverted:
@@ -47,7 +47,7 @@ def _together(family: Family, *, real: bool = False) -> Rule:
 
 
 def _alone(family: Family) -> Rule:
-    """The dtype rule of ops on one operand whose result is real, as magnitudes and parts are."""
+    """Return the dtype rule of unary ops with a real result, such as magnitudes and parts."""
 
     def resolve(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
         dtype = _common_dtype(family, rules, op, types)
@@ -88,7 +88,7 @@ def _sign_predicate(rules: PromotionRules, op: Op, types: Types, attrs: Attribut
 
 
 def _logical(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
-    """Each operand as a truth value by itself, of dtypes that mix."""
+    """Resolve a logical op: each operand is a truth value by itself, but their dtypes must mix."""
     truths = tuple(rules.family_dtype("truth", type_.dtype, op.name) for type_ in types)
     rules.meeting(types, op.name)
     return Resolved(truths, rules.verdict(types[0].dtype, op.name))
@@ -124,7 +124,7 @@ def _position(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) ->
 
 
 def _lookup(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
-    """Data operands join; the last operand holds indices."""
+    """Resolve gather-like ops: data operands join, and the last operand holds indices."""
     data = _common_dtype("movement", rules, op, types[:-1])
     for type_ in types[:-1]:
         _castable(op, type_.dtype, data)
@@ -133,7 +133,7 @@ def _lookup(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> R
 
 
 def _named_dtype(rules: PromotionRules, attrs: Attributes) -> DType | None:
-    """The dtype that the user asked for, if any, which the rules must have."""
+    """Return the dtype that the user named, or None; PromotionError if the rules lack it."""
     return attrs["dtype"] and rules.supported(attrs["dtype"])
 
 
@@ -153,7 +153,7 @@ def _padding(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> 
 
 
 def _number(op: Op, value: Any, dtype: DType) -> None:
-    """A number among the attributes fits the dtype it is to have, whatever the rules."""
+    """Raise PromotionError unless a number attribute fits its dtype, under any rules."""
     if not fits(value, dtype):
         raise PromotionError.like(misfit(value, dtype), op=op.name)
 
@@ -238,7 +238,7 @@ _MEANINGS = {
     "sized": "The result has the integer dtype asked for, else the rules' dtype of positions.",
     "complex of": "Operands meet in a float dtype; the result has the complex dtype of such parts.",
 }
-"""Each rule in a sentence, for the help of the ops that have it."""
+"""The sentence that the help of an op prints for each rule."""
 
 
 def _signature(

@@ -1,4 +1,8 @@
-"""Reads dims, types and the values of attributes; nothing is ever evaluated as Python."""
+"""The grammar of dims, types and attribute values. The parser never evaluates text as Python.
+
+A recursive-descent parser reads the tokens. Bounds on depth, terms and products keep its time and
+memory small for every text.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +23,16 @@ from graphir.ops.op import Attr
 from graphir.ops.types import TensorType
 
 DEPTH = 64
-"""The deepest nesting of brackets, the most axes of a shape and the most `//` of a dim."""
+"""The maximum depth of brackets, number of axes of a shape, and number of `//` in a dim."""
 TERMS = 256
-"""The most terms of a dim; degree and coefficients are bounded by it too."""
+"""The maximum number of terms of a dim; it also bounds the degree and the coefficients."""
 PRODUCT = 4096
-"""The most terms that the product of a shape's dims may have."""
+"""The maximum number of terms in the product of a shape's dims."""
 PRODUCTS = 200_000
-"""The most products of two terms that a text asks for by multiplying sums; more if it is long."""
+"""The maximum number of products of two terms, for the products of sums in a text.
+
+Long texts get more.
+"""
 
 _VAST = "a dim with too many terms, or numbers too large"
 
@@ -34,13 +41,13 @@ _LISTS_OF_DIMS = {at.shape, at.limits, at.new_shape}
 
 
 class Stored(NamedTuple):
-    """A constant that the text only names."""
+    """The name of a constant whose values are stored outside of the text."""
 
     name: str
 
 
 class Values(Tokens):
-    """The part of the parser that needs no graph."""
+    """The part of the parser that needs no graph: dims, types and attribute values."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -48,7 +55,7 @@ class Values(Tokens):
         self._floors = self._products = 0
 
     def type(self) -> TensorType:
-        """A dtype and a shape; what was read before is recognised by its tokens."""
+        """Read a dtype and a shape; a type that occurred before is found by its tokens."""
         start = self.at
         try:
             key = tuple(self.tokens[start : self.tokens.index("]", start) + 1])
@@ -62,12 +69,12 @@ class Values(Tokens):
         return self._types.setdefault(tuple(self.tokens[start : self.at]), type_)
 
     def dtype(self) -> DType:
-        """A dtype by any of its names."""
+        """Read a dtype by any of its names."""
         start = self.at
         return self.attempt(start, DType, self.name("a dtype"))
 
     def shape(self) -> Shape:
-        """Dims in brackets."""
+        """Read the dims of a shape in brackets."""
         start = self.at
         self.expect("[", " and the dims of a shape")
         dims: list[Size] = []
@@ -81,7 +88,7 @@ class Values(Tokens):
         return tuple(dims)
 
     def dim(self) -> Size:
-        """An int, a name, or an expression of them with + - * // and parentheses."""
+        """Read an int, a name, or an expression of both with + - * // and parentheses."""
         self._floors = 0
         return self._sum(0)
 
@@ -109,7 +116,7 @@ class Values(Tokens):
         return self._product(start, factors)
 
     def _product(self, start: int, factors: Sequence[Size]) -> Size:
-        """The product of some dims: names and ints at once, then sums one by one."""
+        """Return the product of dims: names and ints first, all at once, then sums one by one."""
         if len(factors) == 1:
             return factors[0]
         atoms: list[Atom] = []
@@ -150,7 +157,7 @@ class Values(Tokens):
         return dim
 
     def attribute(self, attr: Attr) -> Any:
-        """The value of an attribute, as what it stands for there."""
+        """Read the value of an attribute in the form that its normalization expects."""
         if attr.normalize in _LISTS_OF_DIMS:
             return self.shape()
         if attr.normalize is at.size:
@@ -170,7 +177,7 @@ class Values(Tokens):
         return Stored(name)
 
     def value(self, depth: int = 0) -> Any:
-        """A number, true, false, none, a string, or a list of such."""
+        """Read a number, true, false, none, a string, or a list of values."""
         token = self.tokens[self.at]
         if token == "[":
             return self._list(depth)
@@ -205,9 +212,10 @@ class Values(Tokens):
 
 
 def array_of_text(tuples: Any, type_: TensorType) -> NDArray[Any]:
-    """The array that nested tuples of values give; ShapeError or GraphError unless of the type.
+    """Return the array of nested tuples of values; the values must have the type exactly.
 
-    Every value must be one of the dtype: text is exact, so nothing is ever rounded here.
+    Text is exact, so the function never rounds: each value must be representable in the dtype. It
+    raises ShapeError or GraphError for values of another type.
     """
     if any(isinstance(dim, Dim) for dim in type_.shape):
         raise ShapeError("the axes of a constant must have known sizes", got=str(type_))
@@ -219,7 +227,10 @@ def array_of_text(tuples: Any, type_: TensorType) -> NDArray[Any]:
 
 
 def stored_array(value: Any, type_: TensorType) -> NDArray[Any]:
-    """An array kept beside a text, by value or as raw bits; GraphError unless of the type."""
+    """Return an array that is stored beside a text, by value or as raw bits.
+
+    The function raises GraphError unless the array has the type.
+    """
     storage = type_.dtype.storage
     if not isinstance(value, np.ndarray):
         raise GraphError(f"a constant of type {type_} is a NumPy array, not {type(value).__name__}")
@@ -237,12 +248,12 @@ def stored_array(value: Any, type_: TensorType) -> NDArray[Any]:
 
 
 def is_foreign(storage: np.dtype[Any]) -> bool:
-    """Whether a NumPy dtype is one of ml_dtypes, which .npy files cannot name."""
+    """Whether a NumPy dtype belongs to ml_dtypes; .npy files cannot name such a dtype."""
     return storage.isbuiltin == 2
 
 
 def bits_of(storage: np.dtype[Any]) -> np.dtype[Any]:
-    """The unsigned integers with which the raw bits of a dtype are kept."""
+    """Return the unsigned integer dtype that stores the raw bits of a dtype."""
     return np.dtype(f"u{storage.itemsize}")
 
 
@@ -265,7 +276,7 @@ def _is_vast(dim: Size) -> bool:
 
 
 def _flat(tuples: Any, shape: Shape, type_: TensorType) -> list[Any]:
-    """The leaves of nested tuples that have the given shape, in order."""
+    """Return the leaves of nested tuples of the given shape, in order."""
     if not shape:
         if isinstance(tuples, tuple):
             raise ShapeError(f"the values of a constant of type {type_} are nested deeper than it")
@@ -297,7 +308,7 @@ def _exact(values: list[Any], dtype: DType) -> NDArray[Any]:
 
 
 def _is_of_kind(value: Any, dtype: DType) -> bool:
-    """Whether a value is a number of the right kind, and an int within range."""
+    """Whether a value is a number of the dtype's kind; an int must also be in range."""
     if dtype is DType.bool or isinstance(value, (bool, str, tuple, type(None))):
         return dtype is DType.bool and isinstance(value, bool)
     if dtype.is_integer:
@@ -308,7 +319,7 @@ def _is_of_kind(value: Any, dtype: DType) -> bool:
 
 
 def read_dim(text: str) -> Size:
-    """The dim that a whole text stands for; ParseError where it is none."""
+    """Return the dim that a whole text stands for; raise ParseError for other text."""
     reader = Values(text)
     dim = reader.dim()
     if reader.tokens[reader.at]:

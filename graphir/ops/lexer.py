@@ -1,4 +1,4 @@
-"""Tokens of graphir's text, and the place of each for errors."""
+"""The lexer of graphir's text: tokens, and the line and column of each token for errors."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from graphir.errors import GraphirError, ParseError
 
 T = TypeVar("T")
 
-# Possessive throughout, so that no text makes matching slow. A string without an end runs to the
-# end of its line; what has no other meaning is a token of one character; the last token is "".
+# Every quantifier is possessive, so no text makes matching slow. An unterminated string runs to the
+# end of its line. A character without another meaning is a token by itself. The last token is "".
 _TOKEN = re.compile(
     r"""\s*+ (?: \#[^\n]*+ \s*+ )*+
     ( %?+ " (?: [^"\\\n] | \\. )*+ "?+
@@ -27,18 +27,21 @@ _TOKEN = re.compile(
 _STRING = re.compile(r'"(?:[^"\\\n]|\\.)*+"')
 _NAME = re.compile(r"[^\W\d]\w*")
 LONGEST_NUMBER = 400
-"""The most characters of a number: beyond any float, and far from where Python's int() stops."""
+"""The maximum length of a number in characters.
+
+It covers every float, and lies far below the limit of Python's int().
+"""
 
 
 def is_name(text: str) -> bool:
-    """Whether text can stand for itself where a name is meant; the rest is quoted."""
+    """Whether text is a bare name; any other name needs quotes."""
     return _NAME.fullmatch(text) is not None
 
 
 class Tokens:
-    """The tokens of a text, and the place in them where reading is.
+    """The tokens of a text with a read position.
 
-    Every method that reads raises ParseError where the text is not what it expects.
+    Every reading method raises ParseError if the text does not match.
     """
 
     def __init__(self, text: str) -> None:
@@ -49,7 +52,7 @@ class Tokens:
         self._lines: list[int] = []
 
     def place(self, at: int) -> tuple[int, int]:
-        """Line and column of a token, counted from 1."""
+        """Return the line and column of a token, counted from 1."""
         if not self._starts:
             self._starts = [match.start(1) for match in _TOKEN.finditer(self.text)]
             self._lines = [0, *(match.end() for match in re.finditer("\n", self.text))]
@@ -58,14 +61,14 @@ class Tokens:
         return line, start - self._lines[line - 1] + 1
 
     def fail(self, message: str, at: int | None = None) -> NoReturn:
-        """Raise ParseError at a token, by default the next."""
+        """Raise ParseError at a token, by default the next token."""
         self.refuse(ParseError(message), self.at if at is None else at)
 
     def attempt(self, at: int, build: Callable[..., T], *args: Any) -> T:
-        """What a function makes of values that were read; what it refuses is an error at a token.
+        """Call a function on values from the text; turn any exception into a ParseError at a token.
 
-        Functions are written for what programs give them, and a text can hold anything: whatever
-        that leads to is a refusal too.
+        The functions expect values from programs, and a text can hold anything. So every exception
+        that such a value causes is a refusal of the text.
         """
         try:
             return build(*args)
@@ -73,14 +76,14 @@ class Tokens:
             self.refuse(error, at)
 
     def refuse(self, error: Exception, at: int, **fields: Any) -> NoReturn:
-        """Raise an error again, as a ParseError at a token, with other fields where named."""
+        """Raise an error again as a ParseError at a token; `fields` replace fields of the error."""
         if not isinstance(error, GraphirError):
             error = ParseError("not possible", reason=f"{type(error).__name__}: {error}")
         line, column = self.place(at)
         raise ParseError.like(error, **fields, line=line, column=column) from None
 
     def expected(self, what: str) -> NoReturn:
-        """Raise ParseError that says what the next token should have been."""
+        """Raise ParseError with a description of the expected token."""
         token = self.tokens[self.at]
         text = f"{token[:40]!r}" if token else "the end of the text"
         if '"' in token and not _STRING.fullmatch(token.removeprefix("%")):
@@ -88,20 +91,20 @@ class Tokens:
         self.fail(f"expected {what}, not {text}")
 
     def expect(self, token: str, what: str = "") -> None:
-        """Pass a token that must come next."""
+        """Consume the next token, which must be `token`; raise ParseError otherwise."""
         if self.tokens[self.at] != token:
             self.expected(f"{token!r}{what}")
         self.at += 1
 
     def take(self, token: str) -> bool:
-        """Pass a token if it comes next."""
+        """Consume the next token if it is `token`; return whether it is."""
         if self.tokens[self.at] != token:
             return False
         self.at += 1
         return True
 
     def name(self, what: str) -> str:
-        """A bare name."""
+        """Read a bare name."""
         token = self.tokens[self.at]
         if not _NAME.match(token):
             self.expected(what)
@@ -109,15 +112,15 @@ class Tokens:
         return token
 
     def label(self, what: str) -> str:
-        """A name, which is quoted unless it is a bare one."""
+        """Read a bare name or a quoted string."""
         return self.string(what) if self.tokens[self.at][:1] == '"' else self.name(what)
 
     def string(self, what: str) -> str:
-        """A string in double quotes with the escapes of JSON."""
+        """Read a string in double quotes with the escapes of JSON."""
         return self._decoded(self.tokens[self.at], what)
 
     def variable(self, what: str) -> str:
-        """The name of a value, without its %."""
+        """Read the name of a value, without its %."""
         token = self.tokens[self.at]
         if token[:1] != "%" or len(token) == 1:
             self.expected(what)
@@ -137,14 +140,14 @@ class Tokens:
         return value
 
     def natural(self, what: str) -> int:
-        """An int without a sign, in decimal digits."""
+        """Read an int without a sign, in decimal digits."""
         token = self.tokens[self.at]
         if not (token.isascii() and token.isdecimal()):
             self.expected(what)
         return int(self._number())
 
     def number(self) -> int | float:
-        """An int in decimal digits, or a float: hexadecimal, decimal, inf or nan."""
+        """Read an int in decimal digits, or a float: hexadecimal, decimal, inf or nan."""
         if self.take("-"):
             return -self._number()
         return float("nan") if self.take("nan") else self._number()

@@ -1,4 +1,4 @@
-"""The Op record: everything that is said of an op in one place, and how one is called."""
+"""The Op record, which holds every fact about an op, and the call that adds the op to a graph."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CURRENT: ContextVar[tuple[Graph, ...]] = ContextVar("graphs of the with blocks",
 
 
 class Attr(NamedTuple):
-    """A named constant of an op: how its value is checked and brought to one form."""
+    """An attribute of an op: its name, the normalization of its value, and its default."""
 
     name: str
     normalize: Callable[[Any, Types], Any]
@@ -41,12 +41,12 @@ class Attr(NamedTuple):
 
     @property
     def required(self) -> bool:
-        """Whether a call must have it."""
+        """Whether a call must pass the attribute."""
         return self.default is REQUIRED
 
 
 class Resolved(NamedTuple):
-    """What a signature answers: the dtype each operand must have, and that of the result."""
+    """The answer of a signature: the dtype that each operand must have, and the result's dtype."""
 
     operands: tuple[DType, ...]
     result: DType
@@ -55,9 +55,10 @@ class Resolved(NamedTuple):
 class Signature(NamedTuple):
     """The dtype rule of an op.
 
-    `resolve(rules, op, types, attrs)` answers a Resolved. `joined` are the operands that promote
-    together: a literal among them takes its dtype from the others (None: all do); a literal
-    elsewhere becomes `other`. `doc` says the rule in a sentence.
+    `resolve(rules, op, types, attrs)` returns a Resolved. `joined` are the positions of the
+    operands that promote together; None means all. A literal at such a position takes its dtype
+    from the other joined operands. A literal at another position has the dtype `other`. `doc`
+    states the rule in a sentence.
     """
 
     name: str
@@ -71,13 +72,14 @@ class Signature(NamedTuple):
 class Op:
     """One operation: name, operands, dtype rule, shape rule, attributes, doc.
 
-    Called with symbols, arrays and literals, it adds a symbol to their graph: `add(x, 1)`,
-    `sum(x, axis=0)`, `concat([x, y], axis=1)`; attributes may follow the operands by position.
-    `commutative` only where swapped operands give equal bits. `kind` says how it reads memory:
-    movement ops (and constants) compute nothing, so they keep any dtype as it is. `decomposition`
-    is a composite op in terms of others, by default the function of its name in decompositions.py;
-    what has none is a primitive. `kernel` is what an op from outside of the project computes on
-    NumPy arrays (see graphir.semantics.kernels), unless it has a decomposition.
+    A call with symbols, arrays and literals adds a symbol to their graph: `add(x, 1)`, `sum(x,
+    axis=0)`, `concat([x, y], axis=1)`. Attributes may follow the operands by position.
+    `commutative` holds only if swapped operands give equal bits. `kind` is the memory access
+    pattern. Movement ops (and constants) compute nothing, so they keep any dtype. `decomposition`
+    defines a composite op in terms of others; it defaults to the function of the op's name in
+    decompositions.py. An op without a decomposition is a primitive. `kernel` is the computation on
+    NumPy arrays of an op from outside of the project (see graphir.semantics.kernels), unless the op
+    has a decomposition.
     """
 
     name: str
@@ -98,15 +100,18 @@ class Op:
 
     @property
     def computes(self) -> bool:
-        """Whether values are computed, not just moved, converted or made."""
+        """Whether the op computes values, rather than moves, converts or creates them."""
         return self.kind in ("elementwise", "reduction", "contraction", "rowwise")
 
     def operand(self, position: int) -> str:
-        """The name of an operand: lhs, rhs, x, condition, ..., or `x[2]` of a variadic op."""
+        """Return an operand's name: lhs, rhs, x, condition, ..., or `x[2]` for a variadic op."""
         return f"{self.operands[0]}[{position}]" if self.variadic else self.operands[position]
 
     def normalized(self, attrs: Attributes, types: Types) -> AttributeRecord:
-        """All attributes in order, checked and in their one form; GraphError for what is wrong."""
+        """Return all attributes in order and in canonical form.
+
+        Raise GraphError for a wrong attribute.
+        """
         names = {attr.name for attr in self.attrs}
         for name in attrs:
             if name not in names:
@@ -121,7 +126,7 @@ class Op:
         return AttributeRecord.of(full)
 
     def infer(self, rules: PromotionRules, types: Types, attributes: Attributes) -> Inferred:
-        """Type of the result, dtypes that the operands must have, and normal attributes."""
+        """Return the result's type, the operands' required dtypes, and canonical attributes."""
         if self.variadic and not types:
             raise GraphError(f"{self.name} needs at least one operand")
         attrs = self.normalized(attributes, types)
@@ -158,7 +163,7 @@ class Op:
         return operands, attrs
 
     def __call__(self, *values: Any, **keywords: Any) -> Symbol:
-        """Add the op to the graph of its operands."""
+        """Add the op to the graph of its operands and return the new symbol."""
         try:
             operands, attrs = self.bind(values, keywords)
             graph = _graph_of(self, operands)
@@ -177,15 +182,15 @@ class Op:
         return f"<op {self.name}>"
 
 
-# Attributes that an op answers of itself, so that `help(ops.add)` and `inspect.signature(ops.add)`
-# speak of that op; the class keeps its own.
+# These descriptors compute the attributes for each op, so that `help(ops.add)` and
+# `inspect.signature(ops.add)` describe the op. The class Op keeps attributes of its own.
 setattr(Op, "__doc__", OfInstance(op_help, Op.__doc__))  # noqa: B010
 setattr(Op, "__signature__", OfInstance(call_signature, None))  # noqa: B010
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Inferred:
-    """An op applied to types: the type of the result, the operands' dtypes, normal attributes."""
+    """The inference of an op: the result's type, the operands' dtypes, canonical attributes."""
 
     type: TensorType
     operands: tuple[DType, ...]
@@ -193,28 +198,28 @@ class Inferred:
 
 
 class GraphValue:
-    """What a graph's symbols are, as far as ops must know: something that has a graph."""
+    """Base class of symbols and of values that wrap a symbol, with the interface that ops need."""
 
     __slots__ = ("graph",)
     graph: Graph
 
     def read(self) -> Symbol:
-        """The symbol of the value."""
+        """Return the symbol of the value."""
         raise NotImplementedError
 
     def beside(self, symbol: Symbol) -> Any:
-        """What an op called on this value gives: its symbol, or the like of this value."""
+        """Return the result of an op called on this value: `symbol` itself, or a wrapper of it."""
         return symbol
 
 
 CATALOGUE: dict[str, Op] = {}
-"""All ops by name; catalogue.py fills it."""
+"""All ops by name; catalogue.py fills the dict."""
 
 
 def find(name: str) -> Op:
-    """The op of that name, here or in a distribution that declares it (graphir.entry_points).
+    """Return the op of that name, registered or declared by a distribution (graphir.entry_points).
 
-    GraphError with the nearest names if there is none.
+    The function raises GraphError with the nearest names if no op has the name.
     """
     if name in CATALOGUE:
         return CATALOGUE[name]
@@ -227,9 +232,10 @@ def find(name: str) -> Op:
 
 
 def register(op: Op) -> Op:
-    """Make an op from outside of the project findable by its name, so that texts may have it.
+    """Add an op from outside of the project to the catalogue, so that texts may contain it.
 
-    Raises GraphError where the name is taken or no identifier, and for an op of unknown meaning.
+    The function raises GraphError if the name is taken or is no identifier, and if the op has
+    neither a kernel nor an exact decomposition.
     """
     if not isinstance(op, Op):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise GraphError("register() takes an Op", got=repr(op))

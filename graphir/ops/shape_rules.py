@@ -1,4 +1,8 @@
-"""The shape rules of ops: the shape of a result from the types of operands and attributes."""
+"""The shape rules of ops: the result's shape from the operands' types and the attributes.
+
+The first paragraph of a rule's docstring describes the shape in the help of the ops. Every rule
+raises ShapeError for shapes that do not fit.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,10 @@ from graphir.ops.op import Attributes, Op, Types
 
 
 def broadcast_shapes(shapes: Iterable[Shape]) -> Shape:
-    """The shape that shapes have together: trailing axes align, 1 stretches, equal dims agree."""
+    """Return the broadcast of shapes: trailing axes align, 1 stretches, equal dims agree.
+
+    ShapeError names two dims that do not agree.
+    """
     result: Shape = ()
     for shape in shapes:
         if shape == result:
@@ -30,7 +37,7 @@ def _meet(a: Size, b: Size, left: Shape, right: Shape) -> Size:
     if a == 1:
         return b
     hint = ""
-    if isinstance(a - b, Dim):  # a difference that is a number is never 0
+    if isinstance(a - b, Dim):  # a difference without a name is a nonzero int
         hint = f"; if {a} and {b} are equal, say so with .rebind({shape_text(left)})"
     raise ShapeError(
         f"shapes {shape_text(left)} and {shape_text(right)} do not broadcast: {a} meets {b}{hint}"
@@ -38,17 +45,17 @@ def _meet(a: Size, b: Size, left: Shape, right: Shape) -> Size:
 
 
 def broadcast(op: Op, types: Types, attrs: Attributes) -> Shape:
-    """All operands broadcast."""
+    """The broadcast of all operands' shapes."""
     return broadcast_shapes(t.shape for t in types)
 
 
 def same(op: Op, types: Types, attrs: Attributes) -> Shape:
-    """That of the first operand."""
+    """The shape of the first operand."""
     return types[0].shape
 
 
 def reduced(op: Op, types: Types, attrs: Attributes) -> Shape:
-    """Without the axes reduced, or with 1 in their place."""
+    """The operand's shape without the reduced axes; keepdims puts 1 in their place."""
     axes, keep = attrs["axis"], attrs["keepdims"]
     shape = types[0].shape
     if keep:
@@ -57,7 +64,10 @@ def reduced(op: Op, types: Types, attrs: Attributes) -> Shape:
 
 
 def located(op: Op, types: Types, attrs: Attributes) -> Shape:
-    """Of argmax and argmin: one axis goes, or all where the axis is None."""
+    """The operand's shape without the axis, or without all axes for None.
+
+    Keepdims puts 1 in their place.
+    """
     shape, axis = types[0].shape, attrs["axis"]
     if axis is None:
         return (1,) * len(shape) if attrs["keepdims"] else ()
@@ -65,14 +75,14 @@ def located(op: Op, types: Types, attrs: Attributes) -> Shape:
 
 
 def at_least_1d(op: Op, types: Types, attrs: Attributes) -> Shape:
-    """That of the operand, which has an axis to go along."""
+    """The shape of the operand, which must have at least one axis."""
     if not types[0].rank:
         raise ShapeError(f"{op.name} needs at least one axis", got=str(types[0]))
     return types[0].shape
 
 
 def matmul(op: Op, types: Types, attrs: Attributes) -> Shape:
-    """Batch axes broadcast; the last two multiply."""
+    """The broadcast batch axes, then the rows of the first operand, the columns of the second."""
     a, b = types[0].shape, types[1].shape
     if types[0].rank == 0 or types[1].rank == 0:
         raise ShapeError(f"{op.name} needs at least one axis on both sides", fix="use * for 0-d")
@@ -88,7 +98,7 @@ def matmul(op: Op, types: Types, attrs: Attributes) -> Shape:
 
 
 def tensordot(op: Op, types: Types, attrs: Attributes) -> Shape:
-    """The axes that are not contracted, of both operands in turn."""
+    """The axes that are not contracted, first the left operand's and then the right's."""
     axes: tuple[tuple[int, ...], tuple[int, ...]] = attrs["axes"]
     (left, right), a, b = axes, types[0].shape, types[1].shape
     if len({*left}) != len(left) or len({*right}) != len(right):
@@ -104,7 +114,7 @@ def tensordot(op: Op, types: Types, attrs: Attributes) -> Shape:
 
 
 def outer(op: Op, types: Types, attrs: Attributes) -> Shape:
-    """All pairs of two vectors' elements."""
+    """The lengths of the two vectors."""
     if types[0].rank != 1 or types[1].rank != 1:
         raise ShapeError(
             f"outer takes vectors, not {types[0]} and {types[1]}", fix=".reshape(-1) first"
@@ -113,7 +123,7 @@ def outer(op: Op, types: Types, attrs: Attributes) -> Shape:
 
 
 def layer_norm(op: Op, types: Types, attrs: Attributes) -> Shape:
-    """That of x, whose last axis scale and shift have."""
+    """The shape of x; scale and shift are vectors as long as its last axis."""
     x, *rest = (t.shape for t in types)
     if not x or any(shape != x[-1:] for shape in rest):
         given = " and ".join(map(shape_text, rest))
@@ -124,17 +134,17 @@ def layer_norm(op: Op, types: Types, attrs: Attributes) -> Shape:
 
 
 def given(op: Op, types: Types, attrs: Attributes) -> Shape:
-    """The shape is an attribute."""
+    """The attribute shape."""
     return attrs["shape"]
 
 
 def constant(op: Op, types: Types, attrs: Attributes) -> Shape:
-    """That of the values."""
+    """The shape of the values."""
     return attrs["value"].shape
 
 
 def broadcast_to(op: Op, types: Types, attrs: Attributes) -> Shape:
-    """The shape asked for, to which the operand must broadcast."""
+    """The attribute shape, to which the operand must broadcast."""
     target: Shape = attrs["shape"]
     if broadcast_shapes((types[0].shape, target)) != target:
         raise ShapeError(f"{types[0]} does not broadcast to {shape_text(target)}")
@@ -142,7 +152,7 @@ def broadcast_to(op: Op, types: Types, attrs: Attributes) -> Shape:
 
 
 def rebind(op: Op, types: Types, attrs: Attributes) -> Shape:
-    """The shape asked for, which sizes that are known must not contradict."""
+    """The attribute shape, which may differ from the operand's only where a dim is symbolic."""
     old, new = types[0].shape, attrs["shape"]
     never = [(a, b) for a, b in zip(old, new, strict=False) if type(a) is type(b) is int and a != b]
     if len(old) != len(new) or never:
@@ -151,20 +161,20 @@ def rebind(op: Op, types: Types, attrs: Attributes) -> Shape:
 
 
 def swapped(op: Op, types: Types, attrs: Attributes) -> Shape:
-    """Two axes exchanged."""
+    """The operand's shape with two axes exchanged."""
     i, j, dims = attrs["axis1"], attrs["axis2"], list(types[0].shape)
     dims[i], dims[j] = dims[j], dims[i]
     return tuple(dims)
 
 
 def permuted(op: Op, types: Types, attrs: Attributes) -> Shape:
-    """Axes in another order."""
+    """The operand's shape with its axes in another order."""
     dims: tuple[int, ...] = attrs["dims"]
     return tuple(types[0].shape[i] for i in dims)
 
 
 def squeezed(op: Op, types: Types, attrs: Attributes) -> Shape:
-    """Without an axis of 1."""
+    """The operand's shape without an axis of size 1."""
     shape, axis = types[0].shape, attrs["axis"]
     if shape[axis] != 1:
         raise ShapeError(
@@ -174,13 +184,13 @@ def squeezed(op: Op, types: Types, attrs: Attributes) -> Shape:
 
 
 def unsqueezed(op: Op, types: Types, attrs: Attributes) -> Shape:
-    """With an axis of 1 more."""
+    """The operand's shape with a new axis of size 1."""
     shape, axis = types[0].shape, attrs["axis"]
     return (*shape[:axis], 1, *shape[axis:])
 
 
 def concatenated(op: Op, types: Types, attrs: Attributes) -> Shape:
-    """One axis added up, the others equal."""
+    """The sum of the sizes along the axis; the other axes must be equal."""
     axis: int = attrs["axis"]
     first, total = types[0].shape, 0
     for t in types:
@@ -193,7 +203,7 @@ def concatenated(op: Op, types: Types, attrs: Attributes) -> Shape:
 
 
 def stacked(op: Op, types: Types, attrs: Attributes) -> Shape:
-    """A new axis as long as there are operands."""
+    """The operands' common shape with a new axis, as long as the number of operands."""
     axis, first = attrs["axis"], types[0].shape
     for t in types:
         if t.shape != first:
@@ -202,7 +212,7 @@ def stacked(op: Op, types: Types, attrs: Attributes) -> Shape:
 
 
 def sliced(op: Op, types: Types, attrs: Attributes) -> Shape:
-    """What start, stop and step leave of each axis."""
+    """The length of start:stop:step for each axis."""
     axes = zip(attrs["start"], attrs["stop"], attrs["step"], types[0].shape, strict=True)
     return tuple(_length(*axis) for axis in axes)
 
@@ -220,19 +230,22 @@ def _length(start: Size, stop: Size, step: int, dim: Size) -> Size:
 
 
 def gathered(op: Op, types: Types, attrs: Attributes) -> Shape:
-    """The indices' shape in place of one axis."""
+    """The operand's shape with the indices' shape in place of the axis."""
     axis, (x, indices) = attrs["axis"], (t.shape for t in types)
     return x[:axis] + indices + x[axis + 1 :]
 
 
 def along(op: Op, types: Types, attrs: Attributes) -> Shape:
-    """Of take_along: the indices' shape, which is the data's but for one axis."""
+    """The indices' shape, which must equal the operand's except on the axis."""
     _alike_but(attrs["axis"], op, types)
     return types[-1].shape
 
 
 def scattered(op: Op, types: Types, attrs: Attributes) -> Shape:
-    """That of the data; updates and indices agree, and with the data but on one axis."""
+    """The shape of x.
+
+    Updates and indices have one shape, which equals that of x except on the axis.
+    """
     _alike_but(attrs["axis"], op, (types[0], types[2]))
     if types[1].shape != types[2].shape:
         raise ShapeError(f"scatter: updates {types[1]} and indices {types[2]} differ in shape")
@@ -248,14 +261,14 @@ def _alike_but(axis: int, op: Op, types: Types) -> None:
 
 
 def searched(op: Op, types: Types, attrs: Attributes) -> Shape:
-    """That of the values looked up."""
+    """The shape of the values to look up."""
     if types[0].rank != 1:
         raise ShapeError(f"searchsorted looks values up in a sorted vector, not in {types[0]}")
     return types[1].shape
 
 
 def padded(op: Op, types: Types, attrs: Attributes) -> Shape:
-    """Each axis longer by what is put before and after."""
+    """The operand's shape with each axis longer by its padding before and after."""
     return tuple(
         dim + (before + after)
         for dim, (before, after) in zip(types[0].shape, attrs["padding"], strict=True)
@@ -263,27 +276,27 @@ def padded(op: Op, types: Types, attrs: Attributes) -> Shape:
 
 
 def tiled(op: Op, types: Types, attrs: Attributes) -> Shape:
-    """Each axis a multiple."""
+    """The operand's shape with each axis multiplied by its repeats."""
     return tuple(dim * n for dim, n in zip(types[0].shape, attrs["repeats"], strict=True))
 
 
 def repeated(op: Op, types: Types, attrs: Attributes) -> Shape:
-    """One axis a multiple."""
+    """The operand's shape with one axis multiplied by the repeats."""
     axis: int = attrs["axis"]
     shape = types[0].shape
     return (*shape[:axis], shape[axis] * attrs["repeats"], *shape[axis + 1 :])
 
 
 def rank_vector(op: Op, types: Types, attrs: Attributes) -> Shape:
-    """One element for each axis."""
+    """A vector with one element for each axis."""
     return (types[0].rank,)
 
 
 def ranged(op: Op, types: Types, attrs: Attributes) -> Shape:
-    """As many elements as the attribute says."""
+    """A vector of the attribute size."""
     return (attrs["size"],)
 
 
 def eye(op: Op, types: Types, attrs: Attributes) -> Shape:
-    """Rows by columns."""
+    """The attributes rows and columns."""
     return attrs["rows"], attrs["columns"]

@@ -1,4 +1,4 @@
-"""TensorType: what a symbol is known to be, an element type and a shape."""
+"""TensorType: the static type of a symbol, a dtype and a shape."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TYPES: WeakValueDictionary[tuple[int, Shape], TensorType] = WeakValueDictionary
 class TensorType:
     """A dtype and a shape of ints and symbolic dims: `TensorType("float32", (n, 3))`.
 
-    Interned: equal types are the same object, so they are compared and hashed by identity.
+    Types are interned: equal types are the same object, so comparison and hash use identity.
     """
 
     __slots__ = ("__weakref__", "_cast", "dtype", "shape")
@@ -27,7 +27,7 @@ class TensorType:
     _cast: dict[int, TensorType]  # by the code of a dtype
 
     def __new__(cls, dtype: DTypeLike, shape: ShapeLike = ()) -> TensorType:
-        """The one object for this dtype and shape."""
+        """Return the only object for this dtype and shape."""
         dtype, shape = dtype if isinstance(dtype, DType) else DType(dtype), shape_of(shape)
         key = dtype.code, shape
         existing = _TYPES.get(key)
@@ -53,7 +53,7 @@ class TensorType:
         return product(self.shape)
 
     def cast(self, dtype: DType) -> TensorType:
-        """The type of the same shape with another dtype."""
+        """Return the type with the same shape and another dtype."""
         type_ = self._cast.get(dtype.code)
         if type_ is None:
             type_ = self._cast[dtype.code] = TensorType(dtype, self.shape)
@@ -67,7 +67,7 @@ class TensorType:
 
 
 def tensor_types(types: Iterable[TensorType]) -> tuple[TensorType, ...]:
-    """One type or several, as a tuple; GraphError for what is none."""
+    """Return one type or several as a tuple; raise GraphError for a value that is no TensorType."""
     result = (types,) if isinstance(types, TensorType) else tuple(types)
     for type_ in result:
         if not isinstance(type_, TensorType):  # pyright: ignore[reportUnnecessaryIsInstance]
