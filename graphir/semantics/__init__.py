@@ -1,1 +1,1 @@
-"""What each op computes, on NumPy arrays."""
+"""The semantics of ops: a kernel for each op on NumPy arrays, and the evaluation of one op."""

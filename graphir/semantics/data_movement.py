@@ -1,7 +1,7 @@
-"""Kernels that move values or make them, for arrays of any storage dtype, ml_dtypes ones too.
+"""Kernels of movement and creation ops, for arrays of any storage dtype, ml_dtypes included.
 
-They are called as kernels.py says. Nothing is computed here, so bits stay as they are; results of
-movement may be views of the operands, perhaps read-only.
+The calling convention is that of kernels.py. Movement kernels compute nothing and keep every bit.
+Their results may be views of the operands, perhaps read-only.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ Sizes: TypeAlias = tuple[int, ...]
 
 
 def alike(name: str, *arrays: Array) -> None:
-    """TypeError unless arrays share a dtype: the casting="no" of what is not a ufunc."""
+    """Raise TypeError unless the arrays share a dtype.
+
+    The check is the counterpart of casting="no" for functions that are not ufuncs.
+    """
     if any(array.dtype != arrays[0].dtype for array in arrays):
         dtypes = ", ".join(str(array.dtype) for array in arrays)
         raise TypeError(f"{name} of {dtypes}: a cast to one dtype is missing")
@@ -31,17 +34,17 @@ def alike(name: str, *arrays: Array) -> None:
 
 
 def reshape(x: Array, shape: Sizes) -> Array:
-    """The same elements in row-major order."""
+    """Return the elements in row-major order, in another shape."""
     return x.reshape(shape)
 
 
 def broadcast_to(x: Array, shape: Sizes) -> Array:
-    """A read-only view of that shape."""
+    """Return a read-only view of x, broadcast to a shape."""
     return np.broadcast_to(x, shape)
 
 
 def rebind(x: Array, shape: Sizes) -> Array:
-    """The array itself; ExecutionError unless it has that shape."""
+    """Return x unchanged; ExecutionError unless it has the asserted shape."""
     if x.shape != shape:
         raise ExecutionError(
             f"rebind: the array has shape {list(x.shape)}, not {list(shape)} as was asserted"
@@ -50,27 +53,27 @@ def rebind(x: Array, shape: Sizes) -> Array:
 
 
 def transpose(x: Array, axis1: int, axis2: int) -> Array:
-    """Two axes exchanged."""
+    """Exchange two axes."""
     return np.swapaxes(x, axis1, axis2)
 
 
 def permute(x: Array, dims: Sizes) -> Array:
-    """Axis i of the result is axis dims[i] of x."""
+    """Reorder the axes: axis i of the result is axis dims[i] of x."""
     return x.transpose(dims)
 
 
 def squeeze(x: Array, axis: int) -> Array:
-    """Without an axis of size 1."""
+    """Remove an axis of size 1."""
     return np.squeeze(x, axis)
 
 
 def unsqueeze(x: Array, axis: int) -> Array:
-    """With a new axis of size 1 at that place."""
+    """Insert an axis of size 1 at a position."""
     return np.expand_dims(x, axis)
 
 
 def shape_of(x: Array) -> Array:
-    """The sizes of the axes, int64."""
+    """Return the sizes of the axes, int64[x.ndim]."""
     return np.array(x.shape, dtype=np.int64)
 
 
@@ -78,7 +81,7 @@ def shape_of(x: Array) -> Array:
 
 
 def sliced(x: Array, start: Sizes, stop: Sizes, step: Sizes) -> Array:
-    """x[start:stop:step] on every axis; ExecutionError unless 0 <= start <= stop <= size."""
+    """Slice x[start:stop:step] on every axis; ExecutionError unless 0 <= start <= stop <= size."""
     for axis, (low, high, size) in enumerate(zip(start, stop, x.shape, strict=True)):
         if not 0 <= low <= high <= size:
             raise ExecutionError(
@@ -88,17 +91,17 @@ def sliced(x: Array, start: Sizes, stop: Sizes, step: Sizes) -> Array:
 
 
 def flip(x: Array, axis: Sizes) -> Array:
-    """Backwards along axes."""
-    return np.flip(x, axis) if x.ndim else x[...]  # of no axes NumPy gives a scalar
+    """Reverse the elements along axes."""
+    return np.flip(x, axis) if x.ndim else x[...]  # np.flip of a 0-d array returns a scalar
 
 
 def roll(x: Array, shift: int, axis: int) -> Array:
-    """Element i moved to place i + shift, around the end."""
+    """Move element i to place i + shift along an axis; elements wrap around at the ends."""
     return np.roll(x, shift, axis)
 
 
 def pad(x: Array, padding: tuple[tuple[int, int], ...], value: Array) -> Array:
-    """Surrounded by (before, after) elements of `value` on each axis."""
+    """Pad x on each axis with (before, after) elements of `value`, a 0-d array."""
     alike("pad", x, value)
     sizes = [before + n + after for (before, after), n in zip(padding, x.shape, strict=True)]
     result = np.full(sizes, value, value.dtype)
@@ -108,40 +111,43 @@ def pad(x: Array, padding: tuple[tuple[int, int], ...], value: Array) -> Array:
 
 
 def tile(x: Array, repeats: Sizes) -> Array:
-    """The whole, so many times on each axis."""
+    """Repeat the whole array `repeats[i]` times along axis i."""
     return np.tile(x, repeats)
 
 
 def repeat(x: Array, repeats: int, axis: int) -> Array:
-    """Each element so many times along an axis."""
+    """Repeat each element `repeats` times along an axis."""
     return np.repeat(x, repeats, axis)
 
 
 def concat(*arrays: Array, axis: int) -> Array:
-    """One after another along an axis."""
+    """Join arrays end to end along an existing axis."""
     return np.concatenate(arrays, axis, dtype=arrays[0].dtype, casting="no")
 
 
 def stack(*arrays: Array, axis: int) -> Array:
-    """Side by side along a new axis."""
+    """Join arrays of one shape along a new axis."""
     return np.stack(arrays, axis, dtype=arrays[0].dtype, casting="no")
 
 
-# -- indices: of any integer dtype, negative ones counting from the end
+# -- indexing: indices may have any integer dtype, and negative indices count from the end
 
 
 def gather(x: Array, indices: Array, axis: int) -> Array:
-    """The slices of x that indices name, their shape in place of the axis."""
+    """Return x at `indices` along an axis; the shape of `indices` replaces the axis."""
     return np.asarray(x.take(_places("gather", indices, x, axis), axis))
 
 
 def take_along(x: Array, indices: Array, axis: int) -> Array:
-    """The elements of x that indices name along an axis, one for each index."""
+    """Return one element of x for each index along an axis, as np.take_along_axis."""
     return np.take_along_axis(x, _places("take_along", indices, x, axis), axis)
 
 
 def scatter(x: Array, updates: Array, indices: Array, axis: int) -> Array:
-    """A copy of x with updates at indices along an axis; of those to one place the last wins."""
+    """Return a copy of x with `updates` written at `indices` along an axis.
+
+    The last of several updates to one place wins.
+    """
     alike("scatter", x, updates)
     result = x.copy()
     np.put_along_axis(result, _places("scatter", indices, x, axis), updates, axis)
@@ -149,7 +155,7 @@ def scatter(x: Array, updates: Array, indices: Array, axis: int) -> Array:
 
 
 def _places(name: str, indices: Array, x: Array, axis: int) -> NDArray[np.intp]:
-    # The small integers of ml_dtypes have no min and max of their own; uint64 does not fit int64.
+    # Arrays of ml_dtypes' small integers lack min and max, hence int64; uint64 does not fit int64.
     wide = indices if indices.dtype == np.uint64 else indices.astype(np.int64, copy=False)
     size = x.shape[axis]
     if wide.size:
@@ -166,30 +172,32 @@ def _places(name: str, indices: Array, x: Array, axis: int) -> NDArray[np.intp]:
 
 
 def constant(value: Array) -> Array:
-    """The values themselves, read-only."""
+    """Return the array of the constant, read-only."""
     return value
 
 
 def full(value: Array, shape: Sizes) -> Array:
-    """One value, given as a 0-d array, everywhere."""
+    """Return an array of a shape filled with one value, which is a 0-d array."""
     return np.full(shape, value, value.dtype)
 
 
 def eye(dtype: DType, rows: int, columns: int, offset: int) -> Array:
-    """Ones where column - row is `offset`, zeros elsewhere, both as `dtype` has them."""
+    """Return a matrix of `dtype` with ones where column - row is `offset`, and zeros elsewhere."""
     return convert(np.eye(rows, columns, offset, dtype=np.bool), DType.bool, dtype)
 
 
 def ranged(dtype: DType, start: Any, step: Any, size: int) -> Array:
-    """The vector of start + i * step: exact integers, else float64 or complex128, to be rounded.
+    """Return the vector start + i * step for 0 <= i < size.
 
-    ExecutionError for an integer outside of `dtype`, and for a start or step of another kind.
+    The result is exact for integers. For floats and complex numbers it is float64 or complex128,
+    which the caller rounds to `dtype`. Raises ExecutionError for an integer outside the range of
+    `dtype`, and for a start or step of another kind than `dtype`.
     """
     return part_of_range(dtype, start, step, 0, size)
 
 
 def part_of_range(dtype: DType, start: Any, step: Any, first: int, size: int) -> Array:
-    """So many elements of such a vector, from the one of i = `first` on."""
+    """Return `size` elements of the vector of `ranged`, from i = `first` on."""
     try:
         if dtype.is_complex:
             return _complexes(complex(start), complex(step), size, first)
@@ -220,7 +228,8 @@ def _integers(dtype: DType, start: int, step: int, size: int) -> Array:
             raise ExecutionError(
                 f"range: {value} does not fit {dtype}", fix="give it a wider dtype"
             )
-    # Both ends fit, so what is between them does: modulo 2**64 it comes out exact.
+    # Both ends fit the dtype, so every element between them fits too. Arithmetic modulo 2**64 is
+    # then exact.
     values = np.arange(size, dtype=np.uint64) * np.uint64(step % 2**64)
     values += np.uint64(start % 2**64)
     return values.view(np.int64) if dtype.family == "int" else values

@@ -1,4 +1,9 @@
-"""What one op computes on values: the meaning that the interpreter and constant folding share."""
+"""The evaluation of one op on arrays, shared by the interpreter and constant folding.
+
+Evaluation has four steps. Each operand is converted to the dtype that the op's signature demands.
+Operands of an op that computes are widened exactly to a machine dtype. The kernel runs. The result
+is rounded once to the dtype of the symbol.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +24,13 @@ from graphir.semantics.kernels import KERNELS
 
 
 def machine(dtype: DType) -> DType:
-    """The dtype in which arithmetic on values of `dtype` happens.
+    """Return the dtype in which arithmetic on values of `dtype` happens.
 
-    Float formats narrower than float32 widen to it exactly, compute, and round once more: for
-    their p <= 11 bits, sums, products, quotients and square roots in the normal range come out
-    correctly rounded all the same (Figueroa, "When is double rounding innocuous?", 1995). In
-    float32's subnormal range tensor_float32 and bfloat16 are rounded twice: by at most 2**-150 more
-    than half a unit in the last place.
+    Float formats narrower than float32 widen exactly to float32, compute there, and round once
+    more. For their precision p <= 11 bits this double rounding is innocuous: sums, products,
+    quotients and square roots in the normal range are correctly rounded (Figueroa, "When is double
+    rounding innocuous?", 1995). In float32's subnormal range results of tensor_float32 and bfloat16
+    are rounded twice, with an error of at most 2**-150 more than half a unit in the last place.
     """
     return _MACHINE[dtype.code]
 
@@ -34,7 +39,7 @@ def _computes_in(dtype: DType) -> DType:
     if dtype.weak:
         return dtype
     if dtype.format and dtype.format.specials == "scale":
-        return DType.float64  # products of its values reach 2**-254, which float32 takes for 0
+        return DType.float64  # products of e8m0 values reach 2**-254, which underflows in float32
     return plain(dtype)
 
 
@@ -49,12 +54,12 @@ def apply(
     sizes: Mapping[str, int],
     tf32: str = "even",
 ) -> NDArray[Any]:
-    """The value of an op: C-contiguous, in the storage of its result's dtype.
+    """Compute an op on arrays; return a C-contiguous array in the storage of the result's dtype.
 
-    `sources` are the dtypes that the values have; each is converted to the dtype that the op's
-    signature demands, widened to a machine dtype where the op computes, and the result rounded
-    once. `sizes` binds symbolic dims. Raises ExecutionError for values the op cannot compute with.
-    Call inside `np.errstate(all="ignore")`.
+    `sources` are the dtypes of `values`. Each value is converted to the dtype that the op's
+    signature demands, and widened to a machine dtype if the op computes. The result is rounded
+    once. `sizes` maps symbolic dims to ints. Raises ExecutionError for values that the op cannot
+    compute with. Call inside `np.errstate(all="ignore")`.
     """
     result = inference.type.dtype
     operands = [
@@ -73,16 +78,20 @@ def apply(
         value_computed = np.asarray(KERNELS[op.name](*operands, **settings))
     except ExecutionError:
         raise
-    except (ValueError, OverflowError, MemoryError) as error:  # sizes beyond all bounds
+    except (ValueError, OverflowError, MemoryError) as error:  # an array too large for NumPy
         raise ExecutionError(str(error) or "out of memory") from None
     made_as = machine(result) if op.computes else result
-    if value_computed.dtype != made_as.storage:  # places and sizes, which NumPy gives as int64
+    if value_computed.dtype != made_as.storage:  # indices and sizes: the kernel returns int64
         made_as = DType.from_numpy(value_computed.dtype)
     return contiguous(convert(value_computed, made_as, result, tf32))
 
 
 def contiguous(array: NDArray[Any]) -> NDArray[Any]:
-    """In C order and aligned: NumPy reduces unaligned arrays some thousand elements at a time."""
+    """Return the array in C order and aligned, as a copy where necessary.
+
+    Alignment matters for bits: NumPy reduces an unaligned array in blocks of some thousand
+    elements, and so adds in another order.
+    """
     result = np.asarray(array, order="C")
     return result if result.flags.aligned else result.copy()
 
@@ -90,14 +99,17 @@ def contiguous(array: NDArray[Any]) -> NDArray[Any]:
 def settings_of(
     op: Op, result: DType, attrs: Mapping[str, Any], sizes: Mapping[str, int], tf32: str
 ) -> dict[str, Any]:
-    """The attributes as kernels take them: dims bound, numbers in the dtype of the result."""
+    """Convert an op's attributes to a kernel's keyword arguments.
+
+    Symbolic dims become ints by `sizes`, and numbers become 0-d arrays in the dtype of the result.
+    """
     settings = {name: _bound(value, sizes) for name, value in attrs.items()}
     settings.pop("literal", None)
     if op.kind != "creation":
         settings.pop("dtype", None)
     if op is ops.full or op is ops.pad:
         settings["value"] = scalar(settings["value"], result, tf32)
-    if "value" in settings:  # which has its dtype
+    if "value" in settings:  # the value carries its dtype
         settings.pop("dtype", None)
     return settings
 

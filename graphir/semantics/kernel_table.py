@@ -1,4 +1,4 @@
-"""A table of kernels by the names of ops: those listed, then those that registered ops bring."""
+"""A table of kernels by op name, which finds the kernels of registered ops on demand."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ Kernel: TypeAlias = Callable[..., Any]
 
 
 class KernelTable(dict[str, Kernel]):
-    """A dict of kernels in which the op of a name that is not listed brings its own.
+    """A dict of kernels by op name. A missing name is looked up among the registered ops.
 
-    That is the op's kernel, else its decomposition, on a namespace of primitives for arrays.
+    The entry is then the op's own kernel, or else its decomposition on `primitives`, a namespace of
+    primitives for arrays. Raises KeyError for an op that has neither.
     """
 
     def __init__(self, kernels: Mapping[str, Kernel], primitives: Any) -> None:

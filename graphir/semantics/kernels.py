@@ -1,21 +1,23 @@
-"""What each op computes, on NumPy arrays: KERNELS, a function for each op of the catalogue.
+"""Kernels on NumPy arrays: the table KERNELS has one function for each op of the catalogue.
 
-Primitives have a line below; a composite op without one runs its decomposition on arrays.
+A primitive op has a line in `_PRIMITIVES`. A composite op without such a line runs its
+decomposition on arrays.
 
-A kernel is called `kernel(*arrays, **attributes)`. The arrays are C-contiguous and of the dtypes
-that the op's signature names, all computed in by NumPy itself: bool, integers of 8 to 64 bits,
-float32, float64, complex64, complex128. Movement ops, which only move values, take arrays of any
-storage dtype. Attributes have their normal form, symbolic dims being ints by now; `dtype` is given
-to creation ops alone; the `value` of `full` and `pad` is a 0-d array of the result's dtype.
+A kernel is called `kernel(*arrays, **attributes)`. The arrays are C-contiguous and have the dtypes
+that the op's signature names. These are dtypes in which NumPy itself computes: bool, integers of 8
+to 64 bits, float32, float64, complex64, complex128. Movement ops take arrays of any storage dtype.
+Attributes have their normal form, and symbolic dims are already ints. Only creation ops get
+`dtype`. The `value` of `full` and `pad` is a 0-d array of the result's dtype.
 
-A result is a new array, or of 0-d operands perhaps a NumPy scalar, of the operands' dtype where
-nothing else is said (predicates and comparisons: bool; positions: int64). Movement and constants
-may give a view, perhaps read-only. Elementwise kernels that are made of ufuncs, operators, np.where
-and .copy() alone can be traced, and then run without temporary arrays.
+A result is a new array; for 0-d operands it may be a NumPy scalar. Its dtype is that of the
+operands, except for predicates and comparisons (bool) and positions (int64). Movement ops and
+constants may return a view, perhaps read-only. Elementwise kernels that consist of ufuncs,
+operators, np.where and .copy() alone can be traced, and then run without temporary arrays.
 
-Nothing is ever promoted: ufuncs run with casting="no" and the rest checks (TypeError: a cast is
-missing before the kernel). Integers wrap; ExecutionError is for values that an op has no result
-for. Floating point errors are the caller's to silence, with one np.errstate(all="ignore").
+Kernels never promote: ufuncs run with casting="no", and the other kernels check dtypes. A TypeError
+means that a cast is missing before the kernel. Integers wrap. A kernel raises ExecutionError for
+values without a result. The caller silences floating point errors, with one
+np.errstate(all="ignore").
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ def _call(function: np.ufunc, *arrays: Array) -> Array:
 
 
 def ufunc(function: np.ufunc) -> Kernel:
-    """The kernel that is a ufunc, without its conversions."""
+    """Return a kernel that runs a ufunc with casting="no"."""
     return partial(_call, function)
 
 
@@ -57,20 +59,24 @@ _COMPARED_EXACTLY = {np.dtype(np.int64), np.dtype(np.uint64)}
 
 
 def truth(function: np.ufunc) -> Kernel:
-    """The kernel that is a ufunc to bool, some of which mix dtypes in spite of casting="no"."""
+    """Return a kernel that runs a ufunc with a bool result on operands of one dtype.
+
+    The kernel checks the dtypes itself, because some of these ufuncs accept mixed dtypes in spite
+    of casting="no". NumPy compares int64 with uint64 exactly, so this pair is allowed.
+    """
     return partial(_call_alike, function)
 
 
 def _call_whole(function: np.ufunc, *arrays: Array) -> Array:
-    # np.power takes a short cut with other results where an operand has stride 0, as broadcast
-    # ones and 0-d ones do: x ** 2 is then x * x.
+    # For an operand of stride 0, such as a broadcast or 0-d array, np.power takes a short cut with
+    # other results: x ** 2 is then x * x.
     shape = np.broadcast_shapes(*(array.shape for array in arrays))
     whole = (np.array(np.broadcast_to(array, shape or 1), order="C") for array in arrays)
     return _call(function, *whole).reshape(shape)
 
 
 def whole(function: np.ufunc) -> Kernel:
-    """The kernel that is a ufunc whose results depend on strides: operands are broadcast first."""
+    """Return a kernel for a ufunc whose results depend on strides: it broadcasts operands first."""
     return partial(_call_whole, function)
 
 
@@ -78,7 +84,10 @@ def whole(function: np.ufunc) -> Kernel:
 
 
 def _pow(x: Array, y: Array) -> Array:
-    """np.power; where the exponent of a real number is 2, x * x, rounded once."""
+    """Compute np.power, and x * x (rounded once) where the base is real and the exponent is 2.
+
+    Raises ExecutionError for an integer base and a negative integer exponent.
+    """
     if x.size and y.size and y.dtype.kind == "i" and (least := y.min()) < 0:
         raise ExecutionError(
             f"{x.dtype} ** {least} is a fraction, which no integer is",
@@ -117,7 +126,7 @@ def _sign(x: Array) -> Array:
 
 
 def _reciprocal(x: Array) -> Array:
-    """The decomposition; of complex numbers NumPy's."""
+    """Compute the decomposition of reciprocal, or np.reciprocal for complex numbers."""
     quotient = decompositions.reciprocal(ARRAYS, x)
     return _call(np.reciprocal, x) if quotient is None else quotient
 
@@ -156,9 +165,10 @@ def _accumulate(function: np.ufunc, x: Array, axis: int) -> Array:
 def _extreme(
     name: str, function: np.ufunc, x: Array, axis: tuple[int, ...], keepdims: bool
 ) -> Array:
-    """The greatest or the least, 0.0 being above -0.0 (IEEE 754-2019, 9.6), as ints have it.
+    """Compute the maximum or minimum over axes, with 0.0 above -0.0 (IEEE 754-2019, 9.6).
 
-    Of zeros of both signs NumPy gives one by its place.
+    Among zeros of both signs NumPy's result depends on their places. Where the result is zero, the
+    kernel compares bit patterns as integers, which order 0.0 above -0.0.
     """
     _not_empty(name, x, axis)
     extreme = _reduce(function, x, axis, keepdims)
@@ -186,14 +196,14 @@ def _not_empty(name: str, x: Array, axes: tuple[int, ...]) -> None:
 
 
 def _sort(x: Array, axis: int, descending: bool) -> Array:
-    """Sorted, NaN last; descending is that backwards, so NaN first."""
-    # A sort that is not stable would give 0.0 and -0.0 in an order of its own.
+    """Sort along an axis, NaN last. `descending` reverses the result, so that NaN comes first."""
+    # An unstable sort would order 0.0 and -0.0, which compare equal, by its implementation.
     result = np.sort(x, axis=axis, kind="stable" if x.dtype.kind == "f" else None)
     return np.flip(result, axis).copy() if descending else result
 
 
 def _argsort(x: Array, axis: int, descending: bool) -> Array:
-    """The order that sorts, equal values in theirs; descending puts NaN first."""
+    """Return the indices (int64) that sort stably along an axis; descending puts NaN first."""
     if not descending:
         return np.argsort(x, axis=axis, kind="stable").astype(np.int64, copy=False)
     backwards = _argsort(np.flip(x, axis), axis, False)
@@ -209,10 +219,14 @@ def _searchsorted(x: Array, values: Array, side: Any) -> Array:
 
 
 class ArrayPrimitives:
-    """The namespace of primitives that computes on arrays, for decompositions: kernels by name."""
+    """The namespace of primitives that decompositions call on arrays: kernels by op name."""
 
     def __getattr__(self, name: str) -> Kernel:
-        """The kernel, kept as an attribute. Matrix products have other bits on strided operands."""
+        """Return a kernel by name, and store it as an attribute.
+
+        `reshape` and `permute` return C-contiguous copies, because matrix products have other bits
+        on strided operands.
+        """
         kernel = KERNELS[name]
         if name in ("reshape", "permute"):
             kernel = partial(_moved, kernel)
@@ -220,11 +234,14 @@ class ArrayPrimitives:
         return kernel
 
     def number(self, value: Any, like: Array) -> Any:
-        """A scalar in the dtype of an array."""
+        """Return a number as a scalar of the dtype of `like`."""
         return like.dtype.type(value)
 
     def max(self, x: Array, axis: tuple[int, ...], keepdims: bool) -> Array:
-        """The greatest; of zeros of both signs either, which costs one pass where `max` has two."""
+        """Return the maximum over axes; among zeros of both signs either may result.
+
+        That costs one pass, where the kernel of the op `max` takes two.
+        """
         return _reduce(np.maximum, x, axis, keepdims)
 
 
@@ -236,13 +253,13 @@ def _moved(kernel: Kernel, x: Array, **attrs: Any) -> Array:
 
 
 def gelu_kernel(by_tail: Kernel, x: Array, approximate: str) -> Array:
-    """The decomposition, or by the normal distribution's tail where there is none."""
+    """Compute gelu by its decomposition, or by the exact `by_tail` where there is none."""
     approximation = decompositions.gelu(ARRAYS, x, approximate)
     return by_tail(x) if approximation is None else approximation
 
 
 def _kernels() -> dict[str, Kernel]:
-    """A kernel for each op, in the order of the catalogue: its own, or its decomposition."""
+    """Return a kernel for each op in the order of the catalogue: its own, or its decomposition."""
     kernels: dict[str, Kernel] = {}
     for name, op in CATALOGUE.items():
         if name in _PRIMITIVES:
@@ -379,4 +396,4 @@ _PRIMITIVES: dict[str, Kernel] = {
 }
 
 KERNELS = KernelTable(_kernels(), ARRAYS)
-"""The kernel of each op, by its name: a primitive of its own, else its decomposition on arrays."""
+"""The kernel of each op by name: its primitive, else its decomposition on arrays."""
