@@ -1,7 +1,9 @@
-"""Arrays in .npy and .npz files that others wrote: every size is checked before memory is taken.
+"""A reader of untrusted .npy and .npz files: it checks every size before it allocates memory.
 
-`np.load` makes arrays as large as a header says, whatever follows it, and unpacks without bounds.
-Source of the format: numpy.lib.format, "Format Version 1.0" to "3.0".
+`np.load` allocates the array that a header declares, however little data follows, and decompresses
+without bounds. This reader compares the declared size with the size of the data, and bounds the
+total decompressed size. It never unpickles. Source of the format: numpy.lib.format, "Format Version
+1.0" to "3.0".
 """
 
 from __future__ import annotations
@@ -15,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 FREE, EXPANSION = 1 << 26, 100
-"""What an archive unpacks to at most: so many bytes, and so many times its own size."""
+"""The bound on an archive's decompressed size: FREE bytes plus EXPANSION times the file size."""
 
 _HEADER = 10_000
-"""The most bytes of a header, as in np.load."""
+"""The most bytes of an array header, as in np.load."""
 
 _MAGIC = b"\x93NUMPY"
 _COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
@@ -26,7 +28,10 @@ _CHUNK = 1 << 22
 
 
 def read_array(file: IO[bytes], size: int) -> NDArray[Any]:
-    """The array of a .npy of `size` bytes; ValueError where it is none, or of Python objects."""
+    """Read the array of a .npy file of `size` bytes.
+
+    Raises ValueError for a malformed file, and for an array of Python objects.
+    """
     shape, fortran, dtype, header_size = _header(file)
     if dtype.hasobject:
         raise ValueError("its elements are Python objects; nothing is ever unpickled")
@@ -43,7 +48,7 @@ def read_array(file: IO[bytes], size: int) -> NDArray[Any]:
 
 
 def _header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
-    """What the header says, and where it ends."""
+    """Read a .npy header: return the shape, Fortran order, the dtype and the header's size."""
     magic = file.read(len(_MAGIC) + 2)
     if magic[:-2] != _MAGIC or magic[-2] not in (1, 2, 3):
         raise ValueError("it does not begin as .npy files do")
@@ -71,9 +76,10 @@ def _bytes(file: IO[bytes], size: int) -> NDArray[np.uint8]:
 
 
 class Archive:
-    """The arrays of an .npz file, by name, each read when it is asked for.
+    """The arrays of an .npz file by name, each read on demand.
 
-    Raises what zipfile does, and ValueError for what unpacks to more than an honest file would.
+    Raises the errors of zipfile, and ValueError for contents that decompress beyond the bound of
+    FREE and EXPANSION.
     """
 
     def __init__(self, file: IO[bytes]) -> None:
@@ -85,11 +91,11 @@ class Archive:
 
     @property
     def names(self) -> list[str]:
-        """The names of its arrays."""
+        """The names of the arrays."""
         return list(self._members)
 
     def read(self, name: str) -> NDArray[Any]:
-        """The array of a name that it has."""
+        """Read the array of one of `names`; ValueError where it is malformed or too large."""
         member = self._members[name]
         if member.compress_type not in _COMPRESSIONS:
             raise ValueError(f"{name!r} is packed in another way than NumPy packs")
@@ -104,7 +110,7 @@ class Archive:
 
 
 def is_archive(file: IO[bytes]) -> bool:
-    """Whether a file begins as .npz files do."""
+    """Answer whether a file begins with the signature of a zip file, as .npz files do."""
     start = file.read(4)
     file.seek(0)
     return start in (b"PK\x03\x04", b"PK\x05\x06")

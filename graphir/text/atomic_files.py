@@ -1,4 +1,8 @@
-"""Files replaced whole: a reader, and a crash, meets the old content or the new, never a part."""
+"""Atomic replacement of files: readers see the complete old or new content, also after a crash.
+
+The new content goes to a temporary file in the same folder. That file is synced to disk, and then
+renamed to the path that it replaces.
+"""
 
 from __future__ import annotations
 
@@ -13,18 +17,18 @@ from typing import IO, Any
 
 
 def replace_file(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write a file whole; OSError, and the old file, where that cannot be done."""
+    """Replace the content of a file atomically; an OSError leaves the old file unchanged."""
     with Replacement() as files:
         files.open(path).write(data)
 
 
 class Replacement:
-    """Files written beside those that they replace, all of them once all are on the disk.
+    """A context manager that replaces several files, once all new files are complete on disk.
 
-    A `with` block: `open(path)` is a binary file to write and read back. Where the block ends
-    without an error each is synced, then each takes the place of its path, in the order of opening,
-    with the permissions of the old file; else none does. What is no regular file, such as
-    /dev/stdout, is written directly.
+    Inside the `with` block, `open(path)` returns a binary file to write and read back. If the block
+    ends without an error, the manager syncs every file, then renames each to its path, in the order
+    of opening and with the permissions of the old file. After an error no path changes. A path that
+    is not a regular file, such as /dev/stdout, is written directly.
     """
 
     def __init__(self) -> None:
@@ -32,7 +36,7 @@ class Replacement:
         self._pending: list[tuple[IO[bytes], Path, Path]] = []
 
     def open(self, path: str | os.PathLike[str]) -> IO[bytes]:
-        """A file whose content will be that of `path`; OSError names `path`."""
+        """Return a file whose content will replace that of `path`; an OSError names `path`."""
         final = Path(os.path.realpath(path))
         mode = _mode(final)
         if mode is not None and not stat.S_ISREG(mode):
@@ -55,7 +59,7 @@ class Replacement:
             if kind is None:
                 self._commit()
         finally:
-            with suppress(OSError):  # of a full disk, already raised by the sync
+            with suppress(OSError):  # the sync has already raised for a full disk
                 self._files.close()
             for _, beside, _ in self._pending:
                 beside.unlink(missing_ok=True)
@@ -82,7 +86,7 @@ def _mode(path: Path) -> int | None:
 
 @contextmanager
 def _naming(path: str | os.PathLike[str]) -> Generator[None]:
-    """Have an OSError name the path that the user gave."""
+    """Re-raise an OSError of the block with the path that the user gave."""
     try:
         yield
     except OSError as error:
@@ -90,7 +94,7 @@ def _naming(path: str | os.PathLike[str]) -> Generator[None]:
 
 
 def _sync(folder: Path) -> None:
-    """Make the new names of a folder last; where a system does not sync folders, as it does."""
+    """Sync a folder, so that renames in it survive a crash; ignore systems that cannot sync one."""
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:

@@ -1,4 +1,4 @@
-"""Graphs in files: the text, and beside it the constants that are too large for text."""
+"""Graph files: the text, and beside it an .npz archive of the constants too large for text."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 
 def save(graph: Graph, path: str | os.PathLike[str]) -> None:
-    """Write a graph's text to `path`, and its large constants beside it, in `path`.npz.
+    """Write a graph's text to `path`, and its large constants to `path`.npz.
 
-    The text begins with the version of the format and, where there is an archive, its digest.
-    OSError where a file cannot be written; the old files are then as they were.
+    The text begins with the version of the format and, if there is an archive, the archive's
+    digest. Raises OSError where a file cannot be written; the old files are then unchanged.
     """
     head = f"graphir {VERSION}\n"
     with Replacement() as files:
@@ -41,11 +41,12 @@ def save(graph: Graph, path: str | os.PathLike[str]) -> None:
 
 
 def load(path: str | os.PathLike[str], sources: Directory | None = None) -> Graph:
-    """The graph that `save` wrote; nothing in either file is ever executed or unpickled.
+    """Read a graph that `save` wrote. Loading never executes or unpickles anything.
 
-    Source files that the text names are read only where they lie inside the directory `sources`.
-    ParseError names the file and the place in it where the text is malformed or a constant is
-    missing, unreadable, of another type or of another graph; OSError where there is no text.
+    Reports read the source files that the text names only where these lie inside the directory
+    `sources`. Raises ParseError, with the file and the position, for malformed text and for a
+    constant that is missing, unreadable, of another type or of another graph. Raises OSError where
+    the text cannot be read.
     """
     beside = _beside(path)
     try:
@@ -63,7 +64,10 @@ def load(path: str | os.PathLike[str], sources: Directory | None = None) -> Grap
 
 
 class _Beside(dict[str, NDArray[Any]]):
-    """The arrays of an .npz file that have been asked for; it is opened for the first."""
+    """The constants of the .npz file beside a text, by name.
+
+    The file is opened at the first look-up, and each array is read at its first look-up.
+    """
 
     def __init__(self, path: Path, digest: str | None, files: ExitStack) -> None:
         super().__init__()
@@ -83,7 +87,7 @@ class _Beside(dict[str, NDArray[Any]]):
             raise GraphError(why) from None
         except GraphError:
             raise
-        # Archives, compression and array headers each fail in ways of their own.
+        # zipfile, decompression and array headers each raise exceptions of their own.
         except Exception as error:
             why = f"{type(error).__name__}: {error}"
             raise GraphError(f"{self.path} is not a readable .npz: {why}") from None
@@ -103,16 +107,16 @@ class _Beside(dict[str, NDArray[Any]]):
 
 
 def _digest(file: IO[bytes]) -> str:
-    """The SHA-256 digest of a whole file, in hexadecimal."""
+    """Return the SHA-256 digest of a whole file, in hexadecimal."""
     file.seek(0)
     return hashlib.file_digest(cast(Any, file), "sha256").hexdigest()
 
 
 def _beside(path: str | os.PathLike[str]) -> Path:
-    # Added to the whole name: net.v1 and net.v2 must not share their constants.
+    # The suffix is appended to the whole name, so that net.v1 and net.v2 have separate archives.
     return Path(f"{os.fspath(path)}.npz")
 
 
 def _plain(array: NDArray[Any]) -> NDArray[Any]:
-    """An array as .npy can hold it: those of ml_dtypes as their raw bits."""
+    """Return an array that .npy can hold: an array of an ml_dtypes dtype becomes its raw bits."""
     return array.view(bits_of(array.dtype)) if is_foreign(array.dtype) else array

@@ -1,4 +1,8 @@
-"""Reads the textual form that printer.py writes, by recursive descent."""
+"""A recursive-descent parser of the textual form that printer.py writes.
+
+The parser infers the type of every op and compares it with the type in the text, so a parsed graph
+is as valid as a built graph.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +32,7 @@ from graphir.promotion import PromotionRules, rules
 from graphir.source_text import path_under
 
 VERSION = 1
-"""The version of the format, which the first line of a saved text names: `graphir 1`."""
+"""The version of the format. The first line of a saved text names it: `graphir 1`."""
 
 Directory: TypeAlias = "str | os.PathLike[str]"
 
@@ -36,11 +40,11 @@ Directory: TypeAlias = "str | os.PathLike[str]"
 def parse(
     text: str, constants: Mapping[str, Any] | None = None, sources: Directory | None = None
 ) -> Graph:
-    """The graph that a text describes, every type in it checked against inference.
+    """Parse the text of a graph, and check every type in it against inference.
 
-    `constants` holds the arrays that the text only names, as npz("c0"). The source files that the
-    text names are never read but for those inside the directory `sources`. ParseError says where
-    the text is malformed and what was expected there; nothing else is raised for any text.
+    `constants` maps the names in npz("c0") to arrays. Reports read the source files that the text
+    names only where these lie inside the directory `sources`. Raises ParseError with the position
+    of malformed text and the expected token. A text raises no other exception.
     """
     parser = Parser(text, sources)
     parser.constants = constants
@@ -48,9 +52,9 @@ def parse(
 
 
 class Parser(Values):
-    """Reads one text: the version line at once, then the graph.
+    """The parser of one text. The constructor reads the version line, and `graph` the rest.
 
-    `archive` is the SHA-256 digest of the archive that belongs to the text, where a text names one.
+    `archive` is the SHA-256 digest of the text's archive, or None for a text without a digest.
     """
 
     def __init__(self, text: str, sources: Directory | None = None) -> None:
@@ -63,7 +67,7 @@ class Parser(Values):
         self._inferences: dict[Any, Inferred] = {}
 
     def graph(self) -> Graph:
-        """The graph that the rest of the text describes."""
+        """Parse the rest of the text, and return its graph."""
         graph = self._heading()
         self._inputs(graph)
         results = self._results()
@@ -156,7 +160,7 @@ class Parser(Values):
         self.expect(":", " and a type")
         type_at, type_ = self.at, self.type()
         source = self._source(op, start)
-        # A constant that is kept beside the text is one array, however often it is named.
+        # Constants with the same name in the archive share one array and one inference.
         cache_key = (type_, content_of(attrs)) if isinstance(attrs.get("value"), Stored) else None
         inference = self._inferences.get(cache_key)
         if inference is None:
@@ -207,7 +211,7 @@ class Parser(Values):
         return symbol
 
     def _attributes(self, op: Op) -> tuple[dict[str, Any], dict[str, int]]:
-        """The attributes that are given, and the token at which each value starts."""
+        """Parse the attributes; return their values, and the token at which each value starts."""
         attrs: dict[str, Any] = {}
         places: dict[str, int] = {}
         if not self.take("{"):
@@ -261,7 +265,7 @@ class Parser(Values):
             return graph.infer(op, args, attrs)
         except Exception as error:
             types = [arg.type for arg in args]
-            for attr in op.attrs:  # if one of them is to blame, at its place
+            for attr in op.attrs:  # if an attribute is wrong, report the position of that attribute
                 if attr.name in attrs:
                     self.attempt(places[attr.name], attr.normalize, attrs[attr.name], types)
             operands = tuple(OperandInfo("", type_) for type_ in types)
@@ -282,7 +286,7 @@ class Parser(Values):
                 self.fail(f"a result of type {symbol.type}; the header says {type_}", place)
         graph.output(*outputs)
 
-    # -- where symbols come from
+    # -- provenance
 
     def _source(self, op: Op, start: int) -> Source:
         if self.take("loc"):
@@ -293,12 +297,15 @@ class Parser(Values):
         at = self.at
         if not self.take("because"):
             return Location.at("", *self.place(start))
-        if op not in (ops.cast, ops.constant):  # a constant: casts that were folded
+        if op not in (ops.cast, ops.constant):  # a constant has the origins of folded casts
             self.fail(f"only a cast can have been inserted, not {op.name}; give loc(...)", at)
         return self._origins()
 
     def _location(self, comma: str) -> Location:
-        """A place, its end where that is told, and a layer after the comma that belongs before."""
+        """Parse a location: file, line, column, an optional end and an optional layer.
+
+        `comma` is the token before the layer, "," or "".
+        """
         file = self.string("a file in quotes")
         self.expect(":", " and a line")
         line = self.natural("a line")
@@ -318,7 +325,7 @@ class Parser(Values):
         return kind.at(file, line, column, *end, layer=layer, source=self._path(file))
 
     def _path(self, file: str) -> str:
-        """The path from which the lines of a file that the text names may be read."""
+        """Return the path from which reports may read a file that the text names, or ""."""
         if self._sources is None:
             return ""
         path = self._paths.get(file)

@@ -1,4 +1,4 @@
-"""The textual form of graphs and symbols, which parser.py reads back."""
+"""The printer of graphs and symbols, in the textual form that parser.py reads back."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
     from graphir.ops.types import TensorType
 
 LARGEST = 64
-"""The most elements of a constant that is printed in line; larger ones are named npz("c0")."""
+"""The most elements of a constant printed in line; a larger constant prints as npz("c0")."""
 
 
 def graph_text(graph: Graph, locations: bool = True) -> str:
-    """A graph as text, one line a symbol, that `Graph.parse` reads back.
+    """Return a graph as text with one line for each symbol, for `Graph.parse` to read back.
 
-    Constants of more than 64 elements are only named there (see `large_constants`); without
-    `locations`, places in the user's program are left out.
+    The text names constants of more than 64 elements, without their values (see
+    `large_constants`). Without `locations` the text omits the user's source locations.
     """
     return "\n".join(text_lines(graph, locations))
 
 
 def text_lines(graph: Graph, locations: bool = True) -> Iterator[str]:
-    """The lines of a graph's text."""
+    """Yield the lines of a graph's text."""
     npz_names = {symbol.index: name for name, symbol in _large(graph).items()}
     lines = _Lines(names_of(graph), npz_names, locations)
     yield lines.header(graph)
@@ -50,7 +50,7 @@ def text_lines(graph: Graph, locations: bool = True) -> Iterator[str]:
 
 
 def symbol_text(symbol: Symbol) -> str:
-    """The line of a symbol in its graph's text; of an input, its name and type."""
+    """Return the line of a symbol in its graph's text; for an input, its name and type."""
     graph = symbol.graph
     names = {each.index: graph.name_of(each) for each in (symbol, *symbol.args)}
     large = _large(graph) if _is_large(symbol) else {}
@@ -59,19 +59,19 @@ def symbol_text(symbol: Symbol) -> str:
 
 
 def definitions(graph: Graph) -> Callable[[Symbol], str]:
-    """What gives the lines of a graph's symbols, without where they come from."""
+    """Return a function from a symbol of the graph to its line, without location and origins."""
     npz_names = {symbol.index: name for name, symbol in _large(graph).items()}
     lines = _Lines(names_of(graph), npz_names, False)
     return lambda each: lines.typed(each) if each.op is ops.input else lines.definition(each)
 
 
 def large_constants(graph: Graph) -> dict[str, NDArray[Any]]:
-    """The values of the constants that a graph's text only names, under these names."""
+    """Return the arrays of the constants too large for text, by their names in the text."""
     return {name: symbol.attrs["value"] for name, symbol in _large(graph).items()}
 
 
 class _Lines:
-    """Prints the symbols of one graph; each type and location is made text once."""
+    """The lines of one graph's symbols. Each type and location is formatted once."""
 
     def __init__(
         self, names: Mapping[int, str], npz_names: Mapping[int, str], locations: bool
@@ -131,7 +131,7 @@ class _Lines:
         return _literal(elements(cast("NDArray[Any]", value), symbol.dtype))
 
     def source(self, symbol: Symbol) -> str:
-        """Where a symbol comes from, as text with a space before it."""
+        """Format a symbol's location or origins, with a leading space."""
         if isinstance(symbol.source, tuple):
             return f" because({'; '.join(map(self.origin, symbol.source))})"
         if not self.locations:
@@ -153,7 +153,7 @@ class _Lines:
 
 
 def names_of(graph: Graph) -> dict[int, str]:
-    """The names that symbols have in text, by place."""
+    """Return the names of all symbols in text, by index."""
     names = {
         symbol.index: f"%{_label(name)}"
         for symbol, name in zip(graph.inputs, graph.input_names, strict=True)
@@ -176,13 +176,13 @@ def _is_default(attr: Attr, value: Any, types: list[TensorType]) -> bool:
         return False
     try:
         default = attr.normalize(attr.default, types)
-    except GraphirError:  # a default that these operands do not allow
+    except GraphirError:  # these operands do not allow the default
         return False
     return content_of({"": default}) == content_of({"": value})
 
 
 def _place(location: Location, comma: str, writes: bool = True) -> str:
-    """A location as text; `writes` where that says whether it is of an in-place operator."""
+    """Format a location. With `writes` the text marks the location of an in-place operator."""
     if not location.file:
         return ""
     layer = f"{comma}layer={_string(location.layer)}" if location.layer else ""
@@ -205,15 +205,15 @@ def _string(text: str) -> str:
 
 
 def elements(array: NDArray[Any], dtype: DType) -> Any:
-    """An array as nested lists of Python values, exactly."""
-    with np.errstate(all="ignore"):  # a signalling NaN
+    """Convert an array exactly to nested lists of Python numbers."""
+    with np.errstate(all="ignore"):  # a signalling NaN raises the invalid flag
         if dtype.is_float:
             return array.astype(np.float64).tolist()
         return array.astype(np.int64).tolist() if dtype.narrow else array.tolist()
 
 
 def _literal(value: Any) -> str:
-    """A value of an attribute: numbers, names, dims, and lists of them."""
+    """Format the value of an attribute: a number, name, dim or dtype, or a list of these."""
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(_literal, value))}]"  # pyright: ignore[reportUnknownArgumentType]
     if isinstance(value, complex):
@@ -226,5 +226,5 @@ def _literal(value: Any) -> str:
 
 
 def _float(value: float) -> str:
-    """Hexadecimal, without the zeros that float.hex fills up with: 0x1.8p+0, inf, nan."""
+    """Format a float in hexadecimal without float.hex's trailing zeros: 0x1.8p+0, inf, nan."""
     return re.sub(r"\.?0*p", "p", value.hex())
