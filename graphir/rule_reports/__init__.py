@@ -1,1 +1,1 @@
-"""Questions asked of a rule set: explanations, facts, laws, tables."""
+"""Reports about a rule set: explanations, facts, laws, tables."""

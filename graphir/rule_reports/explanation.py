@@ -1,4 +1,4 @@
-"""Why operands promote as they do, and what the other rule sets say."""
+"""Explanations of a promotion: lattice paths, losses, and the answers of other rule sets."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ from graphir.promotion.operands import Operand, Typed, operand_of, witness
 from graphir.promotion.rules import PromotionRules
 
 WIDTH = 100
-"""The columns of the terminal in which an explanation is readable."""
+"""The width in columns to which an explanation is wrapped."""
 
 
 class Explanation(NamedTuple):
-    """Why operands promote as they do: `str()` is what a person wants to read.
+    """The explanation of a promotion under a rule set, as data. `str()` is its text.
 
-    A literal among the operands stands there itself. `paths` has each operand's way up the lattice
-    (just its two ends where the rules have none), `witnesses` the simplest value that each can lose
-    on it (a literal: itself), None where the cast is exact. `others` has, by name, what each other
-    rule set answers: its own Explanation, or the error with which it refuses.
+    `operands` holds dtypes and literals, and `result` is the common dtype. `paths` has each
+    operand's path up the lattice, or its two ends where the rules have no lattice. `witnesses` has,
+    for each operand, the simplest value that the conversion loses (for a literal, the literal), and
+    None where the conversion is exact. `others` maps the name of each other rule set to its
+    Explanation, or to the error with which it refuses.
     """
 
     rules: str
@@ -43,7 +44,7 @@ class Explanation(NamedTuple):
 
     @property
     def losses(self) -> tuple[str, ...]:
-        """What each operand can lose, in a phrase: `257 of int32`."""
+        """A phrase for each operand that loses values: `257 of int32`."""
         return tuple(
             f"{witness} of {operand}" if isinstance(operand, DType) else f"the literal {operand!r}"
             for operand, witness in dict.fromkeys(zip(self.operands, self.witnesses, strict=True))
@@ -61,9 +62,10 @@ class Explanation(NamedTuple):
 
 
 def explain(*operands: object, rules: str | PromotionRules | None = None) -> Explanation:
-    """Why operands promote as they do under a rule set, and what every other one says.
+    """Explain how operands promote under a rule set, and compare with every other rule set.
 
-    Operands are as PromotionRules.promote takes them. Raises PromotionError where they do not mix.
+    Operands are as for PromotionRules.promote; `rules` is a rule set, its name, or None for the
+    default. Raises PromotionError where the rule set has no common dtype for the operands.
     """
     rule_set = _rules(rules)
     explanation = rule_set.explain(*operands)
@@ -83,7 +85,7 @@ def _verdict(rules: PromotionRules, operands: tuple[object, ...]) -> Explanation
 
 
 def explained(rules: PromotionRules, operands: Sequence[Any]) -> Explanation:
-    """What a rule set answers, with each operand's path up and what it can lose on the way."""
+    """Explain how operands promote under one rule set, with the path and loss of each operand."""
     types = rules.operands(operands)
     result = rules.common(types)
     types = [
@@ -103,12 +105,12 @@ _ARRAYS = (np.ndarray, np.generic)
 
 
 def _is_cast(operand: Typed) -> bool:
-    """Whether an array counts by a dtype alone, which may not be its own."""
+    """Answer whether the rules see an array by a dtype alone, which may differ from its own."""
     return getattr(operand, "value", None) is None
 
 
 def reason(error: GraphirError) -> str:
-    """Why an error was raised, in its shortest words."""
+    """Return the reason of an error, or its problem where it has no reason."""
     return error.reason or error.problem
 
 
@@ -117,7 +119,7 @@ def _operand_name(operand: Any) -> str:
 
 
 def _way(operand: Any, path: tuple[DType, ...], witness: complex | None) -> str:
-    """An operand's way up and what it costs."""
+    """Format an operand's path up the lattice and its loss."""
     if witness is None:
         cost = "exact"
     elif isinstance(operand, DType):
@@ -136,7 +138,7 @@ def _row(other: tuple[str, Explanation | GraphirError]) -> tuple[str, str, str]:
 
 
 def _align(rows: Sequence[tuple[str, str, str]]) -> Iterator[str]:
-    """A line for each row, its last cell shortened to fit."""
+    """Yield a line for each row, in aligned columns, with the last cell shortened to fit."""
     name, answer = (max(len(row[column]) for row in rows) for column in (0, 1))
     for row in rows:
         start = f"  {row[0].ljust(name)}  {row[1].ljust(answer)}  "
@@ -144,7 +146,7 @@ def _align(rows: Sequence[tuple[str, str, str]]) -> Iterator[str]:
 
 
 def _wrap(line: str) -> list[str]:
-    """A line as lines that are not too wide, broken between words."""
+    """Break a line between words into lines of at most WIDTH columns."""
     if len(line) <= WIDTH:
         return [line]
     return textwrap.wrap(

@@ -1,4 +1,4 @@
-"""What a rule set says besides the join, found by asking it: a line for each matter."""
+"""Facts about a rule set besides its join, each a line obtained by inferring an example op."""
 
 from __future__ import annotations
 
@@ -17,17 +17,19 @@ from graphir.promotion.scalars import rounded, survives
 
 
 class Fact(NamedTuple):
-    """A question, and what a rule set answers to it in a line."""
+    """A question to a rule set, and its answer in a line."""
 
     subject: str
     answer: str
 
 
 def facts(rules: PromotionRules, among: Iterable[DType] = tuple(DType)) -> tuple[Fact, ...]:
-    """What a rule set says of division, functions, reductions, bool, places, order and literals.
+    """Return the facts about a rule set that its join does not determine.
 
-    Each answer is that of an op on arrays of the dtypes that the rules have, among those given. A
-    question about dtypes of which there is none is left out.
+    The subjects are division, functions, reductions, bool arithmetic, index dtypes, comparison,
+    in-place operators, 0-d operands and literals. Each answer comes from inferring an op on arrays
+    of the dtypes that are both in `among` and in the rule set. The result omits questions for which
+    no such dtype exists.
     """
     dtypes_asked = {*among} & {*rules.dtypes}
     dtypes = [
@@ -58,7 +60,7 @@ def facts(rules: PromotionRules, among: Iterable[DType] = tuple(DType)) -> tuple
 _OF_INTS = {"int / int": ops.divide, "sin(int)": ops.sin, "mean(int)": ops.mean}
 _OF_ALL = {"sum accumulates": ops.sum, "cumulative_sum": ops.cumulative_sum}
 OF_OPS = frozenset({*_OF_INTS, *_OF_ALL, "bool arithmetic", "is a truth value", "places"})
-"""The subjects that are results of ops on arrays of one dtype."""
+"""The subjects whose answers are results of ops on arrays of one dtype."""
 
 _OF_BOOL = {
     "+": ops.add,
@@ -99,12 +101,12 @@ _REFUSAL = "refused"
 
 
 def _pairs(pairs: Iterable[tuple[DType, Any]], dtypes: Sequence[DType]) -> list[tuple[DType, Any]]:
-    """Those whose dtypes a rule set has."""
+    """Select the pairs whose dtypes are all among `dtypes`."""
     return [(x, y) for x, y in pairs if x in dtypes and (not isinstance(y, DType) or y in dtypes)]
 
 
 def inferred(rules: PromotionRules, op: Op, *dtypes: DType) -> Inferred | None:
-    """An op on arrays of some dtypes, without attributes; None where it is refused."""
+    """Infer an op without attributes on arrays of some dtypes; None where the rules refuse it."""
     try:
         return infer(rules, op, [TensorType(dtype, ("n",)) for dtype in dtypes], {})
     except GraphirError:
@@ -117,7 +119,7 @@ def _over(
     dtypes: Sequence[DType],
     answer: Callable[[DType], str] = str,
 ) -> str:
-    """What an op of one dtype gives for each, those that give the same named together."""
+    """Describe an op's result dtype for each operand dtype, grouped by result."""
     groups: dict[str, list[DType]] = {}
     for dtype in dtypes:
         inference = inferred(rules, op, *(dtype,) * len(op.operands))
@@ -138,7 +140,7 @@ def _of_bool(rules: PromotionRules) -> str:
 
 
 def _places(rules: PromotionRules, dtypes: Sequence[DType]) -> str:
-    """The dtypes of places, asked of the first dtype that each op takes."""
+    """Describe the dtype of indices and sizes, from the first operand dtype that each op takes."""
     places: list[str] = []
     for op in _PLACES:
         attempts = (inferred(rules, op, *(dtype,) * len(op.operands)) for dtype in dtypes)
@@ -159,7 +161,7 @@ def _comparison(rules: PromotionRules, pair: tuple[DType, DType]) -> str:
 
 
 def _in_place(rules: PromotionRules, pairs: Sequence[tuple[DType, DType]]) -> str:
-    """What `x += y` leaves x to be: bound anew, or the array that it writes to, of x's dtype."""
+    """Describe `x += y`: a new binding of x, or a write to the array x in the dtype of x."""
     if not pairs:
         return ""
     if not rules.in_place:
@@ -177,14 +179,14 @@ def _in_place(rules: PromotionRules, pairs: Sequence[tuple[DType, DType]]) -> st
 
 
 def _graph(rules: PromotionRules) -> Graph:
-    """A graph under rules that need not be registered, and are not by this."""
+    """Return a graph under rules that need not be registered."""
     graph = Graph("literal")
     graph.rules = rules
     return graph
 
 
 def _with(rules: PromotionRules, dtype: DType, value: Any) -> str:
-    """What an array and a literal give, and what becomes of the literal there."""
+    """Describe the dtype of an array plus a literal, and the literal's value if it changes."""
     graph = _graph(rules)
     try:
         result = (graph.input(dtype, ("n",)) + value).dtype
@@ -197,7 +199,10 @@ def _with(rules: PromotionRules, dtype: DType, value: Any) -> str:
 
 
 def _beside(rules: PromotionRules) -> str:
-    """What an array and a 0-d operand of a wider dtype give, by its value where that counts."""
+    """Describe the dtype of an int8 array plus a 0-d int64.
+
+    Under rules that read the value of the 0-d operand, the answer lists values.
+    """
     graph = _graph(rules)
     x = graph.input(DType.int8, ("n",))
     answers: dict[str, str] = {}
@@ -214,7 +219,7 @@ def _beside(rules: PromotionRules) -> str:
 
 
 def _alone(rules: PromotionRules, value: Any) -> str:
-    """What a literal is by itself, and what it is committed to."""
+    """Describe the dtype of a literal without partners, and its concrete dtype."""
     try:
         dtype = _graph(rules).scalar(value).dtype
     except GraphirError:

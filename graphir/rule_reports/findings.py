@@ -1,4 +1,4 @@
-"""Findings about laws as a report: law by law, how often each is broken and where first."""
+"""The text report of law violations: for each law the number and the first counterexample."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from graphir.lattice.order import LAWS, Violation, Violations
 def report(
     findings: Sequence[Violation], laws: Sequence[str] = LAWS, *, everything: bool = False
 ) -> str:
-    """A line for each law: that it holds, or how often it does not and the first counterexample.
+    """Return a line for each law: it holds, or its number of violations and a counterexample.
 
-    The laws are those named and any others found. With `everything` all counterexamples follow,
-    each on its own line, and how many are not listed.
+    The report covers `laws` and any other law among the findings. With `everything` each line is
+    followed by all listed counterexamples, one a line, and by the number of unlisted violations.
     """
     counts = findings.counts if isinstance(findings, Violations) else Counter[str]()
     by_law: dict[str, list[Violation]] = {}
@@ -50,12 +50,12 @@ _UNITS = {1: "element", 2: "pair", 3: "triple"}
 
 
 def counted(count: int, unit: str) -> str:
-    """A count of things, in words: `1 pair`, `2 pairs`."""
+    """Format a count with its unit: `1 pair`, `2 pairs`."""
     return f"{count} {unit}" if count == 1 else f"{count} {unit}s"
 
 
 def edges_text(edges: Sequence[tuple[Any, Any]]) -> str:
-    """Redundant edges in a line: how many, and which."""
+    """Format redundant edges in a line: their number and a list."""
     if not edges:
         return "redundant edges: none"
     pairs = ", ".join(f"{low} < {high}" for low, high in edges)

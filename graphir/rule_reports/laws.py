@@ -1,4 +1,4 @@
-"""The laws that a rule set keeps or breaks, each with its smallest counterexample."""
+"""Check of the algebraic laws and conversion laws of a rule set, with counterexamples."""
 
 from __future__ import annotations
 
@@ -18,18 +18,19 @@ Table: TypeAlias = Mapping[Any, Mapping[Any, "DTypeLike | None"]]
 Join: TypeAlias = Callable[[DType, DType], DType]
 
 LAWS = (*JOIN_LAWS, "width", "exactness")
-"""A join's laws, and two of conversions: no result is narrower than an operand; none loses values.
+"""The laws of a join, and two laws of conversions.
 
-Weak dtypes, which give way by design, are not asked about width and exactness.
+"width": no result is narrower than an operand. "exactness": no result loses values of an operand.
+The check of these two skips weak dtypes, which yield to other dtypes by design.
 """
 
 
 def laws(subject: str | PromotionRules | Lattice[Any] | Table) -> Violations:
-    """Every violation of LAWS by a rule set (or that of a name), a lattice or a printed table.
+    """Return every violation of LAWS by a rule set, the name of a rule set, a lattice or a table.
 
-    Law by law, the counterexample of the smallest dtypes first. A table is by row (lhs), then by
-    column, of dtypes or their names; None, or no cell, stands for a pair that raises. A lattice of
-    other things than dtypes is asked for the laws of a join alone.
+    Violations are sorted by law, with counterexamples of the smallest dtypes first. A table maps
+    each row (lhs) to its columns (rhs), by dtypes or their names; None or a missing cell stands for
+    a pair that raises. A lattice of nodes other than dtypes has the laws of a join alone.
     """
     if isinstance(subject, str):
         subject = rules(subject)
@@ -50,7 +51,7 @@ def _with(of_join: Violations, others: Iterable[Violation]) -> Violations:
 
 
 def _sorted(dtypes: Iterable[DType]) -> list[DType]:
-    """The narrow first; of equal width, in the order of DType."""
+    """Sort dtypes by width, then in the order of DType."""
     present = {*dtypes}
     return sorted((d for d in DType if d in present), key=lambda dtype: dtype.bits)
 
@@ -84,7 +85,7 @@ def _reader(cells: Mapping[tuple[DType, DType], DType | None]) -> Join:
 
 
 def _conversions(dtypes: list[DType], join: Join) -> Iterator[Violation]:
-    """Where a result is narrower than an operand, then where it loses values of one."""
+    """Yield the violations of width, then those of exactness."""
     results = _results([dtype for dtype in dtypes if not dtype.weak], join)
     for (a, b), result in results.items():
         wide = max(a, b, key=lambda dtype: dtype.bits)
@@ -100,7 +101,7 @@ def _conversions(dtypes: list[DType], join: Join) -> Iterator[Violation]:
 
 
 def _results(dtypes: list[DType], join: Join) -> dict[tuple[DType, DType], DType]:
-    """What the pairs that mix give, those of the first dtypes first."""
+    """Return the results of all pairs that have one, in the order of the dtypes."""
     place = {dtype: i for i, dtype in enumerate(dtypes)}
     results: dict[tuple[DType, DType], DType] = {}
     for a, b in sorted(product(dtypes, dtypes), key=lambda pair: place[pair[0]] + place[pair[1]]):

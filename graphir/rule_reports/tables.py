@@ -19,11 +19,11 @@ Table: TypeAlias = dict[DType, dict[DType, DType | None]]
 Loss: TypeAlias = Literal["exact", "loses", "raises"]
 
 ABSENT = "-"
-"""What stands for a pair that does not mix."""
+"""The cell text of a pair that has no common dtype."""
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows of equal length as lines, each column as wide as its widest cell."""
+    """Format rows of equal length as lines, each column as wide as its widest cell."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
@@ -32,21 +32,24 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def ordered(rules: PromotionRules) -> Table:
-    """All pairs, row by column, in the order of DType; None where mixing them raises."""
+    """Return the table of all pairs by row and column, in the order of DType.
+
+    A cell is None where the pair raises.
+    """
     table = rules.table()
     order = [dtype for dtype in DType if dtype in table]
     return {a: {b: table[a][b] for b in order} for a in order}
 
 
 def unlike(table: Table) -> list[tuple[DType, DType]]:
-    """The pairs, each once, that answer otherwise where the operands are swapped."""
+    """Return the asymmetric pairs, each once: swapped operands give another result."""
     return [(a, b) for a, b in combinations(table, 2) if table[a][b] is not table[b][a]]
 
 
 def text_table(rules: PromotionRules, color: bool = False) -> str:
-    """Row by column in short names, in columns of equal width, and what there is of each kind.
+    """Return the table as text: short names in aligned columns, then counts of exact and lossy.
 
-    In colour, cells say what they lose, and those that differ from their mirror are underlined.
+    With `color` the colour of a cell shows its loss, and cells of asymmetric pairs are underlined.
     """
     table = ordered(rules)
     rows = [(a.short, *map(_short, row.values())) for a, row in table.items()]
@@ -61,7 +64,7 @@ def text_table(rules: PromotionRules, color: bool = False) -> str:
 
 
 def _paint(line: str, a: DType, table: Table) -> str:
-    """A line of a table, each cell but the first in the colour of what it loses."""
+    """Colour the cells of a table's line, except the first cell, by their loss."""
     pieces = re.split(r"( +)", line)
     cells = iter(table[a].items())
     for place in range(2, len(pieces), 2):
@@ -72,13 +75,13 @@ def _paint(line: str, a: DType, table: Table) -> str:
 
 
 def _counts(table: Table) -> dict[Loss, str]:
-    """How many cells there are of each kind."""
+    """Return a phrase with the number of cells, for each kind of loss."""
     losses = [_loss(a, b, cell) for a, row in table.items() for b, cell in row.items()]
     return {loss: f"{losses.count(loss)} {meaning}" for loss, meaning in _MEANINGS.items()}
 
 
 def _asymmetry(table: Table) -> list[str]:
-    """That the table is not symmetric, where it is not."""
+    """Return a note on the number of asymmetric pairs; empty for a symmetric table."""
     pairs = unlike(table)
     note = f"row = lhs, column = rhs; not symmetric in {counted(len(pairs), 'pair')}"
     return [note] if pairs else []
@@ -89,7 +92,7 @@ def _ansi(style: str, text: str) -> str:
 
 
 def markdown_table(rules: PromotionRules) -> str:
-    """A table as GitHub's Markdown has it, in full names."""
+    """Return the table in GitHub's Markdown, in full names."""
     table = ordered(rules)
     lines = [("", *map(str, table)), ("---",) * (len(table) + 1)]
     lines += [(f"**{a}**", *map(named, row.values())) for a, row in table.items()]
@@ -97,7 +100,7 @@ def markdown_table(rules: PromotionRules) -> str:
 
 
 def csv_table(rules: PromotionRules) -> str:
-    """A header of dtypes, then each dtype's row, in full names (RFC 4180, lines end in \\n)."""
+    """Return the table as CSV in full names, with a header (RFC 4180, but lines end in \\n)."""
     table = ordered(rules)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -107,11 +110,17 @@ def csv_table(rules: PromotionRules) -> str:
 
 
 VERSION = 1
-"""Of JSON documents of tables and of differences; another where readers of this one would fail."""
+"""The version of the JSON documents of tables and differences.
+
+It changes where readers of the old version would fail.
+"""
 
 
 def json_table(rules: PromotionRules) -> str:
-    """`{"version", "rules", "source", "dtypes", "table": {row: {column: dtype or null}}}`."""
+    """Return JSON: `{"version", "rules", "source", "dtypes", "table": {row: {column: dtype}}}`.
+
+    A cell is null where the pair raises.
+    """
     table = {
         str(a): {str(b): None if cell is None else str(cell) for b, cell in row.items()}
         for a, row in ordered(rules).items()
@@ -121,7 +130,7 @@ def json_table(rules: PromotionRules) -> str:
 
 
 def html_table(rules: PromotionRules) -> str:
-    """A page by itself: each cell coloured by what is lost, and titled with what exactly."""
+    """Return the table as an HTML page. A cell's colour shows its loss, and its title names it."""
     table = ordered(rules)
     head = "".join(f'<th scope="col" title="{b}">{html.escape(b.short)}</th>' for b in table)
     rows = "\n".join(
@@ -145,11 +154,11 @@ FORMATS: dict[str, Callable[[PromotionRules], str]] = {
     "json": json_table,
     "csv": csv_table,
 }
-"""The functions that make a rule set's table, by the name of what they make."""
+"""The functions that format a rule set's table, by the name of the format."""
 
 
 def losses(a: DType, b: DType, common: DType) -> list[str]:
-    """A phrase for each operand of a pair that can lose something in their common dtype."""
+    """Return a phrase for each operand of a pair that loses values in the common dtype."""
     return [
         f"{operand} loses {operand.witness(common)}"
         for operand in dict.fromkeys((a, b))
@@ -158,7 +167,7 @@ def losses(a: DType, b: DType, common: DType) -> list[str]:
 
 
 def named(cell: DType | None) -> str:
-    """A cell of a table in full."""
+    """Return the full name of a table's cell."""
     return ABSENT if cell is None else str(cell)
 
 
@@ -184,7 +193,7 @@ def _html_cell(a: DType, b: DType, table: Table) -> str:
 
 
 def _legend(table: Table) -> str:
-    """The colours, what they mean and how many pairs have each."""
+    """Return the HTML legend: each colour's meaning and its number of pairs."""
     spans = [f'<span class="{loss}">{text}</span>' for loss, text in _counts(table).items()]
     spans += [f'<span class="unlike">{text}</span>' for text in _asymmetry(table)]
     return "\n".join(spans)
