@@ -1,4 +1,4 @@
-"""The machines that run graphs."""
+"""Execution of graphs: interpreter, compiled programs, jit, recordings, audits, targets, CLI."""
 
 import runtime.native  # noqa: F401  # pyright: ignore[reportUnusedImport] -- provides the tier
 from runtime.audit import audit

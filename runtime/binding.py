@@ -1,4 +1,4 @@
-"""Inputs to a run: matched to the graph's, checked, and its symbolic dims bound."""
+"""Input binding: match arguments to a graph's inputs, check them, and bind the symbolic dims."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ T = TypeVar("T")
 def bind(
     graph: Graph, inputs: Sequence[Any], keywords: Mapping[str, Any]
 ) -> tuple[list[NDArray[Any]], dict[str, int]]:
-    """The inputs as arrays in the graph's order, and the size of every named dim.
+    """Return the inputs as arrays in the graph's order, and the size of every named dim.
 
-    Raises ExecutionError that says which input is wrong, and how: dtype, rank, size, name, count.
+    Raises ExecutionError that names the wrong input and the mismatch: dtype, rank, size, name or
+    count.
     """
     values = match_inputs(graph, inputs, keywords)
     arrays = [
@@ -34,9 +35,9 @@ def bind(
 
 
 def match_inputs(graph: Graph, inputs: Sequence[T], keywords: Mapping[str, T]) -> list[T]:
-    """What is given by position and by name, in the order of a graph's inputs.
+    """Return positional and keyword arguments in the order of a graph's inputs.
 
-    Raises ExecutionError for what is missing, unknown, given twice or too much.
+    Raises ExecutionError for a missing, unknown, repeated or surplus argument.
     """
     names = graph.input_names
     takes = ", ".join(
@@ -63,9 +64,10 @@ def match_inputs(graph: Graph, inputs: Sequence[T], keywords: Mapping[str, T]) -
 
 
 def check_input(graph: Graph, symbol: Symbol, name: str, value: Any) -> NDArray[Any]:
-    """One input in the storage of its dtype; a Python number serves a 0-d input that it fits.
+    """Return one input as an array in the storage dtype of its declared dtype.
 
-    Raises ExecutionError that says how the input is wrong.
+    Accepts a Python number for a 0-d input if the dtype can represent it. Rounds float32 to
+    tensor_float32. Raises ExecutionError that names the mismatch.
     """
     dtype = graph.concrete_dtype(symbol.dtype)
     if is_literal(value):
@@ -82,12 +84,13 @@ def check_input(graph: Graph, symbol: Symbol, name: str, value: Any) -> NDArray[
 
 
 def require_type(graph: Graph, symbol: Symbol, name: str, array: Any, kind: type[Any]) -> None:
-    """ExecutionError unless an array is of NumPy's `kind`, and of the dtype and rank of an input.
+    """Raise ExecutionError unless an array has the dtype and rank of an input.
 
-    Arrays of other libraries that hold NumPy's have these too.
+    `kind` is the NumPy class of the array, or of the array that a wrapper of another library holds;
+    it must be np.ndarray or np.generic, and no masked array.
     """
     dtype = graph.concrete_dtype(symbol.dtype)
-    # numpy.ma is a module that a process may never need.
+    # Plain arrays skip the access to np.ma, which would import numpy.ma.
     is_masked = kind is not np.ndarray and issubclass(kind, np.ma.MaskedArray)
     if is_masked or not issubclass(kind, (np.ndarray, np.generic)):
         fix = "x.filled(...)" if is_masked else f"np.asarray(..., {numpy_name(dtype)})"
@@ -109,7 +112,7 @@ def _unfit(
     fix: str | tuple[str, ...],
     requirement: str = "",
 ) -> ExecutionError:
-    """The error for a value that does not fit an input."""
+    """Return the error for a value that does not fit an input."""
     return ExecutionError(
         f"input {name!r} of graph {graph.name!r} is {symbol.type}{requirement}",
         got=got,
@@ -119,13 +122,17 @@ def _unfit(
 
 
 def numpy_name(dtype: DType) -> str:
-    """The expression that names the dtype in which values are stored."""
+    """Return the expression of a dtype's storage dtype: `np.float32`, `ml_dtypes.bfloat16`."""
     module = "np" if dtype.storage.isbuiltin == 1 else "ml_dtypes"
     return f"{module}.{'bool_' if dtype is DType.bool else dtype.storage.name}"
 
 
 def sizes_of(graph: Graph, arrays: Sequence[Any]) -> dict[str, int]:
-    """Bind names from the plain dims first, then solve expressions of one unknown name."""
+    """Return the size of every named dim; raise ExecutionError for a size that contradicts a dim.
+
+    The plain dims bind their names first. Then each dim that is linear in one unbound name binds
+    that name, until no dim binds a further name.
+    """
     sizes: dict[str, int] = {}
     dims = [
         (name, axis, dim, size)
@@ -145,7 +152,7 @@ def sizes_of(graph: Graph, arrays: Sequence[Any]) -> dict[str, int]:
 
 
 def _solve(dim: Size, size: int, sizes: dict[str, int]) -> None:
-    """Bind the one unknown name of a dim that is linear in it."""
+    """Bind the one unbound name of a dim that is linear in that name."""
     name = unknown_of(dim, sizes)
     if name is None or not isinstance(dim, Dim):
         return
@@ -157,11 +164,11 @@ def _solve(dim: Size, size: int, sizes: dict[str, int]) -> None:
 
 
 def unknown_of(dim: Size, bound_names: Container[str]) -> str | None:
-    """The one name of a dim that is not known yet, if there is one in which the dim is linear."""
+    """Return the only unbound name of a dim, if the dim is linear in it; else None."""
     if not isinstance(dim, Dim):
         return None
     free_names = [name for name in dim.names() if name not in bound_names]
-    # Just one, and not inside a floor: then the dim is linear in it.
+    # A single unbound name outside any floor division: the dim is linear in it.
     linear = len(free_names) == 1 and any(free_names[0] in monomial for monomial, _ in dim.terms)
     return free_names[0] if linear else None
 

@@ -1,4 +1,4 @@
-"""Running a graph: its program, made once, is called."""
+"""`execute`: compile a graph to a Program once, cache the Program on the graph, and call it."""
 
 from __future__ import annotations
 
@@ -18,15 +18,17 @@ def execute(
     progress: bool | Watch = False,
     **keywords: Any,
 ) -> Any:
-    """The outputs of a graph for these inputs; it is lowered first if it is not.
+    """Run a graph on inputs and return its outputs; lowers the graph first if necessary.
 
-    Inputs are given by position or name, and must match their declared dtype (float32 for
-    tensor_float32, uint64 for index and address; a Python number serves a 0-d input that it
-    fits). One output is an array, several are a tuple; none shares memory with an input or another.
-    `out` is where results are written, an array or a tuple of them. `progress` is called with the
-    blocks that are done and those there are; True shows them on stderr. Inputs named `out` or
-    `progress` are given by position. Raises ExecutionError that
-    says which input is wrong, and how.
+    The inputs come by position or by name. Each must have its declared dtype (float32 for
+    tensor_float32, uint64 for index and address); a Python number may stand for a 0-d input whose
+    dtype can represent it. Returns an array for one output and a tuple for several. No output
+    shares memory with an input or another output.
+
+    `out` is an array, or a tuple of arrays, that receives the results. `progress` is a function
+    that the run calls with the number of finished blocks and of all blocks; True shows a bar on
+    stderr. Pass inputs named `out` or `progress` by position. Raises ExecutionError that names the
+    wrong input and the mismatch.
     """
     require_outputs(graph)
     program = graph.memo("program")

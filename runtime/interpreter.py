@@ -1,4 +1,8 @@
-"""The reference: node by node, obviously right, the oracle of all tests. It calls no pass."""
+"""The reference interpreter: evaluates a graph symbol by symbol, and is the oracle of all tests.
+
+It calls no pass: before each op it converts the operands to the dtypes that the signature demands.
+So `interpret(pass(g))` equals `interpret(g)` bit for bit if the pass preserves meaning.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +25,12 @@ from runtime.results import refused, require_outputs, results
 
 
 def interpret(graph: Graph, /, *inputs: Any, **keywords: Any) -> Any:
-    """The meaning of a graph, lowered or not: its outputs for these inputs.
+    """Evaluate a graph, lowered or not, on inputs and return its outputs.
 
-    Before an op each operand is converted to the dtype that the op's signature demands. Inputs
-    are given by position or name, and match their declared dtype. One output is an array, several
-    are a tuple: bfloat16 as ml_dtypes has it, tensor_float32 as float32, index and address as
-    uint64. Raises ExecutionError.
+    The interpreter converts each operand to the dtype that the op's signature demands. The inputs
+    come by position or by name, each in its declared dtype. Returns an array for one output and a
+    tuple for several: bfloat16 in the dtype of ml_dtypes, tensor_float32 as float32, index and
+    address as uint64. Raises ExecutionError for wrong inputs and for ops that fail.
     """
     require_outputs(graph)
     arrays, sizes = bind(graph, inputs, keywords)
@@ -38,10 +42,10 @@ def interpret(graph: Graph, /, *inputs: Any, **keywords: Any) -> Any:
 
 
 class ReferenceRun:
-    """One walk over the symbols of a graph, for inputs and sizes of dims as `bind` gives them.
+    """One evaluation of a graph, on the inputs and dim sizes that `bind` returns.
 
-    Symbols that no output depends on are not computed, but for those `watched`, by place, and what
-    they depend on. Call inside `np.errstate(all="ignore")`.
+    The run computes the symbols that are live for the outputs or for `kept_places`, the indices of
+    further symbols. Call the methods inside `np.errstate(all="ignore")`.
     """
 
     def __init__(
@@ -57,10 +61,10 @@ class ReferenceRun:
             self.values[symbol.index] = array
 
     def walk(self, keep: bool = False) -> Iterator[Symbol]:
-        """Compute, one after another, the symbols that an output depends on.
+        """Compute the live symbols in order and yield each.
 
-        While a symbol is at hand its value and those of its operands are known. A value is freed
-        after its last use, unless all are to be kept.
+        At each yield, the values of the symbol and of its operands are available. The walk frees a
+        value after its last use, unless `keep` is True.
         """
         last = last_uses(self.graph, self.kept_places)
         for symbol in self.graph.symbols:
@@ -77,37 +81,37 @@ class ReferenceRun:
                         self.values[operand.index] = None
 
     def known(self, symbol: Symbol) -> NDArray[Any]:
-        """The value of a symbol that has been computed and is still needed."""
+        """Return the value of a symbol that the walk has computed and not freed."""
         value = self.values[symbol.index]
         assert value is not None  # symbols are in topological order and outputs are kept
         return value
 
     def outputs(self) -> list[NDArray[Any]]:
-        """The results, after the walk."""
+        """Return the values of the graph's outputs, after the walk."""
         return [self._concrete_value(symbol) for symbol in self.graph.outputs]
 
     def _concrete_value(self, symbol: Symbol) -> NDArray[Any]:
-        """A result; a literal that is one has the dtype that its rules commit it to."""
+        """Return the value of an output in its concrete dtype; weak literals get the default."""
         dtype = self.graph.concrete_dtype(symbol.dtype)
         return convert(self.known(symbol), self.graph.stored(symbol), dtype, self.graph.tf32)
 
     def value(self, symbol: Symbol) -> NDArray[Any]:
-        """The value of a symbol whose operands' are known; ExecutionError if there is none."""
+        """Compute a symbol from its operands' values; raise ExecutionError if the op fails."""
         graph = self.graph
         sources = [graph.stored(arg) for arg in symbol.args]
         values = [self.known(arg) for arg in symbol.args]
         if graph.rules.types_uncomputed:
-            implied(graph, symbol)  # which refuses what no kernel computes
+            implied(graph, symbol)  # raises for dtypes that no kernel computes
         try:
             return apply(symbol.op, self.concrete(symbol), sources, values, self.sizes, graph.tf32)
         except GraphirError as error:
             raise refused(error, symbol) from None
 
     def concrete(self, symbol: Symbol) -> Inferred:
-        """What inference says of a symbol, weak dtypes as they are committed."""
+        """Return the inference for a symbol, with weak dtypes replaced by their defaults."""
         graph, concrete_dtype = self.graph, self.graph.concrete_dtype
         inference = graph.infer(symbol.op, symbol.args, symbol.attrs)
-        # What is cast is converted by that alone.
+        # The operand of a cast has no implicit conversion: the cast op converts the stored value.
         operand_dtypes = (
             map(graph.stored, symbol.args)
             if symbol.op is ops.cast

@@ -1,4 +1,4 @@
-"""What a long run tells of how far it is."""
+"""Progress reports of long runs: callbacks and a bar on stderr."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import TypeAlias, TypeVar
 T = TypeVar("T")
 
 Watch: TypeAlias = Callable[[int, int], None]
-"""Called with how much is done and how much there is."""
+"""A callback with the number of finished units and the total number of units."""
 
 
 def watcher(progress: bool | Watch, unit: str) -> Watch | None:
-    """Who is told: for True a bar on stderr that counts the units, for False nobody."""
+    """Return the progress callback: a Bar that counts `unit`s for True, None for False."""
     if isinstance(progress, bool):
         return Bar(unit) if progress else None
     return progress
 
 
 class Bar:
-    """A bar on stderr, written over whenever another hundredth is done."""
+    """A progress bar on stderr, redrawn at each further percent."""
 
     WIDTH = 30
 
@@ -29,7 +29,7 @@ class Bar:
         self.last_percent = -1
 
     def __call__(self, count: int, total: int) -> None:
-        """Show how much is done of what there is."""
+        """Draw the bar for `count` of `total` units."""
         percent = 100 * count // total
         if percent == self.last_percent:
             return
@@ -41,23 +41,23 @@ class Bar:
 
 
 class Count:
-    """What has been done of a total, told to who watches."""
+    """A counter of finished units that reports each step to a callback."""
 
     def __init__(self, watch: Watch | None, total: int) -> None:
         self.watch, self.total, self.count = watch, total, 0
 
     def step(self, number: int = 1) -> None:
-        """So much more has been done."""
+        """Count `number` further units as finished."""
         self.count += number
         if self.watch is not None and number:
             self.watch(self.count, self.total)
 
     def each(self, items: Iterable[T], number: int = 1) -> Iterator[T]:
-        """The items, each of which is so much of what there is to do."""
+        """Yield the items; count `number` units as finished for each."""
         for item in items:
             self.step(number)
             yield item
 
     def finish(self) -> None:
-        """What is left need not be done."""
+        """Count all remaining units as finished."""
         self.step(self.total - self.count)

@@ -1,8 +1,9 @@
-"""Ownership by reference counts: whether anything else holds an object, asked in one place.
+"""Ownership by reference counts: whether any other reference to an object exists.
 
-Results whose memory is used again, lazy values that nobody asks for, arrays that may be written in
-place: each is decided by a count beside the count of an object that is held in the same way. Where
-counts do not tell, nothing is used again and everything counts as held.
+Three decisions depend on it: reuse of a result's memory, eviction of unused lazy values, and
+in-place writes to arrays. Each compares the object's reference count with the count of a reference
+object that is held in the same way. Where counts are unreliable (free-threaded Python), no memory
+is reused and every object counts as held.
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ from functools import cache
 
 
 def counts_references() -> bool:
-    """Whether the number of references tells who holds an object: with a GIL, and tried once."""
+    """Whether reference counts are reliable: the GIL is on and a one-time experiment succeeds."""
     return bool(getattr(sys, "_is_gil_enabled", lambda: True)()) and _counts_holders()
 
 
 @cache
 def _counts_holders() -> bool:
-    """Whether the count rises by one with each holder, and falls again."""
+    """Whether the count rises by one with each new reference, and falls when they go."""
     item = object()
     alone = sys.getrefcount(item)
     holders = [item, item]

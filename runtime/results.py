@@ -1,4 +1,4 @@
-"""What a run hands back: arrays of their own, one or a tuple."""
+"""Results of a run: arrays that own their memory, and errors that name the failing op."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from graphir.errors import OperandInfo
 
 
 def results(values: Sequence[NDArray[Any]], inputs: Sequence[NDArray[Any]]) -> Any:
-    """The outputs as callers may keep and change them: one array, or a tuple of several."""
+    """Return the outputs as arrays that callers may keep and modify: an array, or a tuple."""
     values_owned = owned(values, inputs)
     return values_owned[0] if len(values_owned) == 1 else values_owned
 
@@ -20,7 +20,7 @@ def results(values: Sequence[NDArray[Any]], inputs: Sequence[NDArray[Any]]) -> A
 def owned(
     values: Sequence[NDArray[Any]], inputs: Sequence[NDArray[Any]]
 ) -> tuple[NDArray[Any], ...]:
-    """The values, those copied that are an input, a constant or one another."""
+    """Return the values; copy each value that aliases an input, a constant or another value."""
     owner_ids = {id(_owner(array)) for array in inputs}
     results_owned: list[NDArray[Any]] = []
     for value in values:
@@ -31,14 +31,14 @@ def owned(
 
 
 def _owner(array: Any) -> Any:
-    """What an array's memory belongs to, through any views."""
+    """Return the object that owns an array's memory, through any chain of views."""
     while getattr(array, "base", None) is not None:
         array = array.base
     return array
 
 
 def require_outputs(graph: Graph) -> None:
-    """ExecutionError for what is no graph, or one without outputs."""
+    """Raise ExecutionError unless the argument is a Graph with outputs."""
     if not isinstance(graph, Graph):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ExecutionError("a Graph is needed", got=repr(graph))
     if not graph.outputs:
@@ -48,13 +48,13 @@ def require_outputs(graph: Graph) -> None:
 
 
 REFUSAL_ERRORS = GraphirError, ValueError, OverflowError, MemoryError
-"""What kernels raise for operands they cannot compute with, and for sizes beyond all bounds."""
+"""The exceptions that kernels raise for invalid operands and for sizes that exceed memory."""
 
 
 def refused(error: BaseException, symbol: Symbol) -> GraphirError:
-    """One of REFUSED as an ExecutionError that names the op, its line and its operands.
+    """Return an exception of REFUSAL_ERRORS as an ExecutionError with op, line and operands.
 
-    The operands have the types of the user's program, also where passes have cast them since.
+    The operands have the types of the user's program, before the casts that passes inserted.
     """
     if isinstance(error, GraphirError):
         execution_error = ExecutionError.like(error)
@@ -65,7 +65,7 @@ def refused(error: BaseException, symbol: Symbol) -> GraphirError:
 
 
 def _written_type(operand: Symbol) -> TensorType:
-    """The type of an operand before the casts that passes inserted, those folded included."""
+    """Return the type of an operand before inserted casts, including casts folded to constants."""
     shape = operand.type
     while operand.op is ops.cast and operand.origins:
         operand = operand.args[0]

@@ -1,4 +1,4 @@
-"""Inputs and outputs of a run as files: .npy, .npz, and dtypes that these formats cannot name."""
+"""Files of inputs and outputs: .npy and .npz, with the dtypes that these formats cannot name."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ Array = NDArray[Any]
 
 
 def read_input(text: str, dtype: DType | None = None) -> Any:
-    """The value that `x.npy`, `file.npz`, `file.npz:key` or a Python number stands for.
+    """Read the value that a text names: `x.npy`, `file.npz`, `file.npz:key` or a Python number.
 
-    Nothing is unpickled. `dtype` is that of the graph's input: it names the raw bits of an array
-    whose dtype the file cannot name, unless its key does (`output0.bfloat16`). Raises
-    ExecutionError that names the file.
+    The reader never unpickles. `dtype` is the dtype of the graph's input: it interprets the raw
+    bits of an array whose dtype the file cannot name, unless the array's key names a dtype
+    (`output0.bfloat16`). Raises ExecutionError that names the file.
     """
     path, key = _path_and_key(text)
     if path is None:
@@ -43,9 +43,10 @@ def read_input(text: str, dtype: DType | None = None) -> Any:
 
 
 def number(text: str) -> bool | int | float | complex | None:
-    """The Python number that a text spells, None if none; it is parsed, never evaluated.
+    """Parse a Python number, without evaluation; return None for any other text.
 
-    ExecutionError for one beyond all floats, and of more digits than Python reads.
+    Raises ExecutionError for a number beyond the range of floats, and for an integer of more digits
+    than Python parses.
     """
     if text in ("True", "False"):
         return text == "True"
@@ -63,10 +64,10 @@ def number(text: str) -> bool | int | float | complex | None:
 
 
 def write_outputs(path: str, arrays: Iterable[Array]) -> list[str]:
-    """Save arrays as output0, output1, ... of an .npz; a note for each that is saved as raw bits.
+    """Save arrays as output0, output1, ... of an .npz; return a note for each raw-bits array.
 
-    An .npz cannot name the dtypes of ml_dtypes: such an array is saved as unsigned integers, under
-    a name that ends in its dtype, which `read_input` understands.
+    An .npz cannot name the dtypes of ml_dtypes. The function saves such an array as unsigned
+    integers, under a name that ends in its dtype, which `read_input` reads back.
     """
     arrays_by_name: dict[str, Array] = {}
     notes: list[str] = []
@@ -87,7 +88,7 @@ def _based_int(text: str) -> int:
 
 
 def _path_and_key(text: str) -> tuple[str | None, str | None]:
-    """What lies before and after the colon of `file.npz:key`."""
+    """Split `file.npz:key` at the colon; (None, None) for a text that names no .npy or .npz."""
     if text.endswith((".npy", ".npz")):
         return text, None
     path, colon, key = text.rpartition(".npz:")
@@ -95,7 +96,7 @@ def _path_and_key(text: str) -> tuple[str | None, str | None]:
 
 
 def _load(path: str, key: str | None) -> tuple[str, Array]:
-    """An array of a file, and the name it has there."""
+    """Load an array; return its name in the file ("" for .npy) and the array."""
     with open(path, "rb") as file:
         try:
             if not is_archive(file):
@@ -122,11 +123,11 @@ def _choose_array(path: str, names: list[str], key: str | None) -> str:
 
 
 def _with_dtype(array: Array, name: str, dtype: DType | None) -> Array:
-    """The array in the dtype that its raw bits are of, where that is known."""
+    """View raw bits in their dtype if the name's suffix or `dtype` determines it."""
     suffix = name.rpartition(".")[2]
     if array.dtype.kind == "u":
         dtype = next((each for each in DType if str(each) == suffix), None)
-    elif array.dtype.kind != "V" or array.dtype.names:  # V is how NumPy reads what it cannot name
+    elif array.dtype.kind != "V" or array.dtype.names:  # NumPy reads unknown dtypes as V
         return array
     if dtype is None or not is_foreign(dtype.storage):
         return array

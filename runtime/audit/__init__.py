@@ -1,4 +1,4 @@
-"""The dynamic audit: what every cast of a graph does to real data, and so to the results."""
+"""The dynamic audit: measure the effect of every cast on real data, and its share in the errors."""
 
 from runtime.audit.audit import audit
 

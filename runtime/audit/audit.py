@@ -1,4 +1,4 @@
-"""Running a graph with every cast measured, beside the same in wide arithmetic."""
+"""`audit`: run a graph with every cast measured, beside a reference run in wide arithmetic."""
 
 from __future__ import annotations
 
@@ -32,18 +32,22 @@ def audit(
     memory: int = 1 << 30,
     **named: Any,
 ) -> CastReport:
-    """What the casts of a graph do to these inputs, and how much of each output's error is theirs.
+    """Measure the effect of a graph's casts on inputs, and attribute the output errors to casts.
 
-    The graph is made explicit, run as `interpret` does, and beside that in wide arithmetic (see
-    runtime.audit.wide). The report has what each cast did (`row.measured`), how far each output is
-    from the wide one (`.outputs`), and the outputs themselves (`.results`). With `blame` it also
-    has the share of each cast in each output's error (see Output.share), for which the wide run is
-    done once more for every cast that changed something, with the loss of that cast alone put in:
-    only what depends on it, if the values of one wide run take at most `memory` bytes; else all of
-    it. Of very many places the shares of those that changed their values least are unknown (see
-    Blame). What no output depends on is not run, and has no measure. `progress` is called with the
-    symbols that have been run and those there are; True shows a bar on stderr. Inputs are given as
-    to `interpret`, those named like a parameter here by position. Raises ExecutionError.
+    The audit makes the graph explicit and runs it twice in step: as `interpret` does, and in wide
+    arithmetic (see runtime.audit.wide). The report has the effect of each cast (`row.measured`),
+    the error of each output against the wide run (`.outputs`), and the outputs (`.results`).
+
+    With `blame` the report also has the share of each cast in each output's error (see
+    Output.share). For every cast that changed a value, the audit repeats the wide run with the loss
+    of that cast alone injected. It recomputes only the dependents of the cast if the values of one
+    wide run take at most `memory` bytes, else the whole graph. In a graph with very many casts, the
+    casts that changed their values least have unknown shares (see Blame).
+
+    Dead symbols are not run and have no measurement. `progress` is a function that the audit calls
+    with the number of finished and of all symbols; True shows a bar on stderr. Inputs are as for
+    `interpret`; pass inputs that are named like a parameter of `audit` by position. Raises
+    ExecutionError.
     """
     require_outputs(graph)
     report = cast_report(graph)
@@ -60,11 +64,12 @@ def audit_recorded(
     progress: bool | Watch = False,
     memory: int = 1 << 30,
 ) -> CastReport:
-    """The audit of a program that was recorded as a graph: see `audit`.
+    """Audit a program that was recorded as a graph: see `audit`.
 
-    `outputs` are what NumPy made of the program, whose error is told; `beyond` is what the graph
-    does not say. Where a step that the graph does not contain may hide an error, the error of what
-    depends on it is unknown, and `.unseen` of the report names the step.
+    `outputs` are the results that NumPy computed in the recorded run; the report has their errors.
+    `beyond` has the facts about the program that the graph lacks. If a step outside the graph may
+    hide an error, the values that depend on the step have an unknown error, and the report's
+    `.unseen` names the step.
     """
     extended_graph = graph.like()
     extended_graph.symbols, extended_graph.inputs = graph.symbols, graph.inputs
@@ -87,7 +92,7 @@ def _audited(
     memory: int,
     outputs_made: Sequence[Any] | None = None,
 ) -> CastReport:
-    """The report of a subject; `made` are its outputs where they were computed elsewhere."""
+    """Return the report of a subject; `outputs_made` are outputs from a recorded run, if any."""
     report, graph = subject.report, subject.graph
     keep = blame and subject.bytes() <= memory
     watch = watcher(progress, "symbols")
@@ -120,9 +125,10 @@ def _audited(
 def _measured(
     subject: Subject, wide: WideRun, walk: Iterable[Symbol], keep: bool
 ) -> tuple[Mapping[int, Measured], Mapping[tuple[int, bool], bool]]:
-    """What each site did to the values of the run, by place, measured while they are there.
+    """Measure the sites during the walk, while their values are available.
 
-    And of each operand of a step whether it is the same in both runs (see Unknown).
+    Returns the measurements by symbol index, and for each operand of an opaque step whether it is
+    equal in both runs (see Unknown).
     """
     measures: dict[int, Measured] = {}
     same: dict[tuple[int, bool], bool] = {}
@@ -153,14 +159,14 @@ def _outputs(
 
 
 def _is_vague(wide: NDArray[Any], symbol: Symbol, bits: Mapping[int, int | None]) -> bool:
-    """Whether nobody knows how far integers are from their exact values, which float64 rounded."""
+    """Whether float64 rounded wide integers so far that their error is unknown."""
     if symbol.index not in bits:
         return False
     modulus = bits[symbol.index]
-    # It rounds by 2**-52 of a value at most, but for sums of many.
+    # One float64 operation rounds by at most 2**-52 of a value; 40 leaves 12 bits for long sums.
     return modulus is None or bool(wide.size and abs(wide).max() >= 2.0 ** (modulus + 40))
 
 
 def _contiguous(value: Any) -> NDArray[Any]:
-    """A result of NumPy's as a run has it."""
+    """Return a NumPy result as a C-contiguous array in native byte order."""
     return np.array(native(np.asarray(value)), order="C")

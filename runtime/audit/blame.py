@@ -1,4 +1,8 @@
-"""How much of the error of each output is that of each cast."""
+"""Attribution of output errors to casts.
+
+For each cast, a wide run with the loss of that cast alone shows its effect on the outputs;
+`Output.share` turns the effect into a share of the output's error.
+"""
 
 from __future__ import annotations
 
@@ -14,17 +18,17 @@ from runtime.audit.wide import Array, WideRun
 from runtime.progress import Count
 
 MOST = 500_000
-"""The most symbols that are run to find shares, beside those of the last wide run: some 6 s."""
+"""The most symbols to run for shares, besides the last wide run: about 6 s."""
 
 
 class Blame:
-    """Wide runs of a subject, each with the loss of one site alone put in.
+    """Wide runs of a subject, each with the loss of one site alone injected.
 
-    Of very many, as a loop makes them, the losses of all at one place in the program are put in
-    together, and each has an even part of their share. Where `kept` has the values of the run
-    without any, only what depends on them is computed; else everything is, once more. The places
-    whose values changed most come first, and what is left after MOST symbols has no known share:
-    so the work of an audit is in proportion to the program.
+    If there are very many sites, as from a loop, one run injects the losses of all sites at one
+    location, and each of these sites gets an equal part of their share. If `wide_run` has the
+    values of the run without losses, a run recomputes only the dependents of the sites; else it
+    recomputes the whole graph. The sites whose values changed most come first. The sites left after
+    MOST symbols have unknown shares: so the work of an audit is proportional to the program.
     """
 
     def __init__(
@@ -40,9 +44,9 @@ class Blame:
     def shared(
         self, sites: Sequence[Symbol], outputs: Sequence[Output], errors: Sequence[OutputError]
     ) -> list[OutputError]:
-        """The errors of the outputs, with the shares of these sites; those of the others are 0.
+        """Return the errors of the outputs with the shares of `sites`; other sites have share 0.
 
-        None of a share that nobody knows.
+        An unknown share is None.
         """
         shares_by_output: list[dict[int, float | None]] = [
             dict.fromkeys((site.index for site in self.subject.sites), 0.0) for _ in errors
@@ -71,12 +75,12 @@ class Blame:
         ]
 
     def _change(self, group: Sequence[Symbol]) -> float:
-        """The largest relative error that one of some sites gave an element."""
+        """Return the largest relative error of an element over a group of sites; NaN is inf."""
         errors = (self.measures[site.index].relative for site in group)
         return max(math.inf if math.isnan(error) else error for error in errors)
 
     def _with_losses(self, group: Sequence[Symbol]) -> Mapping[int, Array]:
-        """The wide values of the outputs that depend on some sites, with their losses put in."""
+        """Return the wide values of the outputs that depend on a group, with its losses."""
         wide, symbols = self._run(group)
         places = {site.index for site in group}
         values: dict[int, Array] = {}
@@ -89,7 +93,7 @@ class Blame:
         return values
 
     def _run(self, group: Sequence[Symbol]) -> tuple[WideRun, Iterable[Symbol]]:
-        """The wide run without the losses of some sites, and the symbols that depend on those."""
+        """Return the wide run without losses, and the symbols that depend on a group of sites."""
         path = self.subject.path(group)
         self.work += len(path) if self.wide_run is not None else 2 * len(self.subject.live)
         if self.wide_run is not None:
@@ -100,7 +104,7 @@ class Blame:
 
 
 def _again(wide: WideRun, symbol: Symbol, values: Mapping[int, Array]) -> Array:
-    """The wide value of a symbol on other operands; where it has none, the one that it had."""
+    """Recompute a symbol on changed operands; keep its wide value if the op fails on them."""
     if not any(x.index in values for x in symbol.args):
         return wide.known(symbol)
     operands = [values[x.index] if x.index in values else wide.known(x) for x in symbol.args]

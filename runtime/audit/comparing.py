@@ -1,4 +1,4 @@
-"""How far an output is from its wide value, and how much of that a single cast explains."""
+"""The error of an output against its wide value, and the share of one cast in that error."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _Fault: TypeAlias = Callable[[Numbers, Numbers], Flags]
 
 
 class Output(NamedTuple):
-    """An output of a run, and its wide value; looked at a block at a time."""
+    """An output of a run and its wide value, compared block by block."""
 
     name: str
     dtype: DType
     real: NDArray[Any]
     wide: NDArray[Any]
     modulus: float = 0.0
-    """Of rounded integers, by how much those differ that do (see congruence); 0 for exact ones."""
+    """The modulus of rounded wide integers (see runtime.audit.congruence); 0 for exact values."""
 
     def error(self) -> OutputError:
-        """How far the output is from the wide value, without shares."""
+        """Return the error of the output against the wide value, without shares."""
         near = self.modulus / 2
         blocks_compared = [_compare(real, wide, near) for real, wide, _ in self._blocks(self.real)]
         largest = max((block.largest for block in blocks_compared), default=0.0)
@@ -47,17 +47,17 @@ class Output(NamedTuple):
         )
 
     def unknown(self) -> OutputError:
-        """The error where nobody knows it."""
+        """Return an OutputError with unknown figures."""
         return OutputError.unknown(self.name, str(self.dtype), self.real.size)
 
     def share(self, error: OutputError, other: NDArray[Any]) -> float:
-        """How much of `error` is in `other` too, the wide run with the loss of one cast put in.
+        """Return the share of `error` that `other` has, the wide run with one cast's loss injected.
 
-        Of an output with broken elements: the part of them that are broken there. Of bools: the
-        part of the differing elements that differ there. Of numbers: <d, e> / <e, e> with e =
-        output - wide and d = other - wide, over the elements that are finite in all three. To first
-        order e is the sum of what each cast, and each op that rounds, adds by itself, so that their
-        parts sum to 1.
+        For an output with broken elements, the share is the fraction of them that are broken in
+        `other`. For bools, it is the fraction of the differing elements that differ in `other`. For
+        numbers, it is <d, e> / <e, e> with e = output - wide and d = other - wide, over the
+        elements that are finite in all three. To first order, e is the sum of the errors that each
+        cast and each rounding op adds by itself, so that their shares sum to 1.
         """
         if error.broken:
             return self._part(other, _non_finite_mismatch)
@@ -67,7 +67,7 @@ class Output(NamedTuple):
         return along / squares if squares else 0.0
 
     def _blocks(self, other: NDArray[Any]) -> Iterator[tuple[Numbers, Numbers, Numbers]]:
-        """The output, its wide value and that of another run; the output itself may be that."""
+        """Yield blocks of the output, its wide value and `other` (or the output itself)."""
         parts = 1 + self.dtype.is_complex
         dtypes = self.dtype, wide_dtype(self.wide)
         dtypes = *dtypes, self.dtype if other is self.real else wide_dtype(other)
@@ -79,7 +79,7 @@ class Output(NamedTuple):
             yield real, wide, other_part
 
     def _part(self, other: NDArray[Any], fault: _Fault) -> float:
-        """The part of the elements with a fault in the output that have it in the other run."""
+        """Return the fraction of the output's faulty elements that are faulty in `other` too."""
         here = there = 0
         for real, wide, other_part in self._blocks(other):
             faulty = fault(real, wide)
@@ -88,7 +88,7 @@ class Output(NamedTuple):
         return there / here if here else 0.0
 
     def _products(self, other: NDArray[Any], scale: float) -> tuple[float, float]:
-        """<d, e> and <e, e> as `share` has them, over the square of `scale`."""
+        """Return <d, e> and <e, e> of `share`, divided by scale**2 against overflow."""
         along = squares = 0.0
         for real, wide, other_part in self._blocks(other) if 0 < scale < math.inf else ():
             places = np.flatnonzero(real.finite & wide.finite & other_part.finite)
@@ -100,7 +100,7 @@ class Output(NamedTuple):
 
 
 class _Compared(NamedTuple):
-    """What is found of one block of an output; `finite` counts elements finite on both sides."""
+    """The comparison of one block of an output; `finite` counts elements finite on both sides."""
 
     differing: int
     broken: int

@@ -1,9 +1,10 @@
-"""What is known of integers beyond 64 bits, which wide arithmetic has as float64.
+"""Congruence of integers beyond 64 bits, which wide arithmetic represents as float64.
 
-Float64 rounds them, so that a wide value may be equal to that of the run, or not, for its rounding
-alone. But an integer op wraps: while a program only adds, subtracts, multiplies and moves integers,
-its value in the run is the exact one modulo 2**bits. So the two are equal, or at least 2**bits
-apart, and that much float64 can tell while it rounds by less than half of it.
+Float64 rounds such integers, so that the rounding alone may make a wide value equal to the run's
+value, or different. But integer ops wrap: while a program only adds, subtracts, multiplies and
+moves integers, the run's value equals the exact value modulo 2**bits. So the two values are equal
+or at least 2**bits apart. Float64 distinguishes the two cases while its rounding error is less than
+half of 2**bits.
 """
 
 from __future__ import annotations
@@ -23,10 +24,11 @@ MOVING = {
 
 
 def moduli(graph: Graph, rounded_places: Set[int]) -> dict[int, int | None]:
-    """For the symbols whose wide values are rounded, or follow from such, the bits of a modulus.
+    """Return, for symbols whose wide values depend on rounded integers, the bits of a modulus.
 
-    By it the value in the run and the exact one are congruent; None where nobody knows of one.
-    `rounded` are the places of the symbols at which float64 rounded integers.
+    The run's value and the exact value are congruent modulo 2**bits; None if no modulus is known.
+    `rounded_places` are the indices of the symbols at which float64 rounded integers. The result is
+    keyed by symbol index.
     """
     bits: dict[int, int | None] = {}
     moduli_by_place: dict[int, int | None] = {}
@@ -39,7 +41,7 @@ def moduli(graph: Graph, rounded_places: Set[int]) -> dict[int, int | None]:
 
 
 def _is_plain(symbol: Symbol) -> bool:
-    """Whether a symbol is the float of a given integer: float64 rounds it once, as it is meant."""
+    """Whether a symbol converts an input or constant integer to float, which rounds by intent."""
     return symbol.op is ops.cast and not symbol.dtype.is_integer and not symbol.args[0].args
 
 

@@ -1,8 +1,8 @@
-"""Values of every dtype as sums of two float64, and what is computed of them without loss.
+"""Double-double arithmetic: values of every dtype as sums of two float64, compared without loss.
 
 A 64-bit integer has more bits than a float64, and so has the difference between a large value and
-what it saturates to. High part + low part hold both (T. J. Dekker, A floating-point technique for
-extending the available precision, Numer. Math. 18, 1971); high is the sum rounded to nearest.
+its saturated value. High part + low part represent both (T. J. Dekker, A floating-point technique
+for extending the available precision, Numer. Math. 18, 1971); high is the sum rounded to nearest.
 """
 
 from __future__ import annotations
@@ -21,76 +21,76 @@ Flags: TypeAlias = NDArray[np.bool_]
 
 
 class ExactPart(NamedTuple):
-    """Real numbers, high + low."""
+    """A vector of real numbers, high + low."""
 
     high: Floats
     low: Floats
 
     def at(self, places: Any) -> ExactPart:
-        """Those at some places."""
+        """Return the elements at `places`, a NumPy index."""
         return ExactPart(self.high[places], self.low[places])
 
     def minus(self, other: ExactPart) -> ExactPart:
-        """The differences: within 2**-100 of them, and exact where they have 106 bits."""
+        """Return the differences: relative error below 2**-100, exact if 106 bits suffice."""
         high, rest = _two_sum(self.high, -other.high)
         return ExactPart(*_two_sum(high, rest + (self.low - other.low)))
 
 
 class Numbers(NamedTuple):
-    """Real numbers, of one part, or complex ones, of two."""
+    """A vector of real numbers (one part) or complex numbers (two parts)."""
 
     parts: tuple[ExactPart, ...]
 
     def at(self, places: Any) -> Numbers:
-        """Those at some places."""
+        """Return the elements at `places`, a NumPy index."""
         return Numbers(tuple(part.at(places) for part in self.parts))
 
     def minus(self, other: Numbers) -> Numbers:
-        """The differences, part by part."""
+        """Return the differences, part by part."""
         return Numbers(tuple(x.minus(y) for x, y in zip(self.parts, other.parts, strict=True)))
 
     def all(self, test: Callable[[Floats], Flags]) -> Flags:
-        """Of which both parts pass a test."""
+        """Return the mask of elements of which all parts pass a test."""
         first, *rest = (test(part.high) for part in self.parts)
         return first & rest[0] if rest else first
 
     @property
     def finite(self) -> Flags:
-        """Which are neither infinite nor NaN."""
+        """The mask of elements that are neither infinite nor NaN."""
         return self.all(np.isfinite)
 
     @property
     def zero(self) -> Flags:
-        """Which are zero, of either sign."""
+        """The mask of zeros of either sign."""
         return self.all(_is_zero)
 
     @property
     def nan(self) -> Flags:
-        """Which are NaN, or have a part that is."""
+        """The mask of elements with a NaN part."""
         return ~self.all(_is_number)
 
     def same(self, other: Numbers) -> Flags:
-        """Which are equal, 0.0 and -0.0 too; NaN is the same as NaN."""
+        """Return the mask of equal elements; 0.0 equals -0.0, NaN equals NaN."""
         pairs = zip(self.parts, other.parts, strict=True)
         equal = [(x.high == y.high) & (x.low == y.low) for x, y in pairs]
         return (equal[0] & equal[-1]) | (self.nan & other.nan)
 
     def identical(self, other: Numbers) -> Flags:
-        """Which are the same, and zeros of one sign."""
+        """Return the mask of equal elements with equal signs; 0.0 differs from -0.0."""
         pairs = zip(self.parts, other.parts, strict=True)
         signs = [np.signbit(x.high) == np.signbit(y.high) for x, y in pairs]
         return self.same(other) & ((signs[0] & signs[-1]) | self.nan)
 
     def sizes(self) -> Floats:
-        """Their magnitudes: rounded once, of complex numbers as np.hypot rounds."""
+        """Return the magnitudes, rounded once; for complex numbers as np.hypot rounds."""
         first, *rest = (part.high for part in self.parts)
         return np.hypot(first, rest[0]) if rest else abs(first)
 
     def relative(self, to: Numbers) -> Floats:
-        """Their magnitudes over those of `to`, which are finite and not zero.
+        """Return the magnitudes divided by those of `to`, which are finite and nonzero.
 
-        Of real numbers the quotient rounded to nearest, but where it lies within 2**-100 of the
-        middle between two float64, and there to one of the two; of complex ones within 4 ulps.
+        For real numbers, the quotient is rounded to nearest; if it lies within 2**-100 of the
+        midpoint of two float64, it is one of the two. For complex numbers it is within 4 ulps.
         """
         if self.parts[1:]:
             scale = -np.frexp(np.maximum(*(abs(part.high) for part in to.parts)))[1]
@@ -99,8 +99,8 @@ class Numbers(NamedTuple):
 
 
 def numbers(array: NDArray[Any], dtype: DType, parts: int = 1) -> Numbers:
-    """The values of a vector of dtype `dtype` in one part, or two, of which the second may be 0."""
-    split: Any = array  # NumPy's types do not say that every array has parts
+    """Return a vector's values as Numbers of `parts` parts; the second part of reals is 0."""
+    split: Any = array  # NumPy's stubs lack .real and .imag of general arrays
     if parts == 1 or not dtype.is_complex:
         nothing = np.zeros(array.shape)
         return Numbers((_part(split.real, dtype.part), ExactPart(nothing, nothing))[:parts])
@@ -116,9 +116,9 @@ def _part(array: NDArray[Any], dtype: DType) -> ExactPart:
 
 
 def _two_sum(x: Floats, y: Floats) -> tuple[Floats, Floats]:
-    """The sum rounded, and what that rounding left (Knuth, TAOCP 2, 4.2.2, theorem B).
+    """Return the rounded sum and its rounding error (Knuth, TAOCP 2, 4.2.2, theorem B).
 
-    Nothing is left of what is not finite.
+    The rounding error of a sum that is not finite is 0.
     """
     high = x + y
     other = high - x
@@ -128,7 +128,7 @@ def _two_sum(x: Floats, y: Floats) -> tuple[Floats, Floats]:
 
 
 def _quotient(x: ExactPart, y: ExactPart) -> Floats:
-    """The quotients; where both are of one float64, its own division is rounded once already."""
+    """Return the quotients; if all low parts are 0, the float64 division, which rounds once."""
     if not (x.low.any() or y.low.any()):
         return x.high / y.high
     over, under = np.frexp(x.high)[1], np.frexp(y.high)[1]
@@ -140,14 +140,14 @@ def _quotient(x: ExactPart, y: ExactPart) -> Floats:
 
 
 def _two_product(x: Floats, y: Floats) -> tuple[Floats, Floats]:
-    """The product rounded, and what that left (Dekker), where neither is large."""
+    """Return the rounded product and its rounding error (Dekker); the factors must not be large."""
     high = x * y
     (a, b), (c, d) = _halves(x), _halves(y)
     return high, ((a * c - high) + a * d + b * c) + b * d
 
 
 def _halves(x: Floats) -> tuple[Floats, Floats]:
-    """The upper 26 bits and the rest (Veltkamp)."""
+    """Split into the upper 26 bits and the rest (Veltkamp)."""
     large = x * (2.0**27 + 1)
     upper = large - (large - x)
     return upper, x - upper

@@ -1,4 +1,4 @@
-"""What a cast did to an array: every element of it, exactly, a block at a time."""
+"""The exact measurement of a cast's effect on an array, block by block."""
 
 from __future__ import annotations
 
@@ -16,29 +16,30 @@ from passes.analysis.casts.measured import Measured
 from runtime.audit.exact import ExactPart, Flags, Floats, Numbers, numbers
 
 BLOCK = 1 << 16
-"""Elements that are looked at together: temporaries are no larger."""
+"""The elements of a block, which bounds the size of temporaries."""
 
 
 def blocks(count: int) -> Iterator[slice]:
-    """The places of the blocks of a vector, one after another."""
+    """Yield the slices of the blocks of a vector of `count` elements."""
     return (slice(start, start + BLOCK) for start in range(0, count, BLOCK))
 
 
 @np.errstate(all="ignore")
 def measure(before: NDArray[Any], after: NDArray[Any], source: DType, target: DType) -> Measured:
-    """What the cast of `before`, of dtype `source`, to `after`, of dtype `target`, did to it.
+    """Measure the cast of `before`, of dtype `source`, to `after`, of dtype `target`.
 
-    An element is `changed` if the target's value is another, zeros of other sign and NaN that is
-    no NaN any more among them. Finite ones are `overflowed` if they became inf or NaN; in a format
-    that has neither if they are half a unit or more beyond its greatest value; in an integer if
-    they are, truncated, outside of its range. `underflowed` are nonzero ones that became zero by
-    rounding or truncation, and so not by wrapping. To bool nothing overflows.
+    An element is `changed` if its value in the target differs, including zeros of the other sign
+    and NaN that became a number. A finite element `overflowed` if it became inf or NaN; in a format
+    without inf and NaN, if it is half a unit or more beyond the greatest value; in an integer, if
+    its truncated value is outside the range. A nonzero element `underflowed` if rounding or
+    truncation made it zero; wrapping does not count. Nothing overflows in a cast to bool.
 
-    A unit in the last place of a float format with m fraction bits is 2**(e - m) about x, e being
-    floor(log2(|x|)), at least the least exponent of its normal numbers and without a greatest
-    (Goldberg, What every computer scientist should know about floating-point arithmetic, 1991);
-    of integers and bool it is 1. Of complex numbers `ulps` is that of the worse part and `relative`
-    |after - before| / |before|. Both are rounded once to float64, as `Numbers.relative` says.
+    A unit in the last place (ulp) at x of a float format with m fraction bits is 2**(e - m), where
+    e is floor(log2(|x|)), at least the least exponent of normal numbers and without an upper bound
+    (Goldberg, What every computer scientist should know about floating-point arithmetic, 1991). The
+    ulp of integers and bool is 1. For complex numbers, `ulps` is that of the worse part, and
+    `relative` is |after - before| / |before|. Both are rounded once to float64, as
+    `Numbers.relative` says.
     """
     if source.exact_in(target):
         return Measured(before.size)
@@ -48,7 +49,7 @@ def measure(before: NDArray[Any], after: NDArray[Any], source: DType, target: DT
 
 
 def merged(first: Measured, second: Measured) -> Measured:
-    """What a cast did to the elements of two arrays."""
+    """Merge the measurements of one cast on two arrays."""
     worse = max((first, second), key=lambda m: (m.relative, m.worst is not None))
     return Measured(
         first.elements + second.elements,
@@ -79,7 +80,7 @@ def _block(before: NDArray[Any], after: NDArray[Any], source: DType, target: DTy
 
 
 def _counts(old: Numbers, new: Numbers, target: DType) -> tuple[int, int, int]:
-    """How many overflowed, underflowed and became NaN."""
+    """Return the numbers of elements that overflowed, underflowed and became NaN."""
     over = old.finite & (~new.finite | _beyond(old.parts[0], target))
     under = old.finite & ~old.zero & new.zero & ~over
     nan = ~old.nan & new.nan
@@ -87,14 +88,14 @@ def _counts(old: Numbers, new: Numbers, target: DType) -> tuple[int, int, int]:
 
 
 def _errors(old: Numbers, new: Numbers, target: DType) -> tuple[Floats, float]:
-    """The relative error of each element, and the largest in ulps."""
+    """Return the relative error of each element, and the largest error in ulps."""
     difference = new.minus(old)
     ulps = [_ulps(x, y, target).max() for x, y in zip(difference.parts, old.parts, strict=True)]
     return difference.relative(old), float(max(ulps))
 
 
 def _beyond(x: ExactPart, target: DType) -> Flags:
-    """Which values wrap or saturate: those that become inf or NaN show by themselves."""
+    """Return the mask of values that wrap or saturate; inf and NaN results are tested elsewhere."""
     if target.is_integer:
         # x >= max + 1 or x <= min - 1; the differences have the right sign and side of -1.
         above = (x.high - 2.0**target.precision) + x.low >= 0
@@ -106,16 +107,16 @@ def _beyond(x: ExactPart, target: DType) -> Flags:
 
 
 def _ulps(difference: ExactPart, x: ExactPart, target: DType) -> Floats:
-    """|lost| in units that the target has at x: powers of two, so that only the loss is rounded."""
+    """Return |difference| in ulps of the target at x; an ulp is a power of two: exact scaling."""
     if not target.format:
         return abs(difference.high)
-    # A high part that was rounded up to a power of two is of the binade above.
+    # A high part that rounded up to a power of two would give the exponent of the binade above.
     below = x.low * np.sign(x.high) < 0
     near = np.where(below, np.nextafter(x.high, 0), x.high)
     return np.ldexp(abs(difference.high), -_unit(near, target.format))
 
 
 def _unit(x: Floats, form: Float) -> NDArray[Any]:
-    """The exponent of the unit in the last place about x."""
+    """Return the exponent of the ulp at x."""
     least = math.frexp(form.least)[1] - 1
     return np.maximum(np.where(x == 0, least, np.frexp(x)[1] - 1 - form.mantissa), least)

@@ -1,10 +1,10 @@
-"""The steps of a recorded program that its graph does not contain, and the errors they may hide.
+"""Opaque steps: the steps of a recorded program outside its graph, and the errors they may hide.
 
-A recorded program computes in code that is not recorded, and goes on by values that it reads: it
-branches, or takes a Python number. The graph has the results of that as they were in the run. Wide
-arithmetic would have handed such a step other operands, unless those have no error. So the error of
-what depends on the step is unknown but where all of its operands are the same in both runs, and its
-own arithmetic is wide.
+A recorded program also computes in code that the recorder does not see, and reads values: it
+branches on a value, or takes it as a Python number. The graph contains the results of such steps as
+constants or inputs of that run. In wide arithmetic the step would have had other operands, unless
+its operands have no error. So the values that depend on a step have an unknown error, unless all
+operands of the step are equal in both runs and its own arithmetic is wide.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ from passes.analysis.casts import Unseen
 class OpaqueStep:
     """A step of a program that its recorded graph does not contain.
 
-    `results` are the inputs of the graph that hold what the step made, and `operands` all that the
-    step may have read: None where nobody knows. A step `steers` that the program goes on by: every
-    later symbol depends on it. It is `exact` if it gives in wide arithmetic what it gave in the
-    run, for the same operands. Of a `truth` only whether the operand is nonzero was read. What is
-    `compiled` is named in reports though it hides nothing.
+    `results` are the inputs of the graph that hold the step's results. `operands` are the symbols
+    that the step may have read; None if unknown. `steers` is True if the program's control flow
+    depends on the step, so that every later symbol depends on it. `exact` is True if, on equal
+    operands, the step gives the same results in wide arithmetic as in the run. `truth` is True if
+    the step read only whether the operand is nonzero. Reports name a `compiled` step even if it
+    hides no error.
     """
 
     what: str
@@ -40,19 +41,19 @@ class OpaqueStep:
     compiled: bool = False
 
     def moved(self, twins: Mapping[int, Symbol]) -> OpaqueStep:
-        """The step in another graph, whose symbols are given by their place in this one."""
+        """Return the step in another graph; `twins` maps the indices here to symbols there."""
         results = tuple(twins[x.index] for x in self.results)
         operands = self.operands and tuple(twins[x.index] for x in self.operands)
         return replace(self, results=results, operands=operands)
 
 
 class Beyond(NamedTuple):
-    """What is known of a recorded program besides its graph, in terms of the graph's symbols.
+    """The facts about a recorded program that its graph lacks, in terms of the graph's symbols.
 
-    `pins` are `where` symbols that put NumPy's own results in the place of what the graph computes,
-    as its casts of floats beyond the range of an integer are; in wide arithmetic they are what the
-    graph computes. A cast that is the last operand of one has it under its own place. `masks` are
-    the conditions of where=, each by the place of the cast of a result: elsewhere is none.
+    `pins` are `where` symbols that replace values of the graph by NumPy's own results, such as
+    casts of floats beyond an integer's range; in wide arithmetic a pin has the graph's value. The
+    mapping is keyed by the index of the pinned cast, the pin's last operand. `masks` maps the cast
+    of a result to the condition of its `where=`; the cast happens only where the condition holds.
     """
 
     steps: tuple[OpaqueStep, ...] = ()
@@ -61,12 +62,12 @@ class Beyond(NamedTuple):
 
     @property
     def watched(self) -> frozenset[int]:
-        """The places of the operands of steps."""
+        """The indices of the operands of steps."""
         operands = (symbol for step in self.steps for symbol in step.operands or ())
         return frozenset(symbol.index for symbol in operands)
 
     def asked(self) -> Mapping[int, set[bool]]:
-        """What of the operands of steps was read, by their place: truth alone, or the values."""
+        """Return, by operand index, the reads by steps: True for truth only, False for values."""
         reads: dict[int, set[bool]] = {}
         for step in self.steps:
             for symbol in step.operands or ():
@@ -74,14 +75,14 @@ class Beyond(NamedTuple):
         return reads
 
     def symbols(self) -> tuple[Symbol, ...]:
-        """All the symbols of the graph that this names."""
+        """Return all symbols of the graph that the steps, pins and masks refer to."""
         symbols_named = [
             symbol for step in self.steps for symbol in (*step.results, *(step.operands or ()))
         ]
         return (*symbols_named, *self.pins.values(), *self.masks, *self.masks.values())
 
     def moved(self, new: Iterable[Symbol]) -> Beyond:
-        """The same of another graph, where `new` is what `symbols()` are there, in their order."""
+        """Return the same facts for another graph; `new` are the twins of `symbols()`, in order."""
         twins = {old.index: twin for old, twin in zip(self.symbols(), new, strict=True)}
         pins = (twins[pin.index] for pin in self.pins.values())
         return Beyond(
@@ -92,14 +93,14 @@ class Beyond(NamedTuple):
 
 
 NOTHING = Beyond()
-"""Of a graph that was not recorded."""
+"""The Beyond of a graph that was not recorded."""
 
 
 class Unknown:
-    """The symbols of a graph whose error is unknown, and the steps that hide it.
+    """The symbols of a graph whose error is unknown, and the steps that hide the error.
 
-    `same` says of each operand of a step whether it was the same in both runs, and `lost` are the
-    symbols that have no value in wide arithmetic, by place.
+    `same` maps (operand index, truth) to whether the operand was equal in both runs. `lost_places`
+    are the indices of the symbols without a value in wide arithmetic.
     """
 
     def __init__(
@@ -117,7 +118,8 @@ class Unknown:
             for symbol in step.results:
                 self._making.setdefault(symbol.index, []).append(step)
         self.hiding: set[OpaqueStep] = set()
-        # One pass is enough where each step makes new inputs, and a further one sees that it was.
+        # Iterate to the fixed point. One pass suffices if each step makes new inputs; a second
+        # pass confirms it.
         while self._spread(graph):
             pass
         self.everything = any(step.steers for step in self.hiding)
@@ -126,7 +128,7 @@ class Unknown:
         return self.everything or self._flags[symbol.index]
 
     def unseen(self) -> list[Unseen]:
-        """The steps as a report names them: those of one kind at one place once, at its first."""
+        """Return the report's entries for the steps; equal steps at one location share an entry."""
         entries: dict[tuple[str, str], Unseen] = {}
         for step in sorted(self._steps, key=self.hiding.__contains__, reverse=True):
             hides = step in self.hiding
@@ -139,7 +141,7 @@ class Unknown:
         return list(entries.values())
 
     def _spread(self, graph: Graph) -> bool:
-        """Pass the flags on from operands to users; whether a further step hides something."""
+        """Propagate flags from operands to users; return whether a further step hides errors."""
         flags, before = self._flags, len(self.hiding)
         for symbol in graph.symbols:
             steps = self._making.get(symbol.index, ())

@@ -1,4 +1,4 @@
-"""What an audit is of: an explicit graph, what it is run on, and the places in it that lose."""
+"""The subject of an audit: an explicit graph, its inputs, and its sites that may lose values."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ from runtime.interpreter import ReferenceRun
 
 
 class Subject:
-    """The explicit graph of a report, its inputs and the sizes of its dims.
+    """The explicit graph of a report, its input arrays and the sizes of its dims.
 
-    `live` are the symbols that an output or a step of the program depends on, and `sites` those of
-    them that are measured: casts, and constants whose dtype rounds the number that is written for
-    them.
+    `live` are the symbols that an output or an opaque step depends on. `sites` are the live symbols
+    that the audit measures: casts, and constants whose dtype rounds the program's Python number.
     """
 
     def __init__(
@@ -42,24 +41,24 @@ class Subject:
                 self._users[arg.index].append(symbol.index)
 
     def run(self) -> WideRun:
-        """A run and its wide twin, before their first symbol."""
+        """Return a new wide run, with its reference run beside it; neither has started."""
         beside = ReferenceRun(self.graph, self.arrays, self.sizes, self.beyond.watched)
         return WideRun(beside, self.literals, self.beyond.pins, self.beyond.masks)
 
     def may_lose(self, site: Symbol) -> bool:
-        """Whether a site can lose something other than a cast to bool is there to drop."""
+        """Whether a site is inexact; a cast to bool loses only by intent and does not count."""
         storage = self.graph.stored
         exact = all(storage(x).exact_in(storage(site)) for x in site.args) and site.args
         return not exact and storage(site).family != "bool"
 
     def cost(self, blame: bool, keep: bool) -> int:
-        """The number of symbols that are run, if with blame then at most."""
+        """Return the number of symbols that the audit runs; an upper bound with blame."""
         both = 2 * len(self.live)
         groups = together([site for site in self.sites if blame and self.may_lose(site)])
         return both + sum(len(self.path(group)) + (0 if keep else both) for group in groups)
 
     def path(self, starts: Sequence[Symbol]) -> list[Symbol]:
-        """Some symbols and all that depends on them, in the order of the graph."""
+        """Return symbols and all their live dependents, in the order of the graph."""
         waiting = [start.index for start in starts]
         reached_places = set(waiting)
         while waiting:
@@ -69,7 +68,7 @@ class Subject:
         return [self.graph.symbols[at] for at in sorted(reached_places)]
 
     def bytes(self) -> int:
-        """What all values take at most in wide arithmetic, and those of casts in their own."""
+        """Return an upper bound of the bytes that a wide run keeps: wide values, cast effects."""
         total = 0
         for symbol in self.live:
             size = 16 if symbol.dtype.is_complex else 8
@@ -80,11 +79,11 @@ class Subject:
 
 
 MANY = 100
-"""As many sites are blamed one by one."""
+"""The most sites that an audit blames one by one; more sites are grouped by location."""
 
 
 def together(sites: Sequence[Symbol]) -> list[list[Symbol]]:
-    """The sites that are blamed together: of many, those of one place in the program."""
+    """Return groups of sites to blame together: single sites, or one group per location if many."""
     groups: dict[Any, list[Symbol]] = {}
     for site in sites:
         dtypes = (site.dtype, *(x.dtype for x in site.args))
@@ -94,7 +93,7 @@ def together(sites: Sequence[Symbol]) -> list[list[Symbol]]:
 
 
 def _literals(report: CastReport) -> dict[int, complex]:
-    """The numbers that the program writes for constants whose dtype rounds them, by place."""
+    """Return the Python numbers of constants whose dtype rounds them, by symbol index."""
     return {
         row.symbol.index: row.witness
         for row in report
@@ -105,5 +104,5 @@ def _literals(report: CastReport) -> dict[int, complex]:
 def _size(dim: Size, sizes: Mapping[str, int]) -> int:
     try:
         return evaluate(dim, sizes)
-    except ShapeError:  # which the run will raise where it gets there
+    except ShapeError:  # the run raises the same error at the op
         return 0

@@ -1,11 +1,11 @@
-"""A graph in wide arithmetic: what a run would give if no narrow dtype rounded and none wrapped.
+"""The reference run of an audit: a graph in wide arithmetic, without narrow rounding or wrapping.
 
-Floats are float64, complex numbers complex128, and integers int64, or float64 all of an array where
-one does not fit. A cast is what it is for: to bool `!= 0`, a float that the user makes an integer
-truncated, an integer made a float, a real number complex; what only represents values otherwise
-leaves them as they are, and so does a promotion integers that float64 has not. Bits have no meaning
-apart from their dtype, nor has the next float: the ops on those keep theirs. So what float64 and
-complex128 round themselves is in no error.
+Floats are float64 and complex numbers complex128. Integers are int64, or a float64 array if one
+element does not fit. A cast keeps its purpose only: to bool it computes `!= 0`; a user's cast of
+float to integer truncates; an integer becomes float, a real number complex. A cast that merely
+changes the representation leaves its values as they are, and so does a promotion of integers that
+float64 cannot represent. Bitwise ops, shifts and the next float have no meaning apart from a dtype:
+these ops keep their dtypes. The rounding of float64 and complex128 itself is in no reported error.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ _GROWING = {
     *(ops.sum, ops.prod, ops.cumulative_sum, ops.cumulative_prod),
     *(ops.matmul, ops.tensordot, ops.outer),
 }
-"""Ops of integers whose results may be beyond the range of their operands."""
+"""Ops on integers whose results may exceed the range of their operands."""
 
 
 def widen(array: Array, dtype: DType) -> Array:
-    """The values of an array in their wide dtype; float64 rounds integers from 2**53 on."""
+    """Return an array in its wide dtype: a uint64 array beyond int64 is rounded to float64."""
     wide = WIDE[dtype.family]
     if array.dtype == np.uint64 and array.size and array.max() >= 2**63:
         wide = DType.float64
@@ -58,12 +58,12 @@ def widen(array: Array, dtype: DType) -> Array:
 
 
 def wide_dtype(array: Array) -> DType:
-    """The dtype of an array of wide values."""
+    """Return the DType of an array of wide values."""
     return DType.from_numpy(array.dtype)
 
 
 class Effect(NamedTuple):
-    """What `before`, of dtype `source`, became: `after`, of dtype `target`."""
+    """The effect of a cast: `before`, of dtype `source`, became `after`, of dtype `target`."""
 
     before: Array
     after: Array
@@ -72,14 +72,14 @@ class Effect(NamedTuple):
 
 
 class WideRun(ReferenceRun):
-    """A run in wide arithmetic, beside one that has not begun.
+    """A run in wide arithmetic, in step with a reference run `beside`, which has not started.
 
-    From that it has inputs, constants and what else is made of nothing; and the value of an op
-    that has no result for wide operands: an index, say, that is in range only because it wrapped.
-    `literals` are the numbers that the program writes for constants whose dtype rounds them, by the
-    place of the constant; `pins` and `masks` as `Beyond` has them. `effects` are those that are
-    kept for when the run beside has gone on, `lost` the places of symbols that have no value in
-    wide arithmetic, and `rounded` those of integers that float64 rounded.
+    The wide run takes from `beside` the inputs, the constants and the results of other ops without
+    operands. It also takes the value of an op that fails on wide operands, such as an index that is
+    in range only because it wrapped. `literals` maps the index of a constant to the Python number
+    that its dtype rounds; `pins` and `masks` are as in `Beyond`. `effects` has the effects of casts
+    that the audit needs after the reference run has freed its values. `lost` has the indices of
+    symbols without a value in wide arithmetic, `rounded` those of integers that float64 rounded.
     """
 
     def __init__(
@@ -100,12 +100,12 @@ class WideRun(ReferenceRun):
         self._inferences: dict[tuple[Any, ...], Inferred] = {}
 
     def walk(self, keep: bool = False) -> Iterator[Symbol]:
-        """The symbols, each when it has been run beside and then here."""
+        """Yield each live symbol after the reference run and then this run have computed it."""
         for _, symbol in zip(self.beside.walk(), super().walk(keep), strict=True):
             yield symbol
 
     def value(self, symbol: Symbol) -> Array:
-        """The wide value of a symbol whose operands' are known."""
+        """Compute the wide value of a symbol from its operands' wide values."""
         if symbol.index in self.literals:
             number = _as_array(self.literals[symbol.index])
             return convert(number, wide_dtype(number), WIDE[symbol.dtype.family])
@@ -116,7 +116,7 @@ class WideRun(ReferenceRun):
         return self._widen(symbol)
 
     def _widen(self, symbol: Symbol) -> Array:
-        """The value of a symbol in the run beside, in its wide dtype."""
+        """Return the value of a symbol in the reference run, in its wide dtype."""
         x = self.beside.known(symbol)
         wide = widen(x, self.beside.graph.stored(symbol))
         if x.dtype == np.uint64 and wide.dtype == np.float64:
@@ -124,7 +124,10 @@ class WideRun(ReferenceRun):
         return wide
 
     def computed(self, symbol: Symbol, operands: Sequence[Array]) -> Array:
-        """What the op of a symbol makes of wide operands; GraphirError where it has no result."""
+        """Apply a symbol's op to wide operands; raise GraphirError if the op fails.
+
+        An op that fails on int64 values of float operands is retried on float64.
+        """
         try:
             return self._compute(symbol, operands)
         except GraphirError:
@@ -156,7 +159,7 @@ class WideRun(ReferenceRun):
         return result
 
     def cast(self, symbol: Symbol, x: Array) -> Array:
-        """What a cast is for, of wide values."""
+        """Apply the purpose of a cast to wide values (see the module's docstring)."""
         source, target = wide_dtype(x), WIDE[symbol.dtype.family]
         if target is DType.int64 and source is DType.float64:
             return _truncate(x) if _is_written(symbol) else x
@@ -165,7 +168,7 @@ class WideRun(ReferenceRun):
         return convert(x, source, target)
 
     def effect(self, site: Symbol) -> Effect:
-        """What went into a cast in the run beside and what came out; or a number and a constant."""
+        """Return a cast's input and output in the reference run; a number and its constant else."""
         if site.index in self.effects:
             return self.effects[site.index]
         after, to = self.beside.known(site), self.graph.stored(site)
@@ -180,7 +183,7 @@ class WideRun(ReferenceRun):
         return Effect(number, after, wide_dtype(number), to)
 
     def masked(self, site: Symbol, effect: Effect) -> Effect:
-        """The part of an effect that the program asked for, by where=."""
+        """Return the part of an effect that the condition of `where=` selects."""
         mask = self.masks.get(site)
         selection = None if mask is None else self.beside.values[mask.index]
         if selection is None:
@@ -189,7 +192,7 @@ class WideRun(ReferenceRun):
         return effect._replace(before=effect.before[at], after=effect.after[at])
 
     def is_same(self, symbol: Symbol, truth: bool) -> bool:
-        """Whether a symbol has the same values in both runs; of a `truth` the same ones are 0."""
+        """Whether a symbol has equal values in both runs; for `truth`, equal zeros."""
         parts = 1 + symbol.dtype.is_complex
         wide, beside = self.known(symbol), self.beside.known(symbol)
         storage = self.graph.stored(symbol)
@@ -201,10 +204,10 @@ class WideRun(ReferenceRun):
         return True
 
     def with_loss(self, site: Symbol, wide: Array) -> Array:
-        """A wide value of a cast, off by what it lost: what came out less what the cast is for.
+        """Return the wide value of a cast plus its loss: actual output minus the cast's purpose.
 
-        So a fraction which the user truncates is no loss. Where the difference is not finite, the
-        value is what came out; so it is where a number became a constant.
+        A fraction that the user truncates is thus no loss. If the difference is not finite, the
+        result is the actual output. The same holds for a number that became a constant.
         """
         before, after, source, target = self.effect(site)
         if site.op is not ops.cast:
@@ -224,7 +227,7 @@ class WideRun(ReferenceRun):
         return apply(op, inference, dtypes, operands, self.sizes, self.graph.tf32)
 
     def _wide(self, symbol: Symbol, dtypes: tuple[DType, ...]) -> Inferred:
-        """What inference says where operands have such dtypes, those that join the widest."""
+        """Return the cached inference for wide operand dtypes; joined operands get the widest."""
         key = (symbol.index, dtypes)
         inference = self._inferences.get(key)
         if inference is None:
@@ -247,50 +250,50 @@ def _fits_int64(x: Array) -> bool:
 
 
 def _surely_fits_int64(x: Array) -> bool:
-    """Whether integers are in the range of int64 that float64 has but for its rounding."""
+    """Whether float64 values of integers are in int64's range by a margin of 2**53 for rounding."""
     most = 2.0**63 - 2.0**53
     return not x.size or bool(x.min() >= -most and x.max() <= most)
 
 
 def _fits_float64(x: Array) -> bool:
-    """Whether float64 surely has some integers."""
+    """Whether all integers are within +-2**53, where float64 is exact."""
     return not x.size or bool(x.min() >= -(2**53) and x.max() <= 2**53)
 
 
 def _as_float(symbol: Symbol, x: Array) -> Array:
-    """Integers that a float has become, as an op takes them that is of floats alone."""
+    """Convert int64 values of a float symbol to float64, for ops that take floats only."""
     if symbol.dtype.family == "float" and x.dtype == np.int64:
         return convert(x, DType.int64, DType.float64)
     return x
 
 
 def _truncate(x: Array) -> Array:
-    """Whole numbers, NaN as 0: integers where all fit."""
+    """Truncate floats, NaN to 0; int64 if all values fit, else float64."""
     whole = np.where(np.isnan(x), 0.0, np.trunc(x))
     return whole.astype(np.int64) if _fits_int64(whole) else whole
 
 
 def _is_written(cast: Symbol) -> bool:
-    """Whether the user wrote a cast, for one of its uses at least."""
+    """Whether the user wrote a cast, at least for one of its uses."""
     return any(origin.rule == CAST for origin in origins_of(cast))
 
 
 def _dtype_off(wide: Array, before: Array, after: Array, source: DType) -> DType:
-    """The wide dtype that holds a value and a loss: int64 where neither can be larger."""
+    """Return the wide dtype for a value plus a loss: int64 if all terms fit, else a float."""
     if wide.dtype == np.int64 and not source.is_float and all(map(_fits_int64, (before, after))):
         return DType.int64
     return max(wide_dtype(wide), DType.float64, key=_ORDER.index)
 
 
 def _off(value: Array, exact: Array, actual: Array) -> Array:
-    # Where int64 wraps in the difference it wraps back in the sum.
+    # If the int64 difference wraps, the sum wraps back.
     loss = actual - exact
     same = (actual == exact) | (np.isnan(actual) & np.isnan(exact))
     return np.where(same, value, np.where(np.isfinite(loss), value + loss, actual))
 
 
 def _as_array(number: complex) -> Array:
-    """A Python number in 64 bits a part."""
+    """Return a Python number as a 0-d array: int64, float64 or complex128."""
     if isinstance(number, int) and not -(2**63) <= number < 2**63:
         number = float(number)
     return np.asarray(number)

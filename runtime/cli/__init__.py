@@ -1,1 +1,1 @@
-"""The command line, a file for each group of commands."""
+"""The command line; each module holds one group of commands."""

@@ -1,4 +1,4 @@
-"""The commands that report on casts: of a graph, and of a run."""
+"""The commands `casts` and `audit`: cast reports of a graph, and of a run."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _audit(args: argparse.Namespace) -> int:
 
 
 def _write_report(report: CastReport, args: argparse.Namespace) -> int:
-    """Print or write the rows asked for; the status that --fail-on asks for."""
+    """Print or write the rows that pass the filters; return the status for --fail-on."""
     report_ = report.only(
         args.kind, False if args.lossy else None, args.layer, args.dtype, args.loss
     )

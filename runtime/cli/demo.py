@@ -1,6 +1,6 @@
-"""`graphir demo`: the question of the project answered, then a small network in mixed dtypes.
+"""`graphir demo`: the answer to the project's question, then a small network in mixed dtypes.
 
-Needs nothing but the core dependencies, makes its own data, and prints the same text every time.
+The demo needs only the core dependencies, generates its data, and prints the same text every time.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _LISTINGS: dict[str, str] = {}
 
 
 def demo() -> str:
-    """What `graphir demo` prints: at most 120 columns wide."""
+    """Return the output of `graphir demo`, at most 120 columns wide."""
     return f"{_question_answered()}\n\n{_network_deployed()}"
 
 
 def _program(build: Build) -> Build:
-    """Keep a function's numbered source, and let its lines be called demo.py:N wherever it lies."""
+    """Decorator: store a function's numbered source, and name its file demo.py in locations."""
     lines, first = inspect.getsourcelines(build)
     listing = [f"  {first + i:3} | {line.rstrip()}" for i, line in enumerate(lines)]
     _LISTINGS[build.__name__] = "\n".join(listing[1:])  # without the decorator
@@ -94,7 +94,7 @@ def _verdict(each: PromotionRules) -> tuple[str, str]:
 
 
 class Layer(NamedTuple):
-    """A fitted layer: float32 weights, and the same as int8 with a float16 scale a column."""
+    """A fitted layer: float32 weights, and their int8 form with a float16 scale per column."""
 
     weights: Array
     bias: Array
@@ -212,7 +212,7 @@ _GLYPHS = (
 
 
 def _noisy_digits(random: np.random.Generator, count: int) -> tuple[Array, Array]:
-    """uint8 images [count, 64], shifted and noisy, and their labels."""
+    """Return shifted, noisy uint8 images [count, 64] and their labels [count]."""
     glyphs = np.array([list(bytes.fromhex(glyph)) for glyph in _GLYPHS], np.uint8)
     templates = np.unpackbits(glyphs, axis=1).reshape(10, 8, 8).astype(np.float64)
     labels = random.integers(0, 10, count)
@@ -225,7 +225,7 @@ def _noisy_digits(random: np.random.Generator, count: int) -> tuple[Array, Array
 
 
 def _fit(random: np.random.Generator, images: Array, labels: Array) -> tuple[Layer, Layer]:
-    """Random features, then ridge regression on the one-hot labels, solved at once."""
+    """Fit two layers: random features, then ridge regression on one-hot labels in closed form."""
     x = images / 256
     weights, bias = random.normal(0, 0.5, (64, 128)), random.normal(0, 0.5, 128)
     features = np.maximum((x - x.mean()) @ weights + bias, 0)

@@ -1,4 +1,4 @@
-"""The command that draws a graph."""
+"""The command `draw`: the picture of a graph."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from runtime.cli.programs import load_graph
 
 
 def add_draw(command: Callable[..., Any]) -> None:
-    """Add the command to a parser, by its function that adds one."""
+    """Add the command `draw`; `command` adds a subcommand to the parser."""
     doc = "Draw a graph: its layers, and every cast in the colour of what it loses."
     parser = command("draw", _draw, doc, "model.gir -o model.svg")
     add_program(parser)
@@ -21,7 +21,7 @@ def add_draw(command: Callable[..., Any]) -> None:
 
 
 def _draw(args: argparse.Namespace) -> int:
-    """The picture of a graph; status 1 if it has implicit casts that were not to be."""
+    """Write the picture of a graph; return status 1 if --fail-on forbids its implicit casts."""
     report = cast_report(load_graph(args.program, args.sources))
     write_text(draw(report, args.format), args)
     return status(report, args)

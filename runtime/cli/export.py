@@ -1,4 +1,4 @@
-"""The command that writes a graph for another engine."""
+"""The command `export`: write a graph for another engine."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ WRITERS: dict[str, Callable[[Graph], str | bytes]] = {
     "stablehlo": targets.stablehlo,
     "onnx": _onnx,
 }
-"""What each target makes of a graph: a text, or the bytes of a file."""
+"""The writer of each target; it returns a text, or the bytes of a file."""
 
 _TITLES = {"python": "Python", "stablehlo": "StableHLO", "onnx": "ONNX"}
 
 
 def add_export(command: Callable[..., Any]) -> None:
-    """Add the command to a parser, by its function that adds one."""
+    """Add the command `export`; `command` adds a subcommand to the parser."""
     doc = (
         "Write a graph for another engine: as NumPy source, StableHLO or ONNX, every cast explicit."
     )

@@ -1,4 +1,4 @@
-"""What commands that run something are given: by --input, in order or by name."""
+"""The option --input of commands that run a program: inputs in order or by name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from runtime.value_files import read_input
 
 
 def add_inputs(command: Any) -> None:
-    """Let a command take inputs."""
+    """Add the option --input to a command."""
     command.add_argument(
         "--input",
         action="append",
@@ -23,14 +23,17 @@ def add_inputs(command: Any) -> None:
 
 
 def of_graph(graph: Graph, inputs: Sequence[str]) -> list[Any]:
-    """The values of a graph's inputs, in its order; ExecutionError says which is missing or bad."""
+    """Return the values of a graph's inputs, in its order.
+
+    Raises ExecutionError that names the missing or invalid input.
+    """
     texts = match_inputs(graph, *_split_by_name(inputs))
     dtypes = [graph.concrete_dtype(symbol.dtype) for symbol in graph.inputs]
     return [read_input(text, dtype) for text, dtype in zip(texts, dtypes, strict=True)]
 
 
 def of_function(inputs: Sequence[str]) -> tuple[list[Any], dict[str, Any]]:
-    """The values of a function's arguments, by position and by name."""
+    """Return the values of a function's arguments, by position and by name."""
     positional, keywords = _split_by_name(inputs)
     return list(map(read_input, positional)), {name: read_input(x) for name, x in keywords.items()}
 

@@ -1,4 +1,4 @@
-"""The command line: what is asked, handed to what answers it."""
+"""The entry point of the command line: parse the arguments, run the command, report errors."""
 
 from __future__ import annotations
 
@@ -29,10 +29,12 @@ from runtime.value_files import write_outputs
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command: 0, 2 and one line on stderr for bad usage, 1 and the error for bad input.
+    """Run a command and return its exit status.
 
-    A command that finds something amiss prints it and gives 1 itself. Where JSON was asked for, the
-    fields of an error are printed as JSON besides.
+    The status is 0 for success, 2 for bad usage (with one line on stderr), and 1 for bad input
+    (with the error on stderr). A command whose check fails prints the findings and returns 1
+    itself. With --format json, the function also prints the fields of an error as JSON. SIGINT
+    gives 130.
     """
     status: int | None = None
     args = argparse.Namespace()
@@ -44,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except SystemExit as stop:  # argparse: help, version, bad usage
         return int(stop.code or 0)
-    except BrokenPipeError:  # the reader has seen enough; nothing is to be flushed at exit either
+    except BrokenPipeError:  # the reader closed the pipe: also silence the flush at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except GraphirError as error:
         if getattr(args, "format", "") == "json":
@@ -54,14 +56,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         place = f"{error.filename}: " if error.filename else ""
         return _fail(f"{place}{error.strerror or error}")
     except KeyboardInterrupt:
-        return 130  # as a shell says of SIGINT
+        return 130  # the shells' status for SIGINT
     except MemoryError as error:
         return _fail(str(error) or "out of memory")
     return status or 0
 
 
 def _open_streams() -> None:
-    """Let what is printed go where it can: nowhere if closed, escaped where it has no letter."""
+    """Make the streams safe to print to: devnull if closed, escapes for unencodable characters."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
@@ -126,7 +128,7 @@ def _show(graph: Graph, arrays: Iterable[Any]) -> None:
 
 
 class _Parser(argparse.ArgumentParser):
-    """One line for bad usage."""
+    """An argument parser that reports bad usage in one line."""
 
     def error(self, message: str) -> NoReturn:
         line = printable(" ".join(message.split()), None)
@@ -134,7 +136,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 class _Version(argparse.Action):
-    """Looks the version up only when asked, since that reads the metadata of packages."""
+    """Look up the version only for --version, since the look-up reads package metadata."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any, **__: Any) -> None:
         from importlib.metadata import PackageNotFoundError, version
@@ -172,7 +174,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_graphs(command: Callable[..., Any]) -> None:
-    """The commands that read a graph."""
+    """Add the commands that read a graph: `lower`, `run` and `plan`."""
     doc = "Print a graph as a machine runs it, every conversion a cast."
     lower = command("lower", _lower, doc, "model.gir")
     doc = "Run a graph."

@@ -1,4 +1,4 @@
-"""What commands on graphs share: the program they are given, where the result goes, the status."""
+"""The shared arguments of commands on graphs: the program, the output file, the exit status."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from runtime.cli.rules_and_lattices import path
 
 
 def add_program(command: Any, what: str = "a graph, or a function that returns one") -> None:
-    """Let a command take a graph in a file, or what a script defines by a name."""
+    """Add the argument for a graph in a file, or for a named object in a script."""
     command.add_argument(
         "program",
         type=path,
@@ -31,7 +31,7 @@ def add_program(command: Any, what: str = "a graph, or a function that returns o
 
 
 def add_output(command: Any, formats: Iterable[str], default: str) -> None:
-    """Let a command choose a format and a file, and fail on casts."""
+    """Add the options --format, --output and --fail-on to a command."""
     command.add_argument("--format", choices=tuple(formats), default=default)
     command.add_argument(
         "-o", "--output", type=path, metavar="OUT", help="write it there, not to the terminal"
@@ -46,7 +46,7 @@ def add_output(command: Any, formats: Iterable[str], default: str) -> None:
 
 
 def write_text(text: str, args: argparse.Namespace) -> None:
-    """Print a text, or write it to the file that was named."""
+    """Print a text, or write it to the file of --output."""
     if args.output:
         replace_file(args.output, f"{text}\n".encode())
     else:
@@ -54,11 +54,11 @@ def write_text(text: str, args: argparse.Namespace) -> None:
 
 
 def status(report: CastReport, args: argparse.Namespace) -> int:
-    """1 if there are casts that the program does not write, on which the command is to fail.
+    """Return 1 if the report has silent casts that --fail-on forbids, else 0.
 
-    A lossy one is one that can lose something; after a run, one that did. Steps that a run did not
-    see, and that may hide an error, may hide such casts too: then the status is 1 unless they are
-    allowed.
+    Silent casts are implicit casts and casts of assignments. A cast is lossy if it can lose a
+    value; after a run, if it changed a value. A step that the run did not see, and that may hide an
+    error, may hide such casts too: the status is then 1 without --allow-unseen.
     """
     if args.fail_on is None:
         return 0

@@ -1,4 +1,4 @@
-"""A program named on the command line: a graph in a file, or something in a Python script."""
+"""Programs on the command line: a graph in a file, or an object in a Python script."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ Program: TypeAlias = "Graph | Callable[..., Any]"
 
 
 def load_program(text: str, sources: str | None = None) -> Program:
-    """What `net.gir` holds, or what `script.py:name` defines: a Graph, or a function.
+    """Return the graph in `net.gir`, or the graph or function that `script.py:name` names.
 
-    What `trace` gives is the Graph in it. The script is run, as importing it would run it. Of the
-    source files that `net.gir` names those inside the directory `sources` may be read. Raises
-    ExecutionError that says what to give.
+    A result of `trace` counts as its Graph. The function runs the script as an import would. If
+    `sources` is given, source files that `net.gir` names are readable inside that directory only.
+    Raises ExecutionError, with the expected form, for any other text.
     """
     path, colon, name = text.rpartition(":")
     if not (colon and path.endswith(".py")):
@@ -41,7 +41,7 @@ def load_program(text: str, sources: str | None = None) -> Program:
 
 
 def load_graph(text: str, sources: str | None = None) -> Graph:
-    """The graph that `net.gir` holds, that a script defines, or that a function in it returns."""
+    """Return the graph in `net.gir`, a script's graph, or the graph that its function returns."""
     program = load_program(text, sources)
     if isinstance(program, Graph):
         return program
@@ -65,10 +65,10 @@ def require_arguments(
     keywords: Mapping[str, Any],
     advice: str,
 ) -> None:
-    """ExecutionError with the parameters of a function that cannot be called on these arguments."""
+    """Raise ExecutionError, with the function's signature, unless it accepts the arguments."""
     try:
         parameters = inspect.signature(function)
-    except (TypeError, ValueError):  # of what is compiled nothing is known
+    except (TypeError, ValueError):  # compiled functions may lack a signature
         return
     try:
         parameters.bind(*positional, **keywords)
@@ -77,12 +77,12 @@ def require_arguments(
 
 
 def _module(path: str) -> Any:
-    """A script as a module, which finds what lies beside it."""
+    """Import a script as a module; it can import the modules in its own directory."""
     file = Path(path).resolve()
     if not file.is_file():
         raise ExecutionError(f"{path}: no such file")
     spec = importlib.util.spec_from_file_location(file.stem, file)
-    assert spec is not None and spec.loader is not None  # by its suffix it is Python
+    assert spec is not None and spec.loader is not None  # the caller checked the suffix .py
     module = importlib.util.module_from_spec(spec)
     sys.path.insert(0, str(file.parent))
     sys.modules[file.stem] = module

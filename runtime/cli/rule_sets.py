@@ -1,4 +1,4 @@
-"""Rule sets as arguments of commands: by name, or one's own in a JSON file."""
+"""Rule sets as arguments of commands: by name, or as a JSON file of a lattice."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ from graphir import GraphError, PromotionRules, rules
 
 
 class RulesFile:
-    """A JSON file of a lattice whose joins are a rule set; read when the command runs.
+    """A JSON file of a lattice whose joins are a rule set; the command reads it when it runs.
 
-    What is wrong in the file is an error of the command (status 1), not of its usage (status 2).
+    The deferred read makes an invalid file an error of the command (status 1), not of its usage
+    (status 2).
     """
 
     def __init__(self, path: str) -> None:
         self.path = path
 
     def read(self) -> PromotionRules:
-        """The rule set, registered under its name; GraphError for what is wrong in the file."""
+        """Register and return the rule set; raise GraphError for an invalid file."""
         return rules(PromotionRules.from_lattice(self.path))
 
 
 def rule_set(text: str) -> PromotionRules | RulesFile:
-    """The rule set that an argument names, or the file that has one."""
+    """Return the rule set that an argument names, or the RulesFile for a .json path."""
     try:
         return rules(text)
     except GraphError as error:
@@ -34,7 +35,7 @@ def rule_set(text: str) -> PromotionRules | RulesFile:
 
 
 def add_rule_set(command: Any, default: str = "max", what: str = "a rule set") -> None:
-    """Let a command take `--rules`."""
+    """Add the option --rules to a command."""
     command.add_argument(
         "--rules",
         type=rule_set,
@@ -45,7 +46,7 @@ def add_rule_set(command: Any, default: str = "max", what: str = "a rule set") -
 
 
 def read_rule_files(asked: argparse.Namespace) -> None:
-    """Replace each file among the arguments by the rule set in it."""
+    """Replace each RulesFile among the parsed arguments by the rule set in the file."""
     for name, value in vars(asked).items():
         if isinstance(value, RulesFile):
             setattr(asked, name, value.read())

@@ -1,4 +1,4 @@
-"""The commands that ask rule sets, lattices, and graphs under two rule sets."""
+"""The commands `rules`, `promote`, `table`, `lattice`, `laws` and `diff`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from runtime.value_files import number
 
 
 def _promote(args: argparse.Namespace) -> None:
-    """The dtype in which operands meet, why, and what every other rule set says."""
+    """Print the join of the operands, its reason, and the answers of every other rule set."""
     if args.format == "text":
         print(explain(*args.operands, rules=args.rules))
         return
@@ -51,7 +51,7 @@ def _promote(args: argparse.Namespace) -> None:
 
 
 def _rules(args: argparse.Namespace) -> None:
-    """The rule sets; or one of them, and what it says besides the join."""
+    """Print the list of rule sets, or the facts besides the join of one rule set."""
     if args.rules is None:
         rows = [(each.name, each.doc, each.source or "-") for each in rule_sets()]
         print("\n".join(aligned([("name", "what it is", "source"), *rows])))
@@ -67,7 +67,7 @@ def _rules(args: argparse.Namespace) -> None:
 
 
 def _table(args: argparse.Namespace) -> None:
-    """All pairs of a rule set's dtypes."""
+    """Print the promotion table of a rule set."""
     if args.format == "text":
         print(text_table(args.rules, _in_color(args.color)))
     else:
@@ -75,7 +75,7 @@ def _table(args: argparse.Namespace) -> None:
 
 
 def _lattice(args: argparse.Namespace) -> None:
-    """A lattice, and the paths of operands to their join."""
+    """Print a lattice, with the paths of --path to their join."""
     order = _read(args.lattice) if args.lattice else lattice_of(args.rules)
     nodes = [element(name) for name in args.path]
     paths = [order.path(node, order.join(*nodes)) for node in nodes]
@@ -83,7 +83,10 @@ def _lattice(args: argparse.Namespace) -> None:
 
 
 def _laws(args: argparse.Namespace) -> int:
-    """Which laws a rule set or a lattice breaks; status 1 if one of a join, or one asked for."""
+    """Print the laws that a rule set or a lattice breaks.
+
+    Returns status 1 for a broken law of joins, or for a broken law that --law names.
+    """
     try:
         subject: PromotionRules | Lattice[Any] = _read(args.subject)
     except Cyclic as error:
@@ -101,7 +104,7 @@ def _laws(args: argparse.Namespace) -> int:
 
 
 def _diff(args: argparse.Namespace) -> int:
-    """What changes with the rules; status 1 if anything does."""
+    """Print the difference between two rule sets; return status 1 if there is any."""
     subject: PromotionRules | Path = args.subject
     difference: GraphDiff | RulesDiff
     if isinstance(subject, Path):
@@ -114,7 +117,7 @@ def _diff(args: argparse.Namespace) -> int:
 
 
 def _in_color(when: str) -> bool:
-    """Whether to colour what is printed: by itself, on a terminal whose user does not object."""
+    """Whether to print colours: for "auto", on a terminal without NO_COLOR and TERM=dumb."""
     if when != "auto":
         return when == "always"
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
@@ -122,7 +125,7 @@ def _in_color(when: str) -> bool:
 
 
 def _title(subject: PromotionRules | Lattice[Any]) -> str:
-    """What is asked for its laws, in a line or two."""
+    """Return a description of a rule set or lattice, in one line or two."""
     if isinstance(subject, Lattice):
         size = f"{len(subject)} nodes, {len(subject.pairs())} edges"
         return f"lattice {subject.name}: {size}\ncycles: none"
@@ -139,11 +142,11 @@ def _read(which: Any) -> Any:
     return Lattice.load(which) if isinstance(which, Path) else which
 
 
-# -- what may be asked
+# -- the arguments
 
 
 def add_rules_and_lattices(command: Callable[..., Any]) -> None:
-    """Add the commands to a parser, by its function that adds one."""
+    """Add the commands; `command` adds a subcommand to the parser."""
     _add_rules(command)
     _add_promote(command)
     _add_table(command)
@@ -253,7 +256,7 @@ def _operand(text: str) -> Any:
 
 
 def path(text: str) -> str:
-    """A path of a file, which is not looked for yet."""
+    """Argument type of a file path, which need not exist yet; rejects the empty text."""
     if not text:
         raise argparse.ArgumentTypeError("'' names no file")
     return text
@@ -268,13 +271,16 @@ def _rules_or_graph(text: str) -> PromotionRules | RulesFile | Path:
 
 
 def _lawful(text: str) -> PromotionRules | Lattice[Any] | Path:
-    """A rule set is asked itself: its joins need not be its lattice's."""
+    """Return a rule set before a lattice of that name: its joins may differ from its lattice's."""
     found = find_rules(text)
     return _lattice_or_file(text) if found is None else found
 
 
 def _or_file(find: Callable[[str], Any], text: str) -> Any:
-    """What has that name, or else a file, which is not read yet: what is in it is no usage."""
+    """Return the object of a name, or a Path.
+
+    The command reads the file later, since invalid content is no usage error.
+    """
     try:
         return find(text)
     except GraphError as error:
