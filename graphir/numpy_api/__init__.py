@@ -1,1 +1,1 @@
-"""NumPy's protocols and functions on symbols, in terms of ops; functions traced."""
+"""NumPy's protocols and functions on symbols, defined by ops; `trace` of Python functions."""

@@ -1,6 +1,6 @@
-"""NumPy called on symbols: its universal functions and other functions add their ops to the graph.
+"""Dispatch of NumPy's ufuncs and functions on symbols: each call adds its ops to the graph.
 
-`np.sin(x)` is `ops.sin(x)`, with arrays and numbers made constants as beside an operator.
+`np.sin(x)` is `ops.sin(x)`. Arrays and numbers become constants, as beside an operator.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _NEAR = {
     "gradient": "subtract, concat",
     "unique": "sort",
 }
-"""What to think of, where the name of a function or of its module does not tell."""
+"""The ops to suggest where the spelling of a function or of its module suggests none."""
 
 
 _WRITERS = {
@@ -68,15 +68,17 @@ _WRITERS = {
     "fill_diagonal": "x = np.where(np.eye(n, dtype=bool), value, x)",
     "at": "x = np.where(mask, np.add(x, values), x)",
 }
-"""The functions that write to an array, and what to write instead."""
+"""The functions that write to an array, with the replacement to suggest for each."""
 
 
 def call_ufunc(
     graph: Graph, ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
-    """What a ufunc or a method of one adds to a graph; divmod gives two symbols.
+    """Add a ufunc, or a method of a ufunc such as `reduce`, to a graph and return the result.
 
-    Raises GraphError for what has no op, naming the nearest, and for out=, where= and the like.
+    divmod gives two symbols. The function returns NotImplemented if an input is no operand. It
+    raises GraphError, naming the nearest op, if no op computes the ufunc, and for out=, where= and
+    similar arguments.
     """
     op = OPS.get(ufunc)
     if op is not None and method == "__call__" and not kwargs:
@@ -105,14 +107,17 @@ _COMPARISONS = {np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.g
 
 
 def _scalar(operand: Any) -> Any:
-    """NumPy makes a 0-d array of `np.float32(2)` in `np.float32(2) < x`: a scalar again."""
+    """Return a 0-d array as a scalar.
+
+    NumPy turns the scalar in `np.float32(2) < x` into a 0-d array.
+    """
     return operand[()] if type(operand) is np.ndarray and not operand.ndim else operand
 
 
 def _exponent(graph: Graph, base: Any, exponent: Any) -> Any:
-    """An exponent of np.power: an array where `**` would take a short cut, which np.power has not.
+    """Return an exponent of np.power, as an array if `**` would take a short cut.
 
-    So np.power(x, 2) of bools is int64, where x**2 is int8.
+    np.power has no short cuts: np.power(x, 2) of bools is int64, whereas x**2 is int8.
     """
     if not (is_literal(exponent) and isinstance(base, Symbol)):
         return exponent
@@ -125,9 +130,10 @@ def _has_shortcut(exponent: Any, rules: PromotionRules, base: TensorType) -> boo
 
 
 def _arrays(graph: Graph, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Of Python numbers alone NumPy's functions make arrays, which its operators leave to Python.
+    """Return a ufunc's inputs; Python numbers become arrays if all inputs are Python numbers.
 
-    So `np.add(k, 1)` has the dtype of an array of k where `k + 1` is a number still.
+    NumPy's functions convert Python numbers alone to arrays, whereas Python computes operators on
+    them. So `np.add(k, 1)` has the dtype of an array of k, and `k + 1` is still a number.
     """
     for operand in inputs:
         if not (
@@ -142,7 +148,7 @@ def _arrays(graph: Graph, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _array(graph: Graph, operand: Any, whole: bool) -> Any:
-    """A number as an array; among several ints one of int64, as NumPy takes these."""
+    """Return a number as an array; several ints alone become int64, as in NumPy."""
     if type(operand) is TracedNumber:
         return operand.filled(graph.concrete_dtype(DType.weak_int)) if whole else operand.symbol()
     return (
@@ -155,9 +161,10 @@ def _array(graph: Graph, operand: Any, whole: bool) -> Any:
 def call_function(
     graph: Graph, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Any:
-    """What another function of NumPy adds to the graph of its arguments.
+    """Add a NumPy function that is no ufunc to the graph of its arguments and return the result.
 
-    Raises GraphError for what has no op, naming the nearest, and for arguments that have none.
+    The function raises GraphError, naming the nearest op, if no op computes the function, and for
+    arguments without an op.
     """
     try:
         return applied(graph, function, args, kwargs)
@@ -168,7 +175,10 @@ def call_function(
 def applied(
     graph: Graph, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Any:
-    """The same, its errors being those of the ops; the place of several ops is compound."""
+    """Do the work of `call_function`, with errors that name the failing op instead of the function.
+
+    The location of several ops becomes compound (see `_compound`).
+    """
     function_, before = FUNCTIONS.get(function), len(graph.symbols)
     if function_ is None:
         _has_none(_name(function))
@@ -177,7 +187,7 @@ def applied(
         result = function_(*args, **kwargs)
     except GraphirError:
         raise
-    except Exception as error:  # programs can give it anything
+    except Exception as error:  # a program can pass any argument
         takes = ", ".join(signature(function_).parameters)
         raise GraphError(f"of symbols it takes ({takes}): {error}") from error
     _compound(graph.symbols[before:])
@@ -189,7 +199,10 @@ def _name(function: Callable[..., Any]) -> str:
 
 
 def _compound(symbols: Sequence[Symbol]) -> None:
-    """Let the place of several ops say that it is: their operands are not those of the call."""
+    """Mark the location of several ops of one call as compound.
+
+    The operands of such ops are not the operands of the call.
+    """
     if sum(each.op.kind != "creation" for each in symbols) > 1:
         for symbol in symbols:
             place = CompoundLocation.of(symbol.location)
@@ -198,7 +211,10 @@ def _compound(symbols: Sequence[Symbol]) -> None:
 
 
 def _settings(name: str, kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """Without the arguments that say what is so anyway; GraphError for those that no op has."""
+    """Return the keyword arguments without the ones at their defaults.
+
+    Refuse those without an op.
+    """
     settings = {key: name_ for key, name_ in kwargs.items() if name_ is not np._NoValue}  # pyright: ignore
     for name_, usual in (("out", None), ("where", True)):
         if name_ in settings and settings.pop(name_) is not usual:
@@ -211,7 +227,7 @@ def _settings(name: str, kwargs: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _refuse_settings(name: str, kwargs: Mapping[str, Any]) -> None:
-    """Raise GraphError for an argument that says something other than what is so anyway."""
+    """Raise GraphError for any keyword argument that is not at its default."""
     for setting in _settings(name, kwargs):
         _refuse(name, setting)
 
@@ -237,21 +253,21 @@ def _has_none(name: str) -> NoReturn:
 
 
 class _Direct:
-    """Ops added at the user's line, as NumPy's function of several ops wants them."""
+    """An OpAdder that adds ops at the user's line, for ufuncs that consist of several ops."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
 
     def emit(self, op: Op, args: tuple[Symbol, ...], **attrs: Any) -> Symbol:
-        """Add an op on symbols."""
+        """Add an op on symbols and return its symbol."""
         return self.graph.apply(op, args, attrs)
 
     def cast(self, x: Symbol, to: DType, operand: str = "", op: str = "") -> Symbol:
-        """In another dtype, if it is another."""
+        """Return the symbol in dtype `to`, with a cast only if its dtype differs."""
         return x if x.dtype is to else x.cast(to)
 
     def operands(self, op: Op, values: Sequence[Any]) -> tuple[Symbol, ...]:
-        """What an op is called on, as symbols."""
+        """Return the operands of an op as symbols."""
         return symbols_of(self.graph, op, values)
 
 

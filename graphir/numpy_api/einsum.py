@@ -1,4 +1,10 @@
-"""np.einsum of symbols as ops: diagonals, sums, products of matrices, and axes put in order."""
+"""np.einsum of symbols, in terms of ops.
+
+The factors multiply two at a time, from the left. A repeated label within a factor becomes a
+diagonal. Before each product, each factor is summed over the labels that neither the output nor
+another factor needs. The product itself is a batched matmul: shared labels that stay are batch
+axes, the other shared labels form the inner axis. A final permute orders the output's axes.
+"""
 
 from __future__ import annotations
 
@@ -14,25 +20,25 @@ from graphir.ops.dims import Size, product
 
 
 class Term(NamedTuple):
-    """A factor, its axes named by letters, each once."""
+    """A factor whose axes have distinct letters as labels."""
 
     x: Symbol
     axes: str
 
     def size(self, axis: str) -> Size:
-        """The size of one of its axes; 1 of another."""
+        """Return the size of a labelled axis, or 1 if the factor lacks the label."""
         return self.x.shape[self.axes.index(axis)] if axis in self.axes else 1
 
     def sizes(self, axes: str) -> tuple[Size, ...]:
-        """The sizes of some of its axes."""
+        """Return the sizes of several labelled axes."""
         return tuple(map(self.size, axes))
 
 
 def einsum(subscripts: Any, *operands: Any, optimize: Any = False) -> Symbol:
-    """The sum of products that subscripts ask for, such as `ij,jk->ik` or `...i,i`.
+    """Return the sum of products for subscripts such as `ij,jk->ik` or `...i,i`.
 
-    Two factors at a time, from the left. GraphError for subscripts that are no text, ShapeError for
-    those that do not fit.
+    The products run two factors at a time, from the left. The function raises GraphError if the
+    subscripts are no text, and ShapeError if they do not fit the operands.
     """
     if not isinstance(subscripts, str):
         raise GraphError(
@@ -51,7 +57,7 @@ def einsum(subscripts: Any, *operands: Any, optimize: Any = False) -> Symbol:
 
 
 def _alike(symbols: list[Symbol]) -> list[Symbol]:
-    """All factors in the dtype in which they meet at once, before any is summed."""
+    """Return the factors in their common dtype, to which each casts before any sum."""
     graph = symbols[0].graph
     if len({x.dtype for x in symbols}) == 1:
         return symbols
@@ -64,7 +70,10 @@ def _alike(symbols: list[Symbol]) -> list[Symbol]:
 
 
 def _parse(subscripts: str, ranks: Sequence[int]) -> tuple[list[str], str]:
-    """The letters of each factor and of the result: those that come once, where it is left out."""
+    """Return the labels of each factor and of the output.
+
+    Without `->`, the output has the labels that occur once, in alphabetical order.
+    """
     inputs, arrow, output = subscripts.replace(" ", "").partition("->")
     terms = inputs.split(",")
     if len(terms) != len(ranks):
@@ -91,7 +100,7 @@ def _parse(subscripts: str, ranks: Sequence[int]) -> tuple[list[str], str]:
 
 
 def _factor(axes: str, x: Symbol) -> Term:
-    """A factor; of axes that have one letter, the diagonal."""
+    """Return a factor with distinct labels; axes with the same label become their diagonal."""
     for axis in dict.fromkeys(axes):
         while axes.count(axis) > 1:
             first = axes.index(axis)
@@ -104,7 +113,7 @@ def _factor(axes: str, x: Symbol) -> Term:
 
 
 def _without_ones(term: Term, all_terms: Sequence[Term]) -> Term:
-    """Without axes of 1 that are longer in another factor, along which this one is repeated."""
+    """Drop axes of size 1 that are longer in another factor, since the product repeats them."""
     for axis in term.axes:
         if term.size(axis) == 1 and any(other.size(axis) != 1 for other in all_terms):
             x = ops.squeeze(term.x, term.axes.index(axis))
@@ -113,7 +122,7 @@ def _without_ones(term: Term, all_terms: Sequence[Term]) -> Term:
 
 
 def _sum_out(term: Term, labels: Iterable[str]) -> Term:
-    """Summed over the axes that nobody needs."""
+    """Return the factor summed over the axes whose labels are not in `labels`."""
     over = tuple(i for i, axis in enumerate(term.axes) if axis not in labels)
     if not over:
         return term
@@ -122,12 +131,12 @@ def _sum_out(term: Term, labels: Iterable[str]) -> Term:
 
 
 def _order_axes(term: Term, axes: str) -> Symbol:
-    """With its axes in this order."""
+    """Return the factor's symbol with its axes in the order of `axes`."""
     return term.x if term.axes == axes else ops.permute(term.x, tuple(map(term.axes.index, axes)))
 
 
 def _product(a: Term, b: Term, output_labels: str) -> Term:
-    """Two factors made one, by a product of matrices for each element of the axes they share."""
+    """Return the product of two factors as a batched matmul over the axes that they share."""
     a, b = _sum_out(a, output_labels + b.axes), _sum_out(b, output_labels + a.axes)
     batch = "".join(axis for axis in a.axes if axis in b.axes and axis in output_labels)
     inner = "".join(axis for axis in a.axes if axis in b.axes and axis not in output_labels)

@@ -1,7 +1,7 @@
-"""NumPy's functions of symbols that are no universal functions, each in terms of ops.
+"""NumPy's functions on symbols, other than ufuncs, each in terms of ops.
 
-They take NumPy's arguments; those that no op has are left out here, and refused by who calls them.
-Any argument may be an array or a number as long as one is a symbol.
+The functions take NumPy's arguments. Arguments without an op are absent here, and the caller
+refuses them. Any argument may be an array or a number if at least one argument is a symbol.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _ptp(a: Symbol, axis: Any = None, *, keepdims: bool = False) -> Symbol:
     return a.max(axis, keepdims) - a.min(axis, keepdims)
 
 
-# -- choice and order
+# -- selection and sorting
 
 
 def _where(condition: Any, *values: Any) -> Symbol:
@@ -118,7 +118,7 @@ def _clip(
 
 
 def _sorting(op: Op) -> Function:
-    """Equal values are left in their order, which suits any kind of sorting."""
+    """Return the function for a sorting op. The op is stable, so it serves every `kind`."""
 
     def order(a: Symbol, axis: int | None = -1, kind: Any = None, *, stable: Any = None) -> Symbol:
         return op(flat(a), axis=0) if axis is None else op(a, axis=axis)
@@ -139,7 +139,7 @@ def _angle(z: Symbol) -> Symbol:
     return ops.atan2(ops.imag(z), ops.real(z)) if z.dtype.is_complex else ops.atan2(0, z)
 
 
-# -- what is like a symbol
+# -- arrays and facts with a symbol's shape or dtype
 
 
 def _filled(value: Any) -> Function:
@@ -221,7 +221,7 @@ _FUNCTIONS_BY_PATH: dict[str, Function] = {
 
 
 def _resolve() -> dict[Any, Function]:
-    """The functions of the NumPy that is there, which may lack the newest."""
+    """Return the implementations by NumPy's function; an older NumPy lacks some functions."""
     functions: dict[Any, Function] = {}
     for path, function in _FUNCTIONS_BY_PATH.items():
         try:
@@ -232,4 +232,4 @@ def _resolve() -> dict[Any, Function]:
 
 
 FUNCTIONS = _resolve()
-"""By NumPy's function: what it is of symbols."""
+"""The implementation on symbols of each NumPy function."""

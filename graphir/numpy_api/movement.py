@@ -1,4 +1,4 @@
-"""NumPy's functions that move elements, of symbols: arrays joined, and axes changed."""
+"""NumPy's functions that move elements, on symbols: joined arrays, changed axes, diagonals."""
 
 from __future__ import annotations
 
@@ -18,12 +18,15 @@ from graphir.ops.op import Op
 
 
 def flat(x: Any) -> Any:
-    """All elements of a symbol or an array along one axis."""
+    """Return all elements of a symbol or an array along a single axis, in row-major order."""
     return ops.reshape(x, (x.size,)) if isinstance(x, Symbol) else np.ravel(x)
 
 
 def as_symbols(*values: Any) -> list[Symbol]:
-    """Symbols, arrays and numbers as symbols of one graph; numbers as NumPy's arrays of them."""
+    """Return symbols, arrays and numbers as symbols of one graph.
+
+    Numbers become arrays as in NumPy.
+    """
     graph = next(value.graph for value in values if isinstance(value, Symbol))
     return [
         value if isinstance(value, Symbol) else graph.constant(np.asarray(value))
@@ -32,7 +35,7 @@ def as_symbols(*values: Any) -> list[Symbol]:
 
 
 def axes_of(x: Symbol, axis: Any) -> list[int]:
-    """An axis or several, counted from the first; ShapeError where one is named twice."""
+    """Return one or several axes, counted from the first; raise ShapeError for a repeated axis."""
     return _distinct(axis, [axis_of(each, (x.type,)) for each in several(axis)])
 
 
@@ -42,7 +45,7 @@ def _distinct(axis: Any, axes: list[int]) -> list[int]:
     return axes
 
 
-# -- arrays joined
+# -- joining arrays
 
 
 def _concatenate(arrays: Sequence[Any], axis: int | None = 0, *, dtype: Any = None) -> Symbol:
@@ -62,7 +65,10 @@ def _join(op: Op, arrays: Sequence[Any], axis: int, dtype: Any) -> Symbol:
 
 
 def _along(axis: int, rank: int) -> Callable[..., Symbol]:
-    """Joined along an axis of arrays that have so many axes at least; vectors along their own."""
+    """Return the function that joins arrays of at least `rank` axes along `axis`.
+
+    Vectors join along their only axis where `rank` is 1.
+    """
 
     def join(tup: Sequence[Any], *, dtype: Any = None) -> Symbol:
         arrays = [of_rank(array, rank, rank == 3) for array in tup]
@@ -72,7 +78,10 @@ def _along(axis: int, rank: int) -> Callable[..., Symbol]:
 
 
 def of_rank(x: Any, rank: int, last: bool = False) -> Any:
-    """With new axes in front, so that there are as many as that; one of them last if so asked."""
+    """Return an array with new axes in front, up to `rank` axes.
+
+    `last` puts one new axis at the end.
+    """
     x = x if isinstance(x, Symbol) else np.asarray(x)
     missing = rank - len(x.shape)
     if missing <= 0:
@@ -109,7 +118,7 @@ def _swapaxes(a: Symbol, axis1: int, axis2: int) -> Symbol:
 
 
 def moveaxis(a: Symbol, source: Any, destination: Any) -> Symbol:
-    """Axes moved to other places, the rest staying in order."""
+    """Return a symbol with axes moved to other positions; the remaining axes keep their order."""
     sources, to = axes_of(a, source), axes_of(a, destination)
     if len(sources) != len(to):
         raise ShapeError(
@@ -123,7 +132,7 @@ def moveaxis(a: Symbol, source: Any, destination: Any) -> Symbol:
 
 
 def squeeze(a: Symbol, axis: Any = None) -> Symbol:
-    """Without axes of 1, or those of them that are named."""
+    """Return a symbol without its axes of size 1, or without the named axes."""
     axes = [i for i, n in enumerate(a.shape) if n == 1] if axis is None else axes_of(a, axis)
     for each in sorted(axes, reverse=True):
         a = ops.squeeze(a, each)
@@ -159,7 +168,7 @@ def _fliplr(m: Symbol) -> Symbol:
 
 
 def _copy(a: Symbol) -> Symbol:
-    return a  # it never changes
+    return a  # a symbol never changes
 
 
 def _roll(a: Symbol, shift: Any, axis: Any = None) -> Symbol:
@@ -195,7 +204,7 @@ def _repeat(a: Symbol, repeats: int, axis: int | None = None) -> Symbol:
 
 
 def take(a: Any, indices: Any, axis: int | None = None, *, mode: str = "raise") -> Symbol:
-    """The slices that indices name along an axis; of all elements without one."""
+    """Return the slices at `indices` along an axis; without an axis, the elements at `indices`."""
     if mode != "raise":
         raise GraphError(f"take has no mode {mode!r}", fix="bring the indices into range first")
     indices = indices if isinstance(indices, Symbol) else np.asarray(indices)
@@ -219,7 +228,10 @@ def _take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Symbol:
 
 
 def diagonal(a: Symbol, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Symbol:
-    """Along a new last axis, as NumPy has it; ShapeError where its size is not known."""
+    """Return the diagonal along a new last axis, as NumPy does.
+
+    The function raises ShapeError if the sizes do not determine the diagonal's length.
+    """
     a = moveaxis(a, (axis1, axis2), (-2, -1))
     a = a[..., max(-offset, 0) :, max(offset, 0) :]
     rows, columns = a.shape[-2:]
@@ -245,7 +257,7 @@ def _last_trace(x: Symbol, *, offset: int = 0, dtype: Any = None) -> Symbol:
 
 
 def _places(graph: Graph, shape: Shape) -> tuple[Symbol, Symbol]:
-    """The numbers of the rows, one in each, and those of the columns."""
+    """Return the row numbers, as a column vector, and the column numbers of a matrix shape."""
     rows, columns = (graph.range(size, dtype="int64") for size in shape)
     return ops.unsqueeze(rows, 1), columns
 
@@ -265,7 +277,7 @@ def _diag(v: Symbol, k: int = 0) -> Symbol:
 
 
 def _triangle(lower: bool) -> Callable[..., Symbol]:
-    """On and below a diagonal, or on and above."""
+    """Return the function that keeps the lower or the upper triangle, with the diagonal."""
 
     def keep(m: Symbol, k: int = 0) -> Symbol:
         rows, columns = _places(m.graph, m.shape[-2:])
@@ -309,4 +321,4 @@ MOVEMENT: dict[str, Callable[..., Any]] = {
     "triu": _triangle(False),
     "copy": _copy,
 }
-"""By the path in numpy."""
+"""The implementations by the function's path in numpy."""

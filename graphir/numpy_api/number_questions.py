@@ -1,8 +1,8 @@
-"""Questions that a traced function asks about its Python numbers, and a later call answers anew.
+"""The guards of a trace: questions about its Python numbers, which a later call answers anew.
 
-A Computation is what Python computes of numbers, a Use the number and dtype that a rule set makes
-of a literal beside arrays. Calls that answer all questions of a trace alike run the same graph, and
-a Feed is one of its inputs.
+A Computation is a Python function of numbers. A NumberUse is the number and dtype that a rule set
+gives a literal beside arrays. Calls with the same answers to all questions of a trace run the same
+graph. A Feed is an input of that graph.
 """
 
 from __future__ import annotations
@@ -25,47 +25,50 @@ if TYPE_CHECKING:
     from graphir.ir.graph import Graph
 
 _NUMBERS = frozenset((int, float, complex))
-"""The types of results that stay numbers; a bool is an outcome."""
+"""The result types that stay traced numbers; a bool result is an answer instead."""
 
 Values: TypeAlias = list[Any]
-"""The numbers of a call: its arguments, then what is computed of them, in order."""
+"""The numbers of a call: first its arguments, then the results computed from them, in order."""
 
 
 class Reference(NamedTuple):
-    """In a question: the number at a place among the values of a call."""
+    """A number in a question: its index among the values of a call."""
 
     at: int
 
 
 class Computation(NamedTuple):
-    """A function of numbers: the type of its result, or, if `known`, the result itself.
+    """The question of a function of numbers.
 
-    An exception is an answer too. A number that is not `known` is added to the values.
+    The answer is the result's type, or the result if `known`.
+
+    The answer can be the type of an exception. A numeric result is appended to the values, unless
+    `known`.
     """
 
     function: Callable[..., Any]
     operands: tuple[Any, ...]
     known: bool
     shown: tuple[Any, ...]
-    """The operands as `identity_key` shows them, by which two questions are the same."""
+    """The operands as `identity_key` keys; two questions with equal keys are the same question."""
 
     def key(self, values: Values) -> Hashable:
-        """The answer."""
+        """Return the answer, and append a numeric result to the values."""
         return self.result(values)[0]
 
     def answer(self, values: Values) -> Hashable:
-        """What `key` gives, though nothing is added to the values."""
+        """Return the answer of `key` without a change of the values."""
         return self.result(list(values))[0]
 
     def result(self, values: Values) -> tuple[Any, Any]:
-        """The answer and the result."""
+        """Return the answer and the result."""
         operands = [
             values[operand.at] if type(operand) is Reference else operand
             for operand in self.operands
         ]
         try:
             value = self.function(*operands)
-        except Exception as error:  # the program's own, which it may catch
+        except Exception as error:  # an error of the program, which the program may catch
             return cast(Any, error).__class__, error
         kind: Any = cast("object", type(value))
         if kind in _NUMBERS and not self.known:
@@ -75,10 +78,10 @@ class Computation(NamedTuple):
 
 
 class NumberUse(NamedTuple):
-    """Numbers among the operands of an op: the number and dtype that each literal is taken as.
+    """The question of the number and dtype that each literal operand of an op becomes.
 
-    Operands are TensorTypes, References and literals, `computed` as for `taken`; `op` is None of a
-    number by itself.
+    Operands are TensorTypes, References and literals. `computed` has the meaning that it has in
+    `taken`. `op` is None for a number that no op uses.
     """
 
     rules: PromotionRules
@@ -88,7 +91,7 @@ class NumberUse(NamedTuple):
     shown: tuple[Any, ...]
 
     def key(self, values: Values) -> Hashable:
-        """The cells of the numbers; None where their types alone count."""
+        """Return the cells of the numbers, or None if only their types count."""
         rules, name = self.rules, self.op.name if self.op else ""
         cells = [
             rules.cell(values[operand.at], name)
@@ -100,7 +103,7 @@ class NumberUse(NamedTuple):
         return tuple(cells) if any(cell is not None for cell in cells) else None
 
     def answer(self, values: Values) -> Hashable:
-        """For each literal the dtype, and for a number that is taken as another one that it is."""
+        """Return each literal's dtype and number; for a traced number, whether its value stays."""
         try:
             literals = self.taken(values)
         except Exception as error:
@@ -116,7 +119,10 @@ class NumberUse(NamedTuple):
         return tuple(answers)
 
     def taken(self, values: Values) -> list[tuple[Any, DType] | None]:
-        """The number and dtype of each literal, None for a symbol; GraphirError where refused."""
+        """Return the number and dtype of each literal, and None for each symbol.
+
+        The method raises GraphirError if the rules refuse a literal.
+        """
         operands = [
             values[operand.at] if type(operand) is Reference else operand
             for operand in self.operands
@@ -127,28 +133,29 @@ class NumberUse(NamedTuple):
                 literals.append(None)
                 continue
             number, dtype = taken(self.rules, self.op, operands, place, self.computed)
-            literal_array(number, dtype, self.rules)  # which refuses what does not fit
+            literal_array(number, dtype, self.rules)  # raises if the number does not fit the dtype
             literals.append((number, dtype))
         return literals
 
 
 Question: TypeAlias = Computation | NumberUse
-"""What a trace asked about the numbers of its call.
+"""A question of a trace about the numbers of its call.
 
-`key` is what calls share that give the same answer, `answer` the answer once `key` has been asked
-for, `shown` what questions share that are the same.
+Calls with equal `key` give equal answers. `answer` is the answer, valid after a call of `key`.
+Questions with equal `shown` are the same question.
 """
 
 
 def is_same(number: Any, value: Any) -> bool:
-    """Whether a literal is taken as the number that it is."""
+    """Whether a literal's number is the literal's own value."""
     return number is value or identity_key(number) == identity_key(value)
 
 
 class Feed(NamedTuple):
-    """An input of a graph that a number is: at a place among the values, in a dtype.
+    """A graph input that a number feeds: the number's index among the values, and a dtype.
 
-    `use` and `place` are of a literal that an op takes as another number, None of others.
+    `use` and `place` belong to a literal that an op takes as another number. `use` is None for
+    other literals.
     """
 
     at: int
@@ -158,12 +165,12 @@ class Feed(NamedTuple):
     place: int = 0
 
     def storage(self, graph: Graph) -> np.dtype[Any] | None:
-        """The dtype of np.array(number, dtype) if that is all there is to it, None if it is not."""
+        """Return the dtype if np.array(number, dtype) is the input's value, else None."""
         plain = self.use is None and self.dtype.weak
         return graph.concrete_dtype(self.dtype).storage if plain else None
 
     def array(self, values: Values) -> NDArray[Any]:
-        """The 0-d array that it is in a call."""
+        """Return the 0-d array of the input in a call."""
         number: Any = values[self.at]
         if self.use is not None:
             literal = self.use.taken(values)[self.place]

@@ -1,4 +1,4 @@
-"""NumPy's functions of symbols that take arrays apart, widen and join them, or compare them."""
+"""NumPy's functions that split, join, rotate or compare arrays, on symbols."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from graphir.ops.attributes import natural
 Function = Callable[..., Any]
 
 
-# -- apart
+# -- splitting
 
 _PLACES = (Sequence, np.ndarray)
-"""What tells where pieces end, as slices do: from the end too, and past it."""
+"""The types of split positions, which are slice bounds: negative and oversized ones are allowed."""
 
 
 def _split(ary: Symbol, indices_or_sections: Any, axis: int = 0) -> list[Symbol]:
@@ -44,7 +44,7 @@ def _split(ary: Symbol, indices_or_sections: Any, axis: int = 0) -> list[Symbol]
 
 
 def _array_split(ary: Symbol, indices_or_sections: Any, axis: int = 0) -> list[Symbol]:
-    """As np.split, but that the first pieces may be longer by one."""
+    """Split as np.split does, but into pieces whose first ones may be longer by one element."""
     if isinstance(indices_or_sections, _PLACES):
         return _split(ary, indices_or_sections, axis)
     size = ary.shape[axis_of(axis, (ary.type,))]
@@ -96,7 +96,10 @@ def _delete(arr: Symbol, obj: Any, axis: int | None = None) -> Symbol:
 
 
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Symbol:
-    """What each element is more than the one before; of bools whether they differ."""
+    """Return the differences of neighbouring elements, n times.
+
+    For bools, whether neighbours differ.
+    """
     parts = as_symbols(*(part for part in (prepend, a, append) if part is not None))
     axis = axis_of(axis, (parts[prepend is not None].type,))
     a = parts[0] if len(parts) == 1 else _beside(parts, parts[prepend is not None], axis)
@@ -108,12 +111,12 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
 
 
 def _beside(parts: list[Symbol], a: Symbol, axis: int) -> Symbol:
-    """Joined along an axis, a number being one slice."""
+    """Return the parts joined along an axis; a number becomes one slice."""
     shape = (*a.shape[:axis], 1, *a.shape[axis + 1 :])
     return ops.concat([x if x.rank else ops.broadcast_to(x, shape) for x in parts], axis=axis)
 
 
-# -- joined
+# -- joining
 
 
 def _append(arr: Any, values: Any, axis: int | None = None) -> Symbol:
@@ -133,7 +136,7 @@ def _broadcast_arrays(*args: Any) -> tuple[Symbol, ...]:
 
 
 def _at_least(rank: int) -> Function:
-    """With new axes in front, the third last."""
+    """Return the function that adds axes up to `rank`: in front, but a third axis at the end."""
 
     def widen(*arys: Any) -> Any:
         results = tuple(of_rank(array, rank, rank == 3) for array in as_symbols(*arys))
@@ -158,7 +161,10 @@ def _meshgrid(*xi: Any, sparse: bool = False, indexing: str = "xy", copy: bool =
 
 
 def _select(condlist: Any, choicelist: Any, default: Any = 0) -> Symbol:
-    """The choice of the first true condition; all choices and the default promote at once."""
+    """Return the choice of the first true condition.
+
+    All choices and the default promote together.
+    """
     operands = [*choicelist, default]
     graph = next(x.graph for x in (*operands, *condlist) if isinstance(x, Symbol))
     dtype = graph.rules.promote(*operands)
@@ -169,14 +175,14 @@ def _select(condlist: Any, choicelist: Any, default: Any = 0) -> Symbol:
 
 
 def _of_dtype(graph: Graph, x: Any, dtype: DType) -> Symbol:
-    """A symbol, array or number as a symbol of a dtype."""
+    """Return a symbol, array or number as a symbol of a dtype."""
     if is_literal(x):
         return graph.scalar(x, dtype)
     x = x if isinstance(x, Symbol) else graph.constant(np.asarray(x))
     return x if x.dtype is dtype else x.cast(dtype)
 
 
-# -- turned
+# -- rotation and shifts
 
 
 def _rot90(m: Symbol, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Symbol:
@@ -193,7 +199,10 @@ def _rollaxis(a: Symbol, axis: int, start: int = 0) -> Symbol:
 
 
 def _fft_shift(sign: int) -> Function:
-    """By half of each axis, rounded down, to the right or back."""
+    """Return the function that rolls by half of each axis, rounded down.
+
+    `sign` is the direction.
+    """
 
     def shift(x: Symbol, axes: Any = None) -> Symbol:
         over = list(range(x.rank)) if axes is None else axes_of(x, axes)
@@ -212,7 +221,7 @@ def _ediff1d(ary: Symbol, to_end: Any = None, to_begin: Any = None) -> Symbol:
     return ends[0] if len(ends) == 1 else ops.concat(as_symbols(*ends), axis=0)
 
 
-# -- compared, and values that are no numbers
+# -- comparison, NaN and infinities
 
 
 def _isclose(
@@ -275,7 +284,7 @@ def _iscomplex(x: Symbol) -> Symbol:
 
 
 def _polyval(p: Any, x: Any) -> Symbol:
-    """By Horner's rule, from 0 on, as NumPy has it."""
+    """Return the polynomial's value by Horner's rule, started from 0 as in NumPy."""
     p, x = as_symbols(p, x)
     y = x.graph.full(0, x.shape, x.dtype)
     for coefficient in _unstack(p):
@@ -329,4 +338,4 @@ PIECES: dict[str, Function] = {
     "polyval": _polyval,
     "digitize": _digitize,
 }
-"""By the path in numpy."""
+"""The implementations by the function's path in numpy."""

@@ -1,4 +1,4 @@
-"""NumPy's products of symbols: of vectors and matrices, and what is made of those."""
+"""NumPy's products of vectors and matrices on symbols, and the norms and powers built on them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from graphir.numpy_api.traced_numbers import TracedNumber
 
 
 def strong(x: Any) -> Any:
-    """A number as the array that NumPy makes of it where no ufunc asks for its kind alone."""
+    """Return a number as the array that NumPy makes of it outside of ufuncs; other values stay."""
     if type(x) is TracedNumber:
         return x.symbol()
     return np.asarray(x) if is_literal(x) else x
@@ -80,7 +80,7 @@ def _cross(
 
 
 def _vander(x: Symbol, N: int | None = None, increasing: bool = False) -> Symbol:  # noqa: N803
-    """Powers as products so far, in the dtype in which x and int64 meet."""
+    """Return the powers as cumulative products, in the join of x's dtype and int64."""
     if x.rank != 1:
         raise ShapeError("vander takes a vector", got=str(x.type))
     x = x.cast(x.graph.rules.common((x.type, x.type.cast(DType.int64))))
@@ -94,12 +94,12 @@ def _vander(x: Symbol, N: int | None = None, increasing: bool = False) -> Symbol
 
 
 def wide(x: Symbol) -> Symbol:
-    """Integers in float64, as NumPy's functions take them that are no ufuncs."""
+    """Return integers as float64, as NumPy's functions other than ufuncs do; floats stay."""
     return x if x.dtype.is_float or x.dtype.is_complex else x.cast(DType.float64)
 
 
 def _norm(x: Symbol, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Symbol:  # noqa: A002
-    """Of vectors, and of matrices but for those by singular values."""
+    """Return vector norms, and matrix norms except those defined by singular values."""
     x = wide(x)
     usual = ord is None or (ord in ("f", "fro") and x.rank == 2) or (ord == 2 and x.rank == 1)
     if axis is None and usual:
@@ -112,7 +112,7 @@ def _norm(x: Symbol, ord: Any = None, axis: Any = None, keepdims: bool = False) 
 
 
 def _square(x: Symbol) -> Symbol:
-    """The product of a vector with itself, by BLAS as NumPy computes it."""
+    """Return the product of a vector with itself, through matmul, since NumPy uses BLAS."""
     if not x.dtype.is_complex:
         return ops.matmul(x, x)
     real, imaginary = ops.real(x), ops.imag(x)
@@ -166,7 +166,7 @@ def _norm_of_matrices(x: Symbol, *, keepdims: bool = False, ord: Any = "fro") ->
 
 
 def _matrix_power(a: Symbol, n: int) -> Symbol:
-    """By squaring, in the order in which NumPy multiplies."""
+    """Return a matrix power by repeated squaring, in NumPy's order of products."""
     if n < 1:
         raise GraphError("matrix_power needs an exponent of at least 1", got=str(n))
     if n <= 3:
@@ -197,4 +197,4 @@ PRODUCTS: dict[str, Callable[..., Any]] = {
     "linalg.matrix_norm": _norm_of_matrices,
     "linalg.matrix_power": _matrix_power,
 }
-"""By the path in numpy."""
+"""The implementations by the function's path in numpy."""

@@ -1,4 +1,4 @@
-"""NumPy's statistics of symbols: what leaves NaN out, medians, averages, covariances."""
+"""NumPy's statistics on symbols: reductions without NaN, medians, averages, covariances."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _inexact(dtype: DType) -> bool:
 
 
 def _like(x: Symbol, value: float) -> Symbol:
-    """A number in the dtype of a symbol."""
+    """Return a number as a symbol in the dtype of a symbol."""
     return x.graph.full(value, (), x.dtype)
 
 
@@ -35,7 +35,7 @@ def _like(x: Symbol, value: float) -> Symbol:
 
 
 def _without_nan(a: Symbol, instead: float) -> Symbol:
-    """With a number in the place of each NaN."""
+    """Return a symbol with each NaN replaced by a number."""
     return ops.where(ops.is_nan(a), _like(a, instead), a) if _inexact(a.dtype) else a
 
 
@@ -55,7 +55,7 @@ def _nan_cumulative(op: Op, neutral: int) -> Function:
 
 
 def _nan_choosing(op: Op, least: float) -> Function:
-    """NaN where all are."""
+    """Return the function of an extreme without NaN; it gives NaN where all elements are NaN."""
 
     def reduce(a: Symbol, axis: Any = None, *, keepdims: Any = False) -> Symbol:
         if not _inexact(a.dtype):
@@ -68,7 +68,7 @@ def _nan_choosing(op: Op, least: float) -> Function:
 
 
 def _count(a: Symbol, axis: Any, keepdims: Any) -> Symbol:
-    """How many are no NaN."""
+    """Return the number of elements that are not NaN."""
     there = ops.logical_not(ops.is_nan(a))
     return ops.sum(there, axis=axis, keepdims=keepdims, dtype="int64")
 
@@ -106,11 +106,11 @@ def _nanstd(a: Symbol, *args: Any, **kwargs: Any) -> Symbol:
     return ops.sqrt(variance).cast(variance.dtype)
 
 
-# -- in order
+# -- order statistics
 
 
 def _median(a: Symbol, axis: Any = None, *, keepdims: bool = False) -> Symbol:
-    """The mean of the two in the middle, or of the one; NaN if there is one."""
+    """Return the mean of the one or two middle elements, or NaN if an element is NaN."""
     axes = list(range(a.rank)) if axis is None else axes_of(a, axis)
     other_axes = [i for i in range(a.rank) if i not in axes]
     sizes: list[Size] = [a.shape[i] for i in axes]
@@ -126,7 +126,7 @@ def _median(a: Symbol, axis: Any = None, *, keepdims: bool = False) -> Symbol:
     return ops.reshape(middle, kept_shape) if keepdims else middle
 
 
-# -- weighed
+# -- weighted sums
 
 
 def _average(
@@ -162,7 +162,7 @@ def _cov(
     *,
     dtype: Any = None,
 ) -> Symbol:
-    """Of variables in rows, or in columns; in float64 at least, as NumPy has it."""
+    """Return the covariance of variables in rows, or in columns; at least float64, as in NumPy."""
     rows = [_rows(each, rowvar) for each in as_symbols(*([m] if y is None else [m, y]))]
     x = rows[0] if y is None else ops.concat(rows, axis=0)
     x = x.cast(dtype or (DType.complex128 if x.dtype.is_complex else DType.float64))
@@ -211,4 +211,4 @@ STATISTICS: dict[str, Function] = {
     "cov": _cov,
     "trapezoid": _trapezoid,
 }
-"""By the path in numpy."""
+"""The implementations by the function's path in numpy."""

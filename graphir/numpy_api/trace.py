@@ -1,4 +1,8 @@
-"""trace: a Python function, called on symbols, as a graph; and the structure around its values."""
+"""`trace` of a Python function: a call of the function on symbols builds the graph.
+
+Arguments and results may be nested tuples, lists and dicts. A tree records their structure, with a
+Slot for each value that the graph takes or gives.
+"""
 
 from __future__ import annotations
 
@@ -33,42 +37,43 @@ from graphir.promotion.scalars import WEAK
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """In a tree: the place of a value among the inputs or outputs of a graph."""
+    """In a tree: the position of a value among the inputs or outputs of a graph."""
 
     index: int
 
 
 @dataclass(frozen=True, slots=True)
 class NumberSlot:
-    """In a tree: the place of a number among those that differ from call to call."""
+    """In a tree: the position of a number among the numbers that vary from call to call."""
 
     index: int
 
 
 @dataclass(frozen=True, slots=True)
 class Varying:
-    """Among the types for `traced`: a Python number that differs from call to call."""
+    """Among the types for `traced`: a Python number that varies from call to call."""
 
     value: int | float | complex
 
 
 @dataclass(frozen=True, slots=True)
 class Static:
-    """In a tree, and among the types for `trace`: this very value, no input or output."""
+    """In a tree, and among the types for `trace`: a fixed value that is no input or output."""
 
     value: Any
 
 
 class Traced(NamedTuple):
-    """A function as a graph, and where its arguments and results are among inputs and outputs.
+    """A traced function: its graph, and the positions of its arguments and results in the graph.
 
-    The trees are nested tuples, lists and dicts, as the function has them, of Slots and Statics:
-    `inputs_tree` of (positional, named) arguments, `outputs_tree` of what it returned. `numbers`
-    are those arguments that the function computes with as Python does, `captured` the arrays that
-    it closes over, each with its place among the inputs. `writes` are the arguments that it writes
-    to: the place of each among the inputs, and that of its new values among the outputs, which
-    follow those of the results; `uses_layouts` says that strides of arguments
-    count: it writes to an array, or asks how one lies.
+    The trees are nested tuples, lists and dicts of Slots and Statics, in the function's own
+    structure. `inputs_tree` is the tree of (positional, named) arguments, `outputs_tree` that of
+    the result. `numbers` are the arguments with which the function computes as Python does.
+    `captured` are the arrays in the function's closure, each with its position among the inputs.
+    `writes` are the arguments that the function writes to: the position of each among the inputs,
+    and the position of its new values among the outputs. New values follow the results among the
+    outputs. `uses_layouts` says that the strides of arguments matter, because the function writes
+    to an array or reads a layout.
     """
 
     graph: Graph
@@ -80,9 +85,10 @@ class Traced(NamedTuple):
     uses_layouts: bool = False
 
     def inputs(self, *args: Any, **keywords: Any) -> list[Any]:
-        """The inputs of the graph that these arguments are; GraphError for another structure.
+        """Return the graph's inputs for these arguments.
 
-        Or for numbers of which the function makes another graph.
+        The method raises GraphError if the arguments have another structure than the traced ones,
+        or if their numbers lead to another graph.
         """
         values: dict[Slot | NumberSlot, Any] = {}
         _match(self.inputs_tree, (args, keywords), values, "arguments")
@@ -93,7 +99,7 @@ class Traced(NamedTuple):
         return inputs
 
     def outputs(self, values: Any) -> Any:
-        """The outputs of a run, one array or a tuple, in the structure that the function gave."""
+        """Return a run's outputs, an array or a tuple, in the structure of the function result."""
         several = cast("Sequence[Any]", values if isinstance(values, tuple) else (values,))
         return filled(self.outputs_tree, several)
 
@@ -105,20 +111,21 @@ def trace(
     rules: str | PromotionRules | None = None,
     **keywords: Any,
 ) -> Traced:
-    """The graph of what a function does with symbols of these types, under these rules.
+    """Return the graph of a function's computation on symbols of these types, under these rules.
 
     Without `rules`, those of an enclosing `with rules(...)` or of set_default_rules hold; else
     "numpy" where every argument with a dtype is an array or has a dtype of NumPy, else "max".
 
-    An argument is a TensorType, a pair (dtype, shape) whose shape is a tuple or list, anything with
-    dtype and shape (an array: its values are not looked at), or a DType, a NumPy dtype or int,
-    float, complex (weak), each of them 0-d; or tuples, lists and dicts of those. Any other value,
-    and Static(value), is handed to the function as it is. Inputs have the names of the parameters:
-    `x`, and `params_w` of params["w"].
+    An argument is a TensorType, a pair (dtype, shape) whose shape is a tuple or list, or anything
+    with dtype and shape, such as an array, whose values trace does not read. A DType, a NumPy dtype
+    and int, float or complex (weak) each stand for a 0-d input. Tuples, lists and dicts of
+    arguments are arguments too. The function receives any other value unchanged, and the value of
+    Static(value). Inputs have the names of the parameters: `x`, and `params_w` for params["w"].
 
     The function returns symbols (its inputs too), arrays and numbers, which become constants, or
-    None; or tuples, lists and dicts of those. Raises GraphError where a value is none of these,
-    where nothing is computed, or where the arguments are not those of the function.
+    None; or tuples, lists and dicts of those. `trace` raises GraphError if a result is none of
+    these, if no result is a symbol or constant, or if the arguments do not match the function's
+    parameters.
     """
     rule_set = rules_in_force(_usual_rules((types, keywords))) if rules is None else rules
     try:
@@ -134,10 +141,10 @@ def traced(
     graph: Graph,
     layouts: Sequence[ArgumentLayout] = (),
 ) -> Traced:
-    """What `trace` gives, into an empty graph, for callers that say where a refusal arose.
+    """Trace a function into an empty graph, for callers that report the location of a refusal.
 
-    `layouts` are those of the arrays among the types, in their order; without them, arrays are in
-    row-major order and share no memory.
+    `layouts` are the layouts of the arrays among the types, in their order. Without layouts, arrays
+    are in row-major order and share no memory.
     """
     args = _name_arguments(function, types, keywords)
     slots: list[Any] = []
@@ -170,7 +177,10 @@ def traced(
 
 @contextmanager
 def _no_shuffles() -> Generator[None]:
-    """Inside the block, refuse what NumPy's generators warn of: swapped rows that are views."""
+    """Inside the block, turn the warning of NumPy's generators about shuffled views into an error.
+
+    The generators swap rows, and rows that are views would be copied twice.
+    """
     with warnings.catch_warnings():
         warnings.filterwarnings("error", _SHUFFLING, UserWarning)
         try:
@@ -195,12 +205,12 @@ def _is_compiled(frame: FrameType) -> bool:
 
 
 def name_of(function: Callable[..., Any]) -> str:
-    """The name of the graph that a function becomes."""
+    """Return the name of the graph of a function."""
     return getattr(function, "__name__", "traced")
 
 
 def _usual_rules(types: Any) -> PromotionRules:
-    """The rule set that nobody named: NumPy's for arguments of NumPy alone, else max."""
+    """Return the default rule set: NumPy's if all arguments come from NumPy, else max."""
     from_numpy: list[bool] = []
 
     def look(value: Any, _: str) -> None:
@@ -218,11 +228,11 @@ def _usual_rules(types: Any) -> PromotionRules:
 def _name_arguments(
     function: Callable[..., Any], types: Sequence[Any], keywords: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The positional arguments by the names of their parameters, and the named ones."""
+    """Return the positional arguments by their parameters' names, and the named arguments."""
     names: list[str] = []
     try:
         signature = inspect.signature(function)
-    except ValueError:  # a builtin function that tells of none
+    except ValueError:  # a builtin function without a signature
         signature = None
     if signature is not None:
         try:
@@ -247,7 +257,7 @@ _POSITIONAL = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR
 
 
 def mapped(leaf: Callable[[Any, str], Any], value: Any, path: str) -> Any:
-    """The same nested tuples, lists and dicts of what `leaf(value, path)` makes of what is in them.
+    """Return the same nested tuples, lists and dicts, with `leaf(value, path)` for each leaf value.
 
     A pair of a dtype and a shape is a leaf.
     """
@@ -259,7 +269,7 @@ def mapped(leaf: Callable[[Any, str], Any], value: Any, path: str) -> Any:
 
 
 def children(value: Any) -> list[tuple[Any, Any]] | None:
-    """What a tuple, a list or a dict holds, by place or key; None of what is a leaf."""
+    """Return the items of a tuple, list or dict by position or key; None for a leaf."""
     if isinstance(value, dict):
         return list(cast("dict[Any, Any]", value).items())
     if isinstance(value, (tuple, list)):
@@ -270,7 +280,7 @@ def children(value: Any) -> list[tuple[Any, Any]] | None:
 
 
 def like(value: Any, values: Iterable[Any]) -> Any:
-    """A tuple, a named one, a list or a dict of the same keys that holds other values."""
+    """Return a container of the same type, names and keys with other values."""
     if isinstance(value, dict):
         return dict(zip(map(concrete, cast("dict[Any, Any]", value)), values, strict=True))
     kind: Any = cast("object", type(value))
@@ -278,7 +288,7 @@ def like(value: Any, values: Iterable[Any]) -> Any:
 
 
 def filled(tree: Any, values: Sequence[Any]) -> Any:
-    """A tree with values for its Slots, and those that its Statics have."""
+    """Return a tree with values for its Slots, and with the values of its Statics."""
     return mapped(
         lambda leaf, _: values[leaf.index] if type(leaf) is Slot else leaf.value, tree, ""
     )
@@ -290,7 +300,7 @@ def _match(tree: Any, value: Any, values: dict[Slot | NumberSlot, Any], path: st
         return
     inside, children_given = children(tree), children(value)
     if inside is None:
-        return  # a value that is static
+        return  # a static value
     if children_given is None or [key for key, _ in inside] != [key for key, _ in children_given]:
         raise GraphError(f"{path} are not of the structure that was traced")
     for (key, subtree), (_, other) in zip(inside, children_given, strict=True):
@@ -298,7 +308,7 @@ def _match(tree: Any, value: Any, values: dict[Slot | NumberSlot, Any], path: st
 
 
 def _of_kind(values: Mapping[Any, Any], kind: type) -> list[Any]:
-    """The values at slots of a kind, in their order."""
+    """Return the values at slots of a kind, in their order."""
     return [values[kind(i)] for i in range(len(values)) if kind(i) in values]
 
 
@@ -311,11 +321,11 @@ def _slot(value: Any, slots: list[Any]) -> Slot | NumberSlot | Static:
     return Slot(len(slots) - 1)
 
 
-# -- what goes in and comes out
+# -- arguments and results
 
 
 def type_of(value: Any) -> TensorType | None:
-    """The type that a value stands for as an argument of `trace`; None of one that is static."""
+    """Return the type that an argument of `trace` stands for, or None for a static value."""
     if isinstance(value, TensorType):
         return value
     if isinstance(value, (DType, np.dtype)):
@@ -338,7 +348,7 @@ def type_of(value: Any) -> TensorType | None:
 
 
 def _is_pair(value: Any) -> bool:
-    """Whether a value is a pair of a dtype and a tuple or list of dims, or is meant as one."""
+    """Whether a value is, or is meant as, a pair of a dtype and a tuple or list of dims."""
     if type(value) is not tuple or len(cast("tuple[Any, ...]", value)) != 2:
         return False
     dtype, shape = cast("tuple[Any, Any]", value)
@@ -355,13 +365,13 @@ def _is_pair(value: Any) -> bool:
 
 
 _DTYPE = re.compile(r"(u?int|b?float|complex)[0-9]+\w*|bool|half|single|double")
-"""What is meant as the name of a dtype, even where none has it."""
+"""The spelling of a dtype's name; text of this form is meant as a dtype even if no dtype has it."""
 
 
 class ArgumentLayout(NamedTuple):
-    """How an array among the arguments lies: a `plain` ndarray, and that of the whole memory.
+    """The layout of an argument array: a `plain` ndarray, and the ndarray of the whole memory.
 
-    Arrays of the same whole are views of it; the whole is the input.
+    Arrays with the same whole are views of it. The whole is the graph's input.
     """
 
     plain: NDArray[Any] | None
@@ -369,12 +379,12 @@ class ArgumentLayout(NamedTuple):
 
 
 class Arguments:
-    """The arguments of a function that is traced: inputs as symbols, or as arrays of a memory."""
+    """The arguments of a traced function: inputs as symbols, or as symbolic arrays of a memory."""
 
     def __init__(self, graph: Graph, layouts: Sequence[ArgumentLayout]) -> None:
         self.graph = graph
         self.memory: TraceMemory | None = None
-        if graph.rules.in_place and graph.rules.has_scalars:  # arrays change, as NumPy's do
+        if graph.rules.in_place and graph.rules.has_scalars:  # arrays are mutable, as in NumPy
             from graphir.numpy_api.arrays.array import memory_of
 
             self.memory = memory_of(graph)
@@ -382,7 +392,7 @@ class Arguments:
         self._cells: list[tuple[Cell, Symbol]] = []
 
     def entered(self, value: Any, path: str) -> Any:
-        """What the function gets for a type; a value that is none is handed over."""
+        """Return the function's argument for a type; a value without a type is passed unchanged."""
         if isinstance(value, Static):
             return value.value
         type_ = None if type(value) is Varying else type_of(value)
@@ -405,7 +415,7 @@ class Arguments:
         return array
 
     def _cell(self, type_: TensorType, name: str, layout: ArgumentLayout) -> Cell:
-        """The memory of an argument: an input, or that of an argument before."""
+        """Return the memory cell of an argument: a new input, or an earlier argument's cell."""
         assert self.memory is not None
         whole = layout.plain if layout.whole is None else layout.whole
         for cell, _ in self._cells:
@@ -419,7 +429,7 @@ class Arguments:
         return cell
 
     def written(self, outputs: list[Symbol]) -> list[tuple[int, int]]:
-        """The arguments that the function wrote to, their new values added to the outputs."""
+        """Return the arguments that the function wrote to; append their new values to `outputs`."""
         writes: list[tuple[int, int]] = []
         for cell, symbol in self._cells:
             if cell.symbol is not None and cell.symbol is not symbol:
@@ -432,7 +442,7 @@ _IN_ORDER = ArgumentLayout(None)
 
 
 def _no_name(value: Any, path: str) -> None:
-    """GraphError for a dtype's name alone, where no input is among the types."""
+    """Raise GraphError for a dtype's name alone; called if no argument is an input."""
     if isinstance(value, str) and _DTYPE.fullmatch(value):
         raise GraphError(
             f"{path.partition('_')[2]} is {value!r}, which is handed over as it is, so there is no "

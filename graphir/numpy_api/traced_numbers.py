@@ -1,12 +1,14 @@
-"""Python numbers among the arguments of a traced function: they stay Python's, from call to call.
+"""Python numbers as arguments of a traced function: guards let a graph serve many calls.
 
 A TracedNumber computes as Python does: ints are unbounded, `2 ** -1` is a float, `1 / 0` raises.
-Beside an array it is a literal, of the dtype that the rule set gives this very value, and enters
-the graph there, as a 0-d input. All that a trace learns about values on its way is recorded as a
-list of questions and answers: the type of a result, the outcome of a comparison, the dtype of a
-literal. A later call with other numbers runs the same graph if it gives the same answers, which the
-questions are asked again for; they are all that a graph can depend on. So what Python must have as
-a value, `range(k)`, `x[:k]` or `math.sqrt(k)`, is given, and becomes a question of its own.
+Beside an array it is a literal, with the dtype that the rule set gives this very value. There it
+enters the graph as a 0-d input.
+
+The trace records every fact that it learns about values as a question and an answer: the type of a
+result, the outcome of a comparison, the dtype of a literal. A graph can depend on these answers
+alone. A later call with other numbers asks the questions again, and runs the same graph if all
+answers are equal. Where Python needs a value, as in `range(k)`, `x[:k]` or `math.sqrt(k)`, the
+number supplies it, and the value becomes a question of its own.
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
 
 
 class NumberTrace:
-    """The numbers of a function that is being traced, and what it asks about them."""
+    """The numbers of a function during its trace, and the questions about them."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph: Graph | None = graph
@@ -53,7 +55,7 @@ class NumberTrace:
         self._results: dict[Any, Any] = {}
 
     def argument(self, value: Any, name: str) -> TracedNumber:
-        """A number that the function is called with; before all others."""
+        """Return the traced number of an argument; arguments precede all computed numbers."""
         return self._number(value, name)
 
     def _number(self, value: Any, name: str) -> TracedNumber:
@@ -63,7 +65,11 @@ class NumberTrace:
         return TracedNumber(self, len(self.names) - 1)
 
     def computed(self, function: Callable[..., Any], *operands: Any, known: bool = False) -> Any:
-        """What a function gives of numbers; a number stays one that is traced, unless `known`."""
+        """Return a function's result on numbers: a traced number, or the plain value if `known`.
+
+        The call is recorded as a question. An exception of the function is recorded too, and
+        raised.
+        """
         self.open_graph()
         references = tuple(
             Reference(operand.index) if type(operand) is TracedNumber else operand
@@ -84,13 +90,16 @@ class NumberTrace:
         return result
 
     def asked(self, function: Callable[..., Any], *operands: Any) -> Any:
-        """What a function gives of numbers, by itself, which is a question; of others too."""
+        """Return the plain result of a function.
+
+        With traced numbers the result becomes a question.
+        """
         if any(type(operand) is TracedNumber for operand in operands):
             return self.computed(function, *operands, known=True)
         return function(*operands)
 
     def entered(self, op: Op | None, operands: Sequence[Any]) -> tuple[Symbol, ...]:
-        """The operands of an op as symbols: numbers become inputs, other literals constants."""
+        """Return an op's operands as symbols: numbers become inputs, other literals constants."""
         graph = self.open_graph()
         references = tuple(
             operand.type if isinstance(operand, Symbol)
@@ -123,7 +132,7 @@ class NumberTrace:
         return tuple(symbols)
 
     def _feed_input(self, feed: Feed) -> Symbol:
-        """The input that a feed is, one for all its uses."""
+        """Return the graph input of a feed, which all its uses share."""
         symbol = self.feeds.get(feed)
         if symbol is None:
             graph = self.open_graph()
@@ -134,22 +143,29 @@ class NumberTrace:
         return symbol
 
     def filled(self, number: TracedNumber, dtype: DType) -> Symbol:
-        """A number in a dtype that holds it; GraphError where it does not."""
+        """Return a number as a symbol of a dtype.
+
+        Raise GraphError if the dtype does not hold it.
+        """
         graph = self.open_graph()
         if not self.asked(graph.rules.fits, number, dtype):
             raise misfit(self.values[number.index], dtype)
         return self._feed_input(Feed(number.index, dtype, graph.rules))
 
     def known(self, attrs: Mapping[str, Any]) -> dict[str, Any]:
-        """Attributes of an op, of which numbers are part by their values."""
+        """Return the attributes of an op with plain values for traced numbers."""
         return {name: concrete(value) for name, value in attrs.items()}
 
     def place(self, key: Any) -> Any:
-        """The key of an index: a number by itself is looked up when the graph runs."""
+        """Return the key of an index; a single number stays symbolic, for a lookup at run time."""
         return key.symbol() if type(key) is TracedNumber else concrete(key)
 
     def fed(self, numbers: Sequence[Any]) -> list[NDArray[Any]]:
-        """The inputs that numbers are in another call; GraphError if they make another graph."""
+        """Return the graph's inputs for the numbers of another call.
+
+        The method raises GraphError if an answer differs, since the numbers then lead to another
+        graph.
+        """
         values = list(numbers)
         for question, key, answer in self.questions:
             if question.key(values) != key and question.answer(values) != answer:
@@ -158,13 +174,13 @@ class NumberTrace:
         return [feed.array(values) for feed in self.feeds]
 
     def close(self) -> None:
-        """End the trace: its numbers stand for nothing any more."""
+        """End the trace; its numbers are invalid from now on."""
         if self.graph is not None:
             self.graph.numbers = None
         self.graph = None
 
     def open_graph(self) -> Graph:
-        """The graph that is being traced; GraphError once that has ended."""
+        """Return the graph under construction; raise GraphError after the end of the trace."""
         if self.graph is None:
             raise GraphError(
                 "a number of a traced call is used after the trace ended",
@@ -180,7 +196,7 @@ def _cache_key(operand: Any) -> Any:
 
 
 def concrete(value: Any) -> Any:
-    """A value with Python's numbers for traced ones, in tuples, lists and slices too."""
+    """Return a value with Python numbers for traced ones, also within tuples, lists and slices."""
     kind: Any = cast("object", type(value))
     if kind is TracedNumber:
         return value.trace.computed(_itself, value, known=True)
@@ -215,9 +231,10 @@ def _imaginary(value: Any) -> Any:
 
 
 def _operand(value: Any) -> Any:
-    """A number beside a traced one, that of a subclass as int or float; NotImplemented of others.
+    """Return a number beside a traced one; an instance of an int subclass becomes a plain int.
 
-    So NumPy's scalars, symbols and the like have their say.
+    Other values give NotImplemented, so that the operators of NumPy's scalars, symbols and similar
+    values decide.
     """
     if type(value) is TracedNumber or type(value) in _PLAIN:
         return value
@@ -254,10 +271,10 @@ _PLAIN = frozenset((bool, int, float, complex))
 
 
 class TracedNumber(DeferredNumber):
-    """A Python number of a call that is being traced: `isinstance(k, int)` says so, too.
+    """A Python number of a call during its trace; `isinstance(k, int)` holds for an int.
 
-    Operators give numbers that are traced again; comparisons, `bool`, `int`, `float`, `index`,
-    `hash` and text give what Python has, which is recorded.
+    Arithmetic gives traced numbers. Comparisons, `bool`, `int`, `float`, `index`, `hash` and text
+    give plain Python values, which the trace records.
     """
 
     __slots__ = ("index", "trace")
@@ -267,7 +284,7 @@ class TracedNumber(DeferredNumber):
         self.index = index
 
     @property
-    def __class__(self) -> Any:  # pyright: ignore -- what isinstance asks after the type
+    def __class__(self) -> Any:  # pyright: ignore -- isinstance reads it after the type
         kind: Any = cast("object", type(self.trace.values[self.index]))
         return kind
 
@@ -320,17 +337,17 @@ class TracedNumber(DeferredNumber):
         return self.trace.computed(round, self, digits)
 
     def conjugate(self) -> Any:
-        """The complex conjugate, a number."""
+        """Return the complex conjugate, a traced number."""
         return self.trace.computed(_conjugate, self)
 
     @property
     def real(self) -> Any:
-        """The real part, a number."""
+        """The real part, a traced number."""
         return self.trace.computed(_real, self)
 
     @property
     def imag(self) -> Any:
-        """The imaginary part, a number."""
+        """The imaginary part, a traced number."""
         return self.trace.computed(_imaginary, self)
 
     def __getattr__(self, name: str) -> Any:
@@ -340,7 +357,7 @@ class TracedNumber(DeferredNumber):
         return getattr(concrete(self), name)
 
     def __copy__(self) -> TracedNumber:
-        return self  # it never changes
+        return self  # immutable
 
     def __deepcopy__(self, _: Any) -> TracedNumber:
         return self
@@ -351,7 +368,7 @@ class TracedNumber(DeferredNumber):
     # -- NumPy's functions
 
     def symbol(self) -> Symbol:
-        """The 0-d array that NumPy makes of the number, in the dtype of its own."""
+        """Return the 0-d array that NumPy makes of the number, in the number's default dtype."""
         (entered_symbol,) = self.trace.entered(None, (self,))
         return (
             entered_symbol.cast(entered_symbol.graph.concrete_dtype(entered_symbol.dtype))
@@ -360,7 +377,10 @@ class TracedNumber(DeferredNumber):
         )
 
     def filled(self, dtype: DType) -> Symbol:
-        """The number in a dtype that holds it; GraphError where it does not."""
+        """Return the number as a symbol of a dtype.
+
+        Raise GraphError if the dtype does not hold it.
+        """
         return self.trace.filled(self, dtype)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
@@ -369,7 +389,7 @@ class TracedNumber(DeferredNumber):
         return call_ufunc(self.trace.open_graph(), ufunc, method, inputs, kwargs)
 
     def __array_function__(self, function: Any, _: Any, args: Any, kwargs: Any) -> Any:
-        """Of numbers alone what NumPy gives of their values; beside symbols an op."""
+        """Call NumPy on the plain values of numbers alone; beside symbols, add ops."""
         from graphir.numpy_api.dispatch import call_function
 
         if function in (np.ndim, np.shape, np.size):

@@ -1,4 +1,4 @@
-"""Which ops NumPy's universal functions are."""
+"""Tables from NumPy's ufuncs to ops, and the ufuncs that consist of several ops."""
 
 from __future__ import annotations
 
@@ -57,35 +57,35 @@ PARTS: dict[np.ufunc, tuple[Op, Op]] = {np.divmod: (ops.floor_divide, ops.remain
 
 
 class OpAdder(Protocol):
-    """What adds ops to a graph, and knows the place in the program that they have there."""
+    """The interface that adds ops to a graph at a location in the program."""
 
     @property
     def graph(self) -> Graph:
-        """The graph."""
+        """The graph that receives the ops."""
         ...
 
     def emit(self, op: Op, args: tuple[Symbol, ...], **attrs: Any) -> Symbol:
-        """Add an op on symbols."""
+        """Add an op on symbols and return its symbol."""
         ...
 
     def cast(self, x: Symbol, to: DType, operand: str = "", op: str = "") -> Symbol:
-        """An operand of an op in another dtype, if it is another."""
+        """Return an op's operand in dtype `to`, with a cast only if its dtype differs."""
         ...
 
     def operands(self, op: Op, values: Sequence[Any]) -> tuple[Symbol, ...]:
-        """What an op is called on, as symbols."""
+        """Return the operands of an op as symbols."""
         ...
 
 
 Compound: TypeAlias = Callable[..., Symbol]
-"""Called `(builder, *operands)`, the operands being symbols."""
+"""The function of a compound ufunc, called `(builder, *operands)` on symbols."""
 
 
-# -- ufuncs that are several ops
+# -- ufuncs that consist of several ops
 
 
 def _in_floats(op: Op) -> Compound:
-    """An op that takes integers as they are, where NumPy's function makes floats of them."""
+    """Return the function of a ufunc that converts integers to floats, by an op that keeps them."""
 
     def compute(build: OpAdder, x: Symbol) -> Symbol:
         return build.emit(op, (_floating(build, x, op, "x"),))
@@ -111,7 +111,7 @@ def _exp2(build: OpAdder, x: Symbol) -> Symbol:
 
 
 def _known_of(op: Op) -> Compound:
-    """Fmax and fmin: of the two, the one that is no NaN."""
+    """Return the function of fmax or fmin: where one operand is NaN, the other operand."""
 
     def choose(build: OpAdder, x: Symbol, y: Symbol) -> Symbol:
         both = build.emit(op, (x, y))
@@ -128,7 +128,10 @@ def _float_power(build: OpAdder, x: Symbol, y: Symbol) -> Symbol:
 
 
 def _vecdot(build: OpAdder, x: Symbol, y: Symbol) -> Symbol:
-    """The sum over the last axis in the dtype of the products, in which the ufunc's loop adds."""
+    """Return the sum over the last axis, in the dtype of the products.
+
+    The loop of NumPy's ufunc accumulates in that dtype too.
+    """
     x = build.emit(ops.conj, (x,)) if x.dtype.is_complex else x
     product = build.emit(ops.multiply, (x, y))
     attrs = {"axis": (product.rank - 1,), "keepdims": False, "dtype": product.dtype}
@@ -139,7 +142,7 @@ REAL: dict[np.ufunc, str] = {
     np.fabs: "np.abs takes it",
     **dict.fromkeys((np.rad2deg, np.degrees), "multiply by the factor"),
 }
-"""Those of COMPOUNDS that take no complex numbers, and what does."""
+"""The ufuncs of COMPOUNDS that refuse complex numbers, each with the alternative."""
 
 COMPOUNDS: dict[np.ufunc, Compound] = {
     np.fabs: _in_floats(ops.abs),

@@ -1,1 +1,1 @@
-"""Symbolic arrays: what a traced NumPy program computes with, written to and viewed as ndarrays."""
+"""Symbolic arrays: the mutable ndarrays of a traced NumPy program, with views and writes."""

@@ -1,4 +1,4 @@
-"""SymbolicArray: an ndarray of a traced function. SymbolicScalar: a NumPy scalar of one."""
+"""SymbolicArray and SymbolicScalar: the ndarrays and NumPy scalars of a traced function."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from graphir.numpy_api.views.steps import Pick
 
 
 def at_user_line(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Decorator: errors of a method say the user's line and the name of what was refused."""
+    """Decorator: attach the user's source line and the operation `name` to a method's errors."""
 
     def decorate(method: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(method)
@@ -80,7 +80,7 @@ def _in_place(function: Any, ufunc: Any) -> Any:
 
 
 def _operators(cls: Any, in_place: bool) -> Any:
-    """Give a class the operators of NumPy."""
+    """Add NumPy's operators to a class and return the class."""
 
     def define(name: str, method: Any) -> None:
         method.__name__ = f"__{name}__"
@@ -98,7 +98,7 @@ def _operators(cls: Any, in_place: bool) -> Any:
 
 
 class _Dispatching:
-    """The protocols by which NumPy's functions ask a value what to do."""
+    """NumPy's dispatch protocols, `__array_ufunc__` and `__array_function__`."""
 
     __slots__ = ()
 
@@ -124,7 +124,7 @@ def _method(function: Any) -> Callable[..., Any]:
 
 
 class _Methods:
-    """The methods of ndarrays and scalars that are functions of NumPy."""
+    """The methods of ndarrays and scalars that call the NumPy function of the same name."""
 
     __slots__ = ()
 
@@ -154,19 +154,19 @@ class _Methods:
     choose = _method(np.choose)
 
     def compress(self, condition: Any, *args: Any, **kwargs: Any) -> Any:
-        """The slices where a condition is true."""
+        """Return the slices at which a condition is true."""
         return calls.call_function(np.compress, (condition, self, *args), kwargs)
 
     @at_user_line(".conj")
     def conj(self) -> Any:
-        """The complex conjugate."""
+        """Return the complex conjugate."""
         return calls.call_ufunc(np.conjugate, "__call__", (self,), {})
 
     conjugate = conj
 
 
 def _moving(name: str) -> Callable[..., Any]:
-    """A method that gives a view where it can, else a copy of moved elements."""
+    """Return a method that gives a view where NumPy gives a view, else a copy of the elements."""
 
     @at_user_line(f".{name}")
     def method(self: SymbolicArray, *args: Any, **kwargs: Any) -> Any:
@@ -194,23 +194,23 @@ def _moving(name: str) -> Callable[..., Any]:
 
 
 class SymbolicArray(_Dispatching, _Methods, ArrayValue):
-    """An ndarray of a traced function: views, writes and dtypes are those of NumPy.
+    """An ndarray of a traced function, with NumPy's views, writes and dtypes.
 
-    `isinstance(x, np.ndarray)` says so, but compiled code cannot take it for one: it asks
-    `__array__`, which refuses what has no values yet.
+    `isinstance(x, np.ndarray)` is true. Compiled code still cannot use the object as an ndarray: it
+    calls `__array__`, which refuses an array without known values.
     """
 
     __slots__ = ()
 
     @property
-    def __class__(self) -> Any:  # pyright: ignore -- what isinstance asks after the type
+    def __class__(self) -> Any:  # pyright: ignore -- isinstance reads it after the type
         return np.ndarray
 
     # -- facts
 
     @property
     def dtype(self) -> Any:
-        """NumPy's dtype."""
+        """The dtype as a NumPy dtype."""
         return self.element.to_numpy()
 
     @dtype.setter
@@ -246,30 +246,30 @@ class SymbolicArray(_Dispatching, _Methods, ArrayValue):
 
     @property
     def itemsize(self) -> int:
-        """The bytes of an element."""
+        """The size of an element in bytes."""
         return self.dtype.itemsize
 
     @property
     def nbytes(self) -> Any:
-        """The bytes of all elements."""
+        """The size of all elements in bytes."""
         return self.size * self.dtype.itemsize
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """The bytes from one element to the next on each axis."""
+        """The distance in bytes from an element to the next on each axis."""
         self.memory.uses_layouts = True
         return self.plain.strides
 
     @property
     def flags(self) -> Any:
-        """How the elements lie."""
+        """NumPy's flags of the memory layout."""
         self.memory.uses_layouts = True
         return self.plain.flags
 
     @property
     @at_user_line(".base")
     def base(self) -> Any:
-        """The array whose memory this one views; None of one with memory of its own."""
+        """The array whose memory this array views; None for an array with its own memory."""
         if self.is_argument:
             raise GraphError(
                 "whether an argument is a view is no part of its signature", fix="pass a copy"
@@ -277,7 +277,7 @@ class SymbolicArray(_Dispatching, _Methods, ArrayValue):
         return None if self.layout is self.cell.plain else type(self)(self.cell)
 
     def setflags(self, **flags: Any) -> None:
-        """Change whether this array is written to."""
+        """Set NumPy's flags of this array, such as `write`."""
         self._view = self.plain.view()
         plainly(self._view.setflags, **flags)
 
@@ -312,15 +312,15 @@ class SymbolicArray(_Dispatching, _Methods, ArrayValue):
         FlatValues(self)[:] = value
 
     def item(self, *args: Any) -> Any:
-        """An element as a Python number, where values are known."""
+        """Return an element as a Python number; raise GraphError if the values are unknown."""
         return plainly(self.plain.item, *args) if self.is_known else float(self.read())
 
     def tolist(self) -> Any:
-        """The elements as Python numbers, where values are known."""
+        """Return the elements as Python numbers; raise GraphError if the values are unknown."""
         return self.plain.tolist() if self.is_known else self._values()
 
     def tobytes(self, *args: Any) -> bytes:
-        """The bytes of the elements, where values are known."""
+        """Return the bytes of the elements; raise GraphError if the values are unknown."""
         return self.plain.tobytes(*args) if self.is_known else bytes(self._values())
 
     # -- views and copies
@@ -334,7 +334,10 @@ class SymbolicArray(_Dispatching, _Methods, ArrayValue):
     diagonal = _moving("diagonal")
 
     def unplaced(self, name: str, args: Any, kwargs: Any) -> Any:
-        """A method of an array whose layout is not known; nothing may be written to it any more."""
+        """Call a method on an array of unknown layout, and forbid later writes to the array.
+
+        A view of unknown layout may share the memory, so a write could not update the view.
+        """
         self.cell.frozen = self.cell.frozen or "it has views of unknown layout"
         result: Any = _method(getattr(np, name, np.ravel))
         if name == "reshape":
@@ -345,17 +348,17 @@ class SymbolicArray(_Dispatching, _Methods, ArrayValue):
 
     @property
     def T(self) -> Any:  # noqa: N802 -- NumPy's name
-        """The axes in reverse."""
+        """The array with its axes in reverse order."""
         return self.transpose()
 
     @property
     def mT(self) -> Any:  # noqa: N802 -- the Array API's name
-        """The last two axes exchanged."""
+        """The array with its last two axes exchanged."""
         return self.swapaxes(-1, -2)
 
     @at_user_line(".view")
     def view(self, *args: Any) -> Any:
-        """Another view of the same elements; GraphError for other dtypes."""
+        """Return another view of the same elements; raise GraphError for another dtype."""
         if args and args != (np.ndarray,) and np.dtype(args[0]) != self.dtype:
             raise GraphError(
                 "a view in another dtype reads bytes, which have no op; use .astype(...)"
@@ -363,7 +366,7 @@ class SymbolicArray(_Dispatching, _Methods, ArrayValue):
         return self.of_view(self.plain.view())
 
     def copy(self, order: str = "C") -> Any:
-        """The elements in memory of their own."""
+        """Return a copy of the elements in its own memory."""
         return self._copied(order)
 
     def _copied(self, order: str) -> Any:
@@ -392,7 +395,7 @@ class SymbolicArray(_Dispatching, _Methods, ArrayValue):
         subok: bool = True,
         copy: bool = True,
     ) -> Any:
-        """The elements in another dtype."""
+        """Return the elements in another dtype."""
         if self.is_known:
             real = plainly(self.plain.astype, dtype, order, casting, subok, copy)
             return adopted(self.memory, real, [self])
@@ -410,7 +413,7 @@ class SymbolicArray(_Dispatching, _Methods, ArrayValue):
 
     @property
     def real(self) -> Any:
-        """The real parts, a view."""
+        """The real parts, as a view."""
         return calls.call_function(np.real, (self,), {})
 
     @real.setter
@@ -420,7 +423,7 @@ class SymbolicArray(_Dispatching, _Methods, ArrayValue):
 
     @property
     def imag(self) -> Any:
-        """The imaginary parts; a view of complex numbers."""
+        """The imaginary parts: a view for complex numbers, read-only zeros for real ones."""
         if self.dtype.kind == "c" or self.is_known:
             return calls.call_function(np.imag, (self,), {})
         zeros = self.memory.known(np.zeros_like(self.plain))
@@ -438,24 +441,24 @@ class SymbolicArray(_Dispatching, _Methods, ArrayValue):
 
     @at_user_line(".fill")
     def fill(self, value: Any) -> None:
-        """Every element set."""
+        """Set every element to a number."""
         if np.ndim(value):
             raise GraphError("fill takes a number; got an array; use x[...] = y")
         calls.assign_all(self, value)
 
     @at_user_line(".sort")
     def sort(self, axis: int = -1, kind: Any = None, order: Any = None, **more: Any) -> None:
-        """The elements sorted in place."""
+        """Sort the elements in place."""
         if order is not None:
             raise GraphError("order= is of structured arrays; leave it out")
         self[...] = np.sort(cast("Any", self), axis)
 
     @at_user_line(".put")
     def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
-        """Elements set by their places in row-major order."""
+        """Set elements by their positions in row-major order."""
         cast("Any", WRITERS[np.put])(self.memory, self, indices, values, mode)
 
-    # -- values, which are not there yet
+    # -- values, which exist only if they are known
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         if not self.is_known:
@@ -468,7 +471,7 @@ class SymbolicArray(_Dispatching, _Methods, ArrayValue):
 
     def _values(self) -> NoReturn:
         self.read().__array__()
-        raise AssertionError  # which has raised
+        raise AssertionError  # unreachable: __array__ raises
 
     def __bool__(self) -> bool:
         return bool(self.plain) if self.is_known else bool(self.read())
@@ -496,12 +499,12 @@ class SymbolicArray(_Dispatching, _Methods, ArrayValue):
 
 
 class SymbolicScalar(_Dispatching, _Methods, ScalarValue):
-    """A NumPy scalar of a traced function: a number that never changes."""
+    """A NumPy scalar of a traced function: an immutable number."""
 
     __slots__ = ()
 
     @property
-    def __class__(self) -> Any:  # pyright: ignore -- what isinstance asks after the type
+    def __class__(self) -> Any:  # pyright: ignore -- isinstance reads it after the type
         return self.symbol.dtype.to_numpy().type
 
     shape: tuple[int, ...] = ()
@@ -511,12 +514,12 @@ class SymbolicScalar(_Dispatching, _Methods, ScalarValue):
 
     @property
     def dtype(self) -> Any:
-        """NumPy's dtype."""
+        """The dtype as a NumPy dtype."""
         return self.symbol.dtype.to_numpy()
 
     @property
     def itemsize(self) -> int:
-        """The bytes of the number."""
+        """The size of the number in bytes."""
         return self.dtype.itemsize
 
     nbytes = itemsize
@@ -541,17 +544,17 @@ class SymbolicScalar(_Dispatching, _Methods, ScalarValue):
         return self.memory.computed(self.symbol)
 
     def reshape(self, *shape: Any, **kwargs: Any) -> Any:
-        """An array of the one number."""
+        """Return an array that holds the number."""
         return self._array().reshape(*shape, **kwargs)
 
     def ravel(self, order: str = "C") -> Any:
-        """A vector of the one number."""
+        """Return a vector that holds the number."""
         return self._array().reshape(1)
 
     flatten = ravel
 
     def _itself(self, *_: Any, **__: Any) -> Any:
-        """The scalar itself, which never changes."""
+        """Return the scalar itself, which is immutable."""
         return self
 
     copy = transpose = squeeze = __copy__ = _itself
@@ -561,7 +564,7 @@ class SymbolicScalar(_Dispatching, _Methods, ScalarValue):
 
     @at_user_line(".astype")
     def astype(self, dtype: Any, *_: Any, **__: Any) -> Any:
-        """The number in another dtype."""
+        """Return the number in another dtype."""
         symbol = self.symbol
         new = symbol.astype(dtype) if not symbol.dtype.is_complex else _of_complex(symbol, dtype)
         return self.memory.computed(new, scalar=True)
@@ -573,7 +576,7 @@ class SymbolicScalar(_Dispatching, _Methods, ScalarValue):
     __iter__ = None
 
     def item(self, *_: Any) -> Any:
-        """The Python number, which is not there yet."""
+        """Raise GraphError: the value of the number is unknown until the graph runs."""
         return float(self.symbol)
 
     tolist = item
@@ -614,13 +617,13 @@ class SymbolicScalar(_Dispatching, _Methods, ScalarValue):
 
 
 def _of_complex(symbol: Symbol, dtype: Any) -> Symbol:
-    """A cast of complex numbers, of which NumPy keeps the real part."""
+    """Return a cast of complex numbers, from which NumPy keeps the real parts."""
     to = symbol.real.astype(dtype)
     return converted(symbol, to.dtype)
 
 
 def _of_symbol(value: Any, name: str) -> Any:
-    """An attribute that symbols have and arrays have not."""
+    """Return an attribute that symbols have and arrays lack."""
     if name in WRITING:
         refuse_write(name)
     if not hasattr(Symbol, name):
@@ -637,13 +640,13 @@ def _of_symbol(value: Any, name: str) -> Any:
 
 
 class SymbolicSelection(SelectionValue):
-    """x[mask] of a traced function."""
+    """The result of x[mask] in a traced function."""
 
     __slots__ = ()
 
     @property
     def dtype(self) -> Any:
-        """NumPy's dtype."""
+        """The dtype as a NumPy dtype."""
         return self.symbol.dtype.to_numpy()
 
     @at_user_line("np")
@@ -657,11 +660,11 @@ class SymbolicSelection(SelectionValue):
             raise error.at(user_location(), f"np.{function.__name__}") from None
 
     def astype(self, dtype: Any) -> Any:
-        """The elements in another dtype."""
+        """Return the selection in another dtype."""
         return SymbolicSelection(self.memory, self.symbol.astype(dtype), self.mask)
 
     def copy(self) -> Any:
-        """The selection itself."""
+        """Return the selection itself."""
         return self
 
     @at_user_line("x[mask]")
@@ -716,5 +719,5 @@ _operators(SymbolicSelection, in_place=True)
 
 
 def memory_of(graph: Graph) -> TraceMemory:
-    """The memory of a trace into a graph."""
+    """Return a new memory for a trace into a graph."""
     return TraceMemory(graph, SymbolicArray, SymbolicScalar, SymbolicSelection)

@@ -1,8 +1,9 @@
-"""NumPy's functions, universal functions and operators on symbolic arrays.
+"""NumPy's functions, ufuncs and operators on symbolic arrays.
 
-What is known NumPy computes. A function that gives views is called on ndarrays that lie as the
-arguments do; what shares their memory is a view of the argument. All others are ops on symbols by
-the tables of numpy_api; a function that has no entry runs in its own Python body.
+NumPy itself computes with known values. A function that gives views runs on ndarrays with the
+arguments' layouts; a result that shares their memory is a view of the argument. All other functions
+become ops on symbols by the tables of numpy_api. A function without an entry runs in its own Python
+body.
 """
 
 from __future__ import annotations
@@ -63,10 +64,11 @@ def results(
     scalar: bool | None,
     layout: Callable[[], Callable[[], Array | None] | None] | None = None,
 ) -> Any:
-    """Symbols that a function gave as arrays and scalars of the trace.
+    """Return a function's result with arrays and scalars of the trace in place of symbols.
 
-    `scalar` says whether results without axes are NumPy scalars; None leaves it to the op.
-    `layout()` gives what asks NumPy how a result of several axes lies.
+    `scalar` says whether results without axes are NumPy scalars; None leaves the decision to the
+    op. `layout()` returns the function that asks NumPy for the layout of a result with several
+    axes, or None.
     """
 
     def leaf(value: Any) -> Any:
@@ -79,7 +81,10 @@ def results(
 
 
 def _layout_of(operands: Sequence[Any]) -> Callable[[], Array] | None:
-    """How the result of a function of single elements lies: as its operands do, as NumPy has it."""
+    """Return the allocator of an elementwise result; None for row-major order.
+
+    The layout of the result follows the operands' layouts, by NumPy's own nditer.
+    """
     arrays = arrays_of(list(operands))
     if all(one.in_order for one in arrays) or any(one.layout is None for one in arrays):
         return None
@@ -96,7 +101,7 @@ def _layout_of(operands: Sequence[Any]) -> Callable[[], Array] | None:
 
 
 def elementwise(memory: TraceMemory, found: Any, operands: Sequence[Any], scalar: bool) -> Any:
-    """The results of a function of single elements."""
+    """Return the results of an elementwise function, in the layout that NumPy would give them."""
     allocate = _layout_of(operands)
     if allocate is None:
         return results(memory, found, scalar)
@@ -113,7 +118,7 @@ def elementwise(memory: TraceMemory, found: Any, operands: Sequence[Any], scalar
 
 
 def operate(function: Callable[..., Any], *operands: Any) -> Any:
-    """What an operator gives; NotImplemented beside a value that has its own say."""
+    """Return the result of an operator; NotImplemented lets the other operand's class decide."""
     quick = _operate_in_order(function, operands)
     if quick is not None:
         return quick
@@ -149,7 +154,10 @@ def _repeats(operands: Sequence[Any]) -> bool:
 
 
 def _operate_in_order(function: Callable[..., Any], operands: Sequence[Any]) -> Any:
-    """The frequent case: symbolic arrays in row-major order, scalars and numbers; else None."""
+    """Fast path: an operator on row-major symbolic arrays, scalars and numbers.
+
+    None in other cases.
+    """
     memory: TraceMemory | None = None
     values: list[Any] = []
     for one in operands:
@@ -178,7 +186,7 @@ def _plain_operator(memory: TraceMemory, function: Callable[..., Any], operands:
 
 
 def in_place(function: Callable[..., Any], ufunc: Any, x: Any, other: Any) -> Any:
-    """`x += y`: the result written to the memory of x, cast as NumPy allows."""
+    """Execute `x += y`: write the result to the memory of x, cast as NumPy allows."""
     memory: TraceMemory = x.memory
     if isinstance(x, SelectionValue):
         found = _selected(memory, function, (x, other)).symbol
@@ -219,11 +227,11 @@ BINARY: dict[str, tuple[Any, Any]] = {
     "lshift": (_PYTHON.lshift, np.left_shift),
     "rshift": (_PYTHON.rshift, np.right_shift),
 }
-"""Python's operators of two operands, and NumPy's functions that they are."""
+"""Python's binary operators, each with its NumPy function."""
 
 
 def _selected(memory: TraceMemory, function: Callable[..., Any], operands: Sequence[Any]) -> Any:
-    """A function of single elements on selections of one mask."""
+    """Return an elementwise function of selections that share a mask."""
     chosen = next(one for one in operands if isinstance(one, SelectionValue))
     values: list[Any] = []
     for one in operands:
@@ -248,7 +256,7 @@ def _selected(memory: TraceMemory, function: Callable[..., Any], operands: Seque
 
 
 def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: Any) -> Any:
-    """What a ufunc or a method of one gives."""
+    """Return the result of a ufunc or of a method of a ufunc."""
     outs = kwargs.get("out", ())
     memory = memory_among([*inputs, *outs])
     if method == "at":
@@ -288,7 +296,7 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: An
 
 
 def _plain_call(memory: TraceMemory, function: Any, args: Any, kwargs: Any) -> Any:
-    """NumPy's own result of known values, some of which it may write to."""
+    """Return NumPy's own result for known values; record writes to `out=`."""
     outs = arrays_of(kwargs.get("out"))
     for one in outs:
         one.check_writable()
@@ -300,7 +308,7 @@ def _plain_call(memory: TraceMemory, function: Any, args: Any, kwargs: Any) -> A
 
 
 def _in_dtype(ufunc: np.ufunc, values: list[Any], dtype: Any, casting: str) -> list[Any]:
-    """Operands in the dtype that `dtype=` says the ufunc computes in."""
+    """Return a ufunc's operands, cast to the computation dtype that `dtype=` names."""
     loop = f"{dtype.char * ufunc.nin}->{dtype.char * ufunc.nout}"
     if loop not in ufunc.types:
         raise GraphError(f"np.{ufunc.__name__}: dtype={dtype} has no op; use x.astype(...)")
@@ -319,9 +327,9 @@ def _in_dtype(ufunc: np.ufunc, values: list[Any], dtype: Any, casting: str) -> l
 def _written(
     memory: TraceMemory, out: Any, found: Any, where: Any, casting: str, spreads: bool = False
 ) -> Any:
-    """Results written to `out`, which is returned; where a mask is true, if there is one.
+    """Write results to `out`, at the true elements of the mask `where`, and return `out`.
 
-    `spreads` says that they are broadcast to it.
+    `spreads` says that results broadcast to `out`.
     """
     several = isinstance(found, tuple)
     parts = cast("tuple[Any, ...]", found if several else (found,))
@@ -354,11 +362,11 @@ _VIEWS = (
 _FACTS = ("shape", "ndim", "size", "iscomplexobj", "isrealobj", "result_type", "can_cast")
 _LIKE = {"zeros_like": 0, "ones_like": 1, "empty_like": 0}
 _VIEWING = frozenset((*_VIEWS, *_FACTS, *_LIKE))
-"""Functions whose results depend on layouts alone: views, or facts of shape and dtype."""
+"""The functions whose results depend on layouts alone: views, or facts of shape and dtype."""
 
 
 def call_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What another function of NumPy gives."""
+    """Return the result of a NumPy function that is no ufunc."""
     memory = memory_among([args, kwargs])
     for one in leaves([args, kwargs]):
         if isinstance(one, SelectionValue):
@@ -390,7 +398,7 @@ def call_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
 
 
 def _full_like(memory: TraceMemory, a: Any, fill_value: Any, *args: Any, **kwargs: Any) -> Any:
-    """A new array, filled as assignment does."""
+    """Return a new array, filled by assignment."""
     result = call_function(np.empty_like, (a, *args), kwargs)
     assign_all(result, fill_value)
     return result
@@ -404,7 +412,10 @@ def _filling(memory: TraceMemory, function: Any, result: Any) -> Any:
 
 
 def _as_numpy(function: Any, args: Any, kwargs: Any) -> Callable[[], Array | None] | None:
-    """How a result lies, asked of NumPy on zeros that lie as the arguments do."""
+    """Return the allocator of a result: NumPy's call on zeros with the arguments' layouts.
+
+    The function returns None if an argument's layout is unknown.
+    """
     arrays = arrays_of(args, kwargs)
     if any(one.layout is None for one in arrays):
         return None
@@ -430,7 +441,7 @@ def _zeros(value: Any) -> Any:
 
 
 def _viewed(memory: TraceMemory, function: Any, args: Any, kwargs: Any) -> Any:
-    """What a function of layouts gives: views of arguments; of a copy the symbol is computed."""
+    """Return the result of a function of layouts: views of arguments, or copies by ops."""
     real = plainly(function, *layouts(args), **layouts(kwargs))
     name = function.__name__
     if name in _FACTS:
@@ -466,7 +477,10 @@ def _owner(sources: Sequence[ArrayValue], part: Array) -> ArrayValue | None:
 
 
 def _by_its_body(memory: TraceMemory, function: Any, args: Any, kwargs: Any) -> Any:
-    """A function that NumPy writes in Python, of functions that symbolic arrays take."""
+    """Call a function by its table entry, or run the Python body that NumPy gives the function.
+
+    The functions inside the body receive symbolic arrays.
+    """
     try:
         return dispatch.call_function(memory.graph, function, symbols(args), symbols(kwargs))
     except GraphirError:
@@ -477,7 +491,7 @@ def _by_its_body(memory: TraceMemory, function: Any, args: Any, kwargs: Any) -> 
         try:
             with memory.graph.at(user_location()):
                 return body(*mapped(_number, args), **mapped(_number, kwargs))
-        except Exception:  # of any kind, where the body meets compiled code
+        except Exception:  # compiled code that the body calls may raise any error
             pass
         finally:
             memory.bodies.discard(function)
@@ -492,7 +506,7 @@ _COMPILED = frozenset(("einsum_path", "save", "savetxt", "array2string", "array_
 
 
 def assign_all(x: ArrayValue, value: Any) -> None:
-    """Every element set, as `x[...] = value`."""
+    """Set every element, as `x[...] = value` does."""
     x.check_writable()
     if is_known(x, value) and type(value) is not TracedNumber:
         plainly(operator.setitem, x.plain, ..., plains(value))

@@ -1,4 +1,8 @@
-"""x[key] and x[key] = value of symbolic arrays: views, places and masks."""
+"""x[key] and x[key] = value of symbolic arrays, by views, positions and masks.
+
+A basic key gives a view. An array key gathers or scatters the elements at positions. A mask with
+unknown values gives a selection, or a `where` on assignment.
+"""
 
 from __future__ import annotations
 
@@ -39,18 +43,18 @@ from graphir.numpy_api.views.steps import Pick, ViewBuilder, ViewStep
 
 @dataclass(frozen=True, slots=True, eq=False)
 class At(ViewStep):
-    """The slice at one index, known when the graph runs; its axis stays, of size 1."""
+    """The slice at an index that is known only at run time; its axis stays, with size 1."""
 
     axis: int
     at: Symbol
 
     def forward(self, builder: ViewBuilder, x: Symbol) -> Symbol:
-        """Gathered."""
+        """Return the slice, gathered."""
         at = builder.reshaped(self.at, (1,))
         return builder.emit(ops.gather, (x, at), axis=self.axis)
 
     def backward(self, builder: ViewBuilder, x: Symbol, new: Symbol) -> Symbol:
-        """Scattered."""
+        """Return the array with the slice scattered into it."""
         at = builder.reshaped(self.at, (1,) * x.rank)
         return builder.emit(ops.scatter, (x, new, builder.broadcast(at, new.shape)), axis=self.axis)
 
@@ -59,7 +63,7 @@ class At(ViewStep):
 
 
 def _keys(memory: TraceMemory, key: Any) -> tuple[Any, ...]:
-    """The parts of a key: ints, slices, None, `...`, plain arrays, symbolic scalars and arrays."""
+    """Return a key's parts: ints, slices, None, `...`, plain arrays, symbolic values."""
     if type(key) is TracedNumber:
         return (memory.scalar(memory, key.symbol()),)
     keys = cast("tuple[Any, ...]", key) if type(key) is tuple else (key,)
@@ -93,7 +97,7 @@ def _is_advanced(key: Any) -> bool:
 
 
 def _expanded(keys: tuple[Any, ...], rank: int) -> list[Any]:
-    """One key for each axis, `...` filled in, masks as arrays of places, None kept."""
+    """Return a key for each axis: `...` expanded, masks as arrays of positions, None kept."""
     found: list[Any] = []
     for key in keys:
         if isinstance(key, np.ndarray) and key.dtype == np.bool_ and key.ndim:  # pyright: ignore
@@ -106,7 +110,7 @@ def _expanded(keys: tuple[Any, ...], rank: int) -> list[Any]:
 
 
 def _mask(x: ArrayValue, keys: tuple[Any, ...]) -> Symbol | None:
-    """The symbol of a mask that is known when the graph runs, if the key is one."""
+    """Return the symbol of a mask that is known only at run time, or None for other keys."""
     if not any(isinstance(key, ArrayValue) and key.element is DType.bool for key in keys):
         return None
     if len(keys) > 1:
@@ -123,7 +127,7 @@ def _mask(x: ArrayValue, keys: tuple[Any, ...]) -> Symbol | None:
 
 
 def get(x: ArrayValue, key: Any) -> Any:
-    """x[key]: a view, an element, or a new array of the elements at places."""
+    """Return x[key]: a view, an element, or a new array of the elements at positions."""
     memory = x.memory
     keys = _keys(memory, key) if not x.is_known or not is_known(key) else ()
     if x.is_known and all(is_known(one) for one in keys):
@@ -146,7 +150,7 @@ def get(x: ArrayValue, key: Any) -> Any:
 
 
 def viewed(x: ArrayValue, keys: tuple[Any, ...]) -> ArrayValue:
-    """The view that ints, slices, None and `...` make; indices may be known at run time alone."""
+    """Return the view for ints, slices, None and `...`; an int may be known only at run time."""
     keys = keys if any(key is Ellipsis for key in keys) else (*keys, Ellipsis)
     if not any(isinstance(key, ScalarValue) for key in keys):
         return x.of_view(plainly(operator.getitem, x.plain, keys))
@@ -164,7 +168,7 @@ def viewed(x: ArrayValue, keys: tuple[Any, ...]) -> ArrayValue:
 
 
 def _in_place_of(keys: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Keys with 0 for what is known when the graph runs."""
+    """Return the keys with zeros in place of the parts that are known only at run time."""
     return tuple(
         np.zeros(key.dims, np.intp)
         if isinstance(key, ArrayValue)
@@ -176,7 +180,7 @@ def _in_place_of(keys: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _unplaced(x: ArrayValue, keys: tuple[Any, ...]) -> Any:
-    """Of an array whose layout is not known; nothing may be written to it from now on."""
+    """Index an array of unknown layout, and forbid later writes to the array."""
     names = tuple(key.read() if isinstance(key, VALUES) else key for key in keys)
     (first, *more) = names or ((),)
     symbol = index(x.read(), names if more else first)
@@ -188,7 +192,7 @@ def _unplaced(x: ArrayValue, keys: tuple[Any, ...]) -> Any:
 
 
 def _picked(x: ArrayValue, keys: tuple[Any, ...]) -> Symbol:
-    """The elements at places: gathered along one axis, or by their flat places."""
+    """Return the elements at positions: gathered along an axis, or by their flat positions."""
     memory = x.memory
     arrays = [i for i, key in enumerate(keys) if _is_advanced(key)]
     whole = all(
@@ -214,7 +218,7 @@ def _is_integer(key: Any) -> bool:
 
 
 def flat_places(memory: TraceMemory, shape: tuple[int, ...], keys: tuple[Any, ...]) -> Any:
-    """The places, counted in row-major order, of the elements that a key names."""
+    """Return the positions, counted in row-major order, of the elements that a key selects."""
     known = np.arange(int(np.prod(shape))).reshape(shape)
     known = np.asarray(plainly(operator.getitem, known, _in_place_of(keys)))
     symbolic = [key for key in keys if isinstance(key, VALUES)]
@@ -248,7 +252,7 @@ def flat_places(memory: TraceMemory, shape: tuple[int, ...], keys: tuple[Any, ..
 
 
 def put(x: ArrayValue, key: Any, value: Any) -> None:
-    """x[key] = value, cast and broadcast as NumPy does."""
+    """Execute x[key] = value, with NumPy's casts and broadcasts."""
     memory = x.memory
     if x.is_known and is_known(key, value) and type(value) is not TracedNumber:
         x.check_writable()
@@ -258,7 +262,7 @@ def put(x: ArrayValue, key: Any, value: Any) -> None:
         return
     x.check_writable()
     if isinstance(value, (list, tuple)) and any(one.cell is x.cell for one in arrays_of(value)):
-        raise GraphError(  # NumPy puts them there one by one, each as it is by then
+        raise GraphError(  # NumPy assigns the rows in turn, so later rows read earlier writes
             "rows of a list are of the array that they are put into", fix="pass copies"
         )
     keys = _keys(memory, key)
@@ -279,7 +283,9 @@ def put(x: ArrayValue, key: Any, value: Any) -> None:
     else:
         target = viewed(x, keys)
         if not target.plain.ndim and Ellipsis not in keys and isinstance(value, ArrayValue):
-            element = np.empty(1, target.plain.dtype)  # NumPy says whether an element takes it
+            element = np.empty(
+                1, target.plain.dtype
+            )  # NumPy raises if an element cannot hold the value
             plainly(operator.setitem, element, 0, np.zeros(value.dims, element.dtype))
         assign(target, value)
 
@@ -294,7 +300,7 @@ def assign(target: ArrayValue, value: Any) -> None:
 
 
 def _is_itself(target: ArrayValue, value: ArrayValue) -> bool:
-    """Whether a value is the very view that it is written to, as `x[i] += 1` writes it back."""
+    """Whether a value is the same view as its target, as when `x[i] += 1` writes x[i] back."""
     if value.cell is not target.cell or value.prefix != target.prefix:
         return False
     a, b = target.layout, value.layout
@@ -320,7 +326,7 @@ def _put_picked(x: ArrayValue, keys: tuple[Any, ...], value: Any) -> None:
 
 
 def _put_masked(x: ArrayValue, mask: Symbol, value: Any) -> None:
-    """x[mask] = value: chosen for each element."""
+    """Execute x[mask] = value by `where`."""
     memory, whole = x.memory, x.read()
     if isinstance(value, SelectionValue):
         if not is_same(value.mask, mask) or value.symbol.shape != whole.shape:

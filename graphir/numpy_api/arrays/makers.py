@@ -1,8 +1,9 @@
-"""NumPy's makers of arrays, which ask no class: in a traced function they make symbolic arrays.
+"""Stand-ins for NumPy's array constructors, which make symbolic arrays in a traced function.
 
-While a function is traced, the modules of its Python code hold a stand-in for NumPy, and others for
-np.empty and its like under their own names. NumPy itself stays as it is, since compiled code looks
-there too. On a thread that traces nothing the stand-ins do what NumPy does.
+NumPy's protocols do not dispatch np.empty, np.array and similar constructors. During a trace, the
+modules of the function's Python code therefore hold a stand-in for NumPy, and stand-ins for
+np.empty and similar functions under their own names. NumPy itself stays unchanged, since compiled
+code reads it too. On a thread without a trace the stand-ins behave as NumPy does.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ _OURS = {"graphir", "passes", "runtime"}
 
 @contextmanager
 def makers_traced(function: Any) -> Generator[None]:
-    """Inside the block, arrays that NumPy makes for traced functions are symbolic."""
+    """Inside the block, NumPy's constructors make symbolic arrays for traced functions."""
     while hasattr(function, "func") or hasattr(function, "__func__"):
         function = getattr(function, "func", None) or function.__func__
     with _LOCK:
@@ -66,7 +67,7 @@ def makers_traced(function: Any) -> Generator[None]:
 
 
 def replace_makers(space: dict[str, Any]) -> None:
-    """Let the code of a module find stand-ins for NumPy and its makers, until the trace ends."""
+    """Replace NumPy and its constructors in a module's globals by stand-ins during a trace."""
     if active_memory() is None and not _USERS[0]:
         return
     for name, value in list(space.items()):
@@ -85,7 +86,7 @@ def _restore() -> None:
 
 
 def original_of(value: Any) -> Any:
-    """The function of NumPy in whose place a maker stands; any other value itself."""
+    """Return the NumPy function that a stand-in replaces; any other value itself."""
     return ORIGINALS.get(id(value), value)
 
 
@@ -105,7 +106,10 @@ def _maker(original: Any, record: Record) -> Any:
 
 
 def _converted(memory: TraceMemory, original: Any, *args: Any, **kwargs: Any) -> Any:
-    """np.array, np.asarray and their like: the same array, a copy, a cast, or a list's array."""
+    """Record np.array, np.asarray and similar calls.
+
+    The result is the same array, a copy, a cast, or the array of a list.
+    """
     value = args[0] if args else kwargs.get("object", kwargs.get("a"))
     dtype = kwargs.get("dtype", args[1] if len(args) > 1 else None)
     is_copy = original is np.array and kwargs.get("copy", True) is True
@@ -133,7 +137,7 @@ def _converted(memory: TraceMemory, original: Any, *args: Any, **kwargs: Any) ->
 
 
 def _of_known(memory: TraceMemory, original: Any, args: Any, kwargs: Any) -> Any:
-    """An array of what NumPy knows, in memory of its own or that of an argument."""
+    """Return NumPy's array of known values: a new symbolic array, or a view of a plain argument."""
     if original not in _CONVERTING:
         args, kwargs = plains(args), plains(kwargs)
     else:
@@ -148,7 +152,7 @@ def _of_known(memory: TraceMemory, original: Any, args: Any, kwargs: Any) -> Any
 
 
 def _listed(value: Any) -> Any:
-    """Lists with plain arrays in the place of known ones; numbers as they are."""
+    """Return lists with plain arrays in place of known symbolic arrays; numbers stay."""
     if isinstance(value, (list, tuple)):
         return [_listed(one) for one in cast("list[Any]", value)]
     return value.plain if isinstance(value, ArrayValue) else value
@@ -196,14 +200,17 @@ def _full(
 
 
 def _from_values(memory: TraceMemory, original: Any, *args: Any, **kwargs: Any) -> Any:
-    """Of symbolic arguments what the function is of symbols, else an array of known values."""
+    """Return the function's own result on symbolic arguments, else an array of known values."""
     if not is_known(args, kwargs):
         return original(*args, **kwargs)
     return _of_known(memory, original, args, kwargs)
 
 
 def _of_list(memory: TraceMemory, original: Any, *args: Any, **kwargs: Any) -> Any:
-    """np.sum and its like of a list of symbolic values, which is no array to be asked."""
+    """Record np.sum and similar functions of a list of symbolic values.
+
+    A list has no `__array_function__`, so NumPy would not dispatch the call.
+    """
     if args and isinstance(args[0], (list, tuple)) and not is_known(args[0]):
         first = array_from(memory_among(args[0]), cast("Any", args[0]))
         return original(first, *args[1:], **kwargs)
@@ -244,11 +251,11 @@ MAKERS: dict[str, tuple[Any, Any]] = {
     name: (getattr(np, name), _maker(getattr(np, name), record))
     for name, record in _RECORDS.items()
 }
-"""By its name in numpy: a function, and what stands in its place while functions are traced."""
+"""The NumPy function and its stand-in during a trace, by the function's name in numpy."""
 
 
 class TracedNumpy(ModuleType):
-    """A module of NumPy with other makers of arrays."""
+    """A NumPy module with stand-ins for the array constructors."""
 
     def __init__(self, module: ModuleType) -> None:
         super().__init__(module.__name__, module.__doc__)
@@ -270,16 +277,16 @@ STAND_INS: dict[int, Any] = {id(original): stand_in for original, stand_in in _P
 ORIGINALS: dict[int, Any] = {id(stand_in): original for original, stand_in in _PAIRS}
 
 
-# -- NumPy's functions that are Python
+# -- NumPy's functions with Python bodies
 
 _BODIES: dict[int, dict[str, Any]] = {}
-"""By id of the variables of a module of NumPy: the same with other makers of arrays."""
+"""By the id of a NumPy module's globals: a copy of the globals with stand-ins."""
 
 
 def traced_body(function: Any) -> Callable[..., Any] | None:
-    """The Python body of a function of NumPy, in which makers make symbolic arrays.
+    """Return the Python body of a NumPy function, with constructors that make symbolic arrays.
 
-    None of compiled functions.
+    The result is None for compiled functions.
     """
     body = getattr(function, "_implementation", None)
     return _in_space(body, _body_space(body.__globals__)) if type(body) is FunctionType else None

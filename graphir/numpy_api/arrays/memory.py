@@ -1,15 +1,16 @@
-"""The memory of symbolic arrays: base cells, and arrays that view them.
+"""The memory of symbolic arrays: cells, and arrays that view the cells.
 
-An ndarray of a traced function is an `ArrayValue`: a cell, and how the array lies in the cell's
-memory. The cell has one symbol, the values of the whole memory now, and each write replaces that
-symbol; symbols themselves never change. Beside the symbol a cell has `plain`, an ndarray of the
-same shape, dtype and strides whose values nobody reads: NumPy itself takes views of `plain`, so
-what is a view, what is a copy and how each lies is NumPy's own answer, and `steps_between` reads
-from the strides which ops lead from the whole to the view. A cell without a symbol is known: there
-the values of `plain` are those of the program, and NumPy computes with them until a symbol is
-written.
+An ndarray of a traced function is an `ArrayValue`: a cell and a layout within the cell's memory.
+The cell has a symbol, which holds the current values of the whole memory. Each write replaces the
+cell's symbol; symbols themselves never change. The cell also has `plain`, an ndarray of the same
+shape, dtype and strides, whose values nobody reads. NumPy itself takes views of `plain`, so NumPy
+decides between view and copy and determines each layout. `steps_between` derives the ops from the
+whole to a view from the strides.
 
-A recording measures: its cells have a symbol and true values. A lazy array has a symbol alone.
+A cell without a symbol is known. The values of its `plain` are the program's values, and NumPy
+computes with them until the program writes a symbol.
+
+A cell of a recording has a symbol and true values. A lazy array has a symbol alone.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 Array: TypeAlias = NDArray[Any]
 
 LONGEST_TRACE = 20_000
-"""The symbols of a trace; a longer one unrolls a loop that should be an op."""
+"""The maximum number of symbols of a trace. A longer trace unrolls a loop that should be an op."""
 
 
 class _Active(local):
@@ -50,7 +51,7 @@ _ACTIVE = _Active()
 
 
 def active_memory() -> TraceMemory | None:
-    """The memory of the function that this thread traces; None inside NumPy's own work."""
+    """Return the memory of the trace on this thread; None during NumPy's own work."""
     return _ACTIVE.memory
 
 
@@ -65,7 +66,7 @@ def tracing_with(memory: TraceMemory | None) -> Generator[None]:
 
 
 def plainly(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """A call of NumPy on plain arrays, whose results are plain."""
+    """Call NumPy on plain arrays, with plain results; turn its errors into graph errors."""
     outer, _ACTIVE.memory = _ACTIVE.memory, None
     try:
         with np.errstate(all="ignore"):
@@ -77,26 +78,26 @@ def plainly(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 
 class ArrayIndexError(GraphError, IndexError):
-    """An index that the array does not have."""
+    """An index is out of range for the array."""
 
 
 class ArrayTypeError(GraphError, TypeError):
-    """Operands that NumPy does not take."""
+    """NumPy does not accept the operands."""
 
 
 class ArrayOverflowError(GraphError, OverflowError):
-    """A Python number that the dtype of an array does not hold."""
+    """A Python number does not fit the dtype of an array."""
 
 
 class ArrayAttributeError(GraphError, AttributeError):
-    """An attribute that an array does not have."""
+    """An array has no such attribute."""
 
 
 _ERRORS = ArrayIndexError, ArrayTypeError, ArrayOverflowError, ArrayAttributeError
 
 
 def as_graph_error(error: Exception) -> Exception:
-    """NumPy's error as one of ours that is of the same builtin class, at the user's line."""
+    """Return NumPy's error as a GraphError that derives from the same builtin class."""
     if isinstance(error, GraphError):
         return error
     kind = next((one for one in _ERRORS if isinstance(error, one.__bases__[1])), GraphError)
@@ -104,38 +105,38 @@ def as_graph_error(error: Exception) -> Exception:
 
 
 class TraceMemory:
-    """The memory of one trace: a ViewBuilder over its graph, and the classes of its values."""
+    """The memory of a trace: a ViewBuilder over its graph, and the classes of its values."""
 
     def __init__(
         self, graph: Graph, array: type[ArrayValue], scalar: type[ScalarValue], selection: Any
     ) -> None:
         self.graph, self.array, self.scalar, self.selection = graph, array, scalar, selection
         self.uses_layouts = False
-        """Whether strides of arguments count: something was written, or asked how it lies."""
+        """Whether argument strides matter: the function wrote to an array or read a layout."""
         self.bodies: set[Any] = set()
-        """The functions of NumPy whose Python bodies run."""
+        """The NumPy functions whose Python bodies are running."""
         self._constants: dict[Any, Symbol] = {}
 
     # -- ops of views
 
     def emit(self, op: Op, args: tuple[Symbol, ...], **attrs: Any) -> Symbol:
-        """Add an op on symbols."""
+        """Add an op on symbols and return its symbol."""
         return self.graph.emit(op, args, attrs)
 
     def reshaped(self, x: Symbol, shape: Iterable[Any]) -> Symbol:
-        """The symbol in another shape; itself where it has that."""
+        """Return the symbol in another shape; the symbol itself if it has that shape."""
         wanted = tuple(shape)
         return x if x.shape == wanted else self.emit(ops.reshape, (x,), shape=wanted)
 
     def broadcast(self, x: Symbol, shape: Iterable[Any]) -> Symbol:
-        """The symbol repeated to a shape; leading axes of 1 may go."""
+        """Return the symbol broadcast to a shape; surplus leading axes of size 1 are dropped."""
         wanted = tuple(shape)
         if x.rank > len(wanted):
             x = self.reshaped(x, x.shape[x.rank - len(wanted) :])
         return x if x.shape == wanted else self.emit(ops.broadcast_to, (x,), shape=wanted)
 
     def places(self, start: int, step: int, axis: int, shape: tuple[Any, ...]) -> Symbol:
-        """The indices start, start + step, ... along an axis, for each element of a shape."""
+        """Return the indices start, start + step, ... along an axis, broadcast to a shape."""
         key = "places", start, step, axis, shape
         if key not in self._constants:
             along = [1] * len(shape)
@@ -146,14 +147,14 @@ class TraceMemory:
         return self._constants[key]
 
     def held(self, array: Array) -> Symbol:
-        """The constant of an array that nobody writes to; one for equal arrays."""
+        """Return the constant of an array that nobody writes to; equal arrays share a constant."""
         key = array.dtype, array.shape, array.tobytes()
         if key not in self._constants:
             self._constants[key] = self.graph.constant_of(array_of(array, None))
         return self._constants[key]
 
     def filled(self, value: Any, shape: tuple[Any, ...], dtype: DType) -> Symbol:
-        """One value everywhere."""
+        """Return a symbol whose elements all equal a value."""
         attrs = {"dtype": dtype, "value": value, "shape": shape, "literal": None}
         return self.emit(ops.full, (), **attrs)
 
@@ -162,10 +163,11 @@ class TraceMemory:
     def computed(
         self, symbol: Symbol, scalar: bool | None = False, allocate: Any = None
     ) -> ArrayValue | ScalarValue:
-        """The value of a symbol: an array of its own memory, or a scalar.
+        """Return the value of a symbol: an array with its own memory, or a scalar.
 
-        `scalar=None` says that a graph does not tell a 0-d array from a scalar. `allocate()` gives
-        an ndarray that lies as the result does; without it the result is in row-major order.
+        `scalar=None` says that the graph does not distinguish a 0-d array from a scalar.
+        `allocate()` returns an ndarray with the layout of the result; without it the result is in
+        row-major order.
         """
         self.check_length()
         if scalar and not symbol.rank:
@@ -177,15 +179,15 @@ class TraceMemory:
         return self.array(cell)
 
     def known(self, plain: Array, fill: Any = None) -> ArrayValue:
-        """The array of known values, in memory that the program alone has."""
+        """Return the array of known values, in memory that only the program holds."""
         if not plain.dtype.isnative:
-            DType(plain.dtype.str)  # which says that graphs have no such dtype
+            DType(plain.dtype.str)  # raises: graphs have no such dtype
         cell = Cell(self, plain, None)
         cell.fill = fill
         return self.array(cell, plain)
 
     def check_length(self) -> None:
-        """Raise GraphError where the trace unrolls a long loop."""
+        """Raise GraphError if the trace is too long, as when it unrolls a long loop."""
         if len(self.graph.symbols) <= LONGEST_TRACE:
             return
         raise GraphError(
@@ -195,7 +197,7 @@ class TraceMemory:
 
 
 class Cell:
-    """Memory: its symbol now (None where the values are known), and an ndarray that lies alike."""
+    """A memory: its current symbol (None for known values) and an ndarray of its layout."""
 
     __slots__ = (
         "allocate",
@@ -212,16 +214,16 @@ class Cell:
         self.memory, self.held, self.symbol = memory, plain, symbol
         self.version = 0
         self.fill: Any = None
-        """Of known values: the number that all elements are."""
+        """For known values: the number that all elements equal, or None."""
         self.constant: Symbol | None = None
-        """Of known values: their symbol, while nothing is written."""
+        """For known values: their symbol, valid until the next write."""
         self.frozen = ""
-        """Why nothing can be written here."""
+        """The reason why the memory refuses writes; empty if it allows writes."""
         self.allocate: Callable[[], Array | None] | None = None
 
     @property
     def plain(self) -> Array | None:
-        """The ndarray; None where no layout is known."""
+        """The ndarray with the layout of the memory; None if the layout is unknown."""
         if self.held is None and self.symbol is not None:
             if self.allocate is not None:
                 allocate, self.allocate = self.allocate, None
@@ -235,7 +237,7 @@ class Cell:
         return self.held
 
     def whole(self) -> Symbol:
-        """The symbol of the whole memory."""
+        """Return the symbol of the whole memory."""
         if self.symbol is not None:
             return self.symbol
         if self.constant is None:
@@ -244,14 +246,14 @@ class Cell:
         return self.constant
 
     def entered(self, values: Array) -> Symbol:
-        """The constant of known values."""
+        """Return the constant of known values."""
         graph = self.memory.graph
         if self.fill is not None:
             return self.memory.filled(self.fill, values.shape, DType.from_numpy(values.dtype))
         return graph.constant_of(array_of(np.array(values, order="C"), None))
 
     def changed(self) -> None:
-        """Count a write."""
+        """Count a write, and drop the facts about the old values."""
         self.version += 1
         self.fill = self.constant = None
 
@@ -259,13 +261,13 @@ class Cell:
 class ArrayValue(GraphValue):
     """An ndarray of a traced function: a view of a cell.
 
-    `prefix` are steps before those that the strides tell, from the whole memory to `origin`.
+    `prefix` are the steps from the whole memory to `origin`; the strides determine the later steps.
     """
 
     __slots__ = ("_read", "_version", "_view", "cell", "is_argument", "origin", "prefix")
     cell: Cell
     is_argument: bool
-    """Whether the caller has this very array."""
+    """Whether the caller holds this very array."""
 
     def __init__(
         self,
@@ -293,14 +295,14 @@ class ArrayValue(GraphValue):
 
     @property
     def layout(self) -> Array | None:
-        """The ndarray that lies as this array does; None where no layout is known."""
+        """The ndarray with the layout of this array; None if the layout is unknown."""
         if self._view is None:
             self._view = self.cell.plain
         return self._view
 
     @property
     def plain(self) -> Array:
-        """The same; GraphError where no layout is known."""
+        """The ndarray with the layout of this array; raises GraphError if the layout is unknown."""
         view = self.layout
         if view is None:
             raise GraphError(f"how the elements of {self.read().type} lie in memory is not known")
@@ -308,7 +310,7 @@ class ArrayValue(GraphValue):
 
     @property
     def in_order(self) -> bool:
-        """Whether the elements lie in row-major order."""
+        """Whether the elements are contiguous in row-major order."""
         if self._view is None and self.cell.held is None and self.cell.allocate is None:
             return True
         view = self.layout
@@ -316,21 +318,21 @@ class ArrayValue(GraphValue):
 
     @property
     def dims(self) -> tuple[Any, ...]:
-        """The sizes of the axes, without asking for a layout."""
+        """The sizes of the axes; the layout need not be known."""
         if self._view is not None:
             return self._view.shape
         return self.cell.whole().shape if self.cell.held is None else self.cell.held.shape
 
     @property
     def element(self) -> DType:
-        """The dtype of the elements, without reading them."""
+        """The dtype of the elements; the elements are not read."""
         if self._view is None and self.cell.symbol is not None:
             return self.cell.symbol.dtype
         return DType.from_numpy(self.plain.dtype)
 
     @property
     def steps(self) -> Steps:
-        """The steps from the whole memory to this array."""
+        """The view steps from the whole memory to this array."""
         view = self._view
         whole = self.cell.held if self.origin is None else self.origin
         if view is None or view is whole:
@@ -342,7 +344,7 @@ class ArrayValue(GraphValue):
         return (*self.prefix, *steps)
 
     def read(self) -> Symbol:
-        """The symbol of the values now."""
+        """Return the symbol of the current values."""
         cell = self.cell
         if self._read is None or self._version != cell.version:
             if cell.symbol is not None or self.prefix:
@@ -355,7 +357,7 @@ class ArrayValue(GraphValue):
         return self._read
 
     def write(self, symbol: Symbol) -> None:
-        """Replace the values by those of a symbol of the same dtype and shape."""
+        """Replace the values by the values of a symbol with the same dtype and shape."""
         self.check_writable()
         self.memory.check_length()
         cell = self.cell
@@ -367,11 +369,11 @@ class ArrayValue(GraphValue):
         cell.memory.uses_layouts = True
 
     def beside(self, symbol: Symbol) -> Any:
-        """The array of a symbol."""
+        """Return the array of a symbol."""
         return self.memory.computed(symbol, scalar=None)
 
     def check_writable(self) -> None:
-        """Raise GraphError where nothing can be written."""
+        """Raise GraphError if the array is read-only or its memory is frozen."""
         reason = self.cell.frozen
         if not reason and self._view is not None and not self._view.flags.writeable:
             reason = "it is read-only"
@@ -381,12 +383,12 @@ class ArrayValue(GraphValue):
             )
 
     def of_view(self, view: Array) -> ArrayValue:
-        """Another view of the same memory."""
+        """Return another view of the same memory."""
         return type(self)(self.cell, view, self.origin, self.prefix)
 
 
 class ScalarValue(GraphValue):
-    """A NumPy scalar of a traced function, which nothing changes."""
+    """A NumPy scalar of a traced function, which is immutable."""
 
     __slots__ = ("memory", "symbol")
 
@@ -394,11 +396,11 @@ class ScalarValue(GraphValue):
         self.graph, self.memory, self.symbol = memory.graph, memory, symbol
 
     def read(self) -> Symbol:
-        """The symbol."""
+        """Return the symbol."""
         return self.symbol
 
     def beside(self, symbol: Symbol) -> Any:
-        """The array or scalar of a symbol."""
+        """Return the array or scalar of a symbol."""
         return self.memory.computed(symbol, scalar=None)
 
     is_known = False

@@ -1,4 +1,4 @@
-"""Operands and results of NumPy's calls on symbolic arrays: as symbols, as ndarrays, and back."""
+"""Conversions for NumPy's calls on symbolic arrays: to symbols, to ndarrays, and back."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ VALUES = ArrayValue, ScalarValue
 
 
 def mapped(leaf: Callable[[Any], Any], value: Any) -> Any:
-    """The same tuples, lists, dicts and slices of what `leaf` makes of what is in them."""
+    """Return the same tuples, lists, dicts and slices, with `leaf(value)` for each leaf value."""
     kind: Any = cast("object", type(value))
     if kind is tuple or kind is list:
         return kind([mapped(leaf, one) for one in value])  # pyright: ignore
@@ -40,7 +40,7 @@ def mapped(leaf: Callable[[Any], Any], value: Any) -> Any:
 
 
 def leaves(value: Any) -> Iterator[Any]:
-    """All that tuples, lists, dicts and slices hold."""
+    """Yield all leaf values of tuples, lists, dicts and slices."""
     kind: Any = cast("object", type(value))
     if kind is tuple or kind is list:
         for one in value:
@@ -54,7 +54,7 @@ def leaves(value: Any) -> Iterator[Any]:
 
 
 def is_known(*values: Any) -> bool:
-    """Whether NumPy itself can compute with values: none has a symbol."""
+    """Whether NumPy itself can compute with values, because no value has a symbol."""
     return not any(
         isinstance(one, (Symbol, SelectionValue)) or (isinstance(one, VALUES) and not one.is_known)
         for one in leaves(values)
@@ -62,17 +62,17 @@ def is_known(*values: Any) -> bool:
 
 
 def memory_among(values: Any) -> TraceMemory:
-    """The memory of the first symbolic value."""
+    """Return the memory of the first symbolic value."""
     return next(one.memory for one in leaves(values) if isinstance(one, (*VALUES, SelectionValue)))
 
 
 def arrays_of(*values: Any) -> list[ArrayValue]:
-    """The symbolic arrays among values."""
+    """Return the symbolic arrays among values."""
     return [one for one in leaves(values) if isinstance(one, ArrayValue)]
 
 
 def plains(value: Any) -> Any:
-    """Known values as NumPy has them; numbers of a traced call by their values."""
+    """Return known values as ndarrays, and traced numbers as plain numbers."""
     return mapped(_plain, value)
 
 
@@ -83,7 +83,7 @@ def _plain(value: Any) -> Any:
 
 
 def layouts(value: Any) -> Any:
-    """Symbolic arrays as ndarrays that lie alike, whose values mean nothing."""
+    """Return ndarrays with the layouts of symbolic arrays; their elements are meaningless."""
     return mapped(_layout, value)
 
 
@@ -94,7 +94,7 @@ def _layout(value: Any) -> Any:
 
 
 def symbols(value: Any) -> Any:
-    """Values as the functions of symbols take them; what is known as plain arrays."""
+    """Return values as operands of ops: symbols, and plain arrays for known values."""
     return mapped(_symbol, value)
 
 
@@ -105,9 +105,9 @@ def _symbol(value: Any) -> Any:
 
 
 def operand(memory: TraceMemory, value: Any) -> Any:
-    """A value beside an array in an operator: a symbol, an array or a number.
+    """Return the operand of an operator for a value: a symbol, an array or a number.
 
-    NotImplemented where the value is no operand.
+    The result is NotImplemented if the value is no operand.
     """
     if isinstance(value, VALUES):
         return value.read()
@@ -117,7 +117,11 @@ def operand(memory: TraceMemory, value: Any) -> Any:
 
 
 def adopted(memory: TraceMemory, result: Any, sources: Sequence[ArrayValue]) -> Any:
-    """What NumPy made of known values: an array is a view of a source, or has its own memory."""
+    """Return NumPy's result on known values with symbolic arrays in place of its arrays.
+
+    An array that shares memory with a source is a view of that source. Any other array has its own
+    memory.
+    """
     if type(result) is np.ndarray:
         array: Any = result
         for source in sources:
@@ -131,11 +135,11 @@ def adopted(memory: TraceMemory, result: Any, sources: Sequence[ArrayValue]) -> 
     return cast("object", result)
 
 
-# -- arrays of lists
+# -- arrays from lists
 
 
 def array_from(memory: TraceMemory, value: Any, dtype: Any = None) -> Any:
-    """np.array of a value that holds symbols somewhere: its elements side by side."""
+    """Return np.array of a nested list with symbols among its elements."""
     if isinstance(value, ArrayValue):
         return cast_to(memory, value, dtype)
     if is_known(value):
@@ -149,7 +153,7 @@ def array_from(memory: TraceMemory, value: Any, dtype: Any = None) -> Any:
 
 
 def cast_to(memory: TraceMemory, value: ArrayValue, dtype: Any) -> ArrayValue:
-    """An array in another dtype: itself where it has that."""
+    """Return an array in another dtype; the array itself if it has that dtype."""
     to = None if dtype is None else np.dtype(dtype)
     if to is None or to == value.read().dtype.to_numpy():
         return value
@@ -167,7 +171,7 @@ def _stacked(memory: TraceMemory, value: Any, to: DType) -> Symbol:
 
 
 def converted(symbol: Symbol, to: DType) -> Symbol:
-    """A symbol as NumPy casts it to a dtype: of a complex number the real part goes on."""
+    """Return a symbol, cast as NumPy casts it: a complex number loses its imaginary part."""
     if symbol.dtype is to:
         return symbol
     if symbol.dtype.is_complex and not to.is_complex and to is not DType.bool:
@@ -176,7 +180,7 @@ def converted(symbol: Symbol, to: DType) -> Symbol:
 
 
 def assigned(memory: TraceMemory, value: Any, to: DType) -> Symbol:
-    """The symbol of a value that is put into an array: cast to its dtype, whatever is lost."""
+    """Return the symbol of a value for assignment to an array, cast to `to` despite any loss."""
     if isinstance(value, (list, tuple)):
         value = array_from(memory, cast("Any", value))
     if isinstance(value, VALUES):
@@ -193,14 +197,17 @@ def assigned(memory: TraceMemory, value: Any, to: DType) -> Symbol:
 
 
 def _literal(memory: TraceMemory, value: Any, to: DType) -> Symbol:
-    """A Python number as NumPy puts it into an array; its own error where it does not fit."""
+    """Return a Python number as NumPy stores it in an array.
+
+    Raise NumPy's error if it does not fit.
+    """
     into = np.empty((), to.to_numpy())
     plainly(into.__setitem__, (), value)
     return memory.graph.constant_of(array_of(into, to))
 
 
 def _assigned_number(value: TracedNumber, to: DType) -> Symbol:
-    """A number of a traced call: an int goes into a float by way of float64, as in NumPy."""
+    """Return a traced number as NumPy stores it; an int reaches a float dtype through float64."""
     graph, number = value.trace.open_graph(), cast("Any", value)
     if isinstance(number, bool) or to is DType.bool:
         if isinstance(number, int) and not graph.asked(graph.rules.fits, value, DType.int64):
@@ -228,7 +235,10 @@ def _literal_of(value: TracedNumber, to: DType) -> Symbol:
 
 
 def broadcast(memory: TraceMemory, symbol: Symbol, shape: tuple[Any, ...]) -> Symbol:
-    """A symbol repeated to the shape of what it is put into; ShapeError where it does not fit."""
+    """Return a symbol, broadcast to the shape of an assignment's target.
+
+    The function raises ShapeError if the shapes do not broadcast.
+    """
     extra = symbol.rank - len(shape)
     lead, rest = symbol.shape[: max(extra, 0)], symbol.shape[max(extra, 0) :]
     pairs = zip(reversed(rest), reversed(shape), strict=False)
@@ -240,12 +250,15 @@ def broadcast(memory: TraceMemory, symbol: Symbol, shape: tuple[Any, ...]) -> Sy
 
 
 def shown(shape: Sequence[Any]) -> str:
-    """A shape as NumPy writes it."""
+    """Return a shape in NumPy's notation."""
     return f"({', '.join(map(str, shape))})"
 
 
 def stored(memory: TraceMemory, out: Any, result: Symbol, casting: str = "same_kind") -> Symbol:
-    """A result as it is written to an array `out`, under NumPy's casting rule."""
+    """Return a result as `out` stores it, under NumPy's casting rule.
+
+    The function raises GraphError or ShapeError if `out` cannot hold the result.
+    """
     if not isinstance(out, ArrayValue):
         kind = type(out).__name__
         raise GraphError(f"writes to an array of elsewhere; got out= a {kind}; use np.empty here")
@@ -258,7 +271,10 @@ def stored(memory: TraceMemory, out: Any, result: Symbol, casting: str = "same_k
 
 
 def storable(result: Symbol, to: DType, casting: str = "same_kind") -> Symbol:
-    """A result in the dtype that it is written in; PromotionError where NumPy does not cast so."""
+    """Return a result in the dtype of its target.
+
+    Raise PromotionError if NumPy refuses the cast.
+    """
     if not np.can_cast(result.dtype.to_numpy(), to.to_numpy(), cast("Any", casting)):
         raise PromotionError(
             f"the result is {result.dtype}, which NumPy does not cast to {to} with "

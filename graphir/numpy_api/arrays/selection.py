@@ -1,4 +1,4 @@
-"""x[mask] with a mask that is known when the graph runs: the elements where it is true."""
+"""The selection x[mask] of a mask that is known only at run time."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from graphir.ops.op import GraphValue
 
 
 class SelectionValue(GraphValue):
-    """The elements of a symbol where a mask is true, as many as there are at run time.
+    """The elements of a symbol where a mask is true; their number is known only at run time.
 
-    Functions of single elements compute on all elements; `y[mask] = selection` keeps those where
-    the mask is true. Nothing else takes a selection.
+    An elementwise function of a selection computes on all elements of the symbol. `y[mask] =
+    selection` keeps the elements where the mask is true. No other operation accepts a selection.
     """
 
     __slots__ = ("mask", "memory", "symbol")
@@ -31,7 +31,7 @@ class SelectionValue(GraphValue):
 
 
 def is_same(a: Symbol, b: Symbol, depth: int = 8) -> bool:
-    """Whether two symbols are the same ops on the same symbols."""
+    """Whether two symbols are equal expressions: equal ops on equal operands, up to a depth."""
     if a is b:
         return True
     if not depth or a.op is not b.op or len(a.args) != len(b.args) or a.type != b.type:

@@ -1,4 +1,4 @@
-"""NumPy's functions that write to an array: copyto, put, place, putmask and their like."""
+"""NumPy's functions that write to an array: copyto, put, place, putmask and similar functions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _target(x: Any, name: str) -> ArrayValue:
 
 
 def _is_number(value: Any) -> bool:
-    """Whether a value is a number of Python's or NumPy's that is known, or one of a traced call."""
+    """Whether a value is a known number of Python or NumPy, or a traced number."""
     return not isinstance(value, VALUES) and np.isscalar(value)
 
 
@@ -62,7 +62,7 @@ def _copyto(
 
 
 def _put_flat(x: ArrayValue, places: Any, values: Any) -> None:
-    """Elements set by their places in row-major order; values are repeated."""
+    """Set elements by their positions in row-major order; a single value serves all positions."""
     at: Any = plainly(np.unravel_index, places.reshape(-1), x.plain.shape)
     if np.ndim(values) or isinstance(values, (list, tuple)):
         several = array_from(x.memory, values)
@@ -133,7 +133,10 @@ def _fill_diagonal(memory: TraceMemory, a: Any, val: Any, wrap: bool = False) ->
 
 
 def add_at(memory: TraceMemory, ufunc: np.ufunc, a: Any, indices: Any, *values: Any) -> None:
-    """ufunc.at: the operation once for each index, so that repeated ones add up."""
+    """Execute ufunc.at: apply the operation once for each index, so repeated indices accumulate.
+
+    Each round handles indices without repetition, in their order of occurrence.
+    """
     x = _target(a, f"{ufunc.__name__}.at")
     if is_known(x, indices, values):
         plainly(ufunc.at, x.plain, plains(indices), *plains(values))
@@ -161,7 +164,7 @@ def add_at(memory: TraceMemory, ufunc: np.ufunc, a: Any, indices: Any, *values: 
 
 
 def _spread(memory: TraceMemory, value: Any, shape: tuple[int, ...]) -> Any:
-    """A value for each place."""
+    """Return a vector with a value for each position."""
     array = array_from(memory, value) if not _is_number(value) else value
     symbol = broadcast(memory, operand(memory, array), shape) if not _is_number(array) else None
     if symbol is None:

@@ -1,1 +1,1 @@
-"""Views of arrays: the steps from a base to a view, and what a write to the view makes of it."""
+"""Views of arrays: the steps from an array to a view, and the effect of a write to the view."""

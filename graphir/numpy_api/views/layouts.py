@@ -1,4 +1,9 @@
-"""From strides to steps: what a view is of the array it was taken of, read from their memory."""
+"""From strides to view steps: the ops that lead from an array to a view of its memory.
+
+A view that selects a slice of each axis, in another order or broadcast, becomes flips, a cut, a
+permutation, a reshape and a broadcast. Any other view becomes a Pick of elements by their
+addresses.
+"""
 
 from __future__ import annotations
 
@@ -26,14 +31,17 @@ Sizes: TypeAlias = tuple[int, ...]
 
 
 class ViewLayout(NamedTuple):
-    """Where the elements of an array lie: shape, and strides in bytes."""
+    """The layout of an array: its shape, and its strides in bytes."""
 
     shape: Sizes
     strides: Sizes
 
     @property
     def contiguous(self) -> bool:
-        """Whether the elements lie one after another in row-major order; of itemsize `strides`."""
+        """Whether the elements are contiguous in row-major order.
+
+        The last stride counts as the itemsize.
+        """
         stride_expected = self.strides[-1] if self.shape else 0
         for size, stride in zip(reversed(self.shape), reversed(self.strides), strict=True):
             if size != 1 and stride != stride_expected:
@@ -47,12 +55,12 @@ _MOST = 20_000
 
 
 def address(array: Array) -> int:
-    """The address of the first element."""
+    """Return the address of the first element."""
     return array.__array_interface__["data"][0]
 
 
 def steps_between(whole: Array, view: Array) -> Steps | None:
-    """The steps from an array to a view of its memory; None where none lead there."""
+    """Return the steps from an array to a view of its memory, or None if no steps lead there."""
     offset = address(view) - address(whole)
     dtypes = whole.dtype, view.dtype
     if dtypes[0] != dtypes[1]:
@@ -67,7 +75,7 @@ def steps_between(whole: Array, view: Array) -> Steps | None:
 
 
 def _part(whole: Any, view: Array, offset: int) -> Steps | None:
-    """The steps to a real or imaginary part."""
+    """Return the steps to a real or imaginary part."""
     if whole.dtype.kind != "c" or view.dtype != whole.real.dtype:
         return None
     imaginary = bool(offset % whole.itemsize)
@@ -88,7 +96,7 @@ def _steps(whole: ViewLayout, view: ViewLayout, offset: int, itemsize: int) -> S
 
 
 def _empty(whole: ViewLayout, view: ViewLayout) -> Steps:
-    """An empty view, of an array of any size."""
+    """Return the steps to an empty view, from an array of any size."""
     none = (0,) * len(whole.shape)
     cut_step = Cut(none, none, (1,) * len(none))
     start: Steps = (
@@ -105,7 +113,7 @@ def _same_elements(whole: ViewLayout, view: ViewLayout, itemsize: int) -> bool:
 
 
 def _cut(whole: ViewLayout, view: ViewLayout, offset: int) -> Steps | None:
-    """A slice of each axis, reordered and broadcast, if the view is that."""
+    """Return the steps of a view that slices each axis, then reorders and broadcasts; else None."""
     starts = _starts(whole, offset)
     axes = None if starts is None else _matched(whole, view, starts)
     if starts is None or axes is None:
@@ -133,7 +141,10 @@ def _cut(whole: ViewLayout, view: ViewLayout, offset: int) -> Steps | None:
 
 
 def _starts(whole: ViewLayout, offset: int) -> list[int] | None:
-    """The index of the view's first element, where an offset says it: no axes overlap."""
+    """Return the index of the view's first element, or None if the offset does not determine it.
+
+    The offset determines the index if no two axes overlap in memory.
+    """
     starts, reach = [0] * len(whole.shape), 0
     axes = sorted(range(len(whole.shape)), key=lambda i: abs(whole.strides[i]))
     for i in axes:  # from the innermost on
@@ -153,7 +164,10 @@ def _starts(whole: ViewLayout, offset: int) -> list[int] | None:
 
 
 def _matched(whole: ViewLayout, view: ViewLayout, starts: list[int]) -> list[int | None] | None:
-    """For each axis of the view the one it runs along; None of those that add or repeat."""
+    """Return for each axis of the view the axis of the whole along which it runs.
+
+    An axis of size 1, or with stride 0, has None. The result is None if an axis matches no other.
+    """
     free = [i for i, size in enumerate(whole.shape) if size > 1]
     free.sort(key=lambda i: -abs(whole.strides[i]))
     axes: list[int | None] = []
@@ -175,7 +189,7 @@ def _matched(whole: ViewLayout, view: ViewLayout, starts: list[int]) -> list[int
 def _spans(
     whole: ViewLayout, view: ViewLayout, starts: list[int], axes: list[int | None]
 ) -> tuple[Sizes, Cut | None, Sizes]:
-    """The axes to flip, the slice to take and its shape."""
+    """Return the axes to flip, the cut to take and the shape of the cut."""
     spans = {i: (at, at + 1, 1) for i, at in enumerate(starts)}
     flips: list[int] = []
     for axis, size, stride in zip(axes, view.shape, view.strides, strict=True):
@@ -193,7 +207,7 @@ def _spans(
 
 
 def _picked(whole: ViewLayout, view: ViewLayout, offset: int) -> Steps | None:
-    """The places of the view's elements among those of the whole, by address."""
+    """Return the Pick of the view's elements from the whole, by their addresses; else None."""
     whole_addresses, view_addresses = _addresses(whole), _addresses(view) + offset
     order = np.argsort(whole_addresses.ravel(), kind="stable")
     at = np.searchsorted(whole_addresses.ravel()[order], view_addresses.ravel())

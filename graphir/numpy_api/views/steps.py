@@ -1,7 +1,7 @@
-"""How a view reads its array, and how what is written to it changes that array, in symbols.
+"""View steps: how a view reads its array, and how a write through the view changes the array.
 
-A step is one way in which a view differs from what it was taken of. `forward` gives the symbol of
-the view; `backward` the symbol of the whole once `new` stands where the view looks.
+A step is one difference between a view and its array. `forward` returns the symbol of the view.
+`backward` returns the symbol of the whole array after `new` has replaced the view's elements.
 """
 
 from __future__ import annotations
@@ -22,72 +22,75 @@ Sizes: TypeAlias = tuple[int, ...]
 
 
 class ViewWriteError(GraphirError):
-    """A write through a view whose elements have no one place in the whole array."""
+    """A write through a view whose elements have no unique position in the whole array."""
 
 
 class ViewBuilder(Protocol):
-    """The entry of view ops into a graph: that of a trace, or of a recording."""
+    """The interface that adds view ops to a graph, for a trace or a recording."""
 
     def emit(self, op: Op, args: tuple[Symbol, ...], **attrs: Any) -> Symbol:
-        """Add an op on symbols."""
+        """Add an op on symbols and return its symbol."""
         ...
 
     def reshaped(self, x: Symbol, shape: Iterable[Any]) -> Symbol:
-        """The symbol in another shape; itself where it has that."""
+        """Return the symbol in another shape; the symbol itself if it has that shape."""
         ...
 
     def broadcast(self, x: Symbol, shape: Iterable[Any]) -> Symbol:
-        """The symbol repeated to a shape; leading axes of 1 may go."""
+        """Return the symbol broadcast to a shape; surplus leading axes of size 1 are dropped."""
         ...
 
     def places(self, start: int, step: int, axis: int, shape: tuple[Any, ...]) -> Symbol:
-        """The indices start, start + step, ... along an axis, for each element of a shape."""
+        """Return the indices start, start + step, ... along an axis, broadcast to a shape."""
         ...
 
     def held(self, array: NDArray[Any]) -> Symbol:
-        """The symbol of an array that nobody writes to."""
+        """Return the symbol of an array that nobody writes to."""
         ...
 
 
 class ViewStep:
-    """One difference between a view and what it looks at."""
+    """One difference between a view and its array."""
 
     def forward(self, builder: ViewBuilder, x: Symbol) -> Symbol:
-        """The view of x."""
+        """Return the view of x."""
         raise NotImplementedError
 
     def backward(self, builder: ViewBuilder, x: Symbol, new: Symbol) -> Symbol:
-        """The whole once its view is `new`; ViewWriteError where no graph says that."""
+        """Return the whole array with `new` in the view's place.
+
+        The method raises ViewWriteError if the view's elements have no unique position.
+        """
         raise ViewWriteError("what is written there has no one place")
 
 
 @dataclass(frozen=True, slots=True)
 class Flip(ViewStep):
-    """Backwards along axes."""
+    """A reversal of axes."""
 
     axes: Sizes
 
     def forward(self, builder: ViewBuilder, x: Symbol) -> Symbol:
-        """Flipped."""
+        """Return x with the axes flipped."""
         return builder.emit(ops.flip, (x,), axis=self.axes)
 
     def backward(self, builder: ViewBuilder, x: Symbol, new: Symbol) -> Symbol:
-        """Flipped back."""
+        """Return the whole array: `new`, flipped back."""
         return self.forward(builder, new)
 
 
 @dataclass(frozen=True, slots=True)
 class Permute(ViewStep):
-    """Axes in another order."""
+    """A permutation of the axes."""
 
     dims: Sizes
 
     def forward(self, builder: ViewBuilder, x: Symbol) -> Symbol:
-        """Permuted."""
+        """Return x with permuted axes."""
         return builder.emit(ops.permute, (x,), dims=self.dims)
 
     def backward(self, builder: ViewBuilder, x: Symbol, new: Symbol) -> Symbol:
-        """Permuted back."""
+        """Return the whole array: `new`, permuted back."""
         inverse = tuple(self.dims.index(i) for i in range(len(self.dims)))
         return builder.emit(ops.permute, (new,), dims=inverse)
 
@@ -99,17 +102,17 @@ class Reshape(ViewStep):
     shape: Sizes
 
     def forward(self, builder: ViewBuilder, x: Symbol) -> Symbol:
-        """Reshaped."""
+        """Return x in the view's shape."""
         return builder.reshaped(x, self.shape)
 
     def backward(self, builder: ViewBuilder, x: Symbol, new: Symbol) -> Symbol:
-        """Reshaped back."""
+        """Return the whole array: `new` in the shape of x."""
         return builder.reshaped(new, x.shape)
 
 
 @dataclass(frozen=True, slots=True)
 class Cut(ViewStep):
-    """The elements from start to stop by a positive step, on every axis; in a shape, if given."""
+    """A slice with a positive step on every axis, followed by a reshape if `shape` is given."""
 
     start: Sizes
     stop: Sizes
@@ -117,12 +120,15 @@ class Cut(ViewStep):
     shape: Sizes | None = None
 
     def forward(self, builder: ViewBuilder, x: Symbol) -> Symbol:
-        """Sliced."""
+        """Return the slice of x."""
         part = builder.emit(ops.slice, (x,), start=self.start, stop=self.stop, step=self.step)
         return part if self.shape is None else builder.reshaped(part, self.shape)
 
     def backward(self, builder: ViewBuilder, x: Symbol, new: Symbol) -> Symbol:
-        """Scattered, axis by axis: the outer slices with the inner ones put into them."""
+        """Return x with `new` scattered into the slice, axis by axis.
+
+        The slice along an outer axis first receives the scatter along the inner axes.
+        """
         spans = zip(self.start, self.stop, self.step, strict=True)
         new = builder.reshaped(new, (-(-(stop - start) // step) for start, stop, step in spans))
         axes = [i for i, size in enumerate(x.shape) if self._of(i) != (0, size, 1)]
@@ -150,17 +156,17 @@ def _scattered(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pick(ViewStep):
-    """The elements at some places, counted in row-major order."""
+    """The elements at positions, counted in row-major order."""
 
     places: NDArray[np.int64]
 
     def forward(self, builder: ViewBuilder, x: Symbol) -> Symbol:
-        """Gathered."""
+        """Return the elements, gathered."""
         flat = builder.reshaped(x, (x.size,))
         return builder.emit(ops.gather, (flat, builder.held(self.places)), axis=0)
 
     def backward(self, builder: ViewBuilder, x: Symbol, new: Symbol) -> Symbol:
-        """Scattered, the last winning."""
+        """Return x with `new` scattered to the positions; the last of repeated positions wins."""
         flat = builder.reshaped(x, (x.size,))
         updates = builder.reshaped(new, (new.size,))
         places = builder.held(self.places.reshape(-1))
@@ -169,27 +175,27 @@ class Pick(ViewStep):
 
 @dataclass(frozen=True, slots=True)
 class Broadcast(ViewStep):
-    """Repeated along axes: what is written there has no one place."""
+    """A repetition along axes. It refuses writes, because its elements have no unique position."""
 
     shape: Sizes
 
     def forward(self, builder: ViewBuilder, x: Symbol) -> Symbol:
-        """Broadcast."""
+        """Return x, broadcast."""
         return builder.broadcast(x, self.shape)
 
 
 @dataclass(frozen=True, slots=True)
 class ViewPart(ViewStep):
-    """The real or the imaginary part of complex numbers."""
+    """The real or the imaginary parts of complex numbers."""
 
     imaginary: bool
 
     def forward(self, builder: ViewBuilder, x: Symbol) -> Symbol:
-        """The part."""
+        """Return the parts of x."""
         return builder.emit(ops.imag if self.imaginary else ops.real, (x,))
 
     def backward(self, builder: ViewBuilder, x: Symbol, new: Symbol) -> Symbol:
-        """The part beside the other one."""
+        """Return complex numbers of the new parts and the other parts of x."""
         other = ViewPart(not self.imaginary).forward(builder, x)
         parts = (other, new) if self.imaginary else (new, other)
         return builder.emit(ops.as_complex, parts)
@@ -199,14 +205,14 @@ Steps: TypeAlias = "tuple[ViewStep, ...]"
 
 
 def forward(steps: Steps, builder: ViewBuilder, x: Symbol) -> Symbol:
-    """The view that steps lead to."""
+    """Return the view at the end of the steps."""
     for step in steps:
         x = step.forward(builder, x)
     return x
 
 
 def backward(steps: Steps, builder: ViewBuilder, x: Symbol, new: Symbol) -> Symbol:
-    """The whole once the view that steps lead to is `new`."""
+    """Return the whole array after `new` has replaced the view at the end of the steps."""
     wholes = [x] if steps else []
     for step in steps[:-1]:
         wholes.append(step.forward(builder, wholes[-1]))
