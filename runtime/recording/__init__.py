@@ -1,4 +1,4 @@
-"""Recording ordinary NumPy programs: their graphs, with every promotion at its line."""
+"""Recording of ordinary NumPy programs as graphs, with the source line of every promotion."""
 
 from runtime.recording.notes import Note
 from runtime.recording.recording import Recording, record

@@ -1,4 +1,4 @@
-"""The classes of what a recording program computes with."""
+"""The classes of the arrays and scalars with which a recorded program computes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from runtime.recording.values import TracedScalar, active, plains
 
 
 class Dispatching:
-    """What NumPy asks of a class whose objects its functions are called on."""
+    """The protocols by which NumPy dispatches its functions on recorded values to the recorder."""
 
     __slots__ = ()
 
@@ -29,7 +29,7 @@ class Dispatching:
 
 
 class RecordedArray(Dispatching, Methods):
-    """An ndarray whose every operation is recorded; its values are NumPy's."""
+    """An ndarray whose operations are recorded; NumPy computes its values."""
 
     __slots__ = ()
 
@@ -44,7 +44,7 @@ class RecordedArray(Dispatching, Methods):
 
 
 class RecordedScalar(Dispatching):
-    """The methods of the subclasses of NumPy's scalar types: numbers that know a symbol."""
+    """The methods of recorded scalars, which are subclasses of NumPy's scalar types."""
 
     plain: Any
     symbol: Symbol
@@ -61,14 +61,14 @@ class RecordedScalar(Dispatching):
         return _of_array(self, lambda x: x.imag)
 
     def astype(self, dtype: Any, *args: Any, **kwargs: Any) -> Any:
-        """In another dtype."""
+        """Return the scalar cast to another dtype."""
         return _of_array(self, lambda x: x.astype(dtype, *args, **kwargs))
 
     def __getitem__(self, key: Any) -> Any:
         return self if type(key) is tuple and not key else self.plain[plains(key)]
 
     def item(self, *args: Any) -> Any:
-        """The Python number, in which the recording ends."""
+        """Return the Python number, which is not recorded any more."""
         return number_of("item", self, self.plain.item(*args))
 
     def __float__(self) -> float:
@@ -81,7 +81,7 @@ class RecordedScalar(Dispatching):
         return number_of("complex", self, complex(self.plain))
 
     def tolist(self) -> Any:
-        """The Python number, in which the recording ends."""
+        """Return the Python number, which is not recorded any more."""
         return number_of("tolist", self, self.plain.tolist())
 
     @property
@@ -108,7 +108,7 @@ class RecordedScalar(Dispatching):
 
 
 def _of_array(scalar: RecordedScalar, function: Callable[[Any], Any]) -> Any:
-    """A function of the scalar as a 0-d array, whose element is the result."""
+    """Apply a function to the scalar as a 0-d array, and return the element of a 0-d result."""
     recorder = active()
     if recorder is None or scalar.recorder is not recorder:
         return function(np.asarray(scalar.plain))[()]
@@ -161,7 +161,7 @@ def _unary(name: str, ufunc: np.ufunc) -> Callable[[Any], Any]:
 
 
 def _methods() -> dict[str, Any]:
-    """The operators of scalars, which NumPy would compute without asking."""
+    """Return the operators of scalars, because NumPy computes its own without dispatch."""
     comparisons = ("lt", "le", "gt", "ge", "eq", "ne")
     methods: dict[str, Any] = {}
     for name, ufunc in _BINARY.items():
@@ -192,7 +192,7 @@ def _array_method(name: str) -> Callable[..., Any]:
 
 
 def _of(base: type[Any]) -> dict[str, Any]:
-    """The methods by which a scalar of a type is computed with as an array, or leaves."""
+    """Return the methods of a scalar type that compute on a 0-d array, or leave the recording."""
     methods = {name: _array_method(name) for name in _ARRAY_METHODS}
     methods |= {name: reading(name, reason) for name, reason in _READING.items()}
     methods["__bool__"] = reading("__bool__", AS_TRUTH, truth=True)
@@ -200,10 +200,10 @@ def _of(base: type[Any]) -> dict[str, Any]:
 
 
 def _scalars() -> dict[type[Any], type[Any]]:
-    """A subclass of each scalar type of NumPy that can have one: not of np.bool_.
+    """Return a subclass of each NumPy scalar type except np.bool_, which allows none.
 
-    Methods are copied into it, since NumPy takes the class that follows it in its bases' order to
-    be the one whose memory it has.
+    The methods are copied into each subclass instead of inherited: NumPy takes the next class in
+    the method resolution order to define the memory of the scalar.
     """
     namespace = {**vars(Dispatching), **vars(RecordedScalar), **_methods()}
     methods = {
@@ -214,7 +214,7 @@ def _scalars() -> dict[type[Any], type[Any]]:
     classes: dict[type[Any], type[Any]] = {}
     for code in "bhilqBHILQefdFD":
         base = np.dtype(code).type
-        # Not iterable, for all that it can be indexed.
+        # Without `__iter__ = None`, `__getitem__` would make the scalar iterable.
         body = {**methods, **_of(base), "__iter__": None}
         classes[base] = type(f"Recorded_{base.__name__}", (base, TracedScalar), body)
     return classes
@@ -224,7 +224,7 @@ SCALARS = _scalars()
 
 
 class ArrayRecorder(Recorder):
-    """The recorder whose results are of these classes."""
+    """The recorder that wraps results in the classes of this module."""
 
     array = RecordedArray
     scalars = SCALARS

@@ -1,4 +1,4 @@
-"""Builder: enters ops, constants and inputs into the graph of a program in the making."""
+"""`RecordingBuilder`: it appends ops, constants and inputs to the graph of a recording."""
 
 from __future__ import annotations
 
@@ -20,20 +20,21 @@ Array: TypeAlias = NDArray[Any]
 
 
 class RecordingBuilder:
-    """Enters symbols under the line `here`; `inputs` are the arrays for those of the graph.
+    """A builder of symbols at the location `here`; `inputs` are the arrays of the graph's inputs.
 
-    What is inferred, and constants, are kept: a loop meets the same ones again and again.
+    The graph caches inference, and the builder caches constants, because a loop of the program
+    repeats the same ops and constants.
     """
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.inputs: list[Array] = []
         self.pins: list[Symbol] = []
-        """Where NumPy's results stand in the place of those of the graph (see Beyond)."""
+        """The symbols at which NumPy's results replace those of the graph (see Beyond)."""
         self.masks: dict[Symbol, Symbol] = {}
-        """By the cast of a result, where it was asked for (see Beyond)."""
+        """For each cast of a result, the mask of `where=` that selects elements (see Beyond)."""
         self.exact_truncations: set[int] = set()
-        """The places of casts of floats to integers whose results are known to be NumPy's."""
+        """The indices of float-to-integer casts whose results are certainly NumPy's."""
         self.here = Location.at("", 0)
         self._dtypes: dict[Any, DType] = {}
         self._own = frozenset(dtype.code for dtype in graph.rules.dtypes)
@@ -42,27 +43,27 @@ class RecordingBuilder:
     # -- ops
 
     def emit(self, op: Op, args: tuple[Symbol, ...], **attrs: Any) -> Symbol:
-        """An op on symbols."""
+        """Append an op on symbols, and return its symbol."""
         inference = self.graph.infer(op, args, attrs)
         return self.graph.append(op, args, inference.attrs, inference.type, self.here)
 
     def applied(self, function: Any, *args: Any, **kwargs: Any) -> Any:
-        """What a function of NumPy is of symbols."""
+        """Return the result of a NumPy function on symbols."""
         with self.graph.at(self.here):
             return applied(self.graph, function, args, kwargs)
 
     def create(self, op: Op, **attrs: Any) -> Symbol:
-        """A symbol of no operands."""
+        """Append an op without operands, and return its symbol."""
         inference = self.graph.infer(op, (), attrs)
         return self.graph.append(op, (), inference.attrs, inference.type, self.here)
 
     def reshaped(self, x: Symbol, shape: Iterable[Any]) -> Symbol:
-        """The same in another shape, if it is another."""
+        """Return `x` reshaped, or `x` itself if it has the shape."""
         target_shape = tuple(shape)
         return x if x.shape == target_shape else self.emit(ops.reshape, (x,), shape=target_shape)
 
     def broadcast(self, x: Symbol, shape: Iterable[Any]) -> Symbol:
-        """The same repeated to a shape, as assignment does; leading axes of 1 may go."""
+        """Return `x` broadcast to a shape as in assignment, which drops leading axes of size 1."""
         target_shape = tuple(shape)
         if x.rank > len(target_shape):
             x = self.reshaped(x, x.shape[x.rank - len(target_shape) :])
@@ -71,9 +72,10 @@ class RecordingBuilder:
         )
 
     def cast(self, x: Symbol, to: DType, operand: str = "", op: str = "", rule: str = "") -> Symbol:
-        """The same in another dtype: as the user asked, or silently, for the operand of an op.
+        """Return `x` cast to another dtype, or `x` itself if it has the dtype.
 
-        `rule` is that of the silent one's origin, by default the rule set.
+        Without `operand` the user asked for the cast. With `operand`, the cast is implicit: it
+        serves this operand of `op`, and its origin names `rule`, by default the rule set.
         """
         if x.dtype is to:
             return x
@@ -95,9 +97,10 @@ class RecordingBuilder:
         real: Array | None = None,
         rule: str = "",
     ) -> Symbol:
-        """The cast of x, whose values are known, with NumPy's results beyond an integer's range.
+        """Return the cast of `x`, whose values are `values`, with NumPy's results out of range.
 
-        There it casts as its machine does; `real` are its results where they are known.
+        For a float beyond the range of an integer dtype, NumPy's result depends on the machine, so
+        the symbol takes NumPy's result there. `real` are NumPy's results if the caller has them.
         """
         cast = self.cast(x, to, operand, op, rule)
         if not is_truncation(x.dtype, to):
@@ -114,7 +117,7 @@ class RecordingBuilder:
         return self.pinned(cast, result, beyond)
 
     def pinned(self, x: Symbol, values: Any, at: Any = True) -> Symbol:
-        """The symbol with what NumPy made in the place of its values, where `at` is true."""
+        """Return a symbol with NumPy's `values` where `at` is true, and those of `x` elsewhere."""
         places = np.broadcast_to(np.asarray(at), x.shape)  # pyright: ignore
         pin = self.emit(ops.where, (self.input(places), self.input(np.asarray(values)), x))
         self.pins.append(pin)
@@ -123,7 +126,10 @@ class RecordingBuilder:
     # -- dtypes and inputs
 
     def dtype(self, dtype: Any) -> DType:
-        """The DType of a NumPy dtype; UnrecordedError where graphs under these rules have none."""
+        """Return the DType of a NumPy dtype.
+
+        Raises a GraphirError if graphs under these rules lack the dtype.
+        """
         dtype_ = self._dtypes.get(dtype)
         if dtype_ is None:
             dtype_ = self._dtypes[dtype] = self.graph.rules.supported(DType.from_numpy(dtype))
@@ -137,7 +143,7 @@ class RecordingBuilder:
             return False
 
     def input(self, array: Any, name: str | None = None) -> Symbol:
-        """A new input of the graph, with a copy of its values."""
+        """Add an input to the graph, with a copy of its values; return its symbol."""
         dtype = self.dtype(array.dtype)
         self.inputs.append(np.array(native(np.asarray(array)), order="C"))
         symbol = self.graph.input(TensorType(dtype, array.shape), name=name)
@@ -145,7 +151,7 @@ class RecordingBuilder:
         return symbol
 
     def held(self, array: Array) -> Symbol:
-        """An input for values that nobody writes to, such as places; equal ones share it."""
+        """Return an input for values without writers, such as indices; equal arrays share it."""
         key = "held", array.dtype, array.shape, array.tobytes()
         if key not in self._constants:
             self._constants[key] = self.input(array)
@@ -154,7 +160,7 @@ class RecordingBuilder:
     # -- constants
 
     def constant(self, value: Any) -> Symbol:
-        """A NumPy scalar, which is strong, or a Python scalar as NumPy's arrays have it."""
+        """Return the strong constant of a NumPy scalar, or of a Python scalar in NumPy's dtype."""
         array = np.asarray(value)
         dtype = self.dtype(array.dtype)
         key = dtype, array.tobytes()
@@ -163,7 +169,7 @@ class RecordingBuilder:
         return self._constants[key]
 
     def literal(self, op: Op, operands: Sequence[Any], position: int) -> Symbol:
-        """A Python scalar among the operands of an op, as the rules take it."""
+        """Return the constant that the rules make of a Python scalar operand of an op."""
         value = operands[position]
         exact = repr(value) if not value or value != value or type(value) is complex else value
         types = tuple(
@@ -176,19 +182,22 @@ class RecordingBuilder:
         return self._constants[key]
 
     def weak(self, number: Any, dtype: DType, literal: Any) -> Symbol:
-        """The constant that a literal is."""
+        """Return the constant of a Python literal."""
         literal_dtype, array = literal_array(number, dtype, self.graph.rules)
         return self._known(literal_dtype, array, literal)
 
     def _known(self, dtype: DType, array: Array, literal: Any) -> Symbol:
-        """A constant, entered without inferring what its array says."""
+        """Append a constant without inference, because its array has the dtype and shape."""
         value = np.array(array, order="C")
         value.setflags(write=False)
         attrs = {"dtype": dtype, "value": value, "literal": literal}
         return self.graph.append(ops.constant, (), attrs, TensorType(dtype, value.shape), self.here)
 
     def assigned_literal(self, value: Any, into: DType) -> Symbol:
-        """A Python scalar that is put into an array, weak but for what only the dtype holds."""
+        """Return the constant of a Python scalar that is assigned into an array of dtype `into`.
+
+        The constant is weak, unless only the dtype of the array represents the value.
+        """
         if isinstance(value, (bool, int)) and (into.is_integer or into is DType.bool):
             return self.constant(into.storage.type(value))
         weak = WEAK[type(value)]
@@ -201,7 +210,7 @@ class RecordingBuilder:
         return self._constants[key]
 
     def places(self, start: int, step: int, axis: int, shape: tuple[Any, ...]) -> Symbol:
-        """The indices start, start + step, ... along an axis, for each element of a shape."""
+        """Return the indices start, start + step, ... along an axis, broadcast to a shape."""
         key = "places", start, step, axis, shape
         if key not in self._constants:
             along = [1] * len(shape)
@@ -214,18 +223,18 @@ class RecordingBuilder:
 
 
 def is_truncation(source: DType, to: DType) -> bool:
-    """Whether a cast makes integers of floats, of which not all are in range."""
+    """Whether a cast converts floats to integers; some floats are beyond the integer range."""
     return (source.is_float or source.is_complex) and to.is_integer
 
 
 def beyond_range(array: Array, to: DType) -> NDArray[np.bool_]:
-    """Which floats are beyond the range of an integer once they are truncated; NaN is."""
+    """Return the mask of floats that are NaN, or beyond an integer's range after truncation."""
     whole = np.trunc(array.astype(np.float64))
     return ~((whole >= float(to.min)) & (whole < 2.0**to.precision))
 
 
 def _unbroadcast(real: Array, shape: tuple[int, ...]) -> Array | None:
-    """The values of such a shape that broadcasting repeated in an array; None if there are none."""
+    """Return the values of `shape` that broadcasting repeated in `real`; None if it has none."""
     if not real.size or real.ndim < len(shape):
         return None
     flat = real[(0,) * (real.ndim - len(shape))]

@@ -1,4 +1,7 @@
-"""The arrays that a program has before it runs: in globals, closures, defaults and objects."""
+"""The arrays that a program captures before it runs: in globals, closures, defaults and objects.
+
+Such an array is data of the program; any other unrecorded array comes from an opaque computation.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +14,16 @@ from typing import Any, cast
 import numpy as np
 
 MOST = 100_000
-"""The most objects that are looked at."""
+"""The most objects that the search visits."""
 
 LIBRARIES = sys.stdlib_module_names | {"numpy", "graphir", "passes", "runtime"}
-"""Packages that bring no data of the program along."""
+"""Packages that hold no data of the program."""
 
 
 class Brought:
-    """Arrays that are there before the program runs, and what they hold then.
+    """The arrays that exist before the program runs, with digests of their contents.
 
-    An array, or a view of one, is `in` it while that holds the same.
+    `array in brought` asks whether the array, or its base, is such an array and unchanged.
     """
 
     def __init__(self, arrays: Iterable[Any]) -> None:
@@ -37,10 +40,10 @@ class Brought:
 
 
 def _digest(array: Any) -> int:
-    """A number that other contents would very likely not have, of all bytes.
+    """Return a hash of all bytes of an array, which other contents very likely change.
 
-    Of a subclass also those of the arrays that it has beside, as a mask; its own `tobytes` may
-    write, or mean something else.
+    For a subclass the hash covers the arrays among its attributes too, such as a mask. It uses
+    ndarray's `tobytes`, because that of a subclass may write, or may mean something else.
     """
     attributes = cast("dict[str, Any]", getattr(array, "__dict__", {})).values()
     arrays: list[Any] = [array, *(x for x in attributes if isinstance(x, np.ndarray))]
@@ -48,7 +51,7 @@ def _digest(array: Any) -> int:
 
 
 def brought_arrays(function: Any) -> Iterator[Any]:
-    """The arrays that a function, and those it names, can reach without making them."""
+    """Yield the existing arrays that a function, and the functions it names, can reach."""
     pending: list[Any] = [(function, frozenset[str]())]
     seen_keys: set[object] = set()
     while pending and len(seen_keys) < MOST:
@@ -64,7 +67,7 @@ def brought_arrays(function: Any) -> Iterator[Any]:
 
 
 def _reachable(value: Any, names: frozenset[str]) -> Iterable[tuple[Any, frozenset[str]]]:
-    """The values that one leads to, each with the names of the code that asks for them."""
+    """Return the values that a value references, each with the names that the code uses."""
     if isinstance(value, FunctionType):
         return _of_function(value)
     if isinstance(value, MethodType):
@@ -91,13 +94,13 @@ def _of_function(function: FunctionType) -> list[tuple[Any, frozenset[str]]]:
     for cell in function.__closure__ or ():
         try:
             values.append(cell.cell_contents)
-        except ValueError:  # not assigned yet
+        except ValueError:  # the cell has no value yet
             continue
     return [(value, names) for value in values]
 
 
 def _class_of(value: Any) -> list[Any]:
-    """The class of an object of the program, whose methods it may call."""
+    """Return the class of an object if the program defines it, since it may call its methods."""
     kind = cast("Any", value if isinstance(value, type) else type(value))
     return [kind] if kind is not value and _is_user(str(kind.__module__)) else []
 

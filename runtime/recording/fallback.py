@@ -1,9 +1,9 @@
-"""Calls that recording cannot follow: on plain arrays, their results taken as given.
+"""The fallback of recording: opaque calls on plain arrays, whose results become inputs.
 
-Two kinds of errors meet in a recorded program. What NumPy raises is the program's and passes; it
-comes out of `Recorder.call`, through which alone NumPy computes. Whatever else is raised is a fault
-of the recording: the call is then made on plain arrays, unless it has been made by then. If that
-raises, the error is the program's after all.
+A recorded program can meet two kinds of errors. An error of NumPy belongs to the program and
+passes to it; such an error comes out of `Recorder.call`, the only way to NumPy. Any other error is
+a fault of the recording. The fallback then makes the call on plain arrays, unless the call has been
+made already. If the plain call raises, the error belongs to the program after all.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ Handler = Callable[..., Any]
 
 
 def rescued(plainly: Handler) -> Callable[[Handler], Handler]:
-    """A handler of calls, which are made `plainly(*args, **kwargs)` where nothing records.
+    """Return a decorator of handlers that adds the fallback `plainly(*args, **kwargs)`.
 
-    So they are where the handler fails by itself; each call is made once.
+    The decorated handler takes the fallback if no recorder is active, and if the handler itself
+    fails before it has made the call. Each call of the program is made once.
     """
 
     def wrap(handle: Handler) -> Handler:
@@ -56,7 +57,7 @@ def rescued(plainly: Handler) -> Callable[[Handler], Handler]:
                     result = _keep_result(
                         recorder, name, recorder.call_result, arrays_of((args, kwargs))
                     )
-                recorder.failed(fault)  # else it was the program's
+                recorder.failed(fault)  # the plain call succeeded: the fault is the recording's
                 return result
             finally:
                 recorder.call_result = outer
@@ -68,7 +69,7 @@ def rescued(plainly: Handler) -> Callable[[Handler], Handler]:
 
 
 def opaque(recorder: Recorder, name: str, plainly: Handler, args: Any, kwargs: Any) -> Any:
-    """A call on plain arrays, its results and what it wrote being taken as given."""
+    """Make an opaque call on plain arrays; its results, and arrays it wrote to, become inputs."""
     arrays = [array for array in arrays_of((args, kwargs)) if array.flags.writeable]
     before = [array.plain.tobytes() for array in arrays]
     for array in arrays:
@@ -85,7 +86,7 @@ def opaque(recorder: Recorder, name: str, plainly: Handler, args: Any, kwargs: A
 
 
 def _keep_result(recorder: Recorder, name: str, real: Any, arrays: Sequence[RecordedValue]) -> Any:
-    """The result of a call that has been made; nobody knows what it wrote."""
+    """Return the result of a completed call, and mark all writeable arrays as written."""
     _note_writes(recorder, name, [array for array in arrays if array.flags.writeable])
     return given(recorder, name, real, arrays)
 
@@ -96,7 +97,7 @@ def _note_writes(recorder: Recorder, name: str, arrays: Sequence[RecordedValue])
 
 
 def arrays_of(value: Any) -> list[RecordedValue]:
-    """The recorded arrays in lists, tuples and dicts."""
+    """Return the recorded arrays in a value, also inside lists, tuples and dicts."""
     if isinstance(value, RecordedValue):
         return [value]
     if isinstance(value, (tuple, list)):
@@ -105,7 +106,10 @@ def arrays_of(value: Any) -> list[RecordedValue]:
 
 
 def given(recorder: Recorder, name: str, real: Any, arrays: Sequence[RecordedValue]) -> Any:
-    """A result as the program goes on with it: one of the arrays, a view of one, or an input."""
+    """Return a result in the form that the program gets.
+
+    An array of the result is one of `arrays`, a view of one of them, or a new input of the graph.
+    """
     kind: Any = cast("object", type(real))
     if kind is tuple or kind is list:
         return kind(given(recorder, name, array, arrays) for array in real)  # pyright: ignore
@@ -125,13 +129,13 @@ def _nothing() -> Symbol:
 
 
 def repeatable(recorder: Recorder, value: Any, since: int) -> bool:
-    """Whether a call on these arguments, which has failed, can be made again.
+    """Whether a failed call on some arguments can be repeated.
 
-    It has written to none of them since that many writes; and functions among them, which are the
-    program's, are called once.
+    The call must not have written to an argument since write number `since`. A function among the
+    arguments belongs to the program and must not be called twice.
     """
     if isinstance(value, RecordedValue):
-        recorder.before(value)  # which sees what compiled code wrote
+        recorder.before(value)  # detects writes by compiled code
         trace = trace_of(value, recorder)
         return (trace.root or trace).version <= since
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""How recorded values leave the recording: as Python numbers, bools and bytes."""
+"""The ways in which recorded values leave the recording: as Python numbers, bools and bytes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ AS_TRUTH = "is read as a bool, by which the program may go on"
 
 
 def reading(name: str, reason: str, truth: bool = False) -> Callable[..., Any]:
-    """A method by which values leave the recording: NumPy's, on the plain value."""
+    """Return a method that calls NumPy's method on the plain value, and notes that values left.
+
+    `truth` is whether only the truth of the value leaves.
+    """
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         recorder = active()
@@ -27,9 +30,10 @@ def reading(name: str, reason: str, truth: bool = False) -> Callable[..., Any]:
 
 
 def number_of(name: str, value: Any, number: Any) -> Any:
-    """A Python number that a recorded value becomes: literals are all that it can go on as.
+    """Return the Python number of a recorded value, and note that the value left the recording.
 
-    If it is what the program returns, the value is an output.
+    The graph can contain such a number only as a literal. If the program returns the number, the
+    recorded value becomes an output.
     """
     recorder = active()
     if recorder is not None:

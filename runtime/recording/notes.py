@@ -1,4 +1,4 @@
-"""What a recorded program does that its graph does not contain."""
+"""Notes and opaque steps: the actions of a recorded program that its graph does not contain."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from runtime.recording.values import Array, RecordedValue, RecordingTrace, Trace
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What could not be recorded, where it was met first, and what was done instead."""
+    """A thing that could not be recorded, where it first occurred, and the recorder's fallback."""
 
     what: str
     location: Location
@@ -27,30 +27,33 @@ class Note:
 
 
 class NotingBuilder(RecordingBuilder):
-    """A builder that knows what its graph does not contain: notes for people, steps for audits."""
+    """A builder that lists what its graph lacks: as notes for people, as steps for audits."""
 
     def __init__(self, graph: Graph) -> None:
         super().__init__(graph)
         self.notes: dict[str, Note] = {}
         self.steps: list[OpaqueStep] = []
         self.arguments: list[Any] = []
-        """The arguments of the calls that are being recorded, the user's first."""
+        """The arguments of the active calls, the user's call first."""
         self._reads: set[tuple[int, bool]] = set()
 
     def before(self, value: Any) -> Symbol | None:
-        """The symbol of what is there before NumPy may write to it, if it has one."""
+        """Return the symbol of a value before NumPy may write to it; None if it has no symbol."""
         raise NotImplementedError
 
     def owner(self, array: Array) -> RecordingTrace | None:
-        """The trace of the array of this recording in whose memory a plain one lies."""
+        """Return the trace of the recorded array that owns the memory of a plain array, or None."""
         raise NotImplementedError
 
     def of_plain(self, array: Array) -> Symbol | None:
-        """The symbol of a plain array that the program brings along, if graphs have its dtype."""
+        """Return the symbol of a plain array that the program brings along.
+
+        The answer is None for a dtype that graphs lack.
+        """
         raise NotImplementedError
 
     def note(self, what: str, reason: str) -> None:
-        """Say once of a thing that it was not recorded."""
+        """Add a note that a thing was not recorded, once for each thing."""
         if what not in self.notes:
             self.notes[what] = Note(what, self.here, reason)
 
@@ -62,7 +65,10 @@ class NotingBuilder(RecordingBuilder):
         operands: tuple[Symbol, ...] | None,
         exact: bool = False,
     ) -> None:
-        """Note a step with such results, that may have read such operands (see OpaqueStep)."""
+        """Add an opaque step with its results, and the operands that it may have read.
+
+        None for the operands means that the step may have read anything (see OpaqueStep).
+        """
         self.steps.append(
             OpaqueStep(
                 what, self.here, reason, tuple(results), operands, exact=exact, compiled=True
@@ -70,7 +76,10 @@ class NotingBuilder(RecordingBuilder):
         )
 
     def read(self, what: str, value: Any, reason: str, truth: bool = False) -> None:
-        """Note that the program goes on by a recorded value, or by whether it is nonzero."""
+        """Note that the program's further course may depend on a recorded value.
+
+        With `truth`, it depends only on whether the value is nonzero.
+        """
         if isinstance(value, Symbol):
             symbols: tuple[Symbol, ...] | None = (value,)
         else:
@@ -87,7 +96,7 @@ class NotingBuilder(RecordingBuilder):
             )
 
     def setting(self, what: str, value: Any) -> Any:
-        """The plain value of an argument that is no operand: the program goes on by it."""
+        """Return the plain value of an argument that is not an operand, and note the read."""
         for leaf in traced_leaves(value):
             self.read(what, leaf, "is read from recorded values")
         return plains(value)

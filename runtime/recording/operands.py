@@ -1,4 +1,4 @@
-"""What a step that is not recorded may have read: the symbols of all that its call was given."""
+"""The operands of opaque steps: the symbols of all recorded values in the arguments of a call."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _DISPATCHER = cast("type[Any]", type(np.sum))
 _SIMPLE = (str, bytes, bool, int, float, complex, type(None), type, np.dtype, np.generic)
 _WIDE = frozenset("?dD")
-"""The dtypes of NumPy in which wide arithmetic computes, and whose results cannot wrap."""
+"""The NumPy dtypes of wide arithmetic, whose results cannot wrap."""
 _WHOLE = frozenset(
     ("bincount", "digitize", "lexsort", "packbits", "ravel_multi_index", "unpackbits",
      "unravel_index")
@@ -26,11 +26,14 @@ _WHOLE = frozenset(
 
 
 class _UnknownOperandError(Exception):
-    """What was given may read anything."""
+    """Raised if an argument may read values that are not among the arguments."""
 
 
 def operands(recorder: NotingBuilder, values: Any) -> tuple[Symbol, ...] | None:
-    """The symbols of all recorded values in arguments of calls; None where others may be read."""
+    """Return the symbols of all recorded values in the arguments of calls.
+
+    The answer is None if the call may read other values too, through an object or a function.
+    """
     symbols: dict[int, Symbol] = {}
     try:
         for symbol in _symbols(recorder, values):
@@ -67,7 +70,7 @@ def _required(symbol: Symbol | None) -> Symbol:
 
 
 def _known(recorder: NotingBuilder, array: Any) -> Symbol | None:
-    """The symbol of the memory of an array, all of it, as it was recorded last."""
+    """Return the last symbol of the whole memory that an array is a view of; None if unknown."""
     trace = _trace(array) if isinstance(array, RecordedValue) else recorder.owner(array)
     if trace is None or trace.recorder is not recorder:
         return None if isinstance(array, RecordedValue) else recorder.of_plain(array)
@@ -75,7 +78,7 @@ def _known(recorder: NotingBuilder, array: Any) -> Symbol | None:
 
 
 def _trace(array: Any) -> RecordingTrace | None:
-    """The trace of an array, or of the one that it is a view of."""
+    """Return the trace of an array, or of the nearest array of which it is a view; or None."""
     while isinstance(array, RecordedValue):
         if array.recording_trace is not None:
             return array.recording_trace
@@ -84,8 +87,8 @@ def _trace(array: Any) -> RecordingTrace | None:
 
 
 def _is_numpy(value: Any) -> bool:
-    """Whether a value is a function of NumPy or of this project, which calls nobody else."""
-    if isinstance(value, np.ufunc):  # but for those of np.frompyfunc, which are the program's
+    """Whether a value is a function of NumPy or of this project, which calls no user code."""
+    if isinstance(value, np.ufunc):  # ufuncs of np.frompyfunc, on objects alone, call user code
         return any(set(loop) - set("O->") for loop in value.types)
     if isinstance(value, _DISPATCHER):
         return True
@@ -96,10 +99,10 @@ def _is_numpy(value: Any) -> bool:
 
 
 def is_wide(name: str, function: Any, operands: Iterable[Symbol] | None, real: Any) -> bool:
-    """Whether a function is one of NumPy, and computes in wide arithmetic as it is.
+    """Whether a call of a NumPy function computes in wide arithmetic already.
 
-    So it does on bools, float64 and complex128, with no narrower result. Functions of positions are
-    exact for integers too.
+    That is the case if operands are bool, float64 or complex128 and no result is narrower.
+    Functions of positions are exact for integers too.
     """
     own = isinstance(function, np.ufunc) and getattr(np, function.__name__, None) is function
     own = own or isinstance(function, (_DISPATCHER, RecordedValue))
@@ -112,7 +115,7 @@ def is_wide(name: str, function: Any, operands: Iterable[Symbol] | None, real: A
 
 
 def leaves(value: Any) -> Iterator[Any]:
-    """What is in lists and tuples, one in another."""
+    """Yield the leaves of nested lists and tuples."""
     if isinstance(value, (list, tuple)):
         for part in cast("list[Any]", value):
             yield from leaves(part)
@@ -121,7 +124,7 @@ def leaves(value: Any) -> Iterator[Any]:
 
 
 def traced_leaves(value: Any) -> list[Any]:
-    """All that is recorded in a value, in lists, tuples, dicts and slices."""
+    """Return the recorded values in a value, also inside lists, tuples, dicts and slices."""
     if isinstance(value, (RecordedValue, TracedScalar)):
         return [value]
     if isinstance(value, slice):
@@ -135,5 +138,5 @@ def traced_leaves(value: Any) -> list[Any]:
 
 
 def holds_traced(value: Any) -> bool:
-    """Whether something recorded is among the leaves of lists."""
+    """Whether a recorded value is among the leaves of nested lists and tuples."""
     return any(isinstance(leaf, (RecordedValue, TracedScalar)) for leaf in leaves(value))

@@ -1,4 +1,9 @@
-"""Recorder: what is known of a running program's values, and what could not be recorded."""
+"""`Recorder`: the state of one recording, which gives a symbol to each value of a running program.
+
+NumPy computes every value of the program. Beside that, the recorder enters an op for each result
+into the graph, and checks that the inferred dtype and shape are NumPy's. A result that no op
+describes becomes an input of the graph, with a note.
+"""
 
 from __future__ import annotations
 
@@ -32,14 +37,14 @@ from runtime.recording.values import (
 
 Array: TypeAlias = NDArray[Any]
 UNDONE: Any = object()
-"""The result of a call that has not been made."""
+"""The result of a call that the recorder has not made yet."""
 
 
 class Recorder(NotingBuilder):
-    """Knows the symbols of a program's values, and makes those of its results.
+    """The recorder of one program: it finds symbols of operands and wraps results.
 
-    `array` and `scalars` are the classes in which results go on: an ndarray's, and those of NumPy
-    scalars by their own.
+    `array` is the class of wrapped arrays. `scalars` maps each NumPy scalar type to the class of
+    wrapped scalars.
     """
 
     array: type[RecordedValue] = RecordedValue
@@ -51,38 +56,41 @@ class Recorder(NotingBuilder):
         self.enter()
         self.call_result: Any = UNDONE
         self.error_id = 0
-        """What the call that is being recorded has returned, and what it raised, by id."""
+        """The id of the error that the current call raised; `call_result` is its result."""
         self.faults: list[Exception] = []
-        """Errors of this project's own, which tests look at."""
+        """Errors of the recording itself, for tests."""
         self.calls: list[str] = []
-        """The NumPy functions written in Python that run now, the user's call first."""
+        """The active NumPy functions that are written in Python, the user's call first."""
         self.numbers: dict[int, tuple[Any, Any]] = {}
-        """Python numbers that recorded values have become, by id, with those values."""
+        """Python numbers made from recorded values, by the id of the number, with those values."""
         self.containers: list[tuple[Any, Any]] = []
-        """Lists among the arguments, each with the one that the program got instead."""
+        """Lists and dicts among the arguments, each with the copy that the program got instead."""
         self.writes = 0
-        """How often something recorded has been written to."""
+        """The number of writes to recorded memory so far."""
         self.resized_arrays: dict[int, tuple[RecordedValue, Array]] = {}
-        """Arrays with other memory than they began with, by id, with what they began with."""
+        """Arrays whose memory was replaced, by id, with the original plain array."""
         self._arguments: list[RecordedValue] = []
         self._outside: dict[int, tuple[Array, Array, Symbol]] = {}
         self.brought = Brought(())
         self._owners: dict[int, ref[RecordingTrace]] = {}
 
-    # -- where, and what could not be
+    # -- locations and faults
 
     def enter(self) -> None:
-        """Enter what follows under the line that asked for the recording."""
+        """Locate the next symbols at the line that asked for the recording."""
         self.here, self._call = self.sites.here(2)
 
     def locate(self) -> bool:
-        """Enter what follows under the user's line; False while a module is being imported."""
+        """Locate the next symbols at the user's line; return False during a module's import."""
         site = self.sites.here(3)
         self.here, self._call = site
         return site is not self.sites.importing
 
     def call(self, function: Callable[..., Any], args: Iterable[Any], kwargs: Any) -> Any:
-        """What NumPy makes of a call at the user's line; what is raised here is the program's."""
+        """Return NumPy's result of a call, made as if from the user's line.
+
+        An exception that the call raises belongs to the program.
+        """
         try:
             real = self.call_result = self._call(function, args, kwargs)
         except Exception as error:
@@ -91,14 +99,17 @@ class Recorder(NotingBuilder):
         return real
 
     def failed(self, error: Exception) -> None:
-        """Remember an error that is none of those by which recording says what it cannot."""
+        """Store an error as a fault, unless it is a GraphirError: a refusal of the recording."""
         if not isinstance(error, GraphirError):
             self.faults.append(error)
 
-    # -- values that enter
+    # -- symbols of operands
 
     def given(self, array: Array, parent: Symbol | None = None) -> Symbol:
-        """An input for values that memory alone knows; of a `parent` they are other bits."""
+        """Add an input for an array whose values no recorded op has computed; return its symbol.
+
+        With `parent`, the values are the bits of the parent read in another way.
+        """
         what = f"an array of {array.dtype}{list(array.shape)}"
         reason = "is taken as given: it was made by what is not recorded"
         symbol = self.input(array)
@@ -113,11 +124,11 @@ class Recorder(NotingBuilder):
         return symbol
 
     def retaken(self, array: Array) -> Symbol | None:
-        """The same, or None of a dtype that graphs do not have."""
+        """Add an input as `given` does; return None for a dtype that graphs lack."""
         return self.given(array) if self.has(array.dtype) else None
 
     def outside(self, array: Array) -> Symbol:
-        """The symbol of a plain array that the program brings along: its values as they are now."""
+        """Return the symbol of the current values of a plain array from outside the recording."""
         if not array.ndim:
             return self.constant(array)
         owner = self.owner(array)
@@ -131,14 +142,14 @@ class Recorder(NotingBuilder):
         return symbol
 
     def of_plain(self, array: Array) -> Symbol | None:
-        """The symbol of a plain array as `outside` has it; None of a dtype that graphs lack."""
+        """Return the symbol of a plain array as `outside` does; None if graphs lack its dtype."""
         if not self.has(array.dtype):
             return None
         with recording_with(None):
             return self.outside(array)
 
     def owner(self, array: Array) -> RecordingTrace | None:
-        """The trace of the array of this recording in whose memory a plain one lies."""
+        """Return the trace of the recorded array that owns the memory of a plain array, or None."""
         base: Any = array
         while base is not None:
             entry = self._owners.get(id(base))
@@ -149,19 +160,22 @@ class Recorder(NotingBuilder):
         return None
 
     def counted(self) -> int:
-        """The number of a write that is made now."""
+        """Count a write, and return its number."""
         self.writes += 1
         return self.writes
 
     def written(self, array: Array, symbol: Symbol | None) -> None:
-        """Note that a plain array has been given these values."""
+        """Note that a plain array now has the values of a symbol, or unknown ones for None."""
         if symbol is None:
             self._outside.pop(id(array), None)
         else:
             self._outside[id(array)] = array, np.array(array), symbol
 
     def symbol(self, value: Any) -> Symbol:
-        """The symbol of an array or scalar; UnrecordedError of what can have none."""
+        """Return the symbol of an array, a scalar or a list.
+
+        Raises UnrecordedError for other values.
+        """
         if isinstance(value, RecordedValue):
             return trace_of(value, self).read()
         if isinstance(value, TracedScalar):
@@ -175,16 +189,16 @@ class Recorder(NotingBuilder):
         raise UnrecordedError(f"a {type(value).__name__} is no operand")
 
     def before(self, value: Any) -> Symbol | None:
-        """The symbol of what is there before NumPy may write to it, if it has one."""
+        """Return the symbol of a value before NumPy may write to it; None if it has no symbol."""
         try:
             with recording_with(None):
                 return None if value is None else self.symbol(value)
-        except Exception as error:  # the program goes on, whatever it is
+        except Exception as error:  # no fault of the recording may stop the program
             self.failed(error)
             return None
 
     def operands(self, op: Op, values: Sequence[Any]) -> tuple[Symbol, ...]:
-        """What an op is called on, as symbols."""
+        """Return the operands of an op as symbols; Python scalars become weak constants."""
         symbols: list[Any] = []
         literals = False
         for value in values:
@@ -203,7 +217,10 @@ class Recorder(NotingBuilder):
         return tuple(symbols)
 
     def listed(self, values: Any) -> Symbol:
-        """The symbol of the array that NumPy makes of a list; promoted as a stack of its leaves."""
+        """Return the symbol of the array that NumPy makes of a list.
+
+        The graph promotes the leaves of the list as operands of a stack.
+        """
         array = np.asarray(plains(values))
         if not holds_traced(values):
             return self.held(array)
@@ -214,7 +231,7 @@ class Recorder(NotingBuilder):
     # -- results
 
     def wrapped(self, real: Any, symbol: Symbol | None) -> Any:
-        """A result as the program goes on with it."""
+        """Return a result in the form that the program gets; without symbol it stays plain."""
         kind = cast("Any", type(real))
         if symbol is None:
             return real
@@ -232,7 +249,7 @@ class Recorder(NotingBuilder):
         return scalar
 
     def argument(self, value: Any, name: str | None) -> Any:
-        """An argument as the program gets it: the same array, the same object."""
+        """Return an argument in the form that the program gets; one array has one wrapper."""
         for argument_ in self._arguments:
             if argument_.plain is value:
                 return argument_
@@ -243,7 +260,7 @@ class Recorder(NotingBuilder):
         return wrapper
 
     def written_arguments(self) -> list[RecordedValue]:
-        """The arguments that hold something else than what the program was called on."""
+        """Return the arguments whose values the program has changed."""
         input_places = {symbol.index for symbol in self.graph.inputs}
         symbols = ((argument, self.before(argument)) for argument in self._arguments)
         return [
@@ -253,38 +270,39 @@ class Recorder(NotingBuilder):
         ]
 
     def adopt(self, array: RecordedValue, name: str, symbolic: Callable[[], Symbol]) -> None:
-        """Note that an array has other memory now."""
+        """Note that an array has other memory now, whose values have the symbol of `symbolic()`."""
         array._plain = array.source = None  # pyright: ignore[reportPrivateUsage]
         symbol = self.checked(name, array.plain, symbolic)
         array.recording_trace = trace = RecordingTrace(self, array.plain, symbol)
         self._owners[id(array.plain)] = ref(trace)
 
     def moved_back(self) -> None:
-        """Give the arrays that began elsewhere what became of them."""
+        """Copy the final size and values of each resized array to its original array."""
         for array, original in self.resized_arrays.values():
             original.resize(array.shape, refcheck=False)
             original[...] = array.plain
             array._plain = original  # pyright: ignore[reportPrivateUsage]
 
     def viewed(self, real: Any, trace: RecordingTrace) -> Any:
-        """A plain view of recorded memory as the program goes on with it."""
+        """Return a plain view of recorded memory, wrapped with its trace."""
         view = real.view(self.array)
         view.recording_trace, view._plain = trace, real  # pyright: ignore[reportPrivateUsage]
         return view
 
     def outcome(self, name: str, real: Any, symbolic: Callable[[], Symbol]) -> Any:
-        """A result with the symbol that `symbolic` enters, or taken as given."""
+        """Return a result, wrapped with the symbol that `symbolic` enters or with a new input."""
         return self.wrapped(real, self.checked(name, real, symbolic))
 
     def checked(self, name: str, real: Any, symbolic: Callable[[], Symbol]) -> Symbol | None:
-        """The symbol that `symbolic` enters, if it is of the dtype and shape of the result.
+        """Return the symbol that `symbolic` enters, if it has the dtype and shape of the result.
 
-        Else one that is given; None of what cannot have one.
+        Otherwise return a new input with the values of the result. The answer is None for a result
+        that cannot have a symbol: one of a dtype that graphs lack, and a NumPy bool.
         """
         if not self.has(real.dtype):
             self.read(name, self.arguments, f"makes {real.dtype}, which no graph has")
             return None
-        if type(real) is np.bool_:  # which has no subclasses
+        if type(real) is np.bool_:  # np.bool_ allows no subclass, so it cannot be wrapped
             self._decide(name, symbolic)
             return None
         try:
@@ -297,13 +315,17 @@ class Recorder(NotingBuilder):
                 simple = not symbol.attrs and len(symbols) <= since + 1
                 return symbol if simple else self._settled(symbol, real, since)
             why = f"NumPy makes it {dtype}{list(real.shape)}, {symbol.op.name} {symbol.type}"
-        except Exception as error:  # the program goes on, whatever it is
+        except Exception as error:  # no fault of the recording may stop the program
             self.failed(error)
             why = str(error)
         return self.taken_as_given(name, real, why)
 
     def _settled(self, symbol: Symbol, real: Any, since: int) -> Symbol:
-        """A result, NumPy's own where floats may be beyond the range of an integer on the way."""
+        """Return the symbol of a result, pinned to NumPy's values if a cast may have overflowed.
+
+        Such a cast truncates floats, some of which may lie beyond the range of the integer dtype.
+        `since` is the number of symbols before the ops of this result.
+        """
         for each in self.graph.symbols[since:]:
             narrowing = each.op is ops.cast or each.attrs.get("dtype") is not None
             if narrowing and each.args and each.index not in self.exact_truncations:
@@ -313,13 +335,13 @@ class Recorder(NotingBuilder):
         return symbol
 
     def _may_leave(self, to: DType) -> bool:
-        """Whether a float among the arguments of the call is beyond the range of an integer."""
+        """Whether a float argument of the current call may be beyond the range of `to`."""
         arrays = [plain(leaf) for leaf in traced_leaves(list(self.arguments[-1:]))]
         floats = [np.real(array) for array in arrays if array.dtype.kind in "fc"]
         return not floats or any(beyond_range(np.asarray(array), to).any() for array in floats)
 
     def taken_as_given(self, name: str, real: Any, why: str = "it is compiled") -> Symbol:
-        """An input for the result of what has no op."""
+        """Add an input for the result of a function without an op; return its symbol."""
         what = self.calls[0] if self.calls else name
         symbol, operands = self.input(real), operands_of(self, self.arguments)
         exact = is_wide(what, self._function(), operands, real)
@@ -328,17 +350,17 @@ class Recorder(NotingBuilder):
         return symbol
 
     def _function(self) -> Any:
-        """The function that the program called, or the array whose method."""
+        """Return the function that the program called, or the array whose method it called."""
         args = self.arguments[0][0] if self.arguments else ()
         return args[0] if args else None
 
     def _decide(self, name: str, symbolic: Callable[[], Symbol]) -> None:
-        """Note that the program gets a bool, by which it may go on."""
+        """Note that the program gets a bool, on which its control flow may depend."""
         reason = "is a bool by which the program may go on"
         try:
             with recording_with(None):
                 self.read(name, symbolic(), reason, truth=True)
-        except Exception as error:  # the program goes on, whatever it is
+        except Exception as error:  # no fault of the recording may stop the program
             self.failed(error)
             self.read(name, self.arguments, reason)
 

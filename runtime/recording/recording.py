@@ -1,4 +1,4 @@
-"""record: run an ordinary NumPy function, and keep the graph of what it did."""
+"""`record`: run an ordinary NumPy function, and keep the graph of its operations."""
 
 from __future__ import annotations
 
@@ -35,13 +35,14 @@ from runtime.recording.values import Array, active, recording_with
 
 @dataclass(frozen=True)
 class Recording:
-    """A run of a NumPy function: what it returned, and the graph of what it did.
+    """A recorded run of a NumPy function: its result, and the graph of its operations.
 
-    `result` is what plain NumPy returns. `graph` computes the arrays and scalars in it that were
-    recorded, `outputs`, from `inputs`: the arrays that the function was called on, as they were,
-    and those it took from elsewhere. All of these are copies. Arguments that the program wrote to,
-    and arrays in the object whose method it is, are outputs too, after those of the result. `notes`
-    say what could not be recorded, each thing once, and `beyond` has it as an audit needs it.
+    `result` is the result that plain NumPy returns. `graph` computes `outputs` from `inputs`, which
+    are copies. The inputs are the argument arrays as they were before the call, and arrays that the
+    function took from elsewhere. The outputs are the recorded arrays and scalars in the result,
+    then the arguments that the program wrote to, and the recorded arrays in the object whose method
+    the function is. `notes` has an entry for each thing that could not be recorded, and `beyond`
+    has the same facts in the form that an audit needs.
     """
 
     result: Any
@@ -52,11 +53,15 @@ class Recording:
     beyond: Beyond = field(default=Beyond(), repr=False)
 
     def report(self) -> CastReport:
-        """What casts there were, the worst first."""
+        """Return the report of the casts in the graph, the worst first."""
         return cast_report(self.graph)
 
     def audit(self, blame: bool = True, progress: bool | Watch = False) -> CastReport:
-        """What they did to the data (see runtime.audit); ExecutionError where nothing is left."""
+        """Return the casts with their effect on the data (see runtime.audit).
+
+        `blame` is whether to attribute the error of the outputs to casts, and `progress` is whether
+        and how to report progress. Raises ExecutionError if no recorded value reached the result.
+        """
         if not self.outputs:
             steps_text = "".join(
                 f"; {step.what} at {step.location} {step.reason}" for step in self._met()
@@ -71,7 +76,7 @@ class Recording:
         )
 
     def _met(self) -> Sequence[Note | OpaqueStep]:
-        """The first notes and steps, which may say where values went."""
+        """Return the first five notes and steps, which may say where values left the recording."""
         return [*self.notes, *self.beyond.steps][:5]
 
 
@@ -84,14 +89,15 @@ def record(
 ) -> Recording:
     """Run `function(*arrays, **keywords)`, an ordinary NumPy program, and record its graph.
 
-    Arrays and NumPy scalars among the arguments, also in lists, tuples and dicts, become inputs;
-    other arguments are as they are. NumPy computes every value, so that the results are those of a
-    plain run, and what the program writes to its arguments it writes. Each op, and each silent
-    cast, is located in the program's source. What is compiled, or depends on values, is taken as
-    given, with a note. Exceptions and warnings of the program pass. Only this thread is recorded.
+    Arrays and NumPy scalars among the arguments become inputs of the graph, also inside lists,
+    tuples and dicts; the function gets other arguments unchanged. NumPy computes every value, so
+    the results, and the writes to arguments, are those of a plain run. Each op and each implicit
+    cast has its location in the program's source. The result of compiled code, and a result whose
+    shape depends on values, becomes an input of the graph, with a note. Exceptions and warnings of
+    the program pass to the caller. Only this thread is recorded.
 
-    `rules` must promote as the NumPy that is installed. Raises GraphError where they do not, and
-    where this thread records already.
+    `rules` must promote as the installed NumPy does. Raises GraphError if they do not, and if this
+    thread is already recording.
     """
     rule_set = rules_named(rules)
     _require_numpy(rule_set)
@@ -109,7 +115,7 @@ def record(
         left = recorder.written_arguments(), getattr(function, "__self__", None)
         leaves_found = list(leaves(result, left, recorder))
         symbols = [recorder.before(leaf) for leaf in leaves_found]
-    plain_result(left)  # the attributes of an object may be set by its method
+    plain_result(left)  # a method may have set recorded arrays as attributes of its object
     rule_set = [(s, leaf) for s, leaf in zip(symbols, leaves_found, strict=True) if s is not None]
     outputs = [(symbol, as_returned(leaf)) for symbol, leaf in rule_set]
     recorder.graph.outputs = tuple(symbol for symbol, _ in outputs)
@@ -134,7 +140,10 @@ def _run(
     arrays: tuple[Any, ...],
     keywords: dict[str, Any],
 ) -> Any:
-    """Call the function on recorded arguments; the frame above which nothing is the program's."""
+    """Call the function on recorded arguments.
+
+    The frame of this function ends the search for the user's frame (see `CallSites`).
+    """
     recorder.enter()
     positional = [_argument(recorder, value, next(names)) for value in arrays]
     keywords_ = {name: _argument(recorder, value, name) for name, value in keywords.items()}
@@ -145,7 +154,10 @@ def _run(
 
 
 def _argument(recorder: Recorder, value: Any, name: str | None) -> Any:
-    """An argument as the program gets it; arrays in lists, tuples and dicts are recorded too."""
+    """Return an argument in the form that the program gets.
+
+    Arrays in lists, tuples and dicts are recorded too.
+    """
     kind: Any = cast("object", type(value))
     if kind is dict:
         pairs = cast("dict[Any, Any]", value)
@@ -183,7 +195,7 @@ def _name(function: Any) -> str:
 
 
 def _names(function: Any, arrays: tuple[Any, ...]) -> Iterator[str | None]:
-    """The parameters' names, those of a variadic one left to the graph."""
+    """Yield the names of the positional parameters, then None, for which the graph finds a name."""
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
@@ -208,7 +220,10 @@ def _require_numpy(rules: PromotionRules) -> None:
 
 @cache
 def _difference(rules: PromotionRules) -> str:
-    """The first pair of operands that rules promote otherwise than NumPy; empty for none."""
+    """Return, as text, the first pair of operands that rules promote differently from NumPy.
+
+    The text is empty if there is no such pair.
+    """
     arrays = [TensorType(dtype, (2,)) for dtype in DTYPES]
     zeros = [TensorType(dtype) for dtype in DTYPES]
     for a in arrays:

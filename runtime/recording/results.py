@@ -1,4 +1,4 @@
-"""What a recorded program returned, as plain NumPy returns it."""
+"""Results of a recorded program: the outputs in them, and their conversion to plain values."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ _ATOMS = (str, bytes, int, float, complex, type(None), type, ModuleType, Functio
 
 
 def leaves(result: Any, left: Any, recorder: Recorder) -> Iterator[Any]:
-    """The arrays in a result, then those recorded in what else a program left; each once.
+    """Yield the arrays in a result, then the recorded arrays in `left`; each array once.
 
-    With them the recorded scalars, and those that Python numbers were made of.
+    `left` is anything else that the program may have changed. Recorded scalars count as arrays, and
+    a Python number stands for the recorded value from which it was made.
     """
     leaves_by_id: dict[int, Any] = {}
     visited: set[int] = set()
@@ -56,7 +57,10 @@ def _parts(value: Any) -> list[Any]:
 
 @contextmanager
 def plain_again(containers: Sequence[tuple[Any, Any]]) -> Generator[None]:
-    """After the block, lists and dicts that a program was given hold what it left in its own."""
+    """After the block, copy the contents of the program's lists and dicts back to the caller's.
+
+    Each pair has a container of the caller and the copy that the program got.
+    """
     try:
         yield
     finally:
@@ -67,9 +71,9 @@ def plain_again(containers: Sequence[tuple[Any, Any]]) -> Generator[None]:
 
 
 def plain_result(result: Any) -> Any:
-    """The result with plain arrays in the place of recorded ones; containers are kept, and changed.
+    """Return the result with plain values in place of recorded ones.
 
-    Only tuples, which nothing changes, are made anew.
+    Mutable containers are changed in place and keep their identity; tuples are made anew.
     """
     return _plain(result, {})
 
@@ -106,7 +110,7 @@ def _tuple(value: tuple[Any, ...], visited: dict[int, Any]) -> tuple[Any, ...]:
     if all(new is old for new, old in zip(items, value, strict=True)):
         return value
     kind: Any = type(value)
-    # Whatever else the constructor of a subclass asks for.
+    # `tuple.__new__` bypasses the constructor of a subclass, which may ask for other arguments.
     result = cast("Any", tuple).__new__(kind, items)
     for name, item in getattr(value, "__dict__", {}).items():
         result.__dict__[name] = _plain(item, visited)
@@ -114,13 +118,13 @@ def _tuple(value: tuple[Any, ...], visited: dict[int, Any]) -> tuple[Any, ...]:
 
 
 def as_returned(leaf: Any) -> Any:
-    """A copy of a result as plain NumPy has it, which keeps what it is."""
+    """Return a plain copy of a result, which later writes do not change."""
     value = plain(leaf)
     return cast("Any", value).copy("K") if isinstance(value, np.ndarray) else value
 
 
 def described(result: Any) -> str:
-    """What a result is, for who does not find in it what he expects."""
+    """Return a short description of a result, for error messages."""
     if isinstance(result, (list, tuple)):
         items = cast("list[Any]", result)
         return f"a {type(items).__name__} of {', '.join(map(described, items[:5])) or 'nothing'}"

@@ -1,4 +1,4 @@
-"""The user's line under which an op is recorded, found on the stack."""
+"""Call sites: the user's source line of each op, found on the Python stack."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from graphir.location import CompoundLocation
 
 _OURS = frozenset({"graphir", "passes", "runtime"})
 _THIN = frozenset({"numpy._core.fromnumeric", "numpy._core._methods"})
-"""Modules of NumPy whose functions do one op each."""
+"""Modules of NumPy whose functions are thin wrappers of one op each."""
 _USER, _INTERNAL, _TOP, _IMPORT, _NUMPY = 1, 2, 3, 4, 5
 
 
@@ -31,9 +31,9 @@ def _call(function: Callable[..., Any], args: Iterable[Any], kwargs: Mapping[str
 
 
 class Site(NamedTuple):
-    """A place in the program; `call(function, args, kwargs)` calls as if from that line.
+    """A call site in the program; `call(function, args, kwargs)` makes a call as if from its line.
 
-    So warnings of what is called are those of the user's line, which they name, and count there.
+    Warnings of the called function therefore name the user's line, and Python counts them there.
     """
 
     location: Location
@@ -41,23 +41,29 @@ class Site(NamedTuple):
 
 
 class CallSites:
-    """Locations of user frames, one object for each way to a place.
+    """A cache of call sites, with one object for each call path to a place.
 
-    Frames of NumPy and of this project are not the user's. The layer of a location names the
-    functions on the way from the recorded one, which `top` calls, to the place: `solve/residual`.
-    Where NumPy's own Python code is run in between, the location is compound.
+    Frames of NumPy and of this project are not user frames. `top` is the code of the frame that
+    calls the recorded function. The layer of a location names the functions on the path from the
+    recorded function to the place, as in `solve/residual`. If Python code of NumPy runs in between,
+    the location is compound.
     """
 
     def __init__(self, top: CodeType) -> None:
-        # By id, since hashing a code object reads all of it; `_codes` keeps them alive.
+        # The key is the id, since the hash of a code object reads all of it; `_codes` keeps the
+        # code objects alive.
         self._kinds: dict[int, int] = {id(top): _TOP}
         self._codes: dict[int, CodeType] = {id(top): top}
         self._sites: dict[tuple[int, ...], Site] = {}
         self.importing = Site(Location.at("", 0), _call)
-        """The site of what a module does while the program imports it."""
+        """The call site of all code that a module runs while the program imports it."""
 
     def here(self, depth: int = 1) -> Site:
-        """The innermost user frame; where there is none, the line that asked for the recording."""
+        """Return the call site of the innermost user frame.
+
+        Without a user frame, it is the line that asked for the recording. `depth` is the number of
+        frames to skip.
+        """
         frame: FrameType | None = _getframe(depth)
         kinds, user, within = self._kinds, None, False
         path: list[int] = []
@@ -75,7 +81,7 @@ class CallSites:
             elif kind == _IMPORT:
                 return self.importing
             frame = frame.f_back
-        assert user is not None  # there is a program that runs
+        assert user is not None  # a recording always runs below a user frame
         key = (within, user.f_lasti, *path)
         site = self._sites.get(key)
         if site is None:
@@ -85,7 +91,7 @@ class CallSites:
         return site
 
     def _caller_at(self, frame: FrameType) -> Callable[..., Any]:
-        """`_call`, as if it were written at the line where a frame is."""
+        """Return a copy of `_call` whose code claims the current line of a frame as its own."""
         code = _call.__code__.replace(
             co_filename=frame.f_code.co_filename,
             co_name=frame.f_code.co_name,
@@ -103,7 +109,7 @@ class CallSites:
         return kind
 
     def _caller(self, frame: FrameType) -> FrameType:
-        """The user's frame that asked for the recording."""
+        """Return the user's frame that asked for the recording."""
         while frame.f_back is not None:
             frame = frame.f_back
             if (self._kinds.get(id(frame.f_code)) or self._classified(frame)) in (_USER, _IMPORT):

@@ -1,4 +1,8 @@
-"""What a recording program computes with: arrays and NumPy scalars that know their symbols."""
+"""Recorded values: arrays and NumPy scalars that have symbols, and traces of array memory.
+
+A write to memory changes the values of all views of it. The trace of the array that owns the memory
+counts writes; the trace of a view derives its symbol anew from the owner's after a write.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +23,7 @@ Array: TypeAlias = NDArray[Any]
 
 
 class UnrecordedError(GraphirError):
-    """A result that no op computes; a recording enters its values as an input."""
+    """Raised for a result that no op computes; a recording then adds an input with its values."""
 
 
 class _Active(local):
@@ -30,19 +34,19 @@ _ACTIVE = _Active()
 
 
 def active() -> Recorder | None:
-    """The recorder of the program that runs on this thread."""
+    """Return the active recorder of this thread, or None."""
     return _ACTIVE.recorder
 
 
 def recording() -> Recorder:
-    """The same, where there is one."""
+    """Return the active recorder of this thread, which must exist."""
     recorder = _ACTIVE.recorder
-    assert recorder is not None  # who calls has seen to that
+    assert recorder is not None  # callers check `active()` first
     return recorder
 
 
-class recording_with:  # noqa: N801 -- a context manager, and one that is quick
-    """Inside the block, this thread records with that recorder, or not at all."""
+class recording_with:  # noqa: N801 -- a context manager; a class is faster than a generator
+    """Context manager: inside the block, this thread records with a recorder, or not for None."""
 
     __slots__ = ("_inner", "_outer")
 
@@ -57,12 +61,13 @@ class recording_with:  # noqa: N801 -- a context manager, and one that is quick
 
 
 class RecordingTrace:
-    """What the graph knows of one array: its symbol, while its memory has not been written to.
+    """The symbol of one array, as long as no write changes the memory of the array.
 
-    The trace of an array that has memory of its own, the root of its views, counts the writes. A
-    view remembers the steps that lead to it, and follows them again once there was a write; where
-    `steps` is None, nothing but memory leads there. Compiled code may write unseen: a root keeps in
-    `fingerprint`, a digest of its memory at the last write, and compares it at each read.
+    An array with memory of its own is the root of its views, and its trace counts the writes. The
+    trace of a view stores the steps from its parent to the view, and applies them again after a
+    write; with `steps` None no such steps are known, and the view is read from memory alone.
+    Compiled code may write unseen, so a root keeps a digest of its memory at the last write in
+    `fingerprint`, and compares it at each read.
     """
 
     __slots__ = (
@@ -92,7 +97,10 @@ class RecordingTrace:
         self.fingerprint = 0 if parent else _print_of(plain)
 
     def read(self) -> Symbol:
-        """The symbol of the values now; UnrecordedError of a dtype that graphs do not have."""
+        """Return the symbol of the current values.
+
+        Raises UnrecordedError for a dtype that graphs lack.
+        """
         root = self.root or self
         if root.fingerprint != _print_of(root.plain):
             root.write(None)
@@ -107,19 +115,20 @@ class RecordingTrace:
         return self.symbol
 
     def write(self, symbol: Symbol | None) -> None:
-        """Note that these values were written here; None where only memory knows them."""
+        """Note a write of a symbol's values to the array; None stands for unknown values."""
         root = self.root
         if root is None or self.parent is None:
             self.symbol = self.recorder.retaken(self.plain) if symbol is None else symbol
             self.version = self.recorder.counted()
             self.fingerprint = _print_of(self.plain)
             return
-        root.fingerprint = _print_of(root.plain)  # memory is ahead of the symbols
+        # NumPy has written already, so the digest must not take this write for an unseen one.
+        root.fingerprint = _print_of(root.plain)
         try:
             if symbol is None or self.steps is None:
                 raise UnrecordedError("what is written there is known by memory alone")
             whole = steps.backward(self.steps, self.recorder, self.parent.read(), symbol)
-        except Exception as error:  # the program goes on, whatever it is
+        except Exception as error:  # no fault of the recording may stop the program
             self.recorder.failed(error)
             self.parent, whole = root, None
             self.steps = None
@@ -129,7 +138,7 @@ class RecordingTrace:
 
 
 def _print_of(array: Array) -> int:
-    """A number that other contents would very likely not have: of all bytes, or of a sample."""
+    """Return a hash of an array's bytes; of a large array, the hash of a sample of its elements."""
     if array.nbytes <= _WHOLE:
         return hash(array.tobytes())
     flat: Any = array.reshape(-1) if array.flags.c_contiguous else array.flat
@@ -140,7 +149,7 @@ _WHOLE, _SAMPLE = 4096, 256
 
 
 class RecordedValue(np.ndarray[Any, Any]):
-    """An ndarray of a recording program; `plain` is the same memory without its trace."""
+    """An ndarray of a recorded program; `plain` is a plain array on the same memory."""
 
     __slots__ = ("_plain", "recording_trace", "source")
 
@@ -153,14 +162,14 @@ class RecordedValue(np.ndarray[Any, Any]):
 
     @property
     def plain(self) -> Array:
-        """The array as plain NumPy has it."""
+        """A plain array on the same memory."""
         if self._plain is None:
             self._plain = self.view(np.ndarray)
         return self._plain
 
 
 class TracedScalar:
-    """What NumPy scalars of a recording program have besides their value."""
+    """The attributes that NumPy scalars of a recorded program have besides their value."""
 
     symbol: Symbol
     recorder: Recorder
@@ -168,12 +177,12 @@ class TracedScalar:
 
 
 def plain(value: Any) -> Any:
-    """What plain NumPy would have in the place of a value."""
+    """Return the plain value of a recorded value; other values as they are."""
     return value.plain if isinstance(value, (RecordedValue, TracedScalar)) else value
 
 
 def plains(value: Any) -> Any:
-    """The same of all that lists, tuples and dicts hold."""
+    """Return a value with plain values in place of recorded ones, also inside containers."""
     kind = cast("Any", type(value))
     if kind is tuple or kind is list:
         items = cast("list[Any]", value)
@@ -188,14 +197,20 @@ def plains(value: Any) -> Any:
 def view_of(
     array: RecordedValue, real: Array, trace: RecordingTrace | None = None
 ) -> RecordedValue:
-    """A view of an array as the program goes on with it; its trace is found when it is needed."""
+    """Return a view of a recorded array in the form that the program gets.
+
+    Without `trace`, the trace is derived on first use.
+    """
     view = real.view(type(array))
     view._plain, view.source, view.recording_trace = real, array, trace  # pyright: ignore[reportPrivateUsage]
     return view
 
 
 def trace_of(array: RecordedValue, recorder: Recorder) -> RecordingTrace:
-    """The trace of an array under a recorder, found from its memory where C code made it."""
+    """Return the trace of an array under a recorder.
+
+    For an array that C code made, the trace is derived from its memory.
+    """
     trace = array.recording_trace
     if trace is None or trace.recorder is not recorder:
         trace = array.recording_trace = _found(array, recorder)
@@ -214,9 +229,9 @@ def _found(array: RecordedValue, recorder: Recorder) -> RecordingTrace:
 
 
 def view_trace(parent: RecordingTrace, view: Array) -> RecordingTrace:
-    """The trace of a view of an array."""
+    """Return the trace of a view of an array."""
     steps_found = steps_between(parent.plain, view)
-    if steps_found is None and parent.root is not None:  # of more than its parent shows
+    if steps_found is None and parent.root is not None:  # the view exceeds its parent
         parent = parent.root
         steps_found = steps_between(parent.plain, view)
     return RecordingTrace(parent.recorder, view, None, parent, steps_found)

@@ -1,1 +1,1 @@
-"""NumPy's functions, methods and universal functions, recorded."""
+"""Recording of NumPy's functions, methods and universal functions."""

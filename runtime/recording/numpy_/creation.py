@@ -1,7 +1,7 @@
-"""NumPy's makers of arrays, which ask no class: during a recording, what they make is recorded.
+"""Recording of NumPy's array constructors, which do not dispatch on the class of an argument.
 
-They are replaced wherever a module holds them under their own name, and do what they always do on
-threads that record nothing.
+During a recording, recording wrappers replace the constructors in each module that holds them under
+their own names. On threads without a recording a wrapper calls the original.
 """
 
 from __future__ import annotations
@@ -43,9 +43,10 @@ from runtime.recording.views.indexing import assigned
 Maker = Callable[..., Any]
 _ASARRAY = np.asarray
 _LEFT = {__name__, "numpy._core._methods"}
-"""Modules that call NumPy's own: of numbers this one asks for 0-d arrays by out=..., unheard."""
+"""Modules that keep NumPy's originals. This module needs them; NumPy's asks for 0-d arrays of
+numbers by out=..., which wrappers would not pass on."""
 _DEMANDING = ("scipy.fft._pocketfft.pypocketfft",)
-"""Compiled modules that take no subclass of ndarray for a result."""
+"""Compiled modules that refuse a subclass of ndarray as the array of a result."""
 _LOCK = RLock()
 _USERS = [0]
 _REPLACEMENTS: list[tuple[dict[str, Any], str, Any]] = []
@@ -53,7 +54,7 @@ _REPLACEMENTS: list[tuple[dict[str, Any], str, Any]] = []
 
 @contextmanager
 def makers_recorded() -> Generator[None]:
-    """Inside the block, arrays that NumPy makes on a recording thread are recorded."""
+    """Context manager: inside the block, array constructors on a recording thread are recorded."""
     with _LOCK:
         _USERS[0] += 1
         if _USERS[0] == 1:
@@ -85,11 +86,12 @@ def _replace() -> None:
 
 _Names: TypeAlias = "Sequence[tuple[str, Any, Maker]]"
 _MODULE_NAMES: dict[str, tuple[int, int, _Names]] = {}
-"""Of modules that are installed, and so seldom change: id and size of what they hold, the names."""
+"""A cache for installed modules, which seldom change: the id and the size of a module's namespace,
+and the names in it to replace."""
 
 
 def _names_in(path: str, namespace: dict[str, Any]) -> _Names:
-    """The names in a module that may hold what is replaced."""
+    """Return the names in a module that may hold an original, with the original and its wrapper."""
     reads = path in _HOLDING or path.partition(".")[0] not in LIBRARIES
     if "site-packages" not in str(namespace.get("__file__", "")) and reads:
         return _ALL
@@ -127,7 +129,7 @@ def _recorded(original: Any, record: Callable[..., Any], args: Any, kwargs: Any)
 
 
 def _compiled(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> Any:
-    """Of a module that takes no subclass of ndarray for a result."""
+    """Record a function of a compiled module as an opaque call on plain arrays."""
     return opaque(recorder, original.__name__, _plainly, (original, _compiled, args, kwargs), {})
 
 
@@ -135,7 +137,10 @@ def _compiled(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> A
 
 
 def _converted(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> Any:
-    """np.array, np.asarray and their like: the same array, a copy, a cast, or a list's array."""
+    """Record np.array, np.asarray and similar constructors.
+
+    The result is the argument itself, a view, a copy, a cast, or the array of a list.
+    """
     value: Any = args[0] if args else kwargs.get("object", kwargs.get("a"))
     with recording_with(None):
         real = recorder.call(original, plains(args), plains(kwargs))
@@ -165,7 +170,10 @@ def _array(recorder: Recorder, value: Any, real: Any) -> Symbol:
 
 
 def _made(symbolic: Callable[..., Symbol], operand: int | None = None) -> Callable[..., Any]:
-    """What an array-maker enters; of its arguments `operand` is one, the others are settings."""
+    """Return the recorder of a constructor, whose symbol `symbolic` enters.
+
+    `operand` is the position of the argument that is an operand; the other arguments are settings.
+    """
 
     def record(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> Any:
         with recording_with(None):
@@ -214,11 +222,14 @@ def _identity(recorder: Recorder, real: Any, n: Any, *_: Any, **__: Any) -> Any:
     return _eye(recorder, real, n)
 
 
-# -- arrays of elsewhere
+# -- arrays from external sources
 
 
 def _external(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> Any:
-    """Of a file, or of random numbers: data, unless it is made of what is recorded."""
+    """Record an array from a file or of random numbers as an input.
+
+    If an argument is recorded, the call is opaque instead.
+    """
     if holds_traced([list(args), list(kwargs.values())]):
         name = f"numpy.{original.__name__}"
         return opaque(recorder, name, _plainly, (original, _external, args, kwargs), {})
@@ -232,7 +243,7 @@ def _external(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> A
 
 
 def _of_buffer(recorder: Recorder, original: Any, buffer: Any, *args: Any, **kwargs: Any) -> Any:
-    """Bytes are data: recorded values that became bytes have been read."""
+    """Record np.frombuffer of bytes as an input; recorded values that became bytes were noted."""
     if type(buffer) is bytes:
         return _external(recorder, original, buffer, *args, **kwargs)
     return recorder.call(original, plains((buffer, *args)), plains(kwargs))
@@ -256,12 +267,12 @@ def _iterated(
 
 
 def _listed(value: Any) -> Any:
-    """A list in the place of an iterator, which can be read once."""
+    """Return a list in place of an iterator, which allows one pass; other values as they are."""
     return list(cast("Iterator[Any]", value)) if isinstance(value, Iterator) else value
 
 
 def _number(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> Any:
-    """Of the functions of Python's own modules: what is recorded, they read as numbers."""
+    """Call a function of Python's math modules, which reads recorded values as Python numbers."""
     args = tuple(_listed(arg) for arg in args)
     recorder.setting(original.__name__, [list(args), kwargs])
     for arg in args:
@@ -270,11 +281,14 @@ def _number(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> Any
     return recorder.call(original, plains(args), plains(kwargs))
 
 
-# -- functions that see no class
+# -- functions that do not dispatch on the class
 
 
 def _of_list(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> Any:
-    """np.sum and its like of a list of recorded numbers, which is no array to be asked."""
+    """Call np.sum or a similar function; a list of recorded numbers becomes a recorded array first.
+
+    NumPy does not dispatch on a list.
+    """
     if args and isinstance(args[0], (list, tuple)) and holds_traced(args[0]):
         args = (_converted(recorder, _ASARRAY, args[0]), *args[1:])
     return original(*args, **kwargs)
@@ -283,7 +297,10 @@ def _of_list(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> An
 def _interpolated(
     recorder: Recorder, original: Any, a: Any, b: Any, t: Any, out: Any = None
 ) -> Any:
-    """Of two numbers: NumPy asks for an array by out=..., which it does not hand on."""
+    """Call `_lerp`; for numbers the operands become vectors of one element.
+
+    For numbers NumPy asks for a 0-d array by out=..., which dispatch does not pass on.
+    """
     if np.ndim(a) or np.ndim(b) or np.ndim(t) or out is not None:
         return original(a, b, t, out=out)
     a, b = (_converted(recorder, _ASARRAY, operand).reshape(1) for operand in (a, b))
@@ -291,7 +308,7 @@ def _interpolated(
 
 
 def _neighbours(recorder: Recorder, original: Any, x: Any, at: Any, count: Any) -> Any:
-    """The indices beside one number: NumPy asks for arrays by out=..., as above."""
+    """Call `_get_indexes`; one number becomes a vector, for the reason given in `_interpolated`."""
     if np.ndim(at):
         return original(x, at, count)
     places = original(x, _converted(recorder, _ASARRAY, at).reshape(1), count)
@@ -322,7 +339,7 @@ _ORIGINALS = {path: attrgetter(path)(np) for path in _RECORDERS}
 MAKERS = {
     path: (function_, _maker(function_, _RECORDERS[path])) for path, function_ in _ORIGINALS.items()
 }
-"""By its path in numpy: a function, and what stands in its place during a recording."""
+"""By path in numpy: each constructor, and the wrapper that replaces it during a recording."""
 
 
 def _functions(module: Any) -> dict[str, Any]:
@@ -333,7 +350,7 @@ def _functions(module: Any) -> dict[str, Any]:
 
 
 def _readers() -> dict[str, tuple[Any, Maker]]:
-    """Of modules that record nothing: functions of numbers, and makers of random arrays."""
+    """Return the wrappers of Python's math functions and of numpy.random's functions, by path."""
     readers = {
         f"{module.__name__}.{name}": (function, _maker(function, _number))
         for module in (math, cmath)

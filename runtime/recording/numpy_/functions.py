@@ -1,4 +1,8 @@
-"""NumPy's functions on traced arrays: those written in Python run, others are ops or taken."""
+"""Recording of NumPy's functions on recorded arrays.
+
+A function with an entry in a table becomes ops. Any other function that is written in Python runs,
+and the recording records its inner calls. A compiled function is an opaque call.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +42,7 @@ def _plainly(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> A
 
 @rescued(_plainly)
 def call(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """A function of NumPy that a program calls on something traced."""
+    """Call a NumPy function on arguments with recorded values among them, and record it."""
     recorder = recording()
     recorder.locate()
     if function in _OWN:
@@ -51,7 +55,7 @@ def call(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
 
 
 def _run(recorder: Recorder, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """A function that is written in Python, its own calls recorded."""
+    """Run a function that is written in Python, whose inner calls are recorded."""
     recorder.calls.append(_name(function))
     before = recorder.writes
     try:
@@ -61,7 +65,7 @@ def _run(recorder: Recorder, function: Any, args: Sequence[Any], kwargs: Mapping
             raise
     finally:
         recorder.calls.pop()
-    # Maybe it meets what plain arrays are not: if not, it fails again.
+    # The function may have failed on a recorded array alone: if not, it fails again here.
     return opaque(recorder, _name(function), _plainly, (function, args, kwargs), {})
 
 
@@ -70,7 +74,7 @@ def _name(function: Any) -> str:
 
 
 def _entered(recorder: Recorder, result: Any) -> Any:
-    """A result, arrays that compiled code made in it being taken as given."""
+    """Return a result whose plain arrays, made by compiled code, become views or inputs."""
     if type(result) is np.ndarray and recorder.has(result.dtype):
         owner = recorder.owner(result)
         if owner is not None:
@@ -85,7 +89,7 @@ def _entered(recorder: Recorder, result: Any) -> Any:
 def _computed(
     recorder: Recorder, function: Any, args: Sequence[Any], kwargs: dict[str, Any]
 ) -> Any:
-    """A function that a table says the symbols of."""
+    """Call a function of the table _SYMBOLIC, and record its ops."""
     with recording_with(None):
         real = recorder.call(function, plains(tuple(args)), plains(kwargs))
     out = kwargs.pop("out", None)
@@ -106,7 +110,7 @@ def _computed(
 
 
 def _sharing(real: Any, args: Any) -> RecordedValue | None:
-    """The argument whose memory a result has."""
+    """Return the argument with which a result shares memory, or None."""
     if type(real) is not np.ndarray:
         return None
     return next(
@@ -133,17 +137,24 @@ def _constant_like(value: int) -> Symbolic:
 
 
 def emptied(recorder: Recorder, real: Any, *_: Any, **__: Any) -> Symbol:
-    """Any values will do: those of the graph, so that what is written there later is seen."""
+    """Fill an empty array with zeros, in memory and in the graph.
+
+    Any values are valid. With equal values on both sides, the recording detects later writes.
+    """
     real.fill(0)
     return filled(recorder, real, 0)
 
 
 def _of_symbols(function: Any, *operands: Callable[[Recorder, Any], Any]) -> Symbolic:
-    """What the function is of symbols; the first arguments are made such, the others settings."""
+    """Return the function that records a NumPy function by its graphir counterpart.
+
+    Each of `operands` converts one of the first arguments to symbols; the other arguments are
+    settings.
+    """
     takes = signature(FUNCTIONS[function])
 
     def enter(recorder: Recorder, real: Any, *args: Any, **kwargs: Any) -> Symbol:
-        kwargs.pop("casting", None)  # NumPy has seen to it
+        kwargs.pop("casting", None)  # NumPy has checked the casts already
         bound = takes.bind(*args, **kwargs)
         for (name, value), operand in zip_longest([*bound.arguments.items()], operands):
             if operand is None:
@@ -185,7 +196,7 @@ _SYMBOLIC: dict[Any, Symbolic] = {
 }
 
 
-# -- functions that write to their arguments, or depend on how they are called
+# -- functions that write to their arguments, or dispatch on the form of the call
 
 
 def _copyto(
@@ -219,14 +230,17 @@ def _put(recorder: Recorder, a: Any, ind: Any, v: Any, mode: str = "raise") -> N
 
 
 def _chosen(recorder: Recorder, condition: Any, *values: Any) -> Any:
-    """np.where: of three arguments an op, of one the places where it is true."""
+    """Return np.where: an op for three arguments, the indices of true elements for one."""
     if values:
         return _computed(recorder, np.where, (condition, *values), {})
     return np.asarray(condition).nonzero()
 
 
 def _crossed(recorder: Recorder, a: Any, b: Any, *axes: Any, **keywords: Any) -> Any:
-    """Of two vectors: NumPy asks for an array by out=..., which it does not hand on."""
+    """Return np.cross, by way of matrices for two vectors of length 3.
+
+    For vectors NumPy asks its ufuncs for 0-d arrays by out=..., which dispatch does not pass on.
+    """
     vectors = np.shape(a) == np.shape(b) == (3,)
     if not vectors:
         return _run(recorder, np.cross, (a, b, *axes), keywords)

@@ -1,7 +1,7 @@
-"""Which ops the methods of ndarray are that ask no ufunc.
+"""The ops of ndarray methods that do not dispatch to a ufunc.
 
-Each is called `(recorder, x, values, *args, **kwargs)` with the symbol of the array, its values and
-the arguments of the method.
+Each function here takes `(recorder, x, values, *args, **kwargs)`: the symbol of the array, its
+values, and the arguments of the method. It returns the symbol of the result.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ Symbolic = Callable[..., Symbol]
 
 
 def function(of: Any, operands: int = 0) -> Symbolic:
-    """The function of symbols that a method is; after its array some of its arguments are such."""
+    """Return the function that records a method by the NumPy function `of`.
+
+    After the array, the first `operands` arguments are operands too; the others are settings.
+    """
     takes = _signature(of)
 
     def enter(recorder: Recorder, x: Symbol, values: Any, *args: Any, **kwargs: Any) -> Symbol:
@@ -40,7 +43,7 @@ def function(of: Any, operands: int = 0) -> Symbolic:
 
 
 def numpy_settings(recorder: Recorder, settings: dict[str, Any]) -> dict[str, Any]:
-    """Settings with a dtype as NumPy reads it: its codes, and Python's types."""
+    """Return settings with `dtype` as a DType; NumPy's codes and Python's types are converted."""
     dtype = settings.get("dtype")
     if dtype is None:
         return settings
@@ -50,25 +53,25 @@ def numpy_settings(recorder: Recorder, settings: dict[str, Any]) -> dict[str, An
 def _signature(of: Any) -> Signature:
     try:
         return signature(of)
-    except ValueError:  # compiled, in a NumPy that does not tell
+    except ValueError:  # a compiled function, in a NumPy without text signatures
         return signature(FUNCTIONS[of])
 
 
 def places_of(x: Symbol) -> Any:
-    """The place of each element in row-major order."""
+    """Return the row-major position of each element of x, as an array with the shape of x."""
     shape: Any = x.shape
     line: Any = np.arange(math.prod(shape))
     return line.reshape(shape)
 
 
 def filled(recorder: Recorder, real: Any, value: Any) -> Symbol:
-    """One value everywhere."""
+    """Return a symbol with one value everywhere, of the dtype and shape of `real`."""
     dtype = recorder.dtype(real.dtype)
     return recorder.create(ops.full, dtype=dtype, value=value, shape=real.shape)
 
 
 def not_an_op(*_: Any, **__: Any) -> Symbol:
-    """Of a method that no op is: the result is taken as given."""
+    """Raise UnrecordedError for a method without an op, so that its result becomes an input."""
     raise UnrecordedError("it has no op")
 
 
@@ -76,7 +79,10 @@ def not_an_op(*_: Any, **__: Any) -> Symbol:
 
 
 def sorting(recorder: Recorder, x: Symbol, values: Any, axis: Any = -1, **settings: Any) -> Symbol:
-    """Of argsort, where NumPy leaves equal values in their order, as the op does."""
+    """Record argsort, if NumPy keeps the order of equal values here, as the stable op does.
+
+    Raises UnrecordedError otherwise.
+    """
     if not np.array_equal(values.argsort(axis, **settings), values.argsort(axis, kind="stable")):
         raise UnrecordedError("equal values are not in their order")
     return recorder.applied(np.argsort, x, axis)
@@ -86,7 +92,10 @@ def sorting(recorder: Recorder, x: Symbol, values: Any, axis: Any = -1, **settin
 
 
 def by_places(name: str) -> Symbolic:
-    """Any method that only moves elements: what it does to their places."""
+    """Return the function that records a method which only moves elements.
+
+    The function applies the method to the positions of the elements, and gathers by the result.
+    """
 
     def enter(recorder: Recorder, x: Symbol, values: Any, *args: Any, **kwargs: Any) -> Symbol:
         recorder.setting(f"an argument of {name}", [args, kwargs])

@@ -1,4 +1,4 @@
-"""The methods of ndarray that compute or copy without asking a ufunc, recorded."""
+"""Recording of the ndarray methods that compute or copy without dispatch to a ufunc."""
 
 from __future__ import annotations
 
@@ -39,9 +39,10 @@ _NDARRAY: Any = np.ndarray
 
 
 def traced(name: str, symbolic: Symbolic) -> Callable[..., Any]:
-    """The method of that name: NumPy's result, and what `symbolic` enters for it.
+    """Return a method that has NumPy's result, and records it by `symbolic`.
 
-    `symbolic(recorder, x, values, *args, **kwargs)` has the symbol of the array and its values.
+    `symbolic(recorder, x, values, *args, **kwargs)` takes the symbol of the array and its values,
+    and returns the symbol of the result.
     """
 
     def method(self: RecordedValue, *args: Any, **kwargs: Any) -> Any:
@@ -69,7 +70,7 @@ def traced(name: str, symbolic: Symbolic) -> Callable[..., Any]:
 
 
 def _reordered(name: str) -> Callable[..., None]:
-    """Of sort and partition, which work in place: the array in the order that NumPy gave it."""
+    """Return the recorded method `sort` or `partition`, which reorders an array in place."""
 
     def method(self: RecordedValue, *args: Any, **kwargs: Any) -> None:
         recorder = active()
@@ -102,7 +103,7 @@ def _reordered(name: str) -> Callable[..., None]:
 
 
 def _moving(name: str) -> Callable[..., Any]:
-    """A method that gives a view where it can, else a copy of elements moved."""
+    """Return a recorded method whose result is a view if possible, else a copy in another order."""
     places = by_places(name)
 
     def enter(recorder: Recorder, x: Symbol, real: Any, *args: Any, **kwargs: Any) -> Symbol:
@@ -135,7 +136,7 @@ _byteswap = traced("byteswap", not_an_op)
 
 
 class Methods(RecordedValue):
-    """The methods of ndarray, under their names."""
+    """The recorded methods of ndarray, under NumPy's names."""
 
     __slots__ = ()
 
@@ -166,13 +167,13 @@ class Methods(RecordedValue):
         put(self, key, value)
 
     def fill(self, value: Any) -> None:
-        """Every element set."""
+        """Set every element to a value."""
         put(self, ..., value, _fill)
 
     resize = resize
 
     def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
-        """Elements set by their places in row-major order."""
+        """Set elements at row-major positions."""
         plain_indices = plains(indices)
         places = np.asarray(plain_indices)
         if mode != "raise" and self.size:
@@ -181,18 +182,19 @@ class Methods(RecordedValue):
         put_flat(self, self.plain.put, (plain_indices, plains(values), mode), places, values)
 
     def byteswap(self, inplace: Any = False) -> Any:
-        """The bytes of each element in the other order, which no graph says."""
+        """Return the array with swapped bytes; no op swaps bytes, so the result is an input."""
         return _NDARRAY.byteswap(self, True) if inplace else _byteswap(self)
 
     def round(self, decimals: Any = 0, out: Any = None) -> Any:  # pyright: ignore
-        """Rounded to decimals."""
+        """Return the array rounded to a number of decimals."""
         result = _NDARRAY.round(self, decimals, out)
-        # Of what C code makes the plain array is a view; a copy has its own memory, as NumPy's has.
+        # A result of C code has a plain array that is a view. NumPy's result owns its memory, and
+        # so does a copy.
         from_c_code = out is None and isinstance(result, RecordedValue) and self.dtype.kind in "iuc"
         return result.copy("K") if from_c_code else result
 
     def copy(self, order: Any = "C") -> Any:
-        """A copy, which has the same symbol."""
+        """Return a copy, which has the same symbol."""
         recorder, real = active(), self.plain.copy(order)
         if recorder is None:
             return real
@@ -206,16 +208,16 @@ class Methods(RecordedValue):
 
     @property
     def data(self) -> Any:
-        """The buffer, which what is not recorded may read and write."""
+        """The buffer, through which unrecorded code may read and write."""
         return self._leaving("data").data
 
     @property
     def ctypes(self) -> Any:
-        """The memory for ctypes, which what is not recorded may read and write."""
+        """The memory for ctypes, through which unrecorded code may read and write."""
         return self._leaving("ctypes").ctypes
 
     def _leaving(self, name: str) -> Any:
-        """The plain array, whose values leave the recording."""
+        """Return the plain array, and note that its values leave the recording."""
         recorder = active()
         if recorder is not None:
             recorder.locate()
@@ -223,7 +225,7 @@ class Methods(RecordedValue):
         return self.plain
 
     def astype(self, dtype: Any, *args: Any, **kwargs: Any) -> Any:
-        """In another dtype, as the program asks."""
+        """Return the array cast to another dtype; the program asks for this cast."""
         recorder = active()
         if recorder is None:
             return self.plain.astype(dtype, *args, **kwargs)
@@ -248,7 +250,7 @@ class Methods(RecordedValue):
 
     @property
     def imag(self) -> Any:
-        """The imaginary part, a view where there is one."""
+        """The imaginary part: a view of a complex array, zeros for a real array."""
         recorder = active()
         if self.dtype.kind == "c" or recorder is None:
             return _NDARRAY.imag.__get__(self)
@@ -258,23 +260,24 @@ class Methods(RecordedValue):
 
     @property
     def base(self) -> Any:
-        """The array that has the memory, as plain NumPy has it."""
+        """The array that owns the memory, as in plain NumPy."""
         owner = self.plain.base
-        return None if owner is self else owner  # of what C code made, the plain one is a view
+        # The plain array of a result of C code is a view of this very array.
+        return None if owner is self else owner
 
     @imag.setter
     def imag(self, value: Any) -> None:
         if self.dtype.kind != "c":
-            _NDARRAY.imag.__set__(self.plain, plains(value))  # an error of NumPy's
+            _NDARRAY.imag.__set__(self.plain, plains(value))  # raises NumPy's error
         _put_part(self, "imag", value)
 
     @property
     def flags(self) -> Any:
-        """How the memory lies; what is set here is set for the plain array."""
+        """The flags of the plain array; a change here changes the plain array."""
         return self.plain.flags
 
     def setflags(self, *args: Any, **kwargs: Any) -> None:
-        """The same for this array and the plain one."""
+        """Set flags of this array and of the plain array."""
         self.plain.setflags(*args, **kwargs)
         _NDARRAY.setflags(self, *args, **kwargs)
 
@@ -297,7 +300,7 @@ class Methods(RecordedValue):
         put_flat(self, setattr, (self.plain, "flat", plains(value)), slice(None), value)
 
     def nonzero(self) -> Any:
-        """The places of what is not 0, as they are now."""
+        """Return the indices of the nonzero elements; they depend on values and become inputs."""
         recorder, real = active(), self.plain.nonzero()
         if recorder is None:
             return real
@@ -308,11 +311,11 @@ class Methods(RecordedValue):
         return tuple(recorder.wrapped(places, recorder.input(places)) for places in real)
 
     def item(self, *args: Any) -> Any:
-        """An element as a Python number, in which the recording ends."""
+        """Return an element as a Python number, which is not recorded any more."""
         return number_of("item", self, self.plain.item(*args))
 
     def tolist(self) -> Any:
-        """The elements as Python numbers, in which the recording ends."""
+        """Return the elements as Python numbers, which are not recorded any more."""
         return number_of("tolist", self, self.plain.tolist())
 
     def __float__(self) -> float:
@@ -330,7 +333,10 @@ def _fill(array: Any, key: Any, value: Any) -> None:
 
 
 def _put_part(x: RecordedValue, name: str, value: Any) -> None:
-    """NumPy makes an array of a number first, which it casts as it does arrays."""
+    """Assign to the real or imaginary part of an array.
+
+    NumPy converts a number to an array first, and then casts that array like any other.
+    """
 
     def write(*_: Any) -> None:
         setattr(x.plain, name, plains(value))
@@ -349,7 +355,10 @@ _reading_methods()
 
 
 def _rescued_methods() -> None:
-    """Methods of arrays fall back to those of plain ones, but for those that change both."""
+    """Give each method the fallback to NumPy's method on plain arrays.
+
+    The methods that change the recorded and the plain array together get no fallback.
+    """
     changing = {"shape", "setflags", "resize"}
     for name, method in list(vars(Methods).items()):
         if name in changing:

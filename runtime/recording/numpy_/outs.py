@@ -1,4 +1,4 @@
-"""Arrays that a program gives for results: out= of NumPy's functions."""
+"""`out=` of NumPy's functions: arrays of the program that receive results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from runtime.recording.values import RecordedValue, plain, plains, trace_of
 
 
 def outs_of(out: Any, count: int) -> tuple[Any, ...]:
-    """The arrays given for results; None for new ones, of which `...` asks that they be arrays."""
+    """Return the arrays of `out=` as a tuple of `count`, with None for each new array.
+
+    `...` also stands for a new array: it asks NumPy for a 0-d array instead of a scalar.
+    """
     if out is None or out is ...:
         return (None,) * count
     outs = cast("tuple[Any, ...]", out if isinstance(out, tuple) else (out,))
@@ -23,7 +26,7 @@ def outs_of(out: Any, count: int) -> tuple[Any, ...]:
 
 
 def plain_kwargs(kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a call as NumPy takes them."""
+    """Return the keyword arguments of a call with plain values, in NumPy's form."""
     settings = {name: plains(value) for name, value in kwargs.items()}
     out = settings.get("out")
     if isinstance(out, tuple) and out[0] is ...:
@@ -32,10 +35,10 @@ def plain_kwargs(kwargs: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def returned(out: Any, real: Any) -> Any:
-    """What a call with out= returns: the arrays it was given."""
+    """Return the result of a call with `out=`: the arrays of `out`, and new results elsewhere."""
     if not isinstance(real, tuple):
         into = outs_of(out, 1)[0]
-        scalar = isinstance(cast("object", real), np.generic)  # which np.dot returns
+        scalar = isinstance(cast("object", real), np.generic)  # np.dot returns one despite out=
         return real if into is None or scalar else into
     results = cast("tuple[Any, ...]", real)
     outs = outs_of(out, len(results))
@@ -43,14 +46,14 @@ def returned(out: Any, real: Any) -> Any:
 
 
 def store(recorder: Recorder, name: str, out: Any, symbolic: Callable[[], Symbol]) -> None:
-    """Note that a result went into an array, cast to its dtype as NumPy did silently."""
+    """Note that NumPy stored a result in an array, after an implicit cast to its dtype."""
 
     real = plain(out)
 
     def enter() -> Symbol:
         result, to = symbolic(), recorder.dtype(out.dtype)
         cast = recorder.cast(result, to, "result", result.op.name, ASSIGN)
-        if is_truncation(result.dtype, to):  # nobody knows what was in range
+        if is_truncation(result.dtype, to):  # the uncast result, and so its range, is unknown
             recorder.exact_truncations.add(cast.index)
             return recorder.pinned(recorder.broadcast(cast, out.shape), real)
         return recorder.broadcast(cast, out.shape)
@@ -65,6 +68,6 @@ def store(recorder: Recorder, name: str, out: Any, symbolic: Callable[[], Symbol
 def stored(
     recorder: Recorder, name: str, out: Any, real: Any, symbolic: Callable[[], Symbol]
 ) -> Any:
-    """Note that a result went into an array, and return what NumPy returned."""
+    """Note that NumPy stored a result in an array, and return the result of the call."""
     store(recorder, name, out, symbolic)
     return returned(out, recorder.wrapped(real, recorder.before(out)))

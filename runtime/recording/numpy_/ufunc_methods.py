@@ -1,4 +1,4 @@
-"""The methods of universal functions: reduce, accumulate, outer, at."""
+"""Recording of the methods of universal functions: reduce, accumulate, outer and at."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from runtime.recording.values import RecordedValue, UnrecordedError, plain, plai
 
 
 def at(recorder: Recorder, ufunc: np.ufunc, inputs: tuple[Any, ...]) -> None:
-    """x[places] op= y, unbuffered: what it leaves in x is taken as given."""
+    """Call `ufunc.at`, the unbuffered x[places] op= y; the new values of x become an input."""
     recorder.call(ufunc.at, map(plains, inputs), {})
     target = inputs[0]
     recorder.note(f"{ufunc.__name__}.at", "is taken as given: it has no op")
@@ -32,7 +32,7 @@ def method_of(
     inputs: tuple[Any, ...],
     kwargs: Mapping[str, Any],
 ) -> Any:
-    """What a method of a ufunc gives, recorded where it is an op."""
+    """Return the result of a ufunc's method; record it as ops, or else as an input."""
     symbolic, name = _METHODS.get(method, _reduceat), f"{ufunc.__name__}.{method}"
     symbols: list[Any] = [
         recorder.before(operand) for operand in inputs
@@ -67,7 +67,7 @@ def _reduce(
     where: Any = True,
     out: Any = None,
 ) -> Symbol:
-    """A reduction over axes; masked elements count as the neutral one."""
+    """Emit a reduction over axes; elements that `where=` excludes become the neutral element."""
     op = op_of(REDUCTIONS, ufunc)
     if type(initial) is type(np._NoValue):  # pyright: ignore
         initial = None
@@ -91,7 +91,7 @@ def _masked(recorder: Recorder, ufunc: np.ufunc, x: Symbol, mask: Symbol, initia
 
 
 def axis_of(axis: Any, rank: int) -> tuple[int, ...]:
-    """Axes as ops have them: all where it is None."""
+    """Return axes as a sorted tuple of non-negative ints; None stands for all axes."""
     if axis is None:
         return tuple(range(rank))
     axes = cast("tuple[Any, ...]", axis if isinstance(axis, tuple) else (axis,))
@@ -108,7 +108,7 @@ def _accumulate(
 
 
 def _truncated(recorder: Recorder, op: Op, x: Symbol, to: DType | None) -> Symbol:
-    """Floats as the integers in which dtype= lets them be added."""
+    """Return x cast to the integer dtype of `dtype=` if x is float; else x itself."""
     if to is None or not is_truncation(x.dtype, to):
         return x
     return recorder.cast(x, to, op.operand(0), op.name)

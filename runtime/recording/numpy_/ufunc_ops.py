@@ -1,4 +1,4 @@
-"""The ops of NumPy's universal functions, recorded."""
+"""The ops that recording emits for NumPy's universal functions."""
 
 from __future__ import annotations
 
@@ -14,14 +14,17 @@ from runtime.recording.values import UnrecordedError
 
 
 def op_of(table: Mapping[np.ufunc, Op], ufunc: np.ufunc) -> Op:
-    """The op that a table has for a ufunc."""
+    """Return the op of a ufunc in a table. Raises UnrecordedError if the table lacks it."""
     if ufunc not in table:
         raise UnrecordedError("it has no op")
     return table[ufunc]
 
 
 def emit(recorder: Recorder, ufunc: np.ufunc, args: tuple[Symbol, ...] | None) -> Symbol:
-    """The ops of a ufunc, on operands that have symbols; None stands for others."""
+    """Emit the ops of a ufunc on operands, and return the symbol of the result.
+
+    Raises UnrecordedError if `args` is None: the operands have no symbols, or the ufunc has no op.
+    """
     op = OPS.get(ufunc)
     if args is None:
         raise UnrecordedError("it has no op, or not on these operands")
@@ -32,7 +35,10 @@ def emit(recorder: Recorder, ufunc: np.ufunc, args: tuple[Symbol, ...] | None) -
 
 
 def _power(base: Symbol, exponent: Symbol) -> Symbol | None:
-    """The root or reciprocal that np.power takes by an exponent without axes; None of a power."""
+    """Return the symbol of a special case of np.power, such as a root or a reciprocal; or None.
+
+    NumPy applies these cases to a 0-d exponent.
+    """
     literal = exponent.op is ops.constant and exponent.weak and not exponent.rank
     number = exponent.attrs["value"].item() if literal else exponent
     return power(base, number, operator=False)

@@ -1,4 +1,4 @@
-"""Universal functions of NumPy, called by a program on what is recorded."""
+"""Recording of calls of NumPy's universal functions on recorded values."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _plainly(ufunc: np.ufunc, method: str, inputs: Any, kwargs: Kwargs) -> Any:
 
 @rescued(_plainly)
 def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A ufunc, called by a program on traced operands: NumPy's result, and its op recorded."""
+    """Call a ufunc, or a method of a ufunc, on recorded operands; record the ops of its result."""
     recorder = recording()
     recorder.locate()
     if method == "__call__" and not kwargs and ufunc.nout == 1:
@@ -54,7 +54,7 @@ def _operated(function: Callable[..., Any], ufunc: np.ufunc, inputs: tuple[Any, 
 
 @rescued(_operated)
 def operate(function: Callable[..., Any], ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
-    """An operator on NumPy scalars, which is a ufunc's in all but speed."""
+    """Apply an operator to NumPy scalars, which is faster than its ufunc, and record the ufunc."""
     recorder = recording()
     recorder.locate()
     real = recorder.call(function, map(plain, inputs), {})
@@ -67,7 +67,7 @@ def operate(function: Callable[..., Any], ufunc: np.ufunc, inputs: tuple[Any, ..
 def _operands(
     recorder: Recorder, ufunc: np.ufunc, inputs: Sequence[Any]
 ) -> tuple[Symbol, ...] | None:
-    """The operands as symbols, before NumPy may write to them."""
+    """Return the operands as symbols, before NumPy may write to them; None if they have none."""
     op = OPS.get(ufunc)
     if op is None and ufunc not in COMPOUNDS and ufunc not in PARTS:
         return None
@@ -113,7 +113,7 @@ def _call_with(recorder: Recorder, ufunc: np.ufunc, inputs: Sequence[Any], kwarg
 def _result(
     recorder: Recorder, ufunc: np.ufunc, args: tuple[Symbol, ...] | None, place: int
 ) -> Symbol:
-    """The symbol of one result: of divmod the quotient, then the remainder."""
+    """Return the symbol of result number `place`; divmod has the quotient, then the remainder."""
     if ufunc.nout == 1:
         return emit(recorder, ufunc, args)
     if ufunc not in PARTS or args is None:
@@ -128,7 +128,7 @@ def _in_loop(
     values: Sequence[Any],
     kwargs: Kwargs,
 ) -> tuple[Symbol, ...] | None:
-    """The operands cast to the dtypes of the loop that dtype= or signature= ask for."""
+    """Return operands cast to the dtypes of the inner loop that dtype= or signature= selects."""
     if args is None or kwargs.keys().isdisjoint(("dtype", "signature")):
         return args
     signature: Any = kwargs.get("signature")
@@ -146,7 +146,7 @@ def _in_loop(
 
 
 def _loop_dtype(dtype: Any) -> Any:
-    """A dtype, or a class of them, as dtype= takes it."""
+    """Return the value of `dtype=` as a dtype or a class of dtypes; or None."""
     if dtype is None or isinstance(dtype, type(np.dtype)):
         return cast("object", dtype)
     return np.dtype(dtype)
@@ -160,7 +160,10 @@ def _chosen(
     into: Any,
     mask: Any,
 ) -> Symbol:
-    """The result where a mask is true, elsewhere what was there; nobody knows what without out=."""
+    """Return the result where a mask is true, and the former values of `out` elsewhere.
+
+    Without `out=` NumPy leaves these elements uninitialized, and the graph has zeros there.
+    """
     if condition is None:
         raise UnrecordedError("where= is of what has no symbol")
     if before is None:

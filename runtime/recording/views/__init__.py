@@ -1,1 +1,1 @@
-"""Views of recorded arrays: how each reads its base, and what is written through it."""
+"""Views of recorded arrays: indexing, assignment, and changes of shape in place."""

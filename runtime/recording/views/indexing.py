@@ -1,4 +1,4 @@
-"""Reading and writing parts of arrays: `x[key]` and `x[key] = value`."""
+"""Indexing and assignment of recorded arrays: `x[key]` and `x[key] = value`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _BASIC = (int, slice, type(None), type(Ellipsis), np.integer)
 
 
 def is_basic(key: Any) -> bool:
-    """Whether a key makes a view, or an element: of ints, slices, None and `...`."""
+    """Whether a key is basic indexing, of ints, slices, None and `...`: a view or an element."""
     keys = _keys(key)
     return all(
         isinstance(entry, _BASIC) and entry is not True and entry is not False for entry in keys
@@ -40,7 +40,7 @@ def is_basic(key: Any) -> bool:
 
 
 def get(x: RecordedValue, key: Any) -> Any:
-    """x[key], recorded."""
+    """Return x[key], and record it."""
     recorder, real_key = active(), plains(key)
     real: Any = x.plain[real_key]
     if recorder is None:
@@ -49,7 +49,7 @@ def get(x: RecordedValue, key: Any) -> Any:
         recorder.locate()
         return recorder.outcome("indexing", real, lambda: _picked(recorder, x, key, real_key))
     recorder.setting("an index", key)
-    if isinstance(real, np.ndarray):  # whose trace is found once it is asked for
+    if isinstance(real, np.ndarray):  # the trace of a view is derived on first use
         return view_of(x, cast("Any", real))
     recorder.locate()
     return recorder.outcome(
@@ -58,7 +58,7 @@ def get(x: RecordedValue, key: Any) -> Any:
 
 
 def element(trace: RecordingTrace, key: Any) -> RecordingTrace:
-    """The trace of a 0-d view of one element, or of the view that a basic key makes."""
+    """Return the trace of the view that a basic key makes; an element is a 0-d view."""
     keys = _keys(key)
     shape = trace.plain.shape
     if len(keys) != len(shape) or not all(isinstance(entry, (int, np.integer)) for entry in keys):
@@ -70,7 +70,11 @@ def element(trace: RecordingTrace, key: Any) -> RecordingTrace:
 
 
 def _picked(recorder: Recorder, x: RecordedValue, key: Any, real_key: Any) -> Symbol:
-    """What places in an array name: along one axis by their own symbol, else by flat places."""
+    """Return the symbol of x[key] for advanced indexing.
+
+    One array of integers along one axis is a gather by the symbol of these indices; any other key
+    selects elements by their row-major positions as of now.
+    """
     symbol = recorder.symbol(x)
     axis = _one_axis(key)
     if axis is None:
@@ -85,7 +89,7 @@ def _keys(key: Any) -> tuple[Any, ...]:
 
 
 def _one_axis(key: Any) -> int | None:
-    """The axis of the only array in a key of whole slices and one array of integers."""
+    """Return the axis of the only array in a key of whole slices and one integer array; or None."""
     keys = _keys(key)
     arrays = [
         i for i, entry in enumerate(keys) if not (isinstance(entry, slice) and entry == slice(None))
@@ -101,30 +105,30 @@ def _dtype(array: Any) -> np.dtype[Any]:
 
 
 def placed(recorder: Recorder, x: RecordedValue, key: Any) -> Any:
-    """`places` of a recorded key: how many they are, or where, the program goes on by."""
+    """Return `places` of a key that may be recorded, and note that the key's values were read."""
     recorder.setting("an index", key)
     return places(x.plain, plains(key))
 
 
 def places(array: Array, key: Any) -> Any:
-    """The places, counted in row-major order, of the elements that a key names."""
+    """Return the row-major positions of the elements that a key selects, as int64."""
     return np.asarray(np.arange(array.size).reshape(array.shape)[key])
 
 
 def put(
     x: RecordedValue, key: Any, value: Any, write: Callable[..., None] = operator.setitem
 ) -> None:
-    """x[key] = value, recorded; `write(array, key, value)` is how NumPy does it."""
+    """Assign x[key] = value, and record it; `write(array, key, value)` is NumPy's assignment."""
     recorder, real_key = active(), plains(key)
     if recorder is None or not recorder.has(x.dtype):
         write(x.plain, real_key, plains(value))
         return
     recorder.locate()
     trace = trace_of(x, recorder)
-    # Before memory changes, of which alone some symbols are known.
+    # Some symbols are read from memory alone, so their reads come before the write.
     before = trace.read()
     value_symbol = recorder.before(value) if isinstance(value, (np.ndarray, list, tuple)) else value
-    is_list = isinstance(value, (list, tuple))  # whose rows NumPy puts there one by one
+    is_list = isinstance(value, (list, tuple))  # NumPy assigns the rows of a list one by one
     aliases = _reads(key, x) or (is_list and _reads(value, x))
     recorder.call(write, (x.plain, real_key, plains(value)), {})
     if aliases:
@@ -139,7 +143,7 @@ def put(
 
 
 def _reads(value: Any, x: RecordedValue) -> bool:
-    """Whether a key, or an array in a list, has the memory of the array that is written."""
+    """Whether a key, or an array in a list, shares memory with the array that is written."""
     if isinstance(value, (list, tuple)):
         return any(_reads(item, x) for item in cast("list[Any]", value))
     return isinstance(value, np.ndarray) and np.may_share_memory(plain(value), x.plain)
@@ -152,7 +156,7 @@ def _unknown() -> Symbol:
 def _scattered(
     recorder: Recorder, x: RecordedValue, before: Symbol, key: Any, value: Any, value_symbol: Any
 ) -> Symbol:
-    """All of x once a value is put where a mask is true or places are named."""
+    """Return the symbol of the whole array x after an assignment by a mask or by indices."""
     if _is_mask(key, x) and np.ndim(plain(value)) == 0:
         first_value = x.plain[plains(key)][:1]
         scalar_symbol = assigned(recorder, value, value_symbol, np.empty((), x.dtype), first_value)
@@ -174,9 +178,9 @@ def _is_mask(key: Any, x: RecordedValue) -> bool:
 def assigned(
     recorder: Recorder, value: Any, value_symbol: Any, into: Array, real: Array | None = None
 ) -> Symbol:
-    """A value as it is put into an array: silently cast to its dtype and broadcast.
+    """Return the symbol of a value assigned into an array: implicitly cast, and broadcast.
 
-    `real` is what NumPy has put there.
+    `into` has the dtype and shape of the destination. `real` are the values that NumPy has stored.
     """
     to = recorder.dtype(into.dtype)
     if is_literal(value):
@@ -188,7 +192,10 @@ def assigned(
 
 
 def put_flat(x: RecordedValue, write: Callable[..., None], args: Any, key: Any, value: Any) -> None:
-    """`write(*args)`: values put at places in row-major order, repeated or cut; recorded."""
+    """Call `write(*args)`, which assigns values at row-major positions, and record it.
+
+    `key` selects the positions. NumPy repeats or truncates the values to the number of positions.
+    """
     recorder, values = active(), np.asarray(plains(value))
     if recorder is None or not recorder.has(x.dtype):
         write(*args)
@@ -219,21 +226,22 @@ def put_flat(x: RecordedValue, write: Callable[..., None], args: Any, key: Any, 
 
 
 class FlatIterator:
-    """`x.flat` of a traced array: its elements in row-major order, by their places."""
+    """`x.flat` of a recorded array: its elements in row-major order."""
 
     def __init__(self, array: RecordedValue) -> None:
         self._array = array
         self.plain: Any = array.plain.flat
-        """NumPy's iterator, which is as far."""
+        """NumPy's iterator at the same position."""
 
     @property
     def base(self) -> RecordedValue:
-        """The array."""
+        """The array whose elements the iterator yields."""
         return self._array
 
     def __getitem__(self, key: Any) -> Any:
         result: Any = self._array.reshape(-1)[key]
-        return result.copy() if isinstance(result, RecordedValue) else result  # never a view
+        # NumPy's flat iterator never returns a view.
+        return result.copy() if isinstance(result, RecordedValue) else result
 
     def __setitem__(self, key: Any, value: Any) -> None:
         array, at = self._array, plains(key)
@@ -252,7 +260,7 @@ class FlatIterator:
 
     @property
     def index(self) -> int:
-        """The place of the next element."""
+        """The row-major position of the next element."""
         return self.plain.index
 
     @property
@@ -264,5 +272,5 @@ class FlatIterator:
         return np.array(self._array.plain.reshape(-1), dtype)
 
     def copy(self) -> Any:
-        """The elements as a vector."""
+        """Return the elements as a vector."""
         return self._array.flatten()

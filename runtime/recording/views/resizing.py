@@ -1,4 +1,4 @@
-"""`x.resize(shape)`: an array whose memory changes its size."""
+"""`x.resize(shape)` and `x.shape = shape`: changes of an array in place."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ from runtime.recording.values import (
 from runtime.references import counts_references
 
 _ALONE = 6
-"""References to an array of which the program has no view: a Traced's, its trace's, and calls'."""
+"""The reference count of an array without views in the program: its wrapper, its trace and the
+frames of the calls hold references."""
 
 
 def resize(x: RecordedValue, *shape: Any, refcheck: bool = True) -> None:
-    """More elements, which are 0, or fewer; recorded.
+    """Resize an array in place, with zeros as new elements, and record it.
 
-    NumPy moves the memory, which no other array may then have. Here `x` gets memory of its own, and
-    the array that the program began with is given its size and values at the end.
+    NumPy reallocates the memory, which no other array may share. Here `x` gets memory of its own;
+    at the end of the recording, the original array gets the final size and values.
     """
     recorder, original = active(), x.plain
     if recorder is None:
@@ -60,7 +61,7 @@ def resize(x: RecordedValue, *shape: Any, refcheck: bool = True) -> None:
 
 
 def shape_in_place(x: RecordedValue, change: Callable[[Any], None]) -> None:
-    """The same elements in another shape, which `change` gives an array and the plain one."""
+    """Apply `change`, which sets a shape with as many elements, to `x` and to its plain array."""
     recorder = active()
     before = trace_of(x, recorder) if recorder else None
     if before is not None:
@@ -74,7 +75,7 @@ def shape_in_place(x: RecordedValue, change: Callable[[Any], None]) -> None:
 
 
 def _refused() -> None:
-    """NumPy's own refusal, of an array that a list holds too."""
+    """Raise NumPy's own refusal to resize an array with another reference, which a list holds."""
     arrays = [np.empty(1)]
     array = arrays[0]
     array.resize(2)
