@@ -211,9 +211,9 @@ def _compound(symbols: Sequence[Symbol]) -> None:
 
 
 def _settings(name: str, kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the keyword arguments without the ones at their defaults.
+    """Return the keyword arguments that differ from their defaults.
 
-    Refuse those without an op.
+    The function raises GraphError for an argument without an op.
     """
     settings = {key: name_ for key, name_ in kwargs.items() if name_ is not np._NoValue}  # pyright: ignore
     for name_, usual in (("out", None), ("where", True)):

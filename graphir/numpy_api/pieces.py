@@ -98,7 +98,7 @@ def _delete(arr: Symbol, obj: Any, axis: int | None = None) -> Symbol:
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Symbol:
     """Return the differences of neighbouring elements, n times.
 
-    For bools, whether neighbours differ.
+    For bools, the difference is whether the neighbours differ.
     """
     parts = as_symbols(*(part for part in (prepend, a, append) if part is not None))
     axis = axis_of(axis, (parts[prepend is not None].type,))

@@ -96,7 +96,7 @@ def optional_dtype(value: Any, types: Types = ()) -> DType | None:
 
 
 def size(value: Any, types: Types = ()) -> Size:
-    """One dim."""
+    """A dim: an int, a name or an expression of names."""
     return Dim.of(value)
 
 
@@ -201,7 +201,7 @@ def contracted(value: Any, types: Types) -> tuple[tuple[int, ...], tuple[int, ..
 def new_shape(value: Any, types: Types) -> Shape:
     """The shape that reshape gives; at most one -1 stands for the remaining elements.
 
-    ShapeError is raised unless both shapes have provably equal sizes.
+    The function raises ShapeError unless both shapes have provably equal sizes.
     """
     dims: list[Any] = list(value) if isinstance(value, (list, tuple)) else [value]  # pyright: ignore[reportUnknownArgumentType]
     free = [i for i, dim in enumerate(dims) if isinstance(dim, Integral) and dim == -1]

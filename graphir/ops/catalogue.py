@@ -1,6 +1,6 @@
-"""The catalogue: one line for each op. What an op computes is in kernels.py, under its name.
+"""The catalogue of ops, one line each. kernels.py holds each op's computation, under the op's name.
 
-Ops take the names that the Array API standard gives them, else NumPy's, else MAX's. Results of
+An op has the name that the Array API standard gives it, else NumPy's name, else MAX's. Results of
 floats follow IEEE 754 and NumPy on C-contiguous operands; integers wrap.
 """
 
@@ -382,12 +382,12 @@ shape_of = Op(
 
 CATALOGUE.update({op.name: op for op in list(vars().values()) if isinstance(op, Op)})
 
-# MAX's names for some of them.
+# MAX's names for some of the ops.
 sub, mul, div, mod = subtract, multiply, divide, remainder
 
 
 def split(x: Any, sizes: Any, axis: int = 0) -> tuple[Any, ...]:
-    """A tuple of slices along an axis: `sizes` is a list of dims, or the size of each piece."""
+    """Return slices along an axis as a tuple; `sizes` is a list of dims, or each piece's size."""
     if not isinstance(x, GraphValue):
         raise GraphError(f"split takes a symbol, not {brief(x)}; g.constant(...) makes one")
     symbol: Any = x
@@ -395,4 +395,4 @@ def split(x: Any, sizes: Any, axis: int = 0) -> tuple[Any, ...]:
 
 
 NAMES = [*(name for name, value in vars().items() if isinstance(value, Op)), "split"]
-"""The names of ops, aliases too, and of the functions made of ops."""
+"""The names of ops, with aliases, and of the functions composed of ops."""

@@ -249,7 +249,7 @@ _TANH_FORM = (math.sqrt(2 / math.pi), 0.044715, 0.5, 1)
 def hypot(p: Any, x: Any, y: Any) -> Any:
     """The length of a vector, scaled by its longer component.
 
-    Infinite if a component is, even with NaN.
+    The length is infinite if a component is infinite, even beside NaN.
     """
     x, y = p.abs(x), p.abs(y)
     zero, infinite = p.number(0, x), p.number(math.inf, x)

@@ -13,7 +13,8 @@ from typing import TypeAlias
 
 from graphir.errors import GraphError, ParseError, ShapeError
 
-# A monomial is its sorted atoms: ("n", "n", "m") is n*n*m, () is 1. An atom is a name or a Floor.
+# A monomial is a tuple of sorted atoms: ("n", "n", "m") is n*n*m, () is 1. An atom is a name or a
+# Floor.
 Atom: TypeAlias = "str | Floor"
 Monomial: TypeAlias = tuple[Atom, ...]
 

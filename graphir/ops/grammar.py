@@ -29,9 +29,9 @@ TERMS = 256
 PRODUCT = 4096
 """The maximum number of terms in the product of a shape's dims."""
 PRODUCTS = 200_000
-"""The maximum number of products of two terms, for the products of sums in a text.
+"""The maximum number of products of two terms that a text's products of sums may need.
 
-Long texts get more.
+The maximum grows with the length of a long text.
 """
 
 _VAST = "a dim with too many terms, or numbers too large"

@@ -64,10 +64,7 @@ def reduced(op: Op, types: Types, attrs: Attributes) -> Shape:
 
 
 def located(op: Op, types: Types, attrs: Attributes) -> Shape:
-    """The operand's shape without the axis, or without all axes for None.
-
-    Keepdims puts 1 in their place.
-    """
+    """The operand's shape without the axis (None: all axes); keepdims puts 1 in its place."""
     shape, axis = types[0].shape, attrs["axis"]
     if axis is None:
         return (1,) * len(shape) if attrs["keepdims"] else ()
@@ -242,10 +239,7 @@ def along(op: Op, types: Types, attrs: Attributes) -> Shape:
 
 
 def scattered(op: Op, types: Types, attrs: Attributes) -> Shape:
-    """The shape of x.
-
-    Updates and indices have one shape, which equals that of x except on the axis.
-    """
+    """The shape of x; updates and indices agree in shape, and with x except on the axis."""
     _alike_but(attrs["axis"], op, (types[0], types[2]))
     if types[1].shape != types[2].shape:
         raise ShapeError(f"scatter: updates {types[1]} and indices {types[2]} differ in shape")

@@ -48,7 +48,7 @@ JAX_LATTICE = Lattice(
         DType.complex64: [DType.complex128],
     },
 )
-"""_type_promotion_lattice.
+"""JAX's _type_promotion_lattice.
 
 No dtype is above the 2- and 4-bit integers and the 4- to 8-bit floats.
 """
@@ -189,7 +189,7 @@ class Jax(LibraryRules):
     def floating(self, dtype: DType, op: str) -> DType:
         """Return float32 for bool and integers up to 32 bits, float64 for 64 bits.
 
-        Refuse 2-bit integers.
+        The method refuses integers of 2 bits, because JAX has no float for them.
         """
         if dtype.bits == 2:
             raise PromotionError(
@@ -323,7 +323,7 @@ class JaxStrict(Jax):
     def meeting(self, operands: Sequence[Typed], op: str) -> DType:
         """Return the dtype of the non-strict rules.
 
-        Scatter's updates must already have that dtype.
+        The updates of scatter must already have that dtype.
         """
         dtype = super().meeting(operands, op)
         if op == "scatter" and self.concrete_dtype(

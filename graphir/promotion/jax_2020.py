@@ -29,7 +29,7 @@ class Jax2020(Jax):
     def cell(self, value: Any, op: str) -> Hashable:
         """Return the interval between dtype limits that contains a number.
 
-        An exponent is its own cell.
+        Each exponent has a cell of its own.
         """
         return identity_key(value) if op == "pow" else LibraryRules.cell(self, value, op)
 

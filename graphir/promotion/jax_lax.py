@@ -39,7 +39,7 @@ LAX_LATTICE = Lattice(
 
 
 class JaxLax(Jax):
-    """jax.lax with 64 bits enabled: operands share a dtype, and ops accept what XLA's accept.
+    """jax.lax with 64 bits enabled: operands share one dtype, one that XLA's op accepts.
 
     Sums and products keep the dtype. Functions accept floats; any and all accept bool. `divide`
     refuses integers, because lax.div truncates and `/` never does. Contractions require operands of

@@ -196,7 +196,8 @@ class Strict(LibraryRules):
     def fits(self, value: Any, dtype: DType) -> bool:
         """Whether a literal fits `dtype`.
 
-        Ints fit by exact range, bools as 0 and 1, and floats fit any float dtype.
+        Ints fit by exact range, bools as the ints 0 and 1. Every float fits every float dtype,
+        unchecked.
         """
         if isinstance(value, float):
             return dtype.is_float

@@ -198,7 +198,7 @@ class Numpy(LibraryRules):
     def _beyond(self, value: int, place: Place) -> Any:
         """Return the float that NumPy makes of an int beyond 64 bits.
 
-        The int itself if NumPy refuses it.
+        The result is the int itself if NumPy refuses the int.
         """
         op, integers = place.op, all(operand.dtype.is_integer for operand in place.partners)
         if op in _COMPARISONS and place.partners and integers:

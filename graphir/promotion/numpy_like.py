@@ -51,7 +51,7 @@ class Cupy(Numpy):
 
 
 class Dask(Numpy):
-    """Dask: elementwise ops ask NumPy's functions for the dtype, and 0-d arrays are arrays.
+    """Dask: NumPy's functions give the dtype of elementwise ops; 0-d arrays count like others.
 
     tensordot adds the products of chunks by `sum`, so bool and integer results have 64 bits. matmul
     does so only where the contracted axis has several chunks. Graphs have no chunks, so matmul

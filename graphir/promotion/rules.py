@@ -208,9 +208,9 @@ class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
         return dtype
 
     def admit(self, op: str, attrs: Mapping[str, Any]) -> None:
-        """Raise PromotionError if the library lacks an op or a dtype attribute.
+        """Raise PromotionError if the library lacks an op or a dtype among the op's attributes.
 
-        By default accept all.
+        By default the rules accept every op and dtype.
         """
 
     def fits(self, value: Any, dtype: DType) -> bool:
@@ -430,7 +430,7 @@ class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
     def table(self) -> dict[DType, dict[DType, DType | None]]:
         """Return the results of all pairs of dtypes, row by column.
 
-        None where a pair does not promote.
+        A pair that does not promote has None.
         """
         return {a: {b: self.answer(a, b) for b in self.dtypes} for a in self.dtypes}
 

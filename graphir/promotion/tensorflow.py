@@ -156,7 +156,7 @@ class TensorFlow(LibraryRules):
     def common(self, operands: Sequence[Typed]) -> DType:
         """Return the dtype of `+`, which refuses bool.
 
-        For bare dtypes that of tf.add, by the first.
+        For bare dtypes, the answer is that of tf.add, where the first operand decides.
         """
         dtype = self._coerce(sorted(operands, key=_gives_way))
         return dtype if len(operands) == 1 else self.family_dtype("arithmetic", dtype, "add")
@@ -192,10 +192,7 @@ class TensorFlow(LibraryRules):
         return DType.bool
 
     def _as_tensors(self, operands: Sequence[Typed], op: str) -> Sequence[Typed]:
-        """Return the operands.
-
-        For functions that convert each operand by itself, as bare tensors.
-        """
+        """Return the operands, as bare tensors if the op converts each operand by itself."""
         if op not in ("as_complex", "tensordot"):
             return operands
         return [Operand(self.by_itself(operand)) for operand in operands]
@@ -259,7 +256,7 @@ class TensorFlow(LibraryRules):
     def masks_first(self, value: Any, place: Place, beside: DType | None) -> bool:
         """Whether a literal may stand in its place.
 
-        `5 * mask` is refused, since it converts 5 to bool.
+        `*` converts the 5 of `5 * mask` to bool, so the rules refuse a number before a mask.
         """
         literal_first = place.op == "multiply" and place.at == 0 and beside is DType.bool
         return isinstance(value, bool) or not literal_first

@@ -105,9 +105,9 @@ class TensorFlowLegacy(TensorFlow):
         return self._numpy_join([*partners, Operand(dtype)])
 
     def common(self, operands: Sequence[Typed]) -> DType:
-        """Return np.result_type of the operands, if TensorFlow can cast each of them.
+        """Return np.result_type of the operands, if TensorFlow can cast each operand to it.
 
-        Never a weak dtype.
+        The result is never weak.
         """
         dtype = self._numpy_join(operands)
         for operand in operands:

@@ -73,9 +73,10 @@ class TensorFlowAll(TensorFlow):
         return dtype if promotes and not mask and not {dtype, to} & {*SMALL} else to
 
     def common(self, operands: Sequence[Typed]) -> DType:
-        """Return the join.
+        """Return the join, or float32 for Python floats that join no number of a tensor.
 
-        A weak float join is float32 unless an operand makes it a weak float64.
+        weak_float stands for the weak float64, which only a tensor's number makes of a Python
+        float.
         """
         dtype = LibraryRules.common(self, operands)
         narrow = dtype is DType.weak_float and all(map(_is_narrow, operands))

@@ -130,9 +130,10 @@ class Torch(LibraryRules):
         return number if isinstance(scalar, (np.integer, complex)) else float(number.real)
 
     def exponent_of(self, base: Typed | None, exponent: Any) -> tuple[Any, int | None]:
-        """Return the exponent and, for a bool base with a bool exponent, the number of factors.
+        """Return the exponent and the number of factors, which is None for a power by the op pow.
 
-        PyTorch has no other power of bools.
+        Only a bool exponent of a bool base is a number of factors. PyTorch has no other power of
+        bools.
         """
         products = base is not None and base.dtype is DType.bool and isinstance(exponent, bool)
         return exponent, int(exponent) if products else None
@@ -176,9 +177,9 @@ class Torch(LibraryRules):
         return higher if higher.is_complex else _COMPLEX[higher] if higher.is_float else lower
 
     def join(self, dtypes: tuple[DType, ...]) -> DType:
-        """Fold by promoteTypes from the left: int8, float32, uint16 join.
+        """Return the left fold by promoteTypes.
 
-        Int8, uint16, float32 do not.
+        The order counts: int8, float32, uint16 join, whereas int8, uint16, float32 do not.
         """
         return reduce(self._promote_pair, dtypes)
 
@@ -191,9 +192,9 @@ class Torch(LibraryRules):
         return TORCH_LATTICE.join(a, b)
 
     def meeting(self, operands: Sequence[Typed], op: str) -> DType:
-        """Return the join.
+        """Return the join of an op's operands.
 
-        Some ops require one dtype, and `-` refuses bool even beside other dtypes.
+        Some ops require operands of one dtype, and `-` refuses bool even beside other dtypes.
         """
         dtypes = tuple(dict.fromkeys([operand.dtype for operand in operands]))
         if op in _ALIKE and len(dtypes) > 1:

@@ -156,7 +156,7 @@ def _repeats(operands: Sequence[Any]) -> bool:
 def _operate_in_order(function: Callable[..., Any], operands: Sequence[Any]) -> Any:
     """Fast path: an operator on row-major symbolic arrays, scalars and numbers.
 
-    None in other cases.
+    The result is None for any other operand.
     """
     memory: TraceMemory | None = None
     values: list[Any] = []
@@ -308,7 +308,10 @@ def _plain_call(memory: TraceMemory, function: Any, args: Any, kwargs: Any) -> A
 
 
 def _in_dtype(ufunc: np.ufunc, values: list[Any], dtype: Any, casting: str) -> list[Any]:
-    """Return a ufunc's operands, cast to the computation dtype that `dtype=` names."""
+    """Return a ufunc's operands, cast to the computation dtype that `dtype=` names.
+
+    The function raises GraphError if the ufunc has no loop of that dtype.
+    """
     loop = f"{dtype.char * ufunc.nin}->{dtype.char * ufunc.nout}"
     if loop not in ufunc.types:
         raise GraphError(f"np.{ufunc.__name__}: dtype={dtype} has no op; use x.astype(...)")
