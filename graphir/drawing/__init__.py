@@ -1,1 +1,1 @@
-"""Pictures of lattices and graphs: SVG, DOT, Mermaid."""
+"""Drawings of lattices and graphs: SVG, DOT, Mermaid."""

@@ -1,4 +1,4 @@
-"""A lattice as SVG: rounded boxes tinted by kind, curved lines, paths picked out in colour."""
+"""The SVG of a lattice: rounded boxes tinted by dtype family, curved lines, highlighted paths."""
 
 from __future__ import annotations
 
@@ -23,20 +23,21 @@ TINTS = {
     "weak": ("#ebfbee", "#2f9e44"),
     "other": ("#f8f9fa", "#495057"),
 }
-"""What fills the boxes of each kind of dtype, and what frames them."""
+"""The fill and stroke colours of boxes, by dtype family."""
 
 
 def picture(lattice: Lattice[Any], marks: Marks) -> str:
-    """The SVG of a lattice: as wide as it needs to be, and narrower where there is less room.
+    """Return the SVG of a lattice, which a browser shrinks to the available width.
 
-    Lines bear their ends as titles; those that other lines imply are dotted. The paper is light,
-    whatever page it lies on. Nothing is styled from outside, and nothing outside by it.
+    The title of a line names its two nodes. Redundant edges are dotted. The background is light on
+    every page. The SVG has no style sheet: the page does not style it, and it does not style the
+    page.
     """
     plan = layout(lattice)
     redundant = set(lattice.redundant())
     name = escaped(f"Lattice {lattice.name}")
     width, height = number(plan.width), number(plan.height)
-    # What is picked out lies over the rest.
+    # Highlighted edges come last, so that they lie on top of the others.
     edges = sorted(plan.lines, key=lambda edge: edge in marks.edges)
     return "\n".join(
         [
@@ -67,7 +68,10 @@ def _line(edge: tuple[Any, Any], points: Sequence[Point], marks: Marks, redundan
 
 
 def curve(points: Sequence[Point]) -> str:
-    """Upright through rows, in an S between them, which stays between the heights of its ends."""
+    """Return an SVG path: vertical within rows, an S curve between rows.
+
+    An S curve stays between the heights of its two ends.
+    """
     parts: list[str] = []
     for (x, y), (to_x, to_y) in zip(points[::2], points[1::2], strict=True):
         half = (y + to_y) / 2
@@ -84,7 +88,7 @@ def _node(node: Any, box: LatticeBox, marks: Marks) -> str:
     if node in marks.joins:
         fill, ink, bold = ACCENT, "#ffffff", ' font-weight="bold"'
     x, y = number(box.x - box.width / 2), number(box.y - HEIGHT / 2)
-    # The line of writing is set by hand: dominant-baseline is not known everywhere.
+    # The baseline is computed here, because some viewers do not know dominant-baseline.
     at = f'x="{number(box.x)}" y="{number(box.y + FONT * 0.34)}"'
     return (
         f'<g><rect x="{x}" y="{y}" width="{number(box.width)}" height="{number(HEIGHT)}" rx="6" '
@@ -94,22 +98,22 @@ def _node(node: Any, box: LatticeBox, marks: Marks) -> str:
 
 
 def kind_of(node: Any) -> str:
-    """Which of the tints a node has."""
+    """Return the key of a node's tint: its dtype family, "weak", or "other" for no dtype."""
     if not isinstance(node, DType):
         return "other"
     return "weak" if node.weak else node.family
 
 
 def escaped(text: str) -> str:
-    """Text for XML; what cannot be printed is replaced."""
+    """Escape a text for XML, and replace its unprintable characters."""
     return escape(printable(text, None))
 
 
 def number(value: float) -> str:
-    """A length, to a tenth."""
+    """Format a length to a tenth of a pixel."""
     return f"{value:.1f}".removesuffix(".0")
 
 
 def pair(x: float, y: float) -> str:
-    """A point of a path."""
+    """Format a point of an SVG path."""
     return f"{number(x)},{number(y)}"

@@ -1,4 +1,4 @@
-"""Drawings of lattices: a listing by levels, SVG, DOT and Mermaid, with paths picked out."""
+"""Drawings of lattices with highlighted paths: a listing by levels, SVG, DOT and Mermaid."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from graphir.lattice.order import Lattice
 
 
 def lattice_text(lattice: Lattice[Any], paths: Paths = ()) -> str:
-    """Level by level from below, each node and what lies directly above it; then the paths."""
+    """Return a listing of a lattice: nodes by level from below, each with the nodes above it.
+
+    The highlighted paths and their joins follow.
+    """
     paths = [tuple(path) for path in paths]
     joins = marks(lattice, paths).joins
     layers = lattice.levels()
@@ -35,7 +38,7 @@ def lattice_text(lattice: Lattice[Any], paths: Paths = ()) -> str:
 
 
 def lattice_dot(lattice: Lattice[Any], paths: Paths = ()) -> str:
-    """A digraph for Graphviz, growing upwards, each level in one rank."""
+    """Return a DOT digraph for Graphviz that grows upwards, with each level in one rank."""
     highlights = marks(lattice, paths)
     lines = [f"digraph {_quote(lattice.name)} {{", "  rankdir=BT;", "  node [shape=box];"]
     for layer in lattice.levels():
@@ -53,7 +56,7 @@ def lattice_dot(lattice: Lattice[Any], paths: Paths = ()) -> str:
 
 
 def lattice_mermaid(lattice: Lattice[Any], paths: Paths = ()) -> str:
-    """A Mermaid flowchart, growing upwards."""
+    """Return a Mermaid flowchart of a lattice that grows upwards."""
     highlights = marks(lattice, paths)
     ids = {node: f"n{i}" for i, node in enumerate(lattice)}
     lines = ["flowchart BT", *(f"  {ids[node]}[{_quote(node)}]" for node in lattice)]
@@ -70,7 +73,7 @@ def lattice_mermaid(lattice: Lattice[Any], paths: Paths = ()) -> str:
 
 
 def lattice_svg(lattice: Lattice[Any], paths: Paths = ()) -> str:
-    """A picture, the least at the bottom, that any browser shows and scales."""
+    """Return the SVG of a lattice with the least nodes at the bottom."""
     return picture(lattice, marks(lattice, paths))
 
 
@@ -80,7 +83,7 @@ LATTICE_FORMATS: dict[str, Callable[[Lattice[Any], Paths], str]] = {
     "mermaid": lattice_mermaid,
     "svg": lattice_svg,
 }
-"""The functions that draw a lattice with paths, by the name of what they make."""
+"""The functions that draw a lattice with paths, by the name of the format."""
 
 
 def _quote(node: Any) -> str:

@@ -1,4 +1,4 @@
-"""What paths mark in the drawing of a lattice, and the colour of the marks."""
+"""The nodes and edges that paths highlight in the drawing of a lattice, and their colour."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from graphir.errors import GraphError
 from graphir.lattice.order import Lattice
 
 Paths: TypeAlias = Iterable[Sequence[Any]]
-"""Chains of edges from below, as `Lattice.reason` gives them; nodes may be given by their text."""
+"""Chains of nodes from below, as `Lattice.reason` returns; a node or its text."""
 
 ACCENT = "#c2255c"
-"""The colour of paths, which nothing else has."""
+"""The colour of highlighted paths. No other element of a drawing has it."""
 
 
 class Marks(NamedTuple):
-    """What paths mark in a drawing: edges, nodes on the way, and joins, where paths end."""
+    """The highlighted elements of a drawing: the edges and nodes of paths, and their end nodes."""
 
     edges: frozenset[tuple[Any, Any]] = frozenset()
     nodes: frozenset[Any] = frozenset()
@@ -25,7 +25,10 @@ class Marks(NamedTuple):
 
 
 def marks(lattice: Lattice[Any], paths: Paths) -> Marks:
-    """What paths mark; GraphError for a step that is no edge of the lattice."""
+    """Return the elements that paths highlight.
+
+    Raises GraphError for a step that is not an edge of the lattice, and for an unknown node.
+    """
     nodes_by_name = {str(node): node for node in lattice}
     chains = [tuple(nodes_by_name.get(str(node), node) for node in path) for path in paths]
     steps = [step for chain in chains for step in pairwise(chain)]

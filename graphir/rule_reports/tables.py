@@ -47,7 +47,7 @@ def unlike(table: Table) -> list[tuple[DType, DType]]:
 
 
 def text_table(rules: PromotionRules, color: bool = False) -> str:
-    """Return the table as text: short names in aligned columns, then counts of exact and lossy.
+    """Return the table as text: short names in aligned columns, then the pairs of each kind.
 
     With `color` the colour of a cell shows its loss, and cells of asymmetric pairs are underlined.
     """

@@ -1,6 +1,7 @@
-"""Pictures of graphs: SVG, DOT and Mermaid, layers framed, casts coloured by what they lose.
+"""Drawings of graphs: SVG, DOT and Mermaid, with layers in frames and casts coloured by loss.
 
-Up to 300 symbols are drawn one by one; a larger graph is folded, by layer where it has layers.
+A drawing shows up to 300 symbols one by one. A larger graph is folded: several symbols share a box,
+by layer where the graph has layers.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import TypeAlias
 from graphir.drawing.graphs.levels import Level, Mark, Marks, gravest, mark
 from graphir.ir.graph import Graph
 
-# What draws is imported at first use: few programs draw.
+# The functions import the drawing modules when they are called, because few programs draw.
 
 __all__ = [
     "GRAPH_FORMATS",
@@ -30,10 +31,10 @@ Drawer: TypeAlias = Callable[[Graph, "Marks | None"], str]
 
 
 def graph_svg(graph: Graph, marks: Marks | None = None) -> str:
-    """A picture that any browser shows, light or dark as its reader's scheme is.
+    """Return the SVG of a graph, light or dark by the reader's colour scheme.
 
-    `marks` tell of symbols, by their places, how grave the loss of a cast is and why; a cast
-    without one is drawn by what its dtypes can lose at most.
+    `marks` maps a symbol's index to the level and the reason of its loss. A cast without a mark is
+    drawn with the worst loss that its two dtypes allow.
     """
     from graphir.drawing.graphs.diagram import diagram
     from graphir.drawing.graphs.svg import graph_picture
@@ -42,7 +43,7 @@ def graph_svg(graph: Graph, marks: Marks | None = None) -> str:
 
 
 def graph_dot(graph: Graph, marks: Marks | None = None) -> str:
-    """A digraph for Graphviz, layers as clusters; `marks` as in `graph_svg`."""
+    """Return a DOT digraph with layers as clusters; `marks` is as for `graph_svg`."""
     from graphir.drawing.graphs.diagram import diagram
     from graphir.drawing.graphs.markup import dot
 
@@ -50,7 +51,7 @@ def graph_dot(graph: Graph, marks: Marks | None = None) -> str:
 
 
 def graph_mermaid(graph: Graph, marks: Marks | None = None) -> str:
-    """A Mermaid flowchart, layers as subgraphs; `marks` as in `graph_svg`."""
+    """Return a Mermaid flowchart with layers as subgraphs; `marks` is as for `graph_svg`."""
     from graphir.drawing.graphs.diagram import diagram
     from graphir.drawing.graphs.markup import mermaid
 
@@ -58,7 +59,7 @@ def graph_mermaid(graph: Graph, marks: Marks | None = None) -> str:
 
 
 def graph_html(graph: Graph, marks: Marks | None = None) -> str:
-    """A fragment of HTML for notebooks: the picture, and the text of the graph to unfold."""
+    """Return an HTML fragment for notebooks: the SVG, and the graph's text in a folded section."""
     from graphir.drawing.graphs.page import fragment
 
     return fragment(graph_svg(graph, marks), graph)
@@ -69,4 +70,4 @@ GRAPH_FORMATS: dict[str, Drawer] = {
     "dot": graph_dot,
     "mermaid": graph_mermaid,
 }
-"""The functions that draw a graph with marks, by the name of what they make."""
+"""The functions that draw a graph with marks, by the name of the format."""

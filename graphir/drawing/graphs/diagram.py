@@ -1,4 +1,4 @@
-"""A graph as every picture shows it: boxes, the frames around them, and lines between them."""
+"""The diagram of a graph, independent of the output format: boxes, frames and lines."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ Look: TypeAlias = Literal["input", "constant", "op", "cast", "fold", "output"]
 
 
 class NodeBox(NamedTuple):
-    """One box: lines of writing, the first in bold, and a title for who points at it.
+    """One box: lines of text, the first in bold, and a title that a browser shows on hover.
 
-    `level` is that of the loss of a cast, or the gravest of those folded in; `kind` who asked for
-    the cast.
+    `level` is the loss level of a cast, or the gravest level among folded casts. `kind` says why
+    the cast exists.
     """
 
     lines: tuple[str, ...]
@@ -44,7 +44,7 @@ class NodeBox(NamedTuple):
 
 
 class Cluster(NamedTuple):
-    """The frame of a layer: its name, its path, and the numbers of boxes and frames in it."""
+    """The frame of a layer: its name, its path, and its items (box numbers and inner frames)."""
 
     name: str
     path: str
@@ -55,7 +55,7 @@ Item: TypeAlias = int | Cluster
 
 
 class Diagram(NamedTuple):
-    """What is drawn. Boxes go by their numbers; `links` has a title for each pair from, to."""
+    """The contents of a picture. `links` maps (from, to), two box numbers, to a line's title."""
 
     title: str
     boxes: list[NodeBox]
@@ -63,17 +63,17 @@ class Diagram(NamedTuple):
     links: dict[tuple[int, int], str]
 
 
-_MANY = 24  # more outputs than these share a box
+_MANY = 24  # more outputs than this number share one box
 
 
 @uncollected
 def diagram(graph: Graph, marks: Marks | None = None) -> Diagram:
-    """The boxes and lines of a graph, folded if it is large (see `parts_of`)."""
+    """Return the diagram of a graph, folded if the graph is large (see `parts_of`)."""
     return _Drawing(graph, marks or {}).diagram()
 
 
 class _Drawing:
-    """A diagram in the making; `owner[i]` is the number of the box that symbol i is in."""
+    """The state of building a diagram; `owner[i]` is the number of the box of symbol i."""
 
     def __init__(self, graph: Graph, marks: Marks) -> None:
         self.graph, self.marks = graph, marks
@@ -101,7 +101,7 @@ class _Drawing:
         return Diagram(f"Graph {clipped(graph.name, TITLE)}", boxes, items, titles)
 
     def boxes_and_frames(self, parts: Sequence[Part]) -> list[Item]:
-        """Numbers for boxes, and which frame each is in."""
+        """Number the boxes, and return the tree of boxes and frames."""
         items: list[Item] = []
         for part in parts:
             if isinstance(part, Group):
@@ -117,7 +117,7 @@ class _Drawing:
         return items
 
     def links(self) -> dict[tuple[int, int], list[Symbol]]:
-        """The values that go from one box to another, in order, one as often as it is used."""
+        """Return the values on each line between two boxes, in order, once for each use."""
         owner = self.owner
         links: dict[tuple[int, int], list[Symbol]] = {}
         for symbol in self.graph.symbols:
@@ -130,7 +130,7 @@ class _Drawing:
     def borders(
         self, links: Mapping[tuple[int, int], Sequence[Symbol]]
     ) -> tuple[list[set[DType]], list[set[DType]]]:
-        """The dtypes that go into each box, and those that come out of it."""
+        """Return the dtypes that enter each box, and the dtypes that leave it."""
         entering: list[set[DType]] = [set() for _ in self.units]
         leaving: list[set[DType]] = [set() for _ in self.units]
         for (low, high), symbols in links.items():
@@ -153,7 +153,7 @@ class _Drawing:
         return NodeBox(lines, title, _LOOKS.get(symbol.op.name, "op"), symbol.dtype, level)
 
     def mark(self, symbol: Symbol) -> Mark | None:
-        """What was told of a symbol; of a cast that nothing was told of, what its dtypes say."""
+        """Return the given mark of a symbol, or for a cast without one the mark of its dtypes."""
         mark = self.marks.get(symbol.index)
         if mark is None and symbol.op is ops.cast:
             return dtype_mark(symbol.args[0].dtype, symbol.dtype)
@@ -170,7 +170,7 @@ class _Drawing:
         return NodeBox(lines, title, "fold", level=gravest(levels))
 
     def outputs(self) -> Iterator[tuple[NodeBox, Sequence[Symbol]]]:
-        """A box for each output, or for all of many."""
+        """Yield a box for each output, or one box for all if there are many."""
         outputs = self.graph.outputs
         if len(outputs) > _MANY:
             lines = f"{len(outputs)} outputs", labels.dtypes_text(s.dtype for s in outputs)
@@ -182,7 +182,7 @@ class _Drawing:
             yield NodeBox(lines, title, "output", symbol.dtype), (symbol,)
 
     def line_title(self, symbols: Sequence[Symbol]) -> str:
-        """The title of a line: the values that go along it."""
+        """Return the title of a line: the text of its first value, and the number of others."""
         first = clipped(self.line(symbols[0]), TITLE)
         more = len({symbol.index for symbol in symbols}) - 1
         return f"{first}\nand {more} more" if more else first

@@ -1,4 +1,9 @@
-"""What of a graph is drawn by itself, in clusters by layer, and what is folded into one box."""
+"""Folding of large graphs: which symbols are drawn one by one, and which share a box.
+
+Symbols that share a box form a run. The graph of runs must have no cycle: no run may both need and
+feed another run. So a variant of Kahn's algorithm orders the symbols topologically, and stays with
+a layer as long as it can. Consecutive symbols of one layer in that order are a run.
+"""
 
 from __future__ import annotations
 
@@ -14,21 +19,21 @@ LIMIT = 300
 """The most boxes of a picture; a graph of more symbols is folded."""
 
 DEEPEST = 6
-"""The most layers within layers that are told apart."""
+"""The greatest depth of nested layers that a picture distinguishes."""
 
-_FEW = 8  # as many symbols outside of layers are drawn one by one, however large the graph
-_PIECES, _PIECE = 24, 32  # about how many pieces the rest is cut into, and the least size of one
+_FEW = 8  # runs of at most this many symbols outside of layers are drawn one by one in any graph
+_PIECES, _PIECE = 24, 32  # the approximate number of pieces of the other runs, and the least size
 
 
 class Fold(NamedTuple):
-    """Symbols drawn as one box: those of a layer, or without a path some outside of layers."""
+    """Symbols drawn as one box: a layer, or symbols outside of layers if `path` is empty."""
 
     path: str
     symbols: Sequence[Symbol]
 
 
 class Group(NamedTuple):
-    """The frame of a layer, and what is in it."""
+    """The frame of a layer, and its parts."""
 
     path: str
     parts: list[Part]
@@ -37,11 +42,14 @@ class Group(NamedTuple):
 Part: TypeAlias = Symbol | Fold | Group
 
 
-_Key: TypeAlias = tuple[str, ...]  # a layer inside another; of what is in none, nothing
+_Key: TypeAlias = tuple[str, ...]  # the name of a layer, or () for symbols outside of layers
 
 
 class _Run(NamedTuple):
-    """A layer's symbols that can stand together, and the runs in it; without a path those loose."""
+    """Symbols of a layer that can share a box, and their runs by inner layer.
+
+    The path is empty for symbols outside of layers.
+    """
 
     path: str
     symbols: Sequence[Symbol]
@@ -49,12 +57,13 @@ class _Run(NamedTuple):
 
 
 def parts_of(graph: Graph) -> list[Part]:
-    """What a picture of a graph consists of, from its inputs on.
+    """Return the parts of a graph's picture, in topological order.
 
-    Up to LIMIT symbols all are there, in the frames of their layers. Of more, layers are folded:
-    the innermost ones, or those around them, until there are at most LIMIT boxes. Symbols outside
-    of layers are cut into pieces where few values are alive. Nothing in one part both needs and
-    feeds another, so a layer that is left and come back to may be several parts.
+    A graph of up to LIMIT symbols is drawn completely, in the frames of its layers. In a larger
+    graph layers are folded: the innermost layers first, then outer layers, until at most LIMIT
+    boxes remain. Symbols outside of layers are cut into pieces where few values are live. No part
+    both needs and feeds another part; so a layer that the program leaves and enters again may be
+    several parts.
     """
     symbols = graph.symbols
     runs = _runs(symbols, (), _paths(symbols))
@@ -72,7 +81,10 @@ def _count(parts: Sequence[Part]) -> int:
 
 
 def _visible_parts(runs: Sequence[_Run], depth: int, whole: bool) -> list[Part]:
-    """Runs as parts: layers below some depth folded, and all innermost ones unless `whole`."""
+    """Convert runs to parts, with layers folded below a depth.
+
+    Innermost layers are folded at every depth, unless `whole`.
+    """
     parts: list[Part] = []
     for run in runs:
         if not run.path:
@@ -89,7 +101,7 @@ def _visible_parts(runs: Sequence[_Run], depth: int, whole: bool) -> list[Part]:
 
 
 def _paths(symbols: Sequence[Symbol]) -> dict[str, tuple[str, ...]]:
-    """The layers around one another that each path of layers names."""
+    """Return the names of the nested layers in each layer path, at most DEEPEST."""
     paths = {symbol.location.layer for symbol in symbols}
     return {path: tuple(filter(None, path.split("/")))[:DEEPEST] for path in paths}
 
@@ -97,7 +109,7 @@ def _paths(symbols: Sequence[Symbol]) -> dict[str, tuple[str, ...]]:
 def _runs(
     symbols: Sequence[Symbol], outer: tuple[str, ...], paths: dict[str, tuple[str, ...]]
 ) -> list[_Run]:
-    """The symbols of a layer, given by the names around it, in runs by the layers in it."""
+    """Group the symbols of a layer into runs by inner layer. `outer` names the layers around."""
     depth = len(outer)
     keys = [paths[s.location.layer][depth : depth + 1] for s in symbols]
     runs: list[_Run] = []
@@ -111,9 +123,10 @@ def _runs(
 def _together(
     symbols: Sequence[Symbol], keys: Sequence[_Key]
 ) -> list[tuple[_Key, Sequence[Symbol]]]:
-    """Symbols in a topological order that stays with a key as long as it can, cut by key.
+    """Group symbols by key, along a topological order that stays with a key as long as it can.
 
-    It turns to symbols without a key first, then to a key that waits for no other.
+    When no symbol of the current key is ready, the order continues with symbols without a key, then
+    with a key that does not wait for other keys.
     """
     if len(set(keys)) <= 1:
         return [(keys[0], symbols)] if symbols else []
@@ -129,19 +142,19 @@ def _together(
 
 
 class _Queue:
-    """Places in a topological order that stays with a key: the state of Kahn's algorithm.
+    """The state of Kahn's algorithm, for a topological order that stays with a key.
 
-    Of what it may turn to it takes what comes first in the graph.
+    Among several candidates it takes the first in the graph.
     """
 
     def __init__(self, needs: list[list[int]], keys: Sequence[_Key]) -> None:
         self._keys = keys
         self._waiting = [len(each) for each in needs]
         self._users: list[list[int]] = [[] for _ in needs]
-        self._foreign = dict.fromkeys(keys, 0)  # what each key waits for of other keys
+        self._foreign = dict.fromkeys(keys, 0)  # how many operands of other keys each key awaits
         self._ready: dict[_Key, list[int]] = {key: [] for key in keys}
-        self._open: list[tuple[int, _Key]] = []  # keys that wait for no other
-        self._some: list[tuple[int, _Key]] = []  # keys of which something is ready
+        self._open: list[tuple[int, _Key]] = []  # keys that wait for no other key
+        self._some: list[tuple[int, _Key]] = []  # keys with a symbol that is ready
         self._key: _Key = ()
         for at, each in enumerate(needs):
             for need in each:
@@ -172,7 +185,7 @@ class _Queue:
         return heappop(ready[self._key])
 
     def _another(self) -> _Key:
-        """A key of which something is ready, one that waits for no other if there is any."""
+        """Return a key with a ready symbol, preferably a key that waits for no other key."""
         while True:
             _, key = heappop(self._open or self._some)
             if self._ready[key]:
@@ -195,7 +208,7 @@ class _Queue:
 
 
 def _pieces(symbols: Sequence[Symbol]) -> list[Fold]:
-    """Symbols cut into pieces of about equal size, where the fewest values go across."""
+    """Cut symbols into pieces of about equal size, at the places that the fewest values cross."""
     size = max(_PIECE, -(-len(symbols) // _PIECES))
     alive = _alive(symbols)
     folds: list[Fold] = []
@@ -211,7 +224,7 @@ def _pieces(symbols: Sequence[Symbol]) -> list[Fold]:
 
 
 def _alive(symbols: Sequence[Symbol]) -> list[int]:
-    """How many values from before each place are used at it or after."""
+    """Return, for each place, the number of live values: defined before it, used at it or after."""
     place = {symbol.index: i for i, symbol in enumerate(symbols)}
     last = list(range(len(symbols)))
     for i, symbol in enumerate(symbols):

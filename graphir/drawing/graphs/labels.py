@@ -1,4 +1,4 @@
-"""What is written in the boxes of a picture, and what they say when pointed at."""
+"""The text in the boxes of a picture, and the titles that a browser shows on hover."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ LABEL = 26
 TITLE = 240
 """The most characters of a line of a title."""
 
-_DIGITS = 9  # the longest number that is written out in a box
-_USES = 6  # the most uses of a cast that a title tells
+_DIGITS = 9  # the most characters of a number in a box; a longer number is rounded
+_USES = 6  # the most uses of a cast that a title lists
 _PREFIX: dict[CastKind, str] = {
     "implicit": "",
     "assignment": "assign ",
@@ -31,18 +31,18 @@ _PREFIX: dict[CastKind, str] = {
 
 
 def clipped(text: str, most: int = LABEL) -> str:
-    """Text without what cannot be printed, and no longer than `most`."""
+    """Return a text with unprintable characters replaced, cut to `most` characters."""
     return printable(text, most)
 
 
 def type_text(type_: TensorType) -> str:
-    """A type in short: `f32[n, 64]`, and of 0-d values just `f32`."""
+    """Format a type with a short dtype name: `f32[n, 64]`, or `f32` for a 0-d type."""
     shape = f"[{', '.join(map(str, type_.shape))}]" if type_.shape else ""
     return f"{type_.dtype.short}{shape}"
 
 
 def op_lines(symbol: Symbol, name: str) -> tuple[str, ...]:
-    """The lines of a symbol's box: what it is, and its type."""
+    """Return the lines of a symbol's box: its op, input name or constant, and its type."""
     text = name.removeprefix("%") if symbol.op is ops.input else symbol.op.name
     if symbol.op is ops.constant and not symbol.rank:
         text = _number(symbol)
@@ -50,13 +50,16 @@ def op_lines(symbol: Symbol, name: str) -> tuple[str, ...]:
 
 
 def cast_lines(symbol: Symbol, kind: CastKind, level: str) -> tuple[str, ...]:
-    """The lines of a cast's box: who asked for it, between which dtypes, at what loss."""
+    """Return the lines of a cast's box: its kind and dtypes, and the level of its loss."""
     arrow = f"{symbol.args[0].dtype.short} → {symbol.dtype.short}"
     return clipped(_PREFIX[kind] + arrow, 2 * LABEL), level
 
 
 def title(line: str, symbol: Symbol, mark: Mark | None) -> str:
-    """A symbol's line of text, where it arose, and of a cast the uses that it serves and why."""
+    """Return a symbol's title: its line of text, its mark's reason, and its location or uses.
+
+    A cast has a line for each of its first uses.
+    """
     lines = [line]
     if mark:
         lines.append(mark.reason)
@@ -69,7 +72,7 @@ def title(line: str, symbol: Symbol, mark: Mark | None) -> str:
 
 
 def place_text(location: Location) -> str:
-    """Where a symbol arose; empty where that is not known."""
+    """Format a location and its layer; empty where both are unknown."""
     return location.layered if location.file else location.layer and f"[{location.layer}]"
 
 
@@ -80,7 +83,7 @@ def fold_lines(
     leaving: Iterable[DType],
     casts: str,
 ) -> tuple[str, ...]:
-    """The lines of a box that many symbols are folded into."""
+    """Return the lines of a folded box: name, op counts, dtypes in and out, and casts."""
     counts = Counter(symbol.op.name for symbol in symbols if symbol.op.computes)
     counts = counts or Counter(symbol.op.name for symbol in symbols)
     most = ", ".join(f"{count} {op}" for op, count in counts.most_common(3))
@@ -91,7 +94,7 @@ def fold_lines(
 
 
 def fold_title(name: str, symbols: Sequence[Symbol]) -> str:
-    """What is folded into a box: every op by its count, and the places from first to last."""
+    """Return the title of a folded box: the count of every op, and the first and last location."""
     counts = Counter(symbol.op.name for symbol in symbols)
     lines = [
         f"{name}: {len(symbols)} symbols",
@@ -102,7 +105,7 @@ def fold_title(name: str, symbols: Sequence[Symbol]) -> str:
 
 
 def lines_text(symbols: Sequence[Symbol]) -> str:
-    """A name for symbols by the lines that they arose in: `net.py:3-7`."""
+    """Return a name for symbols from their source lines: `net.py:3-7`."""
     first, last = symbols[0].location, symbols[-1].location
     if not first.file or first.file != last.file:
         return f"%{symbols[0].index} … %{symbols[-1].index}"
@@ -112,7 +115,7 @@ def lines_text(symbols: Sequence[Symbol]) -> str:
 
 
 def dtypes_text(dtypes: Iterable[DType]) -> str:
-    """Dtypes in short names, each once, in the order of DType; a few of many."""
+    """Format dtypes in short names, each once, in the order of DType, at most four."""
     there = set(dtypes)
     shorts = [dtype.short for dtype in DType if dtype in there]
     return ", ".join([*shorts[:4], *(["…"] if len(shorts) > 4 else [])]) or "()"

@@ -1,4 +1,9 @@
-"""Where a picture puts its boxes, frames and lines: frames are sheets within sheets."""
+"""The layout of a graph's picture: positions of boxes, frames and lines.
+
+Each frame is laid out as a sheet of its own, from the inside out, and is then one tile of the sheet
+around it. A value that crosses the border of a frame has a pin there, where the lines inside and
+outside meet.
+"""
 
 from __future__ import annotations
 
@@ -12,28 +17,28 @@ from graphir.drawing.graphs.web import LANE, Tile, Wire
 from graphir.drawing.hasse import Point
 
 FONT = 12.0
-"""The size of labels, which are in a monospaced font: that alone has widths to count on."""
+"""The font size of labels. Labels are monospaced, because only then are their widths known."""
 
 SMALL = 11.0
-"""The size of all lines of writing but the first."""
+"""The font size of all lines of text in a box but the first."""
 
 LEADING = 15.0
-"""From one line of writing to the next."""
+"""The distance from one line of text to the next."""
 
-_CELL = 0.602  # the width of a letter
-_PADDING = 9.0, 6.0  # between writing and the sides of its box, and its head and foot
-_POINT = 8.0  # by which the sides of a cast are pointed
-_FRAME = 14.0  # between a frame and what is in it
+_CELL = 0.602  # the width of a letter, as a fraction of the font size
+_PADDING = 9.0, 6.0  # from the text to the sides of its box, and to its head and foot
+_POINT = 8.0  # the depth of the points at the sides of a cast's hexagon
+_FRAME = 14.0  # from a frame's sides to its contents
 _TITLE = 12.0  # the height of a frame's head, where its name is
-_INSET = 8.0  # the same at the frame's head and foot, where lines cross it
+_INSET = 8.0  # from a frame's head and foot, which lines cross, to its contents
 _PORT = 15.0  # between lines that enter a box side by side
 
 Ends: TypeAlias = tuple[int, int]
-"""The numbers of the boxes that a line goes from and to."""
+"""The numbers of a line's source box and target box."""
 
 
 class Placement(NamedTuple):
-    """A rectangle, by its upper left corner."""
+    """A rectangle, given by its upper left corner and its size."""
 
     x: float
     y: float
@@ -42,7 +47,7 @@ class Placement(NamedTuple):
 
 
 class Frame(NamedTuple):
-    """A layer's frame, and how many others it is in."""
+    """A layer's frame, its rectangle, and its depth: the number of frames around it."""
 
     cluster: Cluster
     place: Placement
@@ -63,7 +68,10 @@ class GraphLayout(NamedTuple):
 
 
 def layout(diagram: Diagram) -> GraphLayout:
-    """Where everything goes, what is needed above what needs it; the same for the same diagram."""
+    """Return the layout of a diagram, with each box below the boxes that it needs.
+
+    The layout is deterministic.
+    """
     targets = {to for _, to in diagram.links}
     tiles = [_tile(box, low=i not in targets) for i, box in enumerate(diagram.boxes)]
     root = _Node(tiles, diagram.items, list(diagram.links), None)
@@ -76,7 +84,7 @@ def layout(diagram: Diagram) -> GraphLayout:
 
 
 def width(text: str, font: float = FONT) -> float:
-    """The width of a line of writing; letters of East Asian scripts count twice."""
+    """Return the width of a line of text; wide East Asian characters count twice."""
     return sum(2 if east_asian_width(c) in "WF" else 1 for c in text) * _CELL * font
 
 
@@ -89,9 +97,9 @@ def _tile(box: NodeBox, low: bool) -> Tile:
 
 
 class _Node:
-    """The sheet of a frame, or of all; `part` says for each box inside which item it is in.
+    """The sheet of one frame, or of the whole picture. `part` maps each box to its item here.
 
-    A value that comes from outside or goes there has a pin on the border, where lines meet.
+    A value that enters or leaves the frame has a pin on the border, where lines meet.
     """
 
     def __init__(
@@ -136,11 +144,11 @@ class _Node:
         return self.part[value] if value in self.part else self.head[value]
 
     def _ends(self, source: int, to: int) -> Ends:
-        """The tiles of this sheet between which a line goes."""
+        """Return the two tiles of this sheet that a line connects."""
         return self._source(source), self.part[to] if to in self.part else self.tail[source]
 
     def framed(self) -> Tile:
-        """The frame, with the pins on its border as ports."""
+        """Return the frame as a tile whose ports are the pins on its border."""
         size = self.sheet.width + 2 * _FRAME, self.sheet.height + 2 * _INSET
         corners, middle = self.sheet.corners, self.sheet.width / 2
         ins, outs = (
@@ -150,7 +158,7 @@ class _Node:
         return Tile(*size, ins, outs)
 
     def put(self, at: Point, depth: int, layout: GraphLayout) -> None:
-        """Enter the places of what is inside into a layout."""
+        """Add the rectangles of the boxes and frames inside to a layout."""
         for i, item in enumerate(self.items):
             x, y = self._corner(i, at)
             if isinstance(item, Cluster):
@@ -162,7 +170,7 @@ class _Node:
                 layout.boxes[item] = Placement(x, y, tile.width, tile.height)
 
     def line(self, source: int, to: int, at: Point) -> list[Point]:
-        """The points of a line as far as it is inside."""
+        """Return the points of a line's part inside this frame."""
         first, last = self._ends(source, to)
         if first == last:
             return self._within(first, source, to, at)
@@ -193,7 +201,7 @@ def _inside(item: Item) -> Iterator[int]:
 
 
 def _spread(layout: GraphLayout) -> None:
-    """Let lines enter a box side by side, in the order in which they come from above."""
+    """Spread the lines that enter each box, in their order from left to right above."""
     entering: dict[int, list[list[Point]]] = {}
     for (_, to), line in layout.lines.items():
         entering.setdefault(to, []).append(line)

@@ -1,4 +1,4 @@
-"""How grave the loss of a cast is, in the few levels that a picture tells apart."""
+"""The levels of loss that a picture distinguishes, and the level of each cast."""
 
 from __future__ import annotations
 
@@ -14,7 +14,11 @@ from graphir.location import CAST, CastKind, kind_of_rule
 from graphir.loss import Loss, loss
 
 Level: TypeAlias = Literal["exact", "precision", "range", "value"]
-"""Nothing is lost; values are rounded; great ones overflow; they wrap, lose sign or fraction."""
+"""The level of a loss.
+
+"exact": no value changes. "precision": values are rounded. "range": great values overflow. "value":
+values wrap, or lose their sign or fraction.
+"""
 
 LEVELS: dict[Level, str] = {
     "exact": "exact",
@@ -22,26 +26,26 @@ LEVELS: dict[Level, str] = {
     "range": "loses range",
     "value": "loses value",
 }
-"""The levels from the least grave to the gravest, as people are told of them."""
+"""The phrases for the levels, from the least grave level to the gravest."""
 
 
 class Mark(NamedTuple):
-    """What a picture says of a symbol: the level of its loss, and the reason in a sentence."""
+    """The annotation of a symbol in a picture: the level of its loss, and the reason."""
 
     level: Level
     reason: str
 
 
 Marks: TypeAlias = Mapping[int, Mark]
-"""What is known of symbols, by their places in a graph."""
+"""The marks of symbols, by the symbols' indices in a graph."""
 
 
 @lru_cache(maxsize=1 << 14)
 def level(loss: Loss, source: DType, target: DType) -> Level:
-    """How grave it is what a conversion between two dtypes, or of a number, loses.
+    """Return the level of the loss of a conversion between two dtypes, or of a number.
 
-    Of floats the range counts in powers of two: that the topmost values of float32 round to inf in
-    bfloat16 is left to the reason.
+    For floats the level compares ranges in powers of two. So float32 to bfloat16 is "precision",
+    although the topmost values of float32 round to inf; the reason of the mark mentions them.
     """
     a, b = source.part, target.part
     if loss.exact:
@@ -57,19 +61,22 @@ def level(loss: Loss, source: DType, target: DType) -> Level:
 
 
 def mark(loss: Loss, source: DType, target: DType) -> Mark:
-    """The mark of a cast that loses so much."""
+    """Return the mark of a cast with a given loss."""
     grade = level(loss, source, target)
     return Mark(grade, LEVELS[grade] if loss.exact else f"{LEVELS[grade]}: {loss}")
 
 
 @cache
 def dtype_mark(source: DType, target: DType) -> Mark:
-    """What the dtypes alone say of a cast."""
+    """Return the mark of a cast by its dtypes alone."""
     return mark(loss(source, target), source, target)
 
 
 def cast_kind(symbol: Symbol) -> CastKind | None:
-    """Why a cast is there: of several uses the first of _RANKS. None for a symbol that is none."""
+    """Return the kind of a cast, or None for another op.
+
+    A cast with uses of several kinds has the kind that comes first in _RANKS.
+    """
     if symbol.op is not ops.cast:
         return None
     rules = {origin.rule for origin in symbol.origins} or {CAST}
@@ -80,6 +87,6 @@ _RANKS: tuple[CastKind, ...] = ("implicit", "assignment", "explicit", "legalizat
 
 
 def gravest(levels: Iterable[Level]) -> Level | None:
-    """The gravest of some levels; None of none."""
+    """Return the gravest of some levels, or None if there are no levels."""
     present = set(levels)
     return next((grade for grade in reversed(LEVELS) if grade in present), None)

@@ -1,4 +1,4 @@
-"""A graph as DOT and as Mermaid, in the shapes and colours of its SVG."""
+"""The DOT and Mermaid forms of a diagram, with the shapes and colours of the SVG."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _MERMAID_DASHES: dict[CastKind | None, str] = {
 
 
 def dot(diagram: Diagram) -> str:
-    """A diagram for Graphviz, growing downwards, with titles as tooltips."""
+    """Return a DOT digraph that grows downwards, with titles as tooltips."""
     lines = [
         f"digraph {_quote(diagram.title)} {{",
         '  node [fontname="monospace", fontsize=11, style=filled];',
@@ -77,7 +77,7 @@ def _dot_box(box: NodeBox) -> str:
 
 
 def _quote(text: str) -> str:
-    r"""A quoted string in which nothing is special: `\n` in a label would be a line of its own."""
+    r"""Quote a string for DOT, and escape its special characters, such as `\n` for a line break."""
     for special, entity in (("&", "&amp;"), ("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n")):
         text = text.replace(special, entity)
     return f'"{text}"'
@@ -87,7 +87,7 @@ def _quote(text: str) -> str:
 
 
 def mermaid(diagram: Diagram) -> str:
-    """A Mermaid flowchart of a diagram, growing downwards."""
+    """Return a Mermaid flowchart of a diagram that grows downwards."""
     lines = ["flowchart TB", *_mermaid_items(diagram, diagram.items, "")]
     lines += [f"  n{a} --> n{b}" for a, b in diagram.links]
     classes: dict[tuple[str, CastKind | None], list[int]] = {}
@@ -116,7 +116,7 @@ def _mermaid_items(diagram: Diagram, items: Sequence[Item], path: str) -> Iterat
 
 
 def _entities(text: str) -> str:
-    """A quoted label, with whatever could mean something to Mermaid or HTML as its number."""
+    """Quote a label, with numeric entities for characters that Mermaid or HTML may interpret."""
     characters = (
         c if c.isalnum() or c in _PLAIN else "<br/>" if c == "\n" else f"#{ord(c)};" for c in text
     )

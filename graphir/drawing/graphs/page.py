@@ -1,4 +1,4 @@
-"""A picture of a graph and its text, as a piece of a page."""
+"""An HTML fragment with the picture and the text of a graph."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from graphir.ir.graph import Graph
 from graphir.text.printer import text_lines
 
 LINES = 1000
-"""The most lines of text that a page holds."""
+"""The most lines of text in a fragment."""
 
 
 def fragment(picture: str, graph: Graph) -> str:
-    """The picture in a box that scrolls, and the text folded away; both by themselves."""
+    """Return HTML with the picture in a scrolling box, and the graph's text in a folded section."""
     lines = [*islice(text_lines(graph), LINES + 1)]
     if len(lines) > LINES:
         lines[-1] = f"  ... of {len(graph)} symbols; print(graph) shows all"

@@ -1,4 +1,9 @@
-"""The places of tiles and lanes within their rows: few lines cross, most are upright."""
+"""The order and the positions of tiles and lanes within rows, as in layered graph drawing.
+
+Crossings are reduced first: sweeps down and up sort each row by the mean position of its neighbours
+(the barycenter heuristic) and swap adjacent tiles where that saves crossings. Then sweeps move the
+rows to the weighted medians at which lines are vertical, with the distances kept (`apart`).
+"""
 
 from __future__ import annotations
 
@@ -12,14 +17,14 @@ from graphir.drawing.graphs.web import Web
 from graphir.drawing.hasse.columns import apart
 
 _SWEEPS, _ROUNDS = 24, 30
-_AXIS = 100.0  # how much tiles with ports want to stand one below the other
+_AXIS = 100.0  # the weight that keeps tiles with ports in one column
 
 Rows: TypeAlias = list[list[int]]
 """The numbers of a web, row by row from above, from left to right."""
 
 
 def places(web: Web) -> tuple[Rows, list[float]]:
-    """The order within each row, and the middle of each number."""
+    """Return the order within each row, and the middle of each number."""
     placement = _Places(web)
     placement.order()
     placement.straighten()
@@ -27,7 +32,7 @@ def places(web: Web) -> tuple[Rows, list[float]]:
 
 
 class _Places:
-    """Rows and middles in the making."""
+    """The state of placing: the rows, and the middle of each number."""
 
     def __init__(self, web: Web) -> None:
         self._web = web
@@ -39,7 +44,10 @@ class _Places:
             self.rows[web.row[number]].append(number)
 
     def order(self) -> None:
-        """Rows in turn, down and up, in the order of what they hang on; the best is kept."""
+        """Reduce crossings by sweeps down and up that sort each row by its neighbours' positions.
+
+        The best order of all sweeps is kept.
+        """
         for row in self.rows:
             self._place(row, [(0.0, 1.0)] * len(row))
         best = self._crossings(), [list(row) for row in self.rows], list(self.x)
@@ -72,7 +80,7 @@ class _Places:
         return fsum(self.x[at] + there - here for at, here, there in links) / len(links)
 
     def _crossings_of(self, left: int, right: int) -> int:
-        """How many lines at two of a row cross, if they stand so."""
+        """Return how many lines of two neighbours in a row cross, in this order of the two."""
         x = self.x
         return sum(
             x[a.other] + a.there > x[b.other] + b.there
@@ -82,7 +90,7 @@ class _Places:
         )
 
     def _crossings(self) -> int:
-        """How often lines cross, all in all."""
+        """Return the number of crossings between all neighbouring rows."""
         count = 0
         for row in self.rows:
             ends: list[float] = []
@@ -102,18 +110,22 @@ class _Places:
             self.x[number] = place
 
     def straighten(self) -> None:
-        """Rows in turn move to where their lines lean least, those of long lines above all.
+        """Move the rows by sweeps to the positions where lines lean least, long lines first.
 
-        Tiles with ports are kept in the middle, or each would stand aside of the one before.
+        Tiles with ports stay in the middle; otherwise each would shift against the tile before it.
         """
         for sweep in range(_ROUNDS):
-            # By what is above in going down, and back; at last by what is on both sides.
+            # A sweep down aligns with the row above, a sweep up with the row below. The last half
+            # of the sweeps align with both.
             sides = (0, 1) if sweep >= _ROUNDS // 2 else (sweep % 2,)
             for row in reversed(self.rows) if sweep % 2 else self.rows:
                 self._place(row, [self._aim(number, sides) for number in row])
 
     def _aim(self, number: int, sides: Sequence[int]) -> tuple[float, float]:
-        """The weighted median of where a tile's lines would be upright, and its weight."""
+        """Return the weighted median of the positions where a tile's lines are vertical.
+
+        The second result is its weight.
+        """
         if number == self._web.anchor:
             return self.x[number], 0.01
         if self._web.has_ports(number):
@@ -131,7 +143,7 @@ class _Places:
 
 
 def _median(aims: Sequence[tuple[float, float]], weight: float) -> float:
-    """The place with as much weight on both sides; amid two that share it, between them."""
+    """Return the weighted median of sorted positions; the midpoint where two positions qualify."""
     passed_weight = 0.0
     for i, (at, firm) in enumerate(aims):
         passed_weight += firm

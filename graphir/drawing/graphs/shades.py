@@ -1,4 +1,4 @@
-"""The colours of boxes, and the dashes of casts, in every kind of picture."""
+"""The colours of boxes and the dashes of casts, shared by all output formats."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SHADES: dict[Level, tuple[str, str]] = {
     "range": ("#ffc9c9", "#c92a2a"),
     "value": ("#eebefa", "#862e9c"),
 }
-"""What fills casts of each level of loss, and what frames them."""
+"""The fill and stroke colours of casts, by level of loss."""
 
 DASHES: dict[CastKind, str] = {
     "implicit": "6 3",
@@ -21,7 +21,7 @@ DASHES: dict[CastKind, str] = {
     "explicit": "",
     "legalization": "1.5 3",
 }
-"""How the frames of casts are broken, by who asked for them."""
+"""The dash patterns of the frames of casts, by kind of cast."""
 
 DARK_SHADES: dict[str, tuple[str, str]] = {
     "bool": ("#2b2f33", "#868e96"),
@@ -36,13 +36,14 @@ DARK_SHADES: dict[str, tuple[str, str]] = {
     "range": ("#5f1a1a", "#ff8787"),
     "value": ("#4a1d57", "#e599f7"),
 }
-"""The same fills and frames on dark paper."""
+"""The fill and stroke colours for the dark colour scheme."""
 
 
 def shade(box: NodeBox) -> tuple[str, tuple[str, str]]:
-    """The name of a box's colours, and what fills and what frames it.
+    """Return the name of a box's colours, and its fill and stroke.
 
-    Those of its loss, if it is a cast or has lost something; else those of its dtype.
+    A cast and a box with a loss have the colours of the loss level; other boxes have those of their
+    dtype.
     """
     if box.level and (box.kind or box.level != "exact"):
         return box.level, SHADES[box.level]

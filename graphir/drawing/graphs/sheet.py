@@ -1,4 +1,4 @@
-"""One sheet of a picture: where its tiles go, and the lines between them."""
+"""The layout of one sheet: the positions of its tiles, and the lines between them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from graphir.drawing.graphs.places import places
 from graphir.drawing.graphs.web import Tile, Web, Wire
 from graphir.drawing.hasse import Point
 
-_BETWEEN = 24.0, 64.0  # the least and the most room between rows
+_BETWEEN = 24.0, 64.0  # the least and the greatest distance between rows
 
 
 class Sheet(NamedTuple):
     """A sheet's size, its tiles, the upper left corner of each, and lines by value and target.
 
-    Points come in pairs: a line leans within a pair and is upright between pairs.
+    The points of a line come in pairs. A line leans within a pair, and is vertical between pairs.
     """
 
     width: float
@@ -28,15 +28,16 @@ class Sheet(NamedTuple):
 
 
 def sheet(tiles: Sequence[Tile], wires: Sequence[Wire], heads: int = 0, tails: int = 0) -> Sheet:
-    """Where everything goes; the last `heads + tails` tiles are the first and the last row.
+    """Lay out tiles in rows, with the wires between them.
 
-    The first of the heads stays left of the others.
+    The last `heads + tails` tiles form the first and the last row. The first head stays left of the
+    others.
     """
     return _Drawing(Web(tiles, wires, heads, tails)).sheet()
 
 
 class _Drawing:
-    """A sheet in the making: the web, the middles of its numbers, its rows with their heights."""
+    """The state of building a sheet: the web, the middle of each number, the rows and heights."""
 
     def __init__(self, web: Web) -> None:
         self._web = web
@@ -61,7 +62,7 @@ class _Drawing:
         return max((tiles[i].height for i in row if i < len(tiles)), default=0.0)
 
     def _gap(self, row: Sequence[int]) -> float:
-        """The room below a row; more where many lines lean, or far."""
+        """Return the distance below a row: greater where many lines lean, or lines lean far."""
         leans = [
             abs(self._x[i] + link.here - self._x[link.other] - link.there)
             for i in row
@@ -79,7 +80,10 @@ class _Drawing:
         return self._x[i] - tile.width / 2, self._tops[row] + spare
 
     def _line(self, value: int, chain: Sequence[int]) -> list[Point]:
-        """From the foot of a tile, upright to the foot of its row, and so on to another's head."""
+        """Return a line's points, from the foot of the source tile to the head of the target tile.
+
+        The line is vertical inside rows and leans between rows.
+        """
         web, first, last = self._web, chain[0], chain[-1]
         x = self._x[first] + web.port(first, value, 1)
         points = [(x, self._corners[first][1] + web.tiles[first].height)]

@@ -1,4 +1,4 @@
-"""A graph as SVG: boxes tinted by dtype, casts by loss, layers framed, in light and in dark."""
+"""The SVG of a graph: boxes tinted by dtype, casts by loss, layers in frames, light and dark."""
 
 from __future__ import annotations
 
@@ -27,10 +27,11 @@ _MARGIN = 16.0
 
 
 def graph_picture(diagram: Diagram) -> str:
-    """The SVG of a diagram, as large as it needs to be.
+    """Return the SVG of a diagram at its natural size.
 
-    Boxes and lines bear titles. Colours follow the reader's scheme; the style that does so is the
-    same in all pictures and names only their own classes, so that many can share a page.
+    Boxes and lines have titles. Colours follow the reader's colour scheme through a style sheet.
+    The style sheet is the same in all pictures and selects only their own classes, so many pictures
+    can share a page.
     """
     plan = layout(diagram)
     legend = list(_legend(diagram))
@@ -87,7 +88,7 @@ def _lines(diagram: Diagram, plan: GraphLayout) -> Iterator[str]:
 
 
 def _curve(points: Sequence[Point]) -> str:
-    """Upright pieces made one, the rest bent in an S."""
+    """Return the SVG path of a line: merged vertical pieces, and S curves for the others."""
     corners = [points[0]]
     for (x, y), (to_x, to_y) in zip(points[::2], points[1::2], strict=True):
         if abs(x - to_x) > 0.05:
@@ -112,7 +113,7 @@ def _frame_of(kind: CastKind) -> str:
 
 
 def _shape(look: str, place: Placement) -> str:
-    """The outline: pills for inputs and outputs, hexagons for casts, and boxes for the rest."""
+    """Return the outline of a box: a pill for input or output, a hexagon for a cast, else a box."""
     if look == "cast":
         x, y, right, foot = place.x, place.y, place.x + place.width, place.y + place.height
         half, tip = (y + foot) / 2, 8.0
@@ -125,7 +126,7 @@ def _shape(look: str, place: Placement) -> str:
 
 def _writing(lines: Sequence[str], place: Placement) -> Iterator[str]:
     x = number(place.x + place.width / 2)
-    # The line of writing is set by hand: dominant-baseline is not known everywhere.
+    # The baseline is computed here, because some viewers do not know dominant-baseline.
     y = place.y + place.height / 2 - (len(lines) - 1) * LEADING / 2 + FONT * 0.34
     for i, line in enumerate(lines):
         at = f'x="{x}" y="{number(y + i * LEADING)}" text-anchor="middle"'
@@ -153,7 +154,7 @@ _KINDS: dict[CastKind, str] = {
 
 
 def _legend(diagram: Diagram) -> Iterator[tuple[str, float]]:
-    """What the colours and the dashes that there are mean, each with where it ends."""
+    """Yield a legend entry for each colour and dash pattern in the diagram, and its right end."""
     levels = {box.level for box in diagram.boxes}
     kinds = {box.kind for box in diagram.boxes}
     entries = [
@@ -181,7 +182,7 @@ def _legend(diagram: Diagram) -> Iterator[tuple[str, float]]:
 
 
 def _style() -> str:
-    """Dark fills and strokes by class; a line pointed at is picked out."""
+    """Return the style sheet: dark colours by class, and a highlight for a line on hover."""
     dark = [
         (".g-paper", "fill:#16181b"),
         ("text", "fill:#f1f3f5"),

@@ -1,4 +1,8 @@
-"""What a sheet of a picture consists of: tiles in rows, and lanes of lines between them."""
+"""The rows of a layered layout: tiles in rows, and lanes for lines that pass through rows.
+
+A line between tiles in distant rows gets a lane, a dummy node, in each row between them. Later
+steps then see lines between neighbouring rows only.
+"""
 
 from __future__ import annotations
 
@@ -14,22 +18,22 @@ GAP = 18.0
 LANE = 8.0
 """The width that a line takes of a row through which it passes."""
 
-_FULL = 1000.0  # what the tiles of a row may fill
+_FULL = 1000.0  # the width that the tiles of a row may fill
 
 
 class Tile(NamedTuple):
-    """Something of a size, and where the lines of values enter and leave it, from its middle."""
+    """A rectangle with ports: the offsets from its middle where each value enters and leaves."""
 
     width: float
     height: float
     ins: Mapping[int, float] = {}
     outs: Mapping[int, float] = {}
     low: bool = False
-    """Whether it stands at the foot of its row, not at the head."""
+    """Whether the tile stands at the foot of its row, not at the head."""
 
 
 class Wire(NamedTuple):
-    """A value on its way from a tile to others."""
+    """A value that goes from a source tile to target tiles."""
 
     value: int
     source: int
@@ -37,7 +41,10 @@ class Wire(NamedTuple):
 
 
 class Link(NamedTuple):
-    """A piece of a line between neighbouring rows, seen from one end: the other end, both ports."""
+    """A segment of a line between neighbouring rows, seen from one end.
+
+    `other` is the number at the other end; `here` and `there` are the port offsets at both ends.
+    """
 
     other: int
     here: float
@@ -45,12 +52,12 @@ class Link(NamedTuple):
 
 
 class Web:
-    """Tiles in rows, each below all that it needs, and lanes, the places of lines within rows.
+    """Tiles in rows, each below the tiles that it needs, and the lanes of lines within rows.
 
-    Tiles and lanes are numbered, tiles first; the last `heads + tails` tiles are the first and the
-    last row, and the first of the heads, the `anchor`, stays left of the others. For each number
-    `row` has its row, `widths` its width and `links` its neighbours in the row above and in the row
-    below. `chains` has the numbers from end to end of the line of each value to each target.
+    Tiles and lanes share one numbering, tiles first. The last `heads + tails` tiles form the first
+    and the last row. The first head, the `anchor`, stays left of the others. For each number, `row`
+    has its row, `widths` its width, and `links` its segments to the row above and to the row below.
+    `chains` has, for each value and target, the numbers along the line from end to end.
     """
 
     def __init__(
@@ -69,7 +76,7 @@ class Web:
         self._link()
 
     def _chain(self, wire: Wire, to: int) -> list[int]:
-        """The tile that a value comes from, the lanes through the rows between, the one it goes to.
+        """Return the source tile of a value, the lanes through the rows between, and the target.
 
         All lines of a value share its lanes.
         """
@@ -95,28 +102,28 @@ class Web:
             self.links[0][low].append(Link(high, enters, leaves))
 
     def port(self, number: int, value: int, side: int) -> float:
-        """Where the line of a value enters (0) or leaves (1), from the middle."""
+        """Return the port offset, from the middle, where a value enters (0) or leaves (1)."""
         if number >= len(self.tiles):
             return 0.0
         tile = self.tiles[number]
         return (tile.outs if side else tile.ins).get(value, 0.0)
 
     def lanes_among(self, number: int, other: int) -> int:
-        """How many of two are lanes."""
+        """Return how many of two numbers are lanes."""
         return (number >= len(self.tiles)) + (other >= len(self.tiles))
 
     def has_ports(self, number: int) -> bool:
-        """Whether it is a tile on which lines have places of their own."""
+        """Answer whether a number is a tile with ports."""
         return number < len(self.tiles) and bool(self.tiles[number].ins or self.tiles[number].outs)
 
     def distance(self, left: int, right: int) -> float:
-        """How far apart the middles of two neighbours in a row must be."""
+        """Return the least distance between the middles of two neighbours in a row."""
         lanes = self.lanes_among(left, right)
         return (self.widths[left] + self.widths[right]) / 2 + GAP * (1, 0.6, 0.2)[lanes]
 
 
 def _rows(tiles: Sequence[Tile], wires: Sequence[Wire], heads: int, tails: int) -> list[int]:
-    """The row of each tile."""
+    """Return the row of each tile."""
     count = len(tiles) - heads - tails
     near: Near = [([], []) for _ in range(count)]
     pins: set[int] = set()
@@ -133,7 +140,10 @@ def _rows(tiles: Sequence[Tile], wires: Sequence[Wire], heads: int, tails: int) 
 
 
 def _loose(near: Near, pins: set[int]) -> set[int]:
-    """Tiles that one other alone needs, and all that leads to them: they may stand beside it."""
+    """Return the tiles of chains that start without inputs and have one user at each step.
+
+    Such a tile may move to the row beside its user's row. Tiles with pins are excluded.
+    """
     loose: set[int] = set()
     waiting = [i for i, (above, below) in enumerate(near) if not above and len(below) == 1]
     while waiting:

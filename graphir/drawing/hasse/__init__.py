@@ -1,4 +1,8 @@
-"""Where a picture of a lattice puts its boxes and lines: `layout` says."""
+"""The layout of a lattice's Hasse diagram, as in layered graph drawing.
+
+The steps are: rows (`grid`), the order within rows (`order`), and positions (`columns`). `layout`
+tries several row widths, and takes the first picture that is narrow enough.
+"""
 
 from __future__ import annotations
 
@@ -17,16 +21,16 @@ __all__ = ["FONT", "HEIGHT", "LatticeBox", "LatticeLayout", "Point", "layout"]
 HEIGHT = 26.0
 """The height of a box, and so of a row."""
 
-_FULL = (470.0, 420.0, 370.0, 320.0, 270.0, 220.0)  # what boxes may fill of a row, tried in turn
-_ENOUGH = 575.0  # the width of a picture whose labels are still read when it is 400 pixels wide
-_BETWEEN = 22.0, 48.0  # the least and the most room between rows
+_FULL = (470.0, 420.0, 370.0, 320.0, 270.0, 220.0)  # widths that boxes may fill, tried in turn
+_ENOUGH = 575.0  # a picture of this width is still legible when shrunk to 400 pixels
+_BETWEEN = 22.0, 48.0  # the least and the greatest distance between rows
 _PORT = 10.0  # between lines that leave a box side by side
 
 Point: TypeAlias = tuple[float, float]
 
 
 class LatticeBox(NamedTuple):
-    """A node's box, by its middle and its width."""
+    """A node's box, given by its middle and its width."""
 
     x: float
     y: float
@@ -36,8 +40,9 @@ class LatticeBox(NamedTuple):
 class LatticeLayout(NamedTuple):
     """A picture's size, its boxes and its lines; y grows downwards.
 
-    A line is a list of points from the top of the lower box to the bottom of the higher one, in
-    pairs: it leans within a pair, between two rows, and is upright between pairs, through a row.
+    A line is a list of points from the top of the lower box to the bottom of the higher box. The
+    points come in pairs. A line leans within a pair, between two rows, and is vertical between
+    pairs, through a row.
     """
 
     width: float
@@ -47,9 +52,10 @@ class LatticeLayout(NamedTuple):
 
 
 def layout(lattice: Lattice[Any]) -> LatticeLayout:
-    """Where everything goes, the least at the bottom; the same for the same lattice.
+    """Return the layout of a lattice with the least nodes at the bottom.
 
-    The first plan that is narrow enough, or else the narrowest.
+    The result is the first plan that is narrow enough, or else the narrowest plan. It is
+    deterministic.
     """
     plans: list[LatticeLayout] = []
     for plan in _plans(lattice):
@@ -60,7 +66,7 @@ def layout(lattice: Lattice[Any]) -> LatticeLayout:
 
 
 def _plans(lattice: Lattice[Any]) -> Iterator[LatticeLayout]:
-    """Pictures with fuller rows before others, and those with straight long lines before bent."""
+    """Yield layouts, from full rows to sparse rows, each with straight and then bent long lines."""
     first = Grid(lattice, _FULL[0])
     for full in _FULL[: first.effort(len(_FULL))]:
         grid = first if full == _FULL[0] else Grid(lattice, full)
@@ -70,7 +76,7 @@ def _plans(lattice: Lattice[Any]) -> Iterator[LatticeLayout]:
 
 
 def _tidiest(grid: Grid) -> Rows:
-    """The order with the fewest crossings, and among those the most upright lines."""
+    """Return the order with the fewest crossings; the least lean of lines breaks ties."""
 
     def ugliness(rows: Rows) -> tuple[int, float]:
         return crossings(grid, rows), round(lean(grid, spread(grid, rows)), 3)
@@ -96,7 +102,7 @@ def _drawn(lattice: Lattice[Any], grid: Grid, rows: Rows, x: Sequence[float]) ->
 
 
 def _heights(grid: Grid, rows: Rows, x: Sequence[float]) -> tuple[list[float], float]:
-    """The middle of each row, and the height of all; more room where lines lean far."""
+    """Return the middle of each row, and the total height; rows with leaning lines are farther."""
     least, most = _BETWEEN
     down = [GAP + HEIGHT / 2]
     for row in rows[-2::-1]:
@@ -117,9 +123,9 @@ def _line(ports: _Ports, chain: Sequence[int], y: Sequence[float]) -> list[Point
 
 
 class _Ports:
-    """Where lines leave boxes: lines that leave one side of a box together are spread a little.
+    """The ports of boxes: several lines on one side of a box are spread a little.
 
-    The line to a dtype of the same kind, if it is the only one, stays in the middle.
+    The line to a dtype of the same family, if there is just one such line, stays in the middle.
     """
 
     def __init__(self, grid: Grid, x: Sequence[float]) -> None:
@@ -127,7 +133,7 @@ class _Ports:
         self._cache: dict[tuple[int, int], dict[int, float]] = {}
 
     def of(self, number: int, side: int) -> dict[int, float]:
-        """The ports of a side of a number, by the number to which the line goes."""
+        """Return the ports of one side of a number, by the number at the line's other end."""
         ports = self._cache.get((number, side))
         if ports is None:
             ports = self._cache[number, side] = self._spread(number, side)

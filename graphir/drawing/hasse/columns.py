@@ -1,4 +1,9 @@
-"""The places within the rows of a picture: lines upright, dtypes of a kind in columns."""
+"""Positions within the rows of a Hasse diagram: vertical lines, and dtype families in columns.
+
+Sweeps move each row towards the weighted mean of its neighbours' positions. `apart` keeps the least
+distances: it solves a weighted least squares problem with order constraints by pooling adjacent
+violators. Afterwards chains of dtypes of one family become vertical columns that move as a whole.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +16,13 @@ from graphir.drawing.hasse.grid import Grid
 from graphir.drawing.hasse.order import Rows
 
 _ROUNDS = 40
-_BROKEN_UP = 40  # times that columns which would cross are looked for one by one
+_BROKEN_UP = 40  # after so many attempts to find crossing columns all columns are broken up
 
 
 def spread(grid: Grid, rows: Rows) -> list[float]:
-    """The middle of each number, such that lines lean as little as the order and gaps allow.
+    """Return the middle of each number, such that lines lean as little as order and gaps allow.
 
-    Rows in turn, again and again, move to the least squares of their lines' lean.
+    Repeated sweeps move one row at a time to the least squares solution for its lines' lean.
     """
     x = [0.0] * len(grid.row)
     for sweep in range(grid.effort(_ROUNDS, 4)):
@@ -30,14 +35,15 @@ def spread(grid: Grid, rows: Rows) -> list[float]:
 
 
 def lean(grid: Grid, x: Sequence[float]) -> float:
-    """How far all lines go sideways together."""
+    """Return the sum of the horizontal distances of all line segments."""
     return fsum(abs(x[a] - x[b]) for chain in grid.chains for a, b in pairwise(chain))
 
 
 def straightened(grid: Grid, rows: Rows, *, lanes: bool) -> list[float]:
-    """The middle of each number with every column upright, where its lines to others lean least.
+    """Return the middle of each number with every column vertical.
 
-    Long lines are columns too, if `lanes`.
+    Each column stands where its lines to other columns lean least. With `lanes` long lines are
+    columns too.
     """
     x = spread(grid, rows)
     columns = _from_left_to_right(_columns(grid, lanes), rows)
@@ -47,7 +53,7 @@ def straightened(grid: Grid, rows: Rows, *, lanes: bool) -> list[float]:
         for column in reversed(columns) if sweep % 2 else columns:
             least = max((x[a] + far for a, far in _of(left, column)), default=-inf)
             most = min((x[b] - far for b, far in _of(right, column)), default=inf)
-            # The first time there may be no room: then what is further right makes it.
+            # In the first sweep there may be no room; the columns further right then move.
             at = max(least, min(most, _aim(grid, x, column)[0]))
             for number in column:
                 x[number] = at
@@ -59,7 +65,7 @@ def _of(beside: dict[int, tuple[int, float]], column: Iterable[int]) -> list[tup
 
 
 def _columns(grid: Grid, lanes: bool) -> list[list[int]]:
-    """All numbers, those together that should stand upright: dtypes of a kind, or a long line."""
+    """Group all numbers into columns: chains of dtypes of one family, long lines, single boxes."""
     above: dict[int, int] = {}
     for number in range(len(grid.row) if lanes else grid.nodes):
         high = grid.alike(number, 1)
@@ -74,9 +80,9 @@ def _columns(grid: Grid, lanes: bool) -> list[list[int]]:
 
 
 def _from_left_to_right(columns: list[list[int]], rows: Rows) -> list[list[int]]:
-    """The columns, each after all that stand left of it; those that would cross are broken up.
+    """Order the columns from left to right, and break up columns that would cross.
 
-    After _BROKEN_UP attempts all are.
+    An attempt breaks up the columns of one cycle. After _BROKEN_UP attempts all are broken up.
     """
     for attempt in count(1):
         where = {number: i for i, column in enumerate(columns) for number in column}
@@ -96,7 +102,7 @@ def _from_left_to_right(columns: list[list[int]], rows: Rows) -> list[list[int]]
 
 
 def _aim(grid: Grid, x: Sequence[float], column: Sequence[int]) -> tuple[float, float]:
-    """Where a column would stand best by its lines to others, and how much that weighs."""
+    """Return the best position of a column by its lines to other columns, and its weight."""
     own = set(column)
     others = [
         (_firmness(grid.kinds[number], grid.kinds[other]), x[other])
@@ -110,19 +116,20 @@ def _aim(grid: Grid, x: Sequence[float], column: Sequence[int]) -> tuple[float, 
 
 
 def _firmness(kind: str, other: str) -> int:
-    """How much a line wants to be upright: one between dtypes of a kind most, then a long one."""
+    """Return the weight of a line: greatest within a dtype family, then for long lines."""
     if kind == other:
         return {"lane": 9, "": 1}.get(kind, 16)
     return 3 if "lane" in (kind, other) else 1
 
 
 def apart(aims: Sequence[tuple[float, float]], steps: Sequence[float]) -> list[float]:
-    """Coordinates at least `steps` apart, as near their weighted aims as that allows.
+    """Return coordinates at least `steps` apart that are nearest to weighted aims, in order.
 
-    Least squares by pooling: whatever would come too near its neighbour moves as one with it.
+    `aims` are (position, weight). The result is the least squares solution, found by pooling
+    adjacent violators: coordinates that would come too near move together as one pool.
     """
     offsets = list(accumulate(steps, initial=0.0))
-    pools: list[tuple[float, float, int]] = []  # where a pool is, its weight, how many it has
+    pools: list[tuple[float, float, int]] = []  # a pool's position, weight and size
     for (aim, weight), offset in zip(aims, offsets, strict=True):
         pool = (aim - offset, weight, 1)
         while pools and pools[-1][0] > pool[0]:

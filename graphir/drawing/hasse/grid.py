@@ -1,4 +1,4 @@
-"""The grid of a lattice's picture: the row of every node, and what passes through each row."""
+"""The rows of a Hasse diagram: the row of every node, and the lanes of long edges in each row."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from graphir.errors import GraphError
 from graphir.lattice.order import Lattice
 
 FONT = 13.0
-"""The size of labels, which are in a monospaced font: that alone has widths to count on."""
+"""The font size of labels. Labels are monospaced, because only then are their widths known."""
 
 PADDING = 7.0
 """The room between a label and the ends of its box."""
@@ -27,7 +27,7 @@ LANE = 9.0
 LARGEST = 8_000
 """The most nodes and lanes of a picture."""
 
-_SMALL = 300  # the size of a grid for which every attempt at a better picture is made
+_SMALL = 300  # up to this size of a grid all attempts at a better picture run
 
 _HUB = 4  # as many edges on one side make a hub
 
@@ -36,13 +36,14 @@ Near: TypeAlias = list[tuple[list[int], list[int]]]
 
 
 class Grid:
-    """The nodes in rows and, for edges that span several rows, lanes through those between.
+    """The nodes in rows, and lanes through the rows that longer edges cross.
 
-    Edges from or to a hub, a node that has many of them there, share a lane. Nodes and lanes are
-    numbered, nodes first, in the lattice's order. For each number `row` has its row, counted from
-    below, `widths` its width, `kinds` the kind of its dtype, if it is one, and `near` its
-    neighbours along the edges, in the row below and in the row above. `chains` has the numbers from
-    end to end of each edge, in the order of `edges`. `full` is what a row may hold.
+    Edges on the same side of a hub, a node with many edges there, share lanes. Nodes and lanes have
+    one numbering: first the nodes, in the lattice's order. For each number, `row` has its row
+    counted from below, `widths` its width, `kinds` its dtype family, "lane" or "", and `near` its
+    neighbours in the row below and in the row above. `chains` has, for each edge in the order of
+    `edges`, the numbers from end to end. `full` is the width that a row may hold. Raises GraphError
+    for a picture of more than LARGEST nodes and lanes.
     """
 
     def __init__(self, lattice: Lattice[Any], full: float) -> None:
@@ -61,7 +62,7 @@ class Grid:
         self._size = len(segments) + len(self.row)
 
     def effort(self, most: int, least: int = 1) -> int:
-        """How many of `most` attempts at a better picture the size of the grid allows."""
+        """Return how many of `most` attempts at a better picture a grid of this size allows."""
         return max(least, most * _SMALL // max(self._size, _SMALL))
 
     def _chain(self, near: Near, low: int, high: int) -> list[int]:
@@ -86,12 +87,15 @@ class Grid:
         return self._lanes[low, high, row]
 
     def distance(self, left: int, right: int) -> float:
-        """How far apart the middles of two neighbours in a row must be."""
+        """Return the least distance between the middles of two neighbours in a row."""
         lanes = (left >= self.nodes) + (right >= self.nodes)
         return (self.widths[left] + self.widths[right]) / 2 + GAP * (1, 0.5, 0)[lanes]
 
     def alike(self, number: int, side: int) -> int | None:
-        """The only one above (1) or below (0) that is a dtype of its kind or the same line."""
+        """Return the neighbour above (1) or below (0) of the same dtype family, or the same line.
+
+        The result is None unless exactly one neighbour qualifies.
+        """
         kind = self.kinds[number]
         candidates = [each for each in self.near[number][side] if kind and self.kinds[each] == kind]
         return candidates[0] if len(candidates) == 1 else None
@@ -113,10 +117,11 @@ def _neighbours(edges: Iterable[tuple[int, int]], count: int) -> Near:
 def rows_of(
     near: Near, widths: Sequence[float], full: float, loose: Collection[int] = ()
 ) -> list[int]:
-    """A row for each number, above the rows of all below it; none has more boxes than `full` holds.
+    """Return a row for each number, above the rows of all numbers below it.
 
-    Those at the foot of the longest chains choose first; then what has more above it than below
-    moves up to that, and what is `loose` does too.
+    The boxes of a row fill at most the width `full`. Numbers at the foot of the longest chains
+    choose first. Then numbers with more neighbours above than below move up towards those, and so
+    do the `loose` numbers.
     """
     rows = _Rows(widths, full)
     order = _longest_first(near)
@@ -132,7 +137,7 @@ def rows_of(
 
 
 class _Rows:
-    """Rows as they fill."""
+    """The state of filling rows: the row of each number, and the used width of each row."""
 
     def __init__(self, widths: Sequence[float], full: float) -> None:
         self.row = [-1 for _ in widths]
@@ -140,9 +145,10 @@ class _Rows:
         self._used_width: dict[int, float] = {}
 
     def move(self, number: int, rows: Iterable[int]) -> None:
-        """Put a box in the first of the rows that has room; an empty one has, for any box."""
+        """Put a box into the first of the rows that has room. An empty row has room for any box."""
         self._fill(number, -1)
-        room = max(0.0, self._full - self._widths[number]) + 1e-6  # what rounding leaves is empty
+        # The tolerance lets a row count as empty in spite of the rounding of its used width.
+        room = max(0.0, self._full - self._widths[number]) + 1e-6
         self.row[number] = next(row for row in rows if self._used_width.get(row, 0.0) <= room)
         self._fill(number, 1)
 
@@ -152,14 +158,14 @@ class _Rows:
 
 
 def _longest_first(near: Near) -> list[int]:
-    """All numbers by the longest chain above each, so that what is below comes before.
+    """Sort all numbers by the longest chain above each, so that lower numbers come first.
 
-    Of those with chains as long, the ones with most edges come first.
+    Among numbers with equal chains, the numbers with most edges come first.
     """
     depth = [0] * len(near)
     left = [len(above) for _, above in near]
     ready = [number for number, count in enumerate(left) if not count]
-    for number in ready:  # which grows: each number when all above it are done
+    for number in ready:  # the list grows: a number enters it after all numbers above it
         for low in near[number][0]:
             depth[low] = max(depth[low], depth[number] + 1)
             left[low] -= 1

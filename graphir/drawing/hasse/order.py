@@ -1,4 +1,8 @@
-"""The order within each row of a picture: such that few lines cross."""
+"""Crossing reduction: the order within each row of a Hasse diagram.
+
+From several deterministic starts, sweeps sort each row by the mean place of its neighbours in the
+row before (the barycenter heuristic), and swap adjacent numbers where that saves crossings.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +17,15 @@ from graphir.drawing.hasse.grid import Grid
 Rows: TypeAlias = list[list[int]]
 """The numbers of a grid, row by row from below, from left to right."""
 
-# Multiples of the numbers modulo a prime shuffle them, alike on every machine.
+# Multiples of the numbers modulo a prime are a shuffle that is the same on every machine.
 _STARTS, _PRIME, _SWEEPS = (1, 10006, 3, 7, 1009, 2003, 4001, 5003, 6007, 8009), 10007, 16
 
 
 def orders(grid: Grid) -> Iterator[Rows]:
-    """Rows in orders that cross few lines, each from another start; a large grid has fewer."""
+    """Yield orders of the rows with few crossings, each from another start.
+
+    A large grid has fewer starts.
+    """
     for step in _STARTS[: grid.effort(len(_STARTS))]:
         rows: Rows = [[] for _ in range(max(grid.row, default=-1) + 1)]
         for number in sorted(range(len(grid.row)), key=lambda number: number * step % _PRIME):
@@ -30,9 +37,9 @@ def orders(grid: Grid) -> Iterator[Rows]:
 
 
 def _swept(grid: Grid, rows: Rows, side: int) -> Rows:
-    """The rows, one after the other put in the order of what they hang on, above or below.
+    """Sweep once: sort each row by the mean place of its neighbours above (1) or below (0).
 
-    Then neighbours in a row change places where that saves crossings.
+    Then swap neighbours in the row where that saves crossings.
     """
     after = [list(row) for row in rows]
     place = _places(after)
@@ -49,7 +56,7 @@ def _swept(grid: Grid, rows: Rows, side: int) -> Rows:
 def _by_place(
     grid: Grid, row: Sequence[int], side: int, place: Mapping[int, float]
 ) -> Iterator[int]:
-    """A row in the order of what each hangs on, a line that goes on amid others on the same."""
+    """Yield a row sorted by the mean place of its neighbours; lanes go amid boxes of equal mean."""
     means = {
         number: _mean([place[other] for other in grid.near[number][side]], place[number])
         for number in row
@@ -64,7 +71,7 @@ def _by_place(
 
 
 def _places(rows: Iterable[Sequence[int]]) -> dict[int, float]:
-    """Where each stands in its row, from 0 to 1."""
+    """Return the place of each number in its row, from 0 to 1."""
     return {number: (i + 0.5) / len(row) for row in rows for i, number in enumerate(row)}
 
 
@@ -73,7 +80,7 @@ def _mean(values: Sequence[float], default: float) -> float:
 
 
 def _crossings_of(grid: Grid, place: Mapping[int, float], left: int, right: int) -> int:
-    """How many lines at two of a row cross, if they stand so."""
+    """Return how many lines of two neighbours in a row cross, in this order of the two."""
     count = 0
     for lefts, rights in zip(grid.near[left], grid.near[right], strict=True):
         if lefts and rights:
@@ -83,7 +90,7 @@ def _crossings_of(grid: Grid, place: Mapping[int, float], left: int, right: int)
 
 
 def crossings(grid: Grid, rows: Rows) -> int:
-    """How often lines cross: the inversions between rows, counted in a Fenwick tree."""
+    """Return the number of crossings: inversions between rows, counted with a Fenwick tree."""
     rank = [0] * len(grid.row)
     for row in rows:
         for i, number in enumerate(row, 1):
@@ -106,5 +113,5 @@ def crossings(grid: Grid, rows: Rows) -> int:
 
 
 def _ends(grid: Grid, number: int, rank: Sequence[int]) -> list[int]:
-    """Where the lines of a number upwards end; the first first, so that none crosses another."""
+    """Return the ranks at which a number's upward lines end, sorted: these lines do not cross."""
     return sorted(rank[other] for other in grid.near[number][1])
