@@ -1,1 +1,1 @@
-"""jit: functions of arrays, traced, specialized, guarded and run as Programs."""
+"""jit: trace, specialize and guard functions of arrays, and run them as Programs."""

@@ -1,4 +1,4 @@
-"""The attributes of an object, found as Python finds them but without running its own code."""
+"""Attribute look-up by Python's rules, without running descriptors or other user code."""
 
 from __future__ import annotations
 
@@ -12,11 +12,15 @@ from runtime.jit.guards import Way
 from runtime.jit.loads import Loads, is_library_module
 
 Lookup = tuple[Way, str, Any]
-"""How an attribute is loaded, its name, and its value, or the descriptor that makes it."""
+"""(way of loading an attribute, its name, its value or its descriptor)."""
 
 
 def lookups(owner: Any, loads: Loads) -> Iterator[Lookup]:
-    """The attributes of an object that code may load, and the text constants that name none."""
+    """Yield the attributes of `owner` that code with `loads` may load.
+
+    Also yields an ABSENT entry for each text constant of the code that names no attribute, since
+    `getattr(owner, text, default)` depends on the absence.
+    """
     if isinstance(owner, type):
         for name, value in _class_variables(cast("Any", owner), loads).items():
             yield from _of_class(name, value)
@@ -24,7 +28,7 @@ def lookups(owner: Any, loads: Loads) -> Iterator[Lookup]:
     own, class_variables = own_variables(owner), _class_variables(cast("Any", type(owner)), loads)
     custom = type(owner).__getattribute__ not in _USUAL
     for name in (loads.attributes | loads.updates) & own.keys():
-        if not hasattr(class_variables.get(name), "__set__"):  # a data descriptor would come first
+        if not hasattr(class_variables.get(name), "__set__"):  # a data descriptor has precedence
             class_variables.pop(name, None)
             plain = name.isidentifier() and not keyword.iskeyword(name) and not custom
             yield Way.ATTRIBUTE if plain else Way.OWN, name, own[name]
@@ -42,7 +46,7 @@ _USUAL = object.__getattribute__, ModuleType.__getattribute__
 
 
 def own_variables(owner: Any) -> dict[str, Any]:
-    """The `__dict__` of an object; empty if it has none."""
+    """Return the `__dict__` of an object; an empty dict if it has none."""
     try:
         own: Any = object.__getattribute__(owner, "__dict__")
     except AttributeError:
@@ -51,7 +55,7 @@ def own_variables(owner: Any) -> dict[str, Any]:
 
 
 def _class_variables(kind: type, loads: Loads) -> dict[str, Any]:
-    """What a class and its bases define, libraries' apart, under the names that code loads."""
+    """Return the class variables with names in `loads`, except those of library classes."""
     result: dict[str, Any] = {}
     names = loads.attributes | loads.updates
     for base in reversed(kind.__mro__):

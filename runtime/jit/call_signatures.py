@@ -1,4 +1,4 @@
-"""What calls of a jitted function must have in common to run the same Program, and their inputs."""
+"""Call signatures: the cache key of a call of a jitted function, and the inputs of the call."""
 
 from __future__ import annotations
 
@@ -22,18 +22,21 @@ from runtime.jit.statics import Fixed, identity_key
 
 
 class Reader:
-    """Reads the signature of arguments, and their inputs on the way."""
+    """Reader of a call's signature, which collects the inputs and numbers on the way.
+
+    `symbols` is True if an argument belongs to a graph under construction.
+    """
 
     def __init__(self, entry: Entry) -> None:
         self.inputs: list[Any] = []
         self.sources: list[Any] = []
-        """The arguments that inputs are, before they are converted."""
+        """The arguments that became `inputs`, before their conversion."""
         self.numbers: list[Any] = []
         self.symbols = False
         self._entry = entry
 
     def read(self, value: Any) -> Any:
-        """What calls must have in common to run the same Program."""
+        """Return the cache key of an argument and append its arrays to `inputs`."""
         kind: Any = cast("object", type(value))
         if issubclass(kind, _ARRAYS):
             return self._array(value)
@@ -66,9 +69,9 @@ class Reader:
 
 
 def as_input(value: Any) -> Any:
-    """An array as a Program takes it: NumPy's, in the byte order of this machine.
+    """Return an array as a Program takes it: a NumPy array in native byte order.
 
-    GraphError for a subclass, such as a matrix, whose operators may mean something else.
+    Raises GraphError for a subclass of np.ndarray, such as a matrix, whose operators may differ.
     """
     kind: Any = cast("object", type(value))
     if kind not in _PLAIN and not issubclass(kind, np.generic):
@@ -90,11 +93,11 @@ _PLAIN = np.ndarray, np.memmap
 
 
 Entry: TypeAlias = Literal["number", "weak", "value"]
-"""How a Python number enters: as one, as a weak input, or by its value."""
+"""How a Python number enters a trace: as a traced number, as a weak input, or by its value."""
 
 
 def types_of(value: Any, entry: Entry) -> Any:
-    """The arguments of `trace` that values stand for."""
+    """Return the `trace` arguments for values: types for arrays, Varying or Static for others."""
     if is_foreign_array(cast("type[Any]", type(value))):
         value = converted(value)
     if issubclass(type(value), np.generic):
@@ -111,7 +114,7 @@ def types_of(value: Any, entry: Entry) -> Any:
 
 @cache
 def entry(rules: PromotionRules) -> Entry:
-    """How Python numbers enter under rules."""
+    """Return how Python numbers enter a trace under `rules`."""
     if not _takes_weak(rules):
         return "value"
     return "number" if rules.of_numbers else "weak"
@@ -119,9 +122,10 @@ def entry(rules: PromotionRules) -> Entry:
 
 @cache
 def _takes_weak(rules: PromotionRules) -> bool:
-    """Whether rules know a Python number by its type alone: those of others look at its value.
+    """Whether rules treat a Python number as weak: by its type alone, at full precision.
 
-    And whether they keep all that it has until it meets an array: TensorFlow makes it float32.
+    Value-based rules inspect the value. TensorFlow's rules convert a float to float32 before it
+    meets an array.
     """
     try:
         results = [rules.promote(x, DType.weak_float) for x in (DType.float32, DType.float64)]
@@ -132,12 +136,12 @@ def _takes_weak(rules: PromotionRules) -> bool:
 
 
 def is_plain(value: Any) -> bool:
-    """Whether an argument is an input as it is."""
+    """Whether an argument is an input without conversion: a native np.ndarray."""
     return type(value) is np.ndarray and value.dtype.isnative
 
 
 def flat_key(rules: PromotionRules, args: Sequence[Any]) -> tuple[Any, ...]:
-    """The signature of arguments that are no structures, found in a fraction of the time."""
+    """Return the cache key of arguments without nested structures; a fast path of Reader."""
     key: list[Any] = [rules]
     for arg in args:
         if type(arg) is np.ndarray:
@@ -149,7 +153,7 @@ def flat_key(rules: PromotionRules, args: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def unhashable(name: str, key: Any) -> GraphError:
-    """The error for a signature that is no key."""
+    """Return the error for a signature that is not hashable."""
     offender = next(_offenders(key[1:]))
     kind = type(offender).__name__
     phrase = f"an {kind}" if kind[0] in "AEIOaeio" else f"a {kind}"
@@ -161,7 +165,7 @@ def unhashable(name: str, key: Any) -> GraphError:
 
 
 def _offenders(key: Any) -> Iterator[Any]:
-    """What in a signature is not hashable."""
+    """Yield the parts of a signature that are not hashable."""
     if type(key) is tuple:
         for item in cast("tuple[Any, ...]", key):
             yield from _offenders(item)

@@ -1,7 +1,8 @@
-"""Guards: the state that a trace loaded, compared with the present before its Program runs.
+"""Guards: before a call runs a trace's Program, compare the state that the trace loaded.
 
-A guard is a way to load something (`Way`), the owner to load it from, and the value it had. All the
-guards of a trace are compiled into one Python expression, so that a call pays some 20 ns for each.
+A guard consists of a way to load a value (`Way`), the owner to load it from, and the value that the
+trace loaded. `Guards` compiles all guards of a trace into one Python expression, so that a call
+pays about 20 ns for each guard.
 """
 
 from __future__ import annotations
@@ -21,12 +22,15 @@ _SCALARS = frozenset({bool, int, float, complex, str, bytes, type(None)})
 
 
 def is_scalar(value: Any) -> bool:
-    """Whether a value is immutable and compared by its value."""
+    """Whether guards compare a value by value: an immutable Python or NumPy scalar."""
     return type(value) in _SCALARS or isinstance(value, np.generic)
 
 
 def alike(a: Any, b: Any) -> bool:
-    """Whether traced code cannot tell two values apart: scalars by value, others by identity."""
+    """Whether traced code cannot distinguish two values.
+
+    Scalars compare by type and value, tuples element by element, other objects by identity.
+    """
     if a is b:
         return True
     if type(a) is not type(b):
@@ -71,14 +75,17 @@ def _of_type(owner: Any, name: str) -> Any:
 
 
 def _static(owner: Any, name: str) -> Any:
-    """What a class has under a name for an instance, without a descriptor's own code."""
+    """Return the raw class variable of an instance's class, without running a descriptor.
+
+    Returns None if the instance's own `__dict__` has the name.
+    """
     if name in getattr(owner, "__dict__", ()):
         return None
     return next(vars(base)[name] for base in type(owner).__mro__ if name in vars(base))
 
 
 class Way(Enum):
-    """How a value is loaded: a function of owner and name, and the same as source text."""
+    """A way to load a value: a function of (owner, name), and the same load as source text."""
 
     GLOBAL = _item, "{0}[{1!r}]"
     BUILTIN = _is_key, "({1!r} in {0})"
@@ -95,7 +102,7 @@ class Way(Enum):
 
 
 class Guard(NamedTuple):
-    """A value that was loaded, and from where."""
+    """A value that a trace loaded, with its owner, its name and the way of loading."""
 
     way: Way
     owner: Any
@@ -103,18 +110,18 @@ class Guard(NamedTuple):
     value: Any
 
     def holds(self) -> bool:
-        """Whether the same is loaded now."""
+        """Whether a load now gives an equivalent value."""
         try:
             return alike(self.way.load(self.owner, self.name), self.value)
-        except Exception:  # what is no longer there, in any of many ways
+        except Exception:  # the attribute, key or cell is gone; the exception depends on the owner
             return False
 
 
-# -- what has contents
+# -- contents of containers and arrays
 
 
 class Contents:
-    """The elements of a list, dict, set or deque, compared one by one as scalars or by identity."""
+    """A guard on the elements of a list, dict, set or deque, compared one by one by `alike`."""
 
     def __init__(self, container: Any) -> None:
         self._container = container
@@ -129,7 +136,7 @@ class Contents:
 
 
 def elements(container: Any) -> tuple[Any, ...] | frozenset[Any]:
-    """The elements of a builtin container; of a dict its keys, then its values."""
+    """Return the elements of a builtin container; for a dict, its keys and then its values."""
     if isinstance(container, dict):
         table = dict(cast("dict[Any, Any]", container))  # a subclass may iterate otherwise
         return (*table.keys(), *table.values())
@@ -142,9 +149,9 @@ CONTAINERS = list, tuple, dict, set, frozenset, deque
 
 
 class ArrayContent:
-    """The dtype, shape and bytes of an array, which code may have looked at while it was traced.
+    """A guard on the dtype, shape and bytes of an array that code may have read during the trace.
 
-    An array that nothing can write to is not read again: it and its bases have writeable=False.
+    A frozen array is not compared again: the array and all its bases have writeable=False.
     """
 
     def __init__(self, array: Any) -> None:
@@ -168,7 +175,7 @@ class ArrayContent:
 
 
 def as_numpy(array: Any) -> NDArray[Any]:
-    """The NumPy array of an array of any library."""
+    """Convert an array of any library to a NumPy array."""
     return cast("NDArray[Any]", array) if isinstance(array, np.ndarray) else converted(array)
 
 
@@ -183,11 +190,14 @@ def _is_frozen(array: Any) -> bool:
     return base is None or isinstance(base, bytes)
 
 
-# -- all of a trace
+# -- the guards of a trace
 
 
 class Guards:
-    """All that must be as it was for a trace to be what its function would do now."""
+    """All guards of a trace: if they hold, the trace does the same as its function would do now.
+
+    `lasting` is False for a trace that no later call may use; its guards never hold.
+    """
 
     def __init__(
         self, loads: Iterable[Guard], contents: Iterable[Contents | ArrayContent], lasting: bool
@@ -200,7 +210,7 @@ class Guards:
         return bool(self._loads or self._contents) or not self._lasting
 
     def hold(self) -> bool:
-        """Whether all of it is as it was."""
+        """Whether all guards hold now."""
         if not self._lasting:
             return False
         check = self._check
@@ -208,13 +218,13 @@ class Guards:
             check = self._check = self._compile()
         try:
             return check()
-        except Exception:  # what is no longer there, in any of many ways
+        except Exception:  # a guarded attribute, key or cell is gone
             return False
 
     def guarding(
         self, run: Callable[..., Any], otherwise: Callable[..., Any], count: int
     ) -> Callable[..., Any]:
-        """A function of so many arguments that calls one where the guards hold, else the other."""
+        """Return a function of `count` arguments: `run` if the guards hold, else `otherwise`."""
         text, names = self._expression()
         arguments = ", ".join(f"a{place}" for place in range(count))
         names.update(run=run, otherwise=otherwise)
@@ -226,7 +236,7 @@ class Guards:
         return eval(f"lambda: {text}", names)
 
     def _expression(self) -> tuple[str, dict[str, Any]]:
-        """One expression of all guards, and what its names stand for."""
+        """Return the source of one expression of all guards, and the namespace for it."""
         names: dict[str, Any] = {"__name__": __name__, "alike": alike, "static": _static}
         parts = [] if self._lasting else ["False"]
         for place, (way, owner, name, value) in enumerate(self._loads):
@@ -264,7 +274,7 @@ _MOST_VARIANTS = 8
 
 
 class Variants(Generic[Trace]):
-    """The latest traces of one signature, each for another state of what it read."""
+    """The latest traces of one signature, each for a different state of the guarded values."""
 
     def __init__(self) -> None:
         self._traces: tuple[Trace, ...] = ()
@@ -273,13 +283,13 @@ class Variants(Generic[Trace]):
         return iter(self._traces)
 
     def holding(self) -> Trace | None:
-        """The latest trace whose guards hold; None if there is none."""
+        """Return the latest trace whose guards hold, or None."""
         for trace in self._traces:
             if trace.guards.hold():
                 return trace
         return None
 
     def put(self, new: Trace) -> None:
-        """Add a trace, in place of an earlier one with the same Program."""
+        """Add a trace; it replaces an earlier trace with the same Program."""
         others = [trace for trace in self._traces if trace.program is not new.program]
         self._traces = (new, *others[: _MOST_VARIANTS - 1])

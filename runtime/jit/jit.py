@@ -1,4 +1,9 @@
-"""jit: a Python function of arrays, traced once for each signature and run as a Program."""
+"""`jit`: trace a Python function of arrays once for each signature, and run it as a Program.
+
+The cache maps the key of a signature to the traces of that signature. Two mechanisms choose among
+these traces: guards compare the outside state that a trace loaded, and specialization compares the
+questions that the function asked of Python numbers. Calls with flat arguments have a fast path.
+"""
 
 from __future__ import annotations
 
@@ -44,13 +49,13 @@ from runtime.jit.watch import WATCHING, unwatched
 from runtime.jit.watched_graph import WatchedGraph, same_graph
 from runtime.program import Program
 
-CALLERS.add(__name__)  # so inputs are of the line that calls what is jitted
+CALLERS.add(__name__)  # so inputs have the location of the line that calls the jitted function
 
 _NUMPY = rules_named("numpy")
 _PLAIN_KEY = 3
-"""The parts of a signature without layouts: rules, positional and named arguments."""
+"""The number of parts of a signature without layouts: rules, positional, named arguments."""
 _MOST_SIGNATURES = 128
-"""The signatures of one function that are kept; beyond that the oldest are forgotten."""
+"""The most signatures in the cache of one function; the oldest signature is evicted first."""
 
 
 @overload
@@ -73,31 +78,38 @@ def jit(
     rules: str | PromotionRules | None = None,
     static: str | Sequence[str] = (),
 ) -> Jitted | Callable[[Callable[..., Any]], Jitted]:
-    """Make a function of symbols one of arrays: `@jit` or `@jit(rules="jax")`.
+    """Compile a function of arrays: `@jit` or `@jit(rules="jax")`.
 
-    Called on arrays, numbers and other values, in nested tuples, lists and dicts, it is traced once
-    for each signature: dtypes and shapes of arrays, types of int, float and complex, and all other
-    values (bools and strings too), which must be hashable. Python numbers compute as Python does
-    and meet arrays as the literals they are, so that 300 beside an int8 is refused under "numpy".
-    Their values are no part of the signature, but what the function learns of them is: whether they
-    fit, how they compare, and what it must have as a value (`range(k)`, `x[:k]`, `f"{k}"`); for new
-    answers it is traced again. Under rules with weak arrays (`jax`, ...) they are weak 0-d inputs,
-    as there; under rules that look at values (`max`, `numpy_legacy`, ...) they are literals, traced
-    for each value. The parameters that `static` names are handed to the
-    function as they are, numbers too: their values, which must be hashable, are part of it.
-    Arrays of other libraries enter as np.asarray(x) does. Without `rules`, those of an enclosing
-    `with rules(...)` or of set_default_rules hold, else "numpy": arrays promote as NumPy has it.
+    The function takes arrays, numbers and other values, in nested tuples, lists and dicts. jit
+    traces the function once for each signature and runs the trace as a Program. The signature
+    consists of the dtypes and shapes of arrays, the types of int, float and complex arguments, and
+    all other values (bools and strings too), which must be hashable. Arrays of other libraries
+    enter as by np.asarray(x).
 
-    What traced code reads from outside is compared with the present at every call, and a change
-    traces anew: globals, closure cells, and attributes, two deep, of those and of arguments,
-    scalars and strings by value, others by identity; elements of lists, dicts and sets so reached.
-    Arrays so reached are inputs, read at every call. Frozen are deeper state, computed names of
-    attributes, containers of more than 1000 elements, files, clocks and environment variables.
-    GraphError if the trace draws random numbers or writes to such an array.
+    Python numbers compute as in Python. Beside an array they are literals, so that the rules
+    "numpy" refuse 300 beside an int8. The signature does not include their values, but the trace
+    depends on what the function learns of them: whether they fit, how they compare, and which
+    values it needs (`range(k)`, `x[:k]`, `f"{k}"`). jit traces the function again for new answers.
+    Under rules with weak arrays (`jax`, ...) Python numbers are weak 0-d inputs. Under value-based
+    rules (`max`, `numpy_legacy`, ...) they are literals, and jit traces the function for each
+    value. The function receives the parameters named in `static` unchanged, numbers included; their
+    values, which must be hashable, are part of the signature.
 
-    Results are as the function has them, arrays for symbols and numbers. Called on symbols it is
-    the function itself. Raises GraphError and what Program raises. Any number of threads may call
-    it; those that meet a new signature at the same time may each trace it.
+    `rules` names the rule set. Without it, the rules of an enclosing `with rules(...)` or of
+    set_default_rules hold, else "numpy": arrays promote as in NumPy.
+
+    At every call, guards compare the outside state that the traced code loaded with its present
+    state, and jit traces the function again after a change. The guards cover globals, closure
+    cells, and attributes of these and of arguments to a depth of two; scalars and strings compare
+    by value, other objects by identity. They also cover the elements of lists, dicts and sets
+    reached in this way. Arrays reached in this way are inputs, read at every call. A trace freezes
+    deeper state, computed attribute names, containers of more than 1000 elements, files, clocks and
+    environment variables.
+
+    A call returns the structure that the function returns, with arrays for symbols and numbers. A
+    call on symbols runs the function itself. Raises GraphError if the trace draws random numbers or
+    writes to an outside array, and the errors of Program. Threads may call the function
+    concurrently; threads that meet a new signature at the same time may each trace the function.
     """
     if function is None:
         return partial(Jitted, rules=rules, static=static)
@@ -105,7 +117,7 @@ def jit(
 
 
 class Jitted:
-    """What `jit` makes of a function; `traced` and `program` answer for some arguments."""
+    """A jitted function; `traced` and `program` return the trace and Program for arguments."""
 
     __wrapped__: Callable[..., Any]
 
@@ -117,14 +129,15 @@ class Jitted:
     ) -> None:
         update_wrapper(self, function)
         self._statics = Statics(function, static) if static else None
-        self._rules = None if rules is None else rules_named(rules)  # None: those in force
+        # None: the rules in force at the call
+        self._rules = None if rules is None else rules_named(rules)
         self._cache: dict[Any, Variants[_Compiled] | Specializations[Variants[_Compiled]]] = {}
         self._quick: dict[Any, Callable[..., Any]] = {}
         self._lock = Lock()
-        self._uses_layouts = False  # whether layouts of arguments are part of the signature
+        self._uses_layouts = False  # True if the signature includes argument layouts
 
     def __call__(self, /, *args: Any, **keywords: Any) -> Any:
-        """The results for these arguments."""
+        """Run the function's Program for these arguments; trace the function if necessary."""
         original = args, keywords
         if self._statics:
             args, keywords = self._statics.marked(args, keywords)
@@ -144,11 +157,11 @@ class Jitted:
         return f"<jit of {self.__wrapped__.__qualname__}, {len(self._cache)} signatures>"
 
     def traced(self, *args: Any, **keywords: Any) -> Traced:
-        """The graph and the structure that a call with these arguments has; not among symbols."""
+        """Return the trace that a call with these arguments runs; GraphError among symbols."""
         return self._require_compiled(args, keywords).traced
 
     def program(self, *args: Any, **keywords: Any) -> Program:
-        """The Program that a call with these arguments runs."""
+        """Return the Program that a call with these arguments runs; GraphError among symbols."""
         return self._require_compiled(args, keywords).program
 
     def _require_compiled(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> _Compiled:
@@ -162,7 +175,7 @@ class Jitted:
     def _lookup_or_compile(
         self, args: Sequence[Any], keywords: Mapping[str, Any]
     ) -> tuple[_Compiled, list[Any]] | None:
-        """What runs a call, and its inputs; None of one on symbols."""
+        """Return the compiled trace of a call and the Program's inputs; None for symbols."""
         rules = self._rules or rules_in_force(_NUMPY)
         reader = Reader(entry(rules))
         key: Any = rules, reader.read(tuple(args)), reader.read(dict(keywords))
@@ -178,7 +191,7 @@ class Jitted:
             raise unhashable(self.__wrapped__.__qualname__, key) from None
         values = list(reader.numbers)
         variants = node.find(values) if isinstance(node, Specializations) else node
-        is_nested = get_ident() in WATCHING  # the trace around must see what this one loads
+        is_nested = get_ident() in WATCHING  # the outer trace must see this function's loads
         leaf = variants.holding() if variants and not is_nested else None
         if leaf is None:
             layouts = argument_layouts(reader.inputs, reader.sources, groups)
@@ -196,7 +209,7 @@ class Jitted:
             inputs = _of_groups(inputs, groups)
         return leaf, leaf.fed(inputs, values)
 
-    @uncollected  # finalizers and callbacks of the collector are not the code that is traced
+    @uncollected  # the trace must not see finalizers and callbacks of the garbage collector
     def _compile_trace(
         self,
         rules: PromotionRules,
@@ -205,7 +218,7 @@ class Jitted:
         variants: Iterable[_Compiled],
         layouts: Sequence[ArgumentLayout],
     ) -> _Compiled:
-        """A trace, and its Program: that of a variant whose graph is the same."""
+        """Trace the function and compile its Program; share the Program of an equal graph."""
         way = entry(rules)
         types, by_name = types_of(tuple(args), way), types_of(dict(keywords), way)
         graph = WatchedGraph(self.__wrapped__, rules)
@@ -224,7 +237,7 @@ class Jitted:
     def _keep(
         self, key: Any, compiled: _Compiled, args: Sequence[Any], keywords: Mapping[str, Any]
     ) -> None:
-        """Put a trace among those of its signature."""
+        """Store a compiled trace under its signature, and install its fast path."""
         numbers = compiled.traced.numbers
         with self._lock:
             node = self._cache.setdefault(key, Specializations() if numbers else Variants())
@@ -250,7 +263,7 @@ class Jitted:
         compiled: _Compiled,
         args: Sequence[Any],
     ) -> Callable[..., Any]:
-        """What runs calls with such arguments, which are no structures."""
+        """Return the fast path of a signature without nested structures."""
         run = compiled.without_statics if self._statics else compiled.quick
         if isinstance(node, Variants):
             return (
@@ -264,13 +277,13 @@ class Jitted:
         return NumberCalls(node, places, self._slowly, partial(self._quick.__setitem__, key))
 
     def _call_guarded(self, key: Any, guards: Guards, run: Callable[..., Any], *args: Any) -> Any:
-        """The first call after a trace, which has the guards compiled for those that follow."""
+        """Run the first call after a trace; compile its guards into the fast path."""
         call = guards.guarding(run, self._slowly, len(args))
         self._quick[key] = call
         return call(*args)
 
     def _usually(self, key: Any, *args: Any) -> Any:
-        """A call of a function that writes, on arrays that lie as they usually do."""
+        """Run a function that writes; the fast path is for arrays in the usual layout."""
         call = self._quick.get(key) if lie_usually(args) else None
         return (call or self._slowly)(*args)
 
@@ -280,7 +293,7 @@ class Jitted:
 
 
 class _Compiled:
-    """A trace with its Program and guards, and how its inputs and results are had."""
+    """A trace with its Program and guards, and the conversions of inputs and results."""
 
     def __init__(self, trace: Traced, program: Program, guards: Guards) -> None:
         self.traced, self.program, self.guards = trace, program, guards
@@ -301,13 +314,13 @@ class _Compiled:
         self.quick: Callable[..., Any] = self._converting if self._numbers else self.results
 
     def is_input(self, value: Any) -> bool:
-        """Whether an argument is an input as it is, a number that becomes one, or static."""
+        """Whether an argument suits the fast path: a plain array, a weak number, or static."""
         kind: Any = cast("object", type(value))
         weak = bool(self._numbers or self.traced.numbers)
         return is_plain(value) or kind is Fixed or (weak and kind in NUMBERS)
 
     def fed(self, inputs: list[Any], values: Values) -> list[Any]:
-        """The inputs of a call: those that are given, then those that numbers are."""
+        """Append the inputs that derive from Python numbers to `inputs`, and return the list."""
         for index, storage, feed in self.feeds:
             inputs.append(
                 feed.array(values) if storage is None else np.array(values[index], storage)
@@ -315,11 +328,11 @@ class _Compiled:
         return inputs
 
     def run(self, inputs: Sequence[Any]) -> Any:
-        """The results for inputs, those that are weak being Python numbers."""
+        """Return the results for inputs; weak inputs are Python numbers."""
         return self.quick(*inputs)
 
     def without_statics(self, *args: Any) -> Any:
-        """The results for arguments, of which those that are static are no inputs."""
+        """Return the results for arguments, without the static arguments, which are no inputs."""
         return self.quick(*[arg for arg in args if type(arg) is not Fixed])
 
     def _converting(self, *inputs: Any) -> Any:
@@ -329,7 +342,7 @@ class _Compiled:
         return self.results(*arrays)
 
     def _with_captured(self, results: Callable[..., Any], *inputs: Any) -> Any:
-        """The results with the arrays that the function closes over, as they are now."""
+        """Insert the captured arrays, with their present values, and return the results."""
         arrays = list(inputs)
         for place, array in self.traced.captured:
             arrays.insert(place, as_input(array))
@@ -345,7 +358,7 @@ class _Compiled:
 
 
 def _of_groups(inputs: Sequence[Any], groups: Sequence[MemoryGroup]) -> list[Any]:
-    """The inputs with one array for those of one memory, at the place of the first."""
+    """Replace the inputs of each memory group by its whole array, at the first input's place."""
     found = dict(enumerate(inputs))
     for whole, places in groups:
         if whole is None:
@@ -360,4 +373,4 @@ def _number(value: Any, dtype: DType) -> Any:
     try:
         return np.array(value, dtype.storage)
     except OverflowError:
-        return literal_array(value, dtype)[1]  # which says what does not fit
+        return literal_array(value, dtype)[1]  # raises the error that names the misfit

@@ -1,8 +1,8 @@
-"""How the arrays of a call lie in memory: what a function that writes to arrays depends on.
+"""Memory layouts of arguments: strides, writability and shared memory.
 
-Whether a reshape is a view, and which arguments change when one is written to, depends on strides
-and on memory that arguments share. For functions that write, both are part of the signature, and
-arguments of one memory are views of one input.
+The layout decides whether a reshape is a view, and which arguments change when the function writes
+to one of them. For functions that write to arguments, the layout is therefore part of the
+signature, and arguments that share memory are views of one input of the graph.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ Array = NDArray[Any]
 
 
 class MemoryGroup(NamedTuple):
-    """Arguments of one memory: the array that owns it, and their places.
+    """Arguments that share memory: the array that owns the memory, and the arguments' positions.
 
-    Without a `whole` no graph says how they share it, so nothing can be written there.
+    If `whole` is None, the arguments have several owners or dtypes. No graph can express such
+    sharing, so the function cannot write to these arguments.
     """
 
     whole: Array | None
@@ -30,7 +31,7 @@ class MemoryGroup(NamedTuple):
 
 
 def memory_groups(arrays: Sequence[Any]) -> list[MemoryGroup]:
-    """The arguments that share memory with another."""
+    """Return the groups of arguments that share memory."""
     groups: list[list[int]] = []
     if len(arrays) < 2:
         return []
@@ -48,7 +49,7 @@ def _meets(arrays: Sequence[Any], group: Sequence[int], array: Array) -> bool:
 
 
 def _whole(arrays: Sequence[Any], places: Sequence[int]) -> Array | None:
-    """The array whose memory all of them have; None where they are of several dtypes."""
+    """Return the common owner of the arguments; None for several owners or dtypes."""
     owners = [_owner(arrays[place]) for place in places]
     whole = owners[0]
     same = all(one is whole for one in owners)
@@ -63,7 +64,10 @@ def _owner(array: Array) -> Array:
 
 
 def layout_key(arrays: Sequence[Any], sources: Sequence[Any], groups: Sequence[MemoryGroup]) -> Any:
-    """What calls must have in common in how their arrays lie; None of usual ones."""
+    """Return the cache key of the arguments' layouts; None for usual layouts.
+
+    Usual arrays are writable, C-contiguous and share no memory.
+    """
     key: list[Any] = []
     usual = True
     for array, source in zip(arrays, sources, strict=True):
@@ -83,7 +87,7 @@ def layout_key(arrays: Sequence[Any], sources: Sequence[Any], groups: Sequence[M
 
 
 def lie_usually(args: Sequence[Any]) -> bool:
-    """Whether the arrays among arguments are writable, in row-major order, and share no memory."""
+    """Whether all arrays among the arguments are writable and C-contiguous and share no memory."""
     arrays = [one for one in args if type(one) is np.ndarray]
     for at, array in enumerate(arrays):
         flags = array.flags
@@ -102,7 +106,7 @@ def _address(array: Array) -> int:
 def argument_layouts(
     arrays: Sequence[Any], sources: Sequence[Any], groups: Sequence[MemoryGroup]
 ) -> list[ArgumentLayout]:
-    """How arguments lie, as arrays that lie alike but have memory of their own."""
+    """Return the arguments' layouts as twin arrays: same strides and sharing, separate memory."""
     found = [_alone(array, array is source) for array, source in zip(arrays, sources, strict=True)]
     for whole, places in groups:
         if whole is None:
@@ -133,7 +137,7 @@ def _alone(array: Any, is_own: bool) -> ArgumentLayout:
 
 
 def _twin(array: Array) -> tuple[Array, Array, int]:
-    """An array that lies alike in memory of its own, that memory, and the address it stands for."""
+    """Return a twin of equal strides, its memory, and the address that the memory represents."""
     low, high = np.lib.array_utils.byte_bounds(array)
     memory = np.empty(high - low, np.uint8)
     start = _address(array) - low if array.size else 0

@@ -1,4 +1,4 @@
-"""What a code object loads from outside itself: globals, free variables and attributes, by name."""
+"""The outside names that a code object loads: globals, free variables and attributes."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Any, NamedTuple, cast
 
 
 class Loads(NamedTuple):
-    """The names that a code object loads from outside of its own local variables.
+    """The names that a code object loads from outside its local variables.
 
-    `attributes` are all that may be one: whatever the object is that the code takes them of, and
-    the text constants too, for `getattr(self, "scale")`. A name that the code only updates, by
-    `calls += 1` or `log.append(x)`, is not loaded: its value goes nowhere else, unless other code
-    loads it.
+    `attributes` are the possible attribute names, for any owner; they include the text constants,
+    for `getattr(self, "scale")`. `updates` are names that the code only updates, by `calls += 1` or
+    `log.append(x)`: such a name does not count as loaded, since its value reaches nothing else
+    unless other code loads the name. `literals` are the text constants, `modules` the imports.
     """
 
     globals: tuple[str, ...]
@@ -30,7 +30,7 @@ class Loads(NamedTuple):
 
 _MOST_CODES = 4096
 _LOADS: dict[int, tuple[CodeType, Loads]] = {}
-"""By id, since hashing a code object reads all of it; the tuple keeps the id taken."""
+"""Cache keyed by id(code), since hashing a code object reads all of it; values keep it alive."""
 
 _KINDS = {
     "LOAD_GLOBAL": "global",
@@ -47,13 +47,13 @@ _KINDS = {
 }
 _STORES = {"global": {"STORE_GLOBAL"}, "free": {"STORE_DEREF"}, "attribute": {"STORE_ATTR"}}
 _UPDATES = {"STORE_GLOBAL", "STORE_DEREF", "STORE_ATTR"}
-_UPDATERS = {"append", "extend", "insert", "add", "update", "clear"}  # which all return None
+_UPDATERS = {"append", "extend", "insert", "add", "update", "clear"}  # methods that return None
 _STACK = {"SWAP", "COPY"}
 _SIMPLE = {"LOAD_CONST", "LOAD_SMALL_INT", "LOAD_FAST", "LOAD_FAST_BORROW"}
 
 
 def loads_of(code: CodeType) -> Loads:
-    """The names that a code object loads or stores outside itself."""
+    """Return the names that a code object loads or updates outside itself; cached."""
     entry = _LOADS.get(id(code))
     if entry is None:
         if len(_LOADS) >= _MOST_CODES:
@@ -87,9 +87,9 @@ def _loads_in(code: CodeType) -> Loads:
 
 
 def _is_counting(ahead: Sequence[dis.Instruction], kind: str) -> bool:
-    """Whether a load begins a statement that only updates what it loads.
+    """Whether a load starts a statement that only updates the loaded name.
 
-    `name += 1`, `name[key] += 1`, `name[key] = value` or `name.append(...)` and the like.
+    Such statements are `name += 1`, `name[key] += 1`, `name[key] = value`, `name.append(...)`.
     """
     load, *rest = [instruction for instruction in ahead[:10] if instruction.opname not in _STACK]
     if len(rest) < 2 or kind not in _STORES:
@@ -106,7 +106,7 @@ def _is_counting(ahead: Sequence[dis.Instruction], kind: str) -> bool:
 
 
 def _is_dropped(ahead: Sequence[dis.Instruction]) -> bool:
-    """Whether nothing uses the result of the call that begins where the first instruction does."""
+    """Whether the code drops the result of the call at the first instruction's position."""
     start = _start(ahead[0])
     calls = (
         at
@@ -123,7 +123,7 @@ def _start(instruction: dis.Instruction) -> tuple[int | None, int | None]:
 
 
 def _updates(instructions: Sequence[dis.Instruction], stores: set[str]) -> bool:
-    """Whether instructions are the end of `... += operand`."""
+    """Whether three instructions end a statement `... += operand`."""
     operand, update, store = instructions
     is_update = update.opname == "BINARY_OP" and update.argrepr.endswith("=")
     return operand.opname in _SIMPLE and is_update and store.opname in stores
@@ -133,7 +133,7 @@ def _is_item(instruction: dis.Instruction) -> bool:
     return instruction.opname == "BINARY_SUBSCR" or instruction.argrepr == "[]"  # since 3.14
 
 
-# -- whose code it is
+# -- library code and user code
 
 
 _OURS = {"graphir", "passes", "runtime"}
@@ -155,9 +155,12 @@ def is_library(frame: FrameType) -> bool:
 
 
 def is_library_module(name: str, file: str = "") -> bool:
-    """Whether a module is of graphir, NumPy or the standard library; by its file too, if given."""
+    """Whether a module belongs to graphir, NumPy or the standard library.
+
+    For standard library names, `file` must lie in the standard library too, if given.
+    """
     top = name.partition(".")[0]
-    if top in _LIBRARIES or top.startswith("namedtuple_"):  # whose __new__ is generated
+    if top in _LIBRARIES or top.startswith("namedtuple_"):  # generated __new__ of a namedtuple
         return True
     if top not in sys.stdlib_module_names:
         return False
@@ -165,5 +168,5 @@ def is_library_module(name: str, file: str = "") -> bool:
 
 
 def is_ours(name: str) -> bool:
-    """Whether a module is of graphir."""
+    """Whether a module belongs to graphir."""
     return name.partition(".")[0] in _OURS

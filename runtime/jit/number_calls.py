@@ -1,8 +1,9 @@
-"""Calls with Python numbers as one straight Python function: the questions of a path, in line.
+"""Fast path of calls with Python numbers: one straight-line function for a specialization.
 
-A walk down the tree of Specializations costs a microsecond or two. The path that the last call took
-is written out as source instead: what is computed of the numbers, a comparison for each question,
-and the call of the Program. Another answer goes back to the walk, which may write another function.
+A walk down the tree of Specializations costs one or two microseconds. Instead, this module
+generates source for the path of the last call: the computations on the numbers, a comparison for
+each question, and the call of the Program. If an answer differs, the function falls back to the
+walk, which may generate another function.
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ from graphir.promotion.scalars import identity_key
 from runtime.jit.guards import Guards, Variants
 from runtime.jit.specialization import GraphStep, Specializations
 
-CALLERS.add(__name__)  # so inputs are of the line that calls what is jitted
+CALLERS.add(__name__)  # so inputs have the location of the line that calls the jitted function
 
 _NUMBERS: tuple[Any, ...] = (int, float, complex)
 _VERSIONS = 100
-"""How often a tree may grow until nothing more is written; as many functions are kept."""
+"""The most growths of a tree for which functions are generated, and the most kept functions."""
 
 
 class Places(NamedTuple):
-    """The places of arrays and of numbers among the arguments of a call, and how many there are."""
+    """The positions of arrays and of numbers among a call's arguments, and their total number."""
 
     arrays: Sequence[int]
     numbers: Sequence[int]
@@ -35,22 +36,22 @@ class Places(NamedTuple):
 
 
 class Runnable(Protocol):
-    """What runs calls that give the same answers."""
+    """A compiled trace that runs the calls whose questions have equal answers."""
 
     feeds: Sequence[tuple[int, np.dtype[Any] | None, Feed]]
     results: Callable[..., Any]
     guards: Guards
 
     def fed(self, inputs: list[Any], values: list[Any]) -> list[Any]:
-        """The arguments of `results`: arrays, then what feeds make of numbers."""
+        """Return the arguments of `results`: the arrays, then the inputs derived from numbers."""
         ...
 
 
 class NumberCalls:
-    """Calls with arguments of one signature: they walk down its tree, and the path is written out.
+    """Calls of one signature: walk the tree of specializations and generate the path's function.
 
-    `slowly` runs a call for which the tree has nothing; `install` is given the function of the path
-    that was taken last, which may be called instead.
+    `slowly` runs a call without a specialization. `install` receives the function of the path of
+    the last call, which later calls may use instead.
     """
 
     def __init__(
@@ -64,7 +65,7 @@ class NumberCalls:
         self._functions: dict[Runnable, tuple[int, Callable[..., Any] | None]] = {}
 
     def __call__(self, *args: Any) -> Any:
-        """The results for arguments."""
+        """Return the results for arguments."""
         values = [args[place] for place in self._places.numbers]
         variants: Variants[Any] | None = self._tree.find(values)
         leaf: Runnable | None = variants.holding() if variants else None
@@ -91,10 +92,11 @@ def straight(
     otherwise: Callable[..., Any],
     holds: Callable[[], bool] | None = None,
 ) -> Callable[..., Any] | None:
-    """The function of the arguments of a call; None where an answer is an exception.
+    """Generate the function of a path; return None if an answer of the path is an exception.
 
-    `results` is called with arrays and with what `feeds` make of the numbers, if all questions have
-    the answers of the path and `holds` agrees; else `otherwise` with the arguments.
+    If all questions have the answers of the path and `holds` returns True, the function calls
+    `results` with the arrays and the inputs that `feeds` derive from the numbers. Otherwise it
+    calls `otherwise` with the arguments.
     """
     code = _Code(places)
     for step in path:
@@ -107,7 +109,7 @@ def straight(
 
 
 class _Code:
-    """The source of a function, and what its names stand for."""
+    """The source of a generated function, and its namespace."""
 
     def __init__(self, places: Places) -> None:
         self._arguments = ", ".join(f"a{place}" for place in range(places.arity))
@@ -117,17 +119,17 @@ class _Code:
         self._conditions: list[str] = []
 
     def name(self, value: Any) -> str:
-        """A name for a value."""
+        """Bind a value to a new name of the namespace, and return the name."""
         name = f"c{len(self._namespace)}"
         self._namespace[name] = value
         return name
 
     def require(self, condition: str) -> None:
-        """Go back to the walk unless a condition holds."""
+        """Add a condition; the function falls back to the walk unless it holds."""
         self._conditions.append(condition)
 
     def ask(self, step: GraphStep) -> None:
-        """Ask a question."""
+        """Add the condition that a question has the step's answer."""
         question, answer = step.question, step.answer
         if isinstance(question, NumberUse):
             self.require(self._cells(question, step))
@@ -150,7 +152,7 @@ class _Code:
         return f"{self.name(question.function)}({operands})"
 
     def _cells(self, question: NumberUse, step: GraphStep) -> str:
-        """The condition that numbers are in cells that are known to answer so."""
+        """Return the condition that the numbers lie in cells with the step's answer."""
         numbers = [each.at for each in question.operands if type(each) is Reference]
         if len(numbers) == 1 and isinstance(step.key, Interval):
             spans = sorted(each for each in step.keys if isinstance(each, Interval))
@@ -166,7 +168,7 @@ class _Code:
         return "".join(f"{value}, " for value in self._values)
 
     def array(self, at: int, storage: np.dtype[Any] | None, feed: Feed) -> str:
-        """The expression of an input that a number is."""
+        """Return the expression of an input that derives from numbers."""
         if storage is None:
             return f"{self.name(feed.array)}(({self._all()}))"
         return f"array({self._values[at]}, {self.name(storage)})"
@@ -174,7 +176,7 @@ class _Code:
     def function(
         self, inputs: Sequence[str], results: Callable[..., Any], otherwise: Callable[..., Any]
     ) -> Callable[..., Any]:
-        """The function that asks all this, and calls `results` or `otherwise`."""
+        """Compile the function: check all conditions, then call `results` or `otherwise`."""
         self._namespace |= {"results": results, "otherwise": otherwise}
         lines = [f"def call({self._arguments}):"]
         if self._conditions:

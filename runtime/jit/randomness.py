@@ -1,4 +1,4 @@
-"""The state of random generators before and after a trace, which must not draw from them."""
+"""Detection of random draws during a trace, which later calls of the Program would repeat."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _ENTROPY = {
 
 
 def draws_entropy(frame: FrameType) -> bool:
-    """Whether a function that starts takes its numbers from the operating system.
+    """Whether a starting function draws entropy from the operating system.
 
-    Generators without a seed do so when they are made.
+    Generators without a seed draw entropy at their creation.
     """
     code = frame.f_code
     return id(code) in _ENTROPY or (
@@ -35,7 +35,7 @@ def draws_entropy(frame: FrameType) -> bool:
 
 
 class Randomness:
-    """The states that generators had when they were met; `moved` names those that changed."""
+    """The states of generators at their first occurrence; `moved` names the changed ones."""
 
     def __init__(self) -> None:
         self.entropy = False
@@ -44,12 +44,12 @@ class Randomness:
             self.add(generator, name)
 
     def add(self, generator: Any, name: str) -> None:
-        """Note the state of a generator, unless it is known already."""
+        """Record the state of a generator at its first occurrence."""
         if id(generator) not in self._states:
             self._states[id(generator)] = generator, name, _state(generator)
 
     def moved(self) -> list[str]:
-        """The names of the generators that drew numbers since."""
+        """Return the names of the generators that have drawn numbers since."""
         names = [name for method, name, state in self._states.values() if _state(method) != state]
         return [*names, *(["a generator without a seed"] if self.entropy else [])]
 
@@ -63,7 +63,7 @@ def _of_process() -> Iterator[tuple[Any, str]]:
 
 
 def _state(generator: Any) -> Any:
-    """The state as nested tuples, which compare by value."""
+    """Return the state of a generator as nested tuples, which compare by value."""
     if isinstance(generator, np.random.SeedSequence):
         return generator.n_children_spawned
     if isinstance(generator, np.random.Generator):

@@ -1,9 +1,11 @@
-"""The graphs of one signature, of which a call runs the one that its Python numbers ask for.
+"""Specialization on Python numbers: a decision tree from numbers to the traces of one signature.
 
-They are the leaves of a tree of questions, those that traces of the function asked in turn: a
-function that gets the same answers does the same, and so asks the same question next. A call walks
-down from the root, and where a number is not in the cells met before, the rule set may still give
-the same answer. Where no branch leads on, the function is traced for these numbers.
+A trace asks questions about Python numbers: whether they fit a dtype, how they compare, which value
+they have. The inner nodes of the tree are these questions, in the order in which the function asks
+them; the leaves are the traces. The tree is sound because a function that gets equal answers does
+the same, and so asks the same question next. A call walks down from the root. If a number is in no
+known cell, the walk asks the question of the rule set, which may give a known answer. If no branch
+has the answer, jit traces the function for these numbers.
 """
 
 from __future__ import annotations
@@ -18,11 +20,11 @@ from graphir.numpy_api.traced_numbers import NumberTrace
 Leaf = TypeVar("Leaf")
 
 _MOST_BRANCHES = 128
-"""The leaves of a tree; for one more it begins anew."""
+"""The most leaves of a tree; a further leaf clears the tree."""
 
 
 class _Fork:
-    """A question, the answers that keys are known to have, and what follows an answer."""
+    """An inner node: a question, the known answers by key, and the next node by answer."""
 
     __slots__ = ("answers", "branches", "question")
 
@@ -32,7 +34,7 @@ class _Fork:
         self.branches: dict[Hashable, Any] = {}
 
     def answer(self, key: Hashable, values: Values) -> Hashable:
-        """The answer for a key that was not met before."""
+        """Compute the answer for a new key; record the key if a branch has the answer."""
         answer_ = self.question.answer(values)
         if answer_ in self.branches:
             self.answers[key] = answer_
@@ -40,7 +42,7 @@ class _Fork:
 
 
 class GraphStep(NamedTuple):
-    """A question on the way to a leaf, its key and answer, and all keys known to have that."""
+    """A question on the path to a leaf, its key and answer, and all keys with that answer."""
 
     question: Question
     key: Hashable
@@ -49,22 +51,22 @@ class GraphStep(NamedTuple):
 
 
 class Specializations(Generic[Leaf]):
-    """What was made of one signature, by the answers to the questions that its traces asked."""
+    """The decision tree of one signature; its leaves are the results of traces."""
 
     def __init__(self) -> None:
         self._top: dict[Hashable, Any] = {}
         self._count = 0
         self._lock = Lock()
         self.version = 0
-        """How often the tree has grown, by branches or keys."""
+        """The number of times that the tree has grown, by leaves or keys."""
 
     def __len__(self) -> int:
         return self._count
 
     def find(self, values: Values) -> Leaf | None:
-        """What runs a call with these numbers, None where nothing was made for them.
+        """Return the leaf for these numbers, or None without a trace for them.
 
-        What the function computes of the numbers is added to the values.
+        The walk appends the numbers that the function computes from them to `values`.
         """
         node = self._top.get(None)
         while type(node) is _Fork:
@@ -77,7 +79,7 @@ class Specializations(Generic[Leaf]):
         return node
 
     def path(self, values: Values) -> list[GraphStep]:
-        """The questions on the way to what `find` gives for these numbers."""
+        """Return the questions on the path to the leaf that `find` returns for these numbers."""
         steps: list[GraphStep] = []
         node = self._top.get(None)
         while type(node) is _Fork:
@@ -89,7 +91,10 @@ class Specializations(Generic[Leaf]):
         return steps
 
     def add(self, numbers: NumberTrace, leaf: Leaf) -> Leaf:
-        """Keep what a trace made, or give what another thread kept for the same answers."""
+        """Insert the leaf of a trace; return the leaf that the tree has for its answers.
+
+        That is an earlier leaf if another thread has inserted one for the same answers.
+        """
         with self._lock:
             if self._count == _MOST_BRANCHES:
                 self._top, self._count = {}, 0

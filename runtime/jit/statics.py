@@ -16,14 +16,14 @@ from runtime.jit.loads import is_library_module, is_ours
 
 
 class Fixed(Static):
-    """A static argument; equal to another where a function cannot tell them apart."""
+    """A static argument; it equals another if a function cannot distinguish their values."""
 
     __slots__ = ("_hash", "_key")
     _key: Any
     _hash: int
 
     def __init__(self, value: Any) -> None:
-        hash(value)  # TypeError of what must not change, such as a list
+        hash(value)  # raises TypeError for mutable values such as a list
         key = identity_key(value)
         for name, field in (("value", value), ("_key", key), ("_hash", hash(key))):
             object.__setattr__(self, name, field)
@@ -36,7 +36,7 @@ class Fixed(Static):
 
 
 def identity_key(value: Any) -> Any:
-    """What tells a value from those that are equal to it: 1 from 1.0 and True, 0.0 from -0.0."""
+    """Return a key that distinguishes equal values: 1 from 1.0 and True, 0.0 from -0.0."""
     kind: Any = cast("object", type(value))
     if kind is str or kind is int:
         return kind, value
@@ -49,20 +49,21 @@ def identity_key(value: Any) -> Any:
         fields_apart = _of_fields(value)
         return kind, value, id(value) if fields_apart is None else fields_apart
     if _is_equal_by_own_code(kind):
-        return kind, value, id(value)  # which may leave out what a function looks at
+        # The class's own __eq__ may ignore fields that a function reads.
+        return kind, value, id(value)
     return kind, repr(value) if issubclass(kind, (float, complex, np.inexact)) else value
 
 
 @cache
 def _is_equal_by_own_code(kind: type) -> bool:
-    """Whether a class of the user says what its instances are equal to."""
+    """Whether a user's class, or a class of graphir, defines `__eq__`."""
     if kind.__eq__ is object.__eq__:
         return False
     return not is_library_module(kind.__module__) or is_ours(kind.__module__)
 
 
 def _of_fields(value: Any) -> Any:
-    """What tells the fields of a dataclass apart, where these are hashable too."""
+    """Return the identity keys of a dataclass's fields, or None if a field is not hashable."""
     keys = tuple(identity_key(getattr(value, field.name, None)) for field in fields(value))
     try:
         hash(keys)
@@ -94,7 +95,7 @@ class Statics:
     def marked(
         self, args: Sequence[Any], keywords: Mapping[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments of a call, those that are static Fixed; GraphError where not hashable."""
+        """Return a call's arguments with static ones as Fixed; GraphError if not hashable."""
         positional = list(args)
         for place, name in self._places:
             if place < len(positional):

@@ -1,10 +1,11 @@
-"""Watch: what user code loads from outside itself while a function is traced.
+"""Watch: record the outside state that user code loads while jit traces a function.
 
-A profile function sees every Python function that starts. For those that are not of graphir, NumPy
-or the standard library it takes the names that their code loads (`loads_of`), and notes the values
-that these have: globals, closure cells, and attributes, two deep, of those and of arguments. A name
-is looked for on every object that the code can reach so, whichever it loads it from. Hence no alias
-escapes, at the price of some guards that a trace does not need.
+A profile function sees the start of every Python function. For user functions (not of graphir,
+NumPy or the standard library) it takes the names that their code loads (`loads_of`), and records
+the values of these names: globals, closure cells, and attributes of these and of arguments, to a
+depth of two. It looks up each name on every object that the code can reach in this way, whichever
+object the code loads the name from. So an alias cannot hide a load, at the price of some guards
+that the trace does not need.
 """
 
 from __future__ import annotations
@@ -31,18 +32,18 @@ from runtime.jit.guards import CONTAINERS, ArrayContent, Contents, Guard, Guards
 from runtime.jit.loads import Loads, is_library, is_library_module, is_ours, loads_of
 from runtime.jit.randomness import GENERATORS, Randomness, draws_entropy
 
-CALLERS.add(__name__)  # so that ops are of the user's line
+CALLERS.add(__name__)  # so that ops have the location of the user's line
 
 WATCHING: dict[int, list[Watch]] = {}
-"""The traces that each thread is in, by its identifier; inner ones are of calls on arrays."""
+"""The active traces by thread identifier; inner traces come from jitted calls on arrays."""
 
 _DEPTH = 2
 _LONGEST = 1000
-"""Containers of more elements are frozen whole."""
+"""The most elements of a guarded container; a larger container counts as frozen."""
 
 
 class Watch:
-    """Notes what traced code loads; `guards` compares it with the present."""
+    """The record of the loads of one trace; `guards` returns the guards on them."""
 
     def __init__(self, name: str, function: Callable[..., Any]) -> None:
         self.name = name
@@ -72,7 +73,7 @@ class Watch:
     # -- the profile function
 
     def start(self) -> None:
-        """Begin, in this thread; another profile function goes on to be called."""
+        """Start watching this thread; the record chains to an active profile function."""
         self._outer = sys.getprofile()
         self._profile = self._profile_function()
         self._on = True
@@ -80,7 +81,7 @@ class Watch:
         sys.setprofile(self._profile)
 
     def stop(self) -> None:
-        """End, and leave the thread its earlier profile function."""
+        """Stop watching, and restore the thread's earlier profile function."""
         sys.setprofile(None)
         self._on = False
         WATCHING[get_ident()].pop()
@@ -92,7 +93,7 @@ class Watch:
             self._outer.enable()
 
     def paused(self, function: Callable[..., Any], *args: Any) -> Any:
-        """A call during which no user code runs, so that its functions are not looked at."""
+        """Call a function that runs no user code, without the cost of the profile function."""
         if not self._on or self._outer is not None:
             return function(*args)
         self._on = False
@@ -104,9 +105,9 @@ class Watch:
             sys.setprofile(self._profile)
 
     def _profile_function(self) -> Callable[[FrameType, str, Any], None]:
-        """Looks at each frame that starts; a function, since a method would cost more."""
+        """Return the profile function; a closure, since a method would cost more per event."""
         outer = self._outer if callable(self._outer) else None
-        libraries: set[int] = set()  # by id of code, which the tuple beside keeps alive
+        libraries: set[int] = set()  # ids of code objects, which `codes` keeps alive
         codes: list[CodeType] = []
 
         def profile(frame: FrameType, event: str, argument: Any) -> None:
@@ -123,10 +124,10 @@ class Watch:
 
         return profile
 
-    # -- from a frame to what it reaches
+    # -- from a frame to the objects that it reaches
 
     def _enter(self, frame: FrameType) -> None:
-        """Note what the code of a frame of the user may load."""
+        """Record the values that the code of a user's frame may load."""
         code, loads = frame.f_code, loads_of(frame.f_code)
         self._codes.update(
             id(constant) for constant in code.co_consts if type(constant) is type(code)
@@ -143,7 +144,7 @@ class Watch:
         if code.co_name == "__init__" and arguments:
             new = arguments.pop(0)[1]
             self._new_objects[id(new)] = new
-        elif _is_special(code.co_name) and arguments:  # which Python calls unnamed
+        elif _is_special(code.co_name) and arguments:  # Python calls it without a name in the code
             self._note_special(arguments[0][1], code.co_name)
         for name, value in arguments:
             self._reach(value, loads, _DEPTH, name)
@@ -167,7 +168,7 @@ class Watch:
                 self._reach(sys.modules.get(module), loads, _DEPTH, name)
 
     def _functions_of(self, frame: FrameType) -> list[FunctionType]:
-        """The functions that existed before the trace and may be what a frame runs."""
+        """Return the functions from before the trace that a frame may be running."""
         code = frame.f_code
         functions = self._functions.get(id(code))
         if functions is None and id(code) in self._codes:
@@ -198,7 +199,7 @@ class Watch:
     def _load(
         self, way: Way, owner: Any, name: str, value: Any, loads: Loads, depth: int, label: str
     ) -> None:
-        """Note a value that code loads, and what it reaches from there."""
+        """Record a value that code loads, and the values that the code can reach from it."""
         if type(value) in _OF_TRACE or id(value) in self._new_objects:
             return
         self._note(way, owner, name, value)
@@ -209,7 +210,7 @@ class Watch:
         self._loads.setdefault((id(owner), way, name), guard)
 
     def _note_update(self, way: Way, owner: Any, name: str, value: Any) -> None:
-        """Note a value that code updates, which matters if other code loads it."""
+        """Record a value that code only updates, which matters if other code loads it."""
         if type(value) in _OF_TRACE or id(value) in self._new_objects:
             return
         self._updates.setdefault((id(owner), way, name), Guard(way, owner, name, value))
@@ -217,7 +218,7 @@ class Watch:
             self._containers.setdefault(id(cast("Any", value)), Contents(value))
 
     def _is_repeatable(self) -> bool:
-        """Whether a call that runs the Program leaves all that is loaded as the function would."""
+        """Whether the trace left all loaded values unchanged, so that later calls may skip it."""
         changed_keys = {key for key, update in self._updates.items() if not update.holds()}
         if changed_keys & self._loads.keys():
             return False
@@ -227,17 +228,17 @@ class Watch:
         return all(update.holds() for update in (*self._loads.values(), *self._contents.values()))
 
     def _reach(self, value: Any, loads: Loads, depth: int, label: str) -> None:
-        """Note what code can load from a value."""
+        """Record the values that code can load from a value."""
         kind: Any = cast("object", type(value))
         if is_scalar(value) or kind in _OF_TRACE or id(value) in self._new_objects:
             return
         key = id(value), id(loads), depth
         if key in self._visited_keys:
             return
-        self._visited_keys[key] = value  # alive, so that its id is not another's
+        self._visited_keys[key] = value  # keeps value alive: unique id
         try:
             self._reach_into(value, kind, loads, depth, label)
-        except Exception:  # of an object that is not what it seems: nothing is said of it
+        except Exception:  # a look-up on an unusual object failed: no guard covers it
             self._incomplete = True
 
     def _reach_into(self, value: Any, kind: Any, loads: Loads, depth: int, label: str) -> None:
@@ -277,7 +278,8 @@ class Watch:
     def _reach_attributes(self, owner: Any, loads: Loads, depth: int, label: str) -> None:
         is_module = isinstance(owner, ModuleType)
         module: str = owner.__name__ if is_module else type(owner).__module__
-        wrapped_function = own_variables(owner).get("__wrapped__")  # of a decorator, jit among them
+        # Decorators set __wrapped__, jit included.
+        wrapped_function = own_variables(owner).get("__wrapped__")
         if wrapped_function is not None:
             self._reach(wrapped_function, loads, depth, label)
         if not depth or (is_library_module(module) if is_module else is_ours(module)):
@@ -288,10 +290,14 @@ class Watch:
             if name in loads.attributes:
                 self._load(way, owner, name, value, loads, depth - 1, f"{label}.{name}")
 
-    # -- what the trace leaves behind
+    # -- the guards of the trace
 
     def guards(self, constants: Iterable[ArrayContent]) -> Guards:
-        """What must be as it was when the trace began; GraphError for what cannot be repeated."""
+        """Return the guards on the loaded state and on `constants`.
+
+        Raises GraphError if the trace drew random numbers or wrote to an outside array, since later
+        calls would not repeat these effects.
+        """
         generators = self._random.moved()
         if generators:
             raise GraphError(
@@ -315,13 +321,13 @@ class Watch:
 
 
 def unwatched(function: Callable[..., Any], *args: Any) -> Any:
-    """A call in which no user code runs, whether or not this thread is in a trace."""
+    """Call a function that runs no user code; pause the watch if this thread is in a trace."""
     traces = WATCHING.get(get_ident())
     return traces[-1].paused(function, *args) if traces else function(*args)
 
 
 def _arguments(frame: FrameType) -> list[tuple[str, Any]]:
-    """The parameters of a frame that starts, with their values."""
+    """Return the parameters of a starting frame, with their values."""
     code = frame.f_code
     count = code.co_argcount + code.co_kwonlyargcount
     count += bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
@@ -332,7 +338,7 @@ def _arguments(frame: FrameType) -> list[tuple[str, Any]]:
 
 
 def _is_special(name: str) -> bool:
-    """Whether a method is one that Python calls for an operator or the like."""
+    """Whether a method name is special: Python calls such methods for operators and protocols."""
     return name.startswith("__") and name.endswith("__")
 
 

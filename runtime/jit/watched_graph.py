@@ -1,4 +1,4 @@
-"""A graph in whose trace the arrays that user code closes over become inputs."""
+"""WatchedGraph: the graph of a jit trace, which makes captured arrays inputs."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from runtime.jit.guards import ArrayContent, Guards
 from runtime.jit.watch import Watch
 from runtime.references import counts_references
 
-CALLERS.add(__name__)  # so that ops are of the user's line
+CALLERS.add(__name__)  # so that ops have the location of the user's line
 
 
 class WatchedGraph(Graph):
-    """A Graph in whose trace arrays that user code loads by name become inputs."""
+    """A Graph under trace; an array that user code loads by name becomes an input of the graph."""
 
     def __init__(self, function: Callable[..., Any], rules: PromotionRules) -> None:
         super().__init__(name_of(function), rules=rules)
@@ -48,13 +48,13 @@ class WatchedGraph(Graph):
         return self.watch.paused(super().emit, op, args, attrs)
 
     def numpy_call(self, call: Callable[..., Any], *args: Any) -> Any:
-        """What a function of NumPy adds."""
+        """Run a NumPy function's call on symbols of this graph."""
         return self.watch.paused(super().numpy_call, call, *args)
 
     def entering(self, array: Any) -> Symbol:
-        """The symbol of an array beside symbols: an input, if code loads the array by name.
+        """Return the symbol of an array operand: an input if code loads the array by name.
 
-        One axis or more, since the value of a 0-d constant may count in promotion.
+        A 0-d array stays a constant, since its value may count in promotion.
         """
         entry = self.watch.arrays.get(id(array))
         if entry is None or not np.ndim(array):
@@ -76,9 +76,9 @@ class WatchedGraph(Graph):
         return name
 
     def finish(self) -> tuple[list[tuple[int, Any]], Guards]:
-        """The captured arrays, each with its place among the inputs, and the guards of the trace.
+        """Return the captured arrays with their input positions, and the guards of the trace.
 
-        From now on this is a Graph like others.
+        The method turns this object into a plain Graph.
         """
         places = {id(symbol): place for place, symbol in enumerate(self.inputs)}
         captures = [(places[id(symbol)], array) for array, symbol in self.captures.values()]
@@ -109,20 +109,20 @@ def _same_symbol(a: Symbol, b: Symbol) -> bool:
 
 
 def _outliving(constants: dict[int, Any]) -> Iterator[ArrayContent]:
-    """The constants whose arrays something outside the trace refers to, and may write to.
+    """Yield guards on the constants whose arrays outlive the trace, so that code may write to them.
 
-    A graph copies its constants. So an array that the trace made has no reference left but the
-    one here, and its owner none but from such arrays.
+    A graph copies its constants. So an array that the trace created has no reference except the
+    one in `constants`, and its owner has references only from such arrays.
     """
     groups: dict[int, list[Any]] = {}
     for key in constants:
         array = constants[key]
         groups.setdefault(id(_owner(array)), []).append(array)
-        del array  # a reference too many
+        del array  # this local reference would count
     for arrays in groups.values():
         owner = _owner(arrays[0])
         is_owner = any(each is owner for each in arrays)
-        inside = 2 if is_owner else 0  # here and in the group
+        inside = 2 if is_owner else 0  # the local variable and the group's entry
         inside += sum(each is not owner and each.base is owner for each in arrays)
         has_count = isinstance(owner, np.ndarray) and counts_references()
         if not has_count or _references(owner) > _LOCAL + inside:
