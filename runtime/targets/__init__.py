@@ -1,4 +1,4 @@
-"""Ways out: a graph as a program of other engines and formats, a module for each."""
+"""Targets: exports of a graph as a program of another engine or format, with a module for each."""
 
 from runtime.targets.dask_.target import dask
 from runtime.targets.emission import TargetError

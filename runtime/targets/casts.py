@@ -1,4 +1,4 @@
-"""What casts are in engines that compile: graphir.conversions over the values of each."""
+"""Casts in compiling engines: graphir.conversions over the values of each engine."""
 
 from __future__ import annotations
 
@@ -15,39 +15,46 @@ where: Callable[..., Any] = np.where
 
 
 class EngineConversions(Conversions):
-    """The steps of a cast over values that have NumPy's array protocol and astype of DTypes.
+    """The steps of a cast over values that have NumPy's array protocol, and `astype` of a DType.
 
-    Engines round 64 bits to 16 twice: their own conversions are taken to float32 and float64, and
-    from float32 to less. Besides they are exact, and the exceptions are mended here.
+    Engines round 64-bit floats to 16 bits twice. The steps therefore use an engine's conversion
+    only to float32 and float64, and from float32 to narrower formats. These conversions are
+    correct, except in the cases that this class corrects.
     """
 
     natively = frozenset({DType.bool, DType.float32, DType.float64})
 
     def cast(self, source: DType, target: DType) -> Step:
-        """The engine's own conversion; to bool a comparison."""
+        """Return the step of the engine's own conversion; a cast to bool is a comparison with 0."""
         if target is DType.bool:
             return lambda x: np.not_equal(x, 0)
         return lambda x: x.astype(target)
 
     def widen(self, source: DType) -> Step:
-        """The engine's own conversion; XLA makes infinity of the NaN of float8_e8m0fnu."""
+        """Return the step of the engine's own conversion to a wider dtype.
+
+        XLA converts the NaN of float8_e8m0fnu to infinity, which the step corrects.
+        """
         wide = self.cast(source, plain(source))
         if source.format is None or source.format.specials != "scale":
             return wide
         return lambda x: where(np.equal(x.view(np.uint8), 0xFF), np.nan, wide(x))
 
     def narrow(self, target: DType, tf32: str) -> Step:
-        """The engine's own conversion of values that it converts right."""
+        """Return the step of the engine's own conversion, after `settled` or a rounding.
+
+        The engine converts the values of that first part correctly.
+        """
         settle: Step = rounding(target, tf32) if target.emulated else partial(self.settled, target)
         return lambda x: settle(x).astype(target)
 
     def settled(self, target: DType, x: Any) -> Any:
-        """Float32 values whose conversion XLA folds as it computes it.
+        """Return float32 values that XLA's constant folding converts as its compiled code does.
 
-        Its folding drops signs and zeros on the way to float8_e8m0fnu, and makes 0 of what is not
-        finite on the way to float4_e2m1fn. Bits tell signs, as comparisons flush subnormal numbers.
+        For float8_e8m0fnu the folding drops signs and zeros; for float4_e2m1fn it converts
+        non-finite values to 0. The test of signs is by bits, as comparisons flush subnormals.
         """
-        assert target.format is not None  # of a float
+        assert target.format is not None  # a float dtype has a format
         if target.format.specials == "scale":
             return where(x.view(np.int32) > 0, x, np.nan)
         if target.format.specials == "finite":

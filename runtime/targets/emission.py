@@ -1,4 +1,4 @@
-"""What all targets share: the error that names what one lacks, and the walk over what is needed."""
+"""Code that all targets share: the error for a missing feature, and the walk over live symbols."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ T = TypeVar("T")
 
 
 class TargetError(GraphirError, NotImplementedError):
-    """What a target cannot express: the op, its line, why, and what to do instead."""
+    """Raised if a target cannot express an op; it has the op, its line, the reason and a fix."""
 
 
 def lacking(target: str, symbol: Symbol, why: str, fix: str) -> TargetError:
-    """The error for a symbol that a target has no way to say."""
+    """Return the error for a symbol that a target cannot express."""
     return TargetError(
         f"-> {symbol.type}: {target} {why}",
         fix=fix,
@@ -34,13 +34,13 @@ def lacking(target: str, symbol: Symbol, why: str, fix: str) -> TargetError:
 
 
 def live_symbols(graph: Graph) -> Iterator[Symbol]:
-    """The symbols that the outputs depend on, and all inputs, operands before their users."""
+    """Return an iterator of all inputs and live symbols, operands before their users."""
     require_outputs(graph)
     return compress(graph.symbols, live_mask(graph, graph.outputs))
 
 
 def emitter(target: str, table: Mapping[str, Callable[..., T]], symbol: Symbol) -> Callable[..., T]:
-    """The row of an op; TargetError where the target's table has none."""
+    """Return the entry of an op in a target's table. Raises TargetError if the table lacks it."""
     row = table.get(symbol.op.name)
     if row is None:
         raise lacking(target, symbol, "has no such op", "write it with others, or run it here")
@@ -48,12 +48,12 @@ def emitter(target: str, table: Mapping[str, Callable[..., T]], symbol: Symbol) 
 
 
 def dtypes_of(graph: Graph) -> set[DType]:
-    """The dtypes of all symbols that are needed."""
+    """Return the dtypes of all live symbols."""
     return {symbol.dtype for symbol in live_symbols(graph)}
 
 
 def optional(module: str, package: str, what: str) -> Any:
-    """A module of a package that graphir does without; ImportError names the package."""
+    """Import a module of an optional package; the ImportError names the package to install."""
     try:
         return import_module(module)
     except ImportError as error:
@@ -63,10 +63,10 @@ def optional(module: str, package: str, what: str) -> Any:
 
 
 def bindings(graph: Graph) -> Iterator[tuple[str, Symbol, int]]:
-    """The named dims of a graph, each with an input and the axis of it that gives its size.
+    """Yield the names in the dims of a graph, each with an input and the axis that binds the name.
 
-    Plain dims come first, then those in which only one name is not yet known, which they are linear
-    in.
+    Dims that are plain names come first. A composite dim binds a name if all its other names are
+    bound and the dim is linear in this name.
     """
     dims = [(dim, x, axis) for x in graph.inputs for axis, dim in enumerate(x.shape)]
     dims.sort(key=lambda entry: not str(entry[0]).isidentifier())
@@ -76,7 +76,7 @@ def bindings(graph: Graph) -> Iterator[tuple[str, Symbol, int]]:
             waiting.setdefault(name, []).append(i)
     bound_names = set[str]()
     left = deque(range(len(dims)))
-    while left:  # all in order, then again those in which one name more is known
+    while left:  # all dims in order, then again the dims that contain a newly bound name
         dim, symbol, axis = dims[left.popleft()]
         name = unknown_of(dim, bound_names)
         if name is not None:
@@ -86,7 +86,7 @@ def bindings(graph: Graph) -> Iterator[tuple[str, Symbol, int]]:
 
 
 def unbound(graph: Graph, name: str, dim: Dim) -> TargetError:
-    """The error for a dim with a name that no input gives a size."""
+    """Return the error for a dim with a name that no input binds."""
     return TargetError(
         f"graph {graph.name!r}: nothing binds {name!r}, which dim {dim} needs",
         fix=f"give it an input that has an axis of size {name!r}",
@@ -94,14 +94,14 @@ def unbound(graph: Graph, name: str, dim: Dim) -> TargetError:
 
 
 class Names:
-    """Names that are each given once: the wished one, or that with a number behind."""
+    """A source of unique names: the requested name, or that name followed by a number."""
 
     def __init__(self, reserved: Iterable[str] = ()) -> None:
         self._reserved = set(reserved)
         self._counts: dict[str, int] = {}
 
     def new(self, base: str) -> str:
-        """A name like the wished one that nothing else has."""
+        """Return a unique name that is, or starts with, the requested name."""
         name, count = base, self._counts.get(base, 1)
         while name in self._reserved:
             count += 1

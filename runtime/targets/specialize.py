@@ -1,4 +1,4 @@
-"""A graph at known sizes: every dim an int, for formats that have no symbolic ones."""
+"""Specialization of a graph to known sizes, for formats without symbolic dims."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from runtime.targets.emission import TargetError, live_symbols
 
 
 def specialized(target: str, graph: Graph, sizes: Mapping[str, int] | None) -> Graph:
-    """The graph with the sizes of its named dims in their place.
+    """Return the graph with an int in place of each named dim.
 
-    Sizes are given by name: `{"n": 4}`. Raises TargetError where one is missing, or is of no dim.
+    `sizes` maps names to ints, as in `{"n": 4}`. Raises TargetError if a size is missing, or if the
+    graph has no dim of a name.
     """
     bound = dict(sizes or {})
     names = {*_names(live_symbols(graph))}
@@ -32,7 +33,7 @@ def specialized(target: str, graph: Graph, sizes: Mapping[str, int] | None) -> G
 
 
 def _names(symbols: Iterable[Symbol]) -> Iterator[str]:
-    """The names in the dims of symbols."""
+    """Return the names in the dims of symbols."""
     dims = (dim for symbol in symbols for dim in symbol.shape if isinstance(dim, Dim))
     return (name for dim in dims for name in dim.names())
 

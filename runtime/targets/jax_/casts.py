@@ -1,4 +1,4 @@
-"""The array protocol over arrays of JAX, and the casts that follow from it."""
+"""NumPy's array protocol over JAX arrays, and the casts written with it."""
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 # (JAX is no part of the project's own environment, and its arrays have no types there.)
@@ -17,7 +17,7 @@ from runtime.targets.emission import optional
 
 
 class JaxValue(NDArrayOperatorsMixin):
-    """An array of JAX on which NumPy's functions are those of jax.numpy; numbers take its dtype."""
+    """A JAX array on which NumPy's functions dispatch to jax.numpy; numbers take its dtype."""
 
     def __init__(self, array: Any) -> None:
         self.array, self.dtype = array, array.dtype
@@ -26,7 +26,7 @@ class JaxValue(NDArrayOperatorsMixin):
         return JaxValue(getattr(jnp_(), ufunc.__name__)(*map(self._lifted, inputs)))
 
     def __array_function__(self, function: Any, _: Any, args: Any, settings: Any) -> JaxValue:
-        """np.where."""
+        """Return np.where by jax.numpy, the only function that casts use."""
         condition, *choose = args
         like = next(x for x in choose if isinstance(x, JaxValue))
         return JaxValue(jnp_().where(condition.array, *map(like._lifted, choose)))
@@ -35,37 +35,37 @@ class JaxValue(NDArrayOperatorsMixin):
         return x.array if isinstance(x, JaxValue) else np.asarray(x).astype(self.dtype)
 
     def view(self, dtype: Any) -> JaxValue:
-        """The same bits as another dtype of the same width."""
+        """Return the same bits read as another dtype of the same width."""
         return JaxValue(lax_().bitcast_convert_type(self.array, np.dtype(dtype)))
 
     def astype(self, dtype: Any) -> JaxValue:
-        """As XLA converts."""
+        """Return the array in another dtype by XLA's conversion."""
         return JaxValue(self.array.astype(np.dtype(dtype)))
 
 
 class JaxConversions(EngineConversions):
-    """Casts in which XLA truncates floats to integers itself: it saturates, NaN being 0."""
+    """Casts of JAX arrays. XLA's truncation of floats to integers saturates, and maps NaN to 0."""
 
     def saturate(self, target: DType) -> Step:
-        """XLA's own conversion."""
+        """Return the step of XLA's own conversion."""
         return lambda x: x.astype(target)
 
     def narrow(self, target: DType, tf32: str) -> Step:
-        """Behind a barrier, as XLA would otherwise keep more than was asked for."""
+        """Return the narrowing step with a barrier; without it XLA may keep excess precision."""
         narrow = super().narrow(target, tf32)
         return lambda x: JaxValue(lax_().optimization_barrier(narrow(x).array))
 
 
 def converted(x: Any, source: DType, target: DType, tf32: str) -> Any:
-    """The values of an array in another dtype, rounded once, as graphir.conversions has it."""
+    """Return the values of an array in another dtype, rounded once as in graphir.conversions."""
     return JaxConversions().converted(JaxValue(x), source, target, tf32).array
 
 
 def jnp_() -> Any:
-    """jax.numpy; ImportError without jax."""
+    """Return the module jax.numpy. Raises ImportError without jax."""
     return optional("jax.numpy", "jax", "the JAX target")
 
 
 def lax_() -> Any:
-    """jax.lax; ImportError without jax."""
+    """Return the module jax.lax. Raises ImportError without jax."""
     return optional("jax.lax", "jax", "the JAX target")

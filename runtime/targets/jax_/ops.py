@@ -1,4 +1,4 @@
-"""What each primitive op is in jax.numpy: functions that are called as kernels are."""
+"""The jax.numpy function of each primitive op, with the parameters of the op's kernel."""
 
 # pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
@@ -18,11 +18,11 @@ from graphir.semantics.kernels import KERNELS
 from runtime.targets.emission import optional
 from runtime.targets.jax_.casts import jnp_, lax_
 
-# -- ops that jax.numpy means otherwise
+# -- ops whose jax.numpy function has another meaning
 
 
 def _by_zero(function: Callable[..., Any], x: Any, y: Any) -> Any:
-    """Of integers 0 where the divisor is 0."""
+    """Return a quotient or remainder; for integers it is 0 where the divisor is 0."""
     jnp = jnp_()
     if jnp.issubdtype(x.dtype, jnp.floating):
         return function(x, y)
@@ -31,10 +31,11 @@ def _by_zero(function: Callable[..., Any], x: Any, y: Any) -> Any:
 
 
 def _divide(x: Any, y: Any) -> Any:
-    """The quotient, rounded once.
+    """Return the quotient, rounded once.
 
-    By what is broadcast XLA would divide as a product with the reciprocal, which is 0 beside great
-    divisors. It does not see that a divisor which is x where x is NaN is one.
+    XLA turns a division by a broadcast divisor into a product with the reciprocal, which is 0 for a
+    large divisor. The `where`, which selects x where x is NaN, hides the broadcast from XLA and
+    keeps the quotient.
     """
     jnp = jnp_()
     if jnp.issubdtype(x.dtype, jnp.floating):
@@ -47,7 +48,7 @@ def _fmod(x: Any, y: Any) -> Any:
 
 
 def _pow(x: Any, y: Any) -> Any:
-    """The square x * x where y is 2; integers wrap."""
+    """Return x ** y, with x * x for floats where y is 2; integers wrap."""
     jnp = jnp_()
     if jnp.issubdtype(x.dtype, jnp.integer):
         return _integer_pow(x, y)
@@ -56,7 +57,7 @@ def _pow(x: Any, y: Any) -> Any:
 
 
 def _integer_pow(x: Any, y: Any) -> Any:
-    """By squaring, modulo 2**bits: jnp.power has results of its own for great exponents."""
+    """Return x ** y modulo 2**bits by squaring; jnp.power deviates for large exponents."""
     jnp, lax = jnp_(), lax_()
     unit, power = jnp.ones((), x.dtype), jnp.ones_like(x)
     for bit in range(8 * x.dtype.itemsize - jnp.issubdtype(y.dtype, jnp.signedinteger)):
@@ -67,7 +68,10 @@ def _integer_pow(x: Any, y: Any) -> Any:
 
 
 def _located(name: str, x: Any, axis: int | None, keepdims: bool) -> Any:
-    """The place of the first greatest or least, NaN before all; complex numbers by both parts."""
+    """Return the index of the first maximum or minimum; a NaN wins over all numbers.
+
+    Complex numbers are ordered by real part, and then by imaginary part.
+    """
     jnp = jnp_()
     if not jnp.iscomplexobj(x):
         return getattr(jnp, name)(x, axis=axis, keepdims=keepdims)
@@ -103,7 +107,7 @@ def _take_along(x: Any, indices: Any, axis: int) -> Any:
 
 
 def _scatter(x: Any, updates: Any, indices: Any, axis: int) -> Any:
-    """One place after another along the axis, so that the last wins."""
+    """Return x with updates at indices, applied in order along the axis so that the last wins."""
     jnp = jnp_()
     places = jnp.moveaxis(_places(x, indices, axis), axis, 0)
     rows, result = jnp.moveaxis(updates, axis, 0), jnp.moveaxis(x, axis, 0)
@@ -114,7 +118,11 @@ def _scatter(x: Any, updates: Any, indices: Any, axis: int) -> Any:
 
 
 def _concat(*arrays: Any, axis: int) -> Any:
-    """Arrays one after another; those of less than a byte, on which XLA aborts, widened exactly."""
+    """Return the concatenation of arrays.
+
+    XLA aborts on dtypes narrower than a byte, so these are widened exactly before and narrowed
+    after the concatenation.
+    """
     jnp, dtype = jnp_(), DType.from_numpy(arrays[0].dtype)
     if dtype.bits >= 8 or dtype is DType.bool:
         return jnp.concatenate(arrays, axis)
@@ -123,11 +131,11 @@ def _concat(*arrays: Any, axis: int) -> Any:
 
 
 def _rebind(x: Any, shape: tuple[int, ...]) -> Any:
-    return KERNELS["rebind"](x, shape)  # shapes are known where JAX traces
+    return KERNELS["rebind"](x, shape)  # shapes are static during JAX's tracing
 
 
 def _made(name: str, **settings: Any) -> Any:
-    """What depends on no array, made by NumPy."""
+    """Return the result of an op without operands, computed by NumPy."""
     value = KERNELS[name](**settings)
     return jnp_().asarray(value)
 
@@ -138,7 +146,7 @@ def _as_complex(x: Any, y: Any) -> Any:
 
 @cache
 def table() -> Mapping[str, Callable[..., Any]]:
-    """The function of each op; ImportError without jax."""
+    """Return the table of the function of each op. Raises ImportError without jax."""
     jnp, lax = jnp_(), lax_()
     special, nn = (
         optional(f"jax.{name}", "jax", "the JAX target") for name in ("scipy.special", "nn")
@@ -208,4 +216,4 @@ COMPOSITES = frozenset(
         "roll",
     }
 )
-"""The composite ops of which JAX has functions of its own, faster or more exact."""
+"""The composite ops for which JAX has functions of its own, which are faster or more accurate."""

@@ -1,4 +1,4 @@
-"""The JAX target: a lowered graph as a function of jax.numpy, in which every cast is written."""
+"""The JAX target: a lowered graph as a function of jax.numpy, in which every cast is explicit."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from runtime.targets.jax_.ops import COMPOSITES, table
 
 
 def jax(graph: Graph) -> Callable[..., Any]:
-    """A function of jax.numpy that computes what a graph does, to be called or put under jax.jit.
+    """Return a function of jax.numpy that computes the outputs of a graph, also under jax.jit.
 
-    The graph is lowered first, so that arithmetic on bfloat16 and the like is float32 rounded after
-    each op. The function runs under `numpy_dtype_promotion("strict")`: nothing is promoted. Inputs
-    are given in order or by name, as to `interpret`. An index out of range and an integer to a
-    negative power raise nothing. Raises ImportError without jax,
-    TargetError for dtypes that JAX has no arrays of, and where called with 64-bit dtypes while
-    JAX's x64 mode is off.
+    The target lowers the graph first, so arithmetic on bfloat16 and similar dtypes is in float32
+    with a rounding after each op. The function runs under `numpy_dtype_promotion("strict")`, in
+    which JAX promotes nothing. The caller passes inputs in order or by name, as to `interpret`.
+    An index out of range, and an integer to a negative power, raise no error. Raises ImportError
+    without jax, and TargetError for dtypes that JAX arrays cannot have. A call raises TargetError
+    for 64-bit dtypes while JAX's x64 mode is off.
     """
     return function_of(lower(graph))
 
 
 def function_of(graph: Graph) -> Callable[..., Any]:
-    """The function of a graph as it is; it runs where all casts are explicit."""
+    """Return the function of a graph without lowering, which runs if all casts are explicit."""
     module = optional("jax", "jax", "the JAX target")
     graph = decompose(graph, COMPOSITES)
     symbols = list(live_symbols(graph))
@@ -87,11 +87,11 @@ def _values(graph: Graph, symbols: Sequence[Symbol], inputs: Sequence[Any]) -> l
 
 
 def _entered(symbol: Symbol, name: str, value: Any) -> Any:
-    """An input as an array of JAX, its dtype and rank checked."""
+    """Return an input as a JAX array, after checks of its dtype and rank."""
     array = jnp_().asarray(value)
     what = f"input {name!r} is {symbol.type}"
     theirs: Any = value if issubclass(type(value), (np.ndarray, np.generic)) else array
-    for dtype in (theirs.dtype, array.dtype):  # JAX makes 64 bits of NumPy's 32
+    for dtype in (theirs.dtype, array.dtype):  # without x64, JAX narrows 64-bit dtypes of NumPy
         if dtype != symbol.dtype.storage:
             fix = f"give .astype({numpy_name(symbol.dtype)})"
             raise ExecutionError(what, got=f"an array of {dtype}", fix=fix)

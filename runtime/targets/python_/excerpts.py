@@ -1,4 +1,4 @@
-"""Pieces of graphir's own source, taken with all they refer to, so that they run alone."""
+"""Excerpts of graphir's own source with all definitions they refer to, so that they run alone."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ SOURCES = (
     "graphir.semantics.kernels",
     "runtime.targets.python_.support",
 )
-"""The modules that pieces are taken from; of a name that two have, the later one's counts."""
+"""The modules of the excerpts; for a name that two modules define, the later module wins."""
 
 
 class Excerpt(NamedTuple):
-    """A definition at the top of a module: its place, its text, the names that it refers to."""
+    """A top-level definition of a module: its place, its text, and the names it refers to."""
 
     place: tuple[int, int]
     text: str
@@ -29,17 +29,17 @@ class Excerpt(NamedTuple):
 
 
 class Module(NamedTuple):
-    """A module's source, and what is at the top of it."""
+    """The source of a module, and its top-level statements."""
 
     source: str
     statements: list[ast.stmt]
 
 
 def excerpt(names: Iterable[str]) -> tuple[dict[str, set[str]], list[str]]:
-    """The imports and the definitions that these names need.
+    """Return the imports and the definitions that some names need, directly and indirectly.
 
-    Imports are names by module, a module itself under "". Definitions are in the order of their
-    modules, as they are written there, but for annotations.
+    Imports are sets of names by module, with the import of a whole module under "". Definitions are
+    in the order of SOURCES and of their lines, as they are written but without annotations.
     """
     pieces, imports = _known()
     excerpts: dict[str, Excerpt] = {}
@@ -56,7 +56,7 @@ def excerpt(names: Iterable[str]) -> tuple[dict[str, set[str]], list[str]]:
 
 @cache
 def _known() -> tuple[dict[str, Excerpt], dict[str, tuple[str, str]]]:
-    """All pieces, and what is imported that is not the project's own, by name."""
+    """Return all definitions by name, and the imports from other projects by name."""
     pieces: dict[str, Excerpt] = {}
     imports: dict[str, tuple[str, str]] = {}
     for position, name in enumerate(SOURCES):
@@ -71,17 +71,17 @@ def _known() -> tuple[dict[str, Excerpt], dict[str, tuple[str, str]]]:
 
 
 def read(module: str) -> Module:
-    """The source of a module."""
+    """Return the source of a module."""
     file = import_module(module).__file__
-    assert file is not None  # a module of source
+    assert file is not None  # a source module has a file
     source = Path(file).read_text(encoding="utf-8")
     return Module(source, ast.parse(source).body)
 
 
 def _imported(statement: ast.stmt) -> dict[str, tuple[str, str]]:
-    """The names that an import of another project's modules gives: each the module, and its name.
+    """Return the names that an import from another project binds, each with module and name.
 
-    Of a module as a whole the first is "".
+    For the import of a whole module, the module is "".
     """
     if isinstance(statement, ast.Import):
         return {alias.asname or alias.name: ("", ast.unparse(alias)) for alias in statement.names}
@@ -93,7 +93,7 @@ def _imported(statement: ast.stmt) -> dict[str, tuple[str, str]]:
 
 
 def names_defined(statement: ast.stmt) -> Iterator[str]:
-    """The names that a statement at the top of a module defines."""
+    """Yield the names that a top-level statement of a module defines."""
     if isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
         yield statement.name
     elif isinstance(statement, ast.Assign):
@@ -103,7 +103,7 @@ def names_defined(statement: ast.stmt) -> Iterator[str]:
 
 
 def _referred(statement: ast.stmt) -> frozenset[str]:
-    """The names that a definition takes from around it: what it runs, and not what it assigns."""
+    """Return the free names of a definition: names it reads at run time and does not assign."""
     loads, own = set[str](), set[str]()
     cuts = list(_cuts(statement))
     for node in ast.walk(statement):
@@ -117,11 +117,11 @@ def _referred(statement: ast.stmt) -> frozenset[str]:
 # -- text without annotations
 
 Span = tuple[tuple[int, int], tuple[int, int]]
-"""From one line and column to another, as ast counts them."""
+"""The start and the end of a piece of text, each as line and column in ast's counting."""
 
 
 def bare(source: str, statement: ast.stmt) -> str:
-    """The text of a definition as it is written, without what only type checkers read."""
+    """Return the source text of a definition without annotations and comments for type checkers."""
     first = min([statement.lineno, *(x.lineno for x in getattr(statement, "decorator_list", ()))])
     lines = [line.encode() for line in source.splitlines(keepends=True)]
     for (row, column), (last_row, last_column) in sorted(_cuts(statement), reverse=True):
@@ -134,7 +134,7 @@ def bare(source: str, statement: ast.stmt) -> str:
 
 
 def _cuts(statement: ast.stmt) -> Iterator[Span]:
-    """The annotations, and the casts around values."""
+    """Yield the spans to delete: annotations, and typing casts around values."""
     for node in ast.walk(statement):
         if isinstance(node, ast.arg) and node.annotation:
             start = (node.lineno, node.col_offset + len(node.arg.encode()))
@@ -151,7 +151,7 @@ def _cuts(statement: ast.stmt) -> Iterator[Span]:
 
 
 def _spaces(arguments: ast.arguments) -> Iterator[Span]:
-    """The spaces around the = of defaults, which stand beside annotations alone."""
+    """Yield the spaces around the = of defaults; the style has these only beside annotations."""
     last = [*arguments.posonlyargs, *arguments.args][-len(arguments.defaults) or None :]
     keyword_only = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
     for parameter, default in [*zip(last, arguments.defaults, strict=False), *keyword_only]:
@@ -167,7 +167,7 @@ def _start(node: ast.expr) -> tuple[int, int]:
 
 
 def _end(node: ast.expr) -> tuple[int, int]:
-    assert node.end_lineno is not None and node.end_col_offset is not None  # of what was parsed
+    assert node.end_lineno is not None and node.end_col_offset is not None  # ast.parse sets both
     return node.end_lineno, node.end_col_offset
 
 
@@ -176,6 +176,6 @@ def _inside(node: ast.expr, spans: Iterable[Span]) -> bool:
 
 
 def defined() -> frozenset[str]:
-    """All names that pieces and imports may take."""
+    """Return all names that definitions and imports of excerpts may bind."""
     pieces, imports = _known()
     return frozenset({*pieces, *imports})

@@ -1,4 +1,4 @@
-"""Names of the Python target: identifiers that are valid, and distinct as Python compares them."""
+"""Names of the Python target: valid identifiers, which are distinct under Python's comparison."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ _RESERVED_WORDS = frozenset(
 
 
 class Identifiers:
-    """Identifiers like the names of a graph, each given once in a module.
+    """A source of identifiers that resemble the names of a graph and are unique in a module.
 
-    Python compares identifiers in the normal form NFKC, so each is in it: two that are distinct
-    texts are distinct identifiers. None is a keyword, a builtin, dunder, or a name of what the
-    module copies or imports.
+    Python compares identifiers in the normal form NFKC. All identifiers here are in NFKC, so
+    distinct texts are distinct identifiers. An identifier is never a keyword, a builtin, a dunder
+    name, or a name that the module copies or imports.
     """
 
     def __init__(self) -> None:
         self._names = Names({*_RESERVED_WORDS, *defined()})
 
     def new(self, base: str) -> str:
-        """An identifier like a name: the name itself if Python takes it and nothing else has it."""
+        """Return a unique identifier: the name itself if valid and free, else a similar name."""
         return self._names.new(identifier(base))
 
 
 def identifier(base: str) -> str:
-    """The identifier nearest to a name, in NFKC; a number may follow it."""
+    """Return a valid identifier similar to a name, in NFKC even with a number appended."""
     text = unicodedata.normalize("NFKC", base)
     text = "".join(c if f"_{c}".isidentifier() else "_" for c in text) or "graph"
     text = text if text.isidentifier() else f"_{text}"
@@ -44,7 +44,7 @@ def identifier(base: str) -> str:
 
 
 def dim_text(dim: Dim, names: Mapping[str, str]) -> str:
-    """The expression of a dim with other names for its sizes."""
+    """Return the expression of a dim, with the identifiers of its names from `names`."""
     text = ""
     for atoms, coefficient in dim.terms:
         factors = [

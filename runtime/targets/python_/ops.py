@@ -1,4 +1,4 @@
-"""PYTHON: the expression of NumPy that each op of a lowered graph is, unless it decomposes."""
+"""PYTHON: the table of the NumPy expressions of ops; an op without entry decomposes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from runtime.targets.python_.values import constant, converted, word
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A symbol, the expressions of its operands and of dims, and the helpers that are used."""
+    """A symbol to write: its operands as expressions, the function for dims, and used helpers."""
 
     symbol: Symbol
     args: tuple[str, ...]
@@ -23,11 +23,11 @@ class Line:
     uses: set[str]
 
     def __getitem__(self, name: Any) -> Any:
-        """An operand by place, or the text of an attribute by name."""
+        """Return an operand by position, or an attribute by name, as an expression."""
         return self.args[name] if isinstance(name, int) else self.text(self.symbol.attrs[name])
 
     def text(self, value: Any) -> str:
-        """An attribute as an expression, dims by their names."""
+        """Return an attribute as an expression, with dims by their names."""
         if isinstance(value, (tuple, list)):
             return self.tuple(value)  # pyright: ignore[reportUnknownArgumentType]
         if isinstance(value, str):
@@ -35,12 +35,12 @@ class Line:
         return self.size(value) if isinstance(value, Dim) else repr(value)
 
     def tuple(self, values: Iterable[Any]) -> str:
-        """A tuple as an expression."""
+        """Return a tuple as an expression."""
         texts = [self.text(value) for value in values]
         return f"({', '.join(texts)}{',' * (len(texts) == 1)})"
 
     def use(self, helper: str) -> str:
-        """The name of a helper, which is noted."""
+        """Return the name of a helper, and add it to `uses`."""
         self.uses.add(helper)
         return helper
 
@@ -58,7 +58,11 @@ def _call(function: str) -> Row:
 
 
 def _infix(sign: str, function: str) -> Row:
-    """An operator, where its operands have axes and one dtype: else NumPy's scalars have a say."""
+    """Return the row of an infix operator.
+
+    Operands of rank 0 or of two dtypes use the ufunc instead, because the operators of NumPy
+    scalars may convert differently.
+    """
 
     def text(line: Line) -> str:
         x, y = line.symbol.args
@@ -78,7 +82,7 @@ def _helper(name: str, *attrs: str) -> Row:
 
 
 def _extreme(name: str) -> Row:
-    """The greatest or least: NumPy's own, but that of floats, which minds the sign of zero."""
+    """Return the row of a maximum or minimum; for floats the helper orders the signs of zero."""
 
     def text(line: Line) -> str:
         return (
@@ -113,7 +117,7 @@ def _located(name: str) -> Row:
 
 
 def _positions(line: Line, text: str) -> str:
-    """Places, which come as int64, in the dtype of the result."""
+    """Return the expression that casts int64 indices to the dtype of the result."""
     return converted(text, DType.int64, line.symbol.dtype, "even", line.uses)
 
 
@@ -128,7 +132,7 @@ def _whole(function: str) -> Row:
 
 
 def _moved(template: str) -> Row:
-    """A view of x, copied: NumPy's functions may give other bits on strided operands."""
+    """Return the row of a copied view: strided operands may change the bits of functions."""
 
     def text(line: Line) -> str:
         return f"{template.format(x=line[0], **_attrs(line))}.copy()"
@@ -157,7 +161,7 @@ def _slice(line: Line) -> str:
 
 
 def _value(line: Line) -> str:
-    """The number of `full` or `pad`, in the dtype of the result."""
+    """Return the value of `full` or `pad` in the dtype of the result, as an expression."""
     symbol = line.symbol
     return constant(scalar(symbol.attrs["value"], symbol.dtype, symbol.graph.tf32), symbol.dtype)
 
@@ -176,7 +180,11 @@ def _constant(line: Line) -> str:
 
 
 def _range(line: Line) -> str:
-    """Start + i * step, of integers modulo 2**64, else in float64 and rounded once."""
+    """Return start + i * step as an expression.
+
+    Integers are computed modulo 2**64, complex numbers in complex128, and floats in float64 and
+    rounded once.
+    """
     symbol, dtype = line.symbol, line.symbol.dtype
     start, step = symbol.attrs["start"], symbol.attrs["step"]
     if dtype.is_complex:
@@ -326,7 +334,9 @@ PYTHON: Mapping[str, Row] = {
     "eye": _eye,
     "shape_of": lambda line: _positions(line, f"np.array({line[0]}.shape, dtype=np.int64)"),
 }
-"""Each row gives an expression for a line; helpers are pieces of graphir's own source."""
+"""Each row maps a Line to an expression; helpers are excerpts of graphir's own source."""
 
 COMPOSITES = frozenset(PYTHON) - {"gelu", "real", "imag", "reciprocal", "signbit"}
-"""The composite ops of which NumPy has functions; of the rest rows have what is primitive."""
+"""The composite ops that stay whole because NumPy has functions for them.
+
+The remaining entries of PYTHON handle only operands for which the op is primitive."""

@@ -1,4 +1,4 @@
-"""The Python target: a lowered graph as a function of NumPy, in source that runs alone."""
+"""The Python target: a lowered graph as a NumPy function, in source that runs without graphir."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from runtime.targets.python_.values import converted, word
 
 
 def python(graph: Graph) -> str:
-    """The source of a function of NumPy that computes what a graph does.
+    """Return the source of a NumPy function that computes the outputs of a graph.
 
-    The graph is lowered first. The function is named like the graph and takes its inputs in order,
-    by position or name, as `interpret` does; its results are those of `interpret`, to the bit.
-    Casts tell, in comments, the use that they serve and its line. The source imports numpy,
-    and ml_dtypes where a dtype is of that; all else it needs is copied into it. Raises TargetError
-    where nothing binds a dim.
+    The target lowers the graph first. The function has the name of the graph. It takes the inputs
+    in order, by position or by name, as `interpret` does, and its results have the bits of
+    `interpret`. A comment above each cast names the use that the cast serves, and the source line
+    of that use. The source imports numpy, and ml_dtypes for dtypes of that package; it contains a
+    copy of all other code that it needs. Raises TargetError if nothing binds a dim.
     """
     return _Writer(decompose(lower(graph), COMPOSITES)).source()
 
 
 class _Writer:
-    """One function in the making."""
+    """The writer of one function."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
@@ -48,7 +48,7 @@ class _Writer:
         self.uses: set[str] = {"given"} if graph.inputs else set()
 
     def source(self) -> str:
-        """The whole module."""
+        """Return the source of the whole module."""
         body = [*self._bound(), *self._checked(), *self._lines(), self._returned()]
         text = "\n".join(f"    {line}" for line in body)
         imports, pieces = excerpt(self.uses)
@@ -61,10 +61,10 @@ class _Writer:
         return "\n\n\n".join([head, *pieces, function])
 
     def _promised(self) -> str:
-        """What the function returns, as its docstring."""
+        """Return the docstring of the function, which lists the types of the results."""
         types = ", ".join(str(x.type) for x in self.graph.outputs)
         docstring = f'"""Returns {_ascii(types)}."""'
-        # A break within a word would part an escape.
+        # A line break within a word could split an escape sequence.
         return fill(
             docstring, 96, subsequent_indent=" " * 4, break_long_words=False, break_on_hyphens=False
         )
@@ -78,7 +78,7 @@ class _Writer:
     # -- dims
 
     def _bound(self) -> Iterator[str]:
-        """Lines that give every named dim its size."""
+        """Yield the lines that bind every named dim to its size."""
         for name, symbol, axis in bindings(self.graph):
             size, dim = f"{self.inputs[symbol]}.shape[{axis}]", symbol.shape[axis]
             if isinstance(dim, Dim) and str(dim) != name:
@@ -90,7 +90,7 @@ class _Writer:
             yield f"{self.sizes[name]} = {size}"
 
     def size(self, dim: Size) -> str:
-        """The expression of a dim; TargetError where nothing binds a name in it."""
+        """Return the expression of a dim. Raises TargetError if nothing binds a name in it."""
         if not isinstance(dim, Dim):
             return str(dim)
         for name in dim.names():
@@ -132,7 +132,7 @@ class _Writer:
             yield f"{name} = {text}"
 
     def _returned(self) -> str:
-        """The results, each in memory of its own."""
+        """Return the return statement, with copies of results that share memory."""
         results: list[str] = []
         shared_names = set(self.views)
         for symbol in self.graph.outputs:
@@ -143,11 +143,11 @@ class _Writer:
 
 
 _VIEWS = (ops.constant, ops.reshape, ops.rebind, ops.squeeze, ops.unsqueeze, ops.tile)
-"""Ops whose results may be read-only or share memory; NumPy's tile broadcasts what is empty."""
+"""Ops whose results may be read-only or share memory; NumPy's tile of an empty array is a view."""
 
 
 def _imports(names: Mapping[str, set[str]]) -> str:
-    """The lines that import names by module: first what Python itself has."""
+    """Return the import lines of names by module, the standard library first."""
     lines = [f"import {module}" for module in names[""]]
     lines += [
         f"from {module} import {', '.join(sorted(names[module]))}" for module in names if module
@@ -159,7 +159,7 @@ def _imports(names: Mapping[str, set[str]]) -> str:
 
 
 def _reasons(symbol: Symbol) -> Iterator[str]:
-    """The uses that a cast serves."""
+    """Yield the comments for the uses that a cast serves."""
     if symbol.op is not ops.cast:
         return
     source = symbol.args[0].type
@@ -171,7 +171,7 @@ def _reasons(symbol: Symbol) -> Iterator[str]:
 
 
 def _line(location: Location) -> str:
-    """A place in one line of ASCII, whatever layers are called."""
+    """Return a location as one line of ASCII, for any names of layers."""
     return _ascii(location.layered)
 
 

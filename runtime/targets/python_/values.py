@@ -1,4 +1,4 @@
-"""Dtypes, constants and casts as expressions of NumPy."""
+"""Constants and casts as NumPy expressions."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from graphir.conversions import (
 from runtime.binding import numpy_name
 
 _MAX_WRITTEN = 64
-"""Constants of more elements are written as the bytes they are."""
+"""The most elements of a constant that is written number by number; larger ones are bytes."""
 
 
 def number(value: Any) -> str:
-    """A Python number as an expression."""
+    """Return a Python number as an expression."""
     if isinstance(value, complex):
         return f"complex({number(value.real)}, {number(value.imag)})"
     if isinstance(value, float) and (value != value or value in (np.inf, -np.inf)):
@@ -35,18 +35,18 @@ def number(value: Any) -> str:
 
 
 def literal(value: Any) -> str:
-    """A number or a string as an expression."""
+    """Return a number or a string as an expression."""
     return word(value) if isinstance(value, str) else number(value)
 
 
 def word(value: str) -> str:
-    """A string as an expression, in ASCII."""
+    """Return a string as an expression, in ASCII."""
     text = ascii(value)
     return f'"{text[1:-1]}"' if text[0] == "'" and '"' not in text else text
 
 
 def constant(array: NDArray[Any], dtype: DType) -> str:
-    """Known values as an expression."""
+    """Return an array of known values as an expression."""
     name, wide = numpy_name(dtype), plain(dtype)
     if array.size > _MAX_WRITTEN:
         text = base64.b85encode(np.ascontiguousarray(array).tobytes()).decode()
@@ -65,28 +65,31 @@ def _nested(values: Any) -> str:
 
 
 class PythonConversions(Conversions):
-    """The steps of each cast as expressions of an expression; `uses` are the helpers they name."""
+    """The steps of casts, each of which maps an expression to an expression.
+
+    A step adds the helpers that its expression names to `uses`.
+    """
 
     def __init__(self, uses: set[str]) -> None:
         self.uses = uses
 
     def cast(self, source: DType, target: DType) -> Step:
-        """NumPy's and ml_dtypes' own conversion."""
+        """Return the step of the conversion by NumPy or ml_dtypes."""
         if source.storage == target.storage:
             return same_value
         return lambda x: f"{x}.astype({numpy_name(target)})"
 
     def widen(self, source: DType) -> Step:
-        """NumPy's and ml_dtypes' own conversion."""
+        """Return the step of the conversion by NumPy or ml_dtypes to a wider dtype."""
         return self.cast(source, plain(source))
 
     def saturate(self, target: DType) -> Step:
-        """A call of the function of graphir.conversions."""
+        """Return the step that calls `saturated` of graphir.conversions."""
         limits = f"{target.min}, {target.max}"
         return self._call("saturated", numpy_name(plain(target)), limits)
 
     def to_odd(self, source: DType) -> tuple[Step, ...]:
-        """Calls of functions of graphir.conversions."""
+        """Return the steps that call `sticky` and `round_to_odd` of graphir.conversions."""
         functions: dict[Any, Step] = {
             sticky: self._call("sticky"),
             round_to_odd: self._call("round_to_odd"),
@@ -94,7 +97,7 @@ class PythonConversions(Conversions):
         return tuple([functions.get(step, step) for step in super().to_odd(source)])
 
     def narrow(self, target: DType, tf32: str) -> Step:
-        """A call of a function of graphir.conversions, whose values ml_dtypes stores."""
+        """Return the step that calls a rounding of graphir.conversions, and stores by ml_dtypes."""
         if target is DType.bfloat16:
             return self.cast(DType.float32, target)
         function = rounding(target, tf32)
@@ -106,7 +109,7 @@ class PythonConversions(Conversions):
         return lambda x: store(rounded(x))
 
     def _call(self, function: str, *settings: str) -> Step:
-        """A call of a helper, which is noted where the step is taken."""
+        """Return the step that calls a helper; the step adds the helper to `uses` when it runs."""
 
         def call(x: str) -> str:
             self.uses.add(function)
@@ -116,5 +119,8 @@ class PythonConversions(Conversions):
 
 
 def converted(x: str, source: DType, target: DType, tf32: str, uses: set[str]) -> str:
-    """The expression that casts a value, as graphir.conversions does; notes what it uses."""
+    """Return the expression that casts `x` with the bits of graphir.conversions.
+
+    The helpers that the expression names are added to `uses`.
+    """
     return PythonConversions(uses).converted(x, source, target, tf32)
