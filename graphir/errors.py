@@ -124,8 +124,8 @@ REAL_PARTS = "take .real, .imag or abs() first"
 class GraphirError(Exception):
     """The base of every graphir exception, as data; its text is `op: problem; got ...; fix`.
 
-    `problem` says what is wrong, `reason` why, and `got` which value came instead. `fixes` holds
-    the code to write instead. `op` is the op or function that raises, `operands` are its operands,
+    `problem` states the error, `reason` its cause, and `got` the offending value. `fixes` holds the
+    code to write instead. `op` is the op or function that raises, `operands` are its operands,
     and `location` is the line of the user's program. `context` names the surroundings, such as a
     file or a pass, the outermost first.
     """

@@ -38,7 +38,7 @@ class GraphPolicy(Protocol):
     """The interface of a policy: a graph calls `check` when `output` names its outputs."""
 
     def check(self, graph: Graph, outputs: Sequence[Symbol]) -> None:
-        """Judge the casts that the outputs need: raise for forbidden casts, warn of others."""
+        """Judge the casts that the outputs need: raise or warn, as the policy says."""
 
 
 class Graph(Makers, Written):
@@ -181,7 +181,7 @@ class Graph(Makers, Written):
     @placing
     def input(
         self,
-        type: TensorType | DTypeLike,  # noqa: A002 -- what it is
+        type: TensorType | DTypeLike,  # noqa: A002 -- the field's own word
         shape: ShapeLike = (),
         name: str | None = None,
     ) -> Symbol:

@@ -48,7 +48,7 @@ class OpBuilder:
         return self.cache.infer(self.rules, op, self.types_of(args), attrs)
 
     def infer_of(self, op: Op, types: tuple[Any, ...], attrs: Mapping[str, Any]) -> Inferred:
-        """Infer the same for operands given as types, or as Operands of a type and a value."""
+        """Infer an op as `infer` does, on operand types, or on Operands of a dtype and a value."""
         return self.cache.infer(self.rules, op, types, attrs)
 
     def types_of(self, args: Sequence[Any]) -> tuple[TensorType | Operand, ...]:

@@ -1,4 +1,4 @@
-"""Lattice: a promotion order, given by its covering edges; joins, reasons, laws.
+"""Lattice: a promotion order, defined by edges from nodes to the nodes directly above them.
 
 The up-set of each node is a bit mask. The common upper bounds of some nodes are the intersection of
 their masks. Bits follow a topological order in which every node comes after the nodes below it, so
@@ -167,7 +167,7 @@ class Lattice(Generic[Node]):
         return least[0]
 
     def _node(self, node: Any) -> Node:
-        """Return the node that equals the argument, or whose text does.
+        """Return the node that equals the argument, or the node with that text.
 
         Raises PromotionError where no node matches.
         """

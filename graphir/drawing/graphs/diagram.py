@@ -153,7 +153,7 @@ class _Drawing:
         return NodeBox(lines, title, _LOOKS.get(symbol.op.name, "op"), symbol.dtype, level)
 
     def mark(self, symbol: Symbol) -> Mark | None:
-        """Return the given mark of a symbol, or for a cast without one the mark of its dtypes."""
+        """Return the mark given for a symbol; for a cast without a mark, that of its dtypes."""
         mark = self.marks.get(symbol.index)
         if mark is None and symbol.op is ops.cast:
             return dtype_mark(symbol.args[0].dtype, symbol.dtype)

@@ -136,7 +136,7 @@ def is_scalar(x: Symbol) -> bool | None:
 
 
 _ARRAYS = (ops.where, ops.tensordot, ops.real, ops.imag, ops.conj)
-"""The ops whose 0-d results are 0-d arrays in NumPy, or may be."""
+"""The ops whose 0-d results may be 0-d arrays in NumPy, not scalars."""
 
 _SIGNS = {
     "add": "+",
