@@ -1,6 +1,8 @@
-"""The Array API standard 2024.12 as a namespace whose arrays record, and compute when asked.
+"""The Array API standard 2024.12 as a namespace of lazy arrays.
 
-`from runtime import array_api as xp`. What the standard leaves undefined is a TypeError.
+`from runtime import array_api as xp`. The functions record ops, and infer dtypes and shapes at
+once; the arrays compute when the program asks for a value. A combination of dtypes that the
+standard leaves undefined raises TypeError.
 """
 
 import math
@@ -319,7 +321,7 @@ __all__ = [
     "zeros_like",
 ]
 
-globals().pop("array", None)  # the module of this name, which np.array's users would call
+globals().pop("array", None)  # the submodule `array`: no namesake of np.array here
 
 if not TYPE_CHECKING:
 

@@ -1,4 +1,4 @@
-"""Array: what the namespace's functions take and give, a name for a symbol that may change."""
+"""Array: the array object of the namespace, a mutable reference to a lazy symbol."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _NONE: Mapping[str, Any] = {}
 
 
 class Array(ArrayOperators):
-    """An array of the Array API standard 2024.12: made by the functions of the namespace.
+    """An array of the Array API standard 2024.12, created by the functions of the namespace.
 
-    Ops are recorded, their dtype and shape inferred at once, and computed when a value is asked
-    for: by bool(), int(), float(), complex(), NumPy, printing, or where values decide a shape.
-    `symbol` is what it stands for; item assignment and in-place operators let it stand for another.
-    What NumPy has as a view, as slices, transposed and flipped arrays, is one here too: a change of
-    either is one of both.
+    An op records a lazy symbol and infers its dtype and shape at once. The array computes its value
+    for bool(), int(), float(), complex(), NumPy, printing, and ops whose result shape depends on
+    values. `symbol` is the array's present symbol; item assignment and in-place operators replace
+    it. NumPy's views are views here too (slices, transposed and flipped arrays): a write to the
+    view or to its base changes both.
     """
 
     __slots__ = ("__weakref__", "_symbol", "changes", "part")
@@ -46,11 +46,11 @@ class Array(ArrayOperators):
 
     @property
     def symbol(self) -> Lazy:
-        """What the array stands for now."""
+        """The symbol of the array's present value."""
         part = self.part
         if part is not None and part.changes_seen != (changes := part.base.changes):
             self._symbol = TAPE.known(part.of(value_of(part.base.symbol)))
-            part.changes_seen = changes  # last: until then, and where it is refused, it is not seen
+            part.changes_seen = changes  # last, so that an exception above leaves the change unseen
         return self._symbol
 
     @symbol.setter
@@ -63,7 +63,7 @@ class Array(ArrayOperators):
             self._symbol = symbol
             self.changes += 1
 
-    # -- what is known without computing
+    # -- attributes that need no computation
 
     @property
     def type(self) -> TensorType:
@@ -92,12 +92,12 @@ class Array(ArrayOperators):
 
     @property
     def device(self) -> str:
-        """Where it lies: "cpu"."""
+        """The device of the array: "cpu"."""
         return CPU
 
     @property
     def T(self) -> Array:  # noqa: N802 -- the standard's name
-        """A matrix transposed; ShapeError where there are not two axes."""
+        """The transposed matrix, a view; raises ShapeError unless the array has two axes."""
         if self.ndim != 2:
             raise ShapeError(
                 ".T takes matrices", got=f"shape {self.shape}", fix="use .mT or permute_dims"
@@ -106,7 +106,7 @@ class Array(ArrayOperators):
 
     @property
     def mT(self) -> Array:  # noqa: N802 -- the standard's name
-        """The last two axes exchanged; ShapeError where there are fewer."""
+        """The array with its last two axes exchanged, a view; ShapeError for fewer than two."""
         if self.ndim < 2:
             raise ShapeError(".mT takes matrices", got=f"shape {self.shape}")
         return self._transpose()
@@ -117,7 +117,7 @@ class Array(ArrayOperators):
         return view(ops.transpose, self)
 
     def __array_namespace__(self, /, *, api_version: str | None = None) -> ModuleType:
-        """The namespace; ValueError for a version of the standard that it is not of."""
+        """Return the namespace; raise ValueError for an unsupported version of the standard."""
         from runtime import array_api
 
         if api_version not in (None, *_VERSIONS):
@@ -128,7 +128,7 @@ class Array(ArrayOperators):
         return array_api
 
     def to_device(self, device: Any, /, *, stream: Any = None) -> Array:
-        """The array itself: there is one device."""
+        """Return the array itself, since there is one device; ValueError for another device."""
         device_of(device)
         if stream is not None:
             raise GraphError("stream must be None, since the CPU has no streams")
@@ -184,7 +184,7 @@ class Array(ArrayOperators):
         return value_of(self.symbol).item()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        """The values, as a copy; with copy=False as a view that cannot be written to."""
+        """Return a copy of the values; with copy=False, a read-only view."""
         value = value_of(self.symbol)
         if copy is not False:
             return np.array(value, dtype)
@@ -201,10 +201,11 @@ class Array(ArrayOperators):
         dl_device: tuple[Any, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
-        """A DLPack capsule of a copy; with copy=False of memory that is marked as read-only.
+        """Return a DLPack capsule of a copy; with copy=False, of memory that is marked read-only.
 
-        Such marks are of version 1.0, which the capsule then has whatever was asked for: the
-        standard has its consumer look. BufferError for another device.
+        DLPack 1.0 introduced the read-only mark. So a capsule with copy=False has at least version
+        1.0, whatever `max_version` says; the standard lets its consumer check. Raises BufferError
+        for another device.
         """
         if dl_device is not None and tuple(dl_device) != self.__dlpack_device__():
             raise BufferError(f"there is no device {dl_device!r}; the array is on the CPU")
@@ -214,7 +215,7 @@ class Array(ArrayOperators):
         return self.__array__(copy=copy).__dlpack__(stream=stream, **version)
 
     def __dlpack_device__(self, /) -> tuple[Any, int]:
-        """DLPack's (CPU, 0)."""
+        """Return DLPack's device pair (CPU, 0)."""
         return np.empty(0).__dlpack_device__()
 
     def __repr__(self) -> str:
@@ -260,22 +261,22 @@ class Array(ArrayOperators):
 
 
 _OPERAND_TYPES = (Array, *_SCALARS, np.ndarray, np.generic)
-"""The operands that an op takes, or refuses with a clear word: others may know of arrays."""
+"""The operand types that ops accept or refuse; for others Python asks the reflected operator."""
 
 _VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 """The released versions of the standard up to the one that the namespace follows."""
 _HAS_VERSIONS = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
-"""Whether NumPy knows versions of DLPack; without them nothing can be marked."""
+"""Whether NumPy supports DLPack versions; the read-only mark needs them."""
 
 _PAIR = (1, 0)
-"""The version of DLPack from which on memory can be marked as read-only."""
+"""The first version of DLPack with a read-only mark."""
 
 _BY_IDENTITY = (ops.equal, ops.not_equal)
-"""The ops in whose place Python compares identities where it has no answer."""
+"""The ops for which Python would compare identities after NotImplemented, so they raise."""
 
 
 def record(op: Op, *operands: Any, **attrs: Any) -> Array:
-    """What an op gives for arrays and Python scalars beside them; TypeError for other operands."""
+    """Record an op on arrays and Python scalars; raise TypeError for other operands."""
     return Array(
         bounded(TAPE.record(op, [_symbol(operand, op) for operand in operands], attrs or _NONE))
     )
@@ -293,12 +294,12 @@ def _symbol(operand: Any, op: Op) -> Any:
 
 
 def values(x: Any) -> NDArray[Any]:
-    """The values of an array, which nobody may write to; TypeError for what is none."""
+    """Return the values of an array, which the caller must not modify; TypeError unless Array."""
     return value_of(array_of(x).symbol)
 
 
 def array_of(x: Any) -> Array:
-    """The argument, if it is an array; else TypeError."""
+    """Return the argument if it is an Array; raise TypeError otherwise."""
     if not isinstance(x, Array):
         raise TypeError(
             f"an array of this namespace is needed, not {type(x).__name__}; asarray(...) makes one"
@@ -307,19 +308,19 @@ def array_of(x: Any) -> Array:
 
 
 def known(value: Any) -> Array:
-    """An array that has these values, which must not be written to from now on."""
+    """Return an Array of these values, which the caller must not modify from now on."""
     return Array(TAPE.known(value))
 
 
 def named(function: Any, name: str, doc: str) -> Any:
-    """The function of the namespace that has this name and docstring."""
+    """Set the name and the docstring of a generated function of the namespace, and return it."""
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
     return function
 
 
 def eager(function: Callable[..., Any], *args: Any, **settings: Any) -> Any:
-    """What a function of NumPy gives for the values of arrays: an array, or several in a tuple."""
+    """Apply a NumPy function to the values of arrays; return an Array, or a tuple of Arrays."""
     plain = {name: _plain(value) for name, value in settings.items()}
     with np.errstate(all="ignore"):
         result = function(*map(_plain, args), **plain)

@@ -1,4 +1,4 @@
-"""The one device there is."""
+"""The devices of the namespace: "cpu" is the only one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ CPU: Device = "cpu"
 
 
 def device_of(device: Any) -> Device:
-    """The device that is asked for, None meaning any; ValueError for one that is not there."""
+    """Return the device of an argument; None means the CPU. Raise ValueError for another one."""
     if device is not None and device != CPU:
         raise GraphError(f"unknown device {device!r}", fix=f"use {CPU!r}")
     return CPU

@@ -1,4 +1,4 @@
-"""The standard's data types, and its functions of them."""
+"""The standard's data types, and its functions on data types."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ DEFAULTS = {
 
 
 def dtype_of(dtype: Any, default: DType | None = None) -> DType:
-    """The dtype that an argument names, None meaning the default; TypeError for another."""
+    """Return the dtype that an argument names; None means `default`.
+
+    Raises TypeError for a dtype outside the standard.
+    """
     if dtype is None and default is not None:
         return default
     try:
@@ -52,7 +55,10 @@ def _names() -> str:
 
 
 def astype(x: Array, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Array:
-    """In another dtype; floats to integers truncate, complex to real is a TypeError."""
+    """Convert an array to a dtype; float to integer truncates, complex to real raises TypeError.
+
+    With copy=False, an array that has the dtype is returned itself.
+    """
     to = dtype_of(dtype)
     device_of(device)
     if to is array_of(x).dtype:
@@ -66,13 +72,13 @@ def astype(x: Array, dtype: Any, /, *, copy: bool = True, device: Any = None) ->
 
 
 def can_cast(from_: Any, to: Any, /) -> bool:
-    """Whether promotion takes one dtype to another."""
+    """Whether the join of `from_`, a dtype or an array, with `to` is `to`."""
     source = from_.dtype if isinstance(from_, Array) else dtype_of(from_)
     return TAPE.rules.answer(source, dtype_of(to)) is to
 
 
 def isdtype(dtype: Any, kind: Any) -> bool:
-    """Whether a dtype is of a kind: a name of kinds, a dtype, or a tuple of them."""
+    """Whether a dtype belongs to a kind: a kind's name, a dtype, or a tuple of these."""
     if isinstance(kind, tuple):
         several = cast("tuple[Any, ...]", kind)
         if any(isinstance(each, tuple) for each in several):
@@ -84,14 +90,14 @@ def isdtype(dtype: Any, kind: Any) -> bool:
 
 
 def kind_of(kind: str) -> tuple[DType, ...]:
-    """The dtypes of a kind; ValueError for a name that the standard has not."""
+    """Return the dtypes of a kind; raise ValueError for a name outside the standard."""
     if kind not in KINDS:
         raise GraphError(f"unknown kind of dtypes {kind!r}", fix=f"use {', '.join(KINDS)}")
     return KINDS[kind]
 
 
 def result_type(*arrays_and_dtypes: Any) -> DType:
-    """The dtype to which arrays, dtypes and Python scalars promote; TypeError if there is none."""
+    """Return the join of arrays, dtypes and Python scalars; raise TypeError if there is none."""
     try:
         return TAPE.rules.promote(*map(_promotion_operand, arrays_and_dtypes))
     except PromotionError as error:
@@ -106,7 +112,7 @@ def _promotion_operand(operand: Any) -> Any:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class finfo_object:  # noqa: N801 -- the standard's name
-    """What `finfo` tells of a floating-point dtype; of a complex one, of its parts."""
+    """The result of `finfo`: the limits of a float dtype, or of a complex dtype's parts."""
 
     bits: int
     eps: float
@@ -118,7 +124,7 @@ class finfo_object:  # noqa: N801 -- the standard's name
 
 @dataclass(frozen=True, eq=False, slots=True)
 class iinfo_object:  # noqa: N801 -- the standard's name
-    """What `iinfo` tells of an integer dtype."""
+    """The result of `iinfo`: the limits of an integer dtype."""
 
     bits: int
     max: int
@@ -127,7 +133,7 @@ class iinfo_object:  # noqa: N801 -- the standard's name
 
 
 def finfo(type: Any, /) -> finfo_object:
-    """The limits of a floating-point dtype, or of an array's."""
+    """Return the limits of a floating-point or complex dtype, or of an array's dtype."""
     dtype = _dtype_among(type, "real floating", "complex floating").part
     info = np.finfo(dtype.storage)
     eps, most, least, normal = map(float, (info.eps, info.max, info.min, info.smallest_normal))
@@ -135,13 +141,13 @@ def finfo(type: Any, /) -> finfo_object:
 
 
 def iinfo(type: Any, /) -> iinfo_object:
-    """The limits of an integer dtype, or of an array's."""
+    """Return the limits of an integer dtype, or of an array's dtype."""
     dtype = _dtype_among(type, "integral")
     return iinfo_object(dtype.bits, int(dtype.max), int(dtype.min), dtype)
 
 
 def require(what: str, x: Array, *kinds: str) -> None:
-    """TypeError unless an array is of one of some kinds."""
+    """Raise TypeError unless an array's dtype belongs to one of the kinds."""
     if not isdtype(array_of(x).dtype, kinds):
         raise PromotionError(
             f"{what} of {x.dtype}: it takes {' and '.join(kinds)}", fix="astype first"

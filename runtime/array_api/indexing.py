@@ -1,4 +1,4 @@
-"""x[key] and x[key] = value: recorded where the shape is known, else computed at once."""
+"""x[key] and x[key] = value: recorded if the result's shape is known, else computed at once."""
 
 from __future__ import annotations
 
@@ -18,11 +18,14 @@ from runtime.array_api.views import Steps, viewed, write
 
 
 class IndexingError(GraphError, IndexError):
-    """A key that an array of this shape does not have."""
+    """The error for a key that is invalid for an array's shape."""
 
 
 def item(x: Array, key: Any) -> Array:
-    """`x[key]`: ints, slices, ..., None, a mask, arrays of integers; IndexError for other keys."""
+    """Return `x[key]`, for ints, slices, ..., None, a mask, or arrays of integers.
+
+    Raises IndexError for other keys.
+    """
     keys = _check_key(key)
     arrays = [each for each in keys if isinstance(each, Array)]
     try:
@@ -38,16 +41,16 @@ def item(x: Array, key: Any) -> Array:
 
 
 def assign(x: Array, key: Any, value: Any) -> None:
-    """`x[key] = value`, at once; TypeError for a value that would change the dtype of x.
+    """Execute `x[key] = value` at once.
 
-    IndexError for keys that are none, ValueError for shapes that do not fit, OverflowError for an
-    int that does not.
+    Raises TypeError for a value that would change the dtype of x, IndexError for an invalid key,
+    ValueError for shapes that do not broadcast, and OverflowError for an int outside the dtype.
     """
     keys = tuple([values(each) if isinstance(each, Array) else each for each in _check_key(key)])
     try:
-        with np.errstate(all="ignore"):  # what is too great for a float is inf
+        with np.errstate(all="ignore"):  # a value beyond the float range becomes inf
             write(x, keys, _assignable(x, value))
-    except GraphirError:  # of what x or the value was to be, which has its own line
+    except GraphirError:  # from a pending op of x or value; the error has the op's line
         raise
     except IndexError as error:
         raise IndexingError(f"{_key_text(x, key)}: {error}") from None
@@ -56,7 +59,7 @@ def assign(x: Array, key: Any, value: Any) -> None:
 
 
 def _assignable(x: Array, value: Any) -> Any:
-    """What NumPy is to assign, of a dtype that x takes."""
+    """Return the value for NumPy's assignment; TypeError unless it promotes to x's dtype."""
     kinds = [kind for kind in WEAK if isinstance(value, kind)]
     if not kinds and not isinstance(value, Array):
         raise TypeError(
@@ -77,7 +80,7 @@ def _check_key(key: Any) -> tuple[Any, ...]:
 
 
 def _index(entry: Any) -> Any:
-    """A key of one axis, whole numbers as ints."""
+    """Return one entry of a key, with integers converted to int; IndexError if invalid."""
     if entry is None or entry is ...:
         return entry
     if isinstance(entry, slice):
@@ -104,7 +107,7 @@ def _bound(bound: Any) -> int | None:
 
 
 def _view_at(x: Array, keys: tuple[Any, ...]) -> Array:
-    """x[keys] of ints, slices, ... and None: a view, but an element by ints alone is a copy."""
+    """Return x[keys] for ints, slices, ... and None: a view, or a copy for a single element."""
     symbol, steps = _part(x.symbol, keys)
     if not symbol.type.shape and ... not in keys:
         return Array(symbol)
@@ -112,7 +115,7 @@ def _view_at(x: Array, keys: tuple[Any, ...]) -> Array:
 
 
 def _part(symbol: Lazy, keys: tuple[Any, ...]) -> tuple[Lazy, Steps]:
-    """x[keys] of ints, slices, ... and None, by what was recorded for the same before."""
+    """Record x[keys] for ints, slices, ... and None; replay the cached steps of equal keys."""
     cache_key = (symbol.type, *[_hashable(entry) for entry in keys])
     steps = _STEPS.get(cache_key)
     if steps is None:
@@ -137,13 +140,13 @@ def _hashable(key: Any) -> Any:
 
 
 def _is_plain(keys: tuple[Any, ...]) -> bool:
-    """Whether the axes that one array of indices makes are where it stands."""
+    """Whether the result has the axes of the one index array at the array's own position."""
     spread = [isinstance(entry, slice) or entry is None or entry is ... for entry in keys]
     return not any(spread) or sum(spread) == len(keys) - 1
 
 
 def _gather_at(x: Array, keys: tuple[Any, ...]) -> Array:
-    """One array of indices among ints, or among slices: these first, and that along its axis."""
+    """Return x[keys] for one index array: apply the other keys, then gather along its axis."""
     place = next(i for i, entry in enumerate(keys) if isinstance(entry, Array))
     rest = Array(_part(x.symbol, (*keys[:place], slice(None), *keys[place + 1 :]))[0])
     after = sum(isinstance(entry, slice) or entry is None for entry in keys[place + 1 :])

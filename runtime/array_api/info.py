@@ -1,4 +1,4 @@
-"""__array_namespace_info__: what the namespace has, as the standard lets one ask."""
+"""`__array_namespace_info__`: the standard's inspection of capabilities, devices and dtypes."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from runtime.array_api.dtypes import ALL, DEFAULTS, kind_of
 
 
 class Info:
-    """What the namespace has: capabilities, devices and dtypes."""
+    """The capabilities, devices and dtypes of the namespace."""
 
     def capabilities(self) -> dict[str, Any]:
-        """Values may decide shapes, by masks too; NumPy has at most 64 axes."""
+        """Return the capabilities: boolean masks, value-dependent shapes, NumPy's 64 axes."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self) -> str:
-        """The CPU."""
+        """Return the default device, the CPU."""
         return CPU
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, DType]:
-        """The dtypes that Python numbers and indices become."""
+        """Return the default dtypes of Python numbers and of indices."""
         device_of(device)
         return dict(DEFAULTS)
 
     def devices(self) -> list[str]:
-        """The one there is."""
+        """Return the list of devices, which has the CPU alone."""
         return [CPU]
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, DType]:
-        """The dtypes of a kind or of several, by name; all of them without one."""
+        """Return the dtypes of a kind, or of a tuple of kinds, by name; None means all dtypes."""
         device_of(device)
         if kind is None:
             return {str(dtype): dtype for dtype in ALL}
@@ -39,5 +39,5 @@ class Info:
 
 
 def __array_namespace_info__() -> Info:  # noqa: N807 -- the standard's name
-    """What the namespace has, to be asked for."""
+    """Return the inspection object of the namespace."""
     return Info()

@@ -12,22 +12,22 @@ if TYPE_CHECKING:
 
 
 class ArrayOperators:
-    """What Array inherits: each operator, its reflection, and its in-place form."""
+    """The operators of Array: each operator, its reflected form, and its in-place form."""
 
     __slots__ = ()
     __hash__ = None  # pyright: ignore[reportAssignmentType] -- `==` is elementwise, and `+=` changes
     __array_ufunc__ = None  # NumPy's operators leave it to these
 
     def _with(self, op: Op, *operands: Any) -> Array:
-        """An op, or NotImplemented for what is neither array nor Python scalar."""
+        """Record an op; return NotImplemented for operands other than arrays and scalars."""
         raise NotImplementedError
 
     def _power(self, exponent: Any) -> Array:
-        """The array to a power."""
+        """Return the array to a power."""
         raise NotImplementedError
 
     def _assign_in_place(self, result: Array) -> Array:
-        """Take the place of a result of the same dtype and shape."""
+        """Replace the array's value by a result of the same dtype and shape."""
         raise NotImplementedError
 
     def __add__(self, other: Any, /) -> Array:

@@ -1,4 +1,8 @@
-"""Views: what NumPy has in the memory of another array, so that a change of either is of both."""
+"""Views: arrays that share the values of a base array, so that a write to either changes both.
+
+A view stores its base and the movement kernels (moves) that select its part of the base's values. A
+write through a view writes to the base; the view recomputes its symbol when the base has changed.
+"""
 
 from __future__ import annotations
 
@@ -24,14 +28,14 @@ Steps: TypeAlias = Sequence[tuple[Op, AttributeRecord, TensorType]]
 Moves: TypeAlias = tuple[Callable[[NDArray[Any]], NDArray[Any]], ...]
 
 _IN_ORDER = frozenset({ops.reshape, ops.squeeze, ops.unsqueeze})
-"""What leaves elements one after another, so that they can be given another shape in place."""
+"""The movement ops that keep the element order, so that a later reshape can stay a view."""
 
 _MOST = 32
-"""The moves of one view; more are put together as one."""
+"""The most moves of a view; more moves are combined into one strided move."""
 
 
 class ArrayView:
-    """How an array lies in the memory of another, `base`, as of `changes_seen` changes."""
+    """The relation of a view to its `base`; the view is current as of `changes_seen` changes."""
 
     __slots__ = ("base", "changes_seen", "in_order", "moves")
 
@@ -40,14 +44,14 @@ class ArrayView:
         self.changes_seen = base.changes
 
     def of(self, whole: NDArray[Any]) -> NDArray[Any]:
-        """The part of the values of the base."""
+        """Return the view's part of `whole`, the values of the base."""
         for move in self.moves:
             whole = move(whole)
         return whole
 
 
 def write(x: Array, keys: Any, value: Any) -> None:
-    """x[keys] = put, in the memory of x or of what it is a view of; what NumPy raises."""
+    """Execute x[keys] = value in the memory of x or of its base; raises NumPy's exceptions."""
     base = x if x.part is None else x.part.base
     whole = _writable(base)
     part = whole if x.part is None else x.part.of(whole)
@@ -56,7 +60,7 @@ def write(x: Array, keys: Any, value: Any) -> None:
 
 
 def _writable(base: Array) -> NDArray[Any]:
-    """The values of an array: its own memory where nothing else can see it, else a copy."""
+    """Return writable values: the array's own memory if nothing else refers to it, else a copy."""
     value = value_of(base.symbol)
     own = value.base is None and value.flags.writeable and counts_references()
     del value
@@ -71,17 +75,17 @@ def _references(base: Array) -> tuple[int, int]:
 
 
 _ALONE = _references(Array(TAPE.known(np.empty(1))))
-"""The references to the symbol and the values of an array that nothing else holds."""
+"""The reference counts of the symbol and the value of an otherwise unreferenced array."""
 
 
 def view(op: Op, x: Array, **attrs: Any) -> Array:
-    """What a movement op gives, as a view of x."""
+    """Apply a movement op and return the result as a view of x."""
     result = record(op, x, **attrs).symbol
     return viewed(x, result, [(op, result.attrs, result.type)])
 
 
 def viewed(x: Array, symbol: Lazy, steps: Steps) -> Array:
-    """What movement ops made of x, as a view of it; a copy where NumPy would have to make one."""
+    """Return the result of movement ops as a view of x; as a copy where NumPy must copy."""
     base, moves, in_order = x, (), True
     if x.part is not None:
         base, moves, in_order = x.part.base, x.part.moves, x.part.in_order
@@ -96,7 +100,7 @@ def viewed(x: Array, symbol: Lazy, steps: Steps) -> Array:
 
 
 def _together(base: Array, moves: Moves) -> Callable[[NDArray[Any]], NDArray[Any]]:
-    """One move for several: where the first element lies, and how far it is to the next ones."""
+    """Combine moves into one strided move, with the offset of the first element and strides."""
     whole = part = np.empty(base.shape, np.int8)
     for move in moves:
         part = move(part)

@@ -1,4 +1,4 @@
-"""What errors tell the users of the namespace: its own functions, and where NumPy's are."""
+"""Wording of errors for users of the namespace: fixes, and counterparts of NumPy's names."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 from graphir.errors import Vocabulary
 
 ARRAYS = Vocabulary("astype(x, {dtype})", "asarray({value}, dtype={dtype})")
-"""How an array's user writes the ways out of an error."""
+"""The spelling of fixes in error messages of the namespace."""
 
 
 def no_method(name: str) -> str:
-    """The error for an attribute that arrays have not, though NumPy's may."""
+    """Return the error text for an attribute that Array lacks, with the namespace's counterpart."""
     message = f"an Array has no {name!r}"
     if name in ("item", "tolist"):
         return f"{message}; float(x), int(x) or np.asarray(x).{name}()"
@@ -25,7 +25,7 @@ def no_method(name: str) -> str:
 
 
 def no_name(name: str) -> str:
-    """The error for a name that the standard has not, though NumPy may."""
+    """Return the error text for a name that the standard lacks, with its nearest counterpart."""
     message = f"the array API standard has no {name!r}"
     ours = None if name.startswith("_") else _ours(name)
     return f"{message}; {ours} is the nearest" if ours else message
@@ -39,9 +39,9 @@ _OTHERS = {
 }
 
 
-@lru_cache  # since libraries ask hasattr(...) again and again
+@lru_cache  # libraries call hasattr(...) often
 def _ours(name: str) -> str | None:
-    """The standard's name of what NumPy calls so, or one that is like it."""
+    """Return the standard's name of a NumPy function, or the nearest name, or None."""
     from runtime import array_api
 
     names = array_api.__all__

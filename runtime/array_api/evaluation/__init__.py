@@ -1,1 +1,1 @@
-"""Pending array expressions, and how they are computed."""
+"""Lazy evaluation: pending array expressions, and their computation on demand."""

@@ -1,4 +1,4 @@
-"""One op on values: its kernel, made ready once for each combination of attributes and types."""
+"""Evaluation of single ops: a cached kernel for each combination of op, attributes and types."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _CALLS: dict[Any, Call] = {}
 
 
 def call_of(symbol: Lazy, args: tuple[Lazy, ...]) -> Call:
-    """The function that computes a symbol from the values of its operands, as `interpret` does.
+    """Return the function that computes a symbol from its operands' values, as `interpret` does.
 
-    The result is contiguous. Call it inside `np.errstate(all="ignore")`.
+    Its result is C-contiguous. Call the function inside `np.errstate(all="ignore")`.
     """
     key = (symbol.op, symbol.attrs, *[arg.type for arg in args])
     entry = _CALLS.get(key)
@@ -37,7 +37,10 @@ def call_of(symbol: Lazy, args: tuple[Lazy, ...]) -> Call:
 
 
 def _make_call(symbol: Lazy, args: tuple[Lazy, ...]) -> Call:
-    """All dtypes of the standard are computed in as they are, so conversions are all there is."""
+    """Return the kernel of a symbol, with conversions of its operands if necessary.
+
+    Kernels compute in all dtypes of the standard directly, so that no legalization is needed.
+    """
     result = symbol.dtype
     if symbol.op is ops.cast:
         return partial(_cast, args[0].dtype, result)
@@ -56,7 +59,7 @@ def _cast(source: DType, target: DType, x: Array) -> Array:
 
 def _call(kernel: Call, result: DType, *operands: Array) -> Array:
     result_array = np.asarray(kernel(*operands))
-    if result_array.dtype != result.storage:  # places, which are made as int64
+    if result_array.dtype != result.storage:  # kernels return indices as int64
         result_array = convert(result_array, DType.from_numpy(result_array.dtype), result)
     return contiguous(result_array)
 

@@ -1,4 +1,4 @@
-"""Functions of NumPy computed at once, whose refusals name the function and its operands."""
+"""Eager NumPy functions, with errors that name the function and its operands."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from runtime.array_api.array import Array, eager
 
 
 class LinAlgError(GraphirError, np.linalg.LinAlgError):
-    """A matrix that has no such decomposition, inverse or solution."""
+    """The error for a matrix without the requested decomposition, inverse or solution."""
 
 
 def computed(name: str, function: Callable[..., Any], *arrays: Array, **settings: Any) -> Any:
-    """What a function of NumPy gives for arrays; LinAlgError or another ValueError if nothing."""
+    """Apply a NumPy function to arrays; raise LinAlgError or another ValueError if it fails."""
     try:
         return eager(function, *arrays, **settings)
     except np.linalg.LinAlgError as error:

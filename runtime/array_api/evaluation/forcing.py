@@ -1,4 +1,9 @@
-"""Computing what is pending: each piece once, op by op or, where it is worth it, as a Program."""
+"""Forcing: compute pending symbols once, op by op or as a compiled Program.
+
+`value_of` collects the pending symbols that its argument depends on. Repeated or large structures
+run as a Program; small new ones run op by op. Reference counts tell which intermediate values an
+Array or another pending symbol still needs; only these values are kept.
+"""
 
 from __future__ import annotations
 
@@ -22,26 +27,26 @@ Array: TypeAlias = NDArray[Any]
 Pending: TypeAlias = dict[Lazy, tuple[Lazy, ...]]
 
 LIMIT = 1 << 29
-"""The bytes that may be kept for what is pending: beyond them it is computed unasked."""
+"""The most bytes that pending symbols may hold; beyond the limit they are computed at once."""
 
 MANY = 128
-"""The pending ops that are counted anew: counting more, again and again, takes longer than they."""
+"""The most pending ops to recount; repeated recounts of more would cost more than computing."""
 
 PROGRAMS = Programs()
 
 
 def value_of(symbol: Lazy) -> Array:
-    """The value of a symbol, which is computed if it has none; nobody may write to it."""
+    """Return the value of a symbol, computed at first use; the caller must not modify it."""
     return symbol.value if symbol.value is not None else _force(symbol)
 
 
 def bounded(symbol: Lazy) -> Lazy:
-    """The symbol, computed if too much would be kept for it."""
+    """Return the symbol; compute it if its pending operands hold more than LIMIT bytes."""
     if symbol.held_bytes > LIMIT:
         todo = pending(symbol)
-        symbol.held_bytes = _held_bytes(todo)  # counted anew, since operands may be shared
+        symbol.held_bytes = _held_bytes(todo)  # an exact recount: operands may be shared
         many = len(todo) > MANY
-        del todo  # since what is held elsewhere is kept
+        del todo  # its references would count as holders
         if symbol.held_bytes > LIMIT or many:
             value_of(symbol)
     return symbol
@@ -53,14 +58,14 @@ def _held_bytes(todo: Pending) -> int:
 
 
 def pending(target: Lazy) -> Pending:
-    """The symbols to compute for one, each after its operands, with these."""
+    """Return the pending symbols that `target` depends on, in topological order, with operands."""
     todo: Pending = {target: target.args}
     waiting = [target]
     while waiting:
         for arg in todo[waiting.pop()]:
             if arg.value is None and arg not in todo:
                 args = arg.args
-                if arg.value is None:  # still, so these are its operands
+                if arg.value is None:  # still pending: no other thread cleared args
                     todo[arg] = args
                     waiting.append(arg)
     return {arg: todo[arg] for arg in sorted(todo, key=_place)}
@@ -72,7 +77,7 @@ def _place(symbol: Lazy) -> int:
 
 def _force(target: Lazy) -> Array:
     todo = pending(target)
-    if target.value is not None:  # by another thread, meanwhile
+    if target.value is not None:  # another thread has computed it
         return target.value
     targets = [*_held_elsewhere(todo, target), target]
     with np.errstate(all="ignore"):
@@ -83,7 +88,7 @@ def _force(target: Lazy) -> Array:
 
 
 def _held_elsewhere(todo: Pending, target: Lazy) -> list[Lazy]:
-    """Those whose values are needed later: by an Array, or by other pending symbols."""
+    """Return the symbols whose values an Array or another pending symbol needs later."""
     if len(todo) == 1:
         return []
     if not counts_references():
@@ -97,7 +102,7 @@ def _held_elsewhere(todo: Pending, target: Lazy) -> list[Lazy]:
 
 
 def _references() -> int:
-    """The references that `_held_elsewhere` sees of what nothing else holds."""
+    """Return the reference count that `_held_elsewhere` sees for an otherwise unreferenced key."""
     todo: dict[object, None] = {object(): None}
     (count,) = [getrefcount(item) for item in todo]
     return count
@@ -115,12 +120,12 @@ def _compute(todo: Pending, targets: Sequence[Lazy]) -> list[Array]:
                 results = program(*[value_of(each) for each in piece.inputs])
                 return list(results) if len(targets) > 1 else [results]
             except GraphirError:
-                pass  # which op by op is refused with its own line
+                pass  # the op-by-op run raises the error with the op's own line
     return _one_by_one(todo, targets)
 
 
 def _one_by_one(todo: Pending, targets: Sequence[Lazy]) -> list[Array]:
-    """The values of those to keep; others go when they are not needed any more."""
+    """Compute op by op and return the values of `targets`; free other values after last use."""
     last = {arg: symbol for symbol, args in todo.items() for arg in args if arg in todo}
     keep = set(targets)
     values: dict[Lazy, Array] = {}

@@ -1,4 +1,4 @@
-"""Lazy symbols: recorded at once, typed at once, computed when a value is asked for."""
+"""Lazy symbols: recorded and typed at once, computed on demand."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from runtime.array_api.wording import ARRAYS
 from runtime.recording.sites import is_ours
 
 PENDING = 1 << 19
-"""The bytes that a pending op counts as, so that a chain of them has an end."""
+"""The bytes that a pending op counts as, which bounds the length of pending chains."""
 
 _NUMBERS = 1 << 10
-"""As many numbers are kept as arrays; a program that has more begins anew."""
+"""The most cached 0-d arrays of Python numbers; a further number clears the cache."""
 
 
 class Lazy(Symbol):
-    """A symbol that may have a value; once it has, it counts as an input and needs no operands.
+    """A symbol with an optional value; with a value it counts as an input and has no operands.
 
-    `held` is an upper bound of the bytes that are kept for it while it is pending.
+    `held_bytes` is an upper bound of the bytes that the symbol keeps alive while it is pending.
     """
 
     __slots__ = ("held_bytes", "value")
@@ -60,20 +60,20 @@ class Lazy(Symbol):
         self.held_bytes = held_bytes
 
     def settle(self, value: NDArray[Any]) -> None:
-        """Take a value; what it was computed from is no longer needed for it."""
-        self.value = value  # first: who finds no operands finds a value
+        """Store the computed value and release the operands."""
+        self.value = value  # first: a thread that sees no operands must see a value
         self.args = ()
 
 
 _PLACES = count()
-"""Places in the order of recording, so that operands come before what uses them."""
+"""Indices in the order of recording, so that operands precede their users."""
 
 
 class Tape:
-    """What all arrays of the namespace record on, in any thread.
+    """The recorder of all arrays of the namespace, in all threads.
 
-    It is no graph and keeps no list: a symbol lives as long as an Array, or a symbol that is still
-    to be computed, needs it.
+    The tape is no graph and has no list of symbols: a symbol lives as long as an Array or a pending
+    symbol refers to it.
     """
 
     name, tf32 = "array_api", "even"
@@ -88,11 +88,14 @@ class Tape:
         return self.builder.rules
 
     def concrete_dtype(self, dtype: DType) -> DType:
-        """The dtype of values."""
+        """Return the dtype of the values of a possibly weak dtype."""
         return self.rules.concrete_dtype(dtype)
 
     def emit(self, op: Op, args: tuple[Any, ...], attrs: Mapping[str, Any]) -> Lazy:
-        """A pending symbol, its type inferred; PromotionError, ShapeError or GraphError."""
+        """Return a pending symbol with its inferred type.
+
+        Raises PromotionError, ShapeError or GraphError for operands that the op refuses.
+        """
         try:
             inference = self.builder.infer(op, args, attrs)
         except GraphirError as error:
@@ -101,28 +104,28 @@ class Tape:
         return Lazy(self, op, args, inference.attrs, inference.type, site)
 
     def record(self, op: Op, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Lazy:
-        """An op on symbols and Python scalars, which take the dtype that the op wants there."""
+        """Record an op on symbols and Python scalars; the scalars take the op's operand dtypes."""
         for operand in operands:
             if operand.__class__ is not Lazy:
                 return self._beside_numbers(op, operands, attrs)
         return self.emit(op, tuple(operands), attrs)
 
     def known(self, value: NDArray[Any]) -> Lazy:
-        """A symbol that has this value, an array that nobody writes to."""
+        """Return a symbol with this value, an array that the caller must not modify."""
         array = contiguous(value)
         type_ = TensorType(self.rules.supported(DType.from_numpy(array.dtype)), array.shape)
         site = self.builder.locate(_getframe(1))
         return Lazy(self, ops.input, (), NO_ATTRIBUTES, type_, site, array)
 
     def replay(self, symbol: Lazy, steps: Iterable[tuple[Op, AttributeRecord, TensorType]]) -> Lazy:
-        """Ops on one operand, one after another, whose attributes and types are known."""
+        """Record a chain of unary ops with known attributes and types, without inference."""
         site = self.builder.locate(_getframe(1))
         for op, attrs, type_ in steps:
             symbol = Lazy(self, op, (symbol,), attrs, type_, site)
         return symbol
 
     def name_of(self, symbol: Symbol) -> str:
-        """Its number."""
+        """Return the name of a symbol in messages: % and its index."""
         return f"%{symbol.index}"
 
     def _beside_numbers(self, op: Op, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Lazy:
@@ -143,7 +146,7 @@ class Tape:
     def _infer_beside_numbers(
         self, op: Op, operands: Sequence[Any], attrs: Mapping[str, Any]
     ) -> Inferred:
-        """What an op among whose operands are Python scalars makes of them."""
+        """Infer an op on symbols and Python scalars; the scalars have weak types."""
         types = tuple(
             [
                 operand.type if operand.__class__ is Lazy else _WEAK[_kind(operand)]
@@ -153,7 +156,7 @@ class Tape:
         return self.builder.infer_of(op, types, attrs)
 
     def _number(self, number: Any, dtype: DType, site: Source) -> Lazy:
-        # Zeros have signs that their equality does not tell of, and so have parts.
+        # 0.0 == -0.0, and complex parts have signed zeros too: neither is a safe cache key.
         cacheable = bool(number) and not isinstance(number, complex)
         key = dtype.code, number.__class__, number
         value = self._numbers.get(key) if cacheable else None
@@ -168,7 +171,7 @@ class Tape:
     def _array(self, number: Any, dtype: DType) -> NDArray[Any]:
         if dtype.is_integer and not fits(number, dtype):
             raise self.rules.misfit(number, dtype)
-        with np.errstate(all="ignore"):  # what is too great for a float is inf
+        with np.errstate(all="ignore"):  # a value beyond the float range becomes inf
             return np.array(number, dtype.storage)
 
 
@@ -176,7 +179,7 @@ _WEAK = {kind: TensorType(dtype) for kind, dtype in WEAK.items()}
 
 
 def _kind(number: Any) -> type:
-    """The type of Python scalar that a number is, of a subclass too, as np.float64 is."""
+    """Return the Python scalar type of a number or of a subclass, as np.float64 of float."""
     kind = number.__class__
     return kind if kind in WEAK else next(each for each in WEAK if isinstance(number, each))
 

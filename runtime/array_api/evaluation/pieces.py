@@ -1,4 +1,8 @@
-"""Pieces of programs that are computed together, and the Programs of those met again."""
+"""Pending pieces, the symbols that one forcing computes, and a cache of their Programs.
+
+The cache key of a piece is its structure: ops, attributes, types and operand positions. A piece
+runs as a Program from its third occurrence on, or if it is large.
+"""
 
 from __future__ import annotations
 
@@ -11,19 +15,19 @@ from runtime.array_api.evaluation.lazy import TAPE, Lazy
 from runtime.program import Program
 
 _MOST_PROGRAMS = 256
-"""The structures that are remembered; beyond that the oldest are forgotten."""
+"""The most structures in the cache; the least recently used structure is evicted first."""
 
 _AGAIN = 3
-"""From this meeting on, a structure is run as a Program."""
+"""The occurrence of a structure from which on it runs as a Program."""
 
 _LARGE = 1 << 16
-"""The elements of an op for which a Program, though made for one run, pays."""
+"""The mean elements per op beyond which compiling a Program pays even for one run."""
 
 
 class PendingPiece:
-    """Symbols to compute, as a structure in which inputs are known by their types alone.
+    """Symbols to compute, with a structural key that identifies inputs by their types alone.
 
-    `todo` has each symbol after its operands, with these; `kept` are the results.
+    `todo` maps each symbol to its operands, in topological order; `targets` are the results.
     """
 
     def __init__(self, todo: Mapping[Lazy, tuple[Lazy, ...]], targets: Sequence[Lazy]) -> None:
@@ -46,12 +50,12 @@ class PendingPiece:
 
     @property
     def is_large(self) -> bool:
-        """Whether computing it takes long beside making a Program of it."""
+        """Whether the computation takes long compared with the compilation of a Program."""
         sizes: Any = [symbol.type.size for symbol in self.todo]
         return sum(sizes) > _LARGE * len(sizes)
 
     def program(self, beside: Program | None = None) -> Program:
-        """The Program that computes it from its inputs, with the memory of another."""
+        """Compile the Program of the piece; it shares scratch memory with `beside`."""
         graph = Graph("array_api", rules=TAPE.rules)
         symbols: dict[Lazy, Symbol] = {symbol: graph.input(symbol.type) for symbol in self.inputs}
         for symbol, args in self.todo.items():
@@ -64,9 +68,9 @@ class PendingPiece:
 
 
 class Programs:
-    """The structures that were met lately, and the Programs of those that are worth it.
+    """A cache of recent structures with their numbers of occurrences and their Programs.
 
-    All Programs have the same memory to work with.
+    All Programs share their scratch memory.
     """
 
     def __init__(self) -> None:
@@ -75,7 +79,7 @@ class Programs:
         self._lock = Lock()
 
     def of(self, piece: PendingPiece) -> Program | None:
-        """The Program of a piece; None of one that is small and new."""
+        """Return the Program of a piece, or None for a small new piece."""
         with self._lock:
             times, program = self._seen_keys.pop(piece.key, (0, None))
             if program is None and (times + 1 >= _AGAIN or piece.is_large):

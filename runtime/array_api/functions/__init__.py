@@ -1,1 +1,1 @@
-"""The standard's functions, a file for each chapter."""
+"""The standard's functions; each module holds one chapter of the standard."""

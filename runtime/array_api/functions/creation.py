@@ -1,4 +1,4 @@
-"""Creation functions: what is made of nothing is recorded, what is given is taken as it is."""
+"""Creation functions: ops without operands are recorded; values from outside enter directly."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _OF_SCALARS = {
 def asarray(
     obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None
 ) -> Array:
-    """An array of what is given: an Array, numbers or arrays in nested sequences, or a buffer.
+    """Return an Array from an Array, nested sequences of numbers or Arrays, or a buffer.
 
-    Values from outside are copied unless copy=False; an Array is itself unless copy=True or the
-    dtype changes, where copy=False is a ValueError. OverflowError where an int does not fit.
-    Arrays in a sequence are stacked, in their common dtype.
+    Values from outside are copied unless copy=False. An Array is returned itself unless copy=True
+    or the dtype changes; a dtype change with copy=False raises ValueError. Raises OverflowError for
+    an int that does not fit. Arrays in a sequence are stacked in the join of their dtypes.
     """
     device_of(device)
     to = None if dtype is None else dtype_of(dtype)
@@ -45,7 +45,7 @@ def asarray(
 
 
 def _own_values(obj: Any, to: DType | None, copy: bool | None) -> NDArray[Any]:
-    """The values of what is no array of the namespace, in memory of their own unless copy=False."""
+    """Convert outside values to a NumPy array, which owns its memory unless copy=False."""
     try:
         value: NDArray[Any] = np.asarray(obj, None if to is None else to.storage)
     except ValueError as error:
@@ -60,7 +60,7 @@ def _own_values(obj: Any, to: DType | None, copy: bool | None) -> NDArray[Any]:
 
 
 _OF_PYTHON = (list, tuple, bool, int, float, complex)
-"""What has no memory that an array could lie in."""
+"""Python types without a buffer that an array could share."""
 
 
 def _of_array(x: Array, to: DType | None, copy: bool | None) -> Array:
@@ -87,7 +87,7 @@ def _stack(obj: Any, to: DType) -> Array:
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
-    """An array of what another library exports, copied unless copy=False."""
+    """Return an Array from another library's DLPack export; copies unless copy=False."""
     device_of(device)
     if isinstance(x, Array):
         return _of_array(x, None, copy)
@@ -98,11 +98,11 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
 def arange(
     start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None
 ) -> Array:
-    """start, start + step, ... before stop."""
+    """Return the vector start, start + step, ... up to but excluding stop."""
     device_of(device)
     floating = any(isinstance(each, float) for each in (start, stop, step))
     to = dtype_of(dtype, FLOAT if floating else INDEX)
-    if to.is_float:  # ints that it cannot hold are rounded, as the values between are
+    if to.is_float:  # round ints beyond the float's precision, like the values between
         start, step = float(start), float(step)
     return record(ops.range, **range_attributes(start, stop, step, to))
 
@@ -117,7 +117,7 @@ def linspace(
     device: Any = None,
     endpoint: bool = True,
 ) -> Array:
-    """`num` numbers from start to stop, evenly spaced; without the endpoint, before stop."""
+    """Return `num` evenly spaced numbers from start to stop; endpoint=False excludes stop."""
     device_of(device)
     complexes = isinstance(start, complex) or isinstance(stop, complex)
     to = dtype_of(dtype, DEFAULTS["complex floating" if complexes else "real floating"])
@@ -125,7 +125,7 @@ def linspace(
 
 
 def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Array:
-    """One value everywhere; its type gives the dtype where none is asked for."""
+    """Return an array of one value; without `dtype`, the value's type gives the dtype."""
     device_of(device)
     if isinstance(fill_value, Array):
         value = fill_value if dtype is None else astype(fill_value, dtype)
@@ -140,10 +140,10 @@ def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) 
 
 
 def _filling(value: Any, to: DType) -> Any:
-    """A Python scalar in a dtype; one of a higher kind if it is there without loss."""
+    """Convert a Python scalar to a dtype; TypeError if a lower kind cannot represent it."""
     higher = isinstance(value, complex) and not to.is_complex
     higher = higher or (isinstance(value, float) and to.is_integer)
-    with np.errstate(all="ignore"):  # what is too great for a float is inf
+    with np.errstate(all="ignore"):  # a value beyond the float range becomes inf
         if not higher:
             return np.array(value, to.storage).item()
         number = np.array(value.real).astype(to.storage).item()
@@ -161,7 +161,7 @@ def eye(
     dtype: Any = None,
     device: Any = None,
 ) -> Array:
-    """Ones on a diagonal, zeros elsewhere."""
+    """Return a matrix with ones on the diagonal `k` and zeros elsewhere."""
     device_of(device)
     columns = n_rows if n_cols is None else n_cols
     return record(ops.eye, dtype=dtype_of(dtype, FLOAT), rows=n_rows, columns=columns, offset=k)
@@ -183,7 +183,7 @@ def _like(name: str, value: float) -> Callable[..., Array]:
 
 
 def full_like(x: Array, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Array:
-    """One value everywhere, in the shape of an array, and its dtype if no other."""
+    """Return an array of one value in the shape of x; without `dtype`, in the dtype of x."""
     return full(array_of(x).shape, fill_value, dtype=dtype_of(dtype, x.dtype), device=device)
 
 
@@ -193,7 +193,10 @@ empty_like = _like("empty_like", 0)
 
 
 def meshgrid(*arrays: Array, indexing: str = "xy") -> list[Array]:
-    """Coordinate matrices of vectors, as matrices index ("ij") or with the first two exchanged."""
+    """Return the coordinate arrays of vectors, in matrix order ("ij") or Cartesian order ("xy").
+
+    "xy" exchanges the first two axes of "ij".
+    """
     if indexing not in ("xy", "ij"):
         raise GraphError('indexing must be "xy" or "ij"', got=repr(indexing))
     count = len(arrays)
@@ -219,10 +222,10 @@ def _part(x: Array, k: int, op: Any) -> Array:
 
 
 def tril(x: Array, /, *, k: int = 0) -> Array:
-    """The elements on and below a diagonal, zeros above."""
+    """Return matrices with the elements on and below the diagonal `k`, and zeros above."""
     return _part(x, k, ops.less_equal)
 
 
 def triu(x: Array, /, *, k: int = 0) -> Array:
-    """The elements on and above a diagonal, zeros below."""
+    """Return matrices with the elements on and above the diagonal `k`, and zeros below."""
     return _part(x, k, ops.greater_equal)

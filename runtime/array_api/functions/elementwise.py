@@ -1,4 +1,4 @@
-"""The standard's elementwise functions, one line each."""
+"""The standard's elementwise functions; most of them record one op."""
 
 from __future__ import annotations
 
@@ -100,32 +100,32 @@ subtract = _binary("subtract", ops.subtract)
 
 
 def expm1(x: Array, /) -> Array:
-    """e**x - 1, without loss near 0.
+    """Return e**x - 1, without cancellation near 0.
 
     TypeError where the standard does not define it.
     """
     result = record(ops.expm1, array_of(x))
     if not x.dtype.is_complex:
         return result
-    # NumPy knows no special cases of complex numbers here, and exp has them all.
+    # NumPy's complex expm1 lacks the standard's special cases, and its exp has them all.
     common = record(ops.logical_and, record(ops.is_finite, x), record(ops.not_equal, x, 0))
     return record(ops.where, common, result, record(ops.subtract, record(ops.exp, x), 1))
 
 
 def sign(x: Array, /) -> Array:
-    """-1, 0 or 1; of a complex z, z / |z|; NaN of NaN.
+    """Return -1, 0 or 1; for complex z, z / |z|; NaN for NaN.
 
     TypeError where the standard does not define it.
     """
     result = record(ops.sign, array_of(x))
     if not x.dtype.is_complex:
         return result
-    # NumPy's is that of the infinite part where the other is NaN.
+    # NumPy's result for inf with NaN is the sign of the infinite part; the standard has NaN.
     return record(ops.where, record(ops.is_nan, x), complex(math.nan, math.nan), result)
 
 
 def clip(x: Array, /, min: Any = None, max: Any = None) -> Array:
-    """Between min and max, either of which may be left out; in the dtype of x."""
+    """Clip x to the range from min to max, in the dtype of x; either bound may be None."""
     if min is None and max is None:
         require("clip", x, "integral", "real floating")
         return Array(x.symbol)

@@ -1,4 +1,4 @@
-"""The extension `fft`: Fourier transforms, which NumPy computes at once; shifts are recorded."""
+"""The extension `fft`: NumPy computes Fourier transforms eagerly; shifts are recorded ops."""
 
 from __future__ import annotations
 
@@ -78,12 +78,12 @@ irfftn = _along_several("irfftn", _COMPLEX, "The inverse of rfftn")
 
 
 def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Array:
-    """The frequencies of fft of n samples, `d` apart."""
+    """Return the frequencies of fft for n samples with spacing d, in cycles per unit of d."""
     return _frequencies(np.fft.fftfreq, n, d, dtype, device)
 
 
 def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Array:
-    """The frequencies of rfft of n samples, `d` apart."""
+    """Return the frequencies of rfft for n samples with spacing d, in cycles per unit of d."""
     return _frequencies(np.fft.rfftfreq, n, d, dtype, device)
 
 
@@ -96,7 +96,7 @@ def _frequencies(function: Callable[..., Any], n: int, d: float, dtype: Any, dev
 
 
 def fftshift(x: Array, /, *, axes: int | Sequence[int] | None = None) -> Array:
-    """Frequency 0 moved to the middle of axes, of all without `axes`."""
+    """Move frequency 0 to the middle of `axes`; None means all axes."""
     return _shift("fftshift", x, axes, lambda size: size // 2)
 
 

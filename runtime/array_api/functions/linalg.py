@@ -1,8 +1,8 @@
-"""The extension `linalg`: matrices are the last two axes, stacked along all others.
+"""The extension `linalg`: the last two axes are matrices, stacked along all other axes.
 
-What ops can say is recorded; decompositions and norms are NumPy's, computed at once. They take
-floating-point dtypes (TypeError) and matrices of a fitting shape (ShapeError, a ValueError), and
-raise LinAlgError where a matrix has no result.
+Products, traces and diagonals are recorded ops. NumPy computes decompositions and norms eagerly.
+These functions raise TypeError unless the dtype is floating-point, ShapeError (a ValueError) for a
+wrong shape, and LinAlgError for a matrix without a result.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ __all__ = [
 
 
 class EighResult(NamedTuple):
-    """Eigenvalues in ascending order, and eigenvectors as columns."""
+    """The eigenvalues in ascending order, and the eigenvectors as columns."""
 
     eigenvalues: Array
     eigenvectors: Array
@@ -79,11 +79,11 @@ class SVDResult(NamedTuple):
     Vh: Array
 
 
-# -- what is recorded
+# -- recorded functions
 
 
 def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
-    """The cross products of vectors of 3 along an axis counted from the end."""
+    """Return the cross products of 3-vectors along `axis`, a negative axis."""
     least = -min(array_of(x1).ndim, array_of(x2).ndim)
     if not least <= axis < 0 or not x1.shape[axis] == x2.shape[axis] == 3:
         raise ShapeError(
@@ -98,7 +98,7 @@ def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
 
 
 def diagonal(x: Array, /, *, offset: int = 0) -> Array:
-    """The diagonals of matrices, or those above them (offset > 0) or below."""
+    """Return the diagonals of matrices: the main, or one above (offset > 0) or below it."""
     *stack, rows, columns = _matrices("diagonal", x).shape
     down, right = max(-offset, 0), max(offset, 0)
     count = max(min(rows - down, columns - right), 0)
@@ -107,55 +107,58 @@ def diagonal(x: Array, /, *, offset: int = 0) -> Array:
 
 
 def outer(x1: Array, x2: Array, /) -> Array:
-    """All products of two vectors' elements."""
+    """Return the outer product of two vectors."""
     return record(ops.outer, array_of(x1), array_of(x2))
 
 
 def trace(x: Array, /, *, offset: int = 0, dtype: Any = None) -> Array:
-    """The sums of diagonals, of small integers in 64 bits."""
+    """Return the sums of diagonals; small integers accumulate in 64 bits."""
     return sum_of(diagonal(x, offset=offset), axis=-1, dtype=dtype)
 
 
-# -- what NumPy computes
+# -- functions that NumPy computes
 
 
 def cholesky(x: Array, /, *, upper: bool = False) -> Array:
-    """The triangle L of a positive definite matrix L @ conj(L.mT), or conj(L.mT)."""
+    """Return the lower Cholesky factor L of x = L @ conj(L.mT), or conj(L.mT) if `upper`."""
     return _of(np.linalg.cholesky, _squares, x, upper=upper)
 
 
 def det(x: Array, /) -> Array:
-    """The determinant."""
+    """Return the determinants of square matrices."""
     return _of(np.linalg.det, _squares, x)
 
 
 def eigh(x: Array, /) -> EighResult:
-    """Eigenvalues and eigenvectors of a Hermitian matrix."""
+    """Return the eigenvalues and eigenvectors of Hermitian matrices."""
     return EighResult(*_of(np.linalg.eigh, _squares, x))
 
 
 def eigvalsh(x: Array, /) -> Array:
-    """The eigenvalues of a Hermitian matrix, ascending."""
+    """Return the eigenvalues of Hermitian matrices, in ascending order."""
     return _of(np.linalg.eigvalsh, _squares, x)
 
 
 def inv(x: Array, /) -> Array:
-    """The inverse."""
+    """Return the inverses of square matrices."""
     return _of(np.linalg.inv, _squares, x)
 
 
 def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: Any = "fro") -> Array:
-    """A norm of matrices: "fro", "nuc", 1, 2, inf, or one of these numbers negated."""
+    """Return a norm of matrices; `ord` is "fro", "nuc", 1, -1, 2, -2, inf or -inf."""
     return _of(np.linalg.matrix_norm, _matrices, x, keepdims=keepdims, ord=ord)
 
 
 def matrix_power(x: Array, n: int, /) -> Array:
-    """A square matrix multiplied with itself n times; its inverse -n times for negative n."""
+    """Return square matrices to the power n; for negative n, the inverse to the power -n."""
     return _of(np.linalg.matrix_power, _squares, x, n=index(n))
 
 
 def matrix_rank(x: Array, /, *, rtol: float | Array | None = None) -> Array:
-    """How many singular values exceed `rtol` times the greatest."""
+    """Return the number of singular values above `rtol` times the greatest.
+
+    The default of `rtol` is max(M, N) times the epsilon of the dtype, for M x N matrices.
+    """
     return _of(_matrix_rank, _matrices, x, rtol=rtol)
 
 
@@ -166,7 +169,10 @@ def _matrix_rank(x: NDArray[Any], rtol: Any) -> Any:
 
 
 def pinv(x: Array, /, *, rtol: float | Array | None = None) -> Array:
-    """The pseudo-inverse, singular values up to `rtol` times the greatest being 0."""
+    """Return the pseudo-inverses; singular values up to `rtol` times the greatest count as 0.
+
+    The default of `rtol` is max(M, N) times the epsilon of the dtype, for M x N matrices.
+    """
     return _of(_pinv, _matrices, x, rtol=rtol)
 
 
@@ -179,19 +185,19 @@ def _tolerance(x: NDArray[Any], rtol: Any) -> NDArray[Any]:
 
 
 def qr(x: Array, /, *, mode: str = "reduced") -> QRResult:
-    """The factors Q and R, "reduced" or "complete"."""
+    """Return the QR factors of matrices, "reduced" or "complete"."""
     if mode not in ("reduced", "complete"):
         raise GraphError(f'the mode of qr is "reduced" or "complete", not {mode!r}')
     return QRResult(*_of(np.linalg.qr, _matrices, x, mode=mode))
 
 
 def slogdet(x: Array, /) -> SlogdetResult:
-    """The sign of the determinant, and the logarithm of its magnitude."""
+    """Return the sign of the determinant and the logarithm of its magnitude."""
     return SlogdetResult(*_of(np.linalg.slogdet, _squares, x))
 
 
 def solve(x1: Array, x2: Array, /) -> Array:
-    """The solution of x1 @ x = x2, x2 being one vector or matrices, whose stacks broadcast."""
+    """Solve x1 @ x = x2; x2 is one vector or a stack of matrices that broadcasts with x1."""
     require("solve", _squares("solve", x1), *_FLOATING)
     require("solve", x2, *_FLOATING)
     dtype = result_type(x1, x2)
@@ -200,12 +206,12 @@ def solve(x1: Array, x2: Array, /) -> Array:
 
 
 def svd(x: Array, /, *, full_matrices: bool = True) -> SVDResult:
-    """Singular values and vectors, all of these or as many as there are values."""
+    """Return singular values and vectors; full_matrices=False gives one vector for each value."""
     return SVDResult(*_of(np.linalg.svd, _matrices, x, full_matrices=full_matrices))
 
 
 def svdvals(x: Array, /) -> Array:
-    """The singular values, descending."""
+    """Return the singular values, in descending order."""
     return _of(np.linalg.svdvals, _matrices, x)
 
 
@@ -217,11 +223,11 @@ def vector_norm(
     keepdims: bool = False,
     ord: float = 2,
 ) -> Array:
-    """A norm of vectors along axes: of any number, or inf or -inf."""
+    """Return a norm of vectors along axes; `ord` is any number, inf or -inf."""
     return _of(np.linalg.vector_norm, _any, x, axis=axis, keepdims=keepdims, ord=ord)
 
 
-# -- what they take
+# -- checks of operands
 
 _FLOATING = ("real floating", "complex floating")
 

@@ -15,28 +15,28 @@ from runtime.array_api.views import view
 
 
 def _axis(x: Array, axis: int) -> int:
-    """An axis counted from 0; AxisError where there is none."""
+    """Return an axis counted from 0; raise AxisError if x lacks it."""
     return axis_of(axis, (x.type,))
 
 
 def flat(x: Array) -> Array:
-    """All elements along one axis."""
+    """Return all elements as a vector, in row-major order."""
     return x if array_of(x).ndim == 1 else record(ops.reshape, x, shape=(x.size,))
 
 
 def broadcast_to(x: Array, /, shape: Any) -> Array:
-    """Repeated along axes of 1, and along new ones in front."""
+    """Broadcast to a shape: repeat along axes of size 1 and along new leading axes."""
     return record(ops.broadcast_to, array_of(x), shape=several(shape))
 
 
 def broadcast_arrays(*arrays: Array) -> list[Array]:
-    """All in the shape that they have together."""
+    """Broadcast arrays to their common shape."""
     shape = broadcast_shapes([array_of(x).shape for x in arrays])
     return [record(ops.broadcast_to, x, shape=shape) for x in arrays]
 
 
 def concat(arrays: Any, /, *, axis: int | None = 0) -> Array:
-    """One after another along an axis; flat where it is None."""
+    """Concatenate arrays along an axis; axis=None flattens them first."""
     several = _arrays(arrays)
     if axis is None:
         return record(ops.concat, *map(flat, several), axis=0)
@@ -44,7 +44,7 @@ def concat(arrays: Any, /, *, axis: int | None = 0) -> Array:
 
 
 def stack(arrays: Any, /, *, axis: int = 0) -> Array:
-    """Side by side along a new axis."""
+    """Stack arrays of one shape along a new axis."""
     return record(ops.stack, *_arrays(arrays), axis=axis)
 
 
@@ -56,18 +56,18 @@ def _arrays(arrays: Any) -> list[Array]:
 
 
 def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
-    """The slices along an axis, without it."""
+    """Return the slices along an axis, each without that axis."""
     front = moveaxis(x, axis, 0)
     return tuple([front[i, ...] for i in range(front.shape[0])])
 
 
 def expand_dims(x: Array, /, axis: int = 0) -> Array:
-    """With a new axis of 1; AxisError, an IndexError, where there is no such place."""
+    """Insert an axis of size 1; raise AxisError, an IndexError, for an invalid position."""
     return view(ops.unsqueeze, array_of(x), axis=axis)
 
 
 def squeeze(x: Array, /, axis: Any) -> Array:
-    """Without axes of 1."""
+    """Remove the given axes, each of size 1."""
     axes = [_axis(array_of(x), axis_) for axis_ in several(axis)]
     if len({*axes}) != len(axes):
         raise GraphError(f"an axis is repeated in {axis!r}")
@@ -77,12 +77,12 @@ def squeeze(x: Array, /, axis: Any) -> Array:
 
 
 def flip(x: Array, /, *, axis: Any = None) -> Array:
-    """Backwards along axes, all of them without `axis`."""
+    """Reverse the elements along axes; None means all axes."""
     return view(ops.flip, array_of(x), axis=axis)
 
 
 def roll(x: Array, /, shift: Any, *, axis: Any = None) -> Array:
-    """Shifted around axes; flat where there is none."""
+    """Shift elements cyclically along axes; axis=None shifts the flattened array."""
     if axis is None:
         flat_result = roll(flat(x), shift, axis=0) if array_of(x).size else x
         return record(ops.reshape, flat_result, shape=x.shape)
@@ -98,17 +98,17 @@ def roll(x: Array, /, shift: Any, *, axis: Any = None) -> Array:
 
 
 def permute_dims(x: Array, /, axes: Any) -> Array:
-    """Axes in another order."""
+    """Permute the axes."""
     return view(ops.permute, array_of(x), dims=several(axes))
 
 
 def matrix_transpose(x: Array, /) -> Array:
-    """The last two axes exchanged."""
+    """Exchange the last two axes."""
     return array_of(x).mT
 
 
 def moveaxis(x: Array, source: Any, destination: Any, /) -> Array:
-    """Some axes moved to other places, the others in their order."""
+    """Move axes from `source` to `destination`; the other axes keep their order."""
     sources = [_axis(array_of(x), axis) for axis in several(source)]
     places = [_axis(x, axis) for axis in several(destination)]
     if (
@@ -127,13 +127,13 @@ def moveaxis(x: Array, source: Any, destination: Any, /) -> Array:
 
 
 def reshape(x: Array, /, shape: Any, *, copy: bool | None = None) -> Array:
-    """The same elements in another shape, one size of which may be -1."""
+    """Reshape an array; one size of `shape` may be -1. Returns a view unless copy=True."""
     make = record if copy else view
     return make(ops.reshape, array_of(x), shape=several(shape))
 
 
 def tile(x: Array, repetitions: Any, /) -> Array:
-    """Repeated as a whole, along new axes in front too."""
+    """Repeat the whole array along its axes, and along new leading axes."""
     repeats = several(repetitions)
     rank = max(array_of(x).ndim, len(repeats))
     repeats = (1,) * (rank - len(repeats)) + repeats
@@ -142,7 +142,10 @@ def tile(x: Array, repetitions: Any, /) -> Array:
 
 
 def repeat(x: Array, repeats: Any, /, *, axis: int | None = None) -> Array:
-    """Each element repeated along an axis, flat without one; an array says how often each."""
+    """Repeat each element along an axis; axis=None flattens x first.
+
+    `repeats` is an int, or an Array with a count for each element.
+    """
     if axis is None:
         x, axis = flat(x), 0
     if isinstance(repeats, Array):
@@ -153,7 +156,7 @@ def repeat(x: Array, repeats: Any, /, *, axis: int | None = None) -> Array:
 
 
 def take(x: Array, indices: Array, /, *, axis: int | None = None) -> Array:
-    """The slices that a vector of indices names along an axis."""
+    """Return the slices of x at `indices`, a vector, along an axis."""
     if array_of(indices).ndim != 1:
         raise GraphError("take: the indices must be a vector", got=f"shape {indices.shape}")
     if axis is None and array_of(x).ndim != 1:
@@ -162,7 +165,7 @@ def take(x: Array, indices: Array, /, *, axis: int | None = None) -> Array:
 
 
 def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Array:
-    """The elements that indices name along an axis, the other axes broadcast."""
+    """Return the elements of x at `indices` along an axis; the other axes broadcast."""
     if array_of(x).ndim != array_of(indices).ndim:
         raise GraphError(f"take_along_axis: {x.ndim} axes and indices of {indices.ndim}")
     along = _axis(x, axis)

@@ -11,17 +11,21 @@ from runtime.array_api.functions.manipulation import broadcast_arrays
 
 
 def matmul(x1: Array, x2: Array, /) -> Array:
-    """The matrix product over the last two axes, batched."""
+    """Return the matrix product over the last two axes, batched over the others."""
     return record(ops.matmul, array_of(x1), array_of(x2))
 
 
 def tensordot(x1: Array, x2: Array, /, *, axes: Any = 2) -> Array:
-    """The product summed over the last and first axes, so many of them, or over pairs of axes."""
+    """Return the tensor contraction over `axes`.
+
+    An int n contracts the last n axes of x1 with the first n of x2; a pair of sequences names the
+    contracted axes of x1 and of x2.
+    """
     return record(ops.tensordot, array_of(x1), array_of(x2), axes=axes)
 
 
 def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
-    """The product of vectors along an axis counted from the end, the first conjugated."""
+    """Return the vector dot product along `axis`, a negative axis; conjugates x1."""
     least = -min(array_of(x1).ndim, array_of(x2).ndim)
     if not least <= axis < 0:
         raise ShapeError(f"vecdot: axis {axis} is not from {least} to -1")

@@ -1,4 +1,4 @@
-"""Statistical and utility functions: reductions over axes, sums so far, differences."""
+"""Statistical and utility functions: reductions over axes, cumulative sums, differences."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from runtime.array_api.functions.manipulation import flat
 
 
 def max(x: Array, /, *, axis: Any = None, keepdims: bool = False) -> Array:
-    """The greatest over axes; NaN if any is."""
+    """Return the maximum over axes; NaN if any element is NaN."""
     return record(ops.max, array_of(x), axis=axis, keepdims=keepdims)
 
 
 def min(x: Array, /, *, axis: Any = None, keepdims: bool = False) -> Array:
-    """The least over axes; NaN if any is."""
+    """Return the minimum over axes; NaN if any element is NaN."""
     return record(ops.min, array_of(x), axis=axis, keepdims=keepdims)
 
 
 def mean(x: Array, /, *, axis: Any = None, keepdims: bool = False) -> Array:
-    """The arithmetic mean over axes."""
+    """Return the arithmetic mean over axes."""
     return record(ops.mean, array_of(x), axis=axis, keepdims=keepdims)
 
 
 def sum(x: Array, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Array:
-    """The sum over axes, of small integers in 64 bits."""
+    """Return the sum over axes; small integers accumulate in 64 bits."""
     return record(ops.sum, array_of(x), axis=axis, keepdims=keepdims, dtype=_dtype_or_none(dtype))
 
 
 def prod(x: Array, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Array:
-    """The product over axes, of small integers in 64 bits."""
+    """Return the product over axes; small integers accumulate in 64 bits."""
     return record(ops.prod, array_of(x), axis=axis, keepdims=keepdims, dtype=_dtype_or_none(dtype))
 
 
@@ -45,12 +45,12 @@ def _dtype_or_none(dtype: Any) -> Any:
 
 
 def var(x: Array, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Array:
-    """The variance over axes, by n - correction."""
+    """Return the variance over axes, with divisor n - correction."""
     return _spread(ops.var, np.var, x, axis, correction, keepdims)
 
 
 def std(x: Array, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Array:
-    """The standard deviation over axes, by n - correction."""
+    """Return the standard deviation over axes, with divisor n - correction."""
     return _spread(ops.std, np.std, x, axis, correction, keepdims)
 
 
@@ -63,29 +63,29 @@ def _spread(op: Op, fractional: Any, x: Array, axis: Any, correction: float, kee
 
 
 def all(x: Array, /, *, axis: Any = None, keepdims: bool = False) -> Array:
-    """Whether all over axes are true, which is what is not 0."""
+    """Return whether all elements over axes are nonzero."""
     return record(ops.all, array_of(x), axis=axis, keepdims=keepdims)
 
 
 def any(x: Array, /, *, axis: Any = None, keepdims: bool = False) -> Array:
-    """Whether any over axes is true, which is what is not 0."""
+    """Return whether any element over axes is nonzero."""
     return record(ops.any, array_of(x), axis=axis, keepdims=keepdims)
 
 
 def count_nonzero(x: Array, /, *, axis: Any = None, keepdims: bool = False) -> Array:
-    """How many over axes are not 0."""
+    """Return the number of nonzero elements over axes."""
     truths = record(ops.cast, array_of(x), to="bool")
     ones = record(ops.cast, truths, to="int64")
     return record(ops.sum, ones, axis=axis, keepdims=keepdims)
 
 
 def argmax(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
-    """The place of the first greatest, flat without an axis."""
+    """Return the index of the first maximum along an axis; axis=None flattens x."""
     return record(ops.argmax, array_of(x), axis=axis, keepdims=keepdims)
 
 
 def argmin(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
-    """The place of the first least, flat without an axis."""
+    """Return the index of the first minimum along an axis; axis=None flattens x."""
     return record(ops.argmin, array_of(x), axis=axis, keepdims=keepdims)
 
 
@@ -97,7 +97,7 @@ def cumulative_sum(
     dtype: Any = None,
     include_initial: bool = False,
 ) -> Array:
-    """Sums along an axis from the first on, with 0 before them if asked for."""
+    """Return the cumulative sums along an axis; include_initial=True prepends 0."""
     return _cumulative(ops.cumulative_sum, 0, x, axis, dtype, include_initial)
 
 
@@ -109,7 +109,7 @@ def cumulative_prod(
     dtype: Any = None,
     include_initial: bool = False,
 ) -> Array:
-    """Products along an axis from the first on, with 1 before them if asked for."""
+    """Return the cumulative products along an axis; include_initial=True prepends 1."""
     return _cumulative(ops.cumulative_prod, 1, x, axis, dtype, include_initial)
 
 
@@ -138,7 +138,7 @@ def diff(
     prepend: Array | None = None,
     append: Array | None = None,
 ) -> Array:
-    """Differences of neighbours along an axis, n times over."""
+    """Return the n-th differences of neighbours along an axis."""
     require("diff", x, "numeric")
     if n < 0:
         raise GraphError("diff: n must be a count", got=str(n))

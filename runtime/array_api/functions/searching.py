@@ -1,4 +1,4 @@
-"""Searching, sorting and sets; where values decide a shape, NumPy computes it at once."""
+"""Searching, sorting and sets; NumPy computes functions with value-dependent shapes eagerly."""
 
 from __future__ import annotations
 
@@ -11,38 +11,38 @@ from runtime.array_api.array import Array, array_of, eager, known, record, value
 
 
 def sort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Array:
-    """Sorted along an axis, NaN last, or first where it descends; always stable."""
+    """Sort along an axis, NaN last (first if descending); always stable."""
     return record(ops.sort, array_of(x), axis=axis, descending=descending)
 
 
 def argsort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Array:
-    """The order that sorts along an axis; always stable."""
+    """Return the indices that sort along an axis; always stable."""
     return record(ops.argsort, array_of(x), axis=axis, descending=descending)
 
 
 def searchsorted(
     x1: Array, x2: Array, /, *, side: str = "left", sorter: Array | None = None
 ) -> Array:
-    """Where values go into a sorted vector, or into one that `sorter` sorts."""
+    """Return the insertion indices of x2 in the sorted vector x1, or in x1[sorter]."""
     if sorter is not None:
         x1 = record(ops.gather, array_of(x1), array_of(sorter), axis=0)
     return record(ops.searchsorted, array_of(x1), array_of(x2), side=side)
 
 
 def where(condition: Array, x1: Any, x2: Any, /) -> Array:
-    """x1 where the condition is true, else x2."""
+    """Return x1 where the condition is true, else x2."""
     return record(ops.where, array_of(condition), x1, x2)
 
 
 def nonzero(x: Array, /) -> tuple[Array, ...]:
-    """The places of what is not 0, a vector for each axis."""
+    """Return the indices of the nonzero elements, one vector for each axis."""
     if not array_of(x).ndim:
         raise ShapeError("nonzero: a 0-d array has no places")
     return eager(np.nonzero, x)
 
 
 class unique_all_result(NamedTuple):  # noqa: N801 -- the standard's name
-    """The distinct values, where each is first, which is where, and how many there are."""
+    """Distinct values, their first indices, the inverse indices of x, and the counts."""
 
     values: Array
     indices: Array
@@ -51,35 +51,35 @@ class unique_all_result(NamedTuple):  # noqa: N801 -- the standard's name
 
 
 class unique_counts_result(NamedTuple):  # noqa: N801 -- the standard's name
-    """The distinct values, and how many there are of each."""
+    """The distinct values, and the count of each."""
 
     values: Array
     counts: Array
 
 
 class unique_inverse_result(NamedTuple):  # noqa: N801 -- the standard's name
-    """The distinct values, and which is where."""
+    """The distinct values, and the inverse indices of x."""
 
     values: Array
     inverse_indices: Array
 
 
 def unique_all(x: Array, /) -> unique_all_result:
-    """The distinct values, where each is first, which is where, and how many there are."""
+    """Return the distinct values, their first indices, the inverse indices, and the counts."""
     return unique_all_result(*map(known, np.unique_all(values(x))))
 
 
 def unique_counts(x: Array, /) -> unique_counts_result:
-    """The distinct values, and how many there are of each; each NaN is distinct."""
+    """Return the distinct values and the count of each; each NaN is distinct."""
     return unique_counts_result(*map(known, np.unique_counts(values(x))))
 
 
 def unique_inverse(x: Array, /) -> unique_inverse_result:
-    """The distinct values, and which is where; NaNs in the order in which they stand in `x`."""
+    """Return the distinct values and the inverse indices; NaNs keep their order in `x`."""
     every = unique_all(x)
     return unique_inverse_result(every.values, every.inverse_indices)
 
 
 def unique_values(x: Array, /) -> Array:
-    """The distinct values, sorted; each NaN is distinct."""
+    """Return the distinct values, sorted; each NaN is distinct."""
     return known(np.sort(np.unique_values(values(x))))
