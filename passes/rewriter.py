@@ -51,7 +51,7 @@ class Rewriter:
         self,
         symbol: Symbol,
         attrs: Mapping[str, Any] | None = None,
-        type: TensorType | None = None,  # noqa: A002 -- what it is
+        type: TensorType | None = None,  # noqa: A002 -- the name of the field
     ) -> Symbol:
         """Re-emit a symbol with remapped operands and record the mapping.
 

@@ -69,7 +69,7 @@ class Expression(NamedTuple):
 
     @property
     def brief(self) -> str:
-        """The text on one line."""
+        """The text on one line, with runs of white space as one space."""
         return " ".join(self.text.split())
 
 

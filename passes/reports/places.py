@@ -26,7 +26,7 @@ class SourceRegion(NamedTuple):
 
     @property
     def known(self) -> bool:
-        """Whether the region is known, that is not empty."""
+        """Whether the region is known: it holds at least one character."""
         return (self.line, self.column) < (self.end_line, self.end_column)
 
     def columns(self, line: int, text: str) -> tuple[int, int]:

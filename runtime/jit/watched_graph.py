@@ -130,7 +130,7 @@ def _outliving(constants: dict[int, Any]) -> Iterator[ArrayContent]:
 
 
 def _owner(array: Any) -> Any:
-    """The object that owns the memory of an array."""
+    """Return the object that owns the memory of an array."""
     owner = array
     while isinstance(owner, np.ndarray) and (base := cast("Any", owner).base) is not None:
         owner = base

@@ -57,7 +57,7 @@ class Uses:
         self._storing: dict[int, frozenset[_UseKey]] = {}
 
     def of(self, row: CastRow) -> CastUse:
-        """The use that a row is about."""
+        """Return the use of a row."""
         return self._by_place.get(row.place, _NONE)
 
     def expression(self, location: Location) -> Expression | None:
@@ -129,7 +129,7 @@ class ImpliedUses(Uses):
         return CastRow(conversion, location, value, place, self)
 
     def of(self, row: CastRow) -> CastUse:
-        """The use that a row is about."""
+        """Return the use of a row."""
         return self._users[row.place]
 
     def operands(self, user: Symbol) -> list[Symbol]:

@@ -113,7 +113,7 @@ class Unseen:
     hides: bool
 
     def to_json(self) -> dict[str, Any]:
-        """The fields as JSON has them."""
+        """Return the fields for JSON."""
         place = self.location.to_json()
         return {"what": self.what, "location": place, "reason": self.reason, "hides": self.hides}
 

@@ -44,12 +44,12 @@ class CastHit(NamedTuple):
 
     @property
     def location(self) -> Location:
-        """Where in the program it is."""
+        """The location of the hit in the program."""
         return self.row.location
 
     @property
     def identity(self) -> tuple[Any, ...]:
-        """Equal for hits that are told once."""
+        """A key that is equal for hits that share one message."""
         row = self.row
         return row.op, row.operand, row.source, row.target, row.loss.kinds, self.verdict
 
@@ -93,12 +93,12 @@ class WidthHit(NamedTuple):
 
     @property
     def location(self) -> Location:
-        """Where in the program it is."""
+        """The location of the hit in the program."""
         return self.symbol.location
 
     @property
     def identity(self) -> tuple[Any, ...]:
-        """Equal for hits that are told once."""
+        """A key that is equal for hits that share one message."""
         return self.symbol.op, self.dtype
 
     @property

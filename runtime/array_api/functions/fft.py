@@ -101,7 +101,7 @@ def fftshift(x: Array, /, *, axes: int | Sequence[int] | None = None) -> Array:
 
 
 def ifftshift(x: Array, /, *, axes: int | Sequence[int] | None = None) -> Array:
-    """The inverse of fftshift."""
+    """Undo fftshift: move frequency 0 from the middle of `axes` to their start."""
     return _shift("ifftshift", x, axes, lambda size: -(size // 2))
 
 
