@@ -1,9 +1,9 @@
 """Ownership by reference counts: whether any other reference to an object exists.
 
-Three decisions depend on it: reuse of a result's memory, eviction of unused lazy values, and
-in-place writes to arrays. Each compares the object's reference count with the count of a reference
-object that is held in the same way. Where counts are unreliable (free-threaded Python), no memory
-is reused and every object counts as held.
+Three decisions depend on it: reuse of a result's memory, which lazy values to keep, and in-place
+writes to arrays. Each compares the object's reference count with the count of a reference
+object that is held in the same way. Where counts are unreliable (without a GIL, for example), no
+memory is reused and every object counts as held.
 """
 
 from __future__ import annotations

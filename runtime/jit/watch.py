@@ -73,7 +73,7 @@ class Watch:
     # -- the profile function
 
     def start(self) -> None:
-        """Start watching this thread; the record chains to an active profile function."""
+        """Start watching this thread; an earlier profile function still receives its events."""
         self._outer = sys.getprofile()
         self._profile = self._profile_function()
         self._on = True
