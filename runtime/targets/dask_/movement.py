@@ -1,7 +1,7 @@
-"""Ops that move values or make them, as dask.array does; called as kernels are.
+"""Movement and creation ops by dask.array, with the parameters of the ops' kernels.
 
-Where Dask's own function means something else, or minds a dtype that it does not know, the same is
-said by slices and concatenation.
+If Dask's own function has another meaning, or refuses a dtype that it does not know, slices and
+concatenation replace it.
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -23,13 +23,13 @@ from runtime.targets.dask_.pieces import dask_array, meta
 
 
 def solid(x: Any) -> Any:
-    """The array without blocks of no elements, which have no greatest and no end."""
+    """Return the array without empty blocks, over which max and scans are undefined."""
     chunks = tuple(tuple(size for size in axis if size) or (0,) for axis in x.chunks)
     return x if chunks == x.chunks else x.rechunk(chunks)
 
 
 def given(array: Any) -> Any:
-    """A NumPy array as one of Dask."""
+    """Return a NumPy array as a Dask array."""
     return dask_array().from_array(array, cut(array.shape, array.dtype))
 
 
@@ -41,7 +41,10 @@ def _reshape(x: Any, shape: Sizes) -> Any:
 
 
 def _broadcast_to(x: Any, shape: Sizes) -> Any:
-    """Axes that repeat are cut as Dask cuts new arrays: blocks are views, what follows not."""
+    """Return x broadcast to a shape, with the repeated axes in Dask's default chunks.
+
+    The broadcast blocks are views, but the results of later ops need memory.
+    """
     if x.shape == shape:
         return x
     lead = len(shape) - x.ndim
@@ -106,7 +109,7 @@ def _stack(*arrays: Any, axis: int) -> Any:
 def _range(dtype: DType, start: Any, step: Any, size: int) -> Any:
     make = partial(movement.part_of_range, dtype, start, step)
     for end in {0, size - 1} if size else ():
-        make(end, 1)  # which raises what else a block would
+        make(end, 1)  # raises an error now that otherwise a block would raise
     return _make_blocks((size,), make(0, 0).dtype, partial(_ranged, make))
 
 
@@ -124,7 +127,7 @@ def _diagonal(dtype: DType, offset: int, down: tuple[int, int], across: tuple[in
 
 
 def _make_blocks(shape: Sizes, dtype: Any, make: Callable[..., Any]) -> Any:
-    """An array of blocks that are each made of where they begin and end on each axis."""
+    """Return an array whose blocks are `make(*spans)`, with start and end on each axis as spans."""
     return dask_array().map_blocks(
         partial(_block_at, make),
         chunks=cut(shape, dtype),
@@ -139,7 +142,10 @@ def _block_at(make: Callable[..., Any], block_info: Any = None) -> Any:
 
 
 def cut(shape: Sizes, dtype: Any, chunks: Sequence[Any] = ()) -> Any:
-    """The chunks of an array as Dask cuts new ones; those of an empty one it cannot choose."""
+    """Return Dask's default chunks; an empty array, for which Dask finds none, is one chunk.
+
+    `chunks` has given chunks for some axes and "auto" for the others.
+    """
     auto = "auto" if 0 not in shape else -1
     specification = [
         auto if chunk == "auto" else chunk for chunk in chunks or ("auto",) * len(shape)

@@ -1,4 +1,4 @@
-"""A step for each op that is not elementwise: how operands are cut, and what becomes of blocks."""
+"""Steps of non-elementwise ops: the chunks of their operands, and the tasks on blocks."""
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 # (Dask is no part of the project's own environment, and its arrays have no types there.)
@@ -20,32 +20,32 @@ from runtime.targets.emission import emitter
 
 
 class BlockStep(Protocol):
-    """What computes some symbols as arrays of Dask, from those of others."""
+    """A step that computes the Dask arrays of some symbols from the arrays of other symbols."""
 
     @property
     def needs(self) -> Sequence[Symbol]:
-        """The symbols that are computed before."""
+        """The symbols that the step reads."""
         ...
 
     @property
     def results(self) -> Sequence[Symbol]:
-        """The symbols that it computes."""
+        """The symbols that the step computes."""
         ...
 
     def compute(self, values: Arrays, sizes: Mapping[str, int]) -> list[Any]:
-        """The arrays of its results, sizes of dims being known."""
+        """Return the arrays of the results, for known sizes of dims."""
         ...
 
 
 class Moved:
-    """An op that Dask itself does."""
+    """A movement or creation op, which dask.array executes."""
 
     def __init__(self, symbol: Symbol) -> None:
         self.needs, self.results = symbol.args, (symbol,)
         self.move = emitter("Dask", MOVES, symbol)
 
     def compute(self, values: Arrays, sizes: Mapping[str, int]) -> list[Any]:
-        """The result; ExecutionError where shapes are not what was asserted."""
+        """Return the result. Raises ExecutionError if a shape contradicts an assertion."""
         (symbol,) = self.results
         tf32 = symbol.graph.tf32
         settings = settings_of(symbol.op, symbol.dtype, symbol.attrs, sizes, tf32)
@@ -57,28 +57,28 @@ class Moved:
 
 
 class Along:
-    """An op over axes: by one Program where they are whole, else as `parts` has it."""
+    """An op over axes: one Program if each axis lies in one block, else the function `parts`."""
 
     def __init__(self, symbol: Symbol, piece: BlockPiece, parts: Callable[..., Any]) -> None:
         self.needs, self.results = symbol.args, (symbol,)
         self.piece, self.parts = piece, parts
 
     def compute(self, values: Arrays, sizes: Mapping[str, int]) -> list[Any]:
-        """The result."""
+        """Return the result."""
         (symbol,) = self.results
         return [_as(self.parts(self.piece, symbol, values), symbol.dtype, symbol.graph.tf32)]
 
 
 def _as(x: Any, dtype: DType, tf32: str) -> Any:
-    """What was made as another dtype, as places are, in that of the result."""
+    """Return x in the dtype of the result; indices, for example, are int64 at first."""
     if x.dtype == dtype.storage:
         return x
     function = partial(convert, source=DType.from_numpy(x.dtype), target=dtype, tf32=tf32)
     return x.map_blocks(quiet(function), dtype=dtype.storage, meta=meta(dtype.storage, x.ndim))
 
 
-# -- labels: axes of one label are cut alike; those that the result lacks are whole, but those
-#    that begin with k, which are summed over
+# -- labels: axes with one label have the same chunks. A label that the result lacks is a whole
+#    axis, unless the label begins with k: the op sums over such an axis.
 
 Cut: TypeAlias = "tuple[Labels, ...]"
 
@@ -97,7 +97,7 @@ def _looked_up(symbol: Symbol) -> Cut:
 
 
 def _at_places(symbol: Symbol) -> Cut:
-    """The data, and what is like them but along an axis."""
+    """Return the labels of the data, and of operands with the same axes except along one axis."""
     labels, axis = numbered(symbol.args[0]), symbol.attrs["axis"]
     others = (*labels[:axis], "places", *labels[axis + 1 :])
     return labels, *[others] * (len(symbol.args) - 1)
@@ -129,11 +129,11 @@ LABELS: Mapping[str, Callable[[Symbol], Cut]] = {
     "outer": lambda symbol: (("a",), ("b",)),
 }
 _WHOLE = (*SCANS, "softmax", "logsoftmax", "sort", "argsort", "layer_norm", "scatter")
-"""Ops whose result has the axis that they take whole."""
+"""Ops that take an axis whole which their result has too."""
 
 
 def step_of(symbol: Symbol) -> BlockStep:
-    """The step of an op that is not elementwise; TargetError for one that Dask has no way to do."""
+    """Return the step of a non-elementwise op. Raises TargetError for an op that Dask lacks."""
     name = symbol.op.name
     if name not in LABELS:
         return Moved(symbol)

@@ -1,4 +1,4 @@
-"""Symbols of a lowered graph as one task on blocks: a Program, pickled once."""
+"""Pieces of a lowered graph: symbols as one task on blocks, which runs a Program."""
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 # (Dask is no part of the project's own environment, and its arrays have no types there.)
@@ -20,22 +20,22 @@ from runtime.program.cutting import source_of
 from runtime.targets.emission import optional
 
 Labels: TypeAlias = tuple[str, ...]
-"""A name for each axis of an operand: axes of one name are cut alike."""
+"""A name for each axis of an operand; axes of one name have the same chunks."""
 Arrays: TypeAlias = Mapping[Symbol, Any]
 
 
 def dask_array() -> Any:
-    """The module dask.array; ImportError without dask."""
+    """Return the module dask.array. Raises ImportError without dask."""
     return optional("dask.array", "dask", "the Dask target")
 
 
 def meta(dtype: Any, rank: int) -> Any:
-    """What tells Dask the dtype and rank of an array: one without elements."""
+    """Return an empty array that tells Dask a dtype and a rank."""
     return np.empty((0,) * rank, dtype)
 
 
 def quiet(function: Callable[..., Any]) -> Any:
-    """The function, its floating point errors silent in whatever thread it runs."""
+    """Return the function without NumPy's floating-point warnings, in any thread."""
     wrapper: Any = partial(_quietly, function)
     wrapper.__name__ = getattr(function, "__name__", "block")
     return wrapper
@@ -47,16 +47,16 @@ def _quietly(function: Callable[..., Any], *arrays: Any, **settings: Any) -> Any
 
 
 class BlockTask:
-    """A Program as the function of tasks: pickled once, and unpickled once by a process."""
+    """A Program as the function of tasks, pickled once and unpickled once in each process."""
 
     def __init__(self, graph: Graph) -> None:
-        # Tasks run in parallel: each has one thread.
+        # Dask runs tasks in parallel, so each task has one thread.
         self.program = Program(graph, threads=1)
         self.pickled = pickle.dumps(self.program)
         self.__name__ = graph.name
 
     def __call__(self, *blocks: Any) -> Any:
-        """The results for these blocks."""
+        """Return the results for some blocks."""
         return self.program(*blocks)
 
     def __dask_tokenize__(self) -> bytes:
@@ -74,11 +74,11 @@ def _task(name: str, payload: bytes) -> BlockTask:
 
 
 class BlockPiece:
-    """Symbols that one task computes for each block of its operands.
+    """Symbols that one task computes for each block of the operands.
 
-    `operands` are symbols that others compute, with labels for their axes. A result has the labels
-    that its shape follows from, `new0` and so on where it is 1; along other axes a task takes
-    operands as a whole. So it does along those labelled `whole`.
+    `operands` are symbols of other pieces, with labels for their axes. A result has the labels that
+    determine its shape, and `new0`, `new1`, ... for axes of size 1. A task takes operands whole
+    along axes that the results lack, and along axes with the label `whole`.
     """
 
     def __init__(
@@ -97,22 +97,25 @@ class BlockPiece:
 
     @property
     def needs(self) -> list[Symbol]:
-        """The symbols that are computed before."""
+        """The symbols that the task reads."""
         return [symbol for symbol, _ in self.operands]
 
     def compute(self, values: Arrays, sizes: Mapping[str, int]) -> list[Any]:
-        """The results; blocks have sizes of their own."""
+        """Return the arrays of the results; `sizes` is unused, as each block has its own sizes."""
         return self.arrays(values)
 
     def arrays(self, values: Arrays) -> list[Any]:
-        """The results for these arrays of the operands."""
+        """Return the arrays of the results for some arrays of the operands."""
         if len(self.results) == 1:
             return [self.blocks(self.task, values, self.results[0].dtype.storage)]
         every = self.blocks(self.task, values, np.dtype(object))
         return [self._one(every, place) for place in range(len(self.results))]
 
     def blocks(self, task: Any, values: Arrays, dtype: Any, sum_labels: Labels = ()) -> Any:
-        """What a task makes of each block of the operands, which are cut along `summed` too."""
+        """Return the array of a task's results on each block of the operands.
+
+        The axes of `sum_labels`, whose blocks stay apart, come first in the result.
+        """
         labels = (*sum_labels, *self.labels)
         arguments: list[Any] = []
         for symbol, own in self.operands:
@@ -131,7 +134,7 @@ class BlockPiece:
         )
 
     def _one(self, every: Any, place: int) -> Any:
-        """One of several results, which a task gives as a tuple."""
+        """Return the array of one result, from blocks that are tuples of all results."""
         labels, symbol = self.labels, self.results[place]
         dtype = symbol.dtype.storage
         return dask_array().blockwise(
@@ -146,7 +149,10 @@ class BlockPiece:
 
 
 def region(symbols: Sequence[Symbol], results: Sequence[Symbol]) -> BlockPiece:
-    """Elementwise symbols of one shape; known numbers are part of the task, unless all are."""
+    """Return the piece of elementwise symbols of one shape.
+
+    0-d constants are part of the task, unless all operands are constants.
+    """
     extract, inside, values = _Extract(results), set(symbols), dict[Symbol, Symbol]()
     args = {arg for symbol in symbols for arg in operands_of(symbol, inside)} - inside
     numbers = {arg for arg in args if arg.op is ops.constant and not arg.rank}
@@ -161,7 +167,7 @@ def region(symbols: Sequence[Symbol], results: Sequence[Symbol]) -> BlockPiece:
 
 
 def single(symbol: Symbol, labels: Sequence[Labels], whole: str = "") -> BlockPiece:
-    """One op, on operands whose axes have these labels."""
+    """Return the piece of one op, on operands whose axes have some labels."""
     extract = _Extract([symbol])
     inputs = [extract.input(*pair) for pair in zip(symbol.args, labels, strict=True)]
     result = extract.copy(symbol, inputs)
@@ -169,19 +175,19 @@ def single(symbol: Symbol, labels: Sequence[Labels], whole: str = "") -> BlockPi
 
 
 def entered(symbol: Symbol) -> BlockPiece:
-    """An input by itself: Programs round one of tensor_float32 as it enters."""
+    """Return the piece of an input alone: its Program rounds a tensor_float32 input on load."""
     extract = _Extract([symbol])
     symbol_new = extract.input(symbol, numbered(symbol))
     return BlockPiece(extract.finished([symbol_new]), extract.operands, [symbol])
 
 
 def numbered(symbol: Symbol, name: str = "a") -> Labels:
-    """A label for each axis, counted from the last: those that broadcast have the same."""
+    """Return a label for each axis, counted from the last, so that broadcast axes share labels."""
     return tuple(f"{name}{axis}" for axis in reversed(range(symbol.rank)))
 
 
 class _Extract:
-    """A graph in the making, of symbols of another, whose inputs have labels for dims."""
+    """A builder of a graph from symbols of another graph; labels are the dims of its inputs."""
 
     def __init__(self, results: Sequence[Symbol]) -> None:
         self.new = results[0].graph.like()
@@ -201,18 +207,21 @@ class _Extract:
         return symbol_new
 
     def copy(self, symbol: Symbol, args: Sequence[Symbol]) -> Symbol:
-        """An op on what its operands have become."""
+        """Re-emit a symbol on operands of the new graph."""
         inference = self.new.infer(symbol.op, args, symbol.attrs)
         return self.new.append(
             symbol.op, tuple(args), inference.attrs, inference.type, symbol.source
         )
 
     def finished(self, outputs: Sequence[Symbol]) -> Graph:
-        """The graph with these outputs."""
+        """Set the outputs of the new graph, and return it."""
         self.new.outputs = tuple(outputs)
         return self.new
 
 
 def operands_of(symbol: Symbol, inside: set[Symbol]) -> list[Symbol]:
-    """The operands of a symbol of a region; one that repeats what is inside is that itself."""
+    """Return the operands of a symbol of a region.
+
+    The operand of an explicit broadcast replaces the broadcast if it is inside the region.
+    """
     return [source if (source := source_of(arg)) in inside else arg for arg in symbol.args]

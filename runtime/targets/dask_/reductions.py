@@ -1,4 +1,4 @@
-"""Ops over axes that are cut into several blocks: Dask's trees of partial results, and its scans.
+"""Ops over axes of several blocks: Dask's trees of partial results, and its scans.
 
 Partial results have the dtype of the operand, which is the accumulator of a lowered op.
 """
@@ -26,7 +26,7 @@ Function: TypeAlias = Callable[..., Any]
 
 
 def reduced(piece: BlockPiece, symbol: Symbol, values: Arrays) -> Any:
-    """An op along axes: by one Program where each lies in one block, else by partial results."""
+    """Return an op along axes: one Program if each axis is one block, else partial results."""
     x, axis = values[symbol.args[0]], symbol.attrs["axis"]
     axes = tuple(range(x.ndim)) if axis is None else (axis,) if isinstance(axis, int) else axis
     if x.size == 0 or all(x.numblocks[each] == 1 for each in axes):
@@ -35,9 +35,9 @@ def reduced(piece: BlockPiece, symbol: Symbol, values: Arrays) -> Any:
 
 
 def contracted(piece: BlockPiece, symbol: Symbol, values: Arrays) -> Any:
-    """A product summed over axes: by one Program where each lies in one block, else as Dask sums.
+    """Return a contraction: by one Program if each summed axis is one block.
 
-    Then block is multiplied by block, and the products are added by a tree.
+    Otherwise tasks multiply block by block, and a tree of tasks adds the products.
     """
     sum_labels = tuple(
         dict.fromkeys(each for _, own in piece.operands for each in own if each[0] == "k")
@@ -54,7 +54,7 @@ def contracted(piece: BlockPiece, symbol: Symbol, values: Arrays) -> Any:
     return tree(products, symbol, tuple(range(len(sum_labels))), KERNELS["sum"])
 
 
-# -- what tasks do
+# -- functions of tasks
 
 
 def _lifted(task: Function, axes: int, *blocks: Any) -> Any:
@@ -64,7 +64,7 @@ def _lifted(task: Function, axes: int, *blocks: Any) -> Any:
 def _folding(
     function: Function, x: Any, axis: Axes, keepdims: bool, computing_meta: bool = False
 ) -> Any:
-    """A step of a tree; Dask, which asks for its `meta` first, is told that by us."""
+    """Run a step of a tree; for Dask's probe of the `meta`, return x, as `tree` passes a meta."""
     if computing_meta:
         return x
     with np.errstate(all="ignore"):
@@ -77,7 +77,7 @@ def _mean(sums: Any, axis: Axes, keepdims: bool, count: int) -> Any:
 
 
 def _moments(x: Any, axis: Axes, keepdims: bool) -> Any:
-    """Of each row the count, the mean, and the sum of |x - mean|**2."""
+    """Return the moments of each row: the count, the mean, and the sum of |x - mean|**2."""
     mean = KERNELS["mean"](x, axis=axis, keepdims=True)
     squares = _squared(x - mean)
     fields = [("count", np.int64), ("mean", mean.dtype), ("squares", squares.dtype)]
@@ -93,7 +93,7 @@ def _squared(x: Any) -> Any:
 
 
 def _merged(parts: Any, axis: Axes, keepdims: bool) -> Any:
-    """The moments of what lies along axes together (Chan, Golub and LeVeque, 1979)."""
+    """Return the combined moments of all parts along axes (Chan, Golub and LeVeque, 1979)."""
     shape = tuple(1 if i in axis else size for i, size in enumerate(parts.shape))
     moments: Any = np.empty(shape, parts.dtype)
     moments["count"] = np.sum(parts["count"], axis, keepdims=True)
@@ -112,13 +112,17 @@ def _spread(parts: Any, axis: Axes, keepdims: bool, correction: int, root: bool)
     return result if keepdims else result.squeeze(axis)
 
 
-# -- how Dask combines it
+# -- combination of partial results by Dask
 
 
 def tree(
     x: Any, symbol: Symbol, axes: Axes, chunk: Function, aggregate: Any = None, combine: Any = None
 ) -> Any:
-    """Dask's reduction: a partial result for each block, combined by a tree of tasks."""
+    """Return Dask's reduction: a tree of tasks combines a partial result of each block.
+
+    `chunk` reduces a block, `combine` combines partial results, and `aggregate` makes the final
+    result; the last two default to `chunk`.
+    """
     keepdims = bool(symbol.attrs.get("keepdims"))
     dtype, rank = symbol.dtype.storage, x.ndim - len(axes) * (not keepdims)
     return dask_array().reduction(
@@ -136,7 +140,7 @@ def tree(
 
 
 def _folded(x: Any, symbol: Symbol, axes: Axes) -> Any:
-    """What is the same function of partial results."""
+    """Return a reduction that combines its partial results by the same function."""
     return tree(x, symbol, axes, KERNELS[symbol.op.name])
 
 
@@ -152,7 +156,10 @@ def _varied(x: Any, symbol: Symbol, axes: Axes) -> Any:
 
 
 def _located(x: Any, symbol: Symbol, axes: Axes) -> Any:
-    """The first place: in row-major order, where Dask would take that of the first block."""
+    """Return the index of the first extreme value in row-major order.
+
+    Without the flattening Dask would take the first block's.
+    """
     axis, keeps = symbol.attrs["axis"], symbol.attrs["keepdims"]
     locate = getattr(dask_array(), symbol.op.name)
     if axis is not None or x.ndim == 1:
@@ -161,7 +168,7 @@ def _located(x: Any, symbol: Symbol, axes: Axes) -> Any:
 
 
 def _scanned(x: Any, symbol: Symbol, axes: Axes) -> Any:
-    """Each block's own scan, joined with the end of the one before."""
+    """Return the scan: each block's own scan, joined with the end of the block before it."""
     join, start = SCANS[symbol.op.name]
     scan = dask_array().reductions.cumreduction
     own, dtype = quiet(KERNELS[symbol.op.name]), symbol.dtype.storage

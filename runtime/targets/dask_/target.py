@@ -1,4 +1,4 @@
-"""The Dask target: a lowered graph over the blocks of dask.array, on one machine or many."""
+"""The Dask target: a lowered graph as tasks on blocks of dask.array, on one machine or many."""
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false
@@ -25,25 +25,25 @@ from runtime.targets.emission import lacking, live_symbols, optional
 
 
 def dask(graph: Graph) -> Callable[..., Any]:
-    """A function of dask arrays, and of NumPy's, that gives dask arrays: what a graph computes.
+    """Return a function of Dask or NumPy arrays that computes a graph's outputs as Dask arrays.
 
-    The graph is lowered first. Elementwise ops that hang together are one Program, which every
-    block is given to; reductions, scans and products over axes that are cut are combined by Dask's
-    trees and scans; sorts, softmax, layer norms and lookups have their axis made one block.
-    Nothing is computed before `.compute()`, `da.to_zarr` and the like, on any scheduler of Dask:
-    threads, or a cluster of dask.distributed whose workers have graphir. Its tools tell how far
-    it is:
+    The target lowers the graph first. Connected elementwise ops form one Program, which runs on
+    every block. Dask's trees and scans combine reductions, scans and contractions over axes of
+    several blocks. Sorts, softmax, layer norms and lookups rechunk their axis to one block. Dask
+    computes nothing before `.compute()`, `da.to_zarr` and similar calls. Any scheduler of Dask
+    works: threads, or a cluster of dask.distributed whose workers have graphir. Dask's tools
+    report the progress:
 
         with dask.diagnostics.ProgressBar():    # on a cluster: distributed.progress(y.persist())
             y.compute()
 
-    Inputs are given in order or by name, of their declared dtypes. Results are those of
-    `interpret`, to the bit, but for floats that are added or multiplied over several blocks:
-    a sum is within n * eps * sum(|x|), eps that of the dtype it accumulates in, `var` that of x**2,
-    products within n * eps of themselves. `searchsorted` minds that its vector is sorted. Raises
-    ImportError without dask and TargetError for an op that Dask has not; when called,
-    ExecutionError for wrong inputs and chunks of unknown size, and TargetError for float8_e5m2
-    where a cluster is to compute: that loses its dtype on the way.
+    The caller passes inputs in order or by name, with their declared dtypes. The results have the
+    bits of `interpret`, except for floats added or multiplied over several blocks. The error of a
+    sum is then at most n * eps * sum(|x|), with eps of the accumulator's dtype; for `var` the bound
+    is that of a sum of x**2, and a product has a relative error of at most n * eps. `searchsorted`
+    requires a sorted vector. Raises ImportError without dask, and TargetError for an op that Dask
+    lacks. A call raises ExecutionError for wrong inputs and for chunks of unknown size, and
+    TargetError for float8_e5m2 on a cluster, since blocks lose this dtype in the transfer.
     """
     require_outputs(graph)
     dask_array()
@@ -80,7 +80,7 @@ def _run(
 
 
 def _check_sent(unsendable: Sequence[Symbol]) -> None:
-    """TargetError where a cluster would be sent what never arrives there."""
+    """Raise TargetError if the scheduler is a cluster, and blocks cannot be serialized to it."""
     cluster = optional("dask.config", "dask", "the Dask target").get("scheduler", None)
     if unsendable and cluster == "dask.distributed":
         raise lacking(
@@ -92,7 +92,7 @@ def _check_sent(unsendable: Sequence[Symbol]) -> None:
 
 
 def _entered(graph: Graph, symbol: Symbol, name: str, value: Any) -> Any:
-    """An input as an array of Dask whose chunks are known."""
+    """Return an input as a Dask array whose chunks have known sizes."""
     if not isinstance(value, dask_array().Array):
         return given(check_input(graph, symbol, name, value))
     require_type(graph, symbol, name, value, type(value._meta))
@@ -106,11 +106,11 @@ def _entered(graph: Graph, symbol: Symbol, name: str, value: Any) -> Any:
     return entered(symbol).arrays({symbol: solid(value)})[0]
 
 
-# -- what is done, and in which order
+# -- steps and their order
 
 
 def _steps(graph: Graph) -> Iterator[BlockStep]:
-    """The steps that compute what the outputs of a lowered graph need."""
+    """Yield the steps that compute the live symbols of a lowered graph."""
     users = _users(graph)
     yield from (
         step_of(symbol_)
@@ -119,7 +119,7 @@ def _steps(graph: Graph) -> Iterator[BlockStep]:
     )
     for step in cut(graph):
         if isinstance(step, Call):
-            symbol = step.symbol  # elementwise, if it is alone because it may refuse its operands
+            symbol = step.symbol  # an elementwise symbol is a call if it may refuse its operands
             elementwise = symbol.op.kind == "elementwise"
             yield region([symbol], [symbol]) if elementwise else step_of(symbol)
             continue
@@ -132,7 +132,7 @@ def _steps(graph: Graph) -> Iterator[BlockStep]:
 
 
 def _users(graph: Graph) -> Mapping[Symbol, list[Symbol | None]]:
-    """The symbols that take each symbol; None stands for who called."""
+    """Return the live users of each symbol; None stands for the caller, who gets the outputs."""
     users: dict[Symbol, list[Symbol | None]] = {symbol: [] for symbol in graph.symbols}
     for symbol in live_symbols(graph):
         for arg in symbol.args:
@@ -143,7 +143,7 @@ def _users(graph: Graph) -> Mapping[Symbol, list[Symbol | None]]:
 
 
 def _connected(symbols: Sequence[Symbol]) -> Iterator[list[Symbol]]:
-    """The parts of a region that hang together: one result is not to wait for others' operands."""
+    """Yield the connected parts of a region, so that no result waits for another's operands."""
     import networkx as nx
 
     inside, edges = set(symbols), nx.Graph()
@@ -155,7 +155,7 @@ def _connected(symbols: Sequence[Symbol]) -> Iterator[list[Symbol]]:
 
 
 def _ordered(steps: Iterable[BlockStep]) -> list[BlockStep]:
-    """The steps, each after those whose results it takes."""
+    """Return the steps in topological order."""
     maker = {symbol: step for step in steps for symbol in step.results}
     order = TopologicalSorter(
         {step: [maker[each] for each in step.needs if each in maker] for step in maker.values()}
