@@ -1,4 +1,4 @@
-"""Casts in StableHLO: what it leaves to engines is written out."""
+"""Casts in StableHLO, written out in the cases whose result StableHLO leaves to engines."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from runtime.targets.stablehlo_.values import HloValue
 
 
 class HloConversions(EngineConversions):
-    """Casts that round below float32 behind a barrier: engines would keep more of a value."""
+    """Casts with a barrier after each rounding below float32, as engines keep excess precision."""
 
     def narrow(self, target: DType, tf32: str) -> Step:
-        """From float32; a rounding that is written out needs no barrier."""
+        """Return the step from float32; a rounding that is written out needs no barrier."""
         narrow = super().narrow(target, tf32)
         return narrow if target.emulated else lambda x: narrow(x).op("optimization_barrier")
 
 
 def converted(x: HloValue, to: DType, tf32: str = "even") -> HloValue:
-    """The values in another dtype, rounded once, as graphir.conversions has it."""
+    """Return the values in another dtype, rounded once as in graphir.conversions."""
     return HloConversions().converted(x, x.dtype, to, tf32)
 
 
 def widened(x: HloValue) -> HloValue:
-    """Exactly, in a dtype that every engine computes in."""
+    """Return the values widened exactly to a dtype in which every engine computes."""
     return HloConversions().widen(x.dtype)(x)

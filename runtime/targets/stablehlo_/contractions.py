@@ -1,4 +1,4 @@
-"""Products that are summed, in StableHLO."""
+"""Contractions in StableHLO."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from runtime.targets.stablehlo_.values import HloValue, Sizes
 
 
 def matmul(x: HloValue, y: HloValue) -> HloValue:
-    """The matrix product over the last two axes; the axes before broadcast."""
+    """Return the matrix product over the last two axes; the leading axes broadcast."""
     inner = max(y.rank - 2, 0)
     if x.rank < 3 or y.rank < 3:
         product = _product(x, y, ((), ()), ((x.rank - 1,), (inner,)))
-        # of a matrix and many, the rows of the first come before the batch
+        # For one matrix x and many y, the rows of x come before the batch axes of y.
         return axis_moved(product, 0, product.rank - 2) if x.rank == 2 and y.rank > 2 else product
     batch: Any = broadcast_shapes((x.type.shape[:-2], y.type.shape[:-2]))
     left, right = (operand.broadcast((*batch, *operand.shape[-2:])) for operand in (x, y))
@@ -28,7 +28,7 @@ def matmul(x: HloValue, y: HloValue) -> HloValue:
 def _product(
     x: HloValue, y: HloValue, batch: tuple[Sizes, Sizes], sum_axes: tuple[Sizes, Sizes]
 ) -> HloValue:
-    """dot_general; of bools by way of int32, which counts what both have."""
+    """Return a dot_general; for bools in int32, which counts the pairs that are both true."""
     if x.dtype is DType.bool:
         left, right = (converted(operand, DType.int32) for operand in (x, y))
         return _product(left, right, batch, sum_axes).ne(0)
@@ -37,7 +37,7 @@ def _product(
         tuple(size for i, size in enumerate(operand.shape) if i not in (*some, *others))
         for operand, some, others in zip((x, y), batch, sum_axes, strict=True)
     ]
-    if not all(x.shape[i] for i in sum_axes[0]):  # the sum of nothing, of which engines abort
+    if not all(x.shape[i] for i in sum_axes[0]):  # an empty sum, on which engines abort
         return x.number(0, (*shape, *free[0], *free[1]))
     dimensions = fields(
         "dot",

@@ -1,4 +1,4 @@
-"""Elementwise ops that StableHLO has not, or means otherwise: functions of values."""
+"""Elementwise ops that StableHLO lacks, or defines differently, as functions of values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from runtime.targets.stablehlo_.values import HloValue, together, where
 
 
 def magnitude(x: HloValue) -> HloValue:
-    """|x|, of a complex number a real one."""
+    """Return |x|, which is real for complex x."""
     return x.op("abs", to=x.dtype.part)
 
 
@@ -44,7 +44,7 @@ def reciprocal(x: HloValue) -> HloValue:
 
 
 def floor_divide(x: HloValue, y: HloValue) -> HloValue:
-    """The floor of the quotient of integers, 0 where y is 0; that of floats decomposes."""
+    """Return the floor of a quotient of integers, 0 where y is 0; the op on floats decomposes."""
     safe = _safe(y)
     quotient, rest = x / safe, x.op("remainder", safe)
     off = rest.ne(0) & ((rest < 0) ^ (safe < 0))
@@ -53,14 +53,14 @@ def floor_divide(x: HloValue, y: HloValue) -> HloValue:
 
 
 def fmod(x: HloValue, y: HloValue) -> HloValue:
-    """The remainder with the sign of x; of integers 0 where y is 0."""
+    """Return the remainder with the sign of x; for integers it is 0 where y is 0."""
     if x.dtype.is_float:
         return x.op("remainder", y)
     return where(y.eq(0), 0, x.op("remainder", _safe(y)))
 
 
 def _safe(y: HloValue) -> HloValue:
-    """Integers with 1 for 0, and for -1: by neither is there a quotient for all."""
+    """Return integer divisors with 1 for 0 and -1, by which some quotients do not exist."""
     return where(y.eq(0) | y.eq(-1) if y.dtype.family == "int" else y.eq(0), 1, y)
 
 
@@ -68,17 +68,17 @@ def _safe(y: HloValue) -> HloValue:
 
 
 def power(x: HloValue, y: HloValue) -> HloValue:
-    """The power x ** y, of real numbers x * x where y is 2; integers wrap."""
+    """Return x ** y, with x * x for real floats where y is 2; integers wrap."""
     if x.dtype.is_integer:
         return _integer_power(x, y)
     powers = x.op("power", y)
-    if x.dtype.is_complex:  # of which engines have no 0 ** 0
+    if x.dtype.is_complex:  # engines do not define complex 0 ** 0
         return where(y.eq(0), 1, powers)
     return where(y.eq(2), x * x, powers)
 
 
 def _integer_power(x: HloValue, y: HloValue) -> HloValue:
-    """By squaring, for as long as a bit of an exponent is left."""
+    """Return x ** y by squaring, in a loop that ends when no exponent has bits left."""
     base, left = together(x, x, y)
     state = [base.number(1, base.shape), base, left]
     types = [function.type for function in state]
@@ -95,7 +95,7 @@ def _integer_power(x: HloValue, y: HloValue) -> HloValue:
 
 
 def shifted(name: str, x: HloValue, y: HloValue) -> HloValue:
-    """A shift; 0 or the sign where y is negative or past the width."""
+    """Return a shift; where y is negative or at least the width, it is 0 or the sign."""
     past = (y < 0) | (y >= x.dtype.bits)
     arithmetic = name == "right" and x.dtype.family == "int"
     op = {"left": "shift_left"}.get(
@@ -109,5 +109,5 @@ def shifted(name: str, x: HloValue, y: HloValue) -> HloValue:
 
 
 def gelu(x: HloValue, approximate: str) -> HloValue:
-    """The product x * Phi(x) by erfc; the approximations decompose."""
+    """Return x * Phi(x), with Phi by erfc; the approximations decompose."""
     return x * 0.5 * (x * -math.sqrt(0.5)).op("chlo.erfc")

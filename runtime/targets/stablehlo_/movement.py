@@ -1,4 +1,4 @@
-"""Movement in StableHLO: parts, repetitions, and what indices name."""
+"""Movement ops in StableHLO: slices, padding, concatenation, gather and scatter."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from runtime.targets.stablehlo_.values import HloValue, Sizes, where
 
 
 def permute(x: HloValue, dims: Sequence[int]) -> HloValue:
-    """Axis i of the result is axis dims[i] of x."""
+    """Return x with permuted axes: axis i of the result is axis dims[i] of x."""
     type_ = TensorType(x.dtype, tuple(x.shape[i] for i in dims))
     return x.body.one("transpose", [x], type_, permutation=ints(dims))
 
 
 def axis_moved(x: HloValue, source: int, target: int) -> HloValue:
-    """An axis at another place, the others in their order."""
+    """Return x with one axis moved; the other axes keep their order."""
     order = [i for i in range(x.rank) if i != source]
     order.insert(target, source)
     return permute(x, order)
 
 
 def sliced(x: HloValue, start: Sizes, stop: Sizes, step: Sizes) -> HloValue:
-    """x[start:stop:step] on every axis."""
+    """Return x[start:stop:step] on every axis."""
     for low, high, size in zip(start, stop, x.shape, strict=True):
         if not 0 <= low <= high <= size:
             raise NotImplementedError(f"has no elements {low}:{high} of an axis of {size}")
@@ -37,12 +37,12 @@ def sliced(x: HloValue, start: Sizes, stop: Sizes, step: Sizes) -> HloValue:
 
 
 def flip(x: HloValue, axis: Sizes) -> HloValue:
-    """Backwards along axes."""
+    """Return x reversed along axes."""
     return x.body.one("reverse", [x], x.type, dimensions=ints(axis))
 
 
 def pad(x: HloValue, padding: Sequence[tuple[int, int]], value: Any) -> HloValue:
-    """Surrounded by (before, after) elements of a value."""
+    """Return x with (before, after) elements of a value added on each axis."""
     edges = zip(padding, x.shape, strict=True)
     shape = tuple(before + size + after for (before, after), size in edges)
     low, high = (ints(edge[i] for edge in padding) for i in (0, 1))
@@ -53,7 +53,7 @@ def pad(x: HloValue, padding: Sequence[tuple[int, int]], value: Any) -> HloValue
 
 
 def concat(*arrays: HloValue, axis: int) -> HloValue:
-    """One after another along an axis; by way of whole bytes, as XLA aborts on less."""
+    """Return the concatenation along an axis; dtypes below a byte widen, as XLA aborts on them."""
     dtype = arrays[0].dtype
     if dtype.bits < 8 and dtype is not DType.bool:
         wide = [widened(array) for array in arrays]
@@ -65,7 +65,7 @@ def concat(*arrays: HloValue, axis: int) -> HloValue:
 
 
 def rebind(x: HloValue, shape: Sizes) -> HloValue:
-    """The value itself, which has that shape."""
+    """Return the value itself, which must have the shape."""
     if x.shape != shape:
         raise NotImplementedError(f"has {x.type} there at these sizes")
     return x
@@ -80,12 +80,12 @@ def _places(x: HloValue, indices: HloValue, axis: int) -> HloValue:
 
 
 def gather(x: HloValue, indices: HloValue, axis: int) -> HloValue:
-    """The slices of x that indices name, their shape in place of the axis."""
+    """Return the slices of x at indices; the shape of the indices replaces the axis."""
     return picked(x, _places(x, indices, axis), axis)
 
 
 def picked(x: HloValue, places: HloValue, axis: int) -> HloValue:
-    """The slices of x at places, none of them negative."""
+    """Return the slices of x at non-negative indices."""
     shape = (*x.shape[:axis], *places.shape, *x.shape[axis + 1 :])
     if not math.prod(x.shape):
         return x.number(0, shape)
@@ -116,7 +116,7 @@ def _gathered(
 
 
 def take_along(x: HloValue, indices: HloValue, axis: int) -> HloValue:
-    """The elements of x that indices name along an axis, one for each index."""
+    """Return the elements of x at indices along an axis, one element for each index."""
     if not math.prod(x.shape):
         return x.number(0, indices.shape)
     batch = [i for i in range(x.rank) if i != axis]
@@ -132,10 +132,10 @@ def take_along(x: HloValue, indices: HloValue, axis: int) -> HloValue:
 
 
 def scatter(x: HloValue, updates: HloValue, indices: HloValue, axis: int) -> HloValue:
-    """A copy of x with updates at indices along an axis; of those to one place the last wins.
+    """Return x with updates at indices along an axis; of updates to one element the last wins.
 
-    As engines write in any order, it is the greatest place of an update that is written; no
-    element but one of x has a place below 0.
+    Engines apply updates in any order. A first scatter therefore stores, for each element, the
+    greatest position of its updates, or -1 for none; a gather then takes the updates.
     """
     if not math.prod(x.shape) or not math.prod(updates.shape):
         return x
@@ -146,7 +146,7 @@ def scatter(x: HloValue, updates: HloValue, indices: HloValue, axis: int) -> Hlo
 
 
 def _written(x: HloValue, updates: HloValue, places: HloValue, axis: int) -> HloValue:
-    """The greatest of what is there and the updates at places along an axis."""
+    """Return the elementwise maximum of x and of the updates at indices along an axis."""
     batch = [i for i in range(x.rank) if i != axis]
     numbers = fields(
         "scatter",

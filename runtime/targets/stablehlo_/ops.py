@@ -1,4 +1,4 @@
-"""STABLEHLO: what each primitive op is, a function of values that is called as kernels are."""
+"""STABLEHLO: the table of primitive ops as functions of values, with the kernels' parameters."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Row = Callable[..., HloValue]
 
 
 def _op(name: str) -> Row:
-    """An elementwise op that StableHLO, or CHLO, has by this name."""
+    """Return the row of an elementwise op of StableHLO or CHLO."""
 
     def row(x: HloValue, *others: HloValue) -> HloValue:
         return x.op(name, *others)

@@ -1,4 +1,4 @@
-"""What comes before what in StableHLO: comparisons, the greater and the lesser, sorting."""
+"""Order in StableHLO: comparisons, maximum and minimum, and the order of sorting."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from runtime.targets.stablehlo_.values import HloValue, where
 
 
 def compared(direction: str, x: HloValue, y: HloValue) -> HloValue:
-    """A comparison, of complex numbers by real, then by imaginary part, as NumPy has it."""
+    """Return a comparison; complex numbers compare by real and then imaginary part, as in NumPy."""
     if x.dtype.is_complex and direction[0] in "LG":
         strictly = f"{direction[0]}T"
         ahead = real(x).compare(strictly, real(y)) & imag(x).eq(imag(x)) & imag(y).eq(imag(y))
@@ -16,12 +16,12 @@ def compared(direction: str, x: HloValue, y: HloValue) -> HloValue:
 
 
 def maximum(x: HloValue, y: HloValue) -> HloValue:
-    """The greater; NaN if either is."""
+    """Return the greater of two values, or NaN if either is NaN."""
     return _extreme("maximum", "GE", x, y)
 
 
 def minimum(x: HloValue, y: HloValue) -> HloValue:
-    """The lesser; NaN if either is."""
+    """Return the lesser of two values, or NaN if either is NaN."""
     return _extreme("minimum", "LE", x, y)
 
 
@@ -32,14 +32,17 @@ def _extreme(name: str, direction: str, x: HloValue, y: HloValue) -> HloValue:
 
 
 def before(x: HloValue, y: HloValue) -> HloValue:
-    """Whether x comes before y where they are sorted: NaN last, as NumPy has it."""
+    """Return whether x sorts before y, with NaN last as in NumPy."""
     if x.dtype.is_complex:
         return _complex_before(x, y)
     return (x < y) | (x.eq(x) & y.ne(y)) if x.dtype.is_float else x < y
 
 
 def _complex_before(x: HloValue, y: HloValue) -> HloValue:
-    """By real and then by imaginary part; what has no NaN first, then none in its real part."""
+    """Return the order of complex numbers by real part, then by imaginary part.
+
+    Numbers without NaN come first, then those whose imaginary part alone is NaN.
+    """
     has_no_nan, theirs = (imag(operand).eq(imag(operand)) for operand in (x, y))
     ahead, behind = real(x) < real(y), real(x) > real(y)
     apart = real(x).eq(real(x)) ^ real(y).eq(real(y))

@@ -1,4 +1,4 @@
-"""The StableHLO target: a lowered graph as a module of StableHLO, in MLIR's text."""
+"""The StableHLO target: a lowered graph as a StableHLO module, in MLIR text."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from runtime.targets.stablehlo_.values import HloBody, HloValue
 
 
 def stablehlo(graph: Graph, sizes: Mapping[str, int] | None = None) -> str:
-    """The text of a module whose function `main` computes what a graph does, at known sizes.
+    """Return the text of a module whose function `main` computes a graph at known sizes.
 
-    The graph is lowered first, and its named dims take their `sizes`. Integers are signless,
-    unsigned ones, index and address `uiN`; tensor_float32 is f32 and rounded. Each line has the
-    `loc` of the program's line, named by its layer; an inserted cast those of the uses that it
-    serves, named by operand, op and rule. Inverse and hyperbolic functions, erf, erfc and
-    next_after are of CHLO, which engines legalize. Indices out of range and integers to a negative
-    power raise nothing. Raises TargetError where a value has no result at these sizes, and for a
-    dim without a size.
+    The target lowers the graph first, and specializes its named dims to `sizes`. Signed integers
+    are signless in MLIR; unsigned integers, index and address are `uiN`. tensor_float32 is rounded
+    f32. Each line has the `loc` of the program's line, named by its layer; an inserted cast has the
+    `loc`s of the uses that it serves, named by operand, op and rule. Inverse and hyperbolic
+    functions, erf, erfc and next_after are CHLO ops, which engines legalize. Indices out of range,
+    and integers to a negative power, raise no error. Raises TargetError if an op is undefined at
+    these sizes, and for a dim without a size.
     """
     return module_text(specialized("StableHLO", lower(graph), sizes))
 
 
 def module_text(graph: Graph) -> str:
-    """The module of a graph as it is, of known sizes; valid where all its casts are explicit."""
+    """Return the module of a graph of known sizes without lowering; all casts must be explicit."""
     graph = decompose(graph, COMPOSITES)
     body, values, parameters = HloBody(), dict[int, HloValue](), list[str]()
     for position, symbol in enumerate(graph.inputs):
@@ -55,7 +55,7 @@ def module_text(graph: Graph) -> str:
 def _function(
     name: str, body: HloBody, parameters: Sequence[str], outputs: Sequence[HloValue]
 ) -> str:
-    """The module of a body, at the place of the last line."""
+    """Return the module of a body; its own location is that of the last line."""
     types = [value.type for value in outputs]
     names = ", ".join(value.name for value in outputs)
     last = f"return {names} : {', '.join(map(type_text, types))} {body.location}"
@@ -67,7 +67,7 @@ def _function(
 
 
 def _value(body: HloBody, symbol: Symbol, values: Mapping[int, HloValue]) -> HloValue:
-    """What a symbol is: an input as it is taken, or the lines of its op."""
+    """Return the value of a symbol: an input after its load conversion, or an op's result."""
     op, tf32 = symbol.op, symbol.graph.tf32
     args = [values[arg.index] for arg in symbol.args]
     if op is ops.input:
@@ -86,12 +86,12 @@ def _value(body: HloBody, symbol: Symbol, values: Mapping[int, HloValue]) -> Hlo
 
 
 def _entered(x: HloValue, tf32: str) -> HloValue:
-    """An input; one of tensor_float32 rounded, as what is given may be any float32."""
+    """Return an input; a tensor_float32 input is rounded, as the caller may pass any float32."""
     return converted(x.astype(x.dtype.storage), x.dtype, tf32) if x.dtype.emulated else x
 
 
 def _known(symbol: Symbol) -> NDArray[Any]:
-    """What depends on no value, computed here."""
+    """Return the constant result of an op that depends on no value, computed by NumPy."""
     inference = symbol.graph.infer(symbol.op, symbol.args, symbol.attrs)
     dtypes: Sequence[DType] = [arg.dtype for arg in symbol.args]
     zeros = [np.broadcast_to(np.zeros((), x.dtype.storage), _sizes(x)) for x in symbol.args]

@@ -25,27 +25,27 @@ ELEMENTS: dict[DType, str] = {
     DType.complex64: "complex<f32>",
     DType.complex128: "complex<f64>",
 }
-"""How MLIR writes each element type."""
+"""The text of each element type in MLIR."""
 
 
 def type_text(type_: TensorType) -> str:
-    """A tensor type."""
+    """Return the text of a tensor type."""
     return f"tensor<{''.join(f'{size}x' for size in type_.shape)}{ELEMENTS[type_.dtype]}>"
 
 
 def signature_text(types: Iterable[TensorType]) -> str:
-    """Types in parentheses."""
+    """Return the text of types in parentheses."""
     return f"({', '.join(map(type_text, types))})"
 
 
 def ints(values: Iterable[Any]) -> str:
-    """An array of 64-bit attributes."""
+    """Return the text of an array attribute of 64-bit integers."""
     text = ", ".join(map(str, values))
     return f"array<i64: {text}>" if text else "array<i64>"
 
 
 def fields(kind: str, **lists: Iterable[int] | int) -> str:
-    """A structured attribute of StableHLO; fields that are empty lists are left out."""
+    """Return the text of a structured StableHLO attribute, without the fields of empty lists."""
     items = {name: value if isinstance(value, int) else [*value] for name, value in lists.items()}
     fields_text = ", ".join(f"{name} = {value}" for name, value in items.items() if value != [])
     return f"#stablehlo.{kind}<{fields_text}>"
@@ -57,7 +57,7 @@ _HEXADECIMAL_FROM = 64  # elements: more are told by their bytes
 
 
 def dense(array: NDArray[Any], dtype: DType) -> str:
-    """An attribute of known values, to the bit; one for all where they are the same."""
+    """Return the exact dense attribute of an array; equal elements become a single number."""
     text = ""
     if array.size:
         flat = np.ascontiguousarray(array).reshape(-1)
@@ -78,7 +78,7 @@ def _nested(array: Any, dtype: DType) -> str:
 
 
 def _number(value: Any, dtype: DType) -> str:
-    """One number: decimal, and by its bits where it is none."""
+    """Return the text of one number: decimal, or its bits if it is not finite."""
     if dtype.family == "bool":
         return "true" if value else "false"
     if dtype.is_integer:
@@ -95,10 +95,10 @@ def _number(value: Any, dtype: DType) -> str:
 
 
 def location_text(symbol: Symbol) -> str:
-    """Where a symbol comes from: the place, named by its layer if there is one.
+    """Return the `loc` of a symbol: its location, named by its layer if it has one.
 
-    Of an inserted cast each use that it serves, as `lhs of add, max: int16 -> float32` at its
-    place; of several uses all, fused.
+    The `loc` of an inserted cast has a named location for each use that the cast serves, such as
+    `lhs of add, max: int16 -> float32`; several uses are fused.
     """
     if not symbol.origins:
         return f"loc({_named(symbol.location.layer, symbol.location)})"
@@ -120,7 +120,7 @@ def _named(name: str, location: Location) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A string of MLIR, whose escapes are those of bytes."""
+    """Return a string literal of MLIR, which escapes bytes."""
     characters = (
         chr(byte) if 32 <= byte < 127 and byte not in b'"\\' else f"\\{byte:02X}"
         for byte in text.encode(errors="replace")
