@@ -1,4 +1,4 @@
-"""An ONNX graph in the making: nodes that tell their line, numbers, sizes, assertions."""
+"""The builder of an ONNX graph: nodes with source lines, constants, sizes and assertions."""
 
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownVariableType=false
@@ -30,9 +30,9 @@ LACKS: Mapping[str, frozenset[DType]] = {
     "Pad": _HALF,
     "Where": _HALF | _BFLOAT16 | {DType.bool, DType.uint64},
 }
-"""The dtypes that ops have no kernel for, in the format or in onnxruntime 1.32: they take a detour.
+"""The dtypes for which an op has no kernel, in the format or in onnxruntime 1.32: they detour.
 
-MatMul of unsigned integers has one that fails where there are no elements.
+MatMul has a kernel for unsigned integers, but it fails on empty operands.
 """
 
 _DETOURS = {
@@ -41,19 +41,19 @@ _DETOURS = {
     **dict.fromkeys(_UNSIGNED, DType.int64),
     DType.bfloat16: DType.float32,
 }
-"""Where values go on a detour. All but uint64 are exact there; that wraps, and so back."""
+"""The detour of each dtype, which is exact, except that uint64 wraps both ways."""
 
 _ALL_DTYPES = ("Cast", "Shape", "Identity")
 """The ops that take all dtypes, also the narrow ones."""
 
 
 def stored(dtype: DType) -> DType:
-    """The dtype of values in ONNX: uint64 for index and address, float32 for tensor_float32."""
+    """Return the dtype in ONNX: uint64 for index and address, float32 for tensor_float32."""
     return DType.from_numpy(dtype.storage)
 
 
 class OnnxBody:
-    """The nodes of a graph; what is added tells the line of the symbol at hand."""
+    """The nodes of a graph; each new node gets the metadata of the current symbol."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph, self.names = graph, Names(graph.input_names)
@@ -88,8 +88,11 @@ class OnnxBody:
         of: tuple[int, int] = (0, 1),
         **attrs: Any,
     ) -> OnnxValue:
-        """A node, by a detour where it takes one: `of` says which of how many outputs it is."""
-        first = 1 if kind == "Where" else 0  # whose condition is none of the values
+        """Add a node, with a detour if its dtype needs one, and return its result.
+
+        `of` is the number of the result among the outputs of the node, and their count.
+        """
+        first = 1 if kind == "Where" else 0  # the condition of Where takes no detour
         by = args[first].dtype
         to = _detour(kind, by)
         if to is None:
@@ -116,7 +119,7 @@ class OnnxBody:
         return OnnxValue(self, names[place], dtype)
 
     def cast(self, x: OnnxValue, dtype: DType) -> OnnxValue:
-        """The format's own conversion: float8 overflows as IEEE 754 has it, and e8m0 rounds."""
+        """Add the format's own conversion: float8 overflows as in IEEE 754, and e8m0 rounds."""
         small = {"saturate": 0} if dtype.narrow and dtype.bits == 8 else {}
         is_scale = dtype.format is not None and dtype.format.specials == "scale"
         scale = {"round_mode": "nearest"} if is_scale else {}
@@ -125,7 +128,7 @@ class OnnxBody:
     # -- what is known
 
     def constant(self, array: NDArray[Any], dtype: DType, name: str = "") -> OnnxValue:
-        """Known values, which tell the line of the symbol at hand if they have its name."""
+        """Add a constant; with a name, it gets the metadata of the current symbol."""
         new = self.names.new(name or f"constant/{len(self.initializers)}")
         tensor = self._arrays.from_array(np.asarray(array, order="C"), new)
         if name:
@@ -135,7 +138,7 @@ class OnnxBody:
         return OnnxValue(self, new, dtype)
 
     def number(self, value: Any, dtype: DType) -> OnnxValue:
-        """A 0-d constant; the same one for the same bits."""
+        """Return a 0-d constant; equal bits share a constant."""
         array = np.asarray(value).astype(dtype.storage)
         key = dtype.storage, array.tobytes()
         if key not in self._numbers:
@@ -143,7 +146,7 @@ class OnnxBody:
         return self._numbers[key]
 
     def ints(self, values: Iterable[int]) -> OnnxValue:
-        """A vector of known sizes, axes or places."""
+        """Return a constant vector of sizes, axes or indices."""
         array = np.array([*values], np.int64)
         key = "ints", array.tobytes()
         if key not in self._numbers:
@@ -153,7 +156,7 @@ class OnnxBody:
     # -- sizes
 
     def shape(self, shape: Sequence[Size]) -> OnnxValue:
-        """Sizes as a vector, computed from those of inputs where they are symbolic."""
+        """Return sizes as a vector; symbolic sizes are computed from those of inputs."""
         if all(isinstance(dim, int) for dim in shape):
             return self.ints(shape)  # pyright: ignore[reportArgumentType]
         if len(shape) == 1:
@@ -164,7 +167,7 @@ class OnnxBody:
         return self._shapes[key]
 
     def size(self, dim: Size) -> OnnxValue:
-        """A vector of one size; TargetError where nothing binds a name in it."""
+        """Return a vector of one size. Raises TargetError if nothing binds a name in it."""
         if isinstance(dim, int):
             return self.ints([dim])
         if dim not in self._sizes:
@@ -174,7 +177,7 @@ class OnnxBody:
         return self._sizes[dim]
 
     def binds(self, symbol: Symbol, axis: int) -> bool:
-        """Whether a dim of an input is a name that has its size from there."""
+        """Whether an axis of an input binds the name that is its dim."""
         source, place = self._bindings.get(str(symbol.shape[axis]), (None, 0))
         return source is symbol and place == axis
 
@@ -198,7 +201,7 @@ class OnnxBody:
         return self.size(name_dim)
 
     def _solved(self, name_dim: Dim) -> OnnxValue:
-        """A name by the size of an axis, which is linear in it."""
+        """Return the value of a name, solved from the size of an axis that is linear in it."""
         name = str(name_dim)
         symbol, axis = self._bindings[name]
         whole = [self.inputs[symbol]]
@@ -217,7 +220,7 @@ class OnnxBody:
     # -- assertions
 
     def require(self, x: OnnxValue, condition: OnnxValue) -> OnnxValue:
-        """The value; where the condition fails anywhere, the run does: an index is out of range."""
+        """Return x, and fail at run time with an index out of range unless the condition holds."""
         failures = (~condition).cast(DType.int64)
         zeros = self.op("Gather", [self.ints([0]), failures], DType.int64)
         zero = self.op("ReduceSum", [zeros], DType.int64, keepdims=0)
@@ -225,7 +228,7 @@ class OnnxBody:
         return self.op("Reshape", [x, shape], x.dtype, allowzero=1)
 
     def shaped(self, x: OnnxValue, shape: Sequence[Size]) -> OnnxValue:
-        """The value, which has this shape."""
+        """Return x after an assertion of its shape."""
         if not shape:
             return x
         actual = self.op("Shape", [x], DType.int64)
@@ -233,7 +236,7 @@ class OnnxBody:
 
 
 def _detour(kind: str, dtype: DType) -> DType | None:
-    """The dtype in which an op on another is done instead, if any; most on narrow ones are."""
+    """Return the detour dtype of an op on a dtype, or None; most ops on narrow dtypes detour."""
     if dtype.narrow:
         if kind in _ALL_DTYPES:
             return None
@@ -242,4 +245,4 @@ def _detour(kind: str, dtype: DType) -> DType | None:
 
 
 Row = Callable[[OnnxBody, Symbol, Sequence[OnnxValue]], OnnxValue]
-"""What an op becomes: the value of a symbol, from those of its operands."""
+"""A function that adds the nodes of a symbol, given its operands, and returns its value."""

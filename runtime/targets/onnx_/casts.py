@@ -1,4 +1,4 @@
-"""Casts in ONNX, and the integers in whose order values are."""
+"""Casts in ONNX, and sort keys: integers that have the order of values."""
 
 from __future__ import annotations
 
@@ -25,12 +25,13 @@ class OnnxConversions(EngineConversions):
         return self.cast(source, plain(source))
 
     def settled(self, target: DType, x: OnnxValue) -> OnnxValue:
-        """Float32 values that the format's conversion, and engines, convert right.
+        """Return float32 values that the format's conversion, and engines, convert correctly.
 
-        What rounds beyond the greatest value is infinity, or NaN where there is none; so is what is
-        not positive in float8_e8m0fnu, whose ties go up. Formats that have no NaN take -0.0.
+        A value that rounds beyond the greatest finite value becomes infinity, or NaN in formats
+        without infinity. In float8_e8m0fnu, whose ties go up, non-positive values become NaN too.
+        In formats without NaN, a NaN becomes -0.0.
         """
-        assert target.format is not None  # of a float
+        assert target.format is not None  # a float dtype has a format
         greatest, specials = float(target.max), target.format.specials
         if specials == "scale":
             inside = (x > 0) & (x < 1.5 * greatest)
@@ -50,9 +51,9 @@ def converted(x: OnnxValue, source: DType, target: DType, tf32: str = "even") ->
 
 
 def key(x: OnnxValue, nan: float = np.nan, *, zeros: bool = False) -> OnnxValue:
-    """Integers in the order of values: NaN above all, or below if `nan` is -NaN.
+    """Return integers with the order of values: NaN is above all, or below all if `nan` is -NaN.
 
-    Zeros are alike, or where `zeros` says so 0.0 is above -0.0.
+    Zeros have equal keys; with `zeros`, 0.0 is above -0.0.
     """
     dtype = x.dtype
     if dtype is DType.uint64:
@@ -67,7 +68,7 @@ def key(x: OnnxValue, nan: float = np.nan, *, zeros: bool = False) -> OnnxValue:
 
 
 def unkeyed(key: OnnxValue, dtype: DType) -> OnnxValue:
-    """The values that have these keys."""
+    """Return the values of some keys; this is the inverse of `key`."""
     if dtype is DType.uint64:
         return (key ^ DType.int64.min).bits(DType.uint64)
     if not dtype.is_float:

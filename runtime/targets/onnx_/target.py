@@ -1,4 +1,4 @@
-"""The ONNX target: a lowered graph as a model, in which every cast tells its reason and line."""
+"""The ONNX target: a lowered graph as a model, in which each cast has its reason and line."""
 
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownVariableType=false
@@ -26,23 +26,23 @@ OPSET, IR_VERSION = 26, 13
 
 
 def onnx(graph: Graph, sizes: Mapping[str, int] | None = None) -> Any:
-    """The model, an onnx.ModelProto, that computes what a graph does.
+    """Return an onnx.ModelProto that computes the outputs of a graph.
 
-    The graph is lowered first, so that arithmetic on bfloat16, float16 and the like is float32
-    rounded after each op: onnxruntime has none of bfloat16 on the CPU, and the model's metadata
-    says so. Named dims are dim_params, or take their `sizes` if given. Inputs keep their names,
-    outputs are output0, output1, ...; index and address are uint64, tensor_float32 is float32. Each
-    node has the line of the program in its metadata_props, those of a cast also the reason, rule
-    and path of each use that it serves. Sizes that do not fit, and an integer to a negative power,
-    fail in the run, as a Gather out of range. Raises ImportError without onnx, and TargetError for
-    complex arithmetic, for dtypes that ONNX has not, and where nothing binds a dim.
+    The target lowers the graph first, so arithmetic on bfloat16, float16 and similar dtypes is in
+    float32 with a rounding after each op: onnxruntime has no bfloat16 arithmetic on the CPU. The
+    model's metadata lists these dtypes. Named dims are dim_params, or have their `sizes` if given.
+    Inputs keep their names, and outputs are output0, output1, ...; index and address are uint64,
+    tensor_float32 is float32. Each node has the program's line in its metadata_props; a cast also
+    has the reason, rule and path of each use that it serves. Unfit sizes, and an integer to a
+    negative power, fail at run time as a Gather out of range. Raises ImportError without onnx, and
+    TargetError for complex arithmetic, for dtypes that ONNX lacks, and if nothing binds a dim.
     """
     lowered_graph = lower(graph)
     return model(specialized("ONNX", lowered_graph, sizes) if sizes else lowered_graph)
 
 
 def model(graph: Graph) -> Any:
-    """The model of a graph as it is: valid where all casts are explicit."""
+    """Return the model of a graph without lowering, which is valid if all casts are explicit."""
     for symbol in live_symbols(graph):
         _check(symbol)
     graph = decompose(graph, COMPOSITES)
@@ -54,11 +54,11 @@ def model(graph: Graph) -> Any:
     return _assembled(body, values)
 
 
-# -- what ONNX has
+# -- checks
 
 
 def _check(symbol: Symbol) -> None:
-    """TargetError for what the format has no way to say."""
+    """Raise TargetError for a symbol that the format cannot express."""
     if symbol.dtype in _NO_DTYPE:
         raise lacking("ONNX", symbol, f"has no {symbol.dtype} at opset {OPSET}", _NARROW_FIX)
     computes = symbol.op.computes or symbol.op in (ops.cast, ops.range, ops.eye)
@@ -78,7 +78,7 @@ _COMPLEX_FIX = "compute with real and imaginary parts in two real arrays"
 
 
 def _entered(body: OnnxBody, symbol: Symbol) -> OnnxValue:
-    """An input; sizes that are known otherwise are asserted, and tensor_float32 rounded."""
+    """Return an input, with assertions of sizes it does not bind, and tensor_float32 rounded."""
     _tell(body, symbol)
     value = body.inputs[symbol]
     if not all(isinstance(dim, int) or body.binds(symbol, i) for i, dim in enumerate(symbol.shape)):
@@ -126,7 +126,10 @@ def _assembled(body: OnnxBody, values: Mapping[Symbol, OnnxValue]) -> Any:
 
 
 def _outputs(body: OnnxBody, values: Sequence[OnnxValue]) -> list[str]:
-    """The names of the outputs: what makes them gets them, what is no node's is copied."""
+    """Return the names of the outputs, by which their nodes are renamed.
+
+    An Identity node copies an output that no node makes, or that has a name already.
+    """
     renames: dict[str, str] = {}
     names: list[str] = []
     for place, value in enumerate(values):
@@ -142,7 +145,7 @@ def _outputs(body: OnnxBody, values: Sequence[OnnxValue]) -> list[str]:
 
 
 def _described(body: OnnxBody, name: str, symbol: Symbol) -> Any:
-    """A value's name and type; its dtype besides where the format has none of that name."""
+    """Return a value's name and type, with graphir's dtype as metadata if ONNX lacks the dtype."""
     shape = [dim if isinstance(dim, int) else str(dim) for dim in symbol.shape]
     info = body.helper.make_tensor_value_info(name, body.element(symbol.dtype), shape)
     if stored(symbol.dtype) is not symbol.dtype:
@@ -151,7 +154,7 @@ def _described(body: OnnxBody, name: str, symbol: Symbol) -> Any:
 
 
 def _notes(graph: Graph) -> dict[str, str]:
-    """What the model as a whole is to tell: which dtypes are computed in which."""
+    """Return the metadata of the model: the dtype in which each legalized dtype is computed."""
     legal = {
         f"graphir.legalized.{dtype}": f"computed in {machine(dtype)}, rounded after each op"
         for dtype in dtypes_of(graph)
@@ -160,11 +163,11 @@ def _notes(graph: Graph) -> dict[str, str]:
     return dict(sorted(legal.items()))
 
 
-# -- what is told
+# -- metadata of nodes
 
 
 def _tell(body: OnnxBody, symbol: Symbol) -> None:
-    """Let the nodes that follow tell of a symbol."""
+    """Set the metadata of the next nodes to those of a symbol."""
     layer = f"{symbol.location.layer}/" if symbol.location.layer else ""
     body.prefix = f"{layer}{symbol.op.name}_{symbol.index}"
     body.metadata = {"graphir.location": str(symbol.location)}
@@ -177,7 +180,7 @@ def _tell(body: OnnxBody, symbol: Symbol) -> None:
 
 
 def _uses(symbol: Symbol) -> Iterator[dict[str, str]]:
-    """What a cast is for."""
+    """Yield the metadata of the uses that a cast serves."""
     if symbol.op is ops.cast and not symbol.origins:
         yield _use(Origin("x", "cast", symbol.location, CAST, symbol.args[0].dtype, symbol.dtype))
     yield from map(_use, symbol.origins)

@@ -1,4 +1,4 @@
-"""Values of an ONNX graph in the making, with NumPy's operators: each adds a node."""
+"""Values of an ONNX graph under construction, whose operators and methods add nodes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _pattern(number: Any, dtype: DType) -> int:
 
 
 class OnnxValue:
-    """A value by its name, and its dtype; what it meets is a value of that dtype or a number."""
+    """A value by name and dtype; other operands are values of this dtype or Python numbers."""
 
     __slots__ = ("body", "dtype", "name")
 
@@ -111,9 +111,9 @@ class OnnxValue:
         return self.asked("Equal", other)
 
     def where(self, x: Any, y: Any) -> OnnxValue:
-        """Where this is true x, else y, one of which is a value.
+        """Return x where this value is true, else y; at least one of them is a value.
 
-        Floats are chosen as their bits are: onnxruntime's Where makes 0.0 of -0.0.
+        Floats are selected by their bits, because onnxruntime's Where turns -0.0 into 0.0.
         """
         dtype = next(branch.dtype for branch in (x, y) if isinstance(branch, OnnxValue))
         branches = [x, y]
