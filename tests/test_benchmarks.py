@@ -24,6 +24,7 @@ SLOW = ("torch.compile", "MAX", "numba", "jax.jit")  # to compile
 FEW = ["--sizes", "100", "--rounds", "1", "--peak", "0"]
 
 
+@pytest.mark.exhaustive
 def test_it_runs_and_its_programs_are_exact(tmp_path: Path) -> None:
     rows, drawn = tmp_path / "rows.json", tmp_path / "rows.svg"
     quick = [one.name for one in ENGINES if one.name not in SLOW]
@@ -43,6 +44,7 @@ def test_it_runs_and_its_programs_are_exact(tmp_path: Path) -> None:
     assert sum((bar.text or "").startswith("graphir") for bar in bars) == 8 * 2
 
 
+@pytest.mark.exhaustive
 def test_the_one_of_policies_measures_each_policy() -> None:
     command = [sys.executable, "-m", "tests.benchmarks.policies", "--nodes", "300", "--rounds", "1"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
@@ -111,6 +113,7 @@ def test_inputs_are_the_same_each_time_and_of_their_dtypes(workload) -> None:  #
         assert one.tobytes() == again.tobytes()
 
 
+@pytest.mark.exhaustive
 def test_the_one_of_reports_writes_each_form() -> None:
     command = [sys.executable, "-m", "tests.benchmarks.reports", "--nodes", "300", "--rounds", "1"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

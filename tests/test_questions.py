@@ -16,7 +16,7 @@ from tests import ROOT
 QUESTIONS = {
     "Where is dead code removed?": ("dead", "passes/dead_code.py", "dead_code"),
     "Where does bfloat16 round?": ("conversion", "graphir/conversions.py", "rounding"),
-    "What happens without llvmlite?": ("native", "runtime/native/__init__.py", "installed"),
+    "What happens without llvmlite?": ("native", "runtime/native/__init__.py", "is_installed"),
     "Where would I forbid int64?": ("polic", "passes/analysis/policies/policy.py", "Policy"),
     "Where is `x + y` typed?": ("dtype_rule", "graphir/ops/dtype_rules.py", "ARITHMETIC"),
     "Which shape has it?": ("shape_rule", "graphir/ops/shape_rules.py", "broadcast_shapes"),

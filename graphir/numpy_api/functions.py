@@ -7,20 +7,21 @@ refuses them. Any argument may be an array or a number if at least one argument 
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
 from graphir import ops
-from graphir.dtypes import DTypeLike
+from graphir.dtypes import DType, DTypeLike
 from graphir.errors import GraphError
 from graphir.ir.operators.clipping import clip
 from graphir.ir.symbol import Symbol
 from graphir.numpy_api.movement import MOVEMENT, axes_of, flat
 from graphir.numpy_api.pieces import PIECES
 from graphir.numpy_api.products import PRODUCTS
-from graphir.numpy_api.statistics import STATISTICS
+from graphir.numpy_api.statistics import STATISTICS, spread_operand
 from graphir.ops.dims import product
 from graphir.ops.op import Op
 
@@ -65,9 +66,26 @@ def _spread(op: Op) -> Function:
         correction: int | None = None,
     ) -> Symbol:
         over = ddof if correction is None else correction
-        return op(_in(a, dtype), axis=axis, keepdims=keepdims, correction=over)
+        a = spread_operand(a, dtype)
+        sizes = [a.shape[i] for i in (axes_of(a, axis) if axis is not None else range(a.rank))]
+        if a.dtype is DType.float16 and all(isinstance(size, int) for size in sizes):
+            count = prod(int(str(size)) for size in sizes)
+            variance = _half_variance(a, axis, count, over, keepdims)
+            return ops.sqrt(variance) if op is ops.std else variance
+        return op(a, axis=axis, keepdims=keepdims, correction=over)
 
     return reduce
+
+
+def _half_variance(a: Symbol, axis: Any, count: int, over: int, keepdims: Any) -> Symbol:
+    """The variance of float16, each step of which NumPy rounds (numpy/_core/_methods.py, _var)."""
+
+    def shared_out(total: Symbol, parts: int) -> Symbol:
+        return (total.cast(DType.float64) / parts).cast(DType.float16)
+
+    off = a - shared_out(ops.sum(a, axis=axis, keepdims=True, dtype="float16"), count)
+    total = ops.sum(off * off, axis=axis, keepdims=keepdims, dtype="float16")
+    return shared_out(total, max(count - over, 0))
 
 
 def _in(x: Symbol, dtype: DTypeLike | None) -> Symbol:

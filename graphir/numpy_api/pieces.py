@@ -247,6 +247,14 @@ def _array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     return ops.all(same | (ops.is_nan(x) & ops.is_nan(y)) if equal_nan else same)
 
 
+def _array_equiv(a1: Any, a2: Any) -> Any:
+    x, y = as_symbols(a1, a2)
+    try:
+        return ops.all(x == y)
+    except ShapeError:
+        return x.graph.scalar(False, "bool")
+
+
 def _nan_to_num(
     x: Symbol, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
 ) -> Symbol:
@@ -329,6 +337,7 @@ PIECES: dict[str, Function] = {
     "isclose": _isclose,
     "allclose": _allclose,
     "array_equal": _array_equal,
+    "array_equiv": _array_equiv,
     "nan_to_num": _nan_to_num,
     "isposinf": _infinite(False),
     "isneginf": _infinite(True),

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from graphir import ops
-from graphir.dtypes import DType
-from graphir.errors import ShapeError
+from graphir.dtypes import DType, numpy_code
+from graphir.errors import PromotionError, ShapeError
 from graphir.ir.symbol import Symbol
 from graphir.numpy_api.movement import as_symbols, axes_of, flat
 from graphir.numpy_api.pieces import diff
@@ -89,7 +89,7 @@ def _nanmean(a: Symbol, axis: Any = None, dtype: Any = None, *, keepdims: Any = 
 def _nanvar(
     a: Symbol, axis: Any = None, dtype: Any = None, *, ddof: int = 0, keepdims: Any = False
 ) -> Symbol:
-    a = a if dtype is None else a.cast(dtype)
+    a = spread_operand(a, dtype)
     if not _inexact(a.dtype):
         return ops.var(a, axis=axis, keepdims=keepdims, correction=ddof)
     off = ops.where(ops.is_nan(a), _like(a, 0), a - _nanmean(a, axis, keepdims=True))
@@ -153,6 +153,18 @@ def _average(
     return (mean, total) if returned else mean
 
 
+def spread_operand(a: Symbol, dtype: Any) -> Symbol:
+    """The operand of a variance in the dtype that the caller wants, a real float."""
+    if dtype is None:
+        return a
+    to = DType(numpy_code(dtype))
+    if not to.is_float or a.dtype.is_complex:
+        raise PromotionError(
+            f"no op computes a variance of {a.dtype} in {to}", fix="use x.astype(...) first"
+        )
+    return a.cast(to)
+
+
 def _cov(
     m: Any,
     y: Any = None,
@@ -172,6 +184,8 @@ def _cov(
         raise ShapeError("cov needs a known number of observations", got=str(x.type))
     other = ops.transpose(ops.conj(x) if x.dtype.is_complex else x)
     covariance = ops.matmul(x, other) * np.true_divide(1, max(count, 0))
+    if covariance.dtype is not x.dtype:  # NumPy multiplies in place
+        covariance = covariance.cast(x.dtype)
     return ops.reshape(covariance, ()) if covariance.shape == (1, 1) else covariance
 
 
@@ -190,6 +204,12 @@ def _trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Symbol:
     left, right = y[(*before, slice(None, -1))], y[(*before, slice(1, None))]
     if rest:
         line = rest[0]
+        if line.rank not in (1, y.rank):
+            raise ShapeError(
+                "x has one axis or as many as y",
+                got=f"x: {line.type}, y: {y.type}",
+                fix="broadcast both with np.broadcast_arrays first",
+            )
         dx = diff(line) if line.rank == 1 else diff(line, axis=axis)
         if line.rank == 1:
             dx = ops.reshape(dx, (-1, *(1,) * (y.rank - at - 1)))

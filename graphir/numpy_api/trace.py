@@ -159,6 +159,8 @@ def traced(
     try:
         with makers_traced(function), tracing_with(arguments.memory), graph, _no_shuffles():
             result = function(*operands_tree[0].values(), **operands_tree[1])
+        if arguments.memory is not None and arguments.memory.refusal is not None:
+            raise arguments.memory.refusal  # which the function caught: NumPy would not raise there
         outputs_tree = mapped(
             lambda leaf, path: _left(graph, leaf, path, outputs), result, "the result"
         )

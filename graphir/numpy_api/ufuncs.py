@@ -10,6 +10,7 @@ import numpy as np
 
 from graphir import ops
 from graphir.dtypes import DType
+from graphir.errors import PromotionError
 from graphir.ir.graph import Graph
 from graphir.ir.symbol import Symbol
 from graphir.ops.op import Op
@@ -97,16 +98,21 @@ def _floating(build: OpAdder, x: Symbol, op: Op, operand: str) -> Symbol:
     return build.cast(x, build.graph.rules.floating(x.dtype, op.name), operand, op.name)
 
 
-def _scaled(factor: float) -> Compound:
-    def scale(build: OpAdder, x: Symbol) -> Symbol:
-        x = _floating(build, x, ops.multiply, "lhs")
-        return build.emit(ops.multiply, build.operands(ops.multiply, (x, factor)))
-
-    return scale
+def _degrees(build: OpAdder, x: Symbol) -> Symbol:
+    """The product with 180 / pi: below float64 the quotient in float32, as npy_rad2degf has it."""
+    x = _floating(build, x, ops.multiply, "lhs")
+    if x.dtype is DType.float64:
+        return build.emit(ops.multiply, build.operands(ops.multiply, (x, 180 / math.pi)))
+    factor = float(np.float32(180) / np.float32(math.pi))
+    wide = build.cast(x, DType.float32, "lhs", "multiply")
+    product = build.emit(ops.multiply, build.operands(ops.multiply, (wide, factor)))
+    return build.cast(product, x.dtype)
 
 
 def _exp2(build: OpAdder, x: Symbol) -> Symbol:
     x = _floating(build, x, ops.pow, "rhs")
+    if x.dtype.is_complex:
+        raise PromotionError(f"no op computes it for {x.dtype}", fix="write np.power(2, x)")
     return build.emit(ops.pow, build.operands(ops.pow, (2.0, x)))
 
 
@@ -147,8 +153,8 @@ REAL: dict[np.ufunc, str] = {
 COMPOUNDS: dict[np.ufunc, Compound] = {
     np.fabs: _in_floats(ops.abs),
     np.rint: _in_floats(ops.round),
-    np.rad2deg: _scaled(180 / math.pi),
-    np.degrees: _scaled(180 / math.pi),
+    np.rad2deg: _degrees,
+    np.degrees: _degrees,
     np.exp2: _exp2,
     np.fmax: _known_of(ops.maximum),
     np.fmin: _known_of(ops.minimum),

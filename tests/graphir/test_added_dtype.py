@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 BEFORE = '    float8_e8m0fnu = "float8_e8m0fnu"'
 LINE = '    float8_e6m1 = "float8_e6m1", "f8e6m1", "float", 8, _float(6, 1)\n'
@@ -75,6 +77,7 @@ assert not lattice.laws()
 '''
 
 
+@pytest.mark.exhaustive
 def test_a_float_of_six_exponent_bits_is_one_line(tmp_path: Path) -> None:
     """Its conversions against all its values; it computes, compiles, prints, reports, exports."""
     for package in ("graphir", "passes", "runtime"):

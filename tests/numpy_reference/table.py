@@ -17,7 +17,7 @@ import numpy as np
 
 from tests.numpy_reference.arguments import Call
 from tests.numpy_reference.calls import KEYWORDS, MIXED, base_calls, calls, targets, uncalled
-from tests.numpy_reference.known import DEVIATES, KNOWN
+from tests.numpy_reference.known import DEVIATES
 from tests.numpy_reference.outcomes import (
     FRONT_ENDS,
     PLAINLY,
@@ -78,7 +78,7 @@ def unlisted(
     front_end: str, path: str, results: Iterable[tuple[Call, Outcome]]
 ) -> Iterator[tuple[Call, Outcome]]:
     """The results that are wrong and stand in no list."""
-    if path not in KNOWN[front_end] | DEVIATES[front_end]:
+    if path not in DEVIATES[front_end]:
         yield from ((call, outcome) for call, outcome in results if outcome.word in BAD)
 
 
@@ -110,8 +110,6 @@ def _cell(path: str, front_end: str, status: str, without: list[str]) -> str:
     text = status
     if without:
         text += " without " + ", ".join(f"`{name}`" if "=" in name else name for name in without)
-    if path in KNOWN[front_end]:
-        text += f"; wrong today: {KNOWN[front_end][path]}"
     if path in DEVIATES[front_end]:
         text += f"; differs: {DEVIATES[front_end][path]}"
     return text

@@ -55,6 +55,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Outcome
     return {case.name: results[3 * i : 3 * i + 3] for i, case in enumerate(CASES)}
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("regression", CASES, ids=lambda case: case.name.replace(" ", "-"))
 def test_the_probe_tells_the_states_apart_and_no_test_does(
     regression: Regression, outcomes: dict[str, list[Outcome]]

@@ -47,6 +47,15 @@ def at_user_line(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]
     return decorate
 
 
+def _asked(x: Any, question: Callable[[Symbol], Any]) -> Any:
+    """What a symbol answers for a value; the trace remembers its refusal, which code may catch."""
+    try:
+        return question(x.read())
+    except GraphirError as error:
+        x.memory.refusal = error
+        raise
+
+
 _UNARY: dict[str, Any] = {
     "neg": operator.neg,
     "pos": operator.pos,
@@ -108,7 +117,7 @@ class _Dispatching:
 
     def __array_function__(self, function: Any, _: Any, args: Any, kwargs: Any) -> Any:
         try:
-            return calls.call_function(function, args, kwargs)
+            return calls.call_like(self, function, args, kwargs)
         except GraphirError as error:
             raise error.at(user_location(), f"np.{function.__name__}") from None
 
@@ -159,8 +168,11 @@ class _Methods:
 
     @at_user_line(".conj")
     def conj(self) -> Any:
-        """Return the complex conjugate."""
-        return calls.call_ufunc(np.conjugate, "__call__", (self,), {})
+        """Return the complex conjugate; return the array itself unless it is complex, as NumPy does."""
+        x: Any = self
+        if x.dtype.kind != "c":
+            return x
+        return calls.call_ufunc(np.conjugate, "__call__", (x,), {})
 
     conjugate = conj
 
@@ -297,10 +309,11 @@ class SymbolicArray(_Dispatching, _Methods, ArrayValue):
         return self.dims[0] if isinstance(self.dims[0], int) else len(self.read())
 
     def __iter__(self) -> Iterator[Any]:
-        if not self.dims or not isinstance(self.dims[0], int):
-            self.read().__iter__()
-        for i in range(len(self)):
-            yield self[i]
+        if not self.dims:
+            raise ArrayTypeError("iteration over an array without axes; its .shape is ()")
+        if not isinstance(self.dims[0], int):
+            return iter(self.read())
+        return (self[i] for i in range(len(self)))
 
     @property
     def flat(self) -> Any:
@@ -313,15 +326,15 @@ class SymbolicArray(_Dispatching, _Methods, ArrayValue):
 
     def item(self, *args: Any) -> Any:
         """Return an element as a Python number; raise GraphError if the values are unknown."""
-        return plainly(self.plain.item, *args) if self.is_known else float(self.read())
+        return plainly(self.plain.item, *args) if self.is_known else _asked(self, float)
 
     def tolist(self) -> Any:
         """Return the elements as Python numbers; raise GraphError if the values are unknown."""
         return self.plain.tolist() if self.is_known else self._values()
 
-    def tobytes(self, *args: Any) -> bytes:
+    def tobytes(self, order: Any = "C") -> bytes:
         """Return the bytes of the elements; raise GraphError if the values are unknown."""
-        return self.plain.tobytes(*args) if self.is_known else bytes(self._values())
+        return self.plain.tobytes(order) if self.is_known else bytes(self._values())
 
     # -- views and copies
 
@@ -357,9 +370,10 @@ class SymbolicArray(_Dispatching, _Methods, ArrayValue):
         return self.swapaxes(-1, -2)
 
     @at_user_line(".view")
-    def view(self, *args: Any) -> Any:
+    def view(self, dtype: Any = None, type: Any = np.ndarray) -> Any:  # noqa: A002 -- NumPy's name
         """Return another view of the same elements; raise GraphError for another dtype."""
-        if args and args != (np.ndarray,) and np.dtype(args[0]) != self.dtype:
+        dtype = None if dtype is np.ndarray else dtype
+        if type is not np.ndarray or (dtype is not None and np.dtype(dtype) != self.dtype):
             raise GraphError(
                 "a view in another dtype reads bytes, which have no op; use .astype(...)"
             )
@@ -470,20 +484,20 @@ class SymbolicArray(_Dispatching, _Methods, ArrayValue):
         return real
 
     def _values(self) -> NoReturn:
-        self.read().__array__()
-        raise AssertionError  # unreachable: __array__ raises
+        _asked(self, Symbol.__array__)
+        raise AssertionError  # which has raised
 
     def __bool__(self) -> bool:
-        return bool(self.plain) if self.is_known else bool(self.read())
+        return bool(self.plain) if self.is_known else _asked(self, bool)
 
     def __float__(self) -> float:
-        return float(cast("Any", self.plain)) if self.is_known else float(self.read())
+        return float(cast("Any", self.plain)) if self.is_known else _asked(self, float)
 
     def __int__(self) -> int:
-        return int(cast("Any", self.plain)) if self.is_known else int(self.read())
+        return int(cast("Any", self.plain)) if self.is_known else _asked(self, int)
 
     def __complex__(self) -> complex:
-        return complex(cast("Any", self.plain)) if self.is_known else complex(self.read())
+        return complex(cast("Any", self.plain)) if self.is_known else _asked(self, complex)
 
     def __index__(self) -> int:
         return operator.index(self.plain if self.is_known else self.read())
@@ -577,24 +591,25 @@ class SymbolicScalar(_Dispatching, _Methods, ScalarValue):
 
     def item(self, *_: Any) -> Any:
         """Raise GraphError: the value of the number is unknown until the graph runs."""
-        return float(self.symbol)
+        return _asked(self, float)
 
     tolist = item
 
     def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
-        self.symbol.__array__()
+        _asked(self, Symbol.__array__)
+        raise AssertionError  # which has raised
 
     def __bool__(self) -> bool:
-        return bool(self.symbol)
+        return _asked(self, bool)
 
     def __float__(self) -> float:
-        return float(self.symbol)
+        return _asked(self, float)
 
     def __int__(self) -> int:
-        return int(self.symbol)
+        return _asked(self, int)
 
     def __complex__(self) -> complex:
-        return complex(self.symbol)
+        return _asked(self, complex)
 
     def __index__(self) -> int:
         return operator.index(self.symbol)
@@ -655,7 +670,7 @@ class SymbolicSelection(SelectionValue):
 
     def __array_function__(self, function: Any, _: Any, args: Any, kwargs: Any) -> Any:
         try:
-            return calls.call_function(function, args, kwargs)
+            return calls.call_like(self, function, args, kwargs)
         except GraphirError as error:
             raise error.at(user_location(), f"np.{function.__name__}") from None
 

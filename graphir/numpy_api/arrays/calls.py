@@ -312,6 +312,8 @@ def _in_dtype(ufunc: np.ufunc, values: list[Any], dtype: Any, casting: str) -> l
 
     The function raises GraphError if the ufunc has no loop of that dtype.
     """
+    if dtype == np.bool_ and all(loop.endswith(("->?", "->O")) for loop in ufunc.types):
+        return values  # a predicate: `dtype=` is that of its result
     loop = f"{dtype.char * ufunc.nin}->{dtype.char * ufunc.nout}"
     if loop not in ufunc.types:
         raise GraphError(f"np.{ufunc.__name__}: dtype={dtype} has no op; use x.astype(...)")
@@ -338,6 +340,8 @@ def _written(
     parts = cast("tuple[Any, ...]", found if several else (found,))
     made: list[Any] = []
     for into, part in zip(out, parts, strict=True):
+        if not isinstance(part, (Symbol, *VALUES)):
+            part = array_from(memory, part)
         symbol: Symbol = part.read() if isinstance(part, VALUES) else part
         if into is None:
             made.append(memory.computed(symbol, scalar=True))
@@ -398,6 +402,13 @@ def call_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
         casting = kwargs.get("casting", "same_kind")
         return _written(memory, (out,), found, True, casting)
     return results(memory, found, None, partial(_as_numpy, function, args, kwargs))
+
+
+def call_like(x: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What a maker of arrays gives for `like=x`, which NumPy leaves out of the arguments."""
+    if any(isinstance(each, (*VALUES, SelectionValue)) for each in leaves([args, kwargs])):
+        return call_function(function, args, kwargs)
+    return adopted(x.memory, plainly(function, *args, **kwargs), ())
 
 
 def _full_like(memory: TraceMemory, a: Any, fill_value: Any, *args: Any, **kwargs: Any) -> Any:
@@ -491,13 +502,17 @@ def _by_its_body(memory: TraceMemory, function: Any, args: Any, kwargs: Any) -> 
         if body is None or function in memory.bodies or function.__name__ in _COMPILED:
             raise
         memory.bodies.add(function)
+        refusal = memory.refusal
         try:
             with memory.graph.at(user_location()):
-                return body(*mapped(_number, args), **mapped(_number, kwargs))
-        except Exception:  # compiled code that the body calls may raise any error
+                result = body(*mapped(_number, args), **mapped(_number, kwargs))
+            if memory.refusal is refusal:  # else the body has caught it
+                return result
+        except Exception:  # of any kind, where the body meets compiled code
             pass
         finally:
             memory.bodies.discard(function)
+            memory.refusal = refusal
         raise
 
 

@@ -98,15 +98,15 @@ def _is_advanced(key: Any) -> bool:
 
 def _expanded(keys: tuple[Any, ...], rank: int) -> list[Any]:
     """Return a key for each axis: `...` expanded, masks as arrays of positions, None kept."""
-    found: list[Any] = []
+    parts: list[Any] = []
     for key in keys:
         if isinstance(key, np.ndarray) and key.dtype == np.bool_ and key.ndim:  # pyright: ignore
-            found.extend(np.nonzero(cast("NDArray[Any]", key)))
+            parts.extend(np.nonzero(cast("NDArray[Any]", key)))
         else:
-            found.append(key)
-    used = sum(key is not None and key is not Ellipsis for key in found)
-    at = next((i for i, key in enumerate(found) if key is Ellipsis), len(found))
-    return [*found[:at], *[slice(None)] * (rank - used), *found[at + 1 :]]
+            parts.append(key)
+    used = sum(key is not None and key is not Ellipsis for key in parts)
+    at = next((i for i, key in enumerate(parts) if key is Ellipsis), len(parts))
+    return [*parts[:at], *[slice(None)] * (rank - used), *parts[at + 1 :]]
 
 
 def _mask(x: ArrayValue, keys: tuple[Any, ...]) -> Symbol | None:
@@ -219,21 +219,21 @@ def _is_integer(key: Any) -> bool:
 
 def flat_places(memory: TraceMemory, shape: tuple[int, ...], keys: tuple[Any, ...]) -> Any:
     """Return the positions, counted in row-major order, of the elements that a key selects."""
-    known = np.arange(int(np.prod(shape))).reshape(shape)
-    known = np.asarray(plainly(operator.getitem, known, _in_place_of(keys)))
+    places = np.arange(int(np.prod(shape))).reshape(shape)
+    places = np.asarray(plainly(operator.getitem, places, _in_place_of(keys)))
     symbolic = [key for key in keys if isinstance(key, VALUES)]
     if not symbolic:
-        return known
+        return places
     expanded = _expanded(keys, len(shape))
     advanced = [
         i for i, key in enumerate(expanded) if not isinstance(key, slice) and key is not None
     ]
-    shapes = [np.shape(one) for one in _in_place_of(tuple(expanded[i] for i in advanced))]
+    shapes = [np.shape(part) for part in _in_place_of(tuple(expanded[i] for i in advanced))]
     rank = len(np.broadcast_shapes(*shapes))
     adjacent = advanced[-1] - advanced[0] == len(advanced) - 1
-    after = known.ndim - rank - (advanced[0] if adjacent else 0)
-    total = memory.held(known)
-    axis, weight = 0, known.size
+    after = places.ndim - rank - (advanced[0] if adjacent else 0)
+    total = memory.held(places)
+    axis, weight = 0, places.size
     for key in expanded:
         if key is None:
             continue

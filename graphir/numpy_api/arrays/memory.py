@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from graphir import ops
 from graphir.dtypes import DType
-from graphir.errors import GraphError
+from graphir.errors import GraphError, GraphirError
 from graphir.ir.literals import array_of
 from graphir.ir.symbol import Symbol
 from graphir.numpy_api.views.layouts import steps_between
@@ -115,6 +115,8 @@ class TraceMemory:
         """Whether argument strides matter: the function wrote to an array or read a layout."""
         self.bodies: set[Any] = set()
         """The NumPy functions whose Python bodies are running."""
+        self.refusal: GraphirError | None = None
+        """The last refusal of values: code that catches it would go on with another result."""
         self._constants: dict[Any, Symbol] = {}
 
     # -- ops of views

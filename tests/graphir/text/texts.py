@@ -88,6 +88,7 @@ def every_op():
     made += [ops.bitwise_and(i, s), ops.bitwise_or(i, s), ops.bitwise_xor(i, s)]
     made += [ops.bitwise_invert(i), ops.left_shift(i, s), ops.right_shift(i, s)]
     made += [ops.where(b, x, 0.1), ops.clip(x, -1.0, float("inf")), x.cast("bfloat16")]
+    made += [ops.fmod(v, v), ops.heaviside(v, v), ops.cbrt(v), ops.deg2rad(v), ops.softplus(v)]
     made += [ops.gelu(x, approximate="tanh"), ops.sum(i, dtype="int32"), ops.var(x, 1, True, 1)]
     made += [ops.argmax(x, 0, True, "uint8"), ops.cumulative_prod(i, 0, "int8")]
     made += [ops.sort(x, 0, True), ops.argsort(x, descending=True, dtype="int16")]

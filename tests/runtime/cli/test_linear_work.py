@@ -122,6 +122,7 @@ def test_commands_on_lattices(command: str, tmp_path: Path) -> None:
     check(lambda: works[1:], command)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("rules", ["max", "jax", "torch"])
 def test_commands_on_operands(rules: str) -> None:
     def promote(n: int) -> Work:
@@ -131,6 +132,7 @@ def test_commands_on_operands(rules: str) -> None:
     check(lambda: [promote(n) for n in (50, 100, 200)], "promote")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", FORMATS)
 def test_tables_do_the_same_work_each_time(name: str) -> None:
     main(["table", "--format", name])
