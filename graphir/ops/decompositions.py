@@ -91,10 +91,10 @@ def sign(p: Any, x: Any) -> Any:
     kind = x.dtype.kind
     if kind in "bc":
         return x if kind == "b" else None
-    zero, one = p.number(0, x), p.number(1, x)
+    zero, unity = p.number(0, x), p.number(1, x)
     if kind == "u":
-        return p.minimum(x, one)
-    unit = p.where(x > zero, one, p.where(x < zero, p.number(-1, x), zero))
+        return p.minimum(x, unity)
+    unit = p.where(x > zero, unity, p.where(x < zero, p.number(-1, x), zero))
     return unit if kind == "i" else p.where(p.equal(x, x), unit, x)
 
 
@@ -113,11 +113,11 @@ def floor_divide(p: Any, x: Any, y: Any) -> Any:
     """The floor of x / y, computed from the remainder as in NumPy; a primitive for integers."""
     if x.dtype.kind != "f":
         return None
-    rest, zero, one = p.fmod(x, y), p.number(0, x), p.number(1, x)
+    rest, zero, unity = p.fmod(x, y), p.number(0, x), p.number(1, x)
     below = (x - rest) / y
-    quotient = p.where(_crossed(p, rest, y, zero), below - one, below)
+    quotient = p.where(_crossed(p, rest, y, zero), below - unity, below)
     floor = p.floor(quotient)
-    nearest = p.where(quotient - floor > p.number(0.5, x), floor + one, floor)
+    nearest = p.where(quotient - floor > p.number(0.5, x), floor + unity, floor)
     ratio = x / y
     signed = p.where(p.equal(quotient, zero), p.copysign(zero, ratio), nearest)
     return p.where(p.equal(y, zero), ratio, signed)
@@ -133,10 +133,10 @@ def reciprocal(p: Any, x: Any) -> Any:
     """The quotient 1 / x; for integers truncated, with 0 for 0; a primitive for complex numbers."""
     if x.dtype.kind == "c":
         return None
-    one = p.number(1, x)
+    unity = p.number(1, x)
     if x.dtype.kind in "iu":
-        return p.where(p.equal(p.abs(x), one), x, p.number(0, x))
-    return p.divide(one, x)
+        return p.where(p.equal(p.abs(x), unity), x, p.number(0, x))
+    return p.divide(unity, x)
 
 
 @bounded(0, "floor ceil")
@@ -202,16 +202,16 @@ def deg2rad(p: Any, x: Any) -> Any:
 @exact
 def heaviside(p: Any, x: Any, y: Any) -> Any:
     """The step function: 0 for negative x, 1 for positive x, y for x = 0, NaN for NaN."""
-    zero, one = p.number(0, x), p.number(1, x)
-    step = p.where(x > zero, one, p.where(x < zero, zero, x))
+    zero, unity = p.number(0, x), p.number(1, x)
+    step = p.where(x > zero, unity, p.where(x < zero, zero, x))
     return p.where(p.equal(x, zero), y, step)
 
 
 @exact
 def sigmoid(p: Any, x: Any) -> Any:
     """1 / (1 + exp(-x)), or exp(x) / (1 + exp(x)) for negative x, so that exp never overflows."""
-    one, small = p.number(1, x), p.exp(-p.abs(x))
-    return p.where(x >= p.number(0, x), one, small) / (small + one)
+    unity, small = p.number(1, x), p.exp(-p.abs(x))
+    return p.where(x >= p.number(0, x), unity, small) / (small + unity)
 
 
 @exact
@@ -237,9 +237,9 @@ def gelu(p: Any, x: Any, approximate: str) -> Any:
         return x * p.sigmoid(x * p.number(1.702, x))
     if approximate == "none":
         return None
-    slope, cube, half, one = (p.number(value, x) for value in _TANH_FORM)
+    slope, cube, half, unity = (p.number(value, x) for value in _TANH_FORM)
     # One expression, because NumPy reuses the memory of unnamed temporaries for results.
-    return x * half * (p.tanh((x + x * x * x * cube) * slope) + one)
+    return x * half * (p.tanh((x + x * x * x * cube) * slope) + unity)
 
 
 _TANH_FORM = (math.sqrt(2 / math.pi), 0.044715, 0.5, 1)
@@ -323,8 +323,8 @@ def _comparison(name: str) -> None:
         if {str(x.dtype), str(y.dtype)} != {"int64", "uint64"}:
             return None
         compared = getattr(p, name)
-        negative = [p.cast(one < p.number(0, one), to="int8") for one in (x, y)]
-        same = compared(*(p.cast(one, to="uint64") for one in (x, y)))
+        negative = [p.cast(unity < p.number(0, unity), to="int8") for unity in (x, y)]
+        same = compared(*(p.cast(unity, to="uint64") for unity in (x, y)))
         return p.where(p.equal(*negative), same, compared(-negative[0], -negative[1]))
 
 

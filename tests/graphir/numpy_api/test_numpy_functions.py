@@ -45,7 +45,8 @@ def test_comparisons_of_whole_arrays() -> None:
         pairs = [(x, x), (x, values(dtype, (2, 3))), (values(dtype), values(dtype)), (x, x[0])]
         for a, b in pairs:
             same = [np.array_equal(*symbols(a, b)), np.array_equal(*symbols(a, b), True)]
-            expected = [np.array_equal(a, b), np.array_equal(a, b, True)]
+            same.append(np.array_equiv(*symbols(a, b)))
+            expected = [np.array_equal(a, b), np.array_equal(a, b, True), np.array_equiv(a, b)]
             near = np.allclose(*symbols(a, b), equal_nan=True)
             if a.shape == b.shape or a.shape[1:] == b.shape:
                 same.append(near)
