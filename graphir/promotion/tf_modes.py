@@ -99,7 +99,7 @@ class TensorFlowAll(TensorFlow):
         narrow = operand.dtype is DType.weak_float and _is_narrow(operand)
         return DType.float32 if narrow else super().by_itself(operand)
 
-    def number(self, value: Any, place: Place) -> Any:
+    def literal_value(self, value: Any, place: Place) -> Any:
         """Return the wrapped int of the default mode.
 
         Refuse an int that wraps and exceeds 32 bits.

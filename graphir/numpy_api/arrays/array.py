@@ -168,7 +168,7 @@ class _Methods:
 
     @at_user_line(".conj")
     def conj(self) -> Any:
-        """Return the complex conjugate; return the array itself unless it is complex, as NumPy does."""
+        """Return the complex conjugate; of real numbers the array itself, as NumPy does."""
         x: Any = self
         if x.dtype.kind != "c":
             return x
