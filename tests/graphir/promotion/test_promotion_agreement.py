@@ -83,7 +83,7 @@ def test_promote_explain_and_the_operator_agree(chosen: PromotionRules):
         computed = None
         if met is not None:
             with suppress(PromotionError):
-                computed = deciding.computed("arithmetic", met, "add")
+                computed = deciding.family_dtype("arithmetic", met, "add")
         assert answered(added, *pair) is computed, (pair, met)
 
 
