@@ -24,7 +24,15 @@ from graphir.location import CompoundLocation, user_location
 from graphir.numpy_api.functions import FUNCTIONS
 from graphir.numpy_api.products import strong
 from graphir.numpy_api.traced_numbers import TracedNumber
-from graphir.numpy_api.ufuncs import ACCUMULATIONS, COMPOUNDS, OPS, PARTS, REAL, REDUCTIONS
+from graphir.numpy_api.ufuncs import (
+    ACCUMULATIONS,
+    COMPOUNDS,
+    OPS,
+    PARTS,
+    REAL,
+    REDUCTIONS,
+    UfuncTable,
+)
 from graphir.ops.op import Op
 from graphir.ops.types import TensorType
 from graphir.promotion import PromotionRules
@@ -80,7 +88,7 @@ def call_ufunc(
     raises GraphError, naming the nearest op, if no op computes the ufunc, and for out=, where= and
     similar arguments.
     """
-    op = OPS.get(ufunc)
+    op = OPS[ufunc]
     if op is not None and method == "__call__" and not kwargs:
         if not all(map(may_be_operand, inputs)):
             return NotImplemented
@@ -275,9 +283,9 @@ def _call_ufunc(graph: Graph, ufunc: np.ufunc, name: str, *inputs: Any, **kwargs
     _refuse_settings(name, kwargs)
     if not all(map(may_be_operand, inputs)):
         return NotImplemented
-    if ufunc in PARTS:
+    if OPS[ufunc] is None and ufunc in PARTS:
         return tuple(graph.apply(op, inputs, {}) for op in PARTS[ufunc])
-    if ufunc in COMPOUNDS:
+    if OPS[ufunc] is None and ufunc in COMPOUNDS:
         alike = ops.add if len(inputs) == 2 else ops.negative
         operands = symbols_of(graph, alike, inputs)
         if ufunc in REAL and operands[0].dtype.is_complex:
@@ -327,8 +335,8 @@ def _outer(graph: Graph, ufunc: np.ufunc, name: str, x: Any, y: Any, **kwargs: A
     return graph.apply(op, (x.reshape(*x.shape, *(1,) * y.rank) if y.rank else x, y), {})
 
 
-def _op_of(table: Mapping[np.ufunc, Op], ufunc: np.ufunc, name: str) -> Op:
-    return table[ufunc] if ufunc in table else _has_none(name)
+def _op_of(table: UfuncTable, ufunc: np.ufunc, name: str) -> Op:
+    return table[ufunc] or _has_none(name)
 
 
 _METHODS: dict[str, Callable[..., Any]] = {

@@ -13,47 +13,42 @@ from graphir.dtypes import DType
 from graphir.errors import PromotionError
 from graphir.ir.graph import Graph
 from graphir.ir.symbol import Symbol
-from graphir.ops.op import Op
-
-_CLIP: np.ufunc = np._core.umath.clip  # pyright: ignore
-
-OPS: dict[np.ufunc, Op] = {
-    **{getattr(np, name): op for name, op in ops.CATALOGUE.items() if name in dir(np)
-       and isinstance(getattr(np, name), np.ufunc)},
-    np.power: ops.pow,
-    np.absolute: ops.abs,
-    _CLIP: ops.clip,
-    np.arcsin: ops.asin,
-    np.radians: ops.deg2rad,
-    np.arccos: ops.acos,
-    np.arctan: ops.atan,
-    np.arcsinh: ops.asinh,
-    np.arccosh: ops.acosh,
-    np.arctanh: ops.atanh,
-    np.arctan2: ops.atan2,
-    np.isnan: ops.is_nan,
-    np.isinf: ops.is_inf,
-    np.isfinite: ops.is_finite,
-    np.invert: ops.bitwise_invert,
-    np.conjugate: ops.conj,
-}  # fmt: skip
-REDUCTIONS: dict[np.ufunc, Op] = {
-    np.add: ops.sum,
-    np.multiply: ops.prod,
-    np.maximum: ops.max,
-    np.minimum: ops.min,
-    np.logical_or: ops.any,
-    np.logical_and: ops.all,
-}
-ACCUMULATIONS: dict[np.ufunc, Op] = {np.add: ops.cumulative_sum, np.multiply: ops.cumulative_prod}
+from graphir.ops.op import Op, find_or_none
 
 
-NEUTRAL: dict[Any, Any] = {
-    np.add: 0,
-    np.multiply: 1,
-    np.logical_or: False,
-    np.logical_and: True,
-}
+class UfuncTable(dict[Any, "Op | None"]):
+    """The ops of NumPy's ufuncs, or of one method of them, from the names on the ops' records.
+
+    A look-up gives None for a ufunc without an op. It finds the ops that are registered later too.
+    """
+
+    def __init__(self, method: str = "") -> None:
+        super().__init__()
+        self.method, self._ops_read = method, 0
+        self._read()
+
+    def __missing__(self, ufunc: np.ufunc) -> Op | None:
+        if not self.method and ufunc not in COMPOUNDS and ufunc not in PARTS:
+            find_or_none(ufunc.__name__)
+        self._read()
+        return self.get(ufunc)
+
+    def _read(self) -> None:
+        """Add the rows of the ops that the catalogue gained."""
+        catalogue = list(ops.CATALOGUE.values())
+        for op in catalogue[self._ops_read :]:
+            for path in (op.name, *op.numpy.split()):
+                name, _, method = path.partition(".")
+                ufunc = getattr(np, name, None)
+                if method == self.method and isinstance(ufunc, np.ufunc):
+                    self.setdefault(ufunc, op)
+        self._ops_read = len(catalogue)
+
+
+OPS = UfuncTable()
+OPS[np._core.umath.clip] = ops.clip  # pyright: ignore
+REDUCTIONS = UfuncTable("reduce")
+ACCUMULATIONS = UfuncTable("accumulate")
 PARTS: dict[np.ufunc, tuple[Op, Op]] = {np.divmod: (ops.floor_divide, ops.remainder)}
 
 

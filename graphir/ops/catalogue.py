@@ -23,16 +23,17 @@ _SHAPE = Attr("shape", at.shape)
 _LITERAL = Attr("literal", at.optional_number, None)
 
 
-def _unary(name: str, signature: Signature, doc: str, *attrs: Attr) -> Op:
-    return Op(name, ("x",), signature, shapes.same, doc, attrs)
+def _unary(name: str, signature: Signature, doc: str, *attrs: Attr, **facts: Any) -> Op:
+    return Op(name, ("x",), signature, shapes.same, doc, attrs, **facts)
 
 
-def _binary(name: str, signature: Signature, doc: str, *, commutative: bool = False) -> Op:
-    return Op(name, ("lhs", "rhs"), signature, shapes.broadcast, doc, commutative=commutative)
+def _binary(name: str, signature: Signature, doc: str, **facts: Any) -> Op:
+    return Op(name, ("lhs", "rhs"), signature, shapes.broadcast, doc, **facts)
 
 
-def _reduction(name: str, signature: Signature, doc: str, *attrs: Attr) -> Op:
-    return Op(name, ("x",), signature, shapes.reduced, doc, (_AXES, _KEEP, *attrs), "reduction")
+def _reduction(name: str, signature: Signature, doc: str, *attrs: Attr, **facts: Any) -> Op:
+    attrs = (_AXES, _KEEP, *attrs)
+    return Op(name, ("x",), signature, shapes.reduced, doc, attrs, "reduction", **facts)
 
 
 def _locator(name: str, doc: str) -> Op:
@@ -40,8 +41,9 @@ def _locator(name: str, doc: str) -> Op:
     return Op(name, ("x",), sig.POSITION, shapes.located, doc, attrs, "reduction")
 
 
-def _rowwise(name: str, signature: Signature, doc: str, *attrs: Attr) -> Op:
-    return Op(name, ("x",), signature, shapes.at_least_1d, doc, (_AXIS, *attrs), "rowwise")
+def _rowwise(name: str, signature: Signature, doc: str, *attrs: Attr, **facts: Any) -> Op:
+    attrs = (_AXIS, *attrs)
+    return Op(name, ("x",), signature, shapes.at_least_1d, doc, attrs, "rowwise", **facts)
 
 
 def _movement(name: str, shape: Any, doc: str, *attrs: Attr, operands: Any = ("x",), **more: Any):
@@ -54,9 +56,11 @@ def _creation(name: str, shape: Any, doc: str, *attrs: Attr) -> Op:
 
 
 # -- arithmetic
-add = _binary("add", sig.ARITHMETIC, "x + y; of bools, or.", commutative=True)
-subtract = _binary("subtract", sig.ARITHMETIC, "x - y.")
-multiply = _binary("multiply", sig.ARITHMETIC, "x * y; of bools, and.", commutative=True)
+add = _binary("add", sig.ARITHMETIC, "x + y; of bools, or.", commutative=True, cheap=True)
+subtract = _binary("subtract", sig.ARITHMETIC, "x - y.", cheap=True)
+multiply = _binary(
+    "multiply", sig.ARITHMETIC, "x * y; of bools, and.", commutative=True, cheap=True
+)
 divide = _binary("divide", sig.DIVISION, "x / y in the float the rules name.")
 floor_divide = _binary("floor_divide", sig.REAL_ARITHMETIC, "floor(x / y); integer x // 0 is 0.")
 remainder = _binary("remainder", sig.REAL_ARITHMETIC, "x - y * floor(x / y); integer x % 0 is 0.")
@@ -64,11 +68,11 @@ fmod = _binary("fmod", sig.REAL_ARITHMETIC, "C's remainder, signed as x; of inte
 pow = _binary(
     "pow", sig.ARITHMETIC, "x ** y, x * x where y is 2; a negative integer exponent is an error."
 )
-maximum = _binary("maximum", sig.ORDERING, "The greater; NaN if either is.")
-minimum = _binary("minimum", sig.ORDERING, "The lesser; NaN if either is.")
-negative = _unary("negative", sig.ARITHMETIC, "-x.")
+maximum = _binary("maximum", sig.ORDERING, "The greater; NaN if either is.", cheap=True)
+minimum = _binary("minimum", sig.ORDERING, "The lesser; NaN if either is.", cheap=True)
+negative = _unary("negative", sig.ARITHMETIC, "-x.", cheap=True)
 positive = _unary("positive", sig.ARITHMETIC, "+x.")
-abs = _unary("abs", sig.MAGNITUDE, "|x|; of a complex, its magnitude.")
+abs = _unary("abs", sig.MAGNITUDE, "|x|; of a complex, its magnitude.", cheap=True)
 sign = _unary("sign", sig.ARITHMETIC, "-1, 0 or 1; of a complex z, z / |z|; NaN of NaN.")
 square = _unary("square", sig.ARITHMETIC, "x * x.")
 reciprocal = _unary("reciprocal", sig.FLOATING, "1 / x; of an integer truncated, and 0 of 0.")
@@ -96,7 +100,9 @@ tan = _unary("tan", sig.FLOATING, "The tangent of radians.")
 asin = _unary("asin", sig.FLOATING, "The inverse sine, in radians.")
 acos = _unary("acos", sig.FLOATING, "The inverse cosine, in radians.")
 atan = _unary("atan", sig.FLOATING, "The inverse tangent, in radians.")
-deg2rad = _unary("deg2rad", sig.REAL_FLOATING, "Degrees in radians: x * (pi / 180).")
+deg2rad = _unary(
+    "deg2rad", sig.REAL_FLOATING, "Degrees in radians: x * (pi / 180).", numpy="radians"
+)
 sinh = _unary("sinh", sig.FLOATING, "The hyperbolic sine.")
 cosh = _unary("cosh", sig.FLOATING, "The hyperbolic cosine.")
 tanh = _unary("tanh", sig.FLOATING, "The hyperbolic tangent.")
@@ -121,28 +127,46 @@ copysign = _binary("copysign", sig.REAL_FLOATING, "The magnitude of x with the s
 nextafter = _binary("nextafter", sig.STEP, "The float after x towards y, in their dtype.")
 
 # -- predicates, comparison, logic
-is_nan = _unary("is_nan", sig.PREDICATE, "Whether x is NaN.")
-is_inf = _unary("is_inf", sig.PREDICATE, "Whether x is an infinity.")
-is_finite = _unary("is_finite", sig.PREDICATE, "Whether x is neither NaN nor an infinity.")
+is_nan = _unary("is_nan", sig.PREDICATE, "Whether x is NaN.", numpy="isnan")
+is_inf = _unary("is_inf", sig.PREDICATE, "Whether x is an infinity.", numpy="isinf")
+is_finite = _unary(
+    "is_finite", sig.PREDICATE, "Whether x is neither NaN nor an infinity.", numpy="isfinite"
+)
 signbit = _unary("signbit", sig.SIGN_PREDICATE, "Whether the sign is set, of -0.0 and NaN too.")
-equal = _binary("equal", sig.COMPARISON, "x == y, compared at their join.", commutative=True)
-not_equal = _binary("not_equal", sig.COMPARISON, "x != y at their join.", commutative=True)
-less = _binary("less", sig.ORDER, "x < y, compared at their join.")
-less_equal = _binary("less_equal", sig.ORDER, "x <= y, compared at their join.")
-greater = _binary("greater", sig.ORDER, "x > y, compared at their join.")
-greater_equal = _binary("greater_equal", sig.ORDER, "x >= y, compared at their join.")
-logical_and = _binary("logical_and", sig.LOGICAL, "Both are true.", commutative=True)
-logical_or = _binary("logical_or", sig.LOGICAL, "Either is true.", commutative=True)
+equal = _binary(
+    "equal", sig.COMPARISON, "x == y, compared at their join.", commutative=True, cheap=True
+)
+not_equal = _binary(
+    "not_equal", sig.COMPARISON, "x != y at their join.", commutative=True, cheap=True
+)
+less = _binary("less", sig.ORDER, "x < y, compared at their join.", cheap=True)
+less_equal = _binary("less_equal", sig.ORDER, "x <= y, compared at their join.", cheap=True)
+greater = _binary("greater", sig.ORDER, "x > y, compared at their join.", cheap=True)
+greater_equal = _binary("greater_equal", sig.ORDER, "x >= y, compared at their join.", cheap=True)
+logical_and = _binary("logical_and", sig.LOGICAL, "Both are true.", commutative=True, cheap=True)
+logical_or = _binary("logical_or", sig.LOGICAL, "Either is true.", commutative=True, cheap=True)
 logical_xor = _binary("logical_xor", sig.LOGICAL, "Just one is true.", commutative=True)
-logical_not = _unary("logical_not", sig.LOGICAL, "It is false.")
+logical_not = _unary("logical_not", sig.LOGICAL, "It is false.", cheap=True)
 
 # -- bits
-bitwise_and = _binary("bitwise_and", sig.BITWISE, "x & y.", commutative=True)
-bitwise_or = _binary("bitwise_or", sig.BITWISE, "x | y.", commutative=True)
-bitwise_xor = _binary("bitwise_xor", sig.BITWISE, "x ^ y.", commutative=True)
-bitwise_invert = _unary("bitwise_invert", sig.BITWISE, "~x.")
-left_shift = _binary("left_shift", sig.SHIFT, "x << y; 0 where y is negative or past the width.")
-right_shift = _binary("right_shift", sig.SHIFT, "x >> y; past the width 0, or -1 of negatives.")
+bitwise_and = _binary("bitwise_and", sig.BITWISE, "x & y.", commutative=True, cheap=True)
+bitwise_or = _binary("bitwise_or", sig.BITWISE, "x | y.", commutative=True, cheap=True)
+bitwise_xor = _binary("bitwise_xor", sig.BITWISE, "x ^ y.", commutative=True, cheap=True)
+bitwise_invert = _unary("bitwise_invert", sig.BITWISE, "~x.", cheap=True)
+left_shift = _binary(
+    "left_shift",
+    sig.SHIFT,
+    "x << y; 0 where y is negative or past the width.",
+    cheap=True,
+    numpy="bitwise_left_shift",
+)
+right_shift = _binary(
+    "right_shift",
+    sig.SHIFT,
+    "x >> y; past the width 0, or -1 of negatives.",
+    cheap=True,
+    numpy="bitwise_right_shift",
+)
 
 # -- selection and conversion
 where = Op(
@@ -170,21 +194,42 @@ conj = _unary("conj", sig.SAME, "The complex conjugate.")
 as_complex = _binary("as_complex", sig.COMPLEX_OF, "x + y*i from real x and y.")
 
 # -- reductions
-sum = _reduction("sum", sig.ACCUMULATION, "The sum, pairwise as NumPy adds.", _DTYPE)
-prod = _reduction("prod", sig.ACCUMULATION, "The product.", _DTYPE)
-max = _reduction("max", sig.ORDERING, "The greatest; NaN if any is; 0.0 is above -0.0.")
-min = _reduction("min", sig.ORDERING, "The least; NaN if any is; -0.0 is below 0.0.")
+sum = _reduction(
+    "sum", sig.ACCUMULATION, "The sum, pairwise as NumPy adds.", _DTYPE, numpy="add.reduce"
+)
+prod = _reduction("prod", sig.ACCUMULATION, "The product.", _DTYPE, numpy="multiply.reduce")
+max = _reduction(
+    "max",
+    sig.ORDERING,
+    "The greatest; NaN if any is; 0.0 is above -0.0.",
+    numpy="amax maximum.reduce",
+)
+min = _reduction(
+    "min", sig.ORDERING, "The least; NaN if any is; -0.0 is below 0.0.", numpy="amin minimum.reduce"
+)
 mean = _reduction("mean", sig.MEAN, "The arithmetic mean.")
 var = _reduction(
     "var", sig.SPREAD, "The variance over n - correction.", Attr("correction", at.integer, 0)
 )
 std = _reduction("std", sig.SPREAD, "The square root of var.", Attr("correction", at.integer, 0))
-any = _reduction("any", sig.LOGICAL, "Whether any is true.")
-all = _reduction("all", sig.LOGICAL, "Whether all are true.")
+any = _reduction("any", sig.LOGICAL, "Whether any is true.", numpy="logical_or.reduce")
+all = _reduction("all", sig.LOGICAL, "Whether all are true.", numpy="logical_and.reduce")
 argmax = _locator("argmax", "The place of the first greatest; the flat one where axis is None.")
 argmin = _locator("argmin", "The place of the first least; the flat one where axis is None.")
-cumulative_sum = _rowwise("cumulative_sum", sig.ACCUMULATION, "Sums from the first on.", _DTYPE)
-cumulative_prod = _rowwise("cumulative_prod", sig.ACCUMULATION, "Products so far.", _DTYPE)
+cumulative_sum = _rowwise(
+    "cumulative_sum",
+    sig.ACCUMULATION,
+    "Sums from the first on.",
+    _DTYPE,
+    numpy="cumsum add.accumulate",
+)
+cumulative_prod = _rowwise(
+    "cumulative_prod",
+    sig.ACCUMULATION,
+    "Products so far.",
+    _DTYPE,
+    numpy="cumprod multiply.accumulate",
+)
 
 # -- rows: softmax, norms, sorting
 softmax = _rowwise("softmax", sig.REAL_FLOATING, "exp(x - max) / sum of it, along an axis.")

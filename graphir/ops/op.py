@@ -80,6 +80,11 @@ class Op:
     decompositions.py. An op without a decomposition is a primitive. `kernel` is the computation on
     NumPy arrays of an op from outside of the project (see graphir.semantics.kernels), unless the op
     has a decomposition.
+
+    `numpy` are NumPy's names of the op besides its own, separated by spaces: functions (`isnan`)
+    and methods of ufuncs (`add.reduce`). The Array API's name is among them, because NumPy 2 has
+    the standard's names. `cheap` holds for one ufunc of about one instruction, whose result
+    does not depend on the memory layout of its operands.
     """
 
     name: str
@@ -93,6 +98,8 @@ class Op:
     variadic: bool = False
     kernel: Callable[..., Any] | None = None
     decomposition: Decomposition | None = None
+    numpy: str = ""
+    cheap: bool = False
 
     def __post_init__(self) -> None:
         if self.decomposition is None:
@@ -221,14 +228,19 @@ def find(name: str) -> Op:
 
     The function raises GraphError with the nearest names if no op has the name.
     """
-    if name in CATALOGUE:
-        return CATALOGUE[name]
-    declared = load_declared("graphir.ops", name)
-    if declared is not None:
-        return register(declared)
+    op = find_or_none(name)
+    if op is not None:
+        return op
     near = difflib.get_close_matches(name, [*CATALOGUE, *declared_names("graphir.ops")], n=3)
     hint = f"; near it are {', '.join(near)}" if near else ""
     raise GraphError(f"no op is named {name!r}{hint}")
+
+
+def find_or_none(name: str) -> Op | None:
+    """Return the op of that name, registered or declared by a distribution, or None."""
+    op = CATALOGUE.get(name)
+    declared = load_declared("graphir.ops", name) if op is None else None
+    return op if declared is None else register(declared)
 
 
 def register(op: Op) -> Op:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir import GraphirError, Symbol
+from graphir.numpy_api.ufuncs import OPS
 from graphir.ops.dims import evaluate
 from graphir.semantics.evaluation import contiguous, settings_of
 from runtime.program.blocks import Entering, FlatSpace, Operand, Range, Uniform, laid_out, share
@@ -41,15 +42,7 @@ Taker: TypeAlias = "Parts | Rows"
 Partition: TypeAlias = tuple[Sequence[Range], list[Tree]]
 Work: TypeAlias = Callable[[Lane, Iterator[int]], None]
 
-CHEAP = frozenset(
-    {
-        *(np.add, np.subtract, np.multiply, np.negative, np.absolute, np.maximum, np.minimum),
-        *(np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal),
-        *(np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.left_shift, np.right_shift),
-        *(np.logical_and, np.logical_or, np.logical_not, np.invert),
-        *(assign, select),
-    }
-)
+CHEAP = frozenset({ufunc for ufunc, op in OPS.items() if op and op.cheap} | {assign, select})
 """The cheap functions, whose results do not depend on the memory layout of their operands."""
 
 

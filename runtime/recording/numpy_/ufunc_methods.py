@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 
 from graphir import DType, Op, Symbol, ops
-from graphir.numpy_api.ufuncs import ACCUMULATIONS, NEUTRAL, OPS, REDUCTIONS
+from graphir.numpy_api.ufuncs import ACCUMULATIONS, OPS, REDUCTIONS
 from runtime.recording.builder import is_truncation
 from runtime.recording.numpy_.outs import outs_of, plain_kwargs, store
 from runtime.recording.numpy_.ufunc_ops import op_of
@@ -79,13 +79,14 @@ def _reduce(
         x = _truncated(recorder, op, x, to["dtype"])
     axes = axis_of(axis, x.rank)
     reduction = recorder.emit(op, (x,), axis=axes, keepdims=bool(keepdims), **to)
-    if initial is None or (ufunc in NEUTRAL and initial == NEUTRAL[ufunc]):
+    if initial is None or (ufunc.identity is not None and initial == ufunc.identity):
         return reduction
-    return recorder.emit(OPS[ufunc], recorder.operands(OPS[ufunc], (reduction, initial)))
+    binary = op_of(OPS, ufunc)
+    return recorder.emit(binary, recorder.operands(binary, (reduction, initial)))
 
 
 def _masked(recorder: Recorder, ufunc: np.ufunc, x: Symbol, mask: Symbol, initial: Any) -> Symbol:
-    neutral = NEUTRAL.get(ufunc, initial)
+    neutral = initial if ufunc.identity is None else ufunc.identity
     filler = recorder.create(ops.full, dtype=x.dtype, value=plain(neutral), shape=())
     return recorder.emit(ops.where, (mask, x, filler))
 

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from graphir import Op, Symbol, ops
 from graphir.ir.operators.powers import power
-from graphir.numpy_api.ufuncs import COMPOUNDS, OPS
+from graphir.numpy_api.ufuncs import COMPOUNDS, OPS, UfuncTable
 from runtime.recording.recorder import Recorder
 from runtime.recording.values import UnrecordedError
 
 
-def op_of(table: Mapping[np.ufunc, Op], ufunc: np.ufunc) -> Op:
+def op_of(table: UfuncTable, ufunc: np.ufunc) -> Op:
     """Return the op of a ufunc in a table. Raises UnrecordedError if the table lacks it."""
-    if ufunc not in table:
+    op = table[ufunc]
+    if op is None:
         raise UnrecordedError("it has no op")
-    return table[ufunc]
+    return op
 
 
 def emit(recorder: Recorder, ufunc: np.ufunc, args: tuple[Symbol, ...] | None) -> Symbol:
@@ -25,7 +24,7 @@ def emit(recorder: Recorder, ufunc: np.ufunc, args: tuple[Symbol, ...] | None) -
 
     Raises UnrecordedError if `args` is None: the operands have no symbols, or the ufunc has no op.
     """
-    op = OPS.get(ufunc)
+    op = OPS[ufunc]
     if args is None:
         raise UnrecordedError("it has no op, or not on these operands")
     short = _power(*args) if op is ops.pow else None

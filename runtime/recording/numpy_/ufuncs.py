@@ -68,7 +68,7 @@ def _operands(
     recorder: Recorder, ufunc: np.ufunc, inputs: Sequence[Any]
 ) -> tuple[Symbol, ...] | None:
     """Return the operands as symbols, before NumPy may write to them; None if they have none."""
-    op = OPS.get(ufunc)
+    op = OPS[ufunc]
     if op is None and ufunc not in COMPOUNDS and ufunc not in PARTS:
         return None
     try:
@@ -138,7 +138,7 @@ def _in_loop(
     loop = ufunc.resolve_dtypes(
         (*types, *[None] * ufunc.nout), signature=signature, casting="unsafe"
     )
-    op = OPS.get(ufunc, ops.add)
+    op = OPS[ufunc] or ops.add
     return tuple(
         recorder.cast(arg, DType.from_numpy(to), op.operand(i), op.name)
         for i, (arg, to) in enumerate(zip(args, loop, strict=False))
