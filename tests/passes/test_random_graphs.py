@@ -74,7 +74,8 @@ def reads_back(graph: Graph) -> None:
 def _has_nan(attrs: dict[str, Any]) -> bool:
     """Whether there is a NaN, whose payload text does not keep."""
     value = attrs.get("value", attrs.get("epsilon", 0))
-    return bool(np.any(np.not_equal(value, value)))
+    with np.errstate(invalid="ignore"):  # a signaling NaN
+        return bool(np.any(np.not_equal(value, value)))
 
 
 def is_explicit(graph: Graph) -> None:

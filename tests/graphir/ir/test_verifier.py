@@ -11,8 +11,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphir import DType, Graph, GraphError, Location, Origin, Symbol, TensorType, ops, rules
+from graphir import (
+    DType,
+    Graph,
+    GraphError,
+    Location,
+    Origin,
+    ParseError,
+    Symbol,
+    TensorType,
+    ops,
+    rules,
+)
 from graphir.ops.attribute_record import AttributeRecord
+from graphir.ops.op import Op
 from passes import implicit_cast, lower
 
 HERE = Location.at("program.py", 1)
@@ -334,6 +346,24 @@ def test_a_full_value_at_the_edge_is_fine(dtype: str, value: Any):
     attrs = {"dtype": DType(dtype), "value": value, "shape": (2,), "literal": None}
     g.append(ops.full, (), attrs, TensorType(dtype, (2,)), HERE)
     g.verify()
+
+
+@pytest.mark.parametrize(
+    ("op", "attrs"),
+    [
+        (ops.constant, {"value": np.float32(2)}),
+        (ops.constant, {"value": np.array([0.1], np.float32)}),
+        (ops.full, {"value": 2.0, "shape": (2,)}),
+    ],
+)
+def test_a_literal_is_the_value(op: Op, attrs: dict[str, Any]):
+    g = Graph()
+    g.emit(op, (), {"dtype": DType.float32, "literal": 0.1, **attrs})
+    with pytest.raises(GraphError, match=r"the literal 0\.1 is not the value"):
+        g.verify()
+    g.output(g.symbols[0])
+    with pytest.raises(ParseError, match=r"the literal 0\.1 is not the value"):
+        Graph.parse(str(g))
 
 
 def test_values_in_attributes_are_compared_to_the_bit():
