@@ -4,99 +4,35 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 from graphir import DType, ops
 from graphir.ops.op import Op
 from runtime.array_api.array import Array, array_of, named, record
 from runtime.array_api.dtypes import require
 
-Unary: TypeAlias = Callable[[Array], Array]
-Binary: TypeAlias = Callable[[Any, Any], Array]
+RECORDED = """
+    abs acos acosh add asin asinh atan atan2 atanh bitwise_and bitwise_invert
+    bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor ceil conj copysign cos cosh
+    divide equal exp floor floor_divide greater greater_equal hypot imag isfinite isinf isnan
+    less less_equal log log10 log1p log2 logaddexp logical_and logical_not logical_or
+    logical_xor maximum minimum multiply negative nextafter not_equal positive pow real
+    reciprocal remainder round signbit sin sinh sqrt square subtract tan tanh trunc
+"""
+"""The standard's functions that record one op, which has the function's name on its record."""
 
 
-def _unary(name: str, op: Op) -> Unary:
-    def function(x: Array, /) -> Array:
+def _recorded(name: str, op: Op) -> Callable[..., Array]:
+    """Return the function of the standard that records an op on its operands."""
+
+    def unary(x: Array, /) -> Array:
         return record(op, array_of(x))
 
-    return named(function, name, _doc(op))
-
-
-def _binary(name: str, op: Op) -> Binary:
-    def function(x1: Any, x2: Any, /) -> Array:
+    def binary(x1: Any, x2: Any, /) -> Array:
         return record(op, x1, x2)
 
-    return named(function, name, _doc(op))
-
-
-def _doc(op: Op) -> str:
-    return f"{op.doc}\n\nTypeError where the standard does not define it."
-
-
-abs = _unary("abs", ops.abs)
-acos = _unary("acos", ops.acos)
-acosh = _unary("acosh", ops.acosh)
-asin = _unary("asin", ops.asin)
-asinh = _unary("asinh", ops.asinh)
-atan = _unary("atan", ops.atan)
-atanh = _unary("atanh", ops.atanh)
-bitwise_invert = _unary("bitwise_invert", ops.bitwise_invert)
-ceil = _unary("ceil", ops.ceil)
-conj = _unary("conj", ops.conj)
-cos = _unary("cos", ops.cos)
-cosh = _unary("cosh", ops.cosh)
-exp = _unary("exp", ops.exp)
-floor = _unary("floor", ops.floor)
-imag = _unary("imag", ops.imag)
-isfinite = _unary("isfinite", ops.is_finite)
-isinf = _unary("isinf", ops.is_inf)
-isnan = _unary("isnan", ops.is_nan)
-log = _unary("log", ops.log)
-log1p = _unary("log1p", ops.log1p)
-log2 = _unary("log2", ops.log2)
-log10 = _unary("log10", ops.log10)
-logical_not = _unary("logical_not", ops.logical_not)
-negative = _unary("negative", ops.negative)
-positive = _unary("positive", ops.positive)
-real = _unary("real", ops.real)
-reciprocal = _unary("reciprocal", ops.reciprocal)
-round = _unary("round", ops.round)
-signbit = _unary("signbit", ops.signbit)
-sin = _unary("sin", ops.sin)
-sinh = _unary("sinh", ops.sinh)
-square = _unary("square", ops.square)
-sqrt = _unary("sqrt", ops.sqrt)
-tan = _unary("tan", ops.tan)
-tanh = _unary("tanh", ops.tanh)
-trunc = _unary("trunc", ops.trunc)
-add = _binary("add", ops.add)
-atan2 = _binary("atan2", ops.atan2)
-bitwise_and = _binary("bitwise_and", ops.bitwise_and)
-bitwise_left_shift = _binary("bitwise_left_shift", ops.left_shift)
-bitwise_or = _binary("bitwise_or", ops.bitwise_or)
-bitwise_right_shift = _binary("bitwise_right_shift", ops.right_shift)
-bitwise_xor = _binary("bitwise_xor", ops.bitwise_xor)
-copysign = _binary("copysign", ops.copysign)
-divide = _binary("divide", ops.divide)
-equal = _binary("equal", ops.equal)
-floor_divide = _binary("floor_divide", ops.floor_divide)
-greater = _binary("greater", ops.greater)
-greater_equal = _binary("greater_equal", ops.greater_equal)
-hypot = _binary("hypot", ops.hypot)
-less = _binary("less", ops.less)
-less_equal = _binary("less_equal", ops.less_equal)
-logaddexp = _binary("logaddexp", ops.logaddexp)
-logical_and = _binary("logical_and", ops.logical_and)
-logical_or = _binary("logical_or", ops.logical_or)
-logical_xor = _binary("logical_xor", ops.logical_xor)
-maximum = _binary("maximum", ops.maximum)
-minimum = _binary("minimum", ops.minimum)
-multiply = _binary("multiply", ops.multiply)
-nextafter = _binary("nextafter", ops.nextafter)
-not_equal = _binary("not_equal", ops.not_equal)
-pow = _binary("pow", ops.pow)
-remainder = _binary("remainder", ops.remainder)
-subtract = _binary("subtract", ops.subtract)
+    doc = f"{op.doc}\n\nTypeError where the standard does not define it."
+    return named(unary if len(op.operands) == 1 else binary, name, doc)
 
 
 def expm1(x: Array, /) -> Array:
@@ -135,3 +71,13 @@ def clip(x: Array, /, min: Any = None, max: Any = None) -> Array:
 
 def _range(dtype: DType) -> tuple[Any, Any]:
     return (dtype.min, dtype.max) if dtype.is_integer else (-math.inf, math.inf)
+
+
+_OPS = {name: op for op in ops.CATALOGUE.values() for name in (op.name, *op.numpy.split())}
+FUNCTIONS: dict[str, Callable[..., Array]] = {
+    **{name: _recorded(name, _OPS[name]) for name in RECORDED.split()},
+    "expm1": expm1,
+    "sign": sign,
+    "clip": clip,
+}
+"""The elementwise functions by their names."""
