@@ -2,13 +2,48 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from graphir import ops
 from graphir.ops.op import Op
 
 if TYPE_CHECKING:
     from runtime.array_api.array import Array
+
+Unary: TypeAlias = "Callable[[Any], Array]"
+Binary: TypeAlias = "Callable[[Any, Any], Array]"
+
+
+def _named(name: str, method: Any) -> Any:
+    method.__name__ = method.__qualname__ = f"__{name}__"
+    return method
+
+
+def _unary(name: str, op: Op) -> Unary:
+    def operate(self: Any, /) -> Array:
+        return self._with(op, self)
+
+    return _named(name, operate)
+
+
+def _comparison(name: str, op: Op) -> Binary:
+    def operate(self: Any, other: Any, /) -> Array:
+        return self._with(op, self, other)
+
+    return _named(name, operate)
+
+
+def _binary(name: str, op: Op) -> tuple[Binary, Binary, Binary]:
+    """Return the methods of `x + y`, of its reflected form and of `x += y`."""
+
+    def reflected(self: Any, other: Any, /) -> Array:
+        return self._with(op, other, self)
+
+    def write(self: Any, other: Any, /) -> Array:
+        return self._assign_in_place(getattr(self, f"__{name}__")(other))
+
+    return _comparison(name, op), _named(f"r{name}", reflected), _named(f"i{name}", write)
 
 
 class ArrayOperators:
@@ -30,149 +65,29 @@ class ArrayOperators:
         """Replace the array's value by a result of the same dtype and shape."""
         raise NotImplementedError
 
-    def __add__(self, other: Any, /) -> Array:
-        return self._with(ops.add, self, other)
-
-    def __radd__(self, other: Any, /) -> Array:
-        return self._with(ops.add, other, self)
-
-    def __iadd__(self, other: Any, /) -> Array:
-        return self._assign_in_place(self._with(ops.add, self, other))
-
-    def __sub__(self, other: Any, /) -> Array:
-        return self._with(ops.subtract, self, other)
-
-    def __rsub__(self, other: Any, /) -> Array:
-        return self._with(ops.subtract, other, self)
-
-    def __isub__(self, other: Any, /) -> Array:
-        return self._assign_in_place(self._with(ops.subtract, self, other))
-
-    def __mul__(self, other: Any, /) -> Array:
-        return self._with(ops.multiply, self, other)
-
-    def __rmul__(self, other: Any, /) -> Array:
-        return self._with(ops.multiply, other, self)
-
-    def __imul__(self, other: Any, /) -> Array:
-        return self._assign_in_place(self._with(ops.multiply, self, other))
-
-    def __truediv__(self, other: Any, /) -> Array:
-        return self._with(ops.divide, self, other)
-
-    def __rtruediv__(self, other: Any, /) -> Array:
-        return self._with(ops.divide, other, self)
-
-    def __itruediv__(self, other: Any, /) -> Array:
-        return self._assign_in_place(self._with(ops.divide, self, other))
-
-    def __floordiv__(self, other: Any, /) -> Array:
-        return self._with(ops.floor_divide, self, other)
-
-    def __rfloordiv__(self, other: Any, /) -> Array:
-        return self._with(ops.floor_divide, other, self)
-
-    def __ifloordiv__(self, other: Any, /) -> Array:
-        return self._assign_in_place(self._with(ops.floor_divide, self, other))
-
-    def __mod__(self, other: Any, /) -> Array:
-        return self._with(ops.remainder, self, other)
-
-    def __rmod__(self, other: Any, /) -> Array:
-        return self._with(ops.remainder, other, self)
-
-    def __imod__(self, other: Any, /) -> Array:
-        return self._assign_in_place(self._with(ops.remainder, self, other))
+    __add__, __radd__, __iadd__ = _binary("add", ops.add)
+    __sub__, __rsub__, __isub__ = _binary("sub", ops.subtract)
+    __mul__, __rmul__, __imul__ = _binary("mul", ops.multiply)
+    __truediv__, __rtruediv__, __itruediv__ = _binary("truediv", ops.divide)
+    __floordiv__, __rfloordiv__, __ifloordiv__ = _binary("floordiv", ops.floor_divide)
+    __mod__, __rmod__, __imod__ = _binary("mod", ops.remainder)
+    _pow, __rpow__, __ipow__ = _binary("pow", ops.pow)
+    __matmul__, __rmatmul__, __imatmul__ = _binary("matmul", ops.matmul)
+    __and__, __rand__, __iand__ = _binary("and", ops.bitwise_and)
+    __or__, __ror__, __ior__ = _binary("or", ops.bitwise_or)
+    __xor__, __rxor__, __ixor__ = _binary("xor", ops.bitwise_xor)
+    __lshift__, __rlshift__, __ilshift__ = _binary("lshift", ops.left_shift)
+    __rshift__, __rrshift__, __irshift__ = _binary("rshift", ops.right_shift)
+    __eq__ = _comparison("eq", ops.equal)  # pyright: ignore[reportAssignmentType]
+    __ne__ = _comparison("ne", ops.not_equal)  # pyright: ignore[reportAssignmentType]
+    __lt__ = _comparison("lt", ops.less)
+    __le__ = _comparison("le", ops.less_equal)
+    __gt__ = _comparison("gt", ops.greater)
+    __ge__ = _comparison("ge", ops.greater_equal)
+    __neg__ = _unary("neg", ops.negative)
+    __pos__ = _unary("pos", ops.positive)
+    __abs__ = _unary("abs", ops.abs)
+    __invert__ = _unary("invert", ops.bitwise_invert)
 
     def __pow__(self, other: Any, /) -> Array:
         return self._power(other)
-
-    def __rpow__(self, other: Any, /) -> Array:
-        return self._with(ops.pow, other, self)
-
-    def __ipow__(self, other: Any, /) -> Array:
-        return self._assign_in_place(self._power(other))
-
-    def __matmul__(self, other: Any, /) -> Array:
-        return self._with(ops.matmul, self, other)
-
-    def __rmatmul__(self, other: Any, /) -> Array:
-        return self._with(ops.matmul, other, self)
-
-    def __imatmul__(self, other: Any, /) -> Array:
-        return self._assign_in_place(self._with(ops.matmul, self, other))
-
-    def __and__(self, other: Any, /) -> Array:
-        return self._with(ops.bitwise_and, self, other)
-
-    def __rand__(self, other: Any, /) -> Array:
-        return self._with(ops.bitwise_and, other, self)
-
-    def __iand__(self, other: Any, /) -> Array:
-        return self._assign_in_place(self._with(ops.bitwise_and, self, other))
-
-    def __or__(self, other: Any, /) -> Array:
-        return self._with(ops.bitwise_or, self, other)
-
-    def __ror__(self, other: Any, /) -> Array:
-        return self._with(ops.bitwise_or, other, self)
-
-    def __ior__(self, other: Any, /) -> Array:
-        return self._assign_in_place(self._with(ops.bitwise_or, self, other))
-
-    def __xor__(self, other: Any, /) -> Array:
-        return self._with(ops.bitwise_xor, self, other)
-
-    def __rxor__(self, other: Any, /) -> Array:
-        return self._with(ops.bitwise_xor, other, self)
-
-    def __ixor__(self, other: Any, /) -> Array:
-        return self._assign_in_place(self._with(ops.bitwise_xor, self, other))
-
-    def __lshift__(self, other: Any, /) -> Array:
-        return self._with(ops.left_shift, self, other)
-
-    def __rlshift__(self, other: Any, /) -> Array:
-        return self._with(ops.left_shift, other, self)
-
-    def __ilshift__(self, other: Any, /) -> Array:
-        return self._assign_in_place(self._with(ops.left_shift, self, other))
-
-    def __rshift__(self, other: Any, /) -> Array:
-        return self._with(ops.right_shift, self, other)
-
-    def __rrshift__(self, other: Any, /) -> Array:
-        return self._with(ops.right_shift, other, self)
-
-    def __irshift__(self, other: Any, /) -> Array:
-        return self._assign_in_place(self._with(ops.right_shift, self, other))
-
-    def __eq__(self, other: object, /) -> Array:  # pyright: ignore[reportIncompatibleMethodOverride]
-        return self._with(ops.equal, self, other)
-
-    def __ne__(self, other: object, /) -> Array:  # pyright: ignore[reportIncompatibleMethodOverride]
-        return self._with(ops.not_equal, self, other)
-
-    def __lt__(self, other: Any, /) -> Array:
-        return self._with(ops.less, self, other)
-
-    def __le__(self, other: Any, /) -> Array:
-        return self._with(ops.less_equal, self, other)
-
-    def __gt__(self, other: Any, /) -> Array:
-        return self._with(ops.greater, self, other)
-
-    def __ge__(self, other: Any, /) -> Array:
-        return self._with(ops.greater_equal, self, other)
-
-    def __neg__(self, /) -> Array:
-        return self._with(ops.negative, self)
-
-    def __pos__(self, /) -> Array:
-        return self._with(ops.positive, self)
-
-    def __abs__(self, /) -> Array:
-        return self._with(ops.abs, self)
-
-    def __invert__(self, /) -> Array:
-        return self._with(ops.bitwise_invert, self)
