@@ -10,78 +10,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from graphir import DType
-from runtime.array_api import wording
+from runtime.array_api import dtypes, functions, wording
 from runtime.array_api.array import Array
 from runtime.array_api.devices import Device
-from runtime.array_api.dtypes import astype, can_cast, finfo, iinfo, isdtype, result_type
+from runtime.array_api.dtypes import *  # noqa: F403
+from runtime.array_api.functions import *  # noqa: F403
 from runtime.array_api.functions import fft, linalg
-from runtime.array_api.functions.creation import (
-    arange,
-    asarray,
-    empty,
-    empty_like,
-    eye,
-    from_dlpack,
-    full,
-    full_like,
-    linspace,
-    meshgrid,
-    ones,
-    ones_like,
-    tril,
-    triu,
-    zeros,
-    zeros_like,
-)
-from runtime.array_api.functions.elementwise import FUNCTIONS as _ELEMENTWISE
-from runtime.array_api.functions.manipulation import (
-    broadcast_arrays,
-    broadcast_to,
-    concat,
-    expand_dims,
-    flip,
-    matrix_transpose,
-    moveaxis,
-    permute_dims,
-    repeat,
-    reshape,
-    roll,
-    squeeze,
-    stack,
-    take,
-    take_along_axis,
-    tile,
-    unstack,
-)
-from runtime.array_api.functions.matrices import matmul, tensordot, vecdot
-from runtime.array_api.functions.reductions import (
-    all,
-    any,
-    argmax,
-    argmin,
-    count_nonzero,
-    cumulative_prod,
-    cumulative_sum,
-    diff,
-    max,
-    mean,
-    min,
-    prod,
-    std,
-    sum,
-    var,
-)
-from runtime.array_api.functions.searching import (
-    argsort,
-    nonzero,
-    searchsorted,
-    sort,
-    unique_all,
-    unique_counts,
-    unique_inverse,
-    unique_values,
-    where,
-)
 from runtime.array_api.info import __array_namespace_info__
 
 __array_api_version__ = "2024.12"
@@ -94,100 +28,13 @@ uint8, uint16, uint32, uint64 = DType.uint8, DType.uint16, DType.uint32, DType.u
 float32, float64 = DType.float32, DType.float64
 complex64, complex128 = DType.complex64, DType.complex128
 
-__all__: list[str] = [  # pyright: ignore[reportUnsupportedDunderAll]
-    *_ELEMENTWISE,
-    "Array",
-    "Device",
-    "__array_api_version__",
-    "__array_namespace_info__",
-    "all",
-    "any",
-    "arange",
-    "argmax",
-    "argmin",
-    "argsort",
-    "asarray",
-    "astype",
-    "bool",
-    "broadcast_arrays",
-    "broadcast_to",
-    "can_cast",
-    "complex64",
-    "complex128",
-    "concat",
-    "count_nonzero",
-    "cumulative_prod",
-    "cumulative_sum",
-    "diff",
-    "e",
-    "empty",
-    "empty_like",
-    "expand_dims",
-    "eye",
-    "fft",
-    "finfo",
-    "flip",
-    "float32",
-    "float64",
-    "from_dlpack",
-    "full",
-    "full_like",
-    "iinfo",
-    "inf",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "isdtype",
-    "linalg",
-    "linspace",
-    "matmul",
-    "matrix_transpose",
-    "max",
-    "mean",
-    "meshgrid",
-    "min",
-    "moveaxis",
-    "nan",
-    "newaxis",
-    "nonzero",
-    "ones",
-    "ones_like",
-    "permute_dims",
-    "pi",
-    "prod",
-    "repeat",
-    "reshape",
-    "result_type",
-    "roll",
-    "searchsorted",
-    "sort",
-    "squeeze",
-    "stack",
-    "std",
-    "sum",
-    "take",
-    "take_along_axis",
-    "tensordot",
-    "tile",
-    "tril",
-    "triu",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-    "unique_all",
-    "unique_counts",
-    "unique_inverse",
-    "unique_values",
-    "unstack",
-    "var",
-    "vecdot",
-    "where",
-    "zeros",
-    "zeros_like",
-]
-globals().update(_ELEMENTWISE)
+__all__: list[str] = [
+    "Array", "Device", "__array_api_version__", "__array_namespace_info__", "bool", "complex64",
+    "complex128", "e", "fft", "float32", "float64", "inf", "int8", "int16", "int32", "int64",
+    "linalg", "nan", "newaxis", "pi", "uint8", "uint16", "uint32", "uint64",
+]  # fmt: skip
+__all__ += dtypes.__all__
+__all__ += functions.__all__
 
 globals().pop("array", None)  # the submodule `array`: no namesake of np.array here
 

@@ -14,6 +14,8 @@ from runtime.array_api.devices import device_of
 from runtime.array_api.evaluation.lazy import TAPE
 from runtime.array_api.wording import ARRAYS
 
+__all__ = ["astype", "can_cast", "finfo", "iinfo", "isdtype", "result_type"]
+
 KINDS: dict[str, tuple[DType, ...]] = {
     "bool": (DType.bool,),
     "signed integer": (DType.int8, DType.int16, DType.int32, DType.int64),

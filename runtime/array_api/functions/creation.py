@@ -15,6 +15,11 @@ from runtime.array_api.array import Array, array_of, known, named, record
 from runtime.array_api.devices import device_of
 from runtime.array_api.dtypes import DEFAULTS, astype, dtype_of, result_type
 
+__all__ = [
+    "arange", "asarray", "empty", "empty_like", "eye", "from_dlpack", "full", "full_like",
+    "linspace", "meshgrid", "ones", "ones_like", "tril", "triu", "zeros", "zeros_like",
+]  # fmt: skip
+
 FLOAT, INDEX = DEFAULTS["real floating"], DEFAULTS["integral"]
 _OF_SCALARS = {
     bool: DType.bool,

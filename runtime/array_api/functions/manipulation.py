@@ -13,6 +13,12 @@ from graphir.ops.shape_rules import broadcast_shapes
 from runtime.array_api.array import Array, array_of, eager, record
 from runtime.array_api.views import view
 
+__all__ = [
+    "broadcast_arrays", "broadcast_to", "concat", "expand_dims", "flip", "matrix_transpose",
+    "moveaxis", "permute_dims", "repeat", "reshape", "roll", "squeeze", "stack", "take",
+    "take_along_axis", "tile", "unstack",
+]  # fmt: skip
+
 
 def _axis(x: Array, axis: int) -> int:
     """Return an axis counted from 0; raise AxisError if x lacks it."""

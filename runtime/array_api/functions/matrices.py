@@ -9,6 +9,8 @@ from runtime.array_api.array import Array, array_of, record
 from runtime.array_api.dtypes import result_type
 from runtime.array_api.functions.manipulation import broadcast_arrays
 
+__all__ = ["matmul", "tensordot", "vecdot"]
+
 
 def matmul(x1: Array, x2: Array, /) -> Array:
     """Return the matrix product over the last two axes, batched over the others."""

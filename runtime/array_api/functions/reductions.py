@@ -14,6 +14,11 @@ from runtime.array_api.dtypes import dtype_of, require
 from runtime.array_api.functions.creation import full
 from runtime.array_api.functions.manipulation import flat
 
+__all__ = [
+    "all", "any", "argmax", "argmin", "count_nonzero", "cumulative_prod", "cumulative_sum",
+    "diff", "max", "mean", "min", "prod", "std", "sum", "var",
+]  # fmt: skip
+
 
 def max(x: Array, /, *, axis: Any = None, keepdims: bool = False) -> Array:
     """Return the maximum over axes; NaN if any element is NaN."""

@@ -9,6 +9,11 @@ import numpy as np
 from graphir import ShapeError, ops
 from runtime.array_api.array import Array, array_of, eager, known, record, values
 
+__all__ = [
+    "argsort", "nonzero", "searchsorted", "sort", "unique_all", "unique_counts",
+    "unique_inverse", "unique_values", "where",
+]  # fmt: skip
+
 
 def sort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Array:
     """Sort along an axis, NaN last (first if descending); always stable."""
