@@ -17,7 +17,7 @@ from runtime.audit import audit
 from runtime.cli.inputs import add_inputs, of_function, of_graph
 from runtime.cli.output import add_output, add_program, status, write_text
 from runtime.cli.programs import load_graph, load_program, require_arguments
-from runtime.cli.rule_sets import add_rule_set, rule_set
+from runtime.cli.rule_sets import rule_set
 from runtime.recording import record
 
 
@@ -33,7 +33,6 @@ def add_casts(command: Callable[..., Any]) -> None:
         add_output(each, REPORT_FORMATS, "text")
         _add_filters(each)
     add_inputs(audit_parser)
-    add_rule_set(audit_parser, "numpy", "the rule set that the function follows")
     audit_parser.add_argument("--no-blame", action="store_true", help="only measure each cast")
     audit_parser.add_argument(
         "--allow-unseen",
@@ -54,13 +53,13 @@ def _add_filters(command: Any) -> None:
 
 
 def _casts(args: argparse.Namespace) -> int:
-    graph = load_graph(args.program, args.sources)
+    graph = load_graph(args.program, args.sources, args.rules)
     report = cast_report(lower(graph) if args.kind == "legalization" else graph)
     return _write_report(report, args)
 
 
 def _audit(args: argparse.Namespace) -> int:
-    program = load_program(args.program, args.sources)
+    program = load_program(args.program, args.sources, args.rules)
     blame, progress = not args.no_blame, sys.stderr.isatty()
     if isinstance(program, Graph):
         inputs = of_graph(program, args.inputs)
@@ -68,7 +67,7 @@ def _audit(args: argparse.Namespace) -> int:
     positional, keywords = of_function(args.inputs)
     advice = "give each by --input VALUE, in order, or --input NAME=VALUE"
     require_arguments(args.program, program, positional, keywords, advice)
-    recording = record(program, *positional, rules=args.rules, **keywords)
+    recording = record(program, *positional, rules=args.rules or "numpy", **keywords)
     report = recording.audit(blame=blame, progress=progress)
     for note in recording.notes:
         print(f"graphir: {note}", file=sys.stderr)

@@ -22,6 +22,6 @@ def add_draw(command: Callable[..., Any]) -> None:
 
 def _draw(args: argparse.Namespace) -> int:
     """Write the picture of a graph; return status 1 if --fail-on forbids its implicit casts."""
-    report = cast_report(load_graph(args.program, args.sources))
+    report = cast_report(load_graph(args.program, args.sources, args.rules))
     write_text(draw(report, args.format), args)
     return status(report, args)

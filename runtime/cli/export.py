@@ -69,7 +69,7 @@ def _size(text: str) -> tuple[str, int]:
 
 
 def _export(args: argparse.Namespace) -> None:
-    lowered_graph = lower(load_graph(args.program, args.sources))
+    lowered_graph = lower(load_graph(args.program, args.sources, args.rules))
     graph = (
         specialized(_TITLES[args.to], lowered_graph, dict(args.sizes))
         if args.sizes

@@ -92,7 +92,7 @@ def _demo(args: argparse.Namespace) -> None:
 
 
 def _lower(args: argparse.Namespace) -> None:
-    lowered_graph = lower(load_graph(args.program, args.sources))
+    lowered_graph = lower(load_graph(args.program, args.sources, args.rules))
     if args.output:
         lowered_graph.save(args.output)
         return
@@ -102,7 +102,7 @@ def _lower(args: argparse.Namespace) -> None:
 
 
 def _run(args: argparse.Namespace) -> None:
-    graph = load_graph(args.program, args.sources)
+    graph = load_graph(args.program, args.sources, args.rules)
     outputs = execute(graph, *of_graph(graph, args.inputs))
     arrays: Sequence[Any] = (outputs,) if len(graph.outputs) == 1 else outputs
     if args.output:
@@ -113,7 +113,7 @@ def _run(args: argparse.Namespace) -> None:
 
 
 def _plan(args: argparse.Namespace) -> None:
-    graph = load_graph(args.program, args.sources)
+    graph = load_graph(args.program, args.sources, args.rules)
     inputs = of_graph(graph, args.inputs) if args.inputs else []
     program = Program(graph, native=args.native)
     print(program.explain(*inputs) if args.ir is None else program.ir(args.ir, *inputs))

@@ -11,6 +11,7 @@ from graphir.text.atomic_files import replace_file
 from passes import CastReport
 from passes.analysis.casts.conversion import SILENT
 from passes.reports import words
+from runtime.cli.rule_sets import add_rule_set
 from runtime.cli.rules_and_lattices import path
 
 
@@ -28,6 +29,7 @@ def add_program(command: Any, what: str = "a graph, or a function that returns o
         metavar="DIR",
         help="show lines of the source files that FILE.gir names, where they lie inside DIR",
     )
+    add_rule_set(command, None, "the rule set that the graph, or the function, follows")
 
 
 def add_output(command: Any, formats: Iterable[str], default: str) -> None:

@@ -9,24 +9,27 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from graphir import ExecutionError, Graph
+from graphir import ExecutionError, Graph, GraphError, PromotionRules
 from graphir.numpy_api.trace import Traced
 
 Program: TypeAlias = "Graph | Callable[..., Any]"
 
 
-def load_program(text: str, sources: str | None = None) -> Program:
+def load_program(
+    text: str, sources: str | None = None, rules: PromotionRules | None = None
+) -> Program:
     """Return the graph in `net.gir`, or the graph or function that `script.py:name` names.
 
     A result of `trace` counts as its Graph. The function runs the script as an import would. If
     `sources` is given, source files that `net.gir` names are readable inside that directory only.
-    Raises ExecutionError, with the expected form, for any other text.
+    Raises ExecutionError, with the expected form, for any other text, and GraphError if the graph
+    follows other rules than `rules`.
     """
     path, colon, name = text.rpartition(":")
     if not (colon and path.endswith(".py")):
         if text.endswith(".py"):
             raise ExecutionError(f"{text}: name what it defines, as in {text}:function")
-        return Graph.load(text, sources=sources)
+        return _following(rules, Graph.load(text, sources=sources))
     value: Any = _module(path)
     for part in name.split("."):
         if not hasattr(value, part):
@@ -34,15 +37,28 @@ def load_program(text: str, sources: str | None = None) -> Program:
             raise ExecutionError(f"{path} defines no {part!r}; it has {names or 'nothing'}")
         value = getattr(value, part)
     if isinstance(value, Traced):
-        return value.graph
-    if not (isinstance(value, Graph) or callable(value)):
+        value = value.graph
+    if isinstance(value, Graph):
+        return _following(rules, value)
+    if not callable(value):
         raise ExecutionError(f"{text} is {value!r}, which is neither a Graph nor a function")
     return value
 
 
-def load_graph(text: str, sources: str | None = None) -> Graph:
+def _following(rules: PromotionRules | None, graph: Graph) -> Graph:
+    """Return a graph that follows the rules, if any are given."""
+    if rules is None or rules.name in (graph.rules.name, graph.rules_before):
+        return graph
+    raise GraphError(
+        f"graph {graph.name!r} follows the rules {graph.rules_before or graph.rules.name!r}",
+        got=f"--rules {rules.name}",
+        fix="compare rule sets on a graph by: graphir diff FILE.gir RULES RULES",
+    )
+
+
+def load_graph(text: str, sources: str | None = None, rules: PromotionRules | None = None) -> Graph:
     """Return the graph in `net.gir`, a script's graph, or the graph that its function returns."""
-    program = load_program(text, sources)
+    program = load_program(text, sources, rules)
     if isinstance(program, Graph):
         return program
     advice = (
@@ -52,9 +68,9 @@ def load_graph(text: str, sources: str | None = None) -> Graph:
     require_arguments(text, program, (), {}, advice)
     result = program()
     if isinstance(result, Traced):
-        return result.graph
+        result = result.graph
     if isinstance(result, Graph):
-        return result
+        return _following(rules, result)
     raise ExecutionError(f"{text}() returned {type(result).__name__}, not a Graph; {advice}")
 
 

@@ -34,7 +34,7 @@ def rule_set(text: str) -> PromotionRules | RulesFile:
         raise argparse.ArgumentTypeError(f"{error}; or name a JSON file of a lattice") from None
 
 
-def add_rule_set(command: Any, default: str = "max", what: str = "a rule set") -> None:
+def add_rule_set(command: Any, default: str | None = "max", what: str = "a rule set") -> None:
     """Add the option --rules to a command."""
     command.add_argument(
         "--rules",

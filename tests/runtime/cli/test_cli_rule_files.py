@@ -22,10 +22,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     lattice = {"name": "of_a_file", "edges": EDGES}
     (tmp_path / "mine.json").write_text(json.dumps(lattice), encoding="utf-8")
     (tmp_path / "script.py").write_text("def f(x):\n    return x + x\n", encoding="utf-8")
-    np.save(tmp_path / "x.npy", np.ones(2, np.float32))
+    for name, dtype in {"x": np.float32, "i": np.int16, "h": np.float16}.items():
+        np.save(tmp_path / f"{name}.npy", np.ones(2, dtype))
     g = Graph("g", rules="numpy")
     g.output(g.input("int16", ("n",), name="x") + g.input("float16", ("n",), name="y"))
     g.save(tmp_path / "g.gir")
+    text = (tmp_path / "g.gir").read_text(encoding="utf-8")
+    own = text.replace("rules=numpy", "rules=of_a_file").replace("float32[n]", "float16[n]")
+    (tmp_path / "own.gir").write_text(own, encoding="utf-8")
     return tmp_path
 
 
@@ -38,6 +42,11 @@ COMMANDS = {
     "diff": "diff mine.json numpy",
     "audit": "audit script.py:f --input x.npy --rules numpy --against mine.json",
     "casts": "casts g.gir --against mine.json",
+    "draw": "draw own.gir --rules mine.json --format dot",
+    "export": "export own.gir --rules mine.json --to python",
+    "lower": "lower own.gir --rules mine.json",
+    "plan": "plan own.gir --rules mine.json",
+    "run": "run own.gir --rules mine.json --input i.npy --input h.npy",
 }
 
 
@@ -45,7 +54,14 @@ COMMANDS = {
 def test_a_command_takes_a_file(folder: Path, command: str) -> None:
     _, out, err = cli(*command.split())
     assert err == ""
-    assert "of_a_file" in out or command.startswith("table")
+    assert "of_a_file" in out or command.startswith(("table", "plan", "run", "export"))
+
+
+@pytest.mark.parametrize("command", ["casts", "audit", "draw", "lower", "plan", "run"])
+def test_a_graph_follows_the_rules_named_or_none(folder: Path, command: str) -> None:
+    assert "no rule set is named 'of_a_file'" in refused(1, command, "own.gir")
+    error = refused(1, command, "g.gir", "--rules", "jax")
+    assert "follows the rules 'numpy'; got --rules jax" in error
 
 
 def test_every_command_with_rules_is_asked() -> None:
