@@ -74,7 +74,7 @@ def test_names_stand_in_the_files_named_beside_them(page: Path) -> None:
     assert pairs or page.name != "architecture.md"
     for name, path in pairs:
         for part in name.split("."):
-            defined = rf"^\s*(def|class) {part}\b|^{part}\b.* = "
+            defined = rf"^\s*(def|class) {part}\b|^\s*{part}\b.* = "
             assert re.search(defined, (ROOT / path).read_text(encoding="utf-8"), re.M), name
 
 
