@@ -246,9 +246,13 @@ def rounding(target: DType, tf32: str = "even") -> partial[Any]:
     form = target.format
     assert form is not None  # of a float
     if has_range_of_float32(target):
-        return partial(round_fraction, kept=form.mantissa, ties=tf32 if target.emulated else "even")
-    kept, least, most = form.mantissa, form.least, form.max
-    return partial(round_to_format, kept=kept, least=least, most=most, specials=form.specials)
+        return partial(
+            round_fraction, mantissa=form.mantissa, ties=tf32 if target.emulated else "even"
+        )
+    mantissa, least, most = form.mantissa, form.least, form.max
+    return partial(
+        round_to_format, mantissa=mantissa, least=least, most=most, specials=form.specials
+    )
 
 
 def has_range_of_float32(dtype: DType) -> bool:
@@ -266,15 +270,15 @@ _HAS_RANGE_OF_FLOAT32 = [
 ]
 
 
-def round_fraction(x: Any, kept: int, ties: str = "even", quiet: bool = False) -> Any:
-    """Round float32 to `kept` bits of fraction, on the bit pattern; the results are float32.
+def round_fraction(x: Any, mantissa: int, ties: str = "even", quiet: bool = False) -> Any:
+    """Round float32 to `mantissa` bits of fraction, on the bit pattern; the results are float32.
 
     The carry may increase the exponent, up to inf. For ties to "even" the sum adds half a unit,
     less 1 where the last kept bit is 0; for ties "away" from zero it adds half a unit. A NaN whose
     discarded bits are all 0 rounds like a number and stays NaN; `quiet` promises that every NaN of
     `x` has that form, which saves the test for NaN.
     """
-    bits, cut = x.view(_U32), 23 - kept
+    bits, cut = x.view(_U32), 23 - mantissa
     half = 1 << (cut - 1)
     up = bits + half if ties == "away" else bits + (((bits >> cut) & 1) + (half - 1))
     if not quiet:  # the carry would turn other NaNs into inf or -0.0
@@ -282,21 +286,21 @@ def round_fraction(x: Any, kept: int, ties: str = "even", quiet: bool = False) -
     return (up & (2**32 - 2**cut)).view(_F32)
 
 
-def round_to_format(x: Any, kept: int, least: float, most: float, specials: str) -> Any:
-    """Round float32, exact or rounded to odd, to a format of `kept` bits of fraction.
+def round_to_format(x: Any, mantissa: int, least: float, most: float, specials: str) -> Any:
+    """Round float32, exact or rounded to odd, to a format of `mantissa` bits of fraction.
 
     The results are float32. `least` is the format's least positive value, `most` its greatest
     value, and `specials` its special values as in graphir.dtypes.Float. The table in the docstring
     of `convert` lists the results for values without a counterpart in the format.
     """
     if specials == "scale":  # powers of two have no fraction bit to be even: a tie goes up
-        up = np.where(x >= 1.5 * least, round_fraction(x, kept, "away"), least)
+        up = np.where(x >= 1.5 * least, round_fraction(x, mantissa, "away"), least)
         return np.where((x > 0) & (up <= most), up, np.nan)
     # Below its least normal number a format's values are the multiples of `least`. Float32 numbers
     # near 1.5 * 2**23 * least are `least` apart, so that adding this constant rounds to a multiple.
     size = np.abs(x)
     grid = 1.5 * 2**23 * least
-    up = np.where(size < least * 2**kept, (size + grid) - grid, round_fraction(size, kept))
+    up = np.where(size < least * 2**mantissa, (size + grid) - grid, round_fraction(size, mantissa))
     beyond = {"ieee": np.inf, "finite": most}.get(specials, np.nan)
     up = np.where(up > most, beyond, up)
     signed = (up.view(_U32) | (x.view(_U32) & 0x80000000)).view(_F32)

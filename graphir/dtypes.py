@@ -140,13 +140,13 @@ class DType(Enum):
         numpy_type = _STORED_AS.get(name) or getattr(ml_dtypes, name, getattr(np, name, None))
         self.emulated: Bool = numpy_type is None
         self.storage: np.dtype[Any] = np.dtype(numpy_type or np.float32)
-        self._named: Bool = numpy_type is None or name in _STORED_AS
+        self._equals_name_alone: Bool = numpy_type is None or name in _STORED_AS
         self.dtype: np.dtype[Any] = self.storage  # np.dtype(self) reads this attribute
         self.kind: str = self.storage.kind
         self.char: str = self.storage.char
         self.itemsize: int = self.storage.itemsize
         self.type: type[Any] = self.storage.type
-        self._hash: int = hash(name if self._named else self.storage)
+        self._hash: int = hash(name if self._equals_name_alone else self.storage)
         self.code: int = len(type(self).__members__)
         self.narrow: Bool = 1 < bits < 8 or (bits == 8 and family == "float")
 
@@ -158,7 +158,7 @@ class DType(Enum):
             return False
         if not isinstance(other, (np.dtype, type, str)):
             return NotImplemented
-        if other == self._value_ or self._named:
+        if other == self._value_ or self._equals_name_alone:
             return other == self._value_
         return self.storage == other
 

@@ -81,9 +81,9 @@ class GraphPrimitives:
 
     def _applied(self, op: Op, *operands: Any, **attrs: Any) -> Symbol:
         if op.decomposition and op.name not in self.keep:
-            args, given = op.bind(operands, attrs)
+            args, settings = op.bind(operands, attrs)
             types = [arg.type for arg in args]
-            result = self._decomposed(op, args, op.normalized(given, types))
+            result = self._decomposed(op, args, op.normalized(settings, types))
             if result is not None:
                 return result
         if self._dtypes.get(op):  # argsort {dtype=int32} may decompose into argsort: keep int32

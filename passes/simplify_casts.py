@@ -37,7 +37,7 @@ class _Chains:
     """Decides which casts are redundant: identities, or the second cast of a mergeable chain."""
 
     def __init__(self, graph: Graph) -> None:
-        self._stored = graph.stored
+        self._storage_dtype = graph.stored
         self._verdicts: dict[Any, bool] = {}
 
     def goes(self, cast: Symbol, value: Symbol) -> bool:
@@ -50,7 +50,7 @@ class _Chains:
         verdict = self._verdicts.get(key)
         if verdict is None:
             verdict = self._verdicts[key] = _is_one_rounding(
-                *map(self._stored, (first, value, cast))
+                *map(self._storage_dtype, (first, value, cast))
             )
         return verdict
 

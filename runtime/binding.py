@@ -97,8 +97,8 @@ def require_type(graph: Graph, symbol: Symbol, name: str, array: Any, kind: type
         raise _unfit(graph, symbol, name, f"a {kind.__name__}", f"use {fix}")
     if array.dtype != dtype.storage:
         fix = f"use .astype({numpy_name(dtype)}), or cast inside the graph"
-        stored = f", stored as {dtype.storage}"
-        raise _unfit(graph, symbol, name, f"an array of {array.dtype}", fix, stored)
+        storage = f", stored as {dtype.storage}"
+        raise _unfit(graph, symbol, name, f"an array of {array.dtype}", fix, storage)
     if array.ndim != symbol.rank:
         shape, axes = f"an array of shape {array.shape}", f", of {symbol.rank} axes"
         raise _unfit(graph, symbol, name, shape, (), axes)

@@ -23,6 +23,6 @@ def _counts_holders() -> bool:
     item = object()
     alone = sys.getrefcount(item)
     holders = [item, item]
-    held = sys.getrefcount(item)
+    count = sys.getrefcount(item)
     holders.clear()
-    return held == alone + 2 and sys.getrefcount(item) == alone
+    return count == alone + 2 and sys.getrefcount(item) == alone

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -61,43 +60,6 @@ PARTICIPLES = frozenset(
 )
 """Participles, and `one`: each stands for any thing, so none names one."""
 
-REMAINING = Counter(
-    {
-        "graphir/conversions.py": 3,
-        "graphir/dtypes.py": 1,
-        "graphir/numpy_api/arrays/array.py": 5,
-        "graphir/numpy_api/arrays/calls.py": 42,
-        "graphir/numpy_api/arrays/indexing.py": 4,
-        "graphir/numpy_api/arrays/makers.py": 11,
-        "graphir/numpy_api/arrays/memory.py": 6,
-        "graphir/numpy_api/arrays/operands.py": 9,
-        "graphir/numpy_api/arrays/writers.py": 3,
-        "graphir/numpy_api/number_questions.py": 4,
-        "graphir/numpy_api/traced_numbers.py": 2,
-        "graphir/ops/op.py": 1,
-        "graphir/ops/shape_rules.py": 1,
-        "graphir/promotion/operands.py": 1,
-        "passes/decompose.py": 1,
-        "passes/simplify_casts.py": 1,
-        "runtime/audit/audit.py": 1,
-        "runtime/audit/wide.py": 2,
-        "runtime/binding.py": 1,
-        "runtime/cli/rule_sets.py": 1,
-        "runtime/cli/rules_and_lattices.py": 1,
-        "runtime/jit/jit.py": 2,
-        "runtime/jit/layouts.py": 6,
-        "runtime/native/abi/entry.py": 6,
-        "runtime/native/casts.py": 1,
-        "runtime/recording/numpy_/ufuncs.py": 1,
-        "runtime/recording/recorder.py": 1,
-        "runtime/recording/recording.py": 1,
-        "runtime/recording/views/resizing.py": 1,
-        "runtime/references.py": 1,
-        "runtime/targets/python_/values.py": 1,
-    }
-)
-"""Bindings that remain, by file; a count may only fall."""
-
 
 def bindings(tree: ast.AST) -> Iterator[tuple[str, int]]:
     """Every name that a module binds as a variable, parameter, attribute or alias, by its line."""
@@ -125,7 +87,7 @@ def test_no_variable_is_named_by_a_participle(package: str) -> None:
     for path in sorted((ROOT / package).rglob("*.py")):
         place = path.relative_to(ROOT).as_posix()
         names = participles(path.read_text(encoding="utf-8"))
-        assert len(names) <= REMAINING[place], (place, names)
+        assert not names, (place, names)
 
 
 @pytest.mark.parametrize(

@@ -298,7 +298,7 @@ class Graph(Makers, Written):
         The method infers the type and records the user's line as the location.
         """
         if attrs and self.numbers is not None:
-            attrs = self.numbers.known(attrs)
+            attrs = self.numbers.concrete_attrs(attrs)
         try:
             inference = self.builder.infer(op, args, attrs)
         except GraphirError as error:

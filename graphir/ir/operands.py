@@ -42,7 +42,7 @@ def symbols_of(graph: Graph, op: Op, operands: Sequence[Any]) -> tuple[Symbol, .
     entered_operands = [
         enter(operand) if isinstance(operand, np.generic) else operand for operand in operands
     ]
-    joined_positions = op.signature.joined
+    joined_positions = op.signature.promoted
     places = range(len(entered_operands)) if joined_positions is None else joined_positions
     beside = [entered_operands[i].type for i in places if isinstance(entered_operands[i], Symbol)]
     symbols: list[Any] = [
@@ -87,7 +87,7 @@ def taken(
     value = operands[position]
     if op is None:
         return value, rules.literal(value)
-    joined_positions = op.signature.joined
+    joined_positions = op.signature.promoted
     if joined_positions is not None:
         if position not in joined_positions:
             return value, op.signature.other

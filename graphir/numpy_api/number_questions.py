@@ -40,16 +40,16 @@ class Reference(NamedTuple):
 class Computation(NamedTuple):
     """The question of a function of numbers.
 
-    The answer is the result's type, or the result if `known`.
+    The answer is the result's type, or the result itself if `plain`.
 
     The answer can be the type of an exception. A numeric result is appended to the values, unless
-    `known`.
+    `plain`.
     """
 
     function: Callable[..., Any]
     operands: tuple[Any, ...]
-    known: bool
-    shown: tuple[Any, ...]
+    plain: bool
+    cache_key: tuple[Any, ...]
     """The operands as `identity_key` keys; two questions with equal keys are the same question."""
 
     def key(self, values: Values) -> Hashable:
@@ -71,7 +71,7 @@ class Computation(NamedTuple):
         except Exception as error:  # an error of the program, which the program may catch
             return cast(Any, error).__class__, error
         kind: Any = cast("object", type(value))
-        if kind in _NUMBERS and not self.known:
+        if kind in _NUMBERS and not self.plain:
             values.append(value)
             return kind, value
         return identity_key(value), value
@@ -80,15 +80,15 @@ class Computation(NamedTuple):
 class NumberUse(NamedTuple):
     """The question of the number and dtype that each literal operand of an op becomes.
 
-    Operands are TensorTypes, References and literals. `computed` has the meaning that it has in
-    `taken`. `op` is None for a number that no op uses.
+    Operands are TensorTypes, References and literals. `is_result` says that an op
+    computed the first operand, as in Place. `op` is None for a number that no op uses.
     """
 
     rules: PromotionRules
     op: Op | None
     operands: tuple[Any, ...]
-    computed: bool
-    shown: tuple[Any, ...]
+    is_result: bool
+    cache_key: tuple[Any, ...]
 
     def key(self, values: Values) -> Hashable:
         """Return the cells of the numbers, or None if only their types count."""
@@ -132,7 +132,7 @@ class NumberUse(NamedTuple):
             if type(operand) is TensorType:
                 literals.append(None)
                 continue
-            number, dtype = taken(self.rules, self.op, operands, place, self.computed)
+            number, dtype = taken(self.rules, self.op, operands, place, self.is_result)
             literal_array(number, dtype, self.rules)  # raises if the number does not fit the dtype
             literals.append((number, dtype))
         return literals
@@ -142,7 +142,7 @@ Question: TypeAlias = Computation | NumberUse
 """A question of a trace about the numbers of its call.
 
 Calls with equal `key` give equal answers. `answer` is the answer, valid after a call of `key`.
-Questions with equal `shown` are the same question.
+Questions with equal `cache_key` are the same question.
 """
 
 

@@ -421,7 +421,7 @@ class Arguments:
         assert self.memory is not None
         whole = layout.plain if layout.whole is None else layout.whole
         for cell, _ in self._cells:
-            if layout.whole is not None and cell.held is whole:
+            if layout.whole is not None and cell.buffer is whole:
                 return cell
         if whole is not None:
             type_ = TensorType(type_.dtype, whole.shape)

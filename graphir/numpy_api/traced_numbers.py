@@ -64,8 +64,8 @@ class NumberTrace:
         self.names.append(name)
         return TracedNumber(self, len(self.names) - 1)
 
-    def computed(self, function: Callable[..., Any], *operands: Any, known: bool = False) -> Any:
-        """Return a function's result on numbers: a traced number, or the plain value if `known`.
+    def computed(self, function: Callable[..., Any], *operands: Any, plain: bool = False) -> Any:
+        """Return a function's result on numbers: a traced number, or the plain value if `plain`.
 
         The call is recorded as a question. An exception of the function is recorded too, and
         raised.
@@ -75,10 +75,10 @@ class NumberTrace:
             Reference(operand.index) if type(operand) is TracedNumber else operand
             for operand in operands
         )
-        key = function, known, tuple(map(_cache_key, references))
+        key = function, plain, tuple(map(_cache_key, references))
         if key in self._results:
             return self._results[key]
-        question = Computation(function, references, known, key)
+        question = Computation(function, references, plain, key)
         answer, result = question.result(self.values)
         self.questions.append((question, answer, answer))
         if isinstance(answer, type) and issubclass(answer, BaseException):
@@ -95,7 +95,7 @@ class NumberTrace:
         With traced numbers the result becomes a question.
         """
         if any(type(operand) is TracedNumber for operand in operands):
-            return self.computed(function, *operands, known=True)
+            return self.computed(function, *operands, plain=True)
         return function(*operands)
 
     def entered(self, op: Op | None, operands: Sequence[Any]) -> tuple[Symbol, ...]:
@@ -110,11 +110,11 @@ class NumberTrace:
         is_result = is_computed(operands)
         cache_key = op, is_result, *map(_cache_key, references)
         use = NumberUse(graph.rules, op, references, is_result, cache_key)
-        if use.shown not in self._results:
+        if use.cache_key not in self._results:
             key, answer = use.key(self.values), use.answer(self.values)
             if key is not None:
                 self.questions.append((use, key, answer))
-        self._results[use.shown] = None
+        self._results[use.cache_key] = None
         literals = use.taken(self.values)
         symbols: list[Symbol] = []
         for place, (operand, literal) in enumerate(zip(operands, literals, strict=True)):
@@ -152,7 +152,7 @@ class NumberTrace:
             raise misfit(self.values[number.index], dtype)
         return self._feed_input(Feed(number.index, dtype, graph.rules))
 
-    def known(self, attrs: Mapping[str, Any]) -> dict[str, Any]:
+    def concrete_attrs(self, attrs: Mapping[str, Any]) -> dict[str, Any]:
         """Return the attributes of an op with plain values for traced numbers."""
         return {name: concrete(value) for name, value in attrs.items()}
 
@@ -199,7 +199,7 @@ def concrete(value: Any) -> Any:
     """Return a value with Python numbers for traced ones, also within tuples, lists and slices."""
     kind: Any = cast("object", type(value))
     if kind is TracedNumber:
-        return value.trace.computed(_itself, value, known=True)
+        return value.trace.computed(_itself, value, plain=True)
     if kind is tuple or kind is list:
         return cast(Any, kind)([concrete(item) for item in cast("Sequence[Any]", value)])
     if kind is slice:
@@ -259,9 +259,9 @@ def _reflect(function: Callable[[Any, Any], Any]) -> Any:
     return operate
 
 
-def _unary(function: Callable[..., Any], known: bool = False) -> Any:
+def _unary(function: Callable[..., Any], plain: bool = False) -> Any:
     def operate(self: TracedNumber) -> Any:
-        return self.trace.computed(function, self, known=known)
+        return self.trace.computed(function, self, plain=plain)
 
     return operate
 
@@ -309,18 +309,18 @@ class TracedNumber(DeferredNumber):
     __lt__, __le__ = _binary(_PYTHON.lt), _binary(_PYTHON.le)
     __gt__, __ge__ = _binary(_PYTHON.gt), _binary(_PYTHON.ge)
     __bool__ = _unary(_PYTHON.truth)
-    __hash__, __index__ = _unary(hash, known=True), _unary(_PYTHON.index, known=True)
-    __int__, __float__ = _unary(int, known=True), _unary(float, known=True)
-    __complex__ = _unary(complex, known=True)
-    __str__ = _unary(str, known=True)
+    __hash__, __index__ = _unary(hash, plain=True), _unary(_PYTHON.index, plain=True)
+    __int__, __float__ = _unary(int, plain=True), _unary(float, plain=True)
+    __complex__ = _unary(complex, plain=True)
+    __str__ = _unary(str, plain=True)
 
     def __repr__(self) -> str:
         if self.trace.graph is None:
             return f"<number {self.trace.names[self.index]!r} of a trace that ended>"
-        return self.trace.computed(repr, self, known=True)
+        return self.trace.computed(repr, self, plain=True)
 
     def __format__(self, how: str) -> str:
-        return self.trace.computed(format, self, how, known=True)
+        return self.trace.computed(format, self, how, plain=True)
 
     def __pow__(self, exponent: Any, modulus: Any = None) -> Any:
         if modulus is not None:

@@ -55,15 +55,15 @@ class Resolved(NamedTuple):
 class Signature(NamedTuple):
     """The dtype rule of an op.
 
-    `resolve(rules, op, types, attrs)` returns a Resolved. `joined` are the positions of the
+    `resolve(rules, op, types, attrs)` returns a Resolved. `promoted` are the positions of the
     operands that promote together; None means all. A literal at such a position takes its dtype
-    from the other joined operands. A literal at another position has the dtype `other`. `doc`
+    from the other promoted operands. A literal at another position has the dtype `other`. `doc`
     states the rule in a sentence.
     """
 
     name: str
     resolve: Callable[[PromotionRules, Op, Types, Attributes], Resolved]
-    joined: tuple[int, ...] | None = None
+    promoted: tuple[int, ...] | None = None
     other: DType = DType.int64
     doc: str = ""
 

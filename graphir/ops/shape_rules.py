@@ -123,9 +123,9 @@ def layer_norm(op: Op, types: Types, attrs: Attributes) -> Shape:
     """The shape of x; scale and shift are vectors as long as its last axis."""
     x, *rest = (t.shape for t in types)
     if not x or any(shape != x[-1:] for shape in rest):
-        given = " and ".join(map(shape_text, rest))
+        shapes = " and ".join(map(shape_text, rest))
         raise ShapeError(
-            f"layer_norm of {shape_text(x)} takes scale and shift {shape_text(x[-1:])}, not {given}"
+            f"layer_norm of {shape_text(x)} takes scale and shift {shape_text(x[-1:])}", got=shapes
         )
     return x
 

@@ -195,7 +195,7 @@ def _quick(value: Any, place: Place) -> bool:
     if place.op != "pow" or not place.at or isinstance(value, (bool, complex)):
         return False
     base, rank = place.operands[0].dtype, place.operands[0].rank
-    if not rank and (place.computed or base is DType.bool):
+    if not rank and (place.is_result or base is DType.bool):
         return False
     if base.is_float or base.is_complex:
         return value in (-1, 0, 0.5, 1, 2)

@@ -65,14 +65,14 @@ class Number(NamedTuple):
 class Place(NamedTuple):
     """The position of a literal: index `at` among the operands of an op that promote together.
 
-    `operands` are in the order of the op's signature. `computed` says that an op computed the first
-    operand; a 0-d first operand is then a NumPy scalar.
+    `operands` are in the order of the op's signature. `is_result` says that an op computed the
+    first operand; a 0-d first operand is then a NumPy scalar.
     """
 
     operands: Sequence[Typed] = ()
     at: int = 0
     op: str = ""
-    computed: bool = False
+    is_result: bool = False
 
     @property
     def others(self) -> list[Typed]:

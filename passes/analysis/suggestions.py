@@ -47,7 +47,7 @@ class Promotion(NamedTuple):
     @property
     def meeting(self) -> Sequence[int]:
         """The positions of the operands that promote together."""
-        positions = self.op.signature.joined
+        positions = self.op.signature.promoted
         return range(len(self.values)) if positions is None else positions
 
     @property

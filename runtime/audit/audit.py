@@ -30,7 +30,7 @@ def audit(
     blame: bool = True,
     progress: bool | Watch = False,
     memory: int = 1 << 30,
-    **named: Any,
+    **keywords: Any,
 ) -> CastReport:
     """Measure the effect of a graph's casts on inputs, and attribute the output errors to casts.
 
@@ -51,7 +51,7 @@ def audit(
     """
     require_outputs(graph)
     report = cast_report(graph)
-    arrays, sizes = bind(report.explicit, inputs, named)
+    arrays, sizes = bind(report.explicit, inputs, keywords)
     return _audited(Subject(report, arrays, sizes), blame, progress, memory)
 
 
@@ -103,8 +103,8 @@ def _audited(
         real = (
             wide.beside.outputs() if outputs_made is None else list(map(_contiguous, outputs_made))
         )
-        bits = moduli(graph, wide.rounded)
-        lost_places = wide.lost | {
+        bits = moduli(graph, wide.rounded_places)
+        lost_places = wide.lost_places | {
             x.index for x in graph.outputs if _is_vague(wide.known(x), x, bits)
         }
         sure = {key: equal and key[0] not in bits for key, equal in same.items()}

@@ -78,8 +78,9 @@ class WideRun(ReferenceRun):
     operands. It also takes the value of an op that fails on wide operands, such as an index that is
     in range only because it wrapped. `literals` maps the index of a constant to the Python number
     that its dtype rounds; `pins` and `masks` are as in `Beyond`. `effects` has the effects of casts
-    that the audit needs after the reference run has freed its values. `lost` has the indices of
-    symbols without a value in wide arithmetic, `rounded` those of integers that float64 rounded.
+    that the audit needs after the reference run has freed its values. `lost_places` has the indices
+    of symbols without a value in wide arithmetic, `rounded_places` those of integers that float64
+    rounded.
     """
 
     def __init__(
@@ -92,11 +93,11 @@ class WideRun(ReferenceRun):
         self.beside, self.literals, self.pins, self.masks = beside, literals, pins, masks
         self._pin_places = {pin.index for pin in pins.values()}
         graph = beside.graph
-        self.rounded: set[int] = set()
+        self.rounded_places: set[int] = set()
         arrays = [self._widen(x) for x in graph.inputs]
         super().__init__(graph, arrays, beside.sizes, beside.kept_places)
         self.effects: dict[int, Effect] = {}
-        self.lost: set[int] = set()
+        self.lost_places: set[int] = set()
         self._inferences: dict[tuple[Any, ...], Inferred] = {}
 
     def walk(self, keep: bool = False) -> Iterator[Symbol]:
@@ -112,7 +113,7 @@ class WideRun(ReferenceRun):
         if symbol.args:
             with suppress(GraphirError):
                 return self.computed(symbol, [self.known(arg) for arg in symbol.args])
-            self.lost.add(symbol.index)
+            self.lost_places.add(symbol.index)
         return self._widen(symbol)
 
     def _widen(self, symbol: Symbol) -> Array:
@@ -120,7 +121,7 @@ class WideRun(ReferenceRun):
         x = self.beside.known(symbol)
         wide = widen(x, self.beside.graph.stored(symbol))
         if x.dtype == np.uint64 and wide.dtype == np.float64:
-            self.rounded.add(symbol.index)
+            self.rounded_places.add(symbol.index)
         return wide
 
     def computed(self, symbol: Symbol, operands: Sequence[Array]) -> Array:
@@ -150,12 +151,12 @@ class WideRun(ReferenceRun):
             floats = self._wide(symbol, (DType.float64,) * len(dtypes))
             float_result = self._apply(symbol.op, floats, dtypes, operands)
             if not _surely_fits_int64(float_result):
-                self.rounded.add(symbol.index)
+                self.rounded_places.add(symbol.index)
                 return float_result
         result = self._apply(symbol.op, inference, dtypes, operands)
         floats = symbol.dtype.is_integer and result.dtype == np.float64
         if floats and not _fits_float64(result[np.isfinite(result)]):
-            self.rounded.add(symbol.index)
+            self.rounded_places.add(symbol.index)
         return result
 
     def cast(self, symbol: Symbol, x: Array) -> Array:
@@ -235,7 +236,7 @@ class WideRun(ReferenceRun):
         return inference
 
     def _infer(self, symbol: Symbol, dtypes: tuple[DType, ...]) -> Inferred:
-        positions = symbol.op.signature.joined or range(len(dtypes))
+        positions = symbol.op.signature.promoted or range(len(dtypes))
         join = max((dtypes[i] for i in positions), key=_ORDER.index)
         types = [
             arg.type.cast(join if i in positions else WIDE[arg.dtype.family])

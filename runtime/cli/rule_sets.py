@@ -45,8 +45,8 @@ def add_rule_set(command: Any, default: str | None = "max", what: str = "a rule 
     )
 
 
-def read_rule_files(asked: argparse.Namespace) -> None:
+def read_rule_files(arguments: argparse.Namespace) -> None:
     """Replace each RulesFile among the parsed arguments by the rule set in the file."""
-    for name, value in vars(asked).items():
+    for name, value in vars(arguments).items():
         if isinstance(value, RulesFile):
-            setattr(asked, name, value.read())
+            setattr(arguments, name, value.read())

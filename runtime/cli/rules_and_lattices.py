@@ -272,8 +272,8 @@ def _rules_or_graph(text: str) -> PromotionRules | RulesFile | Path:
 
 def _lawful(text: str) -> PromotionRules | Lattice[Any] | Path:
     """Return a rule set before a lattice of that name: its joins may differ from its lattice's."""
-    found = find_rules(text)
-    return _lattice_or_file(text) if found is None else found
+    named_rules = find_rules(text)
+    return _lattice_or_file(text) if named_rules is None else named_rules
 
 
 def _or_file(find: Callable[[str], Any], text: str) -> Any:

@@ -158,7 +158,7 @@ class Jitted:
 
     def traced(self, *args: Any, **keywords: Any) -> Traced:
         """Return the trace that a call with these arguments runs; GraphError among symbols."""
-        return self._require_compiled(args, keywords).traced
+        return self._require_compiled(args, keywords).trace
 
     def program(self, *args: Any, **keywords: Any) -> Program:
         """Return the Program that a call with these arguments runs; GraphError among symbols."""
@@ -196,12 +196,12 @@ class Jitted:
         if leaf is None:
             layouts = argument_layouts(reader.inputs, reader.sources, groups)
             leaf = self._compile_trace(rules, args, keywords, variants or (), layouts)
-            if leaf.traced.uses_layouts and not self._uses_layouts:
+            if leaf.trace.uses_layouts and not self._uses_layouts:
                 self._uses_layouts = True
                 if memory_groups(reader.inputs):
                     return self._lookup_or_compile(args, keywords)
                 key = *key, layout_key(reader.inputs, reader.sources, groups)
-            values = leaf.traced.numbers.values if leaf.traced.numbers else []
+            values = leaf.trace.numbers.values if leaf.trace.numbers else []
             if not is_nested:
                 self._keep(key, leaf, args, keywords)
         inputs = reader.inputs
@@ -226,11 +226,11 @@ class Jitted:
         captures, guards = graph.finish()
         trace_result = trace_result._replace(captured=captures)
         for variant in variants:
-            same = identity_key(variant.traced.outputs_tree) == identity_key(
+            same = identity_key(variant.trace.outputs_tree) == identity_key(
                 trace_result.outputs_tree
             )
-            same &= variant.traced.writes == trace_result.writes
-            if same and same_graph(variant.traced.graph, graph):
+            same &= variant.trace.writes == trace_result.writes
+            if same and same_graph(variant.trace.graph, graph):
                 return _Compiled(trace_result, variant.program, guards)
         return _Compiled(trace_result, unwatched(Program, graph), guards)
 
@@ -238,7 +238,7 @@ class Jitted:
         self, key: Any, compiled: _Compiled, args: Sequence[Any], keywords: Mapping[str, Any]
     ) -> None:
         """Store a compiled trace under its signature, and install its fast path."""
-        numbers = compiled.traced.numbers
+        numbers = compiled.trace.numbers
         with self._lock:
             node = self._cache.setdefault(key, Specializations() if numbers else Variants())
             if not keywords and all(map(compiled.is_input, args)):
@@ -296,7 +296,7 @@ class _Compiled:
     """A trace with its Program and guards, and the conversions of inputs and results."""
 
     def __init__(self, trace: Traced, program: Program, guards: Guards) -> None:
-        self.traced, self.program, self.guards = trace, program, guards
+        self.trace, self.program, self.guards = trace, program, guards
         numbers, graph = trace.numbers, trace.graph
         self.feeds = [] if numbers is None else [(f.at, f.storage(graph), f) for f in numbers.feeds]
         self._numbers = [
@@ -316,7 +316,7 @@ class _Compiled:
     def is_input(self, value: Any) -> bool:
         """Whether an argument suits the fast path: a plain array, a weak number, or static."""
         kind: Any = cast("object", type(value))
-        weak = bool(self._numbers or self.traced.numbers)
+        weak = bool(self._numbers or self.trace.numbers)
         return is_plain(value) or kind is Fixed or (weak and kind in NUMBERS)
 
     def fed(self, inputs: list[Any], values: Values) -> list[Any]:
@@ -344,14 +344,14 @@ class _Compiled:
     def _with_captured(self, results: Callable[..., Any], *inputs: Any) -> Any:
         """Insert the captured arrays, with their present values, and return the results."""
         arrays = list(inputs)
-        for place, array in self.traced.captured:
+        for place, array in self.trace.captured:
             arrays.insert(place, as_input(array))
         return results(*arrays)
 
     def _call_structured(self, *inputs: Any) -> Any:
         values = self.program(*inputs)
-        results = self.traced.outputs(values)
-        for place, at in self.traced.writes:
+        results = self.trace.outputs(values)
+        for place, at in self.trace.writes:
             new: Any = values[at] if isinstance(values, tuple) else values  # pyright: ignore
             np.copyto(inputs[place], new, "no")  # pyright: ignore
         return results
@@ -359,14 +359,14 @@ class _Compiled:
 
 def _of_groups(inputs: Sequence[Any], groups: Sequence[MemoryGroup]) -> list[Any]:
     """Replace the inputs of each memory group by its whole array, at the first input's place."""
-    found = dict(enumerate(inputs))
+    arrays = dict(enumerate(inputs))
     for whole, places in groups:
         if whole is None:
             continue
-        found[places[0]] = whole
+        arrays[places[0]] = whole
         for place in places[1:]:
-            del found[place]
-    return list(found.values())
+            del arrays[place]
+    return list(arrays.values())
 
 
 def _number(value: Any, dtype: DType) -> Any:

@@ -38,10 +38,10 @@ def memory_groups(arrays: Sequence[Any]) -> list[MemoryGroup]:
     for place, array in enumerate(arrays):
         if not isinstance(array, np.ndarray):
             continue
-        beside = [one for one in groups if _meets(arrays, one, cast("Array", array))]
-        groups = [one for one in groups if one not in beside]
+        beside = [group for group in groups if _meets(arrays, group, cast("Array", array))]
+        groups = [group for group in groups if group not in beside]
         groups.append(sorted([place, *chain.from_iterable(beside)]))
-    return [MemoryGroup(_whole(arrays, one), one) for one in groups if len(one) > 1]
+    return [MemoryGroup(_whole(arrays, group), group) for group in groups if len(group) > 1]
 
 
 def _meets(arrays: Sequence[Any], group: Sequence[int], array: Array) -> bool:
@@ -52,7 +52,7 @@ def _whole(arrays: Sequence[Any], places: Sequence[int]) -> Array | None:
     """Return the common owner of the arguments; None for several owners or dtypes."""
     owners = [_owner(arrays[place]) for place in places]
     whole = owners[0]
-    same = all(one is whole for one in owners)
+    same = all(owner is whole for owner in owners)
     return whole if same and all(arrays[i].dtype == whole.dtype for i in places) else None
 
 
@@ -88,7 +88,7 @@ def layout_key(arrays: Sequence[Any], sources: Sequence[Any], groups: Sequence[M
 
 def lie_usually(args: Sequence[Any]) -> bool:
     """Whether all arrays among the arguments are writable and C-contiguous and share no memory."""
-    arrays = [one for one in args if type(one) is np.ndarray]
+    arrays = [arg for arg in args if type(arg) is np.ndarray]
     for at, array in enumerate(arrays):
         flags = array.flags
         if not (flags.c_contiguous and flags.writeable):
@@ -107,11 +107,13 @@ def argument_layouts(
     arrays: Sequence[Any], sources: Sequence[Any], groups: Sequence[MemoryGroup]
 ) -> list[ArgumentLayout]:
     """Return the arguments' layouts as twin arrays: same strides and sharing, separate memory."""
-    found = [_alone(array, array is source) for array, source in zip(arrays, sources, strict=True)]
+    layouts = [
+        _alone(array, array is source) for array, source in zip(arrays, sources, strict=True)
+    ]
     for whole, places in groups:
         if whole is None:
             for place in places:
-                found[place] = _alone(arrays[place], False)
+                layouts[place] = _alone(arrays[place], False)
             continue
         twin, memory, low = _twin(whole)
         for place in places:
@@ -119,8 +121,8 @@ def argument_layouts(
             start = _address(array) - low
             view: Any = np.ndarray(array.shape, array.dtype, memory, start, array.strides)
             view.setflags(write=bool(array.flags.writeable))
-            found[place] = ArgumentLayout(view, twin)
-    return found
+            layouts[place] = ArgumentLayout(view, twin)
+    return layouts
 
 
 def _alone(array: Any, is_own: bool) -> ArgumentLayout:

@@ -135,7 +135,7 @@ class _Code:
             self.require(self._cells(question, step))
             return
         call = self._call(question)
-        if not question.known and answer in _NUMBERS:
+        if not question.plain and answer in _NUMBERS:
             value = f"v{len(self._values)}"
             self._values.append(value)
             self.require(f"type({value} := {call}) is {self.name(answer)}")

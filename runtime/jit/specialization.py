@@ -101,7 +101,7 @@ class Specializations(Generic[Leaf]):
             branches, at = self._top, None
             for question, key, answer in numbers.questions:
                 node = branches.get(at)
-                if type(node) is not _Fork or node.question.shown != question.shown:
+                if type(node) is not _Fork or node.question.cache_key != question.cache_key:
                     node = branches[at] = _Fork(question)
                 node.answers[key] = answer
                 branches, at = node.branches, answer

@@ -92,8 +92,8 @@ class RegisterConversions(Conversions):
 
     natively = frozenset({DType.bool, DType.float32, DType.float64, DType.weak_float})
 
-    def __init__(self, made: NativeConversion) -> None:
-        self.quiet, self.exact = made.quiet, made.source.exact_in(made.target)
+    def __init__(self, conversion: NativeConversion) -> None:
+        self.quiet, self.exact = conversion.quiet, conversion.source.exact_in(conversion.target)
 
     def cast(self, source: DType, target: DType) -> Step:
         """Return the step of LLVM's own conversion; a complex number converts part by part."""

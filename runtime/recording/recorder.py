@@ -71,7 +71,7 @@ class Recorder(NotingBuilder):
         """Arrays whose memory was replaced, by id, with the original plain array."""
         self._arguments: list[RecordedValue] = []
         self._outside: dict[int, tuple[Array, Array, Symbol]] = {}
-        self.brought = Brought(())
+        self.captured_arrays = Brought(())
         self._owners: dict[int, ref[RecordingTrace]] = {}
 
     # -- locations and faults
@@ -117,7 +117,7 @@ class Recorder(NotingBuilder):
             self.step(
                 what, "is taken as given: it has the bits of another", (symbol,), (parent,), True
             )
-        elif array not in self.brought:
+        elif array not in self.captured_arrays:
             fix = "; pass it as an argument if it is data"
             self.step(what, f"{reason}{fix}", (symbol,), None)
         self.note(what, reason)

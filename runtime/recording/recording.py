@@ -106,7 +106,7 @@ def record(
             "a recording within a recording has no graph of its own", fix="call the function itself"
         )
     recorder = ArrayRecorder(Graph(_name(function), rules=rule_set), CallSites(_run.__code__))
-    recorder.brought = Brought(brought_arrays(function))
+    recorder.captured_arrays = Brought(brought_arrays(function))
     names = _names(function, arrays)
     with makers_recorded(), recording_with(recorder), plain_again(recorder.containers):
         result = _run(recorder, function, names, arrays, keywords)

@@ -243,7 +243,7 @@ def _suited(op: Op, position: int, x: Any, to: DType | None) -> DType | None:
     """An operand's dtype where those that join have `to`: conditions and indices have their own."""
     if not isinstance(x, Symbol):
         return None
-    if op.signature.joined is None or position in op.signature.joined:
+    if op.signature.promoted is None or position in op.signature.promoted:
         return to or x.dtype
     return DType.bool if op.signature.other is DType.bool and to else x.dtype
 

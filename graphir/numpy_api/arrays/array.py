@@ -191,7 +191,7 @@ def _moving(name: str) -> Callable[..., Any]:
             return self.of_view(real)
         if self.is_known:
             return memory.known(real)
-        order = kwargs.get("order", next((one for one in args if isinstance(one, str)), "C"))
+        order = kwargs.get("order", next((value for value in args if isinstance(value, str)), "C"))
         if order == "C":
             symbol = memory.reshaped(self.read(), real.shape)
         else:
@@ -352,12 +352,12 @@ class SymbolicArray(_Dispatching, _Methods, ArrayValue):
         A view of unknown layout may share the memory, so a write could not update the view.
         """
         self.cell.frozen = self.cell.frozen or "it has views of unknown layout"
-        result: Any = _method(getattr(np, name, np.ravel))
+        method: Any = _method(getattr(np, name, np.ravel))
         if name == "reshape":
             return self.memory.computed(self.read().reshape(*args))
-        found = result(self, *args, **kwargs)
-        found.cell.frozen = self.cell.frozen
-        return found
+        array = method(self, *args, **kwargs)
+        array.cell.frozen = self.cell.frozen
+        return array
 
     @property
     def T(self) -> Any:  # noqa: N802 -- NumPy's name
@@ -386,9 +386,9 @@ class SymbolicArray(_Dispatching, _Methods, ArrayValue):
     def _copied(self, order: str) -> Any:
         memory = self.memory
         if self.is_known:
-            made = memory.known(self.plain.copy(cast("Any", order)))
-            made.cell.fill = self.cell.fill
-            return made
+            copy = memory.known(self.plain.copy(cast("Any", order)))
+            copy.cell.fill = self.cell.fill
+            return copy
         if self.layout is None or self.in_order:
             return memory.computed(self.read())
         plain = np.empty_like(self.plain, order=cast("Any", order), subok=False)
@@ -644,14 +644,14 @@ def _of_symbol(value: Any, name: str) -> Any:
     if not hasattr(Symbol, name):
         raise ArrayAttributeError(f"{type(value).__name__} has no attribute {name!r}")
     memory = value.memory
-    found = getattr(value.read(), name)
-    if callable(found):
+    attribute = getattr(value.read(), name)
+    if callable(attribute):
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            return calls.results(memory, found(*args, **kwargs), None)
+            return calls.results(memory, attribute(*args, **kwargs), None)
 
         return call
-    return found
+    return attribute
 
 
 class SymbolicSelection(SelectionValue):
@@ -712,8 +712,8 @@ class FlatValues:
         self._array = array
 
     def __getitem__(self, key: Any) -> Any:
-        found: Any = self._array.flatten()[key]
-        return found.copy() if isinstance(found, SymbolicArray) else found
+        elements: Any = self._array.flatten()[key]
+        return elements.copy() if isinstance(elements, SymbolicArray) else elements
 
     @at_user_line(".flat")
     def __setitem__(self, key: Any, value: Any) -> None:

@@ -60,7 +60,7 @@ from graphir.numpy_api.traced_numbers import TracedNumber, concrete
 
 def results(
     memory: TraceMemory,
-    found: Any,
+    result: Any,
     scalar: bool | None,
     layout: Callable[[], Callable[[], Array | None] | None] | None = None,
 ) -> Any:
@@ -77,7 +77,7 @@ def results(
         allocate = layout() if layout is not None and value.rank > 1 else None
         return memory.computed(value, is_scalar(value) if scalar is None else scalar, allocate)
 
-    return mapped(leaf, found)
+    return mapped(leaf, result)
 
 
 def _layout_of(operands: Sequence[Any]) -> Callable[[], Array] | None:
@@ -86,32 +86,32 @@ def _layout_of(operands: Sequence[Any]) -> Callable[[], Array] | None:
     The layout of the result follows the operands' layouts, by NumPy's own nditer.
     """
     arrays = arrays_of(list(operands))
-    if all(one.in_order for one in arrays) or any(one.layout is None for one in arrays):
+    if all(array.in_order for array in arrays) or any(array.layout is None for array in arrays):
         return None
-    views = [one.plain for one in arrays]
+    views = [array.plain for array in arrays]
 
     def allocate() -> Array:
         flags = [*[["readonly"]] * len(views), ["writeonly", "allocate"]]
         kinds = ["zerosize_ok", "refs_ok"]
-        dtypes = [*[one.dtype for one in views], np.dtype(np.int8)]
+        dtypes = [*[view.dtype for view in views], np.dtype(np.int8)]
         it: Any = np.nditer([*views, None], kinds, flags, dtypes, order="K")  # pyright: ignore
         return it.operands[-1]
 
     return allocate
 
 
-def elementwise(memory: TraceMemory, found: Any, operands: Sequence[Any], scalar: bool) -> Any:
+def elementwise(memory: TraceMemory, result: Any, operands: Sequence[Any], scalar: bool) -> Any:
     """Return the results of an elementwise function, in the layout that NumPy would give them."""
     allocate = _layout_of(operands)
     if allocate is None:
-        return results(memory, found, scalar)
-    parts = cast("tuple[Symbol, ...]", found if isinstance(found, tuple) else (found,))
-    made: list[Any] = []
+        return results(memory, result, scalar)
+    parts = cast("tuple[Symbol, ...]", result if isinstance(result, tuple) else (result,))
+    outputs: list[Any] = []
     for symbol in parts:
         layout = allocate()
         plain = np.empty_like(layout, dtype=symbol.dtype.to_numpy())
-        made.append(memory.array(Cell(memory, plain, symbol)))
-    return tuple(made) if isinstance(found, tuple) else made[0]
+        outputs.append(memory.array(Cell(memory, plain, symbol)))
+    return tuple(outputs) if isinstance(result, tuple) else outputs[0]
 
 
 # -- operators
@@ -123,7 +123,7 @@ def operate(function: Callable[..., Any], *operands: Any) -> Any:
     if quick is not None:
         return quick
     memory = memory_among(operands)
-    if any(isinstance(one, SelectionValue) for one in operands):
+    if any(isinstance(value, SelectionValue) for value in operands):
         return _selected(memory, function, operands)
     if function is _PYTHON.mul and _repeats(operands):
         raise GraphError(
@@ -132,24 +132,24 @@ def operate(function: Callable[..., Any], *operands: Any) -> Any:
         )
     if is_known(operands) and TracedNumber not in map(type, operands):
         return _plain_operator(memory, function, operands)
-    values = [operand(memory, one) for one in operands]
-    if any(one is NotImplemented for one in values):
+    values = [operand(memory, value) for value in operands]
+    if any(value is NotImplemented for value in values):
         return NotImplemented
-    if len(values) == 2 and not any(isinstance(one, Symbol) for one in values):
+    if len(values) == 2 and not any(isinstance(value, Symbol) for value in values):
         return NotImplemented
-    found = function(*values)
-    if found is NotImplemented:
-        return found
+    result = function(*values)
+    if result is NotImplemented:
+        return result
     if function is _PYTHON.matmul:
-        return results(memory, found, True, partial(_as_numpy, np.matmul, operands, {}))
-    return elementwise(memory, found, operands, scalar=True)
+        return results(memory, result, True, partial(_as_numpy, np.matmul, operands, {}))
+    return elementwise(memory, result, operands, scalar=True)
 
 
 def _repeats(operands: Sequence[Any]) -> bool:
     """Whether a list or tuple stands beside a NumPy integer, which Python takes as a count."""
-    lists = any(isinstance(one, (list, tuple)) for one in operands)
+    lists = any(isinstance(value, (list, tuple)) for value in operands)
     return lists and any(
-        isinstance(one, ScalarValue) and one.symbol.dtype.is_integer for one in operands
+        isinstance(value, ScalarValue) and value.symbol.dtype.is_integer for value in operands
     )
 
 
@@ -160,17 +160,17 @@ def _operate_in_order(function: Callable[..., Any], operands: Sequence[Any]) -> 
     """
     memory: TraceMemory | None = None
     values: list[Any] = []
-    for one in operands:
-        if isinstance(one, ArrayValue):
-            if one.is_known or not one.in_order:
+    for value in operands:
+        if isinstance(value, ArrayValue):
+            if value.is_known or not value.in_order:
                 return None
-            memory = one.memory
-            values.append(one.read())
-        elif isinstance(one, ScalarValue):
-            memory = one.memory
-            values.append(one.symbol)
-        elif type(one) in _NUMBERS:
-            values.append(one)
+            memory = value.memory
+            values.append(value.read())
+        elif isinstance(value, ScalarValue):
+            memory = value.memory
+            values.append(value.symbol)
+        elif type(value) in _NUMBERS:
+            values.append(value)
         else:
             return None
     if memory is None or function is _PYTHON.matmul or function is divmod:
@@ -189,8 +189,8 @@ def in_place(function: Callable[..., Any], ufunc: Any, x: Any, other: Any) -> An
     """Execute `x += y`: write the result to the memory of x, cast as NumPy allows."""
     memory: TraceMemory = x.memory
     if isinstance(x, SelectionValue):
-        found = _selected(memory, function, (x, other)).symbol
-        x.symbol = storable(found, x.symbol.dtype)
+        result = _selected(memory, function, (x, other)).symbol
+        x.symbol = storable(result, x.symbol.dtype)
         return x
     if isinstance(other, SelectionValue):
         other.refuse("x += y[mask]")
@@ -203,10 +203,10 @@ def in_place(function: Callable[..., Any], ufunc: Any, x: Any, other: Any) -> An
     value = operand(memory, other)
     if value is NotImplemented:
         return value
-    found = function(x.read(), value)
-    if found is NotImplemented:
-        return found
-    x.write(stored(memory, x, found))
+    result = function(x.read(), value)
+    if result is NotImplemented:
+        return result
+    x.write(stored(memory, x, result))
     return x
 
 
@@ -232,24 +232,27 @@ BINARY: dict[str, tuple[Any, Any]] = {
 
 def _selected(memory: TraceMemory, function: Callable[..., Any], operands: Sequence[Any]) -> Any:
     """Return an elementwise function of selections that share a mask."""
-    chosen = next(one for one in operands if isinstance(one, SelectionValue))
+    selection = next(value for value in operands if isinstance(value, SelectionValue))
     values: list[Any] = []
-    for one in operands:
-        if isinstance(one, SelectionValue):
-            if not is_same(one.mask, chosen.mask) or one.symbol.shape != chosen.symbol.shape:
-                one.refuse("x[mask] with y[other]")
-            one = one.symbol
-        elif isinstance(one, VALUES):
-            if one.read().rank:
-                chosen.refuse("x[mask] with an array")
-            one = one.read()
-        elif np.ndim(one) if not isinstance(one, TracedNumber) else 0:
-            chosen.refuse("x[mask] with an array")
-        values.append(one)
-    found = function(*values)
-    if not isinstance(found, Symbol) or found.shape != chosen.symbol.shape:
-        chosen.refuse("a function of x[mask]")
-    return memory.selection(memory, found, chosen.mask)
+    for value in operands:
+        if isinstance(value, SelectionValue):
+            if (
+                not is_same(value.mask, selection.mask)
+                or value.symbol.shape != selection.symbol.shape
+            ):
+                value.refuse("x[mask] with y[other]")
+            value = value.symbol
+        elif isinstance(value, VALUES):
+            if value.read().rank:
+                selection.refuse("x[mask] with an array")
+            value = value.read()
+        elif np.ndim(value) if not isinstance(value, TracedNumber) else 0:
+            selection.refuse("x[mask] with an array")
+        values.append(value)
+    result = function(*values)
+    if not isinstance(result, Symbol) or result.shape != selection.symbol.shape:
+        selection.refuse("a function of x[mask]")
+    return memory.selection(memory, result, selection.mask)
 
 
 # -- universal functions
@@ -261,12 +264,12 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: An
     memory = memory_among([*inputs, *outs])
     if method == "at":
         return writers.add_at(memory, ufunc, *inputs)
-    if any(isinstance(one, SelectionValue) for one in inputs):
+    if any(isinstance(value, SelectionValue) for value in inputs):
         if method != "__call__" or kwargs or ufunc.signature:
             raise GraphError(f"np.{ufunc.__name__} of x[mask]: its size depends on values")
         return _selected(memory, ufunc, inputs)
     inputs = tuple(
-        array_from(memory, one) if isinstance(one, (list, tuple)) else one for one in inputs
+        array_from(memory, value) if isinstance(value, (list, tuple)) else value for value in inputs
     )
     if is_known(inputs, kwargs) and TracedNumber not in map(type, inputs):
         return _plain_call(
@@ -275,34 +278,34 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: An
     kwargs = dict(kwargs)
     out, where = kwargs.pop("out", None), kwargs.pop("where", True)
     casting = kwargs.pop("casting", "same_kind")
-    values = [operand(memory, one) for one in inputs]
-    if any(one is NotImplemented for one in values):
+    values = [operand(memory, value) for value in inputs]
+    if any(value is NotImplemented for value in values):
         return NotImplemented
     if method == "__call__" and kwargs.get("dtype") is not None:
         values = _in_dtype(ufunc, values, np.dtype(kwargs.pop("dtype")), casting)
-    found = dispatch.call_ufunc(memory.graph, ufunc, method, tuple(values), kwargs)
-    if found is NotImplemented:
-        return found
-    if out is not None and any(one is not None for one in out):
-        return _written(memory, out, found, where, casting, method == "__call__")
+    result = dispatch.call_ufunc(memory.graph, ufunc, method, tuple(values), kwargs)
+    if result is NotImplemented:
+        return result
+    if out is not None and any(array is not None for array in out):
+        return _written(memory, out, result, where, casting, method == "__call__")
     if where is not True:
         raise GraphError(
             f"np.{ufunc.__name__}: elements where the mask is false are not set; got where= "
             "without out=; use out=np.zeros_like(x)"
         )
     if method == "__call__" and not ufunc.signature:
-        return elementwise(memory, found, inputs, scalar=True)
-    return results(memory, found, True, partial(_as_numpy, getattr(ufunc, method), inputs, kwargs))
+        return elementwise(memory, result, inputs, scalar=True)
+    return results(memory, result, True, partial(_as_numpy, getattr(ufunc, method), inputs, kwargs))
 
 
 def _plain_call(memory: TraceMemory, function: Any, args: Any, kwargs: Any) -> Any:
     """Return NumPy's own result for known values; record writes to `out=`."""
     outs = arrays_of(kwargs.get("out"))
-    for one in outs:
-        one.check_writable()
+    for out in outs:
+        out.check_writable()
     result = plainly(function, *plains(args), **plains(kwargs))
-    for one in outs:
-        one.cell.changed()
+    for out in outs:
+        out.cell.changed()
         memory.uses_layouts = True
     return adopted(memory, result, arrays_of(args, kwargs))
 
@@ -317,34 +320,34 @@ def _in_dtype(ufunc: np.ufunc, values: list[Any], dtype: Any, casting: str) -> l
     loop = f"{dtype.char * ufunc.nin}->{dtype.char * ufunc.nout}"
     if loop not in ufunc.types:
         raise GraphError(f"np.{ufunc.__name__}: dtype={dtype} has no op; use x.astype(...)")
-    found: list[Any] = []
-    for one in values:
-        if is_literal(one):
-            found.append(dtype.type(one))
+    operands: list[Any] = []
+    for value in values:
+        if is_literal(value):
+            operands.append(dtype.type(value))
             continue
-        source = one.dtype.to_numpy() if isinstance(one, Symbol) else one.dtype
+        source = value.dtype.to_numpy() if isinstance(value, Symbol) else value.dtype
         if not np.can_cast(source, dtype, cast("Any", casting)):
-            raise ArrayTypeError(f"np.{ufunc.__name__}: {one.dtype} is not cast to {dtype}")
-        found.append(one.astype(dtype))
-    return found
+            raise ArrayTypeError(f"np.{ufunc.__name__}: {value.dtype} is not cast to {dtype}")
+        operands.append(value.astype(dtype))
+    return operands
 
 
 def _written(
-    memory: TraceMemory, out: Any, found: Any, where: Any, casting: str, spreads: bool = False
+    memory: TraceMemory, out: Any, result: Any, where: Any, casting: str, spreads: bool = False
 ) -> Any:
     """Write results to `out`, at the true elements of the mask `where`, and return `out`.
 
     `spreads` says that results broadcast to `out`.
     """
-    several = isinstance(found, tuple)
-    parts = cast("tuple[Any, ...]", found if several else (found,))
-    made: list[Any] = []
+    several = isinstance(result, tuple)
+    parts = cast("tuple[Any, ...]", result if several else (result,))
+    outputs: list[Any] = []
     for into, part in zip(out, parts, strict=True):
         if not isinstance(part, (Symbol, *VALUES)):
             part = array_from(memory, part)
         symbol: Symbol = part.read() if isinstance(part, VALUES) else part
         if into is None:
-            made.append(memory.computed(symbol, scalar=True))
+            outputs.append(memory.computed(symbol, scalar=True))
             continue
         if spreads and isinstance(into, ArrayValue) and symbol.rank <= len(into.dims):
             symbol = broadcast(memory, symbol, into.dims)
@@ -353,8 +356,8 @@ def _written(
             mask = operand(memory, where)
             new = memory.graph.apply(ops.where, (mask, new, into.read()), {})
         into.write(new)
-        made.append(into)
-    return tuple(made) if several else made[0]
+        outputs.append(into)
+    return tuple(outputs) if several else outputs[0]
 
 
 # -- other functions
@@ -375,9 +378,9 @@ _VIEWING = frozenset((*_VIEWS, *_FACTS, *_LIKE))
 def call_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return the result of a NumPy function that is no ufunc."""
     memory = memory_among([args, kwargs])
-    for one in leaves([args, kwargs]):
-        if isinstance(one, SelectionValue):
-            one.refuse(f"np.{function.__name__} of x[mask]")
+    for leaf in leaves([args, kwargs]):
+        if isinstance(leaf, SelectionValue):
+            leaf.refuse(f"np.{function.__name__} of x[mask]")
     writer = writers.WRITERS.get(function)
     if writer is not None:
         return writer(memory, *args, **kwargs)
@@ -386,7 +389,7 @@ def call_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     if is_known(args, kwargs):
         return _filling(memory, function, _plain_call(memory, function, args, kwargs))
     name = function.__name__
-    if name in _VIEWING and all(one.layout is not None for one in arrays_of(args, kwargs)):
+    if name in _VIEWING and all(array.layout is not None for array in arrays_of(args, kwargs)):
         return _viewed(memory, function, args, kwargs)
     kwargs = dict(kwargs)
     out, where = kwargs.pop("out", None), kwargs.get("where", True)
@@ -397,11 +400,11 @@ def call_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     if out is not None and function not in FUNCTIONS:
         kwargs["out"] = out
         out = None
-    found = _by_its_body(memory, function, args, kwargs)
+    result = _by_its_body(memory, function, args, kwargs)
     if out is not None:
         casting = kwargs.get("casting", "same_kind")
-        return _written(memory, (out,), found, True, casting)
-    return results(memory, found, None, partial(_as_numpy, function, args, kwargs))
+        return _written(memory, (out,), result, True, casting)
+    return results(memory, result, None, partial(_as_numpy, function, args, kwargs))
 
 
 def call_like(x: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -431,13 +434,13 @@ def _as_numpy(function: Any, args: Any, kwargs: Any) -> Callable[[], Array | Non
     The function returns None if an argument's layout is unknown.
     """
     arrays = arrays_of(args, kwargs)
-    if any(one.layout is None for one in arrays):
+    if any(array.layout is None for array in arrays):
         return None
-    given = mapped(_zeros, layouts(mapped(_materialized, [args, kwargs])))
+    zeros = mapped(_zeros, layouts(mapped(_materialized, [args, kwargs])))
 
     def allocate() -> Array | None:
         try:
-            result = plainly(function, *given[0], **given[1])
+            result = plainly(function, *zeros[0], **zeros[1])
         except GraphirError:
             return None
         return np.empty_like(result) if type(result) is np.ndarray else None
@@ -465,22 +468,22 @@ def _viewed(memory: TraceMemory, function: Any, args: Any, kwargs: Any) -> Any:
     sources = arrays_of(args, kwargs)
     several = isinstance(real, (tuple, list))
     parts: list[Any] = list(cast("Any", real)) if several else [real]
-    made: list[Any] = []
+    outputs: list[Any] = []
     copies: Any = None
     for at, part in enumerate(parts):
         source = _owner(sources, part) if type(part) is np.ndarray else None
         if source is not None:
-            made.append(source.of_view(part))
+            outputs.append(source.of_view(part))
             continue
         if copies is None:
-            found = dispatch.call_function(memory.graph, function, symbols(args), symbols(kwargs))
-            copies = [*found] if isinstance(found, (tuple, list)) else [found]  # pyright: ignore
+            result = dispatch.call_function(memory.graph, function, symbols(args), symbols(kwargs))
+            copies = [*result] if isinstance(result, (tuple, list)) else [result]  # pyright: ignore
         is_array = type(part) is np.ndarray
         cell = Cell(memory, part, copies[at])
-        made.append(memory.array(cell) if is_array else memory.computed(copies[at], True))
+        outputs.append(memory.array(cell) if is_array else memory.computed(copies[at], True))
     if not several:
-        return made[0]
-    return tuple(made) if isinstance(real, tuple) else made
+        return outputs[0]
+    return tuple(outputs) if isinstance(real, tuple) else outputs
 
 
 def _owner(sources: Sequence[ArrayValue], part: Array) -> ArrayValue | None:

@@ -67,7 +67,7 @@ def _keys(memory: TraceMemory, key: Any) -> tuple[Any, ...]:
     if type(key) is TracedNumber:
         return (memory.scalar(memory, key.symbol()),)
     keys = cast("tuple[Any, ...]", key) if type(key) is tuple else (key,)
-    return tuple(_key(memory, one) for one in keys)
+    return tuple(_key(memory, part) for part in keys)
 
 
 def _key(memory: TraceMemory, key: Any) -> Any:
@@ -130,7 +130,7 @@ def get(x: ArrayValue, key: Any) -> Any:
     """Return x[key]: a view, an element, or a new array of the elements at positions."""
     memory = x.memory
     keys = _keys(memory, key) if not x.is_known or not is_known(key) else ()
-    if x.is_known and all(is_known(one) for one in keys):
+    if x.is_known and all(is_known(part) for part in keys):
         return adopted(memory, plainly(operator.getitem, x.plain, plains(key)), [x])
     mask = _mask(x, keys)
     if mask is not None:
@@ -185,10 +185,10 @@ def _unplaced(x: ArrayValue, keys: tuple[Any, ...]) -> Any:
     (first, *more) = names or ((),)
     symbol = index(x.read(), names if more else first)
     x.cell.frozen = x.cell.frozen or "it has views, and sizes that are known when the graph runs"
-    found = x.memory.computed(symbol, scalar=bool(keys) and len(keys) == len(x.dims))
-    if isinstance(found, ArrayValue):
-        found.cell.frozen = x.cell.frozen
-    return found
+    result = x.memory.computed(symbol, scalar=bool(keys) and len(keys) == len(x.dims))
+    if isinstance(result, ArrayValue):
+        result.cell.frozen = x.cell.frozen
+    return result
 
 
 def _picked(x: ArrayValue, keys: tuple[Any, ...]) -> Symbol:
@@ -261,7 +261,7 @@ def put(x: ArrayValue, key: Any, value: Any) -> None:
         memory.uses_layouts = True
         return
     x.check_writable()
-    if isinstance(value, (list, tuple)) and any(one.cell is x.cell for one in arrays_of(value)):
+    if isinstance(value, (list, tuple)) and any(array.cell is x.cell for array in arrays_of(value)):
         raise GraphError(  # NumPy assigns the rows in turn, so later rows read earlier writes
             "rows of a list are of the array that they are put into", fix="pass copies"
         )

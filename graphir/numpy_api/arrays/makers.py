@@ -97,7 +97,7 @@ def _maker(original: Any, record: Record) -> Any:
         if memory is None:
             return original(*args, **kwargs)
         caller = str(_getframe(1).f_globals.get("__name__", "")).partition(".")[0]
-        symbolic = any(isinstance(one, VALUES) for one in leaves([args, kwargs]))
+        symbolic = any(isinstance(leaf, VALUES) for leaf in leaves([args, kwargs]))
         if caller in _OURS or (caller == "numpy" and not symbolic):
             return original(*args, **kwargs)
         return record(memory, original, *args, **kwargs)
@@ -121,16 +121,16 @@ def _converted(memory: TraceMemory, original: Any, *args: Any, **kwargs: Any) ->
             order = "C" if original is _ASCONTIGUOUS else "F"
             flags = array.plain.flags
             is_copy |= not (flags.c_contiguous if order == "C" else flags.f_contiguous)
-        found = array.copy(order) if is_copy and same else array if same else array.astype(dtype)
+        result = array.copy(order) if is_copy and same else array if same else array.astype(dtype)
         return (
-            found.reshape((1,))
-            if original in (_ASCONTIGUOUS, _ASFORTRAN) and not found.ndim
-            else found
+            result.reshape((1,))
+            if original in (_ASCONTIGUOUS, _ASFORTRAN) and not result.ndim
+            else result
         )
     if isinstance(value, (ScalarValue, Symbol)):
         symbol = value.read() if isinstance(value, ScalarValue) else value
-        made: Any = memory.computed(symbol)
-        return made if dtype is None else made.astype(dtype)
+        result: Any = memory.computed(symbol)
+        return result if dtype is None else result.astype(dtype)
     if isinstance(value, (list, tuple)) and not is_known(value):
         return array_from(memory, cast("Any", value), dtype)
     return _of_known(memory, original, args, kwargs)
@@ -141,12 +141,12 @@ def _of_known(memory: TraceMemory, original: Any, args: Any, kwargs: Any) -> Any
     if original not in _CONVERTING:
         args, kwargs = plains(args), plains(kwargs)
     else:
-        args = tuple(_listed(one) for one in args)
+        args = tuple(_listed(value) for value in args)
     real = plainly(original, *args, **kwargs)
     if type(real) is not np.ndarray:
         return real
-    for one in leaves([args, kwargs]):
-        if isinstance(one, np.ndarray) and np.may_share_memory(one, real):  # pyright: ignore
+    for leaf in leaves([args, kwargs]):
+        if isinstance(leaf, np.ndarray) and np.may_share_memory(leaf, real):  # pyright: ignore
             return real
     return memory.known(real) if real.dtype.kind in "biufc" else real
 
@@ -154,7 +154,7 @@ def _of_known(memory: TraceMemory, original: Any, args: Any, kwargs: Any) -> Any
 def _listed(value: Any) -> Any:
     """Return lists with plain arrays in place of known symbolic arrays; numbers stay."""
     if isinstance(value, (list, tuple)):
-        return [_listed(one) for one in cast("list[Any]", value)]
+        return [_listed(item) for item in cast("list[Any]", value)]
     return value.plain if isinstance(value, ArrayValue) else value
 
 
@@ -162,7 +162,7 @@ def _of_one_value(value: Any) -> Record:
     def record(memory: TraceMemory, original: Any, *args: Any, **kwargs: Any) -> Any:
         shape = args[0] if args else kwargs["shape"]
         sizes: Any = shape if isinstance(shape, (tuple, list)) else (shape,)  # pyright: ignore
-        if any(isinstance(one, Dim) for one in sizes):
+        if any(isinstance(size, Dim) for size in sizes):
             dtype = kwargs.get("dtype", args[1] if len(args) > 1 else None)
             return memory.computed(
                 memory.filled(value, tuple(sizes), DType(numpy_code(dtype or float)))
@@ -172,9 +172,9 @@ def _of_one_value(value: Any) -> Record:
             return real
         if original is _EMPTY and real.dtype.kind in "biufc":
             real.fill(value)
-        made = memory.known(real)
-        made.cell.fill = real.dtype.type(value).item() if real.dtype.kind in "biufc" else None
-        return made
+        result = memory.known(real)
+        result.cell.fill = real.dtype.type(value).item() if real.dtype.kind in "biufc" else None
+        return result
 
     return record
 
@@ -195,7 +195,7 @@ def _full(
     real = plainly(np.empty, plains(shape), dtype or symbol.dtype.to_numpy(), cast("Any", order))
     new = assigned(memory, fill_value, DType.from_numpy(real.dtype))
     result: Any = memory.computed(broadcast(memory, new, real.shape))
-    result.cell.held = real
+    result.cell.buffer = real
     return result
 
 
@@ -301,14 +301,14 @@ def _in_space(function: FunctionType, space: dict[str, Any]) -> FunctionType:
 
 
 def _body_space(space: dict[str, Any]) -> dict[str, Any]:
-    found = _BODIES.get(id(space))
-    if found is None:
-        found = _BODIES[id(space)] = dict(space, __name__="traced_numpy")
+    body_space = _BODIES.get(id(space))
+    if body_space is None:
+        body_space = _BODIES[id(space)] = dict(space, __name__="traced_numpy")
         for name, value in space.items():
             if id(value) in STAND_INS:
-                found[name] = STAND_INS[id(value)]
+                body_space[name] = STAND_INS[id(value)]
             elif type(value) is FunctionType and value.__globals__ is space:
-                found[name] = _in_space(value, found)
+                body_space[name] = _in_space(value, body_space)
             elif isinstance(value, ModuleType) and value.__name__.startswith("numpy._core"):
-                found[name] = TracedNumpy(value)
-    return found
+                body_space[name] = TracedNumpy(value)
+    return body_space

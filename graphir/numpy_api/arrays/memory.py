@@ -100,7 +100,7 @@ def as_graph_error(error: Exception) -> Exception:
     """Return NumPy's error as a GraphError that derives from the same builtin class."""
     if isinstance(error, GraphError):
         return error
-    kind = next((one for one in _ERRORS if isinstance(error, one.__bases__[1])), GraphError)
+    kind = next((kind for kind in _ERRORS if isinstance(error, kind.__bases__[1])), GraphError)
     return kind(str(error))
 
 
@@ -127,15 +127,15 @@ class TraceMemory:
 
     def reshaped(self, x: Symbol, shape: Iterable[Any]) -> Symbol:
         """Return the symbol in another shape; the symbol itself if it has that shape."""
-        wanted = tuple(shape)
-        return x if x.shape == wanted else self.emit(ops.reshape, (x,), shape=wanted)
+        target = tuple(shape)
+        return x if x.shape == target else self.emit(ops.reshape, (x,), shape=target)
 
     def broadcast(self, x: Symbol, shape: Iterable[Any]) -> Symbol:
         """Return the symbol broadcast to a shape; surplus leading axes of size 1 are dropped."""
-        wanted = tuple(shape)
-        if x.rank > len(wanted):
-            x = self.reshaped(x, x.shape[x.rank - len(wanted) :])
-        return x if x.shape == wanted else self.emit(ops.broadcast_to, (x,), shape=wanted)
+        target = tuple(shape)
+        if x.rank > len(target):
+            x = self.reshaped(x, x.shape[x.rank - len(target) :])
+        return x if x.shape == target else self.emit(ops.broadcast_to, (x,), shape=target)
 
     def places(self, start: int, step: int, axis: int, shape: tuple[Any, ...]) -> Symbol:
         """Return the indices start, start + step, ... along an axis, broadcast to a shape."""
@@ -203,17 +203,17 @@ class Cell:
 
     __slots__ = (
         "allocate",
+        "buffer",
         "constant",
         "fill",
         "frozen",
-        "held",
         "memory",
         "symbol",
         "version",
     )
 
     def __init__(self, memory: TraceMemory, plain: Array | None, symbol: Symbol | None) -> None:
-        self.memory, self.held, self.symbol = memory, plain, symbol
+        self.memory, self.buffer, self.symbol = memory, plain, symbol
         self.version = 0
         self.fill: Any = None
         """For known values: the number that all elements equal, or None."""
@@ -226,25 +226,25 @@ class Cell:
     @property
     def plain(self) -> Array | None:
         """The ndarray with the layout of the memory; None if the layout is unknown."""
-        if self.held is None and self.symbol is not None:
+        if self.buffer is None and self.symbol is not None:
             if self.allocate is not None:
                 allocate, self.allocate = self.allocate, None
-                self.held = allocate()
-                if self.held is None:
+                self.buffer = allocate()
+                if self.buffer is None:
                     self.frozen = self.frozen or "how its elements lie in memory is not known"
             elif not self.frozen:
                 shape = self.symbol.shape
                 if all(isinstance(size, int) for size in shape):
-                    self.held = np.empty(cast("Any", shape), self.symbol.dtype.to_numpy())
-        return self.held
+                    self.buffer = np.empty(cast("Any", shape), self.symbol.dtype.to_numpy())
+        return self.buffer
 
     def whole(self) -> Symbol:
         """Return the symbol of the whole memory."""
         if self.symbol is not None:
             return self.symbol
         if self.constant is None:
-            assert self.held is not None
-            self.constant = self.entered(self.held)
+            assert self.buffer is not None
+            self.constant = self.entered(self.buffer)
         return self.constant
 
     def entered(self, values: Array) -> Symbol:
@@ -313,7 +313,7 @@ class ArrayValue(GraphValue):
     @property
     def in_order(self) -> bool:
         """Whether the elements are contiguous in row-major order."""
-        if self._view is None and self.cell.held is None and self.cell.allocate is None:
+        if self._view is None and self.cell.buffer is None and self.cell.allocate is None:
             return True
         view = self.layout
         return view is not None and view.flags.c_contiguous
@@ -323,7 +323,7 @@ class ArrayValue(GraphValue):
         """The sizes of the axes; the layout need not be known."""
         if self._view is not None:
             return self._view.shape
-        return self.cell.whole().shape if self.cell.held is None else self.cell.held.shape
+        return self.cell.whole().shape if self.cell.buffer is None else self.cell.buffer.shape
 
     @property
     def element(self) -> DType:
@@ -336,7 +336,7 @@ class ArrayValue(GraphValue):
     def steps(self) -> Steps:
         """The view steps from the whole memory to this array."""
         view = self._view
-        whole = self.cell.held if self.origin is None else self.origin
+        whole = self.cell.buffer if self.origin is None else self.origin
         if view is None or view is whole:
             return self.prefix
         assert whole is not None
@@ -351,7 +351,7 @@ class ArrayValue(GraphValue):
         if self._read is None or self._version != cell.version:
             if cell.symbol is not None or self.prefix:
                 self._read = forward(self.steps, cell.memory, cell.whole())
-            elif self._view is None or self._view is cell.held:
+            elif self._view is None or self._view is cell.buffer:
                 self._read = cell.whole()
             else:
                 self._read = cell.entered(self._view)

@@ -31,9 +31,9 @@ def mapped(leaf: Callable[[Any], Any], value: Any) -> Any:
     """Return the same tuples, lists, dicts and slices, with `leaf(value)` for each leaf value."""
     kind: Any = cast("object", type(value))
     if kind is tuple or kind is list:
-        return kind([mapped(leaf, one) for one in value])  # pyright: ignore
+        return kind([mapped(leaf, item) for item in value])  # pyright: ignore
     if kind is dict:
-        return {key: mapped(leaf, one) for key, one in value.items()}
+        return {key: mapped(leaf, item) for key, item in value.items()}
     if kind is slice:
         return slice(leaf(value.start), leaf(value.stop), leaf(value.step))
     return leaf(value)
@@ -43,8 +43,8 @@ def leaves(value: Any) -> Iterator[Any]:
     """Yield all leaf values of tuples, lists, dicts and slices."""
     kind: Any = cast("object", type(value))
     if kind is tuple or kind is list:
-        for one in value:
-            yield from leaves(one)
+        for item in value:
+            yield from leaves(item)
     elif kind is dict:
         yield from leaves(list(value.values()))
     elif kind is slice:
@@ -56,19 +56,22 @@ def leaves(value: Any) -> Iterator[Any]:
 def is_known(*values: Any) -> bool:
     """Whether NumPy itself can compute with values, because no value has a symbol."""
     return not any(
-        isinstance(one, (Symbol, SelectionValue)) or (isinstance(one, VALUES) and not one.is_known)
-        for one in leaves(values)
+        isinstance(leaf, (Symbol, SelectionValue))
+        or (isinstance(leaf, VALUES) and not leaf.is_known)
+        for leaf in leaves(values)
     )
 
 
 def memory_among(values: Any) -> TraceMemory:
     """Return the memory of the first symbolic value."""
-    return next(one.memory for one in leaves(values) if isinstance(one, (*VALUES, SelectionValue)))
+    return next(
+        leaf.memory for leaf in leaves(values) if isinstance(leaf, (*VALUES, SelectionValue))
+    )
 
 
 def arrays_of(*values: Any) -> list[ArrayValue]:
     """Return the symbolic arrays among values."""
-    return [one for one in leaves(values) if isinstance(one, ArrayValue)]
+    return [leaf for leaf in leaves(values) if isinstance(leaf, ArrayValue)]
 
 
 def plains(value: Any) -> Any:
@@ -130,7 +133,7 @@ def adopted(memory: TraceMemory, result: Any, sources: Sequence[ArrayValue]) -> 
         return memory.known(array)
     kind: Any = cast("object", type(result))
     if isinstance(result, (tuple, list)):
-        items = [adopted(memory, one, sources) for one in cast("list[Any]", result)]
+        items = [adopted(memory, item, sources) for item in cast("list[Any]", result)]
         return kind(*items) if hasattr(kind, "_fields") else kind(items)
     return cast("object", result)
 
@@ -162,7 +165,7 @@ def cast_to(memory: TraceMemory, value: ArrayValue, dtype: Any) -> ArrayValue:
 
 def _stacked(memory: TraceMemory, value: Any, to: DType) -> Symbol:
     if isinstance(value, (list, tuple)):
-        parts = [_stacked(memory, one, to) for one in cast("list[Any]", value)]
+        parts = [_stacked(memory, item, to) for item in cast("list[Any]", value)]
         return memory.graph.apply(ops.stack, parts, {"axis": 0})
     return assigned(memory, value, to)
 
@@ -242,7 +245,7 @@ def broadcast(memory: TraceMemory, symbol: Symbol, shape: tuple[Any, ...]) -> Sy
     extra = symbol.rank - len(shape)
     lead, rest = symbol.shape[: max(extra, 0)], symbol.shape[max(extra, 0) :]
     pairs = zip(reversed(rest), reversed(shape), strict=False)
-    if any(one != 1 for one in lead) or any(a not in (1, b) for a, b in pairs):
+    if any(size != 1 for size in lead) or any(a not in (1, b) for a, b in pairs):
         raise ShapeError(
             f"x[...] = y: could not broadcast y of shape {shown(symbol.shape)} into {shown(shape)}"
         )

@@ -151,7 +151,7 @@ def add_at(memory: TraceMemory, ufunc: np.ufunc, a: Any, indices: Any, *values: 
     places = np.arange(x.plain.size).reshape(x.plain.shape)
     places = np.asarray(plainly(operator.getitem, places, plains(indices)))
     flat = places.reshape(-1)
-    others = [_spread(memory, one, places.shape) for one in values]
+    others = [_spread(memory, value, places.shape) for value in values]
     order = np.argsort(flat, kind="stable")
     counts = np.zeros(flat.size, np.intp)
     for before, here in pairwise(order):
@@ -159,8 +159,8 @@ def add_at(memory: TraceMemory, ufunc: np.ufunc, a: Any, indices: Any, *values: 
     for turn in range(int(counts.max(initial=-1)) + 1):
         which = np.flatnonzero(counts == turn)
         key = np.unravel_index(flat[which], x.plain.shape)
-        found: Any = ufunc(x[key], *[one[which] for one in others])  # pyright: ignore
-        x[key] = found.astype(x.plain.dtype)  # pyright: ignore
+        result: Any = ufunc(x[key], *[other[which] for other in others])  # pyright: ignore
+        x[key] = result.astype(x.plain.dtype)  # pyright: ignore
 
 
 def _spread(memory: TraceMemory, value: Any, shape: tuple[int, ...]) -> Any:

@@ -156,17 +156,20 @@ def built_in(
     call fills in the addresses of inputs and results. A `long` call releases the GIL while the
     kernel runs.
     """
-    given = np.array([*template, 0], np.int64)  # the last word takes inputs that no kernel reads
-    shapes = [np.array([*one.shape, 0], np.int64) for one in specs]
+    # The last word takes the inputs that no kernel reads.
+    record_words = np.array([*template, 0], np.int64)
+    shapes = [np.array([*spec.shape, 0], np.int64) for spec in specs]
     arrays = [
-        (id(one.dtype), len(one.shape), shape.ctypes.data, one.place)
-        for one, shape in zip(specs, shapes, strict=True)
+        (id(spec.dtype), len(spec.shape), shape.ctypes.data, spec.place)
+        for spec, shape in zip(specs, shapes, strict=True)
     ]
-    known = id(np.ndarray), id(None), numpy_api(EMPTY)
-    called = kernel.address, ctypes.addressof(kernel.context), given.ctypes.data, given.nbytes
-    head = *known, *called, inputs, len(specs) - inputs, len(specs), elements, long
+    addresses = id(np.ndarray), id(None), numpy_api(EMPTY)
+    context = ctypes.addressof(kernel.context)
+    fields = kernel.address, context, record_words.ctypes.data, record_words.nbytes
+    head = *addresses, *fields, inputs, len(specs) - inputs, len(specs), elements, long
     record: Any = (ctypes.c_int64 * (len(head) + 4 * len(specs)))(*head, *np.ravel(arrays))
     method = _MethodDef(b"call", call.address, FASTCALL, None)
-    record.kept = call, method, kernel, specs, given, shapes  # they live as long as the function
+    # The record lives as long as the function, and these objects as long as the record.
+    record.references = call, method, kernel, specs, record_words, shapes
     new = python("PyCFunction_NewEx", py_object, c_void_p, py_object, c_void_p)
     return new(ctypes.addressof(method), np.frombuffer(record, np.int64), None)

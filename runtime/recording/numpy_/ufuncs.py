@@ -100,8 +100,8 @@ def _call_with(recorder: Recorder, ufunc: np.ufunc, inputs: Sequence[Any], kwarg
         return _chosen(recorder, condition, result, before[place], out[place], mask)
 
     results: list[Any] = []
-    computed: Any = real if ufunc.nout > 1 else (real,)
-    for place, (value, into) in enumerate(zip(computed, out, strict=True)):
+    outputs: Any = real if ufunc.nout > 1 else (real,)
+    for place, (value, into) in enumerate(zip(outputs, out, strict=True)):
         if into is None:
             results.append(recorder.outcome(ufunc.__name__, value, partial(symbolic, place)))
         else:

@@ -44,8 +44,8 @@ def resize(x: RecordedValue, *shape: Any, refcheck: bool = True) -> None:
     entry = recorder.resized_arrays.get(id(x))
     if original.base is not None and not entry:
         recorder.call(original.resize, shape, {"refcheck": refcheck})
-    held = counts_references() and getrefcount(original) > _ALONE
-    if refcheck and not entry and held:
+    is_shared = counts_references() and getrefcount(original) > _ALONE
+    if refcheck and not entry and is_shared:
         recorder.call(_refused, (), {})
     before, in_order = recorder.before(x), original.flags.c_contiguous
 

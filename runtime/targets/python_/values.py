@@ -102,11 +102,11 @@ class PythonConversions(Conversions):
             return self.cast(DType.float32, target)
         function = rounding(target, tf32)
         settings = [f"{name}={literal(value)}" for name, value in function.keywords.items()]
-        rounded, store = (
+        round_call, store = (
             self._call(function.func.__name__, *settings),
             self.cast(plain(target), target),
         )
-        return lambda x: store(rounded(x))
+        return lambda x: store(round_call(x))
 
     def _call(self, function: str, *settings: str) -> Step:
         """Return the step that calls a helper; the step adds the helper to `uses` when it runs."""

@@ -32,8 +32,8 @@ def joining() -> dict[str, Op]:
     found = {}
     for name, call in CALLS.items():
         op = ops.CATALOGUE[name]
-        joined = op.signature.joined
-        if len(call.free) > 1 and (joined is None or len(joined) > 1):
+        promoted = op.signature.promoted
+        if len(call.free) > 1 and (promoted is None or len(promoted) > 1):
             found[name] = op
     return found
 
