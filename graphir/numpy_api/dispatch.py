@@ -27,11 +27,12 @@ from graphir.numpy_api.traced_numbers import TracedNumber
 from graphir.numpy_api.ufuncs import (
     ACCUMULATIONS,
     COMPOUNDS,
+    FUNCTION_OPS,
     OPS,
     PARTS,
     REAL,
     REDUCTIONS,
-    UfuncTable,
+    NamedOps,
 )
 from graphir.ops.op import Op
 from graphir.ops.types import TensorType
@@ -187,7 +188,7 @@ def applied(
 
     The location of several ops becomes compound (see `_compound`).
     """
-    function_, before = FUNCTIONS.get(function), len(graph.symbols)
+    function_, before = FUNCTIONS.get(function) or FUNCTION_OPS[function], len(graph.symbols)
     if function_ is None:
         _has_none(_name(function))
     kwargs = _settings(_name(function), kwargs)
@@ -335,7 +336,7 @@ def _outer(graph: Graph, ufunc: np.ufunc, name: str, x: Any, y: Any, **kwargs: A
     return graph.apply(op, (x.reshape(*x.shape, *(1,) * y.rank) if y.rank else x, y), {})
 
 
-def _op_of(table: UfuncTable, ufunc: np.ufunc, name: str) -> Op:
+def _op_of(table: NamedOps, ufunc: np.ufunc, name: str) -> Op:
     return table[ufunc] or _has_none(name)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, cast
 
 import numpy as np
 
@@ -16,39 +16,42 @@ from graphir.ir.symbol import Symbol
 from graphir.ops.op import Op, find_or_none
 
 
-class UfuncTable(dict[Any, "Op | None"]):
-    """The ops of NumPy's ufuncs, or of one method of them, from the names on the ops' records.
+class NamedOps(dict[Any, "Op | None"]):
+    """The ops by NumPy's functions of their names: ufuncs, a method of ufuncs, or other functions.
 
-    A look-up gives None for a ufunc without an op. It finds the ops that are registered later too.
+    A look-up gives None for a function without an op. It finds the ops that are registered later,
+    and those that another distribution declares by the function's name.
     """
 
-    def __init__(self, method: str = "") -> None:
+    def __init__(self, kind: type, method: str = "") -> None:
         super().__init__()
-        self.method, self._ops_read = method, 0
+        self.kind, self.method, self._ops_read = kind, method, 0
         self._read()
 
-    def __missing__(self, ufunc: np.ufunc) -> Op | None:
-        if not self.method and ufunc not in COMPOUNDS and ufunc not in PARTS:
-            find_or_none(ufunc.__name__)
+    def __missing__(self, function: Any) -> Op | None:
+        if not self.method and function not in COMPOUNDS and function not in PARTS:
+            find_or_none(function.__name__)
         self._read()
-        return self.get(ufunc)
+        return self.get(function)
 
     def _read(self) -> None:
-        """Add the rows of the ops that the catalogue gained."""
+        """Add the rows of the ops that the catalogue gained since the last call."""
         catalogue = list(ops.CATALOGUE.values())
         for op in catalogue[self._ops_read :]:
             for path in (op.name, *op.numpy.split()):
                 name, _, method = path.partition(".")
-                ufunc = getattr(np, name, None)
-                if method == self.method and isinstance(ufunc, np.ufunc):
-                    self.setdefault(ufunc, op)
+                function = getattr(np, name, None)
+                if method == self.method and isinstance(function, self.kind):
+                    self.setdefault(function, op)
         self._ops_read = len(catalogue)
 
 
-OPS = UfuncTable()
+OPS = NamedOps(np.ufunc)
 OPS[np._core.umath.clip] = ops.clip  # pyright: ignore
-REDUCTIONS = UfuncTable("reduce")
-ACCUMULATIONS = UfuncTable("accumulate")
+REDUCTIONS = NamedOps(np.ufunc, "reduce")
+ACCUMULATIONS = NamedOps(np.ufunc, "accumulate")
+FUNCTION_OPS = NamedOps(cast("Any", np.sinc).__class__)
+"""The ops of functions that are no ufuncs; graphir.numpy_api.functions has those with settings."""
 PARTS: dict[np.ufunc, tuple[Op, Op]] = {np.divmod: (ops.floor_divide, ops.remainder)}
 
 

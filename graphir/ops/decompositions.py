@@ -1,11 +1,11 @@
 """The decompositions of composite ops, each written once in terms of primitive ops.
 
 A decomposition is a function `(p, *operands, **attributes)`. `p` is a namespace of the primitives
-by name. `p.number(value, like)` is a number in the dtype of another value. On symbols, `p.count(x,
-axes, less, like)` is the number of elements along axes, minus `less`, but at least 0. The same
-lines run on NumPy arrays, where they are the kernel (graphir/semantics/kernels.py), and on symbols,
-where they rewrite a graph for a target (passes/decompose.py). Operands have the dtypes of a lowered
-graph. `.dtype` is a DType or a NumPy dtype; `.shape` holds ints or, for symbols, named dims.
+by name. `p.number(value, like)` is a number in the dtype of another value. `p.count(x, axes, less,
+like)` is the number of elements along axes, minus `less`, but at least 0. The same lines run on
+NumPy arrays, where they are the kernel (graphir/semantics/kernels.py), and on symbols, where they
+rewrite a graph for a target (passes/decompose.py). Operands have the dtypes of a lowered graph.
+`.dtype` is a DType or a NumPy dtype; `.shape` holds ints or, for symbols, named dims.
 
 A decomposition returns None if the op is a primitive at these dtypes or attributes. The docstring
 of a decomposition is its result.
@@ -25,7 +25,7 @@ class Decomposition(NamedTuple):
 
     `ulps` bounds the difference between its result and the kernel's, in units of the last place of
     float32 and float64. 0 means that the decomposition has the kernel's bits. Bounded
-    decompositions serve targets alone.
+    decompositions serve targets alone. An op without a kernel computes its decomposition.
     """
 
     function: Callable[..., Any]

@@ -78,8 +78,8 @@ class Op:
     pattern. Movement ops (and constants) compute nothing, so they keep any dtype. `decomposition`
     defines a composite op in terms of others; it defaults to the function of the op's name in
     decompositions.py. An op without a decomposition is a primitive. `kernel` is the computation on
-    NumPy arrays of an op from outside of the project (see graphir.semantics.kernels), unless the op
-    has a decomposition.
+    NumPy arrays of an op from outside of the project (see graphir.semantics.kernels). Without a
+    kernel the op computes its decomposition.
 
     `numpy` are NumPy's names of the op besides its own, separated by spaces: functions (`isnan`)
     and methods of ufuncs (`add.reduce`). The Array API's name is among them, because NumPy 2 has
@@ -247,17 +247,16 @@ def register(op: Op) -> Op:
     """Add an op from outside of the project to the catalogue, so that texts may contain it.
 
     The function raises GraphError if the name is taken or is no identifier, and if the op has
-    neither a kernel nor an exact decomposition.
+    neither a kernel nor a decomposition.
     """
     if not isinstance(op, Op):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise GraphError("register() takes an Op", got=repr(op))
     if not op.name.isidentifier() or op.name.startswith("_"):
         raise GraphError("an op's name is an identifier without _ before it", got=repr(op.name))
-    exact = op.decomposition is not None and not op.decomposition.ulps
-    if op.kernel is None and not exact:
+    if op.kernel is None and op.decomposition is None:
         raise GraphError(
-            f"op {op.name!r} has no kernel and no exact decomposition",
-            fix="give it Op(..., kernel=function)",
+            f"op {op.name!r} has neither a kernel nor a decomposition",
+            fix="give it Op(..., kernel=function), or decomposition=Decomposition(function)",
         )
     if CATALOGUE.setdefault(op.name, op) is not op:
         raise GraphError(f"an op named {op.name!r} exists already", fix="take another name")

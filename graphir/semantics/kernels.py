@@ -22,6 +22,7 @@ np.errstate(all="ignore").
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeAlias, cast
@@ -29,6 +30,8 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from graphir.conversions import convert
+from graphir.dtypes import DType, DTypeLike
 from graphir.errors import ExecutionError, cast_first
 from graphir.ops import decompositions
 from graphir.ops.catalogue import CATALOGUE
@@ -236,6 +239,15 @@ class ArrayPrimitives:
     def number(self, value: Any, like: Array) -> Any:
         """Return a number as a scalar of the dtype of `like`."""
         return like.dtype.type(value)
+
+    def count(self, x: Array, axes: tuple[int, ...], less: int = 0, *, like: Array) -> Any:
+        """Return max(n - less, 0) as a scalar of the dtype of `like`, for n elements along axes."""
+        size = math.prod(x.shape[axis] for axis in axes)
+        return self.number(size - less if size > less else 0, like)
+
+    def cast(self, x: Array, to: DTypeLike) -> Array:
+        """Return the array converted as by the op `cast`, between dtypes that NumPy computes in."""
+        return convert(x, DType.from_numpy(x.dtype), DType(to))
 
     def max(self, x: Array, axis: tuple[int, ...], keepdims: bool) -> Array:
         """Return the maximum over axes; among zeros of both signs either may result.

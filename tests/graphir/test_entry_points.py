@@ -36,6 +36,24 @@ composite = Op(
     "composite", ("x",), dtype_rules.ARITHMETIC, shape_rules.same, "x * x + x.",
     decomposition=Decomposition(lambda p, x: p.add(p.multiply(x, x), x)),
 )
+rms = Op(
+    "rms", ("x",), dtype_rules.REAL_FLOATING, shape_rules.reduced, "The root mean square.",
+    (Attr("axis", attributes.axes, None), Attr("keepdims", attributes.flag, False)), "reduction",
+    decomposition=Decomposition(
+        lambda p, x, axis, keepdims: p.sqrt(
+            p.sum(x * x, axis=axis, keepdims=keepdims) / p.count(x, axis, like=x)
+        ),
+        ulps=4,
+    ),
+)
+sinc = Op(
+    "sinc", ("x",), dtype_rules.REAL_FLOATING, shape_rules.same, "sin(pi * x) / (pi * x).",
+    decomposition=Decomposition(lambda p, x: p.where(
+        p.cast(x, to="bool"),
+        p.sin(x * p.number(np.pi, x)) / (x * p.number(np.pi, x)),
+        p.number(1, x),
+    )),
+)
 bare = Op("bare", ("x",), dtype_rules.FLOATING, shape_rules.same, "It computes nothing.")
 add = softsign
 mine = PromotionRules("mine", "A small lattice.", Lattice("mine", {"int8": ["float32"]}))
@@ -46,6 +64,8 @@ DECLARED = """
 softsign = scratch:softsign
 halves = scratch:halves
 composite = scratch:composite
+rms = scratch:rms
+sinc = scratch:sinc
 bare = scratch:bare
 renamed = scratch:softsign
 missing = scratch:nothing
@@ -148,7 +168,7 @@ def test_a_target_without_the_op_refuses_it_by_name(site: Path, target: str) -> 
 
 
 WRONG = {
-    "bare": "op 'bare' has no kernel",
+    "bare": "op 'bare' has neither a kernel nor a decomposition",
     "renamed": "names an object of another name; got 'softsign'",
     "missing": "cannot be imported",
     "number": "names an object of another name",
@@ -156,24 +176,45 @@ WRONG = {
 }
 
 
-def test_every_target_has_a_composite_op_that_is_declared(site: Path) -> None:
-    code = """
+COMPOSITES = """
 import numpy as np
 from graphir import Graph, ops
+from passes import lower
 from runtime import Program, interpret, targets
-g = Graph("g")
-x = g.input("float32", (3,), name="x")
-g.output(ops.composite(x))
-values = np.float32([0.1, -2, 1e30])
-want = values * values + values
-for run in (interpret, lambda g, x: Program(g)(x)):
-    assert run(g, values).tobytes() == want.tobytes()
-print(targets.python(g))
-print(targets.stablehlo(g))
+
+g = Graph("c", rules="numpy")
+x = g.input("float32", (2, 3), name="x")
+g.output(ops.composite(x), ops.rms(x, axis=1), np.sinc(x), ops.sinc(x.cast("float16")))
+assert [symbol.op.name for symbol in g.outputs] == ["composite", "rms", "sinc", "sinc"]
+assert str(Graph.parse(str(g))) == str(g)
+values = np.float32([[0.1, -2, 1e30], [0, 0.5, 3]])
+np.save("values", values)
+wanted = values * values + values, np.sqrt((values * values).sum(1) / np.float32(3))
+names = {}
+exec(targets.python(g), names)
+runs = [interpret(g, values), interpret(lower(g), values), names["c"](values)]
+runs += [Program(g, native=native)(values) for native in ("off", "now")]
+for results in runs:
+    for result, expected in zip(results, [*wanted, *runs[0][2:]]):
+        assert result.dtype == expected.dtype and result.tobytes() == expected.tobytes()
+assert np.allclose(runs[0][2], np.sinc(values)) and runs[0][3].dtype == np.float16
+print(targets.python(g), targets.stablehlo(g))
+g.save("c.gir")
 """
-    written = run(site, "-c", code).stdout
-    assert "stablehlo.multiply" in written and "stablehlo.add" in written
-    assert "composite" not in written.replace("ops.composite", "")
+
+
+def test_composite_ops_that_are_declared_run_everywhere(site: Path) -> None:
+    """Ops that have a decomposition alone, one of them with an error bound."""
+    written = run(site, "-c", COMPOSITES).stdout
+    assert "stablehlo.multiply" in written and "stablehlo.sine" in written
+    assert not any(f"{name}(" in written for name in ("composite", "rms", "sinc"))
+    graphir = "-m", "graphir"
+    for command in ("lower", "plan", "draw"):
+        assert "rms" in run(site, *graphir, command, "c.gir").stdout
+    assert "1.0" in run(site, *graphir, "run", "c.gir", "--input", "x=values.npy").stdout
+    for target in ("python", "stablehlo"):
+        run(site, *graphir, "export", "c.gir", "--to", target, "-o", "out")
+        assert "rms" not in (site / "out").read_text()
 
 
 def test_what_is_declared_wrongly_is_refused(site: Path) -> None:

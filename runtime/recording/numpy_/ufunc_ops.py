@@ -6,12 +6,12 @@ import numpy as np
 
 from graphir import Op, Symbol, ops
 from graphir.ir.operators.powers import power
-from graphir.numpy_api.ufuncs import COMPOUNDS, OPS, UfuncTable
+from graphir.numpy_api.ufuncs import COMPOUNDS, OPS, NamedOps
 from runtime.recording.recorder import Recorder
 from runtime.recording.values import UnrecordedError
 
 
-def op_of(table: UfuncTable, ufunc: np.ufunc) -> Op:
+def op_of(table: NamedOps, ufunc: np.ufunc) -> Op:
     """Return the op of a ufunc in a table. Raises UnrecordedError if the table lacks it."""
     op = table[ufunc]
     if op is None:
