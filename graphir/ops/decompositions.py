@@ -459,12 +459,17 @@ def tensordot(p: Any, x: Any, y: Any, axes: tuple[Axes, Axes]) -> Any:
     rows = tuple(i for i in range(len(x.shape)) if i not in left)
     columns = tuple(i for i in range(len(y.shape)) if i not in right)
     product = p.matmul(_matrix(p, x, rows, left), _matrix(p, y, right, columns))
+    if len(rows) == len(columns) == 1:
+        return product
     return p.reshape(product, shape=(*(x.shape[i] for i in rows), *(y.shape[i] for i in columns)))
 
 
 def _matrix(p: Any, x: Any, rows: Axes, columns: Axes) -> Any:
-    sizes = tuple(math.prod(x.shape[i] for i in axes) for axes in (rows, columns))
-    return p.reshape(p.permute(x, dims=rows + columns), shape=sizes)
+    shape, order = x.shape, rows + columns
+    sizes = tuple(math.prod(shape[i] for i in axes) for axes in (rows, columns))
+    if order != tuple(range(len(order))):
+        x = p.permute(x, dims=order)
+    return x if len(rows) == len(columns) == 1 else p.reshape(x, shape=sizes)
 
 
 # -- movement

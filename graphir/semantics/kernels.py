@@ -233,6 +233,8 @@ class ArrayPrimitives:
         kernel = KERNELS[name]
         if name in ("reshape", "permute"):
             kernel = partial(_moved, kernel)
+        elif name in _FLOAT_UFUNCS:  # no cast can occur
+            kernel = _FLOAT_UFUNCS[name]
         setattr(self, name, kernel)
         return kernel
 
@@ -254,8 +256,10 @@ class ArrayPrimitives:
 
         That costs one pass, where the kernel of the op `max` takes two.
         """
-        return _reduce(np.maximum, x, axis, keepdims)
+        return np.asarray(np.maximum.reduce(x, axis=axis, keepdims=keepdims))
 
+
+_FLOAT_UFUNCS: dict[str, Kernel] = {"exp": np.exp, "log": np.log, "sqrt": np.sqrt, "tanh": np.tanh}
 
 ARRAYS = ArrayPrimitives()
 
