@@ -10,70 +10,20 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Sequence
-from functools import cache
-from typing import Any, NamedTuple, TypeAlias
+from functools import cache, partial
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from graphir.ops import CATALOGUE
 from graphir.semantics.kernels import KERNELS
+from tests.support.op_rows import ROWS, Bound
 
 Array: TypeAlias = np.ndarray[Any, Any]
 BITS = 240
 
 
-class Bound(NamedTuple):
-    """The greatest distance that graphir promises, in float32 and float64.
-
-    The unit is that of the last place of the result; or, if it is greater, of what `near` gives for
-    the operands: where terms cancel, or pass through subnormals, the last places are not there.
-    """
-
-    float32: float
-    float64: float
-    near: Callable[..., Any] = lambda *operands: 0.0
-
-
-def _tail(x: Any) -> Any:
-    """The size at which exp(x), in the product x * exp(x), becomes subnormal."""
-    return abs(x) * np.finfo(x.dtype).smallest_normal
-
-
-BOUNDS: dict[str, Bound] = {
-    "divide": Bound(0.5, 0.5),
-    "reciprocal": Bound(0.5, 0.5),
-    "sqrt": Bound(0.5, 0.5),
-    "rsqrt": Bound(1.5, 1.5),
-    "cbrt": Bound(3, 1),
-    "deg2rad": Bound(1.5, 1.5),
-    "exp": Bound(3, 1),
-    "expm1": Bound(3, 1),
-    "log": Bound(3, 1),
-    "log1p": Bound(3, 1),
-    "log2": Bound(3, 1),
-    "log10": Bound(3, 2),
-    "sin": Bound(2, 8),  # 8 at one argument, 5.3e255, and its multiples: nearly multiples of pi/2
-    "cos": Bound(2, 8),
-    "tan": Bound(3, 1),
-    "asin": Bound(3, 1),
-    "acos": Bound(3, 1),
-    "atan": Bound(3, 1),
-    "sinh": Bound(3, 2),
-    "cosh": Bound(3, 2),
-    "tanh": Bound(3, 2),
-    "asinh": Bound(3, 2),
-    "acosh": Bound(3, 2),
-    "atanh": Bound(3, 2),
-    "erf": Bound(0.8, 0.8),
-    "sigmoid": Bound(3, 2),
-    "softplus": Bound(4, 2),
-    "silu": Bound(4, 3, _tail),
-    "gelu": Bound(0.6, 2),
-    "pow": Bound(3, 1),
-    "atan2": Bound(3, 1),
-    "hypot": Bound(1, 1),
-    "logaddexp": Bound(3, 2, lambda x, y: np.maximum(abs(x), abs(y))),
-}
+BOUNDS: dict[str, Bound] = {name: row.bound for name, row in ROWS.items() if row.bound}
 """Functions of floats; not softmax, logsoftmax, layer_norm, mean, var, std, which err with length.
 
 All but rsqrt, erf, sigmoid, silu and gelu are NumPy's, which are those of the C library, or on x86
@@ -90,39 +40,12 @@ def of_half(name: str, mantissa: int) -> float:
 # -- the truth
 
 
-def _functions() -> dict[str, Callable[..., Any]]:
-    from mpmath import mp
-
-    def sigmoid(x: Any) -> Any:
-        return 1 / (1 + mp.exp(-x))
-
-    def gelu(x: Any) -> Any:
-        return mp.zero if x < -100 else x if x > 100 else x * mp.erfc(-x / mp.sqrt(2)) / 2
-
-    names = "sqrt exp expm1 log log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh"
-    return {
-        **{name: getattr(mp, name) for name in [*names.split(), "erf", "atan2", "hypot", "log10"]},
-        "divide": lambda x, y: x / y,
-        "reciprocal": lambda x: 1 / x,
-        "rsqrt": lambda x: 1 / mp.sqrt(x),
-        "deg2rad": lambda x: x * mp.pi / 180,
-        "cbrt": lambda x: mp.sign(x) * mp.cbrt(abs(x)),
-        "log2": lambda x: mp.log(x, 2),
-        "sigmoid": sigmoid,
-        "softplus": lambda x: max(x, 0) + mp.log1p(mp.exp(-abs(x))),
-        "silu": lambda x: x * sigmoid(x),
-        "gelu": gelu,
-        "pow": mp.power,
-        "logaddexp": lambda x, y: max(x, y) + mp.log1p(mp.exp(-abs(x - y))),
-    }
-
-
 @cache
 def truth(name: str, dtype: str) -> list[Any]:
     """The exact values at the points, as mpf: infinite at a pole, NaN where no number is real."""
     from mpmath import mp
 
-    function = _functions()[name]
+    function = partial(ROWS[name].truth, mp) if ROWS[name].truth else getattr(mp, name)
 
     def value(*point: float) -> Any:
         try:

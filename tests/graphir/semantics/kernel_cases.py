@@ -3,7 +3,9 @@
 import numpy as np
 
 from graphir import ops
+from graphir.ops import dtype_rules
 from graphir.semantics.kernels import KERNELS
+from tests.support.op_rows import ROWS
 
 BOOL = [np.dtype(bool)]
 SIGNED = [np.dtype(f"i{n}") for n in (1, 2, 4, 8)]
@@ -14,26 +16,18 @@ COMPLEX = [np.dtype("c8"), np.dtype("c16")]
 REAL = INTEGERS + FLOATS
 BY_LETTER = {"b": BOOL, "i": SIGNED, "u": UNSIGNED, "f": FLOATS, "c": COMPLEX}
 
-# Which kinds of dtype an elementwise op takes: those that its signature can name.
-TAKES = {
-    "biufc": "add multiply equal not_equal abs positive real imag conj is_nan is_inf is_finite",
-    "iufc": "subtract pow negative sign square round",
-    "fc": """divide reciprocal sqrt rsqrt exp expm1 log log1p log2 log10 sin cos tan asin acos atan
-        sinh cosh tanh asinh acosh atanh""",
-    "iuf": "floor_divide remainder fmod relu floor ceil trunc",
-    "biuf": "maximum minimum less less_equal greater greater_equal clip signbit",
-    "f": """softplus cbrt deg2rad heaviside erf sigmoid silu gelu atan2 hypot logaddexp
-        copysign nextafter as_complex""",
-    "biu": "bitwise_and bitwise_or bitwise_xor bitwise_invert",
-    "iu": "left_shift right_shift",
-    "b": "logical_and logical_or logical_xor logical_not",
+PREDICATES = (
+    *(dtype_rules.COMPARISON, dtype_rules.ORDER, dtype_rules.LOGICAL),
+    *(dtype_rules.PREDICATE, dtype_rules.SIGN_PREDICATE),
+)
+PARTS = (dtype_rules.MAGNITUDE, dtype_rules.PART)
+KINDS = {name: row.dtypes for name, row in ROWS.items()}
+TRUTH = {name for name in ROWS if ops.CATALOGUE[name].signature in PREDICATES}
+PART = {
+    name
+    for name in ROWS
+    if ops.CATALOGUE[name].signature in (dtype_rules.MAGNITUDE, dtype_rules.PART)
 }
-KINDS = {name: kinds for kinds, names in TAKES.items() for name in names.split()}
-TRUTH = {
-    *("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"),
-    *("is_nan", "is_inf", "is_finite", "signbit", *TAKES["b"].split()),
-}
-PART = {"abs", "real", "imag"}
 ELEMENTWISE = {name: op for name, op in ops.CATALOGUE.items() if name in KINDS}
 CASES = [(name, dtype) for name in KINDS for letter in KINDS[name] for dtype in BY_LETTER[letter]]
 

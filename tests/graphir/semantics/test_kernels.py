@@ -2,9 +2,7 @@
 
 import inspect
 import itertools
-import math
 import operator
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -27,6 +25,7 @@ from tests.graphir.semantics.kernel_cases import (
     wrap,
 )
 from tests.peers import COMPARISONS
+from tests.support.op_rows import ROWS
 
 
 @pytest.fixture(autouse=True)
@@ -65,56 +64,24 @@ def test_a_kernel_takes_the_attributes_of_its_op(name):
 # -- integers
 
 
-def _shift_right(a, b, bits):
-    return a >> b if 0 <= b < bits else -(a < 0)
+INTEGER_OPS = [
+    name for name, row in ROWS.items() if "i" in row.dtypes and row.of_ints() and name != "pow"
+]
+INTEGER_PAIRS = [name for name in INTEGER_OPS if len(ops.CATALOGUE[name].operands) == 2]
+INTEGER_UNARY = [name for name in INTEGER_OPS if len(ops.CATALOGUE[name].operands) == 1]
 
 
-INTEGER_PAIRS = {
-    "add": lambda a, b, bits: a + b,
-    "subtract": lambda a, b, bits: a - b,
-    "multiply": lambda a, b, bits: a * b,
-    "floor_divide": lambda a, b, bits: a // b if b else 0,
-    "remainder": lambda a, b, bits: a % b if b else 0,
-    "fmod": lambda a, b, bits: a - b * math.trunc(Fraction(a, b)) if b else 0,
-    "maximum": lambda a, b, bits: max(a, b),
-    "minimum": lambda a, b, bits: min(a, b),
-    "bitwise_and": lambda a, b, bits: a & b,
-    "bitwise_or": lambda a, b, bits: a | b,
-    "bitwise_xor": lambda a, b, bits: a ^ b,
-    "left_shift": lambda a, b, bits: a << b if 0 <= b < bits else 0,
-    "right_shift": _shift_right,
-    "equal": lambda a, b, bits: a == b,
-    "not_equal": lambda a, b, bits: a != b,
-    "less": lambda a, b, bits: a < b,
-    "less_equal": lambda a, b, bits: a <= b,
-    "greater": lambda a, b, bits: a > b,
-    "greater_equal": lambda a, b, bits: a >= b,
-}
-INTEGER_UNARY = {
-    "negative": operator.neg,
-    "positive": operator.pos,
-    "abs": abs,
-    "sign": lambda a: (a > 0) - (a < 0),
-    "square": lambda a: a * a,
-    "relu": lambda a: max(a, 0),
-    "bitwise_invert": operator.invert,
-    "signbit": lambda a: a < 0,
-    "imag": lambda a: 0,
-    "is_nan": lambda a: False,
-    "is_inf": lambda a: False,
-    "is_finite": lambda a: True,
-    **dict.fromkeys(["floor", "ceil", "trunc", "round", "real", "conj"], operator.pos),
-}
+def test_integers_have_a_reference_or_a_test_of_their_own():
+    takes = {name for name, row in ROWS.items() if "i" in row.dtypes}
+    assert takes == {*INTEGER_OPS, "pow", "clip"}
 
 
 def check_pairs(name, dtype, a, b):
     x, y = np.array(a, dtype), np.array(b, dtype)
     result = run(name, x, y)
     assert result.dtype == result_dtype(name, dtype)
-    bits, truth = 8 * dtype.itemsize, name in TRUTH
-    f = INTEGER_PAIRS[name]
-    expected = [f(m, n, bits) for m, n in zip(a, b, strict=True)]
-    assert result.tolist() == (expected if truth else [wrap(v, dtype) for v in expected])
+    expected = list(map(ROWS[name].of_ints(), a, b))
+    assert result.tolist() == (expected if name in TRUTH else [wrap(v, dtype) for v in expected])
 
 
 @pytest.mark.exhaustive
@@ -139,7 +106,7 @@ def test_single_integers(name, dtype):
     values = sample(dtype, 100).tolist()
     result = run(name, np.array(values, dtype))
     assert result.dtype == result_dtype(name, dtype)
-    expected = [INTEGER_UNARY[name](v) for v in values]
+    expected = list(map(ROWS[name].of_ints(), values))
     if name not in TRUTH:
         expected = [wrap(v, dtype) for v in expected]
     assert result.tolist() == expected

@@ -3,22 +3,22 @@
 import cmath
 import itertools
 import math
-import operator
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
+from graphir import ops
 from tests.graphir.semantics.kernel_cases import (
     BOOL,
     COMPLEX,
     FLOATS,
-    KINDS,
     REAL,
     result_dtype,
     run,
     sample,
 )
+from tests.support.op_rows import ROWS
 
 
 @pytest.fixture(autouse=True)
@@ -28,98 +28,12 @@ def quiet():
         yield
 
 
-# -- floats: (what Python says, how many ulps NumPy may be off)
+# -- floats
 
 
-def _round_even(x):
-    return x if not math.isfinite(x) else math.copysign(round(x), x)
-
-
-def _whole(function):
-    return lambda x: x if not math.isfinite(x) else math.copysign(function(x), x)
-
-
-def _sign(x):
-    return x if math.isnan(x) else float((x > 0) - (x < 0))
-
-
-def _sigmoid(x):
-    return 1 / (1 + math.exp(-x)) if x >= 0 else math.exp(x) / (1 + math.exp(x))
-
-
-FLOAT_UNARY = {
-    "negative": (operator.neg, 0),
-    "positive": (operator.pos, 0),
-    "abs": (abs, 0),
-    "sign": (_sign, 0),
-    "square": (lambda x: x * x, 0),
-    "reciprocal": (lambda x: 1 / x, 0),
-    "relu": (lambda x: x if x > 0 or math.isnan(x) else 0.0, 0),
-    "floor": (_whole(math.floor), 0),
-    "ceil": (_whole(math.ceil), 0),
-    "trunc": (_whole(math.trunc), 0),
-    "round": (_round_even, 0),
-    "real": (operator.pos, 0),
-    "imag": (lambda x: 0.0, 0),
-    "conj": (operator.pos, 0),
-    "sqrt": (math.sqrt, 0),
-    "cbrt": (math.cbrt, 2),
-    "deg2rad": (math.radians, 2),
-    "rsqrt": (lambda x: 1 / math.sqrt(x), 2),
-    "exp": (math.exp, 4),
-    "expm1": (math.expm1, 4),
-    "log": (math.log, 4),
-    "log1p": (math.log1p, 4),
-    "log2": (math.log2, 4),
-    "log10": (math.log10, 4),
-    "sin": (math.sin, 4),
-    "cos": (math.cos, 4),
-    "tan": (math.tan, 4),
-    "asin": (math.asin, 4),
-    "acos": (math.acos, 4),
-    "atan": (math.atan, 4),
-    "sinh": (math.sinh, 4),
-    "cosh": (math.cosh, 4),
-    "tanh": (math.tanh, 4),
-    "asinh": (math.asinh, 4),
-    "acosh": (math.acosh, 4),
-    "atanh": (math.atanh, 4),
-    "erf": (math.erf, 1),
-    "sigmoid": (_sigmoid, 5),
-    "softplus": (lambda x: max(x, 0.0) + math.log1p(math.exp(-abs(x))), 5),
-    "silu": (lambda x: x * _sigmoid(x), 6),
-    "is_nan": (math.isnan, 0),
-    "is_inf": (math.isinf, 0),
-    "is_finite": (math.isfinite, 0),
-    "signbit": (lambda x: math.copysign(1, x) < 0, 0),
-}
-
-
-def _extreme(choose):
-    return lambda a, b: math.nan if math.isnan(a) or math.isnan(b) else choose(a, b)
-
-
-FLOAT_PAIRS = {
-    "add": (operator.add, 0),
-    "subtract": (operator.sub, 0),
-    "multiply": (operator.mul, 0),
-    "divide": (operator.truediv, 0),
-    "maximum": (_extreme(max), 0),
-    "minimum": (_extreme(min), 0),
-    "pow": (math.pow, 4),
-    "atan2": (math.atan2, 4),
-    "hypot": (math.hypot, 2),
-    "heaviside": (lambda a, b: b if a == 0 else a if a != a else float(a > 0), 0),
-    "fmod": (math.fmod, 0),
-    "copysign": (math.copysign, 0),
-    "equal": (operator.eq, 0),
-    "not_equal": (operator.ne, 0),
-    "less": (operator.lt, 0),
-    "less_equal": (operator.le, 0),
-    "greater": (operator.gt, 0),
-    "greater_equal": (operator.ge, 0),
-    "as_complex": (complex, 0),
-}
+FLOAT_OPS = [name for name, row in ROWS.items() if "f" in row.dtypes and row.reference]
+FLOAT_UNARY = [name for name in FLOAT_OPS if len(ops.CATALOGUE[name].operands) == 1]
+FLOAT_PAIRS = [name for name in FLOAT_OPS if len(ops.CATALOGUE[name].operands) == 2]
 
 
 def stated(function, *values):
@@ -150,35 +64,34 @@ def check(result, expected, ulps):
             assert got == near or abs(got - want) <= limit, (got, want)
 
 
-def test_a_float_is_stated_for_every_op_that_takes_one():
-    stated_ones = set(FLOAT_UNARY) | set(FLOAT_PAIRS)
+def test_floats_have_a_reference_or_a_test_of_their_own():
     apart = {"gelu", "clip", "nextafter", "logaddexp", "floor_divide", "remainder"}
-    assert {name for name, kinds in KINDS.items() if "f" in kinds} == stated_ones | apart
+    assert {name for name, row in ROWS.items() if "f" in row.dtypes} == {*FLOAT_OPS} | apart
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 @pytest.mark.parametrize("name", FLOAT_UNARY)
 def test_single_floats(name, dtype):
-    function, ulps = FLOAT_UNARY[name]
+    row = ROWS[name]
     x = sample(dtype, 600)
     if name == "silu":  # below, sigmoid is subnormal
         x = x[x > -80]
     result = run(name, x)
     assert result.dtype == result_dtype(name, dtype)
-    check(result, [stated(function, v) for v in x.tolist()], ulps)
+    check(result, [stated(row.reference, v) for v in x.tolist()], row.ulps)
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 @pytest.mark.parametrize("name", FLOAT_PAIRS)
 def test_pairs_of_floats(name, dtype):
-    function, ulps = FLOAT_PAIRS[name]
+    row = ROWS[name]
     pairs = list(itertools.product(sample(dtype, 40).tolist(), repeat=2))
     result = run(name, *(np.array(v, dtype) for v in zip(*pairs, strict=True)))
     assert result.dtype == result_dtype(name, dtype)
-    expected = [stated(function, a, b) for a, b in pairs]
+    expected = [stated(row.reference, a, b) for a, b in pairs]
     if name == "pow":  # math.pow raises where IEEE 754 has an infinity
         expected = [None if e is math.inf else e for e in expected]
-    check(result, expected, ulps)
+    check(result, expected, row.ulps)
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
@@ -239,55 +152,9 @@ def test_clip(dtype):
 # -- complex numbers
 
 
-COMPLEX_UNARY = {
-    "negative": operator.neg,
-    "positive": operator.pos,
-    "abs": abs,
-    "sign": lambda z: z / abs(z),
-    "square": lambda z: z * z,
-    "reciprocal": lambda z: 1 / z,
-    "round": lambda z: complex(round(z.real), round(z.imag)),
-    "real": lambda z: z.real,
-    "imag": lambda z: z.imag,
-    "conj": lambda z: z.conjugate(),
-    "sqrt": cmath.sqrt,
-    "rsqrt": lambda z: 1 / cmath.sqrt(z),
-    "exp": cmath.exp,
-    "expm1": lambda z: cmath.exp(z) - 1,
-    "log": cmath.log,
-    "log1p": lambda z: cmath.log(1 + z),
-    "log2": lambda z: cmath.log(z, 2),
-    "log10": cmath.log10,
-    "asin": cmath.asin,
-    "acos": cmath.acos,
-    "atan": cmath.atan,
-    "sin": cmath.sin,
-    "cos": cmath.cos,
-    "tan": cmath.tan,
-    "sinh": cmath.sinh,
-    "cosh": cmath.cosh,
-    "tanh": cmath.tanh,
-    "asinh": cmath.asinh,
-    "acosh": cmath.acosh,
-    "atanh": cmath.atanh,
-    "is_nan": cmath.isnan,
-    "is_inf": cmath.isinf,
-    "is_finite": cmath.isfinite,
-}
-COMPLEX_PAIRS = {
-    "add": operator.add,
-    "subtract": operator.sub,
-    "multiply": operator.mul,
-    "divide": operator.truediv,
-    "pow": operator.pow,
-    "equal": operator.eq,
-    "not_equal": operator.ne,
-}
-
-
-def test_a_complex_number_is_stated_for_every_op_that_takes_one():
-    takes = {name for name, kinds in KINDS.items() if "c" in kinds}
-    assert takes == set(COMPLEX_UNARY) | set(COMPLEX_PAIRS)
+COMPLEX_OPS = [name for name, row in ROWS.items() if "c" in row.dtypes]
+COMPLEX_UNARY = [name for name in COMPLEX_OPS if len(ops.CATALOGUE[name].operands) == 1]
+COMPLEX_PAIRS = [name for name in COMPLEX_OPS if len(ops.CATALOGUE[name].operands) == 2]
 
 
 @pytest.mark.parametrize("dtype", COMPLEX, ids=str)
@@ -296,7 +163,7 @@ def test_single_complex_numbers(name, dtype):
     x = sample(dtype, 200)
     result = run(name, x)
     assert result.dtype == result_dtype(name, dtype)
-    expected = [COMPLEX_UNARY[name](v) for v in x.tolist()]
+    expected = [ROWS[name].of_complexes()(v) for v in x.tolist()]
     assert np.allclose(result, expected, rtol=100 * np.finfo(dtype).eps, atol=0)
 
 
@@ -306,7 +173,7 @@ def test_pairs_of_complex_numbers(name, dtype):
     pairs = list(itertools.product(sample(dtype, 20).tolist(), repeat=2))
     result = run(name, *(np.array(v, dtype) for v in zip(*pairs, strict=True)))
     assert result.dtype == result_dtype(name, dtype)
-    expected = [COMPLEX_PAIRS[name](a, b) for a, b in pairs]
+    expected = [ROWS[name].of_complexes()(a, b) for a, b in pairs]
     assert np.allclose(result, expected, rtol=1000 * np.finfo(dtype).eps, atol=0)
 
 
