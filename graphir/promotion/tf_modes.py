@@ -21,9 +21,9 @@ _IN_MODES = {
     "maximum minimum": "commits",
     "negative abs sign square reciprocal floor ceil round sqrt rsqrt exp expm1 log log1p": "keeps",
     "sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf sigmoid silu gelu": "keeps",
-    "real imag conj sum prod max min mean var std logsoftmax": "keeps",
+    "real imag conj sum prod max min mean var std logsoftmax softplus": "keeps",
     "reshape transpose permute squeeze unsqueeze": "keeps",
-    "positive trunc log2 log10 bitwise_invert": "keeps",
+    "positive trunc cbrt log2 log10 deg2rad bitwise_invert": "keeps",
 }
 _ROLES = {op: role for ops, role in _IN_MODES.items() for op in ops.split()}
 """The role of each op: "promotes" or "commits" for ops that join operands, "keeps" for unary ops.

@@ -94,9 +94,11 @@ OPS: dict[str, Callable[..., Tensor]] = {
     "multiply": operator.mul,
     "floor_divide": tf.math.floordiv,
     "remainder": tf.math.floormod,
+    "fmod": tf.truncatemod,
     "relu": tf.nn.relu,
     "silu": tf.nn.silu,
     "gelu": tf.nn.gelu,
+    "softplus": tf.nn.softplus,
     "bitwise_and": operator.and_,
     "bitwise_or": operator.or_,
     "bitwise_xor": operator.xor,
@@ -144,8 +146,9 @@ OPS: dict[str, Callable[..., Tensor]] = {
     "scatter": _scatter,
     "shape_of": tf.shape,
 }
-"""Without positive, trunc, log2, log10, hypot, logaddexp, copysign, signbit, outer, layer_norm:
-only tf.experimental.numpy has some of them, and promotes by rules of its own."""
+"""Without positive, trunc, cbrt, log2, log10, deg2rad, hypot, heaviside, logaddexp, copysign,
+signbit, outer, layer_norm: only tf.experimental.numpy has some of them, and promotes by rules of
+its own."""
 
 
 OPERATORS: dict[str, Callable[..., Tensor]] = {
