@@ -15,6 +15,7 @@ from graphir.ops.attributes import axis as axis_of
 from graphir.ops.attributes import new_axis, several
 from graphir.ops.dims import Shape
 from graphir.ops.op import Op
+from graphir.ops.shape_rules import broadcast_shapes
 
 
 def flat(x: Any) -> Any:
@@ -148,6 +149,13 @@ def _expand_dims(a: Symbol, axis: Any) -> Symbol:
     return a
 
 
+def broadcast_to(array: Any, shape: Any) -> Any:
+    """Return a symbol or an array, broadcast to a shape; the symbol itself if it has the shape."""
+    if isinstance(array, Symbol):
+        return array if array.shape == shape else ops.broadcast_to(array, shape)
+    return np.broadcast_to(array, shape)
+
+
 def _broadcast_to(array: Symbol, shape: Any) -> Symbol:
     return ops.broadcast_to(array, shape)
 
@@ -217,10 +225,10 @@ def _take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Symbol:
     if axis is None:
         return ops.take_along(flat(arr), indices, axis=0)
     at = axis if axis >= 0 else axis + len(arr.shape)
-    shape = (*arr.shape[:at], indices.shape[at], *arr.shape[at + 1 :])
-    if indices.shape != shape:
-        is_symbol = isinstance(indices, Symbol)
-        indices = (ops if is_symbol else np).broadcast_to(indices, shape)
+    rest = broadcast_shapes([(*x.shape[:at], 1, *x.shape[at + 1 :]) for x in (arr, indices)])
+    arr, indices = (
+        broadcast_to(x, (*rest[:at], x.shape[at], *rest[at + 1 :])) for x in (arr, indices)
+    )
     return ops.take_along(arr, indices, axis=axis)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import reduce
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -18,6 +17,7 @@ from graphir.ir.symbol import Symbol
 from graphir.numpy_api.movement import as_symbols, axes_of, flat, moveaxis, of_rank, squeeze, take
 from graphir.ops.attributes import axis as axis_of
 from graphir.ops.attributes import natural
+from graphir.ops.shape_rules import broadcast_shapes
 
 Function = Callable[..., Any]
 
@@ -131,7 +131,7 @@ def _column_stack(tup: Sequence[Any]) -> Symbol:
 
 def _broadcast_arrays(*args: Any) -> tuple[Symbol, ...]:
     symbols = as_symbols(*args)
-    shape = reduce(ops.bitwise_or, [symbol != symbol for symbol in symbols]).shape
+    shape = broadcast_shapes([symbol.shape for symbol in symbols])
     return tuple(ops.broadcast_to(symbol, shape) for symbol in symbols)
 
 

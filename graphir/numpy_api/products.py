@@ -74,9 +74,8 @@ def _cross(
     a, b = moveaxis(a, axisa, -1), moveaxis(b, axisb, -1)
     if a.shape[-1] != 3 or b.shape[-1] != 3:
         raise ShapeError("cross takes vectors of 3 elements", got=f"{a.type} and {b.type}")
-    x, y = ([vector[..., i] for i in range(3)] for vector in (a, b))
-    parts = [x[i - 2] * y[i - 1] - x[i - 1] * y[i - 2] for i in range(3)]
-    return moveaxis(ops.stack(parts, axis=-1), -1, axisc)
+    left, right = ([ops.roll(x, shift=-by, axis=-1) for by in (1, 2)] for x in (a, b))
+    return moveaxis(left[0] * right[1] - left[1] * right[0], -1, axisc)
 
 
 def _vander(x: Symbol, N: int | None = None, increasing: bool = False) -> Symbol:  # noqa: N803

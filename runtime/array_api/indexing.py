@@ -8,13 +8,13 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import DType, Graph, GraphError, GraphirError, PromotionError, TensorType, ops
+from graphir import DType, GraphError, GraphirError, PromotionError, ops
 from graphir.ir.operators.indexing import index
 from graphir.promotion.scalars import WEAK
 from runtime.array_api.array import Array, eager, record, values
-from runtime.array_api.evaluation.forcing import bounded
-from runtime.array_api.evaluation.lazy import TAPE, Lazy
-from runtime.array_api.views import Steps, viewed, write
+from runtime.array_api.evaluation.lazy import TAPE
+from runtime.array_api.expansions import recorded
+from runtime.array_api.views import write
 
 
 class IndexingError(GraphError, IndexError):
@@ -108,31 +108,13 @@ def _bound(bound: Any) -> int | None:
 
 def _view_at(x: Array, keys: tuple[Any, ...]) -> Array:
     """Return x[keys] for ints, slices, ... and None: a view, or a copy for a single element."""
-    symbol, steps = _part(x.symbol, keys)
-    if not symbol.type.shape and ... not in keys:
-        return Array(symbol)
-    return viewed(x, symbol, steps)
+    part = _part(x, keys)
+    return Array(part.symbol) if not part.shape and ... not in keys else part
 
 
-def _part(symbol: Lazy, keys: tuple[Any, ...]) -> tuple[Lazy, Steps]:
-    """Record x[keys] for ints, slices, ... and None; replay the cached steps of equal keys."""
-    cache_key = (symbol.type, *[_hashable(entry) for entry in keys])
-    steps = _STEPS.get(cache_key)
-    if steps is None:
-        if len(_STEPS) >= _MANY:
-            _STEPS.clear()
-        steps = _STEPS[cache_key] = _steps(symbol.type, keys)
-    return bounded(TAPE.replay(symbol, steps)), steps
-
-
-def _steps(type_: TensorType, keys: tuple[Any, ...]) -> Steps:
-    graph = Graph("array_api", rules=TAPE.rules)
-    index(graph.input(type_), keys)
-    return [(symbol.op, symbol.attrs, symbol.type) for symbol in graph.symbols[1:]]
-
-
-_STEPS: dict[Any, Steps] = {}
-_MANY = 1 << 12
+def _part(x: Array, keys: tuple[Any, ...]) -> Array:
+    """Return the view x[keys] for ints, slices, ... and None."""
+    return recorded((x.type, *map(_hashable, keys)), index, (x,), (x, keys), {})
 
 
 def _hashable(key: Any) -> Any:
@@ -148,7 +130,7 @@ def _is_plain(keys: tuple[Any, ...]) -> bool:
 def _gather_at(x: Array, keys: tuple[Any, ...]) -> Array:
     """Return x[keys] for one index array: apply the other keys, then gather along its axis."""
     place = next(i for i, entry in enumerate(keys) if isinstance(entry, Array))
-    rest = Array(_part(x.symbol, (*keys[:place], slice(None), *keys[place + 1 :]))[0])
+    rest = _part(x, (*keys[:place], slice(None), *keys[place + 1 :]))
     after = sum(isinstance(entry, slice) or entry is None for entry in keys[place + 1 :])
     before = sum(isinstance(entry, slice) or entry is None for entry in keys[:place])
     axis = rest.ndim - 1 - after if ... in keys[:place] else before

@@ -78,8 +78,6 @@ class ArrayOperators:
     __xor__, __rxor__, __ixor__ = _binary("xor", ops.bitwise_xor)
     __lshift__, __rlshift__, __ilshift__ = _binary("lshift", ops.left_shift)
     __rshift__, __rrshift__, __irshift__ = _binary("rshift", ops.right_shift)
-    __eq__ = _comparison("eq", ops.equal)  # pyright: ignore[reportAssignmentType]
-    __ne__ = _comparison("ne", ops.not_equal)  # pyright: ignore[reportAssignmentType]
     __lt__ = _comparison("lt", ops.less)
     __le__ = _comparison("le", ops.less_equal)
     __gt__ = _comparison("gt", ops.greater)
@@ -88,6 +86,12 @@ class ArrayOperators:
     __pos__ = _unary("pos", ops.positive)
     __abs__ = _unary("abs", ops.abs)
     __invert__ = _unary("invert", ops.bitwise_invert)
+
+    def __eq__(self, other: object, /) -> Array:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return self._with(ops.equal, self, other)
+
+    def __ne__(self, other: object, /) -> Array:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return self._with(ops.not_equal, self, other)
 
     def __pow__(self, other: Any, /) -> Array:
         return self._power(other)

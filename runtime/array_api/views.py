@@ -15,8 +15,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from graphir import TensorType, ops
-from graphir.ops.attribute_record import AttributeRecord
+from graphir import Symbol, ops
 from graphir.ops.op import Op
 from graphir.semantics.kernels import KERNELS
 from runtime.array_api.array import Array, record
@@ -24,8 +23,14 @@ from runtime.array_api.evaluation.forcing import value_of
 from runtime.array_api.evaluation.lazy import TAPE, Lazy
 from runtime.references import counts_references
 
-Steps: TypeAlias = Sequence[tuple[Op, AttributeRecord, TensorType]]
-Moves: TypeAlias = tuple[Callable[[NDArray[Any]], NDArray[Any]], ...]
+Move: TypeAlias = Callable[[NDArray[Any]], NDArray[Any]]
+Moves: TypeAlias = tuple[Move, ...]
+Steps: TypeAlias = Sequence[tuple[Op, Move]]
+
+MOVES = frozenset({
+    ops.slice, ops.flip, ops.permute, ops.transpose, ops.reshape, ops.squeeze, ops.unsqueeze
+})  # fmt: skip
+"""The movement ops whose results are views where NumPy's are."""
 
 _IN_ORDER = frozenset({ops.reshape, ops.squeeze, ops.unsqueeze})
 """The movement ops that keep the element order, so that a later reshape can stay a view."""
@@ -81,7 +86,12 @@ _ALONE = _references(Array(TAPE.known(np.empty(1))))
 def view(op: Op, x: Array, **attrs: Any) -> Array:
     """Apply a movement op and return the result as a view of x."""
     result = record(op, x, **attrs).symbol
-    return viewed(x, result, [(op, result.attrs, result.type)])
+    return viewed(x, result, [step_of(result)])
+
+
+def step_of(symbol: Symbol) -> tuple[Op, Move]:
+    """Return the movement op of a symbol, and the function that moves values in the same way."""
+    return symbol.op, partial(KERNELS[symbol.op.name], **symbol.attrs)
 
 
 def viewed(x: Array, symbol: Lazy, steps: Steps) -> Array:
@@ -89,11 +99,11 @@ def viewed(x: Array, symbol: Lazy, steps: Steps) -> Array:
     base, moves, in_order = x, (), True
     if x.part is not None:
         base, moves, in_order = x.part.base, x.part.moves, x.part.in_order
-    for op, attrs, _ in steps:
+    for op, move in steps:
         if op is ops.reshape and not in_order:
             return Array(symbol)
         in_order = in_order and op in _IN_ORDER
-        moves = (*moves, partial(KERNELS[op.name], **attrs))
+        moves = (*moves, move)
     if len(moves) > _MOST:
         moves = (_together(base, moves),)
     return Array(symbol, ArrayView(base, moves, in_order))

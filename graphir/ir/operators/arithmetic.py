@@ -68,8 +68,6 @@ class SymbolOperators(GraphValue):
     __xor__, __rxor__, __ixor__ = _binary(ops.bitwise_xor)
     __lshift__, __rlshift__, __ilshift__ = _binary(ops.left_shift)
     __rshift__, __rrshift__, __irshift__ = _binary(ops.right_shift)
-    __eq__ = _comparison(ops.equal)  # pyright: ignore[reportAssignmentType]
-    __ne__ = _comparison(ops.not_equal)  # pyright: ignore[reportAssignmentType]
     __lt__ = _comparison(ops.less)
     __le__ = _comparison(ops.less_equal)
     __gt__ = _comparison(ops.greater)
@@ -78,6 +76,12 @@ class SymbolOperators(GraphValue):
     __pos__ = _unary(ops.positive)
     __abs__ = _unary(ops.abs)
     __invert__ = _unary(ops.bitwise_invert)
+
+    def __eq__(self, other: object) -> Symbol:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return self.graph.binary(ops.equal, self, other)
+
+    def __ne__(self, other: object) -> Symbol:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return self.graph.binary(ops.not_equal, self, other)
 
     def __divmod__(self, other: Any) -> tuple[Symbol, Symbol]:
         return self // other, self % other

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import count
 from sys import _getframe  # pyright: ignore[reportPrivateUsage]
 from typing import Any, cast
@@ -116,13 +116,6 @@ class Tape:
         type_ = TensorType(self.rules.supported(DType.from_numpy(array.dtype)), array.shape)
         site = self.builder.locate(_getframe(1))
         return Lazy(self, ops.input, (), NO_ATTRIBUTES, type_, site, array)
-
-    def replay(self, symbol: Lazy, steps: Iterable[tuple[Op, AttributeRecord, TensorType]]) -> Lazy:
-        """Record a chain of unary ops with known attributes and types, without inference."""
-        site = self.builder.locate(_getframe(1))
-        for op, attrs, type_ in steps:
-            symbol = Lazy(self, op, (symbol,), attrs, type_, site)
-        return symbol
 
     def name_of(self, symbol: Symbol) -> str:
         """Return the name of a symbol in messages: % and its index."""

@@ -14,6 +14,7 @@ from graphir.ops.attributes import several
 from runtime.array_api.array import Array, array_of, known, named, record
 from runtime.array_api.devices import device_of
 from runtime.array_api.dtypes import DEFAULTS, astype, dtype_of, result_type
+from runtime.array_api.expansions import expanded
 
 __all__ = [
     "arange", "asarray", "empty", "empty_like", "eye", "from_dlpack", "full", "full_like",
@@ -204,33 +205,14 @@ def meshgrid(*arrays: Array, indexing: str = "xy") -> list[Array]:
     """
     if indexing not in ("xy", "ij"):
         raise GraphError('indexing must be "xy" or "ij"', got=repr(indexing))
-    count = len(arrays)
-    places = list(range(count))
-    if indexing == "xy" and count > 1:
-        places[:2] = 1, 0
-    sizes = [array_of(each).size for each in arrays]
-    shape = tuple(sizes[i] for i in places)
-    along = [tuple(-1 if place == axis else 1 for axis in range(count)) for place in places]
-    return [
-        record(ops.broadcast_to, record(ops.reshape, x, shape=dims), shape=shape)
-        for x, dims in zip(arrays, along, strict=True)
-    ]
-
-
-def _part(x: Array, k: int, op: Any) -> Array:
-    if array_of(x).ndim < 2:
-        raise GraphError("tril and triu take matrices", got=f"shape {x.shape}")
-    rows, columns = x.shape[-2:]
-    down = record(ops.unsqueeze, arange(k, rows + k), axis=1)
-    inside = record(op, arange(columns), down)
-    return record(ops.where, inside, x, zeros((), dtype=x.dtype))
+    return expanded(np.meshgrid, *map(array_of, arrays), indexing=indexing)
 
 
 def tril(x: Array, /, *, k: int = 0) -> Array:
     """Return matrices with the elements on and below the diagonal `k`, and zeros above."""
-    return _part(x, k, ops.less_equal)
+    return expanded(np.tril, array_of(x), k)
 
 
 def triu(x: Array, /, *, k: int = 0) -> Array:
     """Return matrices with the elements on and above the diagonal `k`, and zeros below."""
-    return _part(x, k, ops.greater_equal)
+    return expanded(np.triu, array_of(x), k)

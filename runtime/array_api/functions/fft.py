@@ -7,12 +7,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from graphir import PromotionError, ops
-from graphir.ops.attributes import axis as axis_of
-from runtime.array_api.array import Array, known, named, record
+from graphir import PromotionError
+from runtime.array_api.array import Array, known, named
 from runtime.array_api.devices import device_of
 from runtime.array_api.dtypes import KINDS, dtype_of, require
 from runtime.array_api.evaluation.computed import computed
+from runtime.array_api.expansions import expanded
 from runtime.array_api.functions.creation import FLOAT
 
 __all__ = [
@@ -85,17 +85,11 @@ def _frequencies(function: Callable[..., Any], n: int, d: float, dtype: Any, dev
 
 def fftshift(x: Array, /, *, axes: int | Sequence[int] | None = None) -> Array:
     """Move frequency 0 to the middle of `axes`; None means all axes."""
-    return _shift("fftshift", x, axes, lambda size: size // 2)
+    require("fftshift", x, _REAL, _COMPLEX)
+    return expanded(np.fft.fftshift, x, axes)
 
 
 def ifftshift(x: Array, /, *, axes: int | Sequence[int] | None = None) -> Array:
     """Undo fftshift: move frequency 0 from the middle of `axes` to their start."""
-    return _shift("ifftshift", x, axes, lambda size: -(size // 2))
-
-
-def _shift(name: str, x: Array, axes: Any, by: Callable[[int], int]) -> Array:
-    require(name, x, _REAL, _COMPLEX)
-    for axis in range(x.ndim) if axes is None else [axes] if isinstance(axes, int) else axes:
-        along = axis_of(axis, (x.type,))
-        x = record(ops.roll, x, shift=by(x.shape[along]), axis=along)
-    return x
+    require("ifftshift", x, _REAL, _COMPLEX)
+    return expanded(np.fft.ifftshift, x, axes)

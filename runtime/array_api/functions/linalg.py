@@ -19,6 +19,7 @@ from runtime.array_api.array import Array, array_of, record
 from runtime.array_api.dtypes import astype, require, result_type
 from runtime.array_api.evaluation.computed import LinAlgError as LinAlgError
 from runtime.array_api.evaluation.computed import computed
+from runtime.array_api.expansions import expanded
 from runtime.array_api.functions.manipulation import matrix_transpose, reshape
 from runtime.array_api.functions.matrices import matmul, tensordot, vecdot
 from runtime.array_api.functions.reductions import sum as sum_of
@@ -69,12 +70,7 @@ def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
         raise ShapeError(
             f"cross: {x1.shape} and {x2.shape} have no axis {axis} of 3 counted from the end"
         )
-
-    def rotate(x: Array, by: int) -> Array:
-        return record(ops.roll, x, shift=-by, axis=axis)
-
-    forth = record(ops.multiply, rotate(x1, 1), rotate(x2, 2))
-    return record(ops.subtract, forth, record(ops.multiply, rotate(x1, 2), rotate(x2, 1)))
+    return expanded(np.cross, x1, x2, axis=axis)
 
 
 def diagonal(x: Array, /, *, offset: int = 0) -> Array:

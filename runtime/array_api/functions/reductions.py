@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from graphir import GraphError, ops
-from graphir.ops.attributes import axis as axis_of
 from graphir.ops.op import Op
 from runtime.array_api.array import Array, array_of, eager, record
 from runtime.array_api.dtypes import dtype_of, require
+from runtime.array_api.expansions import expanded
 from runtime.array_api.functions.creation import full
-from runtime.array_api.functions.manipulation import flat
+from runtime.array_api.functions.manipulation import reshape
 
 __all__ = [
     "all", "any", "argmax", "argmin", "count_nonzero", "cumulative_prod", "cumulative_sum",
@@ -124,7 +124,7 @@ def _cumulative(
     if axis is None:
         if array_of(x).ndim > 1:
             raise GraphError(f"{op.name}: an axis is needed for an array of shape {x.shape}")
-        x, axis = flat(x), 0
+        x, axis = reshape(x, (-1,)), 0
     result = record(op, array_of(x), axis=axis, dtype=_dtype_or_none(dtype))
     if not include_initial:
         return result
@@ -145,14 +145,5 @@ def diff(
 ) -> Array:
     """Return the n-th differences of neighbours along an axis."""
     require("diff", x, "numeric")
-    if n < 0:
-        raise GraphError("diff: n must be a count", got=str(n))
-    along = axis_of(axis, (x.type,))
-    parts = [array_of(array) for array in (prepend, x, append) if array is not None]
-    whole = record(ops.concat, *parts, axis=along) if len(parts) > 1 else x
-    front = (slice(None),) * along
-    for _ in range(n):
-        whole = record(
-            ops.subtract, whole[(*front, slice(1, None), ...)], whole[(*front, slice(-1), ...)]
-        )
-    return whole
+    ends = {"prepend": prepend, "append": append}
+    return expanded(np.diff, x, n=n, axis=axis, **ends)
