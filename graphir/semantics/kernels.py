@@ -1,6 +1,6 @@
 """Kernels on NumPy arrays: the table KERNELS has one function for each op of the catalogue.
 
-A primitive op has a line in `_PRIMITIVES`. A composite op without such a line runs its
+A primitive op has a line in `PRIMITIVES`. A composite op without such a line runs its
 decomposition on arrays.
 
 A kernel is called `kernel(*arrays, **attributes)`. The arrays are C-contiguous and have the dtypes
@@ -23,7 +23,7 @@ np.errstate(all="ignore").
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, TypeAlias, cast
 
@@ -34,7 +34,6 @@ from graphir.conversions import convert
 from graphir.dtypes import DType, DTypeLike
 from graphir.errors import ExecutionError, cast_first
 from graphir.ops import decompositions
-from graphir.ops.catalogue import CATALOGUE
 from graphir.semantics import data_movement as movement
 from graphir.semantics import special_functions as functions
 from graphir.semantics.data_movement import alike
@@ -224,13 +223,16 @@ def _searchsorted(x: Array, values: Array, side: Any) -> Array:
 class ArrayPrimitives:
     """The namespace of primitives that decompositions call on arrays: kernels by op name."""
 
+    def __init__(self, kernels: Mapping[str, Kernel]) -> None:
+        self.kernels = kernels
+
     def __getattr__(self, name: str) -> Kernel:
         """Return a kernel by name, and store it as an attribute.
 
         `reshape` and `permute` return C-contiguous copies, because matrix products have other bits
         on strided operands.
         """
-        kernel = KERNELS[name]
+        kernel = self.kernels[name]
         if name in ("reshape", "permute"):
             kernel = partial(_moved, kernel)
         elif name in _FLOAT_UFUNCS:  # no cast can occur
@@ -261,8 +263,6 @@ class ArrayPrimitives:
 
 _FLOAT_UFUNCS: dict[str, Kernel] = {"exp": np.exp, "log": np.log, "sqrt": np.sqrt, "tanh": np.tanh}
 
-ARRAYS = ArrayPrimitives()
-
 
 def _moved(kernel: Kernel, x: Array, **attrs: Any) -> Array:
     return np.asarray(kernel(x, **attrs), order="C")
@@ -274,18 +274,7 @@ def gelu_kernel(by_tail: Kernel, x: Array, approximate: str) -> Array:
     return by_tail(x) if approximation is None else approximation
 
 
-def _kernels() -> dict[str, Kernel]:
-    """Return a kernel for each op in the order of the catalogue: its own, or its decomposition."""
-    kernels: dict[str, Kernel] = {}
-    for name, op in CATALOGUE.items():
-        if name in _PRIMITIVES:
-            kernels[name] = _PRIMITIVES[name]
-        elif op.decomposition:
-            kernels[name] = partial(op.decomposition.function, ARRAYS)
-    return kernels
-
-
-_PRIMITIVES: dict[str, Kernel] = {
+PRIMITIVES: dict[str, Kernel] = {
     # -- arithmetic
     "add": ufunc(np.add),
     "subtract": ufunc(np.subtract),
@@ -411,5 +400,7 @@ _PRIMITIVES: dict[str, Kernel] = {
     "shape_of": movement.shape_of,
 }
 
-KERNELS = KernelTable(_kernels(), ARRAYS)
+KERNELS = KernelTable(PRIMITIVES, ArrayPrimitives)
 """The kernel of each op by name: its primitive, else its decomposition on arrays."""
+
+ARRAYS: ArrayPrimitives = KERNELS.primitives

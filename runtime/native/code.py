@@ -13,11 +13,11 @@ from graphir import DType, Symbol
 from graphir.semantics import special_functions as functions
 from graphir.semantics.evaluation import machine
 from graphir.semantics.kernel_table import KernelTable
-from graphir.semantics.kernels import ARRAYS, KERNELS, gelu_kernel
+from graphir.semantics.kernels import PRIMITIVES, ArrayPrimitives, gelu_kernel
 from runtime.native.vectors import ConstantTable, where
 from runtime.program.codegen.casting import register
 from runtime.program.codegen.instructions import RegionCode, entering
-from runtime.program.codegen.tracing import KernelTrace, Storage, UfuncStep
+from runtime.program.codegen.tracing import KernelTrace, Storage, UfuncStep, UntraceableError
 
 
 class NativeConversion(NamedTuple):
@@ -57,8 +57,18 @@ def as_complex(x: Any, y: Any) -> Any:
     return x.tracer.emit(as_complex, [x, y], dtype)
 
 
+class NativePrimitives(ArrayPrimitives):
+    """The namespace of primitives for decompositions in machine code."""
+
+    def pow(self, x: Any, y: Any) -> Any:
+        """Return a power of floats. A power of integers may refuse its operands, so NumPy runs it."""
+        if x.dtype.kind in "iu":
+            raise UntraceableError
+        return _power(x, y)
+
+
 _KERNELS: Mapping[str, Callable[..., Any]] = KernelTable(
-    KERNELS
+    PRIMITIVES
     | {
         "pow": _power,
         "erf": partial(functions.erf_by, _take),
@@ -70,7 +80,7 @@ _KERNELS: Mapping[str, Callable[..., Any]] = KernelTable(
         "imag": partial(_part, np.imag),
         "as_complex": as_complex,
     },
-    ARRAYS,
+    NativePrimitives,
 )
 """The kernels of ops; a kernel that cannot be traced has a traceable replacement."""
 
