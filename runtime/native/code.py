@@ -61,7 +61,7 @@ class NativePrimitives(ArrayPrimitives):
     """The namespace of primitives for decompositions in machine code."""
 
     def pow(self, x: Any, y: Any) -> Any:
-        """Return a power of floats. A power of integers may refuse its operands, so NumPy runs it."""
+        """Return a power of floats; NumPy runs integers, because the kernel may refuse them."""
         if x.dtype.kind in "iu":
             raise UntraceableError
         return _power(x, y)

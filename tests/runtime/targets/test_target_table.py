@@ -18,7 +18,11 @@ from tests.support.strategies import STRONG
 def test_the_table_is_what_is_kept(target: str) -> None:
     if not installed(target):
         pytest.skip(f"{TARGETS[target].package} is not installed: the target says nothing")
-    assert lettered(verdicts(target)) == golden()[target]
+    table, kept = lettered(verdicts(target)), golden()[target]
+    for name in table["rows"].keys() - kept["rows"].keys():  # the rows of its primitives say it
+        assert ops.find(name.split()[0]).decomposition, name
+        del table["rows"][name]
+    assert table == kept
 
 
 @pytest.mark.parametrize("row", REFUSALS, ids=lambda row: f"{row.target}-{row.reason}")
