@@ -18,7 +18,10 @@ from graphir.dtypes import DType, DTypeLike
 from graphir.errors import GraphError
 from graphir.ir.operators.clipping import clip
 from graphir.ir.symbol import Symbol
+from graphir.numpy_api.counting import COUNTING
+from graphir.numpy_api.interpolation import INTERPOLATION, interpolated
 from graphir.numpy_api.movement import MOVEMENT, axes_of, flat
+from graphir.numpy_api.order_statistics import ORDER_STATISTICS, quantiles
 from graphir.numpy_api.pieces import PIECES
 from graphir.numpy_api.products import PRODUCTS
 from graphir.numpy_api.statistics import STATISTICS, spread_operand
@@ -149,10 +152,6 @@ def _searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Sym
     return ops.searchsorted(a, v, side="right" if side[:1] in "rR" else "left")
 
 
-def _round(a: Symbol, decimals: int = 0) -> Symbol:
-    return round(a, decimals)
-
-
 def _angle(z: Symbol) -> Symbol:
     return ops.atan2(ops.imag(z), ops.real(z)) if z.dtype.is_complex else ops.atan2(0, z)
 
@@ -217,7 +216,6 @@ _FUNCTIONS_BY_PATH: dict[str, Function] = {
     "sort": _sorting(ops.sort),
     "argsort": _sorting(ops.argsort),
     "searchsorted": _searchsorted,
-    **dict.fromkeys(("round", "around"), _round),
     "real": ops.real,
     "imag": ops.imag,
     "angle": _angle,
@@ -232,9 +230,12 @@ _FUNCTIONS_BY_PATH: dict[str, Function] = {
     "iscomplexobj": _iscomplexobj,
     "isrealobj": _isrealobj,
     **MOVEMENT,
+    **INTERPOLATION,
+    **COUNTING,
     **PIECES,
     **PRODUCTS,
     **STATISTICS,
+    **ORDER_STATISTICS,
 }
 
 
@@ -251,3 +252,10 @@ def _resolve() -> dict[Any, Function]:
 
 FUNCTIONS = _resolve()
 """The implementation on symbols of each NumPy function."""
+
+BODY_FUNCTIONS: dict[str, Function] = {
+    "_quantile": quantiles,
+    "compiled_interp": interpolated,
+    "compiled_interp_complex": interpolated,
+}
+"""The implementation of NumPy's private functions that its own Python bodies call, by name."""

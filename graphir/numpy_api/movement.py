@@ -11,6 +11,7 @@ from graphir import ops
 from graphir.errors import GraphError, ShapeError
 from graphir.ir.graph import Graph
 from graphir.ir.symbol import Symbol
+from graphir.numpy_api.traced_numbers import TracedNumber
 from graphir.ops.attributes import axis as axis_of
 from graphir.ops.attributes import new_axis, several
 from graphir.ops.dims import Shape
@@ -29,6 +30,7 @@ def as_symbols(*values: Any) -> list[Symbol]:
     Numbers become arrays as in NumPy.
     """
     graph = next(value.graph for value in values if isinstance(value, Symbol))
+    values = tuple(value.symbol() if type(value) is TracedNumber else value for value in values)
     return [
         value if isinstance(value, Symbol) else graph.constant(np.asarray(value))
         for value in values

@@ -300,17 +300,6 @@ def _polyval(p: Any, x: Any) -> Symbol:
     return y
 
 
-def _digitize(x: Any, bins: Any, right: bool = False) -> Symbol:
-    if isinstance(bins, Symbol):
-        raise GraphError(
-            "whether bins ascend depends on values", fix="write np.searchsorted(bins, x)"
-        )
-    edges, side = np.asarray(bins), "left" if right else "right"
-    if (np.diff(edges) >= 0).all():
-        return ops.searchsorted(edges, x, side=side)
-    return len(edges) - ops.searchsorted(edges[::-1], x, side=side)
-
-
 PIECES: dict[str, Function] = {
     "array_split": _array_split,
     "vsplit": _splitting(0),
@@ -345,6 +334,5 @@ PIECES: dict[str, Function] = {
     "iscomplex": _iscomplex,
     "fix": ops.trunc,
     "polyval": _polyval,
-    "digitize": _digitize,
 }
 """The implementations by the function's path in numpy."""

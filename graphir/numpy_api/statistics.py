@@ -109,8 +109,8 @@ def _nanstd(a: Symbol, *args: Any, **kwargs: Any) -> Symbol:
 # -- order statistics
 
 
-def _median(a: Symbol, axis: Any = None, *, keepdims: bool = False) -> Symbol:
-    """Return the mean of the one or two middle elements, or NaN if an element is NaN."""
+def gathered_axes(a: Symbol, axis: Any) -> tuple[Symbol, tuple[Size, ...]]:
+    """Return a symbol with the given axes as one last axis, and the shape that keeps them as 1."""
     axes = list(range(a.rank)) if axis is None else axes_of(a, axis)
     other_axes = [i for i in range(a.rank) if i not in axes]
     sizes: list[Size] = [a.shape[i] for i in axes]
@@ -118,11 +118,17 @@ def _median(a: Symbol, axis: Any = None, *, keepdims: bool = False) -> Symbol:
         raise ShapeError("the median needs an axis of known size", got=str(a.type))
     count = prod(int(str(size)) for size in sizes)
     shape = tuple(a.shape[i] for i in other_axes)
-    line = ops.sort(ops.reshape(ops.permute(a, (*other_axes, *axes)), (*shape, count)), axis=-1)
+    line = ops.reshape(ops.permute(a, (*other_axes, *axes)), (*shape, count))
+    return line, tuple(1 if i in axes else size for i, size in enumerate(a.shape))
+
+
+def _median(a: Symbol, axis: Any = None, *, keepdims: bool = False) -> Symbol:
+    """Return the mean of the one or two middle elements, or NaN if an element is NaN."""
+    line, kept_shape = gathered_axes(a, axis)
+    line, count = ops.sort(line, axis=-1), int(str(line.shape[-1]))
     middle = ops.mean(line[..., max(count - 1, 0) // 2 : count // 2 + 1], axis=-1)
     if count and _inexact(a.dtype):
         middle = ops.where(ops.is_nan(line[..., -1]), _like(middle, np.nan), middle)
-    kept_shape = tuple(1 if i in axes else size for i, size in enumerate(a.shape))
     return ops.reshape(middle, kept_shape) if keepdims else middle
 
 

@@ -24,7 +24,7 @@ from graphir.location import user_location
 from graphir.numpy_api import dispatch
 from graphir.numpy_api.arrays import writers
 from graphir.numpy_api.arrays.indexing import assign
-from graphir.numpy_api.arrays.makers import traced_body
+from graphir.numpy_api.arrays.makers import BODY_PARTS, traced_body
 from graphir.numpy_api.arrays.memory import (
     Array,
     ArrayTypeError,
@@ -52,7 +52,7 @@ from graphir.numpy_api.arrays.operands import (
     symbols,
 )
 from graphir.numpy_api.arrays.selection import SelectionValue, is_same
-from graphir.numpy_api.functions import FUNCTIONS
+from graphir.numpy_api.functions import BODY_FUNCTIONS, FUNCTIONS
 from graphir.numpy_api.traced_numbers import TracedNumber, concrete
 
 # -- results
@@ -522,6 +522,25 @@ def _by_its_body(memory: TraceMemory, function: Any, args: Any, kwargs: Any) -> 
 def _number(value: Any) -> Any:
     return concrete(value) if type(value) is TracedNumber else value
 
+
+def _body_part(implementation: Any, original: Any) -> Any:
+    """Return the stand-in of a private function of NumPy, by its implementation on symbols."""
+
+    def call(*args: Any, out: Any = None, **kwargs: Any) -> Any:
+        if is_known(args, kwargs):
+            return original(*args, out=out, **kwargs) if out is not None else original(*args, **kwargs)
+        memory = memory_among([args, kwargs])
+        found = implementation(*symbols(args), **symbols(kwargs))
+        if out is not None:
+            return _written(memory, (out,), found, True, "unsafe")
+        return results(memory, found, None)
+
+    return call
+
+
+BODY_PARTS.update(
+    {name: partial(_body_part, function) for name, function in BODY_FUNCTIONS.items()}
+)
 
 _COMPILED = frozenset(("einsum_path", "save", "savetxt", "array2string", "array_repr", "array_str"))
 

@@ -279,6 +279,9 @@ ORIGINALS: dict[int, Any] = {id(stand_in): original for original, stand_in in _P
 
 # -- NumPy's functions with Python bodies
 
+BODY_PARTS: dict[str, Callable[[Any], Any]] = {}
+"""By the name of a private function of NumPy, which is compiled or branches on values: the function
+that takes it and returns its stand-in."""
 _BODIES: dict[int, dict[str, Any]] = {}
 """By the id of a NumPy module's globals: a copy of the globals with stand-ins."""
 
@@ -311,4 +314,6 @@ def _body_space(space: dict[str, Any]) -> dict[str, Any]:
                 body_space[name] = _in_space(value, body_space)
             elif isinstance(value, ModuleType) and value.__name__.startswith("numpy._core"):
                 body_space[name] = TracedNumpy(value)
+        for name in BODY_PARTS.keys() & space.keys():
+            body_space[name] = BODY_PARTS[name](space[name])
     return body_space

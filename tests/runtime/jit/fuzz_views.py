@@ -211,7 +211,9 @@ def _casts_beyond(call: Any, args: tuple[Any, ...]) -> bool:
 
 
 def differs(ours: Any, theirs: Any) -> bool:
-    """Whether two arrays differ in dtype, shape or a bit; NaN is NaN."""
+    """Whether two arrays, or lists of arrays, differ in dtype, shape or a bit; NaN is NaN."""
+    if isinstance(theirs, list):
+        return len(ours) != len(theirs) or any(map(differs, ours, theirs))
     a, b = np.asarray(ours), np.asarray(theirs)
     if (a.dtype, a.shape) != (b.dtype, b.shape):
         return True

@@ -1,0 +1,307 @@
+"""NumPy's samples, slopes and convolutions on symbols, in NumPy's order of operations.
+
+Sources: numpy/_core/function_base.py (linspace), numpy/lib/_function_base_impl.py (gradient),
+numpy/_core/src/multiarray/compiled_base.c (arr_interp), calculation.c (PyArray_Round) and
+multiarraymodule.c (_pyarray_correlate).
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from graphir import ops
+from graphir.dtypes import DType, numpy_code
+from graphir.errors import GraphError, ShapeError
+from graphir.ir.symbol import Symbol
+from graphir.numpy_api.movement import as_symbols, axes_of, moveaxis
+from graphir.numpy_api.traced_numbers import concrete
+
+Function = Callable[..., Any]
+SMALL_KERNEL = 11
+"""The longest kernel that NumPy's small_correlate adds term by term; longer ones go through dot."""
+LONGEST_KERNEL = 500
+"""The longest kernel to follow: each output at the edges is a dot product of its own length."""
+MOST_PRODUCTS = 2**24
+"""The most products to hold at once in a convolution or a histogram."""
+
+
+# -- rounding
+
+
+def rounded(a: Symbol, decimals: Any = 0) -> Symbol:
+    """Round to decimals: scale by a power of ten, round to even, scale back."""
+    decimals = operator.index(decimals)
+    if a.dtype.is_complex:
+        return ops.as_complex(rounded(ops.real(a), decimals), rounded(ops.imag(a), decimals))
+    if not a.dtype.is_float:
+        return a if decimals >= 0 else _rounded_float(a.cast("float64"), decimals).cast(a.dtype)
+    return _rounded_float(a, decimals)
+
+
+def _rounded_float(a: Symbol, decimals: int) -> Symbol:
+    if not decimals:
+        return ops.round(a)
+    power = a.graph.full(float(10 ** abs(decimals)), (), a.dtype)
+    return ops.round(a * power) / power if decimals > 0 else ops.round(a / power) * power
+
+
+# -- samples
+
+
+def samples(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: Any = None,
+    axis: int = 0,
+) -> Any:
+    """Return evenly spaced samples between two numbers or arrays, along a new axis."""
+    wide = _inexact(start, stop)
+    num = operator.index(num)
+    div = num - 1 if endpoint else num
+    start, stop = (x.cast(wide) for x in as_symbols(start, stop))
+    delta = stop - start
+    y = ops.reshape(start.graph.range(num, dtype=wide), (num, *(1,) * delta.rank))
+    if div > 0:
+        count = start.graph.full(div, (), wide)
+        step = delta / count
+        steps_vanish = ops.any(step == 0)  # of denormal numbers: divide first
+        y = ops.where(steps_vanish, y / count * delta, y * step)
+    else:
+        step = ops.where(delta == delta, start.graph.full(np.nan, (), wide), delta)
+        y = y * delta
+    y = y + start
+    if endpoint and num > 1:
+        last = ops.broadcast_to(stop, (1, *y.shape[1:]))
+        y = ops.concat([y[:-1], last], axis=0)
+    y = moveaxis(y, 0, axis)
+    if dtype is not None:
+        to = DType(numpy_code(dtype))
+        y = (ops.floor(y) if to.is_integer else y).cast(to)
+    return (y, step) if retstep else y
+
+
+def _inexact(*values: Any) -> DType:
+    """Return the common dtype of arrays and weak Python numbers, float64 for integers."""
+    operands = [x.dtype.to_numpy() if isinstance(x, Symbol) else concrete(x) for x in values]
+    joined = np.result_type(*operands)
+    return DType.from_numpy(joined if joined.kind in "fc" else np.dtype(np.float64))
+
+
+def _logspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    base: Any = 10.0,
+    dtype: Any = None,
+    axis: int = 0,
+) -> Symbol:
+    y = ops.pow(base, samples(start, stop, num, endpoint, axis=axis))
+    return y if dtype is None else y.cast(DType(numpy_code(dtype)))
+
+
+# -- interpolation
+
+
+def interpolated(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None) -> Symbol:
+    """Return the piecewise linear interpolant of fp over ascending xp, at x."""
+    x, xp, fp = as_symbols(x, xp, fp)
+    if xp.rank != 1 or fp.rank != 1 or xp.shape != fp.shape or xp.shape[0] == 0:
+        raise ShapeError(
+            "interp takes data points in two vectors of one size", got=f"{xp.type} and {fp.type}"
+        )
+    value = DType.complex128 if fp.dtype.is_complex else DType.float64
+    x, xp, fp = x.cast(DType.float64), xp.cast(DType.float64), fp.cast(value)
+    count = xp.shape[0]
+    below = fp[0] if left is None else as_symbols(x, left)[1].cast(value)
+    above = fp[-1] if right is None else as_symbols(x, right)[1].cast(value)
+    at = ops.searchsorted(xp, x, side="right") - 1
+    inside = fp[-1]
+    if count != 1:
+        low = ops.minimum(ops.maximum(at, 0), count - 2)
+        inside = ops.where(at >= count - 1, fp[-1], _on_segment(x, xp, fp, low))
+    result = ops.where(x < xp[0], below, ops.where(x > xp[-1], above, inside))
+    return ops.where(ops.is_nan(x), x.cast(value), result)
+
+
+def _on_segment(x: Symbol, xp: Symbol, fp: Symbol, low: Symbol) -> Symbol:
+    if fp.dtype.is_complex:
+        parts = [_on_segment(x, xp, part, low) for part in (ops.real(fp), ops.imag(fp))]
+        return ops.where(_at(xp, low) == x, _at(fp, low), ops.as_complex(*parts))
+    x0, x1, y0, y1 = _at(xp, low), _at(xp, low + 1), _at(fp, low), _at(fp, low + 1)
+    slope = (y1 - y0) / (x1 - x0)
+    value = slope * (x - x0) + y0
+    value = ops.where(ops.is_nan(value), slope * (x - x1) + y1, value)
+    value = ops.where(ops.is_nan(value) & (y0 == y1), y0, value)
+    return ops.where(x0 == x, y0, value)
+
+
+def _at(x: Symbol, places: Symbol) -> Symbol:
+    return ops.gather(x, places, axis=0)
+
+
+# -- slopes
+
+
+def _gradient(f: Symbol, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
+    axes = list(range(f.rank)) if axis is None else axes_of(f, axis)
+    spacings = list(varargs) * (len(axes) if len(varargs) == 1 else 1) or [1.0] * len(axes)
+    if len(spacings) != len(axes):
+        raise GraphError("gradient takes one spacing, or one for each axis")
+    f = f if f.dtype.is_float or f.dtype.is_complex else f.cast("float64")
+    results = tuple(
+        _slope(f, spacing, each, edge_order).cast(f.dtype)
+        for spacing, each in zip(spacings, axes, strict=True)
+    )
+    return results[0] if len(axes) == 1 else results
+
+
+def _slope(f: Symbol, spacing: Any, axis: int, edge_order: int) -> Symbol:
+    f = moveaxis(f, axis, 0)
+    size = f.shape[0]
+    if isinstance(size, int) and size < edge_order + 1:
+        raise ShapeError(f"gradient needs {edge_order + 1} elements along an axis", got=str(f.type))
+    ranks = spacing.rank if isinstance(spacing, Symbol) else np.ndim(spacing)
+    if not ranks:
+        return moveaxis(_even_slope(f, spacing, edge_order), 0, axis)
+    (spacing,) = as_symbols(f, spacing)[1:]
+    if ranks != 1 or spacing.shape[0] != size:
+        raise ShapeError("gradient takes a coordinate for each element", got=str(spacing.type))
+    coordinates = spacing if not spacing.dtype.is_integer else spacing.cast("float64")
+    steps = coordinates[1:] - coordinates[:-1]
+    first = steps[0]
+    column = ops.reshape(steps, (size - 1, *(1,) * (f.rank - 1)))
+    even = ops.all(steps == first)
+    result = ops.where(
+        even, _even_slope(f, first, edge_order), _uneven_slope(f, column, edge_order)
+    )
+    return moveaxis(result, 0, axis)
+
+
+def _even_slope(f: Symbol, step: Any, edge_order: int) -> Symbol:
+    inside = (f[2:] - f[:-2]) / (step * 2.0)
+    if edge_order == 1:
+        ends = (f[1] - f[0]) / step, (f[-1] - f[-2]) / step
+    else:
+        if isinstance(step, Symbol):
+            a, b, c = -1.5 / step, 2.0 / step, -0.5 / step
+            u, v, w = 0.5 / step, -2.0 / step, 1.5 / step
+        else:
+            a, b, c = (k / step for k in (-1.5, 2.0, -0.5))
+            u, v, w = (k / step for k in (0.5, -2.0, 1.5))
+        ends = f[0] * a + f[1] * b + f[2] * c, f[-3] * u + f[-2] * v + f[-1] * w
+    return _ended(inside, *ends)
+
+
+def _uneven_slope(f: Symbol, steps: Symbol, edge_order: int) -> Symbol:
+    before, after = steps[:-1], steps[1:]
+    a = -after / (before * (before + after))
+    b = (after - before) / (before * after)
+    c = before / (after * (before + after))
+    inside = a * f[:-2] + b * f[1:-1] + c * f[2:]
+    if edge_order == 1:
+        return _ended(inside, (f[1] - f[0]) / steps[0], (f[-1] - f[-2]) / steps[-1])
+    p, q = steps[0], steps[1]
+    first = -(2.0 * p + q) / (p * (p + q)) * f[0] + (p + q) / (p * q) * f[1]
+    first = first + -p / (q * (p + q)) * f[2]
+    p, q = steps[-2], steps[-1]
+    last = q / (p * (p + q)) * f[-3] + -(q + p) / (p * q) * f[-2]
+    last = last + (2.0 * q + p) / (q * (p + q)) * f[-1]
+    return _ended(inside, first, last)
+
+
+def _ended(inside: Symbol, first: Symbol, last: Symbol) -> Symbol:
+    return ops.concat([ops.unsqueeze(first, 0), inside, ops.unsqueeze(last, 0)], axis=0)
+
+
+# -- convolution
+
+
+def _convolve(a: Any, v: Any, mode: str = "full") -> Symbol:
+    a, v = (ops.reshape(x, (1,)) if not x.rank else x for x in as_symbols(a, v))
+    if _length(v) > _length(a):
+        a, v = v, a
+    return _slid(a, ops.flip(v, axis=0), mode)
+
+
+def _correlate(a: Any, v: Any, mode: str = "valid") -> Symbol:
+    a, v = (ops.reshape(x, (1,)) if not x.rank else x for x in as_symbols(a, v))
+    v = ops.conj(v) if v.dtype.is_complex else v
+    if _length(a) < _length(v):
+        return ops.flip(_slid(v, a, mode), axis=0)
+    return _slid(a, v, mode)
+
+
+def _length(x: Symbol) -> int:
+    if x.rank != 1 or not isinstance(x.shape[0], int) or not x.shape[0]:
+        raise ShapeError("it takes two vectors of known sizes above 0", got=str(x.type))
+    return x.shape[0]
+
+
+def _slid(x: Symbol, kernel: Symbol, mode: str) -> Symbol:
+    """Return the products of a kernel with the windows of a vector that is as long or longer.
+
+    Windows that reach over an edge are dot products of their own lengths.
+    """
+    size, width = _length(x), _length(kernel)
+    dtype = x.graph.rules.promote(x.type, kernel.type)
+    x, kernel = x.cast(dtype), kernel.cast(dtype)
+    before, after = _edges(width, mode)
+    if width > LONGEST_KERNEL or (width > SMALL_KERNEL and size * width > MOST_PRODUCTS):
+        raise GraphError(
+            f"a kernel of {width} elements over {size} would be unrolled",
+            fix="multiply in the frequency domain outside of the traced function",
+        )
+    parts = [_dot(x[:n], kernel[width - n :]) for n in range(width - before, width)]
+    middle = _windows(x, kernel, size - width + 1, width)
+    ends = [_dot(x[size - n :], kernel[:n]) for n in range(width - 1, width - 1 - after, -1)]
+    return ops.concat([*parts, middle, *ends], axis=0)
+
+
+def _edges(width: int, mode: Any) -> tuple[int, int]:
+    """Return the number of outputs before and after those of whole windows."""
+    modes = {"v": (0, 0), "s": (width // 2, width - width // 2 - 1), "f": (width - 1, width - 1)}
+    key = "vsf"[mode] if mode in (0, 1, 2) else str(mode)[:1].lower()
+    if key not in modes:
+        raise GraphError("mode is 'full', 'same' or 'valid'", got=repr(mode))
+    return modes[key]
+
+
+def _dot(x: Symbol, y: Symbol) -> Symbol:
+    if x.dtype is DType.bool:
+        return ops.any(x & y, axis=0, keepdims=True)
+    return ops.unsqueeze(ops.matmul(x, y), 0)
+
+
+def _windows(x: Symbol, kernel: Symbol, count: int, width: int) -> Symbol:
+    if width <= SMALL_KERNEL and not x.dtype.is_complex and x.dtype is not DType.bool:
+        total = x[:count] * kernel[0]
+        for i in range(1, width):
+            total = total + x[i : i + count] * kernel[i]
+        return total
+    graph = x.graph
+    places = ops.unsqueeze(graph.range(count, dtype="int64"), 1) + graph.range(width, dtype="int64")
+    lines = ops.reshape(ops.gather(x, places, axis=0), (count, 1, width))
+    column = ops.reshape(kernel, (width, 1))
+    if x.dtype is DType.bool:
+        return ops.any(ops.reshape(lines, (count, width)) & kernel, axis=1)
+    return ops.reshape(ops.matmul(lines, column), (count,))
+
+
+INTERPOLATION: dict[str, Function] = {
+    **dict.fromkeys(("round", "around"), rounded),
+    "linspace": samples,
+    "logspace": _logspace,
+    "interp": interpolated,
+    "gradient": _gradient,
+    "convolve": _convolve,
+    "correlate": _correlate,
+}
+"""The implementations by the function's path in numpy."""
